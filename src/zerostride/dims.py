@@ -1,0 +1,179 @@
+"""Floor 0: sizes, and the only two questions a rule may ask of them.
+
+A rule asks *are these equal?* and *is this 1?*; each answer is yes, no or unknown. Whole numbers
+always answer yes or no. A size of another kind takes part by having two methods,
+``equal_to(other)`` and ``is_one()``, which return an :class:`Answer`. Nothing else is ever asked,
+so a rule that is right for numbers is right for symbols.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, Protocol, TypeAlias
+
+from .errors import Misfit, Reason
+
+#: No extent and no number of elements may exceed what a signed 64-bit index can count.
+MAX_ELEMENTS = 2**63 - 1
+#: NumPy's NPY_MAXDIMS (numpy/ndarraytypes.h). Every plan can be viewed, so none has more axes.
+MAX_RANK = 64
+
+
+class Answer(enum.Enum):
+    """The answer to a question about sizes."""
+
+    NO = 0
+    YES = 1
+    UNKNOWN = 2
+
+    def __bool__(self) -> bool:
+        # An unknown answer used as a condition would be a guess.
+        if self is Answer.UNKNOWN:
+            raise TypeError("an unknown answer has no truth value")
+        return self is Answer.YES
+
+
+class OpenSize(Protocol):
+    """A size that is not a whole number yet."""
+
+    def equal_to(self, other: Size) -> Answer:
+        """Whether it equals `other`."""
+        ...
+
+    def is_one(self) -> Answer:
+        """Whether it is 1."""
+        ...
+
+
+Size: TypeAlias = "int | OpenSize"
+Shape: TypeAlias = tuple[Any, ...]
+
+
+def equal(a: Size, b: Size) -> Answer:
+    """Whether two sizes are equal.
+
+    >>> equal(3, 3), equal(3, 1)
+    (<Answer.YES: 1>, <Answer.NO: 0>)
+    """
+    if isinstance(a, int):
+        if isinstance(b, int):
+            return Answer.YES if a == b else Answer.NO
+        return b.equal_to(a)
+    return a.equal_to(b)
+
+
+def is_one(a: Size) -> Answer:
+    """Whether a size is 1, and so may stretch.
+
+    >>> is_one(1)
+    <Answer.YES: 1>
+    """
+    if isinstance(a, int):
+        return Answer.YES if a == 1 else Answer.NO
+    return a.is_one()
+
+
+class Undecided(Exception):  # noqa: N818 - an answer, not a fault
+    """A question whose answer is unknown stands in the way of one plan."""
+
+    def __init__(self, question: tuple[Any, ...]) -> None:
+        super().__init__(f"cannot tell whether {' == '.join(map(str, question))}")
+        self.question = question
+
+
+class Asker:
+    """Hands a rule its answers and keeps the questions, in order.
+
+    `forced` answers the first questions otherwise than the sizes would: that is how the sizes at
+    which a rule would align differently are found.
+    """
+
+    __slots__ = ("asked", "forced")
+
+    def __init__(self, forced: Sequence[bool] = ()) -> None:
+        self.asked: list[tuple[tuple[Size, Size], bool]] = []
+        self.forced = forced
+
+    def equal(self, a: Size, b: Size) -> bool:
+        """Are the two sizes equal? Raises Undecided where that is not known."""
+        return self._settle(equal(a, b), a, b)
+
+    def is_one(self, a: Size) -> bool:
+        """Is the size 1? Raises Undecided where that is not known."""
+        return self._settle(is_one(a), a, 1)
+
+    def _settle(self, answer: Answer, a: Size, b: Size) -> bool:
+        position = len(self.asked)
+        if position < len(self.forced):
+            settled = self.forced[position]
+        elif answer is Answer.UNKNOWN:
+            raise Undecided((a, b))
+        else:
+            settled = answer is Answer.YES
+        self.asked.append(((a, b), settled))
+        return settled
+
+
+_ONLY_INT = frozenset({int})
+
+
+def as_shape(shape: Iterable[Any]) -> Shape:
+    """A shape as a tuple of whole numbers, 0 to 2^63 - 1; anything else is a Misfit.
+
+    NumPy's integers are whole numbers, truth values and floats are not.
+
+    >>> as_shape([2, 3])
+    (2, 3)
+    """
+    try:
+        sizes = tuple(shape)
+    except TypeError:
+        raise Misfit(
+            Reason.BAD_EXTENT, f"a shape is a sequence of sizes, not {_brief(shape)}"
+        ) from None
+    if len(sizes) > MAX_RANK:
+        raise Misfit(Reason.RANK_LIMIT, f"{len(sizes)} axes; NumPy's views end at {MAX_RANK}")
+    if not _ONLY_INT.issuperset(map(type, sizes)):
+        sizes = tuple(map(_as_size, sizes))
+    if sizes and (min(sizes) < 0 or max(sizes) > MAX_ELEMENTS):
+        bad = next(size for size in sizes if not 0 <= size <= MAX_ELEMENTS)
+        raise Misfit(Reason.BAD_EXTENT, f"a size of {_brief(bad)} is not in 0 .. 2^63-1")
+    return sizes
+
+
+def _as_size(size: Any) -> int:
+    if type(size) is not bool:
+        try:
+            return int(operator.index(size))
+        except TypeError:
+            pass
+    raise Misfit(Reason.BAD_EXTENT, f"a size is a whole number, not {_brief(size)}")
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else text[:37] + "..."
+
+
+def elements(shape: Sequence[int]) -> int:
+    """Number of elements; a size of 0 makes it 0.
+
+    >>> elements((2, 3)), elements(()), elements((0, 9))
+    (6, 1, 0)
+    """
+    return math.prod(shape)
+
+
+def check_elements(shape: Sequence[int]) -> None:
+    """Refuses shapes whose non-zero sizes multiply to more than 2^63 - 1, as NumPy does.
+
+    Zeros are left out of the product: strides are computed from the other axes all the same.
+    """
+    if math.prod(size for size in shape if size) > MAX_ELEMENTS:
+        raise Misfit(
+            Reason.TOO_LARGE,
+            f"the result {tuple(shape)} has more elements than a 64-bit index can count",
+        )

@@ -1,0 +1,222 @@
+"""Floor 0: what can go wrong, and the one place where it is put into words.
+
+An inner function raises a small :class:`Misfit` (what is wrong, on which axis). Whoever knows the
+rule and the shapes turns it into a :class:`BroadcastError` once; the error renders itself only when
+somebody looks at it, because most callers only ask whether a plan exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import Any
+
+
+class Reason(StrEnum):
+    """Why something is refused: a code that programs can compare, stable across releases."""
+
+    BAD_EXTENT = "bad_extent"  # not a whole number, or negative
+    TOO_LARGE = "too_large"  # more than 2^63 - 1 elements
+    OPERAND_COUNT = "operand_count"
+    ATTRIBUTE = "attribute"  # missing, extra or malformed attribute
+    AXIS_RANGE = "axis_range"  # an axis outside what the rule allows
+    OVERRUN = "overrun"  # an operand placed at `axis` sticks out of the result
+    DUPLICATE_AXES = "duplicate_axes"
+    TRANSPOSES = "transposes"  # axes would have to change their order
+    RANK = "rank"  # an operand's rank against the other's
+    RANK_LIMIT = "rank_limit"  # more axes than the rule or engine carries
+    EXTENT_MISMATCH = "extent_mismatch"  # sizes differ and neither is 1
+    ONE_WAY = "one_way"  # it would fit if the other operand might stretch
+    NOT_IDENTICAL = "not_identical"  # a rule that stretches nothing
+    UNKNOWN_RULE = "unknown_rule"
+    UNKNOWN_ENGINE = "unknown_engine"
+    UNKNOWN_OP = "unknown_op"
+    NO_RULE = "no_rule"  # the engine lacks the rule
+    NO_OP = "no_op"  # the engine lacks the op
+    DTYPE = "dtype"  # the engine lacks the op for this dtype
+    CRASH = "crash"  # a valid plan that kills the engine
+    WRONG_RESULT = "wrong_result"  # the engine answers, and the answer is wrong
+
+
+class Misfit(Exception):  # noqa: N818 - a fact on its way, never seen by a user
+    """A small fact raised by an inner function, on its way to becoming a BroadcastError."""
+
+    def __init__(
+        self,
+        reason: Reason,
+        detail: str,
+        *,
+        axis: int | None = None,
+        rows: Sequence[Sequence[Any]] = (),
+    ) -> None:
+        super().__init__(detail)
+        self.reason = reason
+        self.detail = detail
+        self.axis = axis
+        self.rows = tuple(tuple(row) for row in rows)
+
+
+class ZerostrideError(Exception):
+    """Base of errors about files and input: one clear line, never a traceback for a user."""
+
+
+class ModelError(ZerostrideError, ValueError):
+    """A model file that cannot be read: says which file, what is wrong, and what to do."""
+
+
+class EngineVersionWarning(UserWarning):
+    """The installed release of an engine is not the one whose behaviour was measured."""
+
+
+class BroadcastError(ValueError):
+    """Shapes that a rule or an engine does not combine.
+
+    Attributes:
+        rule: the rule's name (a :class:`~zerostride.plan.RuleUse` with its attributes).
+        shapes: the shapes as the caller wrote them.
+        axis: the result axis at fault, or None where no single axis is.
+        reason: a :class:`Reason`, which is also a plain string.
+        detail: what is wrong, in a phrase.
+        hint: what to do, or None. A shape that a hint proposes has itself been planned.
+        silent: True where the engine itself would not refuse, but compute nonsense or crash.
+
+    >>> import zerostride as zs
+    >>> try:
+    ...     zs.plan((2, 3, 4), (3,))
+    ... except zs.BroadcastError as error:
+    ...     print(error)
+    rule 'numpy' cannot combine x and y
+      x  2 3 4
+      y  . . 3
+             ^ result axis 2: 4 against 3, and neither is 1
+      fix: reshape y to (3, 1)
+    """
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        reason: Reason,
+        rule: str = "",
+        shapes: Sequence[Any] = (),
+        axis: int | None = None,
+        hint: str | Callable[[], str | None] | None = None,
+        silent: bool = False,
+        rows: Sequence[Sequence[Any]] = (),
+        names: Sequence[str] = (),
+        headline: str = "",
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.reason = reason
+        self.rule = rule
+        self.shapes = tuple(shapes)
+        self.axis = axis
+        self.silent = silent
+        self.rows = tuple(tuple(row) for row in rows)
+        self.names = tuple(names)
+        self.headline = headline
+        self._hint = hint
+
+    @property
+    def hint(self) -> str | None:
+        """What to do about it; found (and planned) when first asked for."""
+        if callable(self._hint):
+            self._hint = self._hint()
+        return self._hint
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuild, (
+            self.detail,
+            {
+                "reason": self.reason,
+                "rule": self.rule,
+                "shapes": self.shapes,
+                "axis": self.axis,
+                "hint": self.hint,
+                "silent": self.silent,
+                "rows": self.rows,
+                "names": self.names,
+                "headline": self.headline,
+            },
+        )
+
+    def __str__(self) -> str:
+        return render(self)
+
+
+class NotExpressible(BroadcastError):  # noqa: N818 - the contract's name
+    """A plan that another rule has no way to say, whatever the shapes are reshaped to."""
+
+
+def _rebuild(detail: str, fields: dict[str, Any]) -> BroadcastError:
+    return BroadcastError(detail, **fields)
+
+
+def default_names(count: int) -> tuple[str, ...]:
+    """Names for operands nobody has named: x, y, z, w, then x4, x5 ...
+
+    >>> default_names(2)
+    ('x', 'y')
+    """
+    return tuple("xyzw"[i] if i < 4 else f"x{i}" for i in range(count))
+
+
+def columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+    """Rows of sizes under one another, a dot where an operand has no axis.
+
+    >>> columns(("x", "y"), ((2, 30), (None, 30)))
+    ['x  2 30', 'y  . 30']
+    """
+    name_width = max(map(len, names), default=0)
+    rank = max(map(len, rows), default=0)
+    cells = [[("." if size is None else str(size)) for size in row] for row in rows]
+    widths = [max((len(row[k]) for row in cells if k < len(row)), default=1) for k in range(rank)]
+    return [
+        f"{name:<{name_width}}  "
+        + (" ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=False)) or "()")
+        for name, row in zip(names, cells, strict=True)
+    ]
+
+
+def column_end(names: Sequence[str], rows: Sequence[Sequence[Any]], axis: int) -> int:
+    """The character under which the last digit of `axis` stands in :func:`columns`' lines."""
+    name_width = max(map(len, names), default=0)
+    widths = [
+        max(
+            (len("." if row[k] is None else str(row[k])) for row in rows if k < len(row)), default=1
+        )
+        for k in range(axis + 1)
+    ]
+    return name_width + 2 + sum(widths) + axis - 1
+
+
+def render(error: BroadcastError) -> str:
+    """The one renderer: the rule, every shape in columns, the axis marked, and a checked fix."""
+    names = error.names or default_names(len(error.shapes))
+    lines = [error.headline or _headline(error, names)]
+    if error.rows and error.axis is not None:
+        lines += ["  " + line for line in columns(names, error.rows)]
+        mark = column_end(names, error.rows, error.axis)
+        lines.append("  " + " " * mark + f"^ result axis {error.axis}: {error.detail}")
+    else:
+        shapes = [shape if isinstance(shape, tuple) else (shape,) for shape in error.shapes]
+        if shapes:
+            lines += ["  " + line for line in columns(names, shapes)]
+        lines.append("  " + error.detail)
+    if error.silent:
+        lines.append(
+            "  careful: the engine itself does not refuse; it computes nonsense or crashes"
+        )
+    if error.hint:
+        lines.append("  fix: " + error.hint)
+    return "\n".join(lines)
+
+
+def _headline(error: BroadcastError, names: Sequence[str]) -> str:
+    label = (
+        getattr(error.rule, "label", f"rule {str(error.rule)!r}") if error.rule else "zerostride"
+    )
+    if len(names) > 1:
+        return f"{label} cannot combine {', '.join(names[:-1])} and {names[-1]}"
+    return f"{label} cannot use {names[0]}" if names else f"{label} refuses"

@@ -1,0 +1,244 @@
+"""Floor 3: `plan` and `plan_to`, where names become rows and rows become Plans.
+
+The result is cached on the shapes and everything else that was asked, because the same few shapes
+are asked again and again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from .alignment import Rule, apply
+from .dims import Shape, as_shape
+from .engines.model import Engine, Rules, Support
+from .engines.table import find_engine
+from .engines.versions import warn_if_unmeasured
+from .errors import BroadcastError, Misfit, Reason
+from .ops import OPS, find_op
+from .plan import Plan, RuleUse
+from .rules import MODES, find_rule
+
+#: Plans kept. A plan is about 1 KiB; a large model has some thousand distinct pairs of shapes.
+CACHE_SIZE = 8192
+
+
+def plan(
+    *shapes: Any,
+    rule: str | None = None,
+    axis: int | None = None,
+    broadcast: int | None = None,
+    engine: str | None = None,
+    op: str | None = None,
+) -> Plan:
+    """How element-wise operands of these shapes are combined.
+
+    Args:
+        shapes: the operands' shapes, outermost size first.
+        rule: name of an element-wise rule; "numpy" if neither rule nor engine is given.
+        axis: where the smaller operand starts, for the rules that have it (pdpd, paddle, onnx6).
+            None is the rule's default, or the engine's when one is given.
+        broadcast: onnx6's attribute; 1 allows broadcasting.
+        engine: ask what executing it on that engine's measured release gives.
+        op: the op meant, where an engine's ops differ ("prelu").
+
+    Raises:
+        BroadcastError: if the shapes do not combine; `silent` if the engine would go wrong.
+
+    >>> import zerostride as zs
+    >>> zs.plan((3, 5), (5,), engine="ncnn").aligned
+    ((3, 5), (1, 5))
+    >>> zs.plan((5, 5), (5,), engine="ncnn").aligned
+    ((5, 5), (5, 1))
+    """
+    try:
+        return _plan(tuple(map(as_shape, shapes)), rule, axis, broadcast, engine, op)
+    except (Misfit, TypeError):
+        # Malformed: the driver, which knows the rule, says what is wrong with it.
+        attributes = {"axis": axis, "broadcast": broadcast}
+        row, _ = _elementwise_row(rule, engine, op)
+        return apply(row, shapes, attributes, engine=engine, op=op)
+
+
+@functools.lru_cache(CACHE_SIZE, typed=True)
+def _plan(
+    shapes: tuple[Shape, ...],
+    rule: str | None,
+    axis: int | None,
+    broadcast: int | None,
+    engine: str | None,
+    op: str | None,
+) -> Plan:
+    row, op = _elementwise_row(rule, engine, op)
+    return apply(row, shapes, {"axis": axis, "broadcast": broadcast}, engine=engine, op=op)
+
+
+def _elementwise_row(
+    rule: str | None, engine: str | None, op: str | None
+) -> tuple[Rule, str | None]:
+    """The rule's row, and the canonical name of the op."""
+    if engine is None:
+        return find_rule(rule or "numpy", to_target=False), op and _canonical(op, ())
+    row = find_engine(engine)
+    warn_if_unmeasured(engine)
+    name = op and _canonical(op, row.ops)
+    if name in row.lacks:
+        raise BroadcastError(f"{engine} has no op {op!r}", reason=Reason.NO_OP, rule=rule or "")
+    return _pick(row, row.ops.get(name or "", row.elementwise), rule), name
+
+
+def _canonical(op: str, engine_ops: Mapping[str, Any] | tuple[()]) -> str:
+    return op if op in engine_ops else find_op(op).name
+
+
+def _pick(engine: Engine, rules: Rules, name: str | None) -> Rule:
+    """The engine's version of a rule or mode; its first where none is named."""
+    if not rules:
+        raise BroadcastError(
+            f"{engine.name} has no op that broadcasts to a target shape",
+            reason=Reason.NO_OP,
+            rule=RuleUse(name or "unidirectional", engine=engine.name),
+        )
+    if name is None:
+        return next(iter(rules.values()))
+    rule = rules.get(name) or next((row for row in rules.values() if row.name == name), None)
+    if rule is None:
+        raise BroadcastError(
+            f"{engine.name} has no rule {name!r} here",
+            reason=Reason.NO_RULE,
+            rule=RuleUse(str(name), engine=engine.name),
+            hint=f"{engine.name} has {', '.join(rules)}",
+        )
+    return rule
+
+
+def plan_to(
+    data: Any,
+    target: Any,
+    mode: str | None = None,
+    axes_mapping: Sequence[int] | None = None,
+    engine: str | None = None,
+    op: str | None = None,
+) -> Plan:
+    """How a Broadcast (Expand, broadcast_to) op lays data of one shape over a target shape.
+
+    Args:
+        data: the data's shape.
+        target: the target shape. Under engine="torch" or "paddle" −1 keeps the data's extent.
+        mode: "numpy" (one way; the default), "bidirectional" or "explicit"; with an engine its own
+            default.
+        axes_mapping: for mode "explicit", the target axis of each data axis, rising.
+        engine: ask what that engine's measured release does.
+        op: the op meant, where the engine has several.
+
+    Returns:
+        A Plan with one operand, the data.
+
+    >>> import zerostride as zs
+    >>> p = zs.plan_to((16,), (1, 16, 50, 50), mode="explicit", axes_mapping=[1])
+    >>> p.shape, p.axes_mapping
+    ((1, 16, 50, 50), ((1,),))
+    """
+    row, name = _target_row(mode, engine, op)
+    attributes = {"axes_mapping": axes_mapping}
+    if engine is not None and find_engine(engine).keeps:
+        target = _keep(row, data, target, engine)
+    return apply(row, (data, target), attributes, engine=engine, op=name)
+
+
+def _target_row(mode: str | None, engine: str | None, op: str | None) -> tuple[Rule, str | None]:
+    if engine is None:
+        return find_rule(mode or "numpy", to_target=True), op
+    row = find_engine(engine)
+    warn_if_unmeasured(engine)
+    rules = row.to_target if op is None else row.ops.get(op.lower(), row.to_target)
+    return _pick(row, rules, mode), op
+
+
+def _keep(row: Rule, data: Any, target: Any, engine: str) -> Any:
+    """The target with −1 replaced by the extent of the data's axis there."""
+    try:
+        sizes, kept = as_shape(data), list(target)
+    except (Misfit, TypeError):
+        return target  # the driver says what is wrong with it
+    for k, size in enumerate(kept):
+        if size == -1:
+            axis = k - (len(kept) - len(sizes))
+            if axis < 0:
+                raise BroadcastError(
+                    "-1 keeps the extent of an axis that the data does not have",
+                    reason=Reason.BAD_EXTENT,
+                    rule=RuleUse(row.name, engine=engine),
+                    shapes=(tuple(sizes), tuple(target)),
+                    axis=k,
+                    names=("data", "target"),
+                )
+            kept[k] = sizes[axis]
+    return tuple(kept)
+
+
+def rule_row(
+    rule: str | None, *, engine: str | None = None, op: str | None = None, to_target: bool = False
+) -> Rule:
+    """The row that `plan` (or `plan_to`) would use for these names."""
+    if to_target:
+        return _target_row(rule, engine, op)[0]
+    return _elementwise_row(rule, engine, op)[0]
+
+
+def supports(
+    engine: str, op: str = "add", dtype: Any = None, shapes: Sequence[Any] = ()
+) -> Support:
+    """Whether an engine's measured release carries an op on a dtype and shapes.
+
+    Args:
+        engine: the engine's name.
+        op: any engine's name for the op; "expand" (or "broadcast") asks for the Broadcast op, whose
+            two shapes are the data's and the target.
+        dtype: anything NumPy understands as a dtype, or None to leave it out.
+        shapes: the operands' shapes, or none to ask for the op alone.
+
+    >>> import zerostride as zs
+    >>> zs.supports("ncnn", "Add", "float32", [(2, 3, 4, 5, 6), (6,)]).ok
+    False
+    """
+    row = find_engine(engine)
+    to_target = op.lower() in BROADCAST_OPS
+    if not to_target and row.name not in NAMELESS and not _has_op(row, op):
+        return Support(False, f"{engine} has no op for {find_op(op).name}", row.source)
+    if dtype is not None and (said := row.dtypes.get(_dtype_name(dtype))):
+        return Support(False, said, row.source)
+    if not shapes:
+        return Support(True, f"{engine} has the op", row.source)
+    try:
+        made = plan_to(*shapes, engine=engine) if to_target else plan(*shapes, engine=engine, op=op)
+    except BroadcastError as error:
+        return Support(False, error.detail, row.source)
+    for divergence in row.divergences:
+        if divergence.strikes is not None and divergence.strikes(made):
+            return Support(False, divergence.text, divergence.source)
+    return Support(True, f"planned to {made.shape}", row.source)
+
+
+#: Names of the Broadcast op in the engines.
+BROADCAST_OPS = frozenset({"expand", "broadcast", "broadcast_to", "broadcastto", "expand_v2"})
+#: Engines whose ops are called as the array API calls them, so that the table has no column.
+NAMELESS = frozenset({"numpy", "torch", "tensorflow", "jax"})
+
+
+def _has_op(engine: Engine, op: str) -> bool:
+    row = find_op(op)
+    column = "onnx" if engine.name == "onnxruntime" else engine.name
+    return row.name not in engine.lacks and (column in row.names or column in row.reversed_names)
+
+
+def _dtype_name(dtype: Any) -> str:
+    import numpy as np
+
+    return str(np.dtype(dtype))
+
+
+__all__ = ["MODES", "OPS", "MappingProxyType", "plan", "plan_to", "replace", "rule_row", "supports"]
