@@ -1,7 +1,7 @@
 """zerostride: tensor broadcasting as one thing.
 
-*Broadcasting is a stride of zero.* A rule decides which result axis each operand axis lands on; that
-decision is a :class:`Plan`, and everything else is derived from it.
+*Broadcasting is a stride of zero.* A rule decides which result axis each operand axis lands on.
+That decision is a :class:`Plan`, and everything else is derived from it.
 
 >>> import zerostride as zs
 >>> zs.plan((5, 5), (5,)) == zs.plan((5, 5), (5,), engine="ncnn")

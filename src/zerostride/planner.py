@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from types import MappingProxyType
 from typing import Any
 
 from .alignment import Rule, apply
@@ -18,9 +16,9 @@ from .engines.model import Engine, Rules, Support
 from .engines.table import find_engine
 from .engines.versions import warn_if_unmeasured
 from .errors import BroadcastError, Misfit, Reason
-from .ops import OPS, find_op
+from .ops import find_op
 from .plan import Plan, RuleUse
-from .rules import MODES, find_rule
+from .rules import find_rule
 
 #: Plans kept. A plan is about 1 KiB; a large model has some thousand distinct pairs of shapes.
 CACHE_SIZE = 8192
@@ -214,7 +212,11 @@ def supports(
     if not shapes:
         return Support(True, f"{engine} has the op", row.source)
     try:
-        made = plan_to(*shapes, engine=engine) if to_target else plan(*shapes, engine=engine, op=op)
+        if to_target:
+            data, target = shapes
+            made = plan_to(data, target, engine=engine)
+        else:
+            made = plan(*shapes, engine=engine, op=op)
     except BroadcastError as error:
         return Support(False, error.detail, row.source)
     for divergence in row.divergences:
@@ -241,4 +243,4 @@ def _dtype_name(dtype: Any) -> str:
     return str(np.dtype(dtype))
 
 
-__all__ = ["MODES", "OPS", "MappingProxyType", "plan", "plan_to", "replace", "rule_row", "supports"]
+__all__ = ["plan", "plan_to", "rule_row", "supports"]

@@ -1,4 +1,4 @@
-"""How engines align where that is not a rule of `rules`: measured, with the document's rule beside."""
+"""How engines align where that is not a rule of `rules`: what was measured, not what is written."""
 
 from __future__ import annotations
 
