@@ -1,0 +1,1 @@
+"""The example models, one module each; `examples/make_models.py` writes them all."""
