@@ -127,6 +127,7 @@ class BroadcastError(ValueError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (
+            type(self),
             self.detail,
             {
                 "reason": self.reason,
@@ -149,8 +150,8 @@ class NotExpressible(BroadcastError):  # noqa: N818 - the contract's name
     """A plan that another rule has no way to say, whatever the shapes are reshaped to."""
 
 
-def _rebuild(detail: str, fields: dict[str, Any]) -> BroadcastError:
-    return BroadcastError(detail, **fields)
+def _rebuild(kind: type[BroadcastError], detail: str, fields: dict[str, Any]) -> BroadcastError:
+    return kind(detail, **fields)
 
 
 def default_names(count: int) -> tuple[str, ...]:
@@ -162,47 +163,87 @@ def default_names(count: int) -> tuple[str, ...]:
     return tuple("xyzw"[i] if i < 4 else f"x{i}" for i in range(count))
 
 
-def columns(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> list[str]:
+def operand_names(given: Sequence[Any], count: int) -> tuple[str, ...]:
+    """The names given, as far as they go, made safe to print; defaults for the rest.
+
+    >>> operand_names(["mask"], 2)
+    ('mask', 'y')
+    """
+    return (*map(printable, given[:count]), *default_names(count)[len(given) :])
+
+
+def printable(name: Any) -> str:
+    """A name on one line: names come from model files, and may hold line ends or escape codes.
+
+    >>> printable("a\\nb")
+    'a\\\\nb'
+    """
+    text = str(name)
+    if text.isprintable():
+        return text
+    return "".join(
+        c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
+    )
+
+
+#: Turns a cell, padded to its column's width, into what is printed: (text, row, axis) -> text.
+Paint = Callable[[str, int, int], str]
+
+
+def columns(
+    names: Sequence[str], rows: Sequence[Sequence[Any]], paint: Paint | None = None
+) -> list[str]:
     """Rows of sizes under one another, a dot where an operand has no axis.
 
     >>> columns(("x", "y"), ((2, 30), (None, 30)))
     ['x  2 30', 'y  . 30']
     """
     name_width = max(map(len, names), default=0)
-    rank = max(map(len, rows), default=0)
-    cells = [[("." if size is None else str(size)) for size in row] for row in rows]
-    widths = [max((len(row[k]) for row in cells if k < len(row)), default=1) for k in range(rank)]
-    return [
-        f"{name:<{name_width}}  "
-        + (" ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=False)) or "()")
-        for name, row in zip(names, cells, strict=True)
-    ]
+    widths = _widths(rows)
+    lines = []
+    for n, (name, row) in enumerate(zip(names, rows, strict=True)):
+        cells = [f"{_cell(size):>{width}}" for size, width in zip(row, widths, strict=False)]
+        if paint is not None:
+            cells = [paint(cell, n, axis) for axis, cell in enumerate(cells)]
+        lines.append(f"{name:<{name_width}}  " + (" ".join(cells) or "()"))
+    return lines
 
 
 def column_end(names: Sequence[str], rows: Sequence[Sequence[Any]], axis: int) -> int:
-    """The character under which the last digit of `axis` stands in :func:`columns`' lines."""
-    name_width = max(map(len, names), default=0)
-    widths = [
-        max(
-            (len("." if row[k] is None else str(row[k])) for row in rows if k < len(row)), default=1
-        )
-        for k in range(axis + 1)
-    ]
-    return name_width + 2 + sum(widths) + axis - 1
+    """The character under which the last digit of `axis` stands in :func:`columns`' lines.
+
+    >>> column_end(("x", "y"), ((2, 30), (None, 30)), 1)
+    6
+    """
+    return max(map(len, names), default=0) + 2 + sum(_widths(rows)[: axis + 1]) + axis - 1
+
+
+def _widths(rows: Sequence[Sequence[Any]]) -> list[int]:
+    rank = max(map(len, rows), default=0)
+    return [max(len(_cell(row[k])) for row in rows if k < len(row)) for k in range(rank)]
+
+
+def _cell(size: Any) -> str:
+    return "." if size is None else str(size)
 
 
 def render(error: BroadcastError) -> str:
-    """The one renderer: the rule, every shape in columns, the axis marked, and a checked fix."""
-    names = error.names or default_names(len(error.shapes))
+    """The one renderer: the rule, every shape in columns, the axis marked, and a checked fix.
+
+    Shapes stand in columns only where the rule got as far as aligning them; before that, columns
+    would claim an alignment that does not exist, and the shapes are printed as they were written.
+    """
+    names = operand_names(error.names, len(error.shapes))
     lines = [error.headline or _headline(error, names)]
     if error.rows and error.axis is not None:
+        names = operand_names(error.names, len(error.rows))
         lines += ["  " + line for line in columns(names, error.rows)]
         mark = column_end(names, error.rows, error.axis)
         lines.append("  " + " " * mark + f"^ result axis {error.axis}: {error.detail}")
     else:
-        shapes = [shape if isinstance(shape, tuple) else (shape,) for shape in error.shapes]
-        if shapes:
-            lines += ["  " + line for line in columns(names, shapes)]
+        width = max(map(len, names), default=0)
+        for name, shape in zip(names, error.shapes, strict=True):
+            lines.append(f"  {name:<{width}}  {_as_written(shape)}")
         lines.append("  " + error.detail)
     if error.silent:
         lines.append(
@@ -211,6 +252,15 @@ def render(error: BroadcastError) -> str:
     if error.hint:
         lines.append("  fix: " + error.hint)
     return "\n".join(lines)
+
+
+#: Characters of a malformed shape that are shown; a rank-64 shape of small sizes still fits.
+_LONGEST_SHAPE = 240
+
+
+def _as_written(shape: Any) -> str:
+    text = printable(repr(shape))
+    return text if len(text) <= _LONGEST_SHAPE else text[: _LONGEST_SHAPE - 3] + "..."
 
 
 def _headline(error: BroadcastError, names: Sequence[str]) -> str:

@@ -1,0 +1,322 @@
+"""What there is to say of a plan, as data: the drawings and reports put it on paper."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..alignment import Rule, apply
+from ..dims import Shape, elements
+from ..engines import ENGINES
+from ..errors import BroadcastError, operand_names, printable
+from ..plan import Plan, RuleUse
+from ..rules import RULES, whdc
+
+
+class Fact(NamedTuple):
+    """One sentence about a plan, and its kind.
+
+    Kinds: ``stretch``, ``identical`` (nothing stretches), ``dropped``, ``growth``, ``order`` (the
+    shapes in the engine's own order), ``two_sided`` (a warning).
+    """
+
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How large the result is against its largest input.
+
+    Attributes:
+        elements: number of elements of the result.
+        largest: number of elements of the largest operand.
+        operand: which operand that is; the first of equals.
+        factor: elements / largest, a whole number; None where the largest operand is empty.
+    """
+
+    elements: int
+    largest: int
+    operand: int
+    factor: int | None
+
+
+def growth(plan: Plan) -> Growth:
+    """The result's size against the largest operand's.
+
+    >>> import zerostride as zs
+    >>> growth(zs.plan((5, 1), (5,)))
+    Growth(elements=25, largest=5, operand=0, factor=5)
+    """
+    sizes = [elements(shape) for shape in plan.operands]
+    largest = max(sizes)
+    total = elements(plan.shape)
+    return Growth(total, largest, sizes.index(largest), total // largest if largest else None)
+
+
+def names_of(plan: Plan, names: Sequence[Any] = ()) -> tuple[str, ...]:
+    """Names of the operands and, last, of the result: those given, then defaults.
+
+    >>> import zerostride as zs
+    >>> names_of(zs.plan((2, 3), (3,)), ["a"])
+    ('a', 'y', 'result')
+    """
+    count = len(plan.operands)
+    if broadcasts_to(plan):
+        operands: tuple[str, ...] = operand_names(names or ("data",), count)
+    else:
+        operands = operand_names(names, count)
+    # Only mode bidirectional makes a result that is not the target.
+    last = "target" if broadcasts_to(plan) and plan.rule != "bidirectional" else "result"
+    return (*operands, printable(names[count]) if len(names) > count else last)
+
+
+def broadcasts_to(plan: Plan) -> bool:
+    """Whether a Broadcast op made the plan (:func:`zerostride.plan_to`)."""
+    rule = RULES.get(plan.rule)
+    return rule is not None and rule.to_target
+
+
+def headline(plan: Plan, names: Sequence[Any] = ()) -> str:
+    """One line: which rule does what with which operands.
+
+    >>> import zerostride as zs
+    >>> headline(zs.plan((2, 3), (3,)))
+    "rule 'numpy' combines x and y"
+    """
+    *operands, _ = names_of(plan, names)
+    if broadcasts_to(plan):
+        return f"{plan.rule.label} lays {operands[0]} over {plan.shape}"
+    if len(operands) == 1:
+        return f"{plan.rule.label} takes {operands[0]} alone"
+    return f"{plan.rule.label} combines {listing(operands)}"
+
+
+def listing(words: Sequence[str]) -> str:
+    """Words as a sentence lists them.
+
+    >>> listing(["x", "y", "z"])
+    'x, y and z'
+    """
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def cells(plan: Plan, k: int) -> tuple[str | None, ...]:
+    """Operand k's row of a drawing: a size, `1→5` where it stretches, None where nothing lands.
+
+    >>> import zerostride as zs
+    >>> cells(zs.plan((2, 3, 5), (3, 1)), 1)
+    (None, '3', '1→5')
+    """
+    lands = set(plan.axes_mapping[k])
+    return tuple(
+        None if axis not in lands else f"1→{full}" if axis in plan.stretched[k] else str(size)
+        for axis, (size, full) in enumerate(zip(plan.aligned[k], plan.shape, strict=True))
+    )
+
+
+def facts(plan: Plan, names: Sequence[Any] = ()) -> list[Fact]:
+    """Everything worth saying about a plan, in the order it is read; warnings last.
+
+    Args:
+        plan: any plan.
+        names: what to call the operands and, after them, the result.
+
+    >>> import zerostride as zs
+    >>> for kind, text in facts(zs.plan((3, 4), (4,))):
+    ...     print(f"{kind}: {text}")
+    stretch: y stretches along result axis 0 (absent→3)
+    growth: the result has 12 elements, as many as x
+    """
+    *operands, result = names_of(plan, names)
+    found = list(_stretch_facts(plan, operands))
+    found += _dropped_facts(plan, operands)
+    found.append(Fact("growth", _growth_text(plan, operands)))
+    if plan.rule == "ncnn":
+        found.append(Fact("order", _whdc_text(plan, operands, result)))
+    if plan.two_sided:
+        found.append(Fact("two_sided", _two_sided_text(plan, operands)))
+    return found
+
+
+def _stretch_facts(plan: Plan, names: Sequence[str]) -> Iterator[Fact]:
+    if not any(plan.stretched):
+        yield Fact("identical", "nothing stretches")
+    for name, mapping, axes in zip(names, plan.axes_mapping, plan.stretched, strict=True):
+        if axes:
+            runs = [_run_text(plan, absent, run) for absent, run in _runs(axes, mapping)]
+            yield Fact(
+                "stretch",
+                f"{name} stretches along result {_plural('axis', 'axes', axes)} {listing(runs)}",
+            )
+
+
+def _runs(
+    axes: Sequence[int], mapping: Sequence[int | None]
+) -> Iterator[tuple[bool, tuple[int, ...]]]:
+    """Neighbouring axes that stretch alike, three or more together; each with: absent or a 1."""
+    # Axes that follow one another have one difference to their position.
+    alike = itertools.groupby(
+        enumerate(axes), key=lambda pair: (pair[1] - pair[0], pair[1] not in mapping)
+    )
+    for (_, absent), members in alike:
+        run = tuple(axis for _, axis in members)
+        yield from ((absent, part) for part in ([run] if len(run) > 2 else [(k,) for k in run]))
+
+
+def _run_text(plan: Plan, absent: bool, run: tuple[int, ...]) -> str:
+    axes = str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}"
+    sizes = "×".join(str(plan.shape[axis]) for axis in run)
+    return f"{axes} ({'absent' if absent else 1}→{sizes})"
+
+
+def _dropped_facts(plan: Plan, names: Sequence[str]) -> Iterator[Fact]:
+    for name, mapping in zip(names, plan.axes_mapping, strict=True):
+        dropped = [str(axis) for axis, place in enumerate(mapping) if place is None]
+        if dropped:
+            yield Fact(
+                "dropped",
+                f"{_plural('axis', 'axes', dropped)} {listing(dropped)} of {name}, of extent 1, "
+                f"{_plural('is', 'are', dropped)} dropped",
+            )
+
+
+def _plural(one: str, many: str, items: Sequence[Any]) -> str:
+    return one if len(items) == 1 else many
+
+
+def _growth_text(plan: Plan, names: Sequence[str]) -> str:
+    size = growth(plan)
+    count = f"{size.elements:,} element{'' if size.elements == 1 else 's'}"
+    name = names[size.operand]
+    if size.elements == 0:
+        inputs = "so are its inputs" if not size.largest else f"{name} has {size.largest:,}"
+        return f"the result is empty; {inputs}"
+    if size.factor == 1:
+        return f"the result has {count}, as many as {name}"
+    largest = f"its largest input, {name} ({size.largest:,})" if len(names) > 1 else name
+    return f"the result has {count}, {size.factor:,} times {largest}"
+
+
+def _whdc_text(plan: Plan, names: Sequence[str], result: str) -> str:
+    shapes = zip((*names, result), (*plan.operands, plan.shape), strict=True)
+    return "in ncnn's order: " + ", ".join(f"{name} {_whdc(shape)}" for name, shape in shapes)
+
+
+#: ncnn's axes by rank, innermost first (ncnn's Mat: a third axis is c; d is there from rank 4 on).
+_NCNN_AXES = ("w", "w", "wh", "whc", "whdc")
+
+
+def _whdc(shape: Shape) -> str:
+    sizes = whdc(shape or (1,))
+    if len(sizes) >= len(_NCNN_AXES):
+        return str(list(sizes))
+    axes = zip(_NCNN_AXES[len(sizes)], sizes, strict=True)
+    return "[" + ", ".join(f"{axis}={size}" for axis, size in axes) + "]"
+
+
+def _two_sided_text(plan: Plan, names: Sequence[str]) -> str:
+    who = [name for name, axes in zip(names, plan.stretched, strict=True) if axes]
+    text = (
+        f"{listing(who)} {'both' if len(who) == 2 else 'all'} stretch, "
+        "each along an axis that another one fills"
+    )
+    fix = element_by_element(plan)
+    if fix is None:
+        return f"{text}; right only if an outer combination is meant"
+    k, shape = fix
+    return f"{text}; to match element by element, reshape {names[k]} to {shape}"
+
+
+def element_by_element(plan: Plan) -> tuple[int, Shape] | None:
+    """For a two-sided plan: an operand, and a shape for it with which one operand no longer grows.
+
+    Planned under the same rule before it is proposed; None where there is no such shape.
+
+    >>> import zerostride as zs
+    >>> element_by_element(zs.plan((5, 1), (5,)))
+    (1, (5, 1))
+    """
+    row = row_of(plan.rule)
+    if row is None or row.to_target:
+        return None
+    order = sorted(range(len(plan.operands)), key=lambda k: (len(plan.operands[k]), -k))
+    for k in order:
+        for j in order:
+            placed = _placed(plan.operands[k], plan.operands[j])
+            if j == k or placed is None:
+                continue
+            shapes = (*plan.operands[:k], placed, *plan.operands[k + 1 :])
+            try:
+                changed = apply(row, shapes, plan.rule.attributes)
+            except BroadcastError:
+                continue
+            if not changed.two_sided:
+                return k, placed
+    return None
+
+
+def _placed(shape: Shape, other: Shape) -> Shape | None:
+    """`shape`'s sizes that are not 1, each under an equal size of `other`; ones elsewhere."""
+    wanted = [size for size in shape if size != 1]
+    row = []
+    for size in reversed(other):
+        row.append(wanted.pop() if wanted and wanted[-1] == size else 1)
+    return None if wanted else tuple(reversed(row))
+
+
+def row_of(use: RuleUse) -> Rule | None:
+    """The row of the rule or engine that made a plan; None for a plan made by hand."""
+    if use.engine is None:
+        return RULES.get(use.name)
+    engine = ENGINES.get(use.engine)
+    if engine is None:
+        return None
+    tables = [engine.elementwise, engine.to_target]
+    if use.op is not None and use.op in engine.ops:
+        tables.insert(0, engine.ops[use.op])
+    rows = (row for table in tables for row in table.values())
+    return next((row for row in rows if row.name == use.name), None)
+
+
+def as_dict(plan: Plan) -> dict[str, Any]:
+    """A plan as plain data, ready for JSON.
+
+    >>> import zerostride as zs
+    >>> as_dict(zs.plan((2, 3), (3,)))["stretched"]
+    [[], [0]]
+    """
+    size = growth(plan)
+    data = {
+        "shape": plan.shape,
+        "operands": plan.operands,
+        "aligned": plan.aligned,
+        "axes_mapping": plan.axes_mapping,
+        "stretched": plan.stretched,
+        "rule": {
+            "name": plan.rule.name,
+            "attributes": {name: _plain(value) for name, value in plan.rule.attributes.items()},
+            "engine": plan.rule.engine,
+            "op": plan.rule.op,
+        },
+        "growth": {
+            "elements": size.elements,
+            "largest": size.largest,
+            "operand": size.operand,
+            "factor": size.factor,
+        },
+        "two_sided": plan.two_sided,
+    }
+    # Tuples become lists here, so that the data is the same before and after a file.
+    plain: dict[str, Any] = json.loads(json.dumps(data))
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    """An attribute as whole numbers; it may have been given as NumPy's."""
+    if hasattr(value, "__index__"):
+        return int(value)
+    return [int(item) for item in value]
