@@ -1,18 +1,26 @@
 """Floor 3: the op table. One row an op: what computes it, and what each engine calls it.
 
-Names are the Python array API's. :func:`find_op` understands every name in the table.
+Names are the Python array API's. A row says which NumPy function has the op's values, how every
+engine writes it, and (`variants`) where an engine's values are not NumPy's. Every variant was found
+by running that engine's release; what was not run is not in the table.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from .errors import BroadcastError, Reason
 
-Names = Mapping[str, tuple[str | int, ...]]
+Name = str | int
+Names = Mapping[str, tuple[Name, ...]]
+
+#: Engines whose op is called as the array API calls it unless a row says otherwise.
+API_NAMED = ("torch", "tensorflow", "jax")
+#: Columns of the table, in the order in which `find_op` reads them.
+COLUMNS = ("onnx", "openvino", "ncnn", "mnn", "paddle", *API_NAMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,125 +28,469 @@ class Op:
     """A row of the op table.
 
     Attributes:
-        name: the array API's name.
+        name: the array API's name, or the best known one where that has none.
+        summary: what it computes, in a line.
         operands: how many operands it takes.
-        numpy: the NumPy function that defines its values.
-        names: engine (onnx, openvino, ncnn, mnn, paddle) to its names or numbers for the op.
+        numpy: the NumPy function that defines its values; "" where NumPy has none.
+        names: column (`COLUMNS`) to that engine's names or numbers for the op. An engine without
+            the op is absent. MNN's are values of BinaryOpOperation, and types of Op.
         reversed_names: the same, for ops that take the operands the other way round.
         swap: the op that gives the same with operands exchanged, or None.
+        variants: engine to dtype kind (`numpy.dtype.kind`) to the name of the function that
+            computes what the engine computes for it, where that is not what `numpy` computes.
+        aliases: further names that the op goes by.
+        example: arguments, and the result as a list; shown and run in the docstring.
     """
 
     name: str
+    summary: str
     operands: int
     numpy: str
     names: Names
-    reversed_names: Names = field(default_factory=dict)
-    swap: str | None = None
+    reversed_names: Names
+    swap: str | None
+    variants: Mapping[str, Mapping[str, str]]
+    aliases: tuple[str, ...]
+    example: tuple[str, str]
+
+    @property
+    def commutes(self) -> bool:
+        """Whether exchanging the operands changes nothing."""
+        return self.swap == self.name
+
+
+_PAIR = "[[6, 5], [2, 3]], [1, 2]"
 
 
 def _row(
     name: str,
-    numpy: str,
-    names: dict[str, str],
+    summary: str,
+    example: str,
     *,
+    args: str = _PAIR,
+    numpy: str | None = None,
     operands: int = 2,
-    reversed_names: dict[str, str] | None = None,
     swap: str | None = None,
+    aliases: str = "",
+    reversed_ncnn: str = "",
+    variants: Mapping[str, str] | None = None,
+    **names: str,
 ) -> Op:
-    return Op(name, operands, numpy, _split(names), _split(reversed_names or {}), swap)
-
-
-def _split(names: dict[str, str]) -> Names:
-    return MappingProxyType(
-        {
-            engine: tuple(int(word) if word.isdigit() else word for word in words.split())
-            for engine, words in names.items()
-        }
+    """A row from words: names apart by spaces, "-" for an engine that lacks the op."""
+    columns = {**dict.fromkeys(API_NAMED, name), **names}
+    return Op(
+        name=name,
+        summary=summary,
+        operands=operands,
+        numpy=name if numpy is None else numpy,
+        names=MappingProxyType({k: _words(v) for k, v in columns.items() if v != "-"}),
+        reversed_names=MappingProxyType({"ncnn": _words(reversed_ncnn)} if reversed_ncnn else {}),
+        swap=swap,
+        variants=_variants(variants or {}),
+        aliases=tuple(aliases.split()),
+        example=(args, example),
     )
 
 
-OPS: Mapping[str, Op] = MappingProxyType(
-    {
-        op.name: op
-        for op in (
-            _row(
-                "add",
-                "add",
-                {
-                    "onnx": "Add",
-                    "openvino": "Add",
-                    "ncnn": "0",
-                    "mnn": "ADD",
-                    "paddle": "elementwise_add",
-                },
-                swap="add",
-            ),
-            _row(
-                "subtract",
-                "subtract",
-                {
-                    "onnx": "Sub",
-                    "openvino": "Subtract",
-                    "ncnn": "1",
-                    "mnn": "SUB",
-                    "paddle": "elementwise_sub",
-                },
-                reversed_names={"ncnn": "7"},
-            ),
-            _row(
-                "multiply",
-                "multiply",
-                {
-                    "onnx": "Mul",
-                    "openvino": "Multiply",
-                    "ncnn": "2",
-                    "mnn": "MUL",
-                    "paddle": "elementwise_mul",
-                },
-                swap="multiply",
-            ),
-            _row(
-                "where",
-                "where",
-                {"onnx": "Where", "openvino": "Select", "mnn": "Select", "paddle": "where"},
-                operands=3,
-            ),
-            _row(
-                "prelu",
-                "",
-                {
-                    "onnx": "PRelu",
-                    "openvino": "PRelu",
-                    "ncnn": "PReLU",
-                    "mnn": "PReLU",
-                    "paddle": "prelu",
-                },
-            ),
-        )
-    }
+def _words(words: str) -> tuple[Name, ...]:
+    return tuple(int(word) if word.isdigit() else word for word in words.split())
+
+
+def _variants(rows: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+    """{"truncated_divide": "onnxruntime:iu"} as {"onnxruntime": {"i": "truncated_divide", ...}}."""
+    table: dict[str, dict[str, str]] = {}
+    for function, places in rows.items():
+        for place in places.split():
+            engine, _, kinds = place.partition(":")
+            table.setdefault(engine, {}).update(dict.fromkeys(kinds, function))
+    return MappingProxyType({key: MappingProxyType(value) for key, value in table.items()})
+
+
+_ROWS = (
+    _row(
+        "add",
+        "a + b",
+        "[[7, 7], [3, 5]]",
+        onnx="Add",
+        openvino="Add",
+        ncnn="0",
+        mnn="ADD",
+        paddle="elementwise_add",
+        swap="add",
+    ),
+    _row(
+        "subtract",
+        "a - b",
+        "[[5, 3], [1, 1]]",
+        onnx="Sub",
+        openvino="Subtract",
+        ncnn="1",
+        mnn="SUB",
+        paddle="elementwise_sub",
+        reversed_ncnn="7 rsub",
+    ),
+    _row(
+        "multiply",
+        "a times b",
+        "[[6, 10], [2, 6]]",
+        onnx="Mul",
+        openvino="Multiply",
+        ncnn="2",
+        mnn="MUL",
+        paddle="elementwise_mul",
+        swap="multiply",
+    ),
+    _row(
+        "divide",
+        "a / b, true division",
+        "[[6.0, 2.5], [2.0, 1.5]]",
+        onnx="Div",
+        openvino="Divide",
+        ncnn="3",
+        mnn="REALDIV DIV",
+        paddle="elementwise_div",
+        reversed_ncnn="8 rdiv",
+    ),
+    _row(
+        "floor_divide",
+        "a / b, rounded down",
+        "[[6, 2], [2, 1]]",
+        ncnn="15",
+        mnn="FLOORDIV",
+        paddle="elementwise_floordiv",
+        tensorflow="floordiv",
+        reversed_ncnn="16 rfloor_divide",
+    ),
+    _row(
+        "remainder",
+        "what floor division leaves: it has the sign of b",
+        "[[0, 1], [0, 1]]",
+        onnx="Mod",
+        openvino="FloorMod",
+        ncnn="17",
+        mnn="FLOORMOD",
+        paddle="elementwise_mod",
+        tensorflow="floormod",
+        reversed_ncnn="18 rremainder",
+    ),
+    _row(
+        "fmod",
+        "what truncated division leaves: it has the sign of a",
+        "[[0, 1], [0, 1]]",
+        onnx="Mod",
+        openvino="Mod",
+        ncnn="12",
+        mnn="MOD",
+        tensorflow="truncatemod",
+        reversed_ncnn="13 rfmod",
+    ),
+    _row(
+        "pow",
+        "a to the power of b",
+        "[[6, 25], [2, 9]]",
+        numpy="power",
+        aliases="power",
+        onnx="Pow",
+        openvino="Power",
+        ncnn="6",
+        mnn="POW",
+        paddle="elementwise_pow",
+        jax="power pow",
+        reversed_ncnn="9 rpow",
+    ),
+    _row(
+        "maximum",
+        "The larger of a and b; NaN if either is NaN",
+        "[[6, 5], [2, 3]]",
+        onnx="Max",
+        openvino="Maximum",
+        ncnn="4",
+        mnn="MAXIMUM MAX_TEMP",
+        paddle="elementwise_max",
+        swap="maximum",
+    ),
+    _row(
+        "minimum",
+        "The smaller of a and b; NaN if either is NaN",
+        "[[1, 2], [1, 2]]",
+        onnx="Min",
+        openvino="Minimum",
+        ncnn="5",
+        mnn="MINIMUM MIN_TEMP",
+        paddle="elementwise_min",
+        swap="minimum",
+    ),
+    _row(
+        "atan2",
+        "The angle of the point with height a and width b, in radians",
+        "[[0.0, 3.141592653589793], [-0.0, -3.141592653589793]]",
+        args="[[0.0], [-0.0]], [1.0, -1.0]",
+        numpy="arctan2",
+        aliases="arctan2",
+        ncnn="10",
+        mnn="ATAN2",
+        paddle="atan2",
+        jax="arctan2 atan2",
+        reversed_ncnn="11 ratan2",
+    ),
+    _row(
+        "logaddexp",
+        "log(exp(a) + exp(b)), without overflow",
+        "[0.6931471805599453, 1.6931471805599454]",
+        args="[0.0, 1.0], [0.0, 1.0]",
+        ncnn="14",
+        tensorflow="-",
+        swap="logaddexp",
+    ),
+    _row(
+        "squared_difference",
+        "(a - b) squared",
+        "[[25, 9], [1, 1]]",
+        numpy="",
+        openvino="SquaredDifference",
+        mnn="SquaredDifference",
+        torch="-",
+        jax="-",
+        swap="squared_difference",
+    ),
+    _row(
+        "equal",
+        "Whether a equals b",
+        "[[False, False], [False, False]]",
+        onnx="Equal",
+        openvino="Equal",
+        mnn="EQUAL",
+        paddle="equal",
+        torch="eq",
+        swap="equal",
+    ),
+    _row(
+        "not_equal",
+        "Whether a differs from b",
+        "[[True, True], [True, True]]",
+        openvino="NotEqual",
+        mnn="NOTEQUAL",
+        paddle="not_equal",
+        swap="not_equal",
+    ),
+    _row(
+        "less",
+        "Whether a is less than b",
+        "[[False, False], [False, False]]",
+        onnx="Less",
+        openvino="Less",
+        mnn="LESS",
+        paddle="less_than",
+        swap="greater",
+    ),
+    _row(
+        "less_equal",
+        "Whether a is at most b",
+        "[[False, False], [False, False]]",
+        onnx="LessOrEqual",
+        openvino="LessEqual",
+        mnn="LESS_EQUAL",
+        paddle="less_equal",
+        swap="greater_equal",
+    ),
+    _row(
+        "greater",
+        "Whether a is greater than b",
+        "[[True, True], [True, True]]",
+        onnx="Greater",
+        openvino="Greater",
+        mnn="GREATER",
+        paddle="greater_than",
+        swap="less",
+    ),
+    _row(
+        "greater_equal",
+        "Whether a is at least b",
+        "[[True, True], [True, True]]",
+        onnx="GreaterOrEqual",
+        openvino="GreaterEqual",
+        mnn="GREATER_EQUAL",
+        paddle="greater_equal",
+        swap="less_equal",
+    ),
+    _row(
+        "logical_and",
+        "Whether a and b are both true",
+        "[[True, True], [True, True]]",
+        onnx="And",
+        openvino="LogicalAnd",
+        paddle="logical_and",
+        swap="logical_and",
+    ),
+    _row(
+        "logical_or",
+        "Whether a or b is true",
+        "[[True, True], [True, True]]",
+        onnx="Or",
+        openvino="LogicalOr",
+        mnn="LOGICALOR",
+        paddle="logical_or",
+        swap="logical_or",
+    ),
+    _row(
+        "logical_xor",
+        "Whether one of a and b is true, not both",
+        "[[False, False], [False, False]]",
+        onnx="Xor",
+        openvino="LogicalXor",
+        mnn="LOGICALXOR",
+        paddle="logical_xor",
+        swap="logical_xor",
+    ),
+    _row(
+        "bitwise_and",
+        "The bits set in both a and b",
+        "[[0, 0], [0, 2]]",
+        onnx="BitwiseAnd",
+        openvino="BitwiseAnd",
+        mnn="BITWISE_AND",
+        paddle="bitwise_and",
+        swap="bitwise_and",
+    ),
+    _row(
+        "bitwise_or",
+        "The bits set in a or b",
+        "[[7, 7], [3, 3]]",
+        onnx="BitwiseOr",
+        openvino="BitwiseOr",
+        mnn="BITWISE_OR",
+        paddle="bitwise_or",
+        swap="bitwise_or",
+    ),
+    _row(
+        "bitwise_xor",
+        "The bits set in one of a and b, not both",
+        "[[7, 7], [3, 1]]",
+        onnx="BitwiseXor",
+        openvino="BitwiseXor",
+        mnn="BITWISE_XOR",
+        paddle="bitwise_xor",
+        swap="bitwise_xor",
+    ),
+    _row(
+        "bitwise_left_shift",
+        "a shifted left by b bits",
+        "[[12, 20], [4, 12]]",
+        numpy="left_shift",
+        aliases="left_shift",
+        onnx="BitShift",
+        openvino="BitwiseLeftShift",
+        mnn="LEFTSHIFT",
+        paddle="bitwise_left_shift",
+        tensorflow="left_shift",
+        jax="left_shift bitwise_left_shift",
+    ),
+    _row(
+        "bitwise_right_shift",
+        "a shifted right by b bits, keeping its sign",
+        "[[3, 1], [1, 0]]",
+        numpy="right_shift",
+        aliases="right_shift",
+        onnx="BitShift",
+        openvino="BitwiseRightShift",
+        mnn="RIGHTSHIFT",
+        paddle="bitwise_right_shift",
+        tensorflow="right_shift",
+        jax="right_shift bitwise_right_shift",
+    ),
+    _row(
+        "where",
+        "a where c is true, b elsewhere",
+        "[[6, 2], [2, 2]]",
+        args="[[True, False], [True, False]], [[6, 5], [2, 3]], [1, 2]",
+        operands=3,
+        onnx="Where",
+        openvino="Select",
+        mnn="Select",
+        paddle="where",
+    ),
+    _row(
+        "prelu",
+        "x where it is not negative, x times slope where it is",
+        "[[-0.5, 2.0], [3.0, -8.0]]",
+        args="[[-1.0, 2.0], [3.0, -4.0]], [0.5, 2.0]",
+        numpy="",
+        onnx="PRelu",
+        openvino="PRelu",
+        ncnn="PReLU",
+        mnn="PReLU",
+        paddle="prelu",
+        tensorflow="-",
+        jax="-",
+    ),
 )
 
-_BY_NAME = {
-    str(word).lower(): op
-    for op in OPS.values()
-    for words in ((op.name,), *op.names.values())
-    for word in words
-    if isinstance(word, str)
+OPS: Mapping[str, Op] = MappingProxyType({op.name: op for op in _ROWS})
+
+
+def _index(column: str | None, *, reverse: bool = False) -> dict[Name, Op]:
+    """Lower-case name or number to row; of two rows with one name the first has it."""
+    found: dict[Name, Op] = {}
+    for op in _ROWS:
+        names = op.reversed_names if reverse else op.names
+        for word in names.get(column, ()) if column else (op.name, *op.aliases):
+            found.setdefault(word.lower() if isinstance(word, str) else word, op)
+    return found
+
+
+_BY_COLUMN = {column: _index(column) for column in COLUMNS}
+_REVERSED = {column: _index(column, reverse=True) for column in COLUMNS}
+_BY_NAME: dict[Name, Op] = {
+    name: op
+    for index in (*[_BY_COLUMN[column] for column in reversed(COLUMNS)], _index(None))
+    for name, op in index.items()
+    if isinstance(name, str)
 }
 
 
-def find_op(name: str) -> Op:
-    """The row of an op by any engine's name for it, in any case; BroadcastError if there is none.
+def find_op(name: Name, engine: str | None = None) -> Op:
+    """The row of an op by any engine's name for it, in any case.
 
-    >>> find_op("elementwise_sub").name
-    'subtract'
+    Engines use some names for different ops ("Mod" is the remainder in ONNX and fmod in OpenVINO).
+    Without an engine the array API's name counts first, then the columns in their order.
+
+    Args:
+        name: the op's name, or its number where the engine has numbers (ncnn's BinaryOp).
+        engine: read only this engine's names.
+
+    Raises:
+        BroadcastError: if no row has the name.
+
+    >>> find_op("elementwise_sub").name, find_op(17, "ncnn").name
+    ('subtract', 'remainder')
+    >>> find_op("Mod").name, find_op("Mod", "openvino").name
+    ('remainder', 'fmod')
     """
-    op = _BY_NAME.get(str(name).lower())
+    index = _BY_NAME if engine is None else _BY_COLUMN.get(column_of(engine), _BY_NAME)
+    op = index.get(name.lower() if isinstance(name, str) else name)
     if op is None:
-        close = difflib.get_close_matches(str(name).lower(), _BY_NAME, 3)
+        known = [word for word in index if isinstance(word, str)]
+        close = difflib.get_close_matches(str(name).lower(), known, 3)
         raise BroadcastError(
-            f"there is no op {name!r}",
+            f"there is no op {name!r}" + (f" in {engine}" if engine else ""),
             reason=Reason.UNKNOWN_OP,
             hint=f"did you mean {' or '.join(close)}?" if close else f"one of {', '.join(OPS)}",
         )
     return op
+
+
+def find_reversed(name: Name, engine: str) -> Op | None:
+    """The row whose operands the engine's op `name` takes the other way round, or None.
+
+    >>> find_reversed(7, "ncnn").name
+    'subtract'
+    >>> find_reversed(1, "ncnn") is None
+    True
+    """
+    index = _REVERSED.get(column_of(engine), {})
+    return index.get(name.lower() if isinstance(name, str) else name)
+
+
+def column_of(engine: str) -> str:
+    """The column that has an engine's names: ONNX Runtime reads ONNX's."""
+    return "onnx" if engine == "onnxruntime" else engine

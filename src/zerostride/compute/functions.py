@@ -1,0 +1,185 @@
+"""Floor 4: the public functions, one an op of the table, all made by one factory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from ..ops import OPS, Op
+from ..planner import plan
+from .reference import as_operand, compute, shape_of
+from .reference import broadcast as broadcast
+
+
+class Elementwise(Protocol):
+    """A public function of two operands."""
+
+    def __call__(
+        self,
+        a: Any,
+        b: Any,
+        rule: str | None = None,
+        axis: int | None = None,
+        engine: str | None = None,
+        out: Any = None,
+        dtype: Any = None,
+        broadcast: int | None = None,
+    ) -> Any:
+        """Computes the op."""
+        ...
+
+
+def _run(
+    op: Op,
+    operands: Sequence[Any],
+    rule: str | None,
+    axis: int | None,
+    engine: str | None,
+    out: Any,
+    dtype: Any,
+    broadcast: int | None,
+) -> Any:
+    """Plans the operands' shapes and computes."""
+    arrays = [as_operand(operand, k) for k, operand in enumerate(operands)]
+    made = plan(
+        *map(shape_of, arrays),
+        rule=rule,
+        axis=axis,
+        broadcast=broadcast,
+        engine=engine,
+        op=op.name if engine is not None else None,
+    )
+    return compute(op, made, arrays, out, dtype)
+
+
+_DOC = """{summary}; under any rule.
+
+Args:
+    {operands}: arrays, lists or Python numbers; Python numbers promote as in NumPy (NEP 50)
+        and have rank 0.
+    rule: name of an element-wise rule; None is "numpy", or the engine's default under an engine.
+    axis: where the smaller operand starts, under the rules that have it (pdpd, paddle, onnx6).
+    engine: compute what that engine's measured release does: its alignment, its dtypes and its
+        values where they were measured.
+    out: an array (or a tuple of one) that receives the result and is returned; it may overlap the
+        operands.
+    dtype: what to compute in, as for NumPy's ufuncs.
+    broadcast: onnx6's attribute; 1 allows broadcasting.
+
+Returns:
+    An array of the plan's shape; a NumPy scalar at rank 0.
+
+Raises:
+    BroadcastError: the shapes do not combine under the rule, `out` has another shape, or the engine
+        lacks the op or its dtypes.
+    TypeError: the op has no meaning for the dtypes, or its result does not fit `out`.
+
+Elsewhere: {names}.
+
+Source: {source}.
+
+>>> import zerostride as zs
+>>> zs.{name}({args}).tolist()
+{result}
+"""
+
+
+def describe(op: Op, operands: str) -> str:
+    """The docstring of an op's function, from its row."""
+    args, result = op.example
+    names = ", ".join(
+        f"{column} {'/'.join(map(str, names))}"
+        for column, names in op.names.items()
+        if names != (op.name,)
+    )
+    return _DOC.format(
+        summary=op.summary,
+        operands=operands,
+        names=names,
+        source=f"numpy.{op.numpy}" if op.numpy else "the operator documents of its engines",
+        name=op.name,
+        args=args,
+        result=result,
+    )
+
+
+def elementwise(op: Op) -> Elementwise:
+    """The public function of an op of two operands."""
+
+    def function(
+        a: Any,
+        b: Any,
+        rule: str | None = None,
+        axis: int | None = None,
+        engine: str | None = None,
+        out: Any = None,
+        dtype: Any = None,
+        broadcast: int | None = None,
+    ) -> Any:
+        return _run(op, (a, b), rule, axis, engine, out, dtype, broadcast)
+
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = describe(op, "a, b")
+    return function
+
+
+add = elementwise(OPS["add"])
+subtract = elementwise(OPS["subtract"])
+multiply = elementwise(OPS["multiply"])
+divide = elementwise(OPS["divide"])
+floor_divide = elementwise(OPS["floor_divide"])
+remainder = elementwise(OPS["remainder"])
+fmod = elementwise(OPS["fmod"])
+pow = elementwise(OPS["pow"])
+power = pow
+maximum = elementwise(OPS["maximum"])
+minimum = elementwise(OPS["minimum"])
+atan2 = elementwise(OPS["atan2"])
+logaddexp = elementwise(OPS["logaddexp"])
+squared_difference = elementwise(OPS["squared_difference"])
+equal = elementwise(OPS["equal"])
+not_equal = elementwise(OPS["not_equal"])
+less = elementwise(OPS["less"])
+less_equal = elementwise(OPS["less_equal"])
+greater = elementwise(OPS["greater"])
+greater_equal = elementwise(OPS["greater_equal"])
+logical_and = elementwise(OPS["logical_and"])
+logical_or = elementwise(OPS["logical_or"])
+logical_xor = elementwise(OPS["logical_xor"])
+bitwise_and = elementwise(OPS["bitwise_and"])
+bitwise_or = elementwise(OPS["bitwise_or"])
+bitwise_xor = elementwise(OPS["bitwise_xor"])
+bitwise_left_shift = elementwise(OPS["bitwise_left_shift"])
+bitwise_right_shift = elementwise(OPS["bitwise_right_shift"])
+
+
+def where(
+    c: Any,
+    a: Any,
+    b: Any,
+    rule: str | None = None,
+    axis: int | None = None,
+    engine: str | None = None,
+    out: Any = None,
+    dtype: Any = None,
+) -> Any:
+    """Selects by a condition."""
+    return _run(OPS["where"], (c, a, b), rule, axis, engine, out, dtype, None)
+
+
+def prelu(
+    x: Any,
+    slope: Any,
+    rule: str | None = None,
+    axis: int | None = None,
+    engine: str | None = None,
+    out: Any = None,
+    dtype: Any = None,
+    broadcast: int | None = None,
+) -> Any:
+    """Scales what is negative."""
+    return _run(OPS["prelu"], (x, slope), rule, axis, engine, out, dtype, broadcast)
+
+
+where.__doc__ = describe(OPS["where"], "c, a, b")
+prelu.__doc__ = describe(OPS["prelu"], "x, slope")

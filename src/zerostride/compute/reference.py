@@ -1,0 +1,239 @@
+"""Floor 4: the reference backend. NumPy over a Plan's views: slow to nobody's harm, and the oracle.
+
+Every other way of computing is held against this one, so it does nothing clever: lay the operands
+out by the plan, call the function that the op table names, hand the result over as NumPy would.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import BroadcastError, Reason
+from ..ops import Op, find_op
+from ..plan import Plan
+from ..planner import plan_to
+from . import semantics
+
+#: Types that NEP 50 keeps weak: they take the other operands' dtype. Subclasses are not weak.
+WEAK = frozenset({bool, int, float, complex})
+
+
+def compute(
+    op: Op | str, plan: Plan, arrays: Sequence[Any], out: Any = None, dtype: Any = None
+) -> Any:
+    """What an op gives for operands laid out by a plan; under an engine's plan, what that gives.
+
+    Args:
+        op: a row of the op table, or a name for it.
+        plan: of the operands' shapes.
+        arrays: the operands: arrays, lists, or Python numbers, which promote as in NumPy.
+        out: an array (or a tuple of one) of the plan's shape that receives the result. It may
+            overlap the operands.
+        dtype: what to compute in, as for NumPy's ufuncs.
+
+    Returns:
+        `out`, or a new array of the plan's shape; a NumPy scalar where that has rank 0.
+
+    Raises:
+        BroadcastError: `out` or an operand has another shape than the plan's, or the engine whose
+            plan it is does not take the operands' dtypes.
+        TypeError: the op has no meaning for the dtypes, or its result does not fit `out`.
+
+    >>> from zerostride import plan
+    >>> compute("add", plan((2, 2), (2,), rule="pdpd", axis=0), [[[1, 2], [3, 4]], [10, 20]])
+    array([[11, 12],
+           [23, 24]])
+    """
+    row = op if isinstance(op, Op) else find_op(op)
+    operands = [as_operand(array, k) for k, array in enumerate(arrays)]
+    _check_count(row, plan, operands)
+    target = _as_target(out, plan)
+    kernel, operands = semantics.select(row, plan, operands)
+    values = [
+        value if type(value) in WEAK else plan.view(k, value) for k, value in enumerate(operands)
+    ]
+    try:
+        if isinstance(kernel, np.ufunc):
+            result = kernel(*values, out=target, dtype=dtype)
+        else:
+            result = _call(kernel, values, target, dtype)
+    except TypeError as error:
+        raise TypeError(f"{row.name} of {_dtypes(values)}: {error}") from error
+    return result if target is not None else _as_result(result, plan)
+
+
+def as_operand(value: Any, k: int = 0) -> Any:
+    """An operand as a base array, or untouched if it is a Python number.
+
+    Raises:
+        BroadcastError: a list whose rows differ in length.
+        TypeError: a masked array; its mask would be lost.
+    """
+    if type(value) is np.ndarray or type(value) in WEAK:
+        return value
+    if isinstance(value, np.ma.MaskedArray):
+        raise TypeError(f"operand {k} is a masked array; pass its data, or fill it first")
+    try:
+        return np.asarray(value)
+    except ValueError as error:
+        raise BroadcastError(
+            f"operand {k} is not an array: {error}", reason=Reason.BAD_EXTENT
+        ) from None
+
+
+def shape_of(operand: Any) -> tuple[int, ...]:
+    """An operand's shape; a Python number has rank 0."""
+    return () if type(operand) in WEAK else operand.shape
+
+
+def _check_count(op: Op, plan: Plan, operands: Sequence[Any]) -> None:
+    for count, what in ((op.operands, op.name), (len(plan.operands), "the plan")):
+        if len(operands) != count:
+            raise BroadcastError(
+                f"{len(operands)} operands given; {what} takes {count}",
+                reason=Reason.OPERAND_COUNT,
+                rule=plan.rule,
+                shapes=plan.operands,
+            )
+
+
+def _as_target(out: Any, plan: Plan) -> NDArray[Any] | None:
+    """`out` as the array to write to, or None; refused if it could not hold the result."""
+    if isinstance(out, tuple):
+        if len(out) != 1:
+            raise TypeError(f"out is an array or a tuple of one, not of {len(out)}")
+        (out,) = out
+    if out is None:
+        return None
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"out is an array, not {type(out).__name__}")
+    if out.shape != plan.shape:
+        raise BroadcastError(
+            f"out has shape {out.shape}; the result has {plan.shape}",
+            reason=Reason.EXTENT_MISMATCH,
+            rule=plan.rule,
+            shapes=plan.operands,
+            hint=f"give an out of shape {plan.shape}",
+        )
+    if not out.flags.writeable:
+        raise ValueError("out is read-only")
+    return out
+
+
+def _call(
+    kernel: semantics.Kernel, values: Sequence[Any], target: NDArray[Any] | None, dtype: Any
+) -> Any:
+    """A function of ours, or of NumPy's but no ufunc, with a ufunc's `dtype` and `out`."""
+    if dtype is not None:
+        values = semantics.cast(kernel, values, np.dtype(dtype))
+    result = kernel(*values)
+    if target is None:
+        return result
+    # The result is an array of its own, so whatever `target` overlaps has been read already.
+    np.copyto(target, result, casting="same_kind")
+    return target
+
+
+def _as_result(result: Any, plan: Plan) -> Any:
+    """Of the plan's shape, and a scalar at rank 0, as a ufunc's."""
+    if np.shape(result) != plan.shape:  # Python numbers alone, under a rule that gives them axes
+        result = np.full(plan.shape, result)
+    return result[()] if isinstance(result, np.ndarray) and not result.shape else result
+
+
+def _dtypes(values: Sequence[Any]) -> str:
+    return " and ".join(
+        type(value).__name__ if type(value) in WEAK else str(value.dtype) for value in values
+    )
+
+
+def unbroadcast(plan: Plan, grad: Any, k: int) -> NDArray[Any]:
+    """The adjoint of broadcasting operand `k`: `grad` summed to that operand's shape.
+
+    For every x and g: the inner product of ``unbroadcast(plan, g, k)`` with x is that of g with x
+    broadcast.
+
+    Args:
+        plan: the plan that the operand was broadcast by.
+        grad: of the plan's shape.
+        k: which operand, from 0.
+
+    Returns:
+        A new array of the operand's shape. Floats keep their dtype (16-bit ones are summed in
+        32 bits); other dtypes are what NumPy's sum makes of them.
+
+    Raises:
+        BroadcastError: `grad` has another shape, or there is no operand `k`.
+
+    >>> from zerostride import plan
+    >>> unbroadcast(plan((2, 3), (2, 1)), [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], 1)
+    array([[ 6.],
+           [15.]])
+    """
+    place = operator.index(k)
+    if not 0 <= place < len(plan.operands):
+        raise BroadcastError(
+            f"there is no operand {place}; the plan has {len(plan.operands)}, counted from 0",
+            reason=Reason.OPERAND_COUNT,
+            rule=plan.rule,
+            shapes=plan.operands,
+        )
+    data = np.asarray(as_operand(grad))
+    if data.shape != plan.shape:
+        raise BroadcastError(
+            f"grad has shape {data.shape}; the result, and so its gradient, has {plan.shape}",
+            reason=Reason.EXTENT_MISMATCH,
+            rule=plan.rule,
+            shapes=plan.operands,
+        )
+    inexact = data.dtype.kind in "fc" or data.dtype.name == "bfloat16"
+    wide = np.dtype(np.float32) if inexact and data.dtype.itemsize == 2 else None
+    total = data.sum(
+        axis=plan.stretched[place], dtype=wide or (data.dtype if inexact else None), keepdims=True
+    )
+    if wide is not None:
+        total = total.astype(data.dtype)
+    # Axes that the rule dropped have extent 1: putting them back moves nothing.
+    return np.asarray(total).reshape(plan.operands[place])
+
+
+def broadcast(
+    data: Any,
+    target_shape: Any,
+    mode: str | None = None,
+    axes_mapping: Sequence[int] | None = None,
+    copy: bool = False,
+    engine: str | None = None,
+) -> NDArray[Any]:
+    """A Broadcast (Expand, broadcast_to) op: data laid over a target shape.
+
+    Args:
+        data: an array, a list or a number.
+        target_shape: the target; under mode "bidirectional" the result may be larger.
+        mode: "numpy" (one way; the default), "bidirectional" or "explicit"; with an engine its own
+            default.
+        axes_mapping: for mode "explicit", the target axis of each data axis, rising.
+        copy: make an array that can be written to.
+        engine: do what that engine's measured release does.
+
+    Returns:
+        A read-only view of the data, with stride 0 where it stretches; with `copy` a new array.
+
+    Raises:
+        BroadcastError: as :func:`zerostride.plan_to`.
+
+    Source: OpenVINO operation specification, 'Broadcast-3'.
+
+    >>> broadcast([1, 2], (2, 3), mode="explicit", axes_mapping=[0])
+    array([[1, 1, 1],
+           [2, 2, 2]])
+    """
+    array = np.asarray(as_operand(data))
+    plan = plan_to(array.shape, target_shape, mode, axes_mapping, engine)
+    view = plan.view(0, array)
+    return view.copy() if copy else view
