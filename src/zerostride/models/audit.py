@@ -1,0 +1,342 @@
+"""The meaning audit: for every broadcast of a model, what it means there and on another engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..dims import Shape
+from ..engines.model import Engine
+from ..engines.table import find_engine
+from ..engines.versions import warn_if_unmeasured
+from ..errors import BroadcastError, NotExpressible, Reason, ZerostrideError
+from ..express import Expression, express
+from ..plan import Plan, RuleUse
+from ..rules import RULES
+from ..traps import Side, Trap, size_traps
+from .batch import Sample, batch_axes, without_batch
+from .findings import Cause, Finding, Report, Verdict, Witness
+from .graph import Graph
+from .onnx import read_onnx
+from .pnnx import pnnx_transport
+from .sites import Kind, Operand, Site, find_site
+from .targets import NotJudged, canonical, transport
+from .witness import find_witness
+
+#: Engines whose tensors hold one sample, without the batch axis.
+BATCHLESS = frozenset({"ncnn"})
+#: Converters that can be judged, with the engine that they write for.
+CONVERTERS: Mapping[str, str] = {"pnnx": "ncnn"}
+
+
+def audit(
+    model: str | Path,
+    target: str,
+    via: str | None = None,
+    *,
+    batch_axis: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Judges every broadcast of an ONNX model against what `target` would make of it.
+
+    Each node is judged as if carried over op for op. Of every node that may broadcast there is a
+    finding; what cannot be judged is `unknown`.
+
+    Args:
+        model: an .onnx file.
+        target: an engine's name.
+        via: judge what this converter makes of each node ("pnnx", for ncnn), not the node itself.
+        batch_axis: for engines without a batch axis, which axis of the model's inputs it is; −1 for
+            none. None: axis 0 where its extent is 1.
+        progress: called with the number of nodes done and of all.
+
+    Raises:
+        ModelError: the file cannot be read.
+        BroadcastError: there is no such engine.
+    """
+    engine = find_engine(target)
+    _check_via(via, target)
+    warn_if_unmeasured(target)
+    graph = read_onnx(model)
+    return audit_graph(graph, engine, via, batch_axis=batch_axis, progress=progress)
+
+
+def _check_via(via: str | None, target: str) -> None:
+    if via is not None and CONVERTERS.get(via) != target:
+        known = ", ".join(f"{name} (for {engine})" for name, engine in CONVERTERS.items())
+        raise ZerostrideError(f"via={via!r} does not write for {target}; known: {known}")
+
+
+def audit_graph(
+    graph: Graph,
+    engine: Engine,
+    via: str | None = None,
+    *,
+    batch_axis: int | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Judges every broadcast of a graph; see :func:`audit`."""
+    batch = batch_axes(graph, batch_axis) if engine.name in BATCHLESS else {}
+    findings = []
+    for done, node in enumerate(graph.nodes):
+        site = find_site(node)
+        if site is not None:
+            findings.append(_judge(site, engine, via, batch))
+        if progress is not None:
+            progress(done + 1, len(graph.nodes))
+    return Report(graph.path, engine.name, via, engine.release, tuple(findings), graph.notes)
+
+
+def _judge(site: Site, engine: Engine, via: str | None, batch: Mapping[str, int]) -> Finding:
+    """One finding: can it be judged, what does the source mean, what does the target."""
+    unknown = _not_judged(site)
+    if unknown is not None:
+        return unknown
+    shapes = tuple(_numbers(part) for part in site.operands)
+    try:
+        source = site.plan(shapes)
+    except BroadcastError as error:
+        return _invalid(site, error)
+    sample = without_batch(
+        source,
+        [batch.get(part.name) for part in site.operands][: len(source.operands)],
+        [part.constant for part in site.operands],
+    )
+    if sample.across is not None:
+        return _across(site, source, sample, engine)
+    try:
+        carried = (pnnx_transport if via == "pnnx" else transport)(site, engine)
+    except NotJudged as answer:
+        return _finding(site, source, None, Verdict.UNKNOWN, Cause.NOT_MEASURED, str(answer))
+    except BroadcastError as error:
+        return _finding(site, source, error, Verdict.REFUSED, error.reason, error.detail)
+    return _compare(_Case(site, engine, source, sample, carried))
+
+
+def _numbers(part: Operand) -> Shape:
+    return tuple(size for size in part.shape or () if isinstance(size, int))
+
+
+def _finding(
+    site: Site,
+    source: Plan | BroadcastError | None,
+    target: Plan | BroadcastError | None,
+    verdict: Verdict,
+    reason: str,
+    message: str,
+    fix: Expression | None = None,
+    witness: Witness | None = None,
+) -> Finding:
+    operands = tuple((part.name, part.shape) for part in site.operands)
+    return Finding(
+        site.node.path,
+        site.node.op,
+        operands,
+        source,
+        target,
+        verdict,
+        str(reason),
+        message,
+        fix,
+        witness,
+    )
+
+
+def _not_judged(site: Site) -> Finding | None:
+    """A finding for what cannot be planned: custom ops, ops not modelled, unknown shapes."""
+    node = site.node
+    if site.kind is Kind.CUSTOM:
+        said = f"nothing is known about {node.op} of domain {node.domain!r}"
+        return _finding(site, None, None, Verdict.UNKNOWN, Cause.CUSTOM_OP, said)
+    if site.kind is Kind.NOT_MODELLED:
+        said = f"{node.op} may broadcast in a way that is not modelled"
+        return _finding(site, None, None, Verdict.UNKNOWN, Cause.NOT_MODELLED, said)
+    for part in site.operands:
+        if part.missing is not None:
+            said = f"{part.name!r} is needed, and its data is missing: {part.missing}"
+            return _finding(site, None, None, Verdict.UNKNOWN, Cause.MISSING_DATA, said)
+    for part in site.operands:
+        if part.shape is None:
+            said = f"the shape of {part.name!r} is not known"
+            return _finding(site, None, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
+        sizes = ", ".join("?" if size is None else str(size) for size in part.shape)
+        if not all(isinstance(size, int) for size in part.shape):
+            said = f"a size of {part.name!r} is not known: ({sizes})"
+            return _finding(site, None, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
+    return None
+
+
+def _invalid(site: Site, error: BroadcastError) -> Finding:
+    said = f"the model itself does not broadcast here: {error.detail}"
+    return _finding(site, error, None, Verdict.REFUSED, Cause.INVALID, said)
+
+
+def _across(site: Site, source: Plan, sample: Sample, engine: Engine) -> Finding:
+    part = site.operands[sample.across or 0]
+    said = (
+        f"{part.name!r} broadcasts across the batch axis, which {engine.name} does not have; "
+        "if the batch is another axis, name it (batch_axis)"
+    )
+    return _finding(site, source, None, Verdict.DIFFERENT, Cause.BATCH, said)
+
+
+@dataclass(frozen=True, slots=True)
+class _Case:
+    """A site whose source is planned and whose way to the target is known."""
+
+    site: Site
+    engine: Engine
+    source: Plan
+    sample: Sample
+    target: Side
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """What the target's rule is asked: for a Broadcast op the target shape comes last."""
+        if not self.target.rule.to_target:
+            return self.sample.shapes
+        return (*self.sample.shapes, _numbers(self.site.operands[-1]))
+
+    @property
+    def meaning(self) -> Side | None:
+        """The source's rule for the shapes that the target sees; None where none says it."""
+        if self.site.rule.to_target != self.target.rule.to_target:
+            return None
+        axis = self.site.attributes.get("axis")
+        # Without the batch axis, an `axis` attribute counts one axis fewer.
+        tries = [self.site.attributes]
+        if axis is not None and self.sample.axis is not None:
+            tries.append({**self.site.attributes, "axis": axis - 1})
+        for attributes in tries:
+            side = Side(self.site.rule, attributes)
+            if side.plan(self.shapes) == self.sample.plan:
+                return side
+        return None
+
+    @property
+    def pairwise(self) -> bool:
+        """Whether the target takes these operands two by two."""
+        return len(self.shapes) > self.target.rule.operands[1]
+
+    def finding(
+        self, made: Plan | BroadcastError, verdict: Verdict, reason: str, message: str, **more: Any
+    ) -> Finding:
+        """The finding of this case."""
+        return _finding(self.site, self.source, made, verdict, reason, message, **more)
+
+
+def _compare(case: _Case) -> Finding:
+    """Source and target, planned and compared."""
+    name = case.engine.name
+    made = _target_plan(case)
+    if isinstance(made, BroadcastError):
+        return _refused(case, made)
+    if made != case.sample.plan:
+        said = f"on {name} {_alignment_words(case, made)}"
+        return case.finding(
+            made,
+            Verdict.DIFFERENT,
+            Cause.OTHER_ALIGNMENT,
+            said,
+            fix=_fix(case),
+            witness=_witness(case, case.shapes),
+        )
+    for divergence in case.engine.divergences:
+        if divergence.strikes is not None and divergence.strikes(made):
+            crash = divergence.effect is Reason.CRASH
+            verdict = Verdict.REFUSED if crash else Verdict.DIFFERENT
+            return case.finding(made, verdict, divergence.effect, f"{name}: {divergence.text}")
+    traps = _traps(case)
+    if traps:
+        return case.finding(
+            made,
+            Verdict.SAME_HERE,
+            Cause.SIZE_TRAP,
+            f"the same at these sizes only: {traps[0].words}",
+            fix=_fix_trap(case, traps),
+            witness=_witness(case, traps[0].shapes),
+        )
+    return case.finding(made, Verdict.SAME, Cause.SAME_PLAN, f"means the same on {name}")
+
+
+def _refused(case: _Case, error: BroadcastError) -> Finding:
+    """The target's rule has no plan: it refuses, or does not refuse and goes wrong."""
+    name = case.engine.name
+    if not error.silent:
+        said = f"{name} refuses: {error.detail}"
+        return case.finding(error, Verdict.REFUSED, error.reason, said, fix=_fix(case))
+    said = f"{name} does not refuse, but computes nonsense or crashes: {error.detail}"
+    return case.finding(
+        error,
+        Verdict.DIFFERENT,
+        Cause.SILENT,
+        said,
+        fix=_fix(case),
+        witness=_witness(case, case.shapes),
+    )
+
+
+def _target_plan(case: _Case) -> Plan | BroadcastError:
+    """The target's plan, or its error; a rule of two operands takes more of them two by two."""
+    if not case.pairwise:
+        return case.target.plan(case.shapes)
+    so_far, *rest = case.shapes
+    for shape in rest:
+        step = case.target.plan((so_far, shape))
+        if isinstance(step, BroadcastError) or step != _BOTH_WAYS.plan((so_far, shape)):
+            return step
+        so_far = step.shape
+    # Every step means what it means in the model, and so does the whole.
+    use = RuleUse(case.target.rule.name, {}, case.engine.name, case.target.op)
+    meant = case.sample.plan
+    return Plan(meant.shape, meant.operands, meant.axes_mapping, use)
+
+
+_BOTH_WAYS = Side(RULES["numpy"])
+
+
+def _alignment_words(case: _Case, made: Plan) -> str:
+    for part, meant, aligned in zip(
+        case.site.operands, case.sample.plan.aligned, made.aligned, strict=False
+    ):
+        if meant != aligned:
+            return f"{part.name!r} is aligned as {aligned}; the model means {meant}"
+    return f"the result is {made.shape}; the model means {case.sample.plan.shape}"
+
+
+def _fix(case: _Case) -> Expression | None:
+    """How the target says what the source means, or None."""
+    if case.target.engine is None:
+        return None
+    try:
+        return express(case.sample.plan, None, engine=case.engine.name, op=case.target.op)
+    except NotExpressible:
+        return None
+
+
+def _fix_trap(case: _Case, traps: Sequence[Trap]) -> Expression | None:
+    """For a size trap: the operand at the result's rank, where no size can misplace it."""
+    meant = case.sample.plan
+    made = case.target.plan(meant.aligned)
+    if made != meant:
+        return None
+    changed = tuple(a != b for a, b in zip(meant.aligned, meant.operands, strict=True))
+    use = RuleUse(case.target.rule.name, {}, case.engine.name, case.target.op)
+    return Expression(meant.aligned, {}, False, (), meant.shape, use, changed)
+
+
+def _witness(case: _Case, shapes: tuple[Shape, ...]) -> Witness | None:
+    meaning = case.meaning
+    if meaning is None or case.pairwise:
+        return None
+    return find_witness(shapes, meaning.plan, case.target.plan, canonical(case.site) or "add")
+
+
+def _traps(case: _Case) -> tuple[Trap, ...]:
+    meaning = case.meaning
+    if meaning is None or case.pairwise or case.target.engine is None:
+        return ()
+    names = [part.name for part in case.site.operands]
+    return size_traps(case.target, case.shapes, meaning, names)

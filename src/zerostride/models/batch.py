@@ -1,0 +1,196 @@
+"""The batch axis that ncnn does not have.
+
+ncnn's blobs hold one sample. A converter drops the batch axis of every value that descends from a
+graph input: axis 0, as long as its extent is 1 and no op has moved it. This module follows that
+axis through the graph, and takes it out of a site's shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from ..dims import Shape
+from ..plan import Plan
+from .graph import Graph, Node, Value
+
+#: Ops whose result says something about a tensor but does not hold its samples.
+_DETACHES = frozenset({"Shape", "Size", "NonZero", "ConstantOfShape", "Range", "EyeLike"})
+
+
+def batch_axes(graph: Graph, override: int | None = None) -> Mapping[str, int]:
+    """For every value that carries a batch axis, which one it is.
+
+    Args:
+        graph: the model.
+        override: the batch axis of every graph input, whatever its extent; a negative number says
+            that there is none. None: axis 0 where its extent is 1.
+    """
+    if override is not None and override < 0:
+        return {}
+    axes: dict[str, int] = {}
+    for value in graph.inputs:
+        rank = len(value.shape or ())
+        axis = override or 0
+        if axis < rank and (override is not None or _is_one(value, axis)):
+            axes[value.name] = axis
+    for node in graph.nodes:
+        _follow(node, axes, any_extent=override is not None)
+    return MappingProxyType(axes)
+
+
+def _is_one(value: Value, axis: int) -> bool:
+    return value.shape is not None and len(value.shape) > axis and value.shape[axis] == 1
+
+
+def _follow(node: Node, axes: dict[str, int], *, any_extent: bool) -> None:
+    """Hands the batch axis of a node's operands to its results."""
+    carriers = [v for v in node.inputs if v is not None and v.name in axes and not v.constant]
+    if not carriers or node.op in _DETACHES:
+        return
+    # The operand of the highest rank decides: smaller ones are laid over it from the right.
+    carrier = max(carriers, key=lambda value: len(value.shape or ()))
+    axis = axes[carrier.name]
+    extent = carrier.shape[axis] if carrier.shape is not None else None
+    for value in node.outputs:
+        if value.shape is None or len(value.shape) <= axis or _moves(node, carrier, value, axis):
+            continue
+        if value.shape[axis] == 1 or (any_extent and value.shape[axis] == extent):
+            axes[value.name] = axis
+
+
+def _axes_given(node: Node, position: int = 1) -> tuple[int, ...] | None:
+    """The axes of a Squeeze, Unsqueeze or reduction: an attribute once, an input today."""
+    axes = node.attributes.get("axes", node.attributes.get("axis"))
+    if axes is None and position < len(node.inputs):
+        value = node.inputs[position]
+        axes = value.content if value is not None else None
+    if axes is None:
+        return None
+    return axes if isinstance(axes, tuple) else (axes,)
+
+
+def _normal(axes: Sequence[int], rank: int) -> set[int]:
+    return {axis + rank if axis < 0 else axis for axis in axes}
+
+
+def _transposed(node: Node, before: Value, after: Value, axis: int) -> bool:
+    rank = len(before.shape or ())
+    order = node.attributes.get("perm", tuple(range(rank))[::-1])
+    return axis >= len(order) or order[axis] != axis
+
+
+def _squeezed(node: Node, before: Value, after: Value, axis: int) -> bool:
+    axes = _axes_given(node)
+    return axes is None or min(_normal(axes, len(before.shape or ())), default=axis + 1) <= axis
+
+
+def _unsqueezed(node: Node, before: Value, after: Value, axis: int) -> bool:
+    axes = _axes_given(node)
+    return axes is None or min(_normal(axes, len(after.shape or ())), default=axis + 1) <= axis
+
+
+def _reduced(node: Node, before: Value, after: Value, axis: int) -> bool:
+    if node.attributes.get("keepdims", 1):
+        return False
+    axes = _axes_given(node)
+    return axes is None or min(_normal(axes, len(before.shape or ())), default=axis + 1) <= axis
+
+
+def _reshaped(node: Node, before: Value, after: Value, axis: int) -> bool:
+    """A reshape keeps the axis if what stands before it is the same on both sides."""
+    return before.shape is None or before.shape[:axis] != (after.shape or ())[:axis]
+
+
+def _along(node: Node, before: Value, after: Value, axis: int) -> bool:
+    """Ops that join or pick along `axis`."""
+    rank = len(before.shape or ())
+    return axis in _normal((node.attributes.get("axis", 0),), rank) or _rank_differs(
+        node, before, after, axis
+    )
+
+
+def _kept(node: Node, before: Value, after: Value, axis: int) -> bool:
+    return False
+
+
+def _rank_differs(node: Node, before: Value, after: Value, axis: int) -> bool:
+    """Any other op keeps axes in place as long as it keeps their number."""
+    return len(before.shape or ()) != len(after.shape or ())
+
+
+_MOVES: Mapping[str, Callable[[Node, Value, Value, int], bool]] = MappingProxyType(
+    {
+        "Transpose": _transposed,
+        "Squeeze": _squeezed,
+        "Unsqueeze": _unsqueezed,
+        "Reshape": _reshaped,
+        "Flatten": _reshaped,
+        "Gather": _along,
+        "Concat": _along,
+        "GatherND": lambda *_: True,
+        "If": _kept,
+        "ArgMax": _reduced,
+        "ArgMin": _reduced,
+    }
+)
+
+
+def _moves(node: Node, before: Value, after: Value, axis: int) -> bool:
+    move = _reduced if node.op.startswith("Reduce") else _MOVES.get(node.op, _rank_differs)
+    return move(node, before, after, axis)
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A site without its batch axis.
+
+    Attributes:
+        shapes: the operands' shapes as the target holds them.
+        plan: the source's plan without the batch axis.
+        axis: the result axis that was the batch, or None where no operand carried one.
+        across: the operand that broadcasts across the batch axis, which then means nothing.
+    """
+
+    shapes: tuple[Shape, ...]
+    plan: Plan
+    axis: int | None = None
+    across: int | None = None
+
+
+def without_batch(plan: Plan, batch: Sequence[int | None], constant: Sequence[bool]) -> Sample:
+    """What is left of a site's plan and shapes when the batch axis is dropped.
+
+    Args:
+        plan: the source's plan.
+        batch: for each operand its batch axis, or None.
+        constant: for each operand whether it is a constant. A constant with an axis of extent 1 on
+            the batch loses that axis; one of lower rank stays as it is.
+    """
+    landed = {plan.axes_mapping[k][axis] for k, axis in enumerate(batch) if axis is not None}
+    if not landed:
+        return Sample(plan.operands, plan)
+    result_axis = next(iter(landed))
+    if len(landed) > 1 or result_axis is None:
+        first = next(k for k, axis in enumerate(batch) if axis is not None)
+        return Sample(plan.operands, plan, None, first)
+    shapes = []
+    for k, (shape, mapping) in enumerate(zip(plan.operands, plan.axes_mapping, strict=True)):
+        here = mapping.index(result_axis) if result_axis in mapping else None
+        if here is None:
+            shapes.append(shape)
+        elif here == batch[k] or (constant[k] and shape[here] == 1):
+            shapes.append(shape[:here] + shape[here + 1 :])
+        else:
+            return Sample(plan.operands, plan, result_axis, k)
+    mapping_ = tuple(
+        tuple(
+            axis if axis is None or axis < result_axis else axis - 1
+            for axis in mapping
+            if axis != result_axis
+        )
+        for mapping in plan.axes_mapping
+    )
+    result = plan.shape[:result_axis] + plan.shape[result_axis + 1 :]
+    return Sample(tuple(shapes), Plan(result, tuple(shapes), mapping_, plan.rule), result_axis)

@@ -1,0 +1,214 @@
+"""What an audit answers: findings, and the report that holds them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from ..errors import BroadcastError
+from ..express import Expression
+from ..plan import Plan
+
+#: Version of the JSON form; it grows by one when a field changes its meaning or goes.
+SCHEMA = 1
+
+
+class Verdict(StrEnum):
+    """How a broadcast's meaning on the target compares with its meaning in the model."""
+
+    SAME = "same"
+    SAME_HERE = "same_here"  # only at these sizes
+    DIFFERENT = "different"
+    REFUSED = "refused"
+    UNKNOWN = "unknown"
+
+
+class Cause(StrEnum):
+    """Reason codes of findings beside those of :class:`~zerostride.errors.Reason`."""
+
+    SAME_PLAN = "same_plan"
+    SIZE_TRAP = "size_trap"
+    OTHER_ALIGNMENT = "other_alignment"
+    SILENT = "silent"  # the target does not refuse, it goes wrong
+    BATCH = "batch_broadcast"  # a broadcast along an axis that the target drops
+    INVALID = "invalid_source"  # the model itself does not broadcast here
+    UNKNOWN_SHAPE = "unknown_shape"
+    MISSING_DATA = "missing_data"
+    NOT_MODELLED = "not_modelled"
+    NOT_MEASURED = "not_measured"
+    CUSTOM_OP = "custom_op"
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """Numbers that show the difference.
+
+    Attributes:
+        shapes: operand shapes, as small as they can be with the same meaning.
+        op: what was computed ("add" where the node's own op is not computed here).
+        index: where in the result the two differ; () if their shapes do.
+        source: the number there in the model's meaning, or its result's shape.
+        target: the number there on the target, its result's shape, or what it does instead.
+    """
+
+    shapes: tuple[tuple[int, ...], ...]
+    op: str
+    index: tuple[int, ...]
+    source: Any
+    target: Any
+
+    def __str__(self) -> str:
+        shapes = " and ".join(map(str, self.shapes))
+        where = f"result[{', '.join(map(str, self.index))}]" if self.index else "the result"
+        return (
+            f"{self.op} of {shapes} counted from 0: {where} is {self.source} in the model, "
+            f"{self.target} on the target"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One broadcast of the model, judged.
+
+    Attributes:
+        node: the node's path.
+        op: its op type in the model.
+        operands: names and shapes of what is broadcast.
+        source: its Plan in the model, a BroadcastError if the model itself is wrong there, None if
+            shapes are not known.
+        target: its Plan on the target, or the BroadcastError that the target's rule gives.
+        verdict: see :class:`Verdict`.
+        reason: a code, of :class:`Cause` or :class:`~zerostride.errors.Reason`.
+        message: the finding in a sentence.
+        fix: how the source's plan is said on the target, where it can be.
+        witness: a counter-example, computed.
+    """
+
+    node: str
+    op: str
+    operands: tuple[tuple[str, tuple[Any, ...] | None], ...]
+    source: Plan | BroadcastError | None
+    target: Plan | BroadcastError | None
+    verdict: Verdict
+    reason: str
+    message: str
+    fix: Expression | None = None
+    witness: Witness | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The operands' names."""
+        return tuple(name for name, _ in self.operands)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "node": self.node,
+            "op": self.op,
+            "operands": [{"name": name, "shape": shape} for name, shape in self.operands],
+            "source": _plan_dict(self.source),
+            "target": _plan_dict(self.target),
+            "verdict": self.verdict,
+            "reason": self.reason,
+            "message": self.message,
+            "fix": None
+            if self.fix is None
+            else {**self.fix.as_dict(), "words": self.fix.describe(self.names)},
+            "witness": None
+            if self.witness is None
+            else {
+                "shapes": self.witness.shapes,
+                "op": self.witness.op,
+                "index": self.witness.index,
+                "source": self.witness.source,
+                "target": self.witness.target,
+            },
+        }
+
+
+def _plan_dict(plan: Plan | BroadcastError | None) -> dict[str, Any] | None:
+    if plan is None:
+        return None
+    if isinstance(plan, BroadcastError):
+        return {
+            "error": plan.reason,
+            "detail": plan.detail,
+            "silent": plan.silent,
+            "shapes": plan.shapes,
+            "axis": plan.axis,
+        }
+    return {
+        "shape": plan.shape,
+        "operands": plan.operands,
+        "aligned": plan.aligned,
+        "rule": plan.rule.name,
+        "attributes": dict(plan.rule.attributes),
+        "engine": plan.rule.engine,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The findings of one audit.
+
+    Attributes:
+        model: the file.
+        target: the engine that was asked.
+        via: the converter whose work is judged, or None.
+        release: the release of the engine that was measured.
+        findings: one for each node that may broadcast, in the model's order.
+        notes: what a reader should know beside them.
+    """
+
+    model: str
+    target: str
+    via: str | None
+    release: str
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether every broadcast means the same on the target."""
+        return all(finding.verdict is Verdict.SAME for finding in self.findings)
+
+    @property
+    def counts(self) -> Mapping[Verdict, int]:
+        """Number of findings for each verdict, all verdicts named."""
+        found = Counter(finding.verdict for finding in self.findings)
+        return {verdict: found[verdict] for verdict in Verdict}
+
+    def worst(self) -> Sequence[Finding]:
+        """The findings that are not `same`, those that go wrong silently first."""
+        order = (Verdict.DIFFERENT, Verdict.REFUSED, Verdict.SAME_HERE, Verdict.UNKNOWN)
+        return sorted(
+            (finding for finding in self.findings if finding.verdict in order),
+            key=lambda finding: order.index(finding.verdict),
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "schema": SCHEMA,
+            "model": self.model,
+            "target": self.target,
+            "via": self.via,
+            "release": self.release,
+            "ok": self.ok,
+            "counts": self.counts,
+            "findings": [finding.as_dict() for finding in self.findings],
+            "notes": self.notes,
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The report as JSON, its form numbered by "schema"."""
+        return json.dumps(self.as_dict(), indent=indent, default=str)
+
+    def __str__(self) -> str:
+        from ..report import text
+
+        return text(self)

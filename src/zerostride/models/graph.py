@@ -1,0 +1,98 @@
+"""Floor 5: a model as values and nodes, whatever file it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+#: A size as a file gives it: a number, a symbol's name, or None where nothing is known.
+FileSize = int | str | None
+FileShape = tuple[FileSize, ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A tensor of the model.
+
+    Attributes:
+        name: its name in the file.
+        shape: its sizes; None where not even the rank is known.
+        constant: its data does not depend on the model's inputs.
+        content: the numbers of a small integer constant (a shape, axes), where the file has them.
+        missing: the file that should hold its data and does not exist.
+    """
+
+    name: str
+    shape: FileShape
+    constant: bool = False
+    content: tuple[int, ...] | None = None
+    missing: str | None = None
+
+    @property
+    def known(self) -> bool:
+        """Whether every size is a number."""
+        return self.shape is not None and all(isinstance(size, int) for size in self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """An operation of the model.
+
+    Attributes:
+        name: its name, or one made of op and position.
+        op: the op type in the file's own words.
+        domain: its domain; "" is the format's own.
+        version: version of the domain's op set.
+        inputs: the operands, None where an optional one is left out.
+        outputs: the results.
+        attributes: attributes as Python values (numbers, strings, tuples).
+        scope: names of the nodes whose bodies this one is in, outermost first.
+    """
+
+    name: str
+    op: str
+    domain: str
+    version: int
+    inputs: tuple[Value | None, ...]
+    outputs: tuple[Value, ...]
+    attributes: Mapping[str, Any] = field(default_factory=dict)
+    scope: tuple[str, ...] = ()
+
+    @property
+    def path(self) -> str:
+        """The name with the bodies it is in: 'if_1/then_branch/add'."""
+        return "/".join((*self.scope, self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """A model file's computation.
+
+    Attributes:
+        path: the file.
+        format: the format's name.
+        version: version of the main op set.
+        inputs: the main graph's inputs, without initialisers.
+        nodes: all nodes in order, those of a body after the node that has it.
+        notes: what a reader should know of the file (missing data, inference that failed).
+    """
+
+    path: str
+    format: str
+    version: int
+    inputs: tuple[Value, ...]
+    nodes: tuple[Node, ...]
+    notes: tuple[str, ...] = ()
+
+    def values(self) -> Iterator[Value]:
+        """Every tensor once."""
+        seen: set[int] = set()
+        every = [*self.inputs]
+        for node in self.nodes:
+            every += [value for value in node.inputs if value is not None]
+            every += node.outputs
+        for value in every:
+            if id(value) not in seen:
+                seen.add(id(value))
+                yield value

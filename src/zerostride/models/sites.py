@@ -1,0 +1,301 @@
+"""Which nodes of an ONNX model may broadcast, what is broadcast there, and by which rule.
+
+One site a node: an element-wise op with all its operands, a Gemm with its C, a normalisation with
+its scale and bias. `ROWS` has every op type of the ai.onnx domain that may broadcast in any version
+of its document; those that cannot be judged yet are rows too, so that none is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from ..alignment import Alignment, Attributes, Rule, apply
+from ..dims import Asker, Shape
+from ..errors import Misfit, Reason
+from ..plan import Plan
+from ..rules import RULES, right_aligned
+from .graph import FileShape, Node, Value
+
+
+class Kind(StrEnum):
+    """What sort of broadcast a site is: engines are asked by kind."""
+
+    ELEMENTWISE = "elementwise"
+    WHERE = "where"
+    EXPAND = "expand"
+    PRELU = "prelu"
+    CLIP = "clip"
+    GEMM = "gemm"
+    MATMUL = "matmul"
+    CHANNEL = "channel"
+    TRAILING = "trailing"
+    PER_AXIS = "per_axis"
+    NOT_MODELLED = "not_modelled"
+    CUSTOM = "custom"
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What a site broadcasts: a tensor of the model, or a part of one (the batch axes)."""
+
+    name: str
+    shape: FileShape
+    constant: bool = False
+    missing: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One broadcast of the model.
+
+    Attributes:
+        node: where it is.
+        kind: how engines are asked about it.
+        operands: what is broadcast; for EXPAND the data and a target whose sizes are its shape.
+        rule: the source's rule.
+        attributes: the rule's attributes.
+    """
+
+    node: Node
+    kind: Kind
+    operands: tuple[Operand, ...]
+    rule: Rule
+    attributes: Mapping[str, Any]
+
+    def plan(self, shapes: tuple[Shape, ...]) -> Plan:
+        """The source's plan for operands of these shapes."""
+        return apply(self.rule, shapes, self.attributes)
+
+
+Builder = Callable[[Node], "Site | None"]
+
+
+def find_site(node: Node) -> Site | None:
+    """The site of a node, or None if it cannot broadcast."""
+    if node.domain != "":
+        return _unjudged(node, Kind.CUSTOM)
+    builder = ROWS.get(node.op)
+    return builder(node) if builder is not None else None
+
+
+# The source's rules: ONNX, 'Multidirectional and unidirectional broadcasting' (Broadcasting.md).
+
+
+def _align_one_way(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
+    """The others right-aligned to the first, which does not stretch."""
+    rank, mapping = right_aligned(shapes)
+    if rank > len(shapes[0]):
+        raise Misfit(Reason.RANK, f"an operand has rank {rank}, the first only {len(shapes[0])}")
+    return Alignment(rank, mapping, ((), *[range(rank)] * (len(shapes) - 1)))
+
+
+def _align_at_axis(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """Vectors along one axis of the first; nothing stretches but where no axis lands."""
+    rank, axis = len(shapes[0]), attributes["axis"]
+    if not 0 <= axis < rank:
+        raise Misfit(Reason.AXIS_RANGE, f"axis {axis} of data of rank {rank}")
+    for k, shape in enumerate(shapes[1:], start=1):
+        if len(shape) != 1:
+            raise Misfit(Reason.RANK, f"operand {k} has rank {len(shape)}; it must be a vector")
+    places = (tuple(range(rank)), *[(axis,)] * (len(shapes) - 1))
+    return Alignment(rank, places, ((),) * len(shapes))
+
+
+_BOTH_WAYS, _LEGACY, _IDENTICAL = RULES["numpy"], RULES["onnx6"], RULES["none"]
+_ONE_WAY = replace(
+    RULES["unidirectional"],
+    align=_align_one_way,
+    source="ONNX, Broadcasting.md, unidirectional",
+    to_target=False,
+    operands=(1, 16),
+    one_way="only the later operands may stretch, to the first",
+)
+_AT_AXIS = replace(
+    RULES["pdpd"],
+    align=_align_at_axis,
+    summary="Vectors along one axis of the first operand.",
+    source="ONNX operator documents: a vector along an axis",
+    operands=(1, 16),
+)
+
+
+def _operand(value: Value) -> Operand:
+    return Operand(value.name, value.shape, value.constant, value.missing)
+
+
+def _given(node: Node) -> tuple[Operand, ...]:
+    return tuple(_operand(value) for value in node.inputs if value is not None)
+
+
+def _input(node: Node, position: int) -> Value | None:
+    return node.inputs[position] if position < len(node.inputs) else None
+
+
+def _unjudged(node: Node, kind: Kind) -> Site:
+    return Site(node, kind, _given(node), _BOTH_WAYS, {})
+
+
+def _binary(node: Node) -> Site:
+    """Two operands: the NumPy rule from opset 7 on, `broadcast` and `axis` before."""
+    if node.version >= 7:
+        return Site(node, Kind.ELEMENTWISE, _given(node), _BOTH_WAYS, {})
+    attributes = {key: node.attributes.get(key) for key in ("broadcast", "axis")}
+    if not attributes["broadcast"]:
+        attributes["axis"] = None  # exporters write the axis even where it means nothing
+    return Site(node, Kind.ELEMENTWISE, _given(node), _LEGACY, attributes)
+
+
+def _variadic(node: Node) -> Site | None:
+    """Two operands or more: the NumPy rule from opset 8 on, identical shapes before."""
+    operands = _given(node)
+    rule = _BOTH_WAYS if node.version >= 8 else _IDENTICAL
+    return Site(node, Kind.ELEMENTWISE, operands, rule, {}) if len(operands) > 1 else None
+
+
+def _where(node: Node) -> Site:
+    return Site(node, Kind.WHERE, _given(node), _BOTH_WAYS, {})
+
+
+def _expand(node: Node) -> Site:
+    """Data and target; where the target's numbers are not known, the output's shape says it."""
+    data, target = _input(node, 0), _input(node, 1)
+    content = target.content if target is not None else None
+    shape: FileShape = content
+    if content is None and node.outputs and node.outputs[0].known:
+        shape = node.outputs[0].shape
+    name = target.name if target is not None else ""
+    missing = target.missing if target is not None and shape is None else None
+    operands = (
+        _operand(data) if data is not None else Operand("", None),
+        Operand(name, shape, True, missing),
+    )
+    return Site(node, Kind.EXPAND, operands, RULES["bidirectional"], {})
+
+
+def _prelu(node: Node) -> Site:
+    """The slope goes one way to the data; before opset 7 it was one number or one a channel."""
+    operands = _given(node)
+    if node.version >= 7 or len(operands) != 2 or operands[1].shape in ((1,), ()):
+        return Site(node, Kind.PRELU, operands, _ONE_WAY, {})
+    return Site(node, Kind.PRELU, operands, _AT_AXIS, {"axis": 1})
+
+
+def _clip(node: Node) -> Site | None:
+    operands = _given(node)
+    return Site(node, Kind.CLIP, operands, _ONE_WAY, {}) if len(operands) > 1 else None
+
+
+def _gemm(node: Node) -> Site | None:
+    """C goes to the product's shape (M, N)."""
+    a, b, c = (_input(node, position) for position in range(3))
+    if c is None:
+        return None
+    shape: FileShape = None
+    if a is not None and b is not None and a.shape is not None and b.shape is not None:
+        rows = a.shape[::-1] if node.attributes.get("transA") else a.shape
+        columns = b.shape[::-1] if node.attributes.get("transB") else b.shape
+        if len(rows) == 2 and len(columns) == 2:
+            shape = (rows[0], columns[1])
+    product = Operand(f"{a.name if a else ''}@{b.name if b else ''}", shape)
+    if node.version >= 7:
+        return Site(node, Kind.GEMM, (product, _operand(c)), _ONE_WAY, {})
+    attributes = {"broadcast": node.attributes.get("broadcast")}
+    return Site(node, Kind.GEMM, (product, _operand(c)), _LEGACY, attributes)
+
+
+def _matmul(node: Node) -> Site | None:
+    """The axes before the last two, as numpy.matmul; none where both ranks are 2 or less."""
+    operands = _given(node)[:2]
+    zero_point = any(_input(node, k) is not None for k in (2, 3))
+    if zero_point:
+        return _unjudged(node, Kind.NOT_MODELLED)
+    if all(part.shape is not None and len(part.shape) <= 2 for part in operands):
+        return None
+    batch = tuple(
+        replace(part, shape=part.shape and part.shape[:-2], name=f"{part.name}[batch]")
+        for part in operands
+    )
+    return Site(node, Kind.MATMUL, batch, _BOTH_WAYS, {})
+
+
+def _channel(node: Node) -> Site:
+    """Vectors along axis 1, the channels."""
+    if node.op == "GroupNormalization" and node.version < 21:
+        # Scale and bias have one number a group there, which no plan of axes says.
+        return _unjudged(node, Kind.NOT_MODELLED)
+    return Site(node, Kind.CHANNEL, _given(node), _AT_AXIS, {"axis": 1})
+
+
+def _trailing(node: Node) -> Site:
+    """Scale and bias go one way to the data."""
+    return Site(node, Kind.TRAILING, _given(node), _ONE_WAY, {})
+
+
+def _per_axis(node: Node) -> Site:
+    """One scale, or one for each index of `axis`; blocks are not a broadcast of axes."""
+    operands = _given(node)
+    scale = operands[1].shape if len(operands) > 1 else None
+    data = operands[0].shape
+    if node.attributes.get("block_size") or (scale is not None and len(scale) > 1):
+        return _unjudged(node, Kind.NOT_MODELLED)
+    if scale is not None and scale in ((), (1,)):
+        return Site(node, Kind.PER_AXIS, operands, _ONE_WAY, {})
+    axis = node.attributes.get("axis", 1)
+    if axis < 0 and data is not None:
+        axis += len(data)
+    return Site(node, Kind.PER_AXIS, operands, _AT_AXIS, {"axis": axis})
+
+
+def _not_modelled(node: Node) -> Site:
+    return _unjudged(node, Kind.NOT_MODELLED)
+
+
+def _if_given(*positions: int) -> Builder:
+    """A row for ops that broadcast only if one of these inputs is there."""
+
+    def build(node: Node) -> Site | None:
+        if any(_input(node, position) is not None for position in positions):
+            return _unjudged(node, Kind.NOT_MODELLED)
+        return None
+
+    return build
+
+
+def _einsum(node: Node) -> Site | None:
+    equation = str(node.attributes.get("equation", ""))
+    if len(_given(node)) > 1 and "..." in equation:
+        return _unjudged(node, Kind.NOT_MODELLED)
+    return None
+
+
+def _rows(builder: Builder, names: str) -> dict[str, Builder]:
+    return dict.fromkeys(names.split(), builder)
+
+
+ROWS: Mapping[str, Builder] = MappingProxyType(
+    {
+        **_rows(
+            _binary,
+            "Add Sub Mul Div Pow Mod And Or Xor BitShift BitwiseAnd BitwiseOr BitwiseXor "
+            "Equal Greater Less GreaterOrEqual LessOrEqual StringConcat",
+        ),
+        **_rows(_variadic, "Max Min Sum Mean"),
+        **_rows(_where, "Where"),
+        **_rows(_expand, "Expand"),
+        **_rows(_prelu, "PRelu"),
+        **_rows(_clip, "Clip"),
+        **_rows(_gemm, "Gemm"),
+        **_rows(_matmul, "MatMul MatMulInteger"),
+        **_rows(_channel, "BatchNormalization InstanceNormalization GroupNormalization"),
+        **_rows(_trailing, "LayerNormalization RMSNormalization"),
+        **_rows(_per_axis, "QuantizeLinear DequantizeLinear"),
+        **_rows(_not_modelled, "QLinearMatMul QLinearConv"),
+        **_rows(_if_given(3), "ConvInteger Attention"),
+        **_rows(_if_given(4, 5), "LinearAttention"),
+        **_rows(_einsum, "Einsum"),
+    }
+)

@@ -1,0 +1,81 @@
+"""Counter-examples: numbers that show two plans of the same operands to differ.
+
+Rules ask sizes only whether they are equal and whether they are 1. So sizes can be renamed: any
+one-to-one change that keeps 0 and 1 keeps every plan, and the smallest such sizes make a
+counter-example that a person can check by hand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from ..dims import Shape, elements
+from ..errors import BroadcastError
+from ..plan import Plan
+from .findings import Witness
+
+#: A counter-example is computed on at most so many elements.
+MOST_ELEMENTS = 1 << 16
+
+Planner = Callable[[tuple[Shape, ...]], Plan | BroadcastError]
+
+
+def smallest(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+    """The shapes with sizes above 1 renamed 2, 3, 4 ... in order of size.
+
+    >>> smallest([(64, 128, 1), (128, 1)])
+    ((2, 3, 1), (3, 1))
+    """
+    sizes = sorted({size for shape in shapes for size in shape if size > 1})
+    names = {size: small for small, size in enumerate(sizes, start=2)}
+    return tuple(tuple(names.get(size, size) for size in shape) for shape in shapes)
+
+
+def find_witness(
+    shapes: Sequence[Shape], source: Planner, target: Planner, op: str
+) -> Witness | None:
+    """Numbers on which the two plans give different results, or None where none are found.
+
+    Args:
+        shapes: the operands' shapes.
+        source: plans the operands as the model means them.
+        target: plans them as the target does.
+        op: the op to compute; add where it has no NumPy function of the name.
+    """
+    small = smallest(shapes)
+    a, b = source(small), target(small)
+    if isinstance(a, BroadcastError):
+        return None
+    if isinstance(b, BroadcastError):
+        said = "nonsense, or a crash" if b.silent else "refused"
+        return Witness(small, op, (), list(a.shape), f"{said}: {b.detail}")
+    if a == b or max(elements(a.shape), elements(b.shape)) > MOST_ELEMENTS:
+        return None
+    if a.shape != b.shape:
+        return Witness(small, op, (), list(a.shape), list(b.shape))
+    return _by_value(small, a, b, op) or _by_value(small, a, b, "add")
+
+
+def _by_value(shapes: Sequence[Shape], a: Plan, b: Plan, op: str) -> Witness | None:
+    function = getattr(np, op, None)
+    if not isinstance(function, np.ufunc) or function.nin != len(shapes):
+        return None
+    data = []
+    start = 0
+    for shape in shapes:
+        count = elements(shape)
+        data.append(np.arange(start, start + count, dtype=np.float64).reshape(shape))
+        # Operands continue counting, so that no two elements are alike.
+        start += count if op == "add" else 0
+    try:
+        with np.errstate(all="ignore"):
+            left, right = function(*a.views(*data)), function(*b.views(*data))
+    except TypeError:
+        return None  # bitwise ops on floats: shown by adding instead
+    differs = ~((left == right) | (np.isnan(left) & np.isnan(right)))
+    if not differs.any():
+        return None
+    index = tuple(int(k) for k in np.argwhere(differs)[0])
+    return Witness(tuple(shapes), op, index, left[index].item(), right[index].item())

@@ -1,0 +1,79 @@
+"""Floor 6: a report put before a reader: plain text for a terminal.
+
+What a machine reads is `Report.to_json`. Text here is made of findings and plans alone, and asks no
+rule anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from .errors import BroadcastError
+from .explain import explain
+from .models.findings import Finding, Report, Verdict
+from .plan import Plan
+
+#: How a verdict is marked in text, and its colour for terminals that have some.
+MARKS = {
+    Verdict.SAME: ("same", "green"),
+    Verdict.SAME_HERE: ("SAME HERE", "yellow"),
+    Verdict.DIFFERENT: ("DIFFERENT", "red"),
+    Verdict.REFUSED: ("REFUSED", "magenta"),
+    Verdict.UNKNOWN: ("unknown", "cyan"),
+}
+
+
+def headline(report: Report) -> str:
+    """The report in a line."""
+    counts = ", ".join(
+        f"{count} {MARKS[verdict][0].lower()}" for verdict, count in report.counts.items() if count
+    )
+    via = f" via {report.via}" if report.via else ""
+    total = len(report.findings)
+    return (
+        f"{report.model} on {report.target} {report.release}{via}: "
+        f"{total} broadcast{'' if total == 1 else 's'}" + (f": {counts}" if counts else "")
+    )
+
+
+def text(report: Report, *, full: bool = False) -> str:
+    """The report in full sentences: what is not the same, with drawing, numbers and fix.
+
+    Args:
+        report: what the audit found.
+        full: findings that are the same too.
+    """
+    shown = report.findings if full else report.worst()
+    parts = [headline(report)]
+    parts += [f"note: {note}" for note in report.notes]
+    parts += ["\n" + finding_text(finding) for finding in shown]
+    return "\n".join(parts)
+
+
+def finding_text(finding: Finding) -> str:
+    """One finding with everything a reader needs to act on it."""
+    mark, _ = MARKS[finding.verdict]
+    lines = [f"{mark}  {finding.op} {finding.node}  [{finding.reason}]", f"  {finding.message}"]
+    lines += _indented(_drawings(finding))
+    if finding.witness is not None:
+        lines.append(f"  shown by: {finding.witness}")
+    if finding.fix is not None:
+        lines.append(f"  fix: {finding.fix.describe(finding.names)}")
+    return "\n".join(lines)
+
+
+def _drawings(finding: Finding) -> Sequence[str]:
+    """The model's plan and the target's, each drawn where there is one."""
+    drawings: list[str] = []
+    for title, plan in (("in the model", finding.source), ("on the target", finding.target)):
+        if isinstance(plan, Plan):
+            drawings += [f"{title}:", *_indented(explain(plan, finding.names).splitlines())]
+        elif isinstance(plan, BroadcastError) and plan.rows:
+            drawings += [f"{title}:", *_indented(str(plan).splitlines())]
+    if finding.source == finding.target:
+        drawings = drawings[: len(drawings) // 2]
+    return drawings
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return ["  " + line for line in lines]
