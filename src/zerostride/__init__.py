@@ -10,6 +10,7 @@ False
 
 from __future__ import annotations
 
+from .compare import Comparison, compare
 from .compute.functions import (
     add,
     atan2,
@@ -59,6 +60,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "BroadcastError",
+    "Comparison",
     "EngineVersionWarning",
     "ModelError",
     "NotExpressible",
@@ -73,6 +75,7 @@ __all__ = [
     "bitwise_right_shift",
     "bitwise_xor",
     "broadcast",
+    "compare",
     "divide",
     "equal",
     "floor_divide",
