@@ -1,0 +1,181 @@
+"""The command line: ``python -m zerostride.measure conformance`` and ``... probe ENGINE``.
+
+Exit status 0: no disagreement; 1: at least one; 2: bad input, or nothing could be run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.progress import Progress
+
+from ..engines import find_engine
+from .case import BadInput, Case, Recorded, read_cases
+from .catalogue import CATALOGUE, rows_of
+from .conformance import EngineReport, check_recorded, run_engine
+from .generate import generate
+from .isolation import Missing, Worker, interpreter_for
+from .ladder import ladder
+from .report import agrees, print_reports, reports_to_json
+
+#: Cases of a probe besides the ladder of ranks.
+PROBE_CASES = 4000
+
+#: Columns of text where there is no terminal to ask.
+WIDE = 120
+
+MakeCases = Callable[[EngineReport], list[Case]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command line; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    try:
+        chosen = _interpreters(options.python)
+        jobs: dict[str, MakeCases]
+        if options.command == "probe":
+            jobs = {options.engine: lambda report: _probe_cases(report.engine, options.seed)}
+            rows_of(options.engine)
+        else:
+            jobs = _conformance_jobs(options)
+        # Progress and tables go apart, so that the output can be piped.
+        reports = [_run(engine, make, chosen, options.json) for engine, make in jobs.items()]
+    except BadInput as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    if options.json:
+        print(json.dumps(reports_to_json(reports), indent=1))
+    else:
+        console = _console()
+        print_reports(console, reports)
+        for report in reports:
+            if not report.missing:
+                console.print(_conclusion(report), soft_wrap=True)
+    if all(report.missing for report in reports):
+        return 2
+    return 0 if agrees(reports) else 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m zerostride.measure",
+        description="Run real engines, each in its own process, against zerostride's predictions.",
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    conformance = commands.add_parser("conformance", help="generated or recorded cases")
+    which = conformance.add_mutually_exclusive_group(required=True)
+    which.add_argument("--engine", action="append", help="one of " + ", ".join(CATALOGUE))
+    which.add_argument("--all", action="store_true", help="every engine")
+    conformance.add_argument("--cases", type=_count, default=20_000, help="cases an engine")
+    conformance.add_argument("--cases-file", help="verified cases, one JSON object a line")
+    probe = commands.add_parser("probe", help="measure the installed release again")
+    probe.add_argument("engine", metavar="ENGINE")
+    for command in (conformance, probe):
+        command.add_argument("--seed", type=int, default=0)
+        command.add_argument("--json", action="store_true", help="print JSON")
+        command.add_argument(
+            "--python",
+            action="append",
+            default=[],
+            metavar="NAME=PATH",
+            help="the interpreter that runs an engine (or ZEROSTRIDE_PYTHON_NAME)",
+        )
+    return parser
+
+
+def _count(text: str) -> int:
+    count = int(text)
+    if count < 1:
+        raise argparse.ArgumentTypeError("at least 1")
+    return count
+
+
+def _interpreters(pairs: Sequence[str]) -> dict[str, str]:
+    chosen = {}
+    for pair in pairs:
+        name, equals, path = pair.partition("=")
+        if not (equals and path):
+            raise BadInput(f"--python takes NAME=PATH, not {pair!r}")
+        rows_of(name)
+        chosen[name] = path
+    return chosen
+
+
+def _conformance_jobs(options: argparse.Namespace) -> dict[str, MakeCases]:
+    """For each engine, what makes its cases."""
+    names = list(CATALOGUE) if options.all else list(dict.fromkeys(options.engine))
+    for name in names:
+        rows_of(name)
+    if options.cases_file is None:
+        return dict.fromkeys(
+            names, lambda report: list(generate(report.engine, options.cases, options.seed))
+        )
+    by_engine: dict[str, list[Recorded]] = {}
+    for recorded in read_cases(options.cases_file):
+        by_engine.setdefault(recorded.case.engine, []).append(recorded)
+    for name in sorted(set(by_engine) - set(CATALOGUE)):
+        print(f"not judged: {len(by_engine[name])} cases of {name}", file=sys.stderr)
+    return dict.fromkeys(
+        names, lambda report: check_recorded(report, by_engine.get(report.engine, []))
+    )
+
+
+def _probe_cases(engine: str, seed: int) -> list[Case]:
+    return [*ladder(engine), *generate(engine, PROBE_CASES, seed)]
+
+
+def _run(engine: str, make: MakeCases, chosen: dict[str, str], quiet: bool) -> EngineReport:
+    """One engine's report; `missing` says why where it cannot be run."""
+    prepared = EngineReport(engine)
+    cases = make(prepared)
+    if not cases:
+        prepared.missing = "no cases"
+        return prepared
+    try:
+        with (
+            Worker(engine, interpreter_for(engine, chosen)) as worker,
+            _progress(engine, len(cases), quiet) as advance,
+        ):
+            report = run_engine(worker, cases, advance)
+    except Missing as error:
+        prepared.missing = f"not installed: {error}"
+        return prepared
+    report.unmodelled, report.findings = prepared.unmodelled, prepared.findings + report.findings
+    return report
+
+
+@contextmanager
+def _progress(engine: str, total: int, quiet: bool) -> Iterator[Callable[[], None]]:
+    """A bar on a terminal; nothing elsewhere."""
+    console = Console(stderr=True)
+    with Progress(console=console, disable=quiet or not console.is_terminal) as progress:
+        task = progress.add_task(engine, total=total)
+        yield lambda: progress.advance(task)
+
+
+def _console() -> Console:
+    """The terminal as wide as it is; a file or pipe wide enough for every column."""
+    console = Console()
+    return console if console.is_terminal else Console(width=WIDE)
+
+
+def _conclusion(report: EngineReport) -> str:
+    row = find_engine(report.engine)
+    version = report.version.split("-")[0]
+    verdict = f"{len(report.findings)} disagreements" if report.findings else "the table holds"
+    measured = (
+        "the measured release"
+        if f"{version.partition('+')[0]}.".startswith(row.release + ".")
+        else f"the table was measured on {row.release}"
+    )
+    distinct = f"{report.cases:,} cases, {report.distinct:,} of them different"
+    return f"{report.engine} {version} ({measured}): {verdict}; {distinct}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+"""Which ops each engine is asked, as a table: one row an op.
+
+A row names the kind (what is computed), the form (how the shapes are meant), the attributes to
+draw, and how zerostride is asked for its prediction. The runner of the engine has the code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from .case import BadInput, Case
+
+
+class Form(StrEnum):
+    """What a case's shapes are."""
+
+    BINARY = "binary"  # two operands
+    TO = "to"  # data and a target shape
+    WHERE = "where"  # condition and two operands
+    PRELU = "prelu"  # data and slope
+
+
+class Draw(StrEnum):
+    """How attributes, and shapes that suit them, are drawn."""
+
+    RIGHT = "right"  # none; right-aligned shapes
+    NCNN = "ncnn"  # none; left- and right-aligned shapes
+    NONE_RULE = "none_rule"  # auto_broadcast=none
+    NUMPY_RULE = "numpy_rule"  # auto_broadcast=numpy
+    PDPD = "pdpd"  # auto_broadcast=pdpd with axis
+    PADDLE_AXIS = "paddle_axis"  # axis, or none
+    CHANNEL = "channel"  # none; slopes that often fit axis 1
+    KEEPS = "keeps"  # −1 in the target now and then
+    BROADCAST_3 = "broadcast_3"  # mode and axes_mapping
+    IN_DIM = "in_dim"  # broadcast_dimensions
+    EQUAL_RANKS = "equal_ranks"  # none; shapes of one rank, or scalars
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """An op of an engine.
+
+    Attributes:
+        op: the op as the engine calls it.
+        kind: a name of `kinds.KINDS`.
+        form: what the shapes are.
+        draw: how cases are drawn.
+        max_rank: the highest rank that is drawn; one more than the engine carries, where the
+            engine can be asked without a crash.
+        ask: the `op` that zerostride is asked for, or None for the engine's default.
+        attrs: attributes that every case of the row has.
+        dtypes: dtypes that are drawn; the first mostly.
+        weight: how many cases of the engine's are of this row, relative to the others.
+    """
+
+    op: str
+    kind: str
+    form: Form = Form.BINARY
+    draw: Draw = Draw.RIGHT
+    max_rank: int = 6
+    ask: str | None = None
+    attrs: Mapping[str, Any] = field(default_factory=dict)
+    dtypes: tuple[str, ...] = ("float32",)
+    weight: int = 4
+
+
+_BOTH = ("float32", "int32")
+#: NumPy makes the operands and reads the results, so 64 is the highest rank that can be probed.
+_NUMPY_RANK = 64
+
+_NCNN_KINDS = (
+    *("add", "subtract", "multiply", "divide", "maximum", "minimum", "pow", "rsubtract"),
+    *("rdivide", "rpow", "atan2", "ratan2", "fmod", "rfmod", "logaddexp", "floor_divide"),
+    *("rfloor_divide", "remainder", "rremainder"),
+)
+
+CATALOGUE: Mapping[str, tuple[Row, ...]] = MappingProxyType(
+    {
+        "numpy": (
+            Row("add", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
+            Row("subtract", "subtract", max_rank=_NUMPY_RANK, dtypes=_BOTH),
+            Row("broadcast_to", "broadcast", Form.TO, max_rank=_NUMPY_RANK, dtypes=_BOTH),
+            Row("where", "where", Form.WHERE, ask="where"),
+        ),
+        "torch": (
+            Row("add", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
+            Row("sub", "subtract", max_rank=_NUMPY_RANK, dtypes=_BOTH),
+            Row("expand", "broadcast", Form.TO, Draw.KEEPS, max_rank=_NUMPY_RANK),
+            Row("broadcast_to", "broadcast", Form.TO, Draw.KEEPS, max_rank=_NUMPY_RANK),
+            Row("where", "where", Form.WHERE, ask="where", weight=2),
+            Row("prelu", "prelu", Form.PRELU, Draw.CHANNEL, ask="prelu", weight=2),
+        ),
+        "tensorflow": (
+            Row("add", "add", max_rank=12, dtypes=_BOTH),
+            Row("subtract", "subtract", max_rank=12, dtypes=_BOTH),
+            Row("greater", "greater", max_rank=12, weight=2),
+            Row("broadcast_to", "broadcast", Form.TO, Draw.KEEPS, max_rank=12),
+            Row("where", "where", Form.WHERE, ask="where", max_rank=10, weight=2),
+        ),
+        "jax": (
+            Row("add", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
+            Row("subtract", "subtract", max_rank=_NUMPY_RANK),
+            Row("broadcast_to", "broadcast", Form.TO, max_rank=_NUMPY_RANK),
+            Row("broadcast_in_dim", "broadcast", Form.TO, Draw.IN_DIM, max_rank=12),
+            Row("lax.add", "add", draw=Draw.EQUAL_RANKS, max_rank=12, ask="lax.add"),
+        ),
+        "onnxruntime": (
+            Row("Add-7", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
+            Row("Add-14", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
+            Row("Sub-14", "subtract", max_rank=_NUMPY_RANK),
+            Row("Expand-13", "broadcast", Form.TO, max_rank=_NUMPY_RANK),
+            Row("PRelu-16", "prelu", Form.PRELU, Draw.CHANNEL, max_rank=12, ask="prelu"),
+            Row("Where-16", "where", Form.WHERE, ask="where", weight=2),
+        ),
+        "openvino": (
+            Row("Add", "add", draw=Draw.NONE_RULE, max_rank=33, weight=2),
+            Row("Add", "add", draw=Draw.NUMPY_RULE, max_rank=33),
+            Row("Subtract", "subtract", draw=Draw.NUMPY_RULE, max_rank=33, weight=2),
+            Row("Add", "add", draw=Draw.PDPD, max_rank=12, weight=6),
+            Row("Subtract", "subtract", draw=Draw.PDPD, weight=2),
+            Row("Broadcast-3", "broadcast", Form.TO, Draw.BROADCAST_3, max_rank=12, weight=8),
+            Row("PRelu", "prelu", Form.PRELU, Draw.CHANNEL, ask="prelu", weight=2),
+        ),
+        "paddle": (
+            Row("elementwise_add", "add", draw=Draw.PADDLE_AXIS, dtypes=_BOTH, weight=6),
+            Row("elementwise_sub", "subtract", draw=Draw.PADDLE_AXIS, weight=6),
+            Row("elementwise_max", "maximum", draw=Draw.PADDLE_AXIS),
+            Row("add", "add", max_rank=9, ask="add", weight=2),
+            Row("subtract", "subtract", max_rank=9, weight=2),
+            Row("expand", "broadcast", Form.TO, Draw.KEEPS, max_rank=9, weight=3),
+            Row("broadcast_to", "broadcast", Form.TO, Draw.KEEPS, max_rank=9, weight=3),
+            Row("expand_v2", "broadcast", Form.TO, Draw.KEEPS, max_rank=9, ask="expand_v2"),
+            Row("prelu", "prelu", Form.PRELU, Draw.CHANNEL, ask="prelu", weight=2),
+        ),
+        "ncnn": (
+            *(
+                Row(
+                    "BinaryOp",
+                    kind,
+                    draw=Draw.NCNN,
+                    max_rank=5,
+                    attrs=MappingProxyType({"op_type": number}),
+                    weight=12 if number < 2 else 2,
+                )
+                for number, kind in enumerate(_NCNN_KINDS)
+            ),
+            Row("PReLU", "prelu", Form.PRELU, Draw.CHANNEL, max_rank=4, ask="prelu"),
+        ),
+        "mnn": (
+            Row("Add", "add", max_rank=9),
+            Row("Subtract", "subtract", max_rank=9),
+            Row("BroadcastTo(op)", "broadcast", Form.TO, max_rank=9, weight=3),
+            Row("PReLU", "prelu", Form.PRELU, Draw.CHANNEL, ask="prelu", weight=1),
+        ),
+    }
+)
+
+
+def rows_of(engine: str) -> tuple[Row, ...]:
+    """The rows of an engine; BadInput lists the names otherwise."""
+    rows = CATALOGUE.get(engine)
+    if rows is None:
+        raise BadInput(f"there is no engine {engine!r} to run; one of {', '.join(CATALOGUE)}")
+    return rows
+
+
+def row_of(case: Case) -> Row:
+    """The row that a case belongs to: the same op, and the row's own attributes among the case's.
+
+    Raises BadInput where the catalogue has no such op.
+    """
+    for row in rows_of(case.engine):
+        if row.op == case.op and all(case.attrs.get(key) == row.attrs[key] for key in row.attrs):
+            return row
+    known = ", ".join(dict.fromkeys(row.op for row in rows_of(case.engine)))
+    raise BadInput(f"{case.engine} has no op {case.op!r} with {dict(case.attrs)}; ops: {known}")

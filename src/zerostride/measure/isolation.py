@@ -1,0 +1,156 @@
+"""Runs an engine in a child process that may die, and goes on with the next case when it does.
+
+One persistent worker an engine answers case after case; a death or a case that takes too long is
+an outcome (`crashed`), and a fresh worker takes over. A worker may be another interpreter, for
+engines that need an environment of their own.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import TracebackType
+
+from . import wire
+from .case import Answer, BadInput, Case, Outcome
+
+#: Importing the largest engine takes seconds; on a busy machine many.
+START_SECONDS = 240.0
+#: A case takes milliseconds; one that takes this long hangs.
+CASE_SECONDS = 60.0
+#: Names the interpreter of an engine: ZEROSTRIDE_PYTHON_PADDLE=/path/to/python.
+ENVIRONMENT = "ZEROSTRIDE_PYTHON_"
+
+
+class Missing(Exception):  # noqa: N818 - a fact to report by name, not a failure
+    """The engine is not installed for the interpreter that was to run it."""
+
+
+def interpreter_for(engine: str, chosen: dict[str, str] | None = None) -> str:
+    """The interpreter that runs an engine: chosen, from the environment, or this one.
+
+    Raises BadInput where it cannot be run at all.
+    """
+    name = ENVIRONMENT + engine.upper()
+    path = (chosen or {}).get(engine) or os.environ.get(name) or sys.executable
+    if not os.access(path, os.X_OK) or Path(path).is_dir():
+        raise BadInput(f"{path}, the interpreter for {engine}, is not a program that can be run")
+    return path
+
+
+class Worker:
+    """A child process that has one engine loaded. Use as a context manager."""
+
+    def __init__(self, engine: str, python: str, case_seconds: float = CASE_SECONDS) -> None:
+        self.engine = engine
+        self.python = python
+        self.case_seconds = case_seconds
+        self.version = ""
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def __enter__(self) -> Worker:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Starts the process and waits until the engine is loaded; Missing if there is none."""
+        self._process = subprocess.Popen(
+            [self.python, "-m", "zerostride.measure.worker", self.engine],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=_environment(),
+            bufsize=0,
+        )
+        try:
+            header, _ = wire.receive(self._output, START_SECONDS)
+        except (wire.Closed, wire.TooLate) as error:
+            died = self._reap()
+            raise Missing(f"the worker did not start ({died})") from error
+        if "missing" in header:
+            self.stop()
+            raise Missing(str(header["missing"]))
+        self.version = str(header["version"])
+
+    def ask(self, case: Case) -> Outcome:
+        """The engine's answer; a death is one too, after which a fresh process is started."""
+        if self._process is None:
+            self.start()
+        try:
+            wire.send(self._input, case.to_json())
+            return wire.unpack_outcome(*wire.receive(self._output, self.case_seconds))
+        except wire.Closed:
+            return Outcome(Answer.CRASHED, message=self._reap())
+        except wire.TooLate:
+            self._reap()
+            return Outcome(Answer.CRASHED, message=f"no answer in {self.case_seconds:g} s")
+
+    def stop(self) -> None:
+        """Ends the process, if there is one."""
+        if self._process is not None:
+            self._reap()
+
+    def _reap(self) -> str:
+        """Ends the process and says how it ended."""
+        process = self._process
+        assert process is not None
+        self._process = None
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.close()
+        try:
+            # A worker whose input has ended leaves by itself; one that hangs is killed.
+            code = process.wait(timeout=2)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
+        process.stdout.close()
+        return signal.Signals(-code).name if code < 0 else f"exit status {code}"
+
+    @property
+    def _input(self) -> int:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        return self._process.stdin.fileno()
+
+    @property
+    def _output(self) -> int:
+        assert self._process is not None
+        assert self._process.stdout is not None
+        return self._process.stdout.fileno()
+
+
+def _environment() -> dict[str, str]:
+    """This process's, with this zerostride on the path and one thread for every engine."""
+    source = str(Path(__file__).resolve().parents[2])
+    paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
+    # Cases are tiny: threads would only fight each other.
+    return {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def ask_all(worker: Worker, cases: Iterable[Case]) -> Iterator[tuple[Case, Outcome]]:
+    """Each case with its outcome, in order.
+
+    A crash is asked again in a fresh process: an earlier case may have ruined the memory of the
+    one that died, and the answer of the fresh process is the case's own.
+    """
+    for case in cases:
+        outcome = worker.ask(case)
+        if outcome.answer is Answer.CRASHED:
+            outcome = worker.ask(case)
+        yield case, outcome
+
+
+__all__ = ["CASE_SECONDS", "ENVIRONMENT", "Missing", "Worker", "ask_all", "interpreter_for"]

@@ -1,0 +1,74 @@
+"""Conformance reports as a table, as text and as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from .conformance import EngineReport, Verdict
+
+#: Disagreements that are printed in full; the rest are in the JSON.
+SHOWN = 5
+_COLUMNS = (
+    ("both refuse", Verdict.REFUSE),
+    ("equal", Verdict.EQUAL),
+    ("silent", Verdict.SILENT),
+    ("crash", Verdict.CRASH),
+    ("wrong", Verdict.WRONG),
+    ("declined", Verdict.DECLINED),
+    ("disagree", Verdict.DISAGREE),
+)
+_LEGEND = (
+    "silent: predicted that the engine does not refuse but goes wrong; crash, wrong: on a valid "
+    "plan, and listed among the engine's divergences; declined: the engine transposes."
+)
+
+
+def agrees(reports: Sequence[EngineReport]) -> bool:
+    """Whether no engine that ran disagrees."""
+    return not any(report.findings for report in reports)
+
+
+def print_reports(console: Console, reports: Sequence[EngineReport]) -> None:
+    """The table, what did not run, and the first disagreements of each engine in full."""
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("engine", "op"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("cases", *(name for name, _ in _COLUMNS)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for report in reports:
+        for op in report.ops():
+            counts = [report.counts[op, verdict] for _, verdict in _COLUMNS]
+            table.add_row(report.engine, op, *map(_number, (sum(counts), *counts)))
+        if len(report.ops()) > 1:
+            totals = [report.count(verdict) for _, verdict in _COLUMNS]
+            name = f"{report.engine} {report.version.split('-')[0]}"
+            table.add_row(name, "all", *map(_number, (report.cases, *totals)), style="bold")
+        table.add_section()
+    if any(report.cases for report in reports):
+        console.print(table)
+        console.print(_LEGEND, style="dim")
+    for report in reports:
+        if report.missing:
+            console.print(f"not run: {report.engine}: {report.missing}", style="yellow", soft_wrap=True)
+        for op, count in report.unmodelled.items():
+            console.print(f"not judged: {report.engine} {op}: {count} cases", style="yellow", soft_wrap=True)
+        for finding in report.findings[:SHOWN]:
+            console.print(f"disagree: {finding.case}", style="red", markup=False, soft_wrap=True)
+            console.print(f"  zerostride: {finding.predicted}", markup=False, soft_wrap=True)
+            console.print(f"  {report.engine}: {finding.outcome}", markup=False, soft_wrap=True)
+        if len(report.findings) > SHOWN:
+            console.print(f"... and {len(report.findings) - SHOWN} more on {report.engine}")
+
+
+def _number(count: int) -> str:
+    return f"{count:,}" if count else "."
+
+
+def reports_to_json(reports: Sequence[EngineReport]) -> dict[str, Any]:
+    """For JSON: `ok`, and every engine with its counts and disagreements."""
+    return {"ok": agrees(reports), "engines": [report.to_json() for report in reports]}

@@ -1,0 +1,79 @@
+"""How parent and worker talk: frames of a length, a JSON header and raw values.
+
+Frames carry data only, never code, so that the two ends may be different interpreters with
+different releases of NumPy.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import struct
+import time
+from typing import Any
+
+import numpy as np
+
+from .case import Answer, Outcome
+
+_LENGTHS = struct.Struct("<II")
+
+
+class Closed(Exception):  # noqa: N818 - a fact about the other end, handled by the caller
+    """The other end has gone."""
+
+
+class TooLate(Exception):  # noqa: N818 - likewise
+    """The other end did not answer in time."""
+
+
+def send(descriptor: int, header: dict[str, Any], payload: bytes = b"") -> None:
+    """Writes one frame; Closed if nobody reads any more."""
+    head = json.dumps(header).encode()
+    rest = memoryview(_LENGTHS.pack(len(head), len(payload)) + head + payload)
+    try:
+        while rest:
+            rest = rest[os.write(descriptor, rest) :]
+    except BrokenPipeError as error:
+        raise Closed from error
+
+
+def receive(descriptor: int, seconds: float | None = None) -> tuple[dict[str, Any], bytes]:
+    """Reads one frame; Closed at the end of the stream, TooLate after `seconds`."""
+    deadline = None if seconds is None else time.monotonic() + seconds
+    head_length, payload_length = _LENGTHS.unpack(_exactly(descriptor, _LENGTHS.size, deadline))
+    header: dict[str, Any] = json.loads(_exactly(descriptor, head_length, deadline))
+    return header, _exactly(descriptor, payload_length, deadline)
+
+
+def _exactly(descriptor: int, count: int, deadline: float | None) -> bytes:
+    parts = bytearray()
+    while len(parts) < count:
+        if deadline is not None:
+            left = deadline - time.monotonic()
+            if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+                raise TooLate
+        part = os.read(descriptor, count - len(parts))
+        if not part:
+            raise Closed
+        parts += part
+    return bytes(parts)
+
+
+def pack_outcome(outcome: Outcome) -> tuple[dict[str, Any], bytes]:
+    """An outcome as header and payload."""
+    header: dict[str, Any] = {"answer": outcome.answer.value, "message": outcome.message}
+    if outcome.values is None:
+        return header, b""
+    header |= {"shape": outcome.shape, "rows": outcome.values.shape}
+    return header, np.ascontiguousarray(outcome.values, "<f8").tobytes()
+
+
+def unpack_outcome(header: dict[str, Any], payload: bytes) -> Outcome:
+    """The outcome of a frame."""
+    answer, message = Answer(header["answer"]), str(header["message"])
+    if answer is not Answer.RESULT:
+        return Outcome(answer, message=message)
+    values = np.frombuffer(payload, "<f8").reshape(header["rows"])
+    return Outcome(answer, tuple(header["shape"]), values, message)
