@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from .dims import Asker, Shape, Size, as_shape
+from .dims import Asker, Shape, Size, as_shape, brief, whole_numbers
 from .errors import BroadcastError, Misfit, Reason
 from .plan import Plan, RuleUse
 
@@ -97,14 +97,19 @@ def apply(
         op: the op asked about, for messages.
     """
     given = {name: value for name, value in attributes.items() if value is not None}
-    use = RuleUse(rule.name, given, engine, op)
     try:
-        return _build(rule, shapes, given, use)
+        return _build(rule, shapes, given, engine, op)
     except Misfit as misfit:
-        raise _enrich(misfit, rule, shapes, use) from None
+        raise _enrich(misfit, rule, shapes, RuleUse(rule.name, given, engine, op)) from None
 
 
-def _build(rule: Rule, shapes: Sequence[Any], given: Attributes, use: RuleUse) -> Plan:
+def _build(
+    rule: Rule,
+    shapes: Sequence[Any],
+    given: Attributes,
+    engine: str | None = None,
+    op: str | None = None,
+) -> Plan:
     sizes = tuple(map(as_shape, shapes))
     _check_count(rule, sizes)
     full = complete(rule, given)
@@ -116,6 +121,8 @@ def _build(rule: Rule, shapes: Sequence[Any], given: Attributes, use: RuleUse) -
         )
     result = resolve(asker, sizes, alignment, rule)
     last = len(sizes) - rule.to_target
+    # Attributes as they were understood: a caller's list may change later.
+    use = RuleUse(rule.name, {name: full[name] for name in given}, engine, op)
     plan = Plan(result, sizes[:last], alignment.mapping[:last], use)
     if rule.check is not None:
         rule.check(plan)
@@ -131,6 +138,8 @@ def _check_count(rule: Rule, sizes: Sequence[Shape]) -> None:
 
 def complete(rule: Rule, given: Attributes) -> Attributes:
     """The attributes with defaults filled in; extra, missing and malformed ones are a Misfit."""
+    if not given and not rule.attributes:
+        return given
     for name in given:
         if name not in rule.attributes:
             raise Misfit(Reason.ATTRIBUTE, f"rule {rule.name!r} has no attribute {name!r}")
@@ -144,19 +153,12 @@ def complete(rule: Rule, given: Attributes) -> Attributes:
 
 def _well_formed(name: str, value: Any) -> Any:
     """An attribute as a whole number, or (axes_mapping) a tuple of them."""
-    items = value if name == "axes_mapping" else (value,)
-    try:
-        whole = tuple(item.__index__() for item in items if not isinstance(item, bool))
-    except (AttributeError, TypeError):
-        whole = ()
-    expected = "a list of whole numbers" if name == "axes_mapping" else "a whole number"
-    try:
-        complete_ = len(whole) == len(items)
-    except TypeError:
-        complete_ = False
-    if not complete_:
-        raise Misfit(Reason.ATTRIBUTE, f"{name} is {expected}, not {value!r}"[:120])
-    return whole if name == "axes_mapping" else whole[0]
+    listed = name == "axes_mapping"
+    whole = whole_numbers(value if listed else (value,))
+    if whole is None:
+        expected = "a list of whole numbers" if listed else "a whole number"
+        raise Misfit(Reason.ATTRIBUTE, f"{name} is {expected}, not {brief(value)}")
+    return whole if listed else whole[0]
 
 
 def resolve(
@@ -220,7 +222,7 @@ def laid_out(shapes: Sequence[Shape], alignment: Alignment) -> list[list[Any]]:
 
 def _enrich(misfit: Misfit, rule: Rule, shapes: Sequence[Any], use: RuleUse) -> BroadcastError:
     """The small fact, with everything a reader needs around it."""
-    written = tuple(tuple(s) if isinstance(s, (list, tuple)) else s for s in shapes)
+    written = tuple(map(_as_written, shapes))
     return BroadcastError(
         misfit.detail,
         reason=misfit.reason,
@@ -230,21 +232,43 @@ def _enrich(misfit: Misfit, rule: Rule, shapes: Sequence[Any], use: RuleUse) -> 
         silent=misfit.reason in rule.silent,
         rows=misfit.rows,
         names=("data", "target") if rule.to_target else (),
-        hint=lambda: suggest(rule, written, use.attributes, misfit.reason),
+        hint=lambda: suggest(rule, written, use, misfit.reason),
     )
+
+
+def _as_written(shape: Any) -> Any:
+    """Sizes as a tuple, as far as they are a shape; what is not is kept for the message."""
+    try:
+        return as_shape(shape)
+    except Misfit:
+        return tuple(shape) if isinstance(shape, (list, tuple)) else shape
 
 
 # What to propose.
 
 
-def suggest(
-    rule: Rule, shapes: Sequence[Any], attributes: Attributes, reason: Reason
-) -> str | None:
-    """A change after which the rule does accept the shapes; planned before it is proposed."""
-    for proposal, words in _proposals(rule, shapes, attributes, reason):
-        if plans(rule, *proposal):
+def suggest(rule: Rule, shapes: Sequence[Any], use: RuleUse, reason: Reason) -> str | None:
+    """A change after which the rule does accept the shapes; planned before it is proposed.
+
+    Where no change helps, another rule that accepts them as they are.
+    """
+    for proposal, words in _proposals(rule, shapes, use.attributes, reason):
+        if plan_or_none(rule, *proposal):
             return words
-    return _ADVICE.get(reason)
+    if reason in _ADVICE:
+        return _ADVICE[reason]
+    return None if use.engine else _other_rule(rule, shapes, use.attributes)
+
+
+def _other_rule(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> str | None:
+    from .rules import RULES  # the table is made of what is defined here
+
+    for other in RULES.values():
+        if other.to_target != rule.to_target or other.name == rule.name:
+            continue
+        if plan := plan_or_none(other, shapes, attributes):
+            return f"{RuleUse(other.name, attributes).label} gives {plan.shape}"
+    return None
 
 
 _ADVICE = {
@@ -264,10 +288,12 @@ def _proposals(
         return
     first, second = shapes
     rank = max(len(first), len(second))
-    for name, row in rule.attributes.items():
-        if name != "axes_mapping" and reason in (Reason.ATTRIBUTE, Reason.AXIS_RANGE):
+    if reason in (Reason.ATTRIBUTE, Reason.AXIS_RANGE):
+        for name in attributes:
             without = {key: value for key, value in attributes.items() if key != name}
-            yield ((shapes, without), f"leave out {name} (it is {row.default} then)")
+            row = rule.attributes.get(name)
+            then = f" (it is {row.default} then)" if row and row.default is not None else ""
+            yield ((shapes, without), f"leave out {name}{then}")
     if "axis" in rule.attributes:
         for axis in range(rank + 1):
             yield ((shapes, {**attributes, "axis": axis}), f"use axis={axis}")
@@ -302,13 +328,12 @@ def _placements(shape: Sequence[int], rank: int) -> Iterator[Shape]:
     yield from sorted(seen - {tuple(shape)}, key=lambda placed: (len(placed), placed))
 
 
-def plans(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> bool:
-    """Whether the rule accepts the shapes."""
+def plan_or_none(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> Plan | None:
+    """The plan if the rule accepts the shapes, else None."""
     try:
-        _build(rule, shapes, attributes, RuleUse(rule.name))
+        return _build(rule, shapes, attributes)
     except Misfit:
-        return False
-    return True
+        return None
 
 
 # At which sizes a rule would align otherwise.
@@ -323,10 +348,9 @@ class Branch:
 
 
 def branches(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> tuple[Branch, ...]:
-    """Every way the rule may align operands of these ranks, the actual one first.
+    """How the rule aligns these sizes, then how it would if one answer were another.
 
-    More than one only for rules whose alignment depends on sizes. Each further branch answers one
-    of the rule's questions otherwise than the sizes given do.
+    More than one only for rules whose alignment depends on sizes.
     """
     sizes = tuple(map(as_shape, shapes))
     given = {name: value for name, value in attributes.items() if value is not None}

@@ -11,7 +11,8 @@ from __future__ import annotations
 import enum
 import math
 import operator
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Any, Protocol, TypeAlias
 
 from .errors import Misfit, Reason
@@ -99,6 +100,11 @@ class Asker:
 
     def equal(self, a: Size, b: Size) -> bool:
         """Are the two sizes equal? Raises Undecided where that is not known."""
+        if type(a) is int and type(b) is int and not self.forced:
+            # By far the most frequent question, answered without a detour.
+            settled = a == b
+            self.asked.append(((a, b), settled))
+            return settled
         return self._settle(equal(a, b), a, b)
 
     def is_one(self, a: Size) -> bool:
@@ -117,10 +123,21 @@ class Asker:
         return settled
 
 
-_ONLY_INT = frozenset({int})
+#: Holds of a tuple whose sizes are all plain integers: neither a float nor a truth value is one,
+#: although 2.0 == 2 and True == 1 would find each other in a cache.
+_only_int = frozenset({int}).issuperset
 
 
-def as_shape(shape: Iterable[Any]) -> Shape:
+def is_plain(shape: Any) -> bool:
+    """Whether `shape` is a tuple of plain integers, and so may be looked up as it is."""
+    return type(shape) is tuple and _only_int(map(type, shape))
+
+
+#: Iterables that are not sequences of sizes: text, and what has no order or can be read once only.
+_NO_SHAPE = (str, bytes, bytearray, AbstractSet, Mapping, Iterator)
+
+
+def as_shape(shape: Any) -> Shape:
     """A shape as a tuple of whole numbers, 0 to 2^63 - 1; anything else is a Misfit.
 
     NumPy's integers are whole numbers, truth values and floats are not.
@@ -128,20 +145,24 @@ def as_shape(shape: Iterable[Any]) -> Shape:
     >>> as_shape([2, 3])
     (2, 3)
     """
-    try:
-        sizes = tuple(shape)
-    except TypeError:
-        raise Misfit(
-            Reason.BAD_EXTENT, f"a shape is a sequence of sizes, not {_brief(shape)}"
-        ) from None
+    sizes = shape if type(shape) is tuple else _as_tuple(shape)
     if len(sizes) > MAX_RANK:
         raise Misfit(Reason.RANK_LIMIT, f"{len(sizes)} axes; NumPy's views end at {MAX_RANK}")
-    if not _ONLY_INT.issuperset(map(type, sizes)):
+    if not _only_int(map(type, sizes)):
         sizes = tuple(map(_as_size, sizes))
     if sizes and (min(sizes) < 0 or max(sizes) > MAX_ELEMENTS):
         bad = next(size for size in sizes if not 0 <= size <= MAX_ELEMENTS)
-        raise Misfit(Reason.BAD_EXTENT, f"a size of {_brief(bad)} is not in 0 .. 2^63-1")
+        raise Misfit(Reason.BAD_EXTENT, f"a size of {brief(bad)} is not in 0 .. 2^63-1")
     return sizes
+
+
+def _as_tuple(shape: Any) -> tuple[Any, ...]:
+    if not isinstance(shape, _NO_SHAPE):
+        try:
+            return tuple(shape)
+        except TypeError:
+            pass
+    raise Misfit(Reason.BAD_EXTENT, f"a shape is a sequence of sizes, not {brief(shape)}")
 
 
 def _as_size(size: Any) -> int:
@@ -150,10 +171,23 @@ def _as_size(size: Any) -> int:
             return int(operator.index(size))
         except TypeError:
             pass
-    raise Misfit(Reason.BAD_EXTENT, f"a size is a whole number, not {_brief(size)}")
+    raise Misfit(Reason.BAD_EXTENT, f"a size is a whole number, not {brief(size)}")
 
 
-def _brief(value: object) -> str:
+def whole_numbers(values: Any) -> tuple[int, ...] | None:
+    """A sequence of whole numbers of any sign as a tuple, or None if it is not one.
+
+    >>> whole_numbers([1, -2]), whole_numbers([True]), whole_numbers("")
+    ((1, -2), None, None)
+    """
+    try:
+        return tuple(map(_as_size, _as_tuple(values)))
+    except Misfit:
+        return None
+
+
+def brief(value: object) -> str:
+    """A value as messages show it, cut off where it is long."""
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
 
@@ -172,7 +206,7 @@ def check_elements(shape: Sequence[int]) -> None:
 
     Zeros are left out of the product: strides are computed from the other axes all the same.
     """
-    if math.prod(size for size in shape if size) > MAX_ELEMENTS:
+    if math.prod(filter(None, shape)) > MAX_ELEMENTS:
         raise Misfit(
             Reason.TOO_LARGE,
             f"the result {tuple(shape)} has more elements than a 64-bit index can count",

@@ -67,8 +67,13 @@ class RuleUse(str):
     def label(self) -> str:
         """Name, attributes and engine, as messages print them."""
         owner = f"{self.engine}'s " if self.engine else ""
-        values = "".join(f" {key}={value}" for key, value in self.attributes.items())
+        values = "".join(f" {key}={_listed(value)}" for key, value in self.attributes.items())
         return f"{owner}rule {str(self)!r}{values}"
+
+
+def _listed(value: Any) -> Any:
+    """A tuple as a list, the way it is written in a call."""
+    return list(value) if isinstance(value, tuple) else value
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

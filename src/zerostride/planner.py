@@ -7,11 +7,11 @@ are asked again and again.
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from .alignment import Rule, apply
-from .dims import Shape, as_shape
+from .dims import Shape, as_shape, is_plain, whole_numbers
 from .engines.model import Engine, Rules, Support
 from .engines.table import find_engine
 from .engines.versions import warn_if_unmeasured
@@ -53,15 +53,14 @@ def plan(
     ((5, 5), (5, 1))
     """
     try:
-        return _plan(tuple(map(as_shape, shapes)), rule, axis, broadcast, engine, op)
+        if not all(map(is_plain, shapes)):
+            shapes = tuple(map(as_shape, shapes))
+        return _cached(shapes, rule, axis, broadcast, engine, op)
     except (Misfit, TypeError):
-        # Malformed: the driver, which knows the rule, says what is wrong with it.
-        attributes = {"axis": axis, "broadcast": broadcast}
-        row, _ = _elementwise_row(rule, engine, op)
-        return apply(row, shapes, attributes, engine=engine, op=op)
+        # Malformed, or not hashable: the driver says what is wrong with it.
+        return _plan(shapes, rule, axis, broadcast, engine, op)
 
 
-@functools.lru_cache(CACHE_SIZE, typed=True)
 def _plan(
     shapes: tuple[Shape, ...],
     rule: str | None,
@@ -74,25 +73,31 @@ def _plan(
     return apply(row, shapes, {"axis": axis, "broadcast": broadcast}, engine=engine, op=op)
 
 
+#: Typed, so that axis=True and axis=1.0 do not find the plan of axis=1; shapes are plain by then.
+_cached = functools.lru_cache(CACHE_SIZE, typed=True)(_plan)
+
+
 def _elementwise_row(
     rule: str | None, engine: str | None, op: str | None
 ) -> tuple[Rule, str | None]:
     """The rule's row, and the canonical name of the op."""
     if engine is None:
-        return find_rule(rule or "numpy", to_target=False), op and _canonical(op, ())
+        return find_rule("numpy" if rule is None else rule, to_target=False), _canonical(op, ())
     row = find_engine(engine)
     warn_if_unmeasured(engine)
-    name = op and _canonical(op, row.ops)
+    name = _canonical(op, row.ops)
     if name in row.lacks:
         raise BroadcastError(f"{engine} has no op {op!r}", reason=Reason.NO_OP, rule=rule or "")
     return _pick(row, row.ops.get(name or "", row.elementwise), rule), name
 
 
-def _canonical(op: str, engine_ops: Mapping[str, Any] | tuple[()]) -> str:
-    return op if op in engine_ops else find_op(op).name
+def _canonical(op: Any, engine_ops: Collection[str]) -> str | None:
+    if op is None or (isinstance(op, str) and op in engine_ops):
+        return op
+    return find_op(op).name
 
 
-def _pick(engine: Engine, rules: Rules, name: str | None) -> Rule:
+def _pick(engine: Engine, rules: Rules, name: Any) -> Rule:
     """The engine's version of a rule or mode; its first where none is named."""
     if not rules:
         raise BroadcastError(
@@ -102,7 +107,8 @@ def _pick(engine: Engine, rules: Rules, name: str | None) -> Rule:
         )
     if name is None:
         return next(iter(rules.values()))
-    rule = rules.get(name) or next((row for row in rules.values() if row.name == name), None)
+    found = (row for mode, row in rules.items() if name in (mode, row.name))
+    rule = next(found, None)
     if rule is None:
         raise BroadcastError(
             f"{engine.name} has no rule {name!r} here",
@@ -149,7 +155,7 @@ def plan_to(
 
 def _target_row(mode: str | None, engine: str | None, op: str | None) -> tuple[Rule, str | None]:
     if engine is None:
-        return find_rule(mode or "numpy", to_target=True), op
+        return find_rule("numpy" if mode is None else mode, to_target=True), op
     row = find_engine(engine)
     warn_if_unmeasured(engine)
     rules = row.to_target if op is None else row.ops.get(op.lower(), row.to_target)
@@ -159,9 +165,12 @@ def _target_row(mode: str | None, engine: str | None, op: str | None) -> tuple[R
 def _keep(row: Rule, data: Any, target: Any, engine: str) -> Any:
     """The target with −1 replaced by the extent of the data's axis there."""
     try:
-        sizes, kept = as_shape(data), list(target)
-    except (Misfit, TypeError):
+        sizes, whole = as_shape(data), whole_numbers(target)
+    except Misfit:
+        whole = None
+    if whole is None:
         return target  # the driver says what is wrong with it
+    kept = list(whole)
     for k, size in enumerate(kept):
         if size == -1:
             axis = k - (len(kept) - len(sizes))
@@ -170,7 +179,7 @@ def _keep(row: Rule, data: Any, target: Any, engine: str) -> Any:
                     "-1 keeps the extent of an axis that the data does not have",
                     reason=Reason.BAD_EXTENT,
                     rule=RuleUse(row.name, engine=engine),
-                    shapes=(tuple(sizes), tuple(target)),
+                    shapes=(sizes, whole),
                     axis=k,
                     names=("data", "target"),
                 )

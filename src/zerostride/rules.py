@@ -71,9 +71,8 @@ def one_way_axis(a: Shape, b: Shape, axis: int) -> int:
 def check_fits(axis: int, length: int, rank: int) -> None:
     """Refuses an operand of `length` axes at `axis` that sticks out of a result of `rank`."""
     if axis + length > rank:
-        raise Misfit(
-            Reason.OVERRUN, f"{length} axes from axis {axis} on end beyond the {rank} there are"
-        )
+        what = "1 axis" if length == 1 else f"{length} axes"
+        raise Misfit(Reason.OVERRUN, f"{what} from axis {axis} on, in a result of rank {rank}")
 
 
 def align_unidirectional(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
