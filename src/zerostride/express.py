@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from .alignment import Rule, apply
@@ -19,7 +19,7 @@ from .engines.table import ENGINES, find_engine
 from .errors import BroadcastError, NotExpressible, Reason
 from .plan import Plan, RuleUse
 from .planner import rule_row
-from .rules import RULES, find_rule
+from .rules import MODES, RULES, find_rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +100,15 @@ def express(
     if isinstance(rule, str) and engine is None and rule not in RULES and rule in ENGINES:
         rule, engine = None, rule
     # Equal plans are written differently, so provenance is part of the key.
-    return _express(plan, plan.operands, _is_target(plan), rule, engine, op)
+    asked = (plan, plan.operands, _is_target(plan), rule, engine, op)
+    try:
+        found = _cached(*asked)
+    except TypeError:
+        found = _express(*asked)  # not hashable: the tables say what is wrong with it
+    # The attributes are the caller's to change; what is cached is not.
+    return replace(found, attributes=dict(found.attributes))
 
 
-@functools.lru_cache(1024)
 def _express(
     plan: Plan,
     operands: tuple[Shape, ...],
@@ -127,6 +132,9 @@ def _express(
     )
 
 
+_cached = functools.lru_cache(1024)(_express)
+
+
 def _is_target(plan: Plan) -> bool:
     """Whether the plan is that of a Broadcast op, whose one operand has the target beside it."""
     return plan.rule in RULES and RULES[plan.rule].to_target
@@ -134,8 +142,9 @@ def _is_target(plan: Plan) -> bool:
 
 def _rows(rule: str | None, engine: str | None, op: str | None, to_target: bool) -> Iterable[Rule]:
     if engine is None:
-        target = rule in RULES and RULES[str(rule)].to_target
-        return (find_rule(rule, to_target=target),)
+        # Said of a Broadcast op, "numpy" is the mode of that name.
+        names = [row.name for row in RULES.values() if row.to_target] + list(MODES) * to_target
+        return (find_rule(rule, to_target=rule in names),)
     if rule is not None:
         return (rule_row(rule, engine=engine, op=op, to_target=to_target),)
     row = find_engine(engine)
@@ -210,6 +219,8 @@ def _cost(plan: Plan, shapes: Sequence[Shape]) -> tuple[int, int, int]:
 def _attributes(row: Rule, plan: Plan, last: Shape) -> Iterator[dict[str, Any]]:
     """The rule's attributes to try, none first."""
     if "axes_mapping" in row.attributes:
+        if last == plan.operands[0] and None not in plan.axes_mapping[0]:
+            yield {"axes_mapping": plan.axes_mapping[0]}
         for axes in itertools.islice(itertools.combinations(range(plan.rank), len(last)), 256):
             yield {"axes_mapping": axes}
         return
@@ -235,6 +246,8 @@ class _Merged(RuleUse):
 def _merges(plan: Plan, rows: Sequence[Rule]) -> Iterator[Plan]:
     """The plan itself; then, while the rank is over the limit, the plan with fewer axes."""
     yield plan
+    if not plan.rank:
+        yield _merged(plan, [()])  # for engines whose smallest tensor has one axis
     groups: list[tuple[int, ...]] = [(axis,) for axis in range(plan.rank)]
     while _over_limit(plan, rows):
         pair = next(
