@@ -10,6 +10,8 @@ False
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 from .compare import Comparison, compare
 from .compute.functions import (
     add,
@@ -56,19 +58,44 @@ from .plan import Plan
 from .planner import plan, plan_to, supports
 from .rules import whdc
 
+if TYPE_CHECKING:
+    from .models.audit import audit
+    from .models.findings import Finding, Report, Verdict
+
 __version__ = "0.1.0"
+
+#: Names that only users of model files need: looked up when first used, to keep the import light.
+_LATER = {
+    "audit": "models.audit",
+    "Finding": "models.findings",
+    "Report": "models.findings",
+    "Verdict": "models.findings",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LATER:
+        from importlib import import_module
+
+        return getattr(import_module(f".{_LATER[name]}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "BroadcastError",
     "Comparison",
     "EngineVersionWarning",
+    "Finding",
     "ModelError",
     "NotExpressible",
     "Plan",
     "Reason",
+    "Report",
+    "Verdict",
     "ZerostrideError",
     "add",
     "atan2",
+    "audit",
     "bitwise_and",
     "bitwise_left_shift",
     "bitwise_or",

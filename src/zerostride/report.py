@@ -1,4 +1,4 @@
-"""Floor 6: a report put before a reader: plain text for a terminal.
+"""Floor 6: a report put before a reader: plain text for a terminal, a page for a browser.
 
 What a machine reads is `Report.to_json`. Text here is made of findings and plans alone, and asks no
 rule anything.
@@ -7,9 +7,10 @@ rule anything.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from html import escape
 
 from .errors import BroadcastError
-from .explain import explain
+from .explain import explain, svg
 from .models.findings import Finding, Report, Verdict
 from .plan import Plan
 
@@ -77,3 +78,47 @@ def _drawings(finding: Finding) -> Sequence[str]:
 
 def _indented(lines: Sequence[str]) -> list[str]:
     return ["  " + line for line in lines]
+
+
+_STYLE = """
+body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
+section{border-left:.3rem solid var(--c);padding:.1rem 1rem;margin:1.5rem 0;overflow-x:auto}
+h2{font-size:1.05rem;overflow-wrap:anywhere}code,pre{font-family:ui-monospace,monospace}
+pre{overflow-x:auto}.same{--c:#2a7}.same_here{--c:#c90}.different{--c:#c33}.refused{--c:#a3a}
+.unknown{--c:#38a}
+@media (prefers-color-scheme:dark){body{background:#16181c;color:#e6e6e6}}
+"""
+
+
+def html(report: Report) -> str:
+    """The report as one self-contained page: no scripts, nothing loaded from elsewhere."""
+    sections = "".join(map(_section, report.findings))
+    notes = "".join(f"<p>note: {escape(note)}</p>" for note in report.notes)
+    title = escape(headline(report))
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{title}</title><style>{_STYLE}</style></head>"
+        f"<body><h1>Broadcast audit</h1><p>{title}</p>{notes}{sections}</body></html>"
+    )
+
+
+def _section(finding: Finding) -> str:
+    mark, _ = MARKS[finding.verdict]
+    parts = [
+        f'<section class="{finding.verdict}"><h2>{escape(mark)} {escape(finding.op)} '
+        f"<code>{escape(finding.node)}</code></h2><p>{escape(finding.message)} "
+        f"<code>{escape(finding.reason)}</code></p>"
+    ]
+    if finding.verdict is not Verdict.SAME:
+        for title, plan in (("In the model", finding.source), ("On the target", finding.target)):
+            if isinstance(plan, Plan):
+                parts.append(f"<figure><figcaption>{title}</figcaption>{svg(plan, finding.names)}")
+                parts.append("</figure>")
+            elif isinstance(plan, BroadcastError):
+                parts.append(f"<p>{title}</p><pre>{escape(str(plan))}</pre>")
+    if finding.witness is not None:
+        parts.append(f"<p>Shown by: {escape(str(finding.witness))}</p>")
+    if finding.fix is not None:
+        parts.append(f"<p>Fix: {escape(finding.fix.describe(finding.names))}</p>")
+    return "".join([*parts, "</section>"])

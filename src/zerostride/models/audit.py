@@ -280,6 +280,8 @@ def _refused(case: _Case, error: BroadcastError) -> Finding:
 
 def _target_plan(case: _Case) -> Plan | BroadcastError:
     """The target's plan, or its error; a rule of two operands takes more of them two by two."""
+    if case.target.engine is None and case.target.rule is case.site.rule:
+        return case.sample.plan  # the engine does what the model's document says
     if not case.pairwise:
         return case.target.plan(case.shapes)
     so_far, *rest = case.shapes

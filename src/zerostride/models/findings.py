@@ -208,6 +208,12 @@ class Report:
         """The report as JSON, its form numbered by "schema"."""
         return json.dumps(self.as_dict(), indent=indent, default=str)
 
+    def to_html(self) -> str:
+        """The report as one self-contained HTML document."""
+        from ..report import html
+
+        return html(self)
+
     def __str__(self) -> str:
         from ..report import text
 

@@ -1,0 +1,114 @@
+"""engines: what is known of each engine, and measuring an installed release again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import click
+
+from ..engines.model import Engine
+from ..engines.table import ENGINES, find_engine
+from ..engines.versions import installed, was_measured
+from . import options
+
+
+@click.command()
+@click.argument("name", required=False, type=click.Choice(list(ENGINES)))
+@click.option("--measure", is_flag=True, help="Run the installed release again and compare.")
+@options.as_json
+def engines(name: str | None, measure: bool, as_json: bool) -> int:
+    """List the engines, or tell all that is known of one.
+
+    Exit status 1 if an installed release is not the one that was measured, or no longer does what
+    its row says.
+
+    \b
+    zerostride engines ncnn
+    zerostride engines ncnn --measure
+    """
+    if measure:
+        if name is None:
+            raise click.UsageError("--measure needs the engine's name")
+        return subprocess.run(
+            [sys.executable, "-m", "zerostride.measure", "probe", name]
+        ).returncode
+    rows = [find_engine(name)] if name else list(ENGINES.values())
+    if as_json:
+        answers = [_as_dict(row) for row in rows]
+        options.put_json(answers[0] if name else answers)
+    elif name:
+        _details(rows[0])
+    else:
+        _table(rows)
+    return options.FOUND if any(was_measured(row) is False for row in rows) else 0
+
+
+def _as_dict(engine: Engine) -> dict[str, Any]:
+    return {
+        "name": engine.name,
+        "measured": engine.release,
+        "installed": installed(engine.distribution),
+        "is_measured": was_measured(engine),
+        "source": engine.source,
+        "rules": {name: rule.summary for name, rule in engine.elementwise.items()},
+        "broadcast_modes": {name: rule.summary for name, rule in engine.to_target.items()},
+        "max_rank": next(iter(engine.elementwise.values())).max_rank,
+        "divergences": [
+            {"text": row.text, "effect": row.effect, "source": row.source, "run": row.run}
+            for row in engine.divergences
+        ],
+        "dtypes": dict(engine.dtypes),
+    }
+
+
+def _details(engine: Engine) -> None:
+    have = installed(engine.distribution) or "not installed"
+    click.echo(f"{engine.name}  measured {engine.release}; installed: {have}")
+    click.echo(f"  source: {engine.source}")
+    for title, rules in (("element-wise", engine.elementwise), ("broadcast op", engine.to_target)):
+        for name, rule in rules.items():
+            limit = f" Up to rank {rule.max_rank}." if rule.max_rank is not None else ""
+            click.echo(f"  {title} {name}: {rule.summary}{limit}")
+    for op, rules in engine.ops.items():
+        click.echo(f"  {op}: {next(iter(rules.values())).summary}")
+    for row in engine.divergences:
+        known = "run" if row.run else "read"
+        click.echo(f"  ! {row.text} [{row.effect}; {known}: {row.source}]")
+    for dtype, said in engine.dtypes.items():
+        click.echo(f"  ! {dtype}: {said}")
+
+
+def _table(rows: list[Engine]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in (
+        "engine",
+        "measured",
+        "installed",
+        "rules",
+        "broadcast op",
+        "max rank",
+        "known divergences",
+    ):
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        have = installed(row.distribution)
+        mark = "" if was_measured(row) is not False else " (not the measured one)"
+        rank = next(iter(row.elementwise.values())).max_rank
+        table.add_row(
+            row.name,
+            row.release,
+            f"{have}{mark}" if have else "-",
+            " ".join(row.elementwise),
+            " ".join(row.to_target) or "none",
+            str(rank) if rank is not None else "-",
+            str(len(row.divergences)),
+        )
+    console = Console()
+    if not console.is_terminal:
+        console.width = 140
+    console.print(table)
