@@ -1,0 +1,158 @@
+"""The table of rules and engines."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import zerostride as zs
+from zerostride.compare import Comparison, Row
+from zerostride.engines import ENGINES
+from zerostride.rules import RULES
+
+
+def row(found: Comparison, kind: str, name: str, rule: str | None = None) -> Row:
+    (one,) = (r for r in found.rows if (r.kind, r.name) == (kind, name) and rule in (None, r.rule))
+    return one
+
+
+def test_a_row_for_each_rule_and_each_rule_of_each_engine() -> None:
+    found = zs.compare((2, 3), (3,))
+    rules = [r.rule for r in found.rows if r.kind == "rule"]
+    assert rules == [rule.name for rule in RULES.values() if not rule.to_target]
+    engines = [(r.name, r.rule) for r in found.rows if r.kind == "engine"]
+    assert engines == [
+        (engine.name, rule) for engine in ENGINES.values() for rule in engine.elementwise
+    ]
+    assert row(found, "engine", "ncnn").release == ENGINES["ncnn"].release
+
+
+@pytest.mark.parametrize(
+    ("shapes", "verdict"),
+    [
+        # Tencent/ncnn#3924 and #2837: a vector along a square's rows.
+        (((5, 5), (5,)), "different"),
+        (((3, 5), (5,)), "same_here"),
+        (((2, 3, 4), (2, 3, 4)), "same"),
+        # Tencent/ncnn#4803: the shapes one would write in NumPy are left-aligned there.
+        (((3, 3, 4), (3, 4)), "refused"),
+        (((2, 3, 4), (4, 1, 1)), "refused"),
+    ],
+)
+def test_verdicts_of_ncnn(shapes: tuple[tuple[int, ...], ...], verdict: str) -> None:
+    one = row(zs.compare(*shapes), "engine", "ncnn")
+    assert one.verdict == verdict
+    assert one.silent == (verdict in ("different", "refused"))
+
+
+def test_a_silent_difference_is_marked() -> None:
+    lines = str(zs.compare((5, 5), (5,))).splitlines()
+    (marked,) = (line for line in lines if " ncnn  " in line and "engine" in line)
+    assert marked.startswith("!  engine  ncnn")
+    assert marked.endswith("different")
+    assert "(5, 5) (5, 1)" in marked
+    assert any(line.startswith("  ! silent:") for line in lines)
+
+
+def test_nonsense_is_not_called_a_refusal() -> None:
+    text = str(zs.compare((2, 3, 4), (3, 4)))
+    (line,) = (line for line in text.splitlines() if " engine  ncnn" in line)
+    assert "nonsense: 2 against 3" in line
+    (line,) = (line for line in text.splitlines() if "openvino none" in line)
+    assert "refused: " in line
+    assert line.startswith(" ")
+
+
+def test_a_size_trap_is_marked_and_told_once() -> None:
+    text = str(zs.compare((3, 5), (5,)))
+    assert "\n~  rule    ncnn" in text
+    assert text.count("for example (5, 5) and (5,)") == 1
+
+
+def test_columns_line_up() -> None:
+    lines = str(zs.compare((2, 3, 4, 5), (3, 4), axis=1)).splitlines()
+    heading = lines[2]
+    for word, cell in (("kind", "rule"), ("meaning", "refused")):
+        (numpy,) = (line for line in lines if line.strip().startswith("rule    numpy"))
+        assert numpy.index(cell) == heading.index(word)
+
+
+def test_axis_goes_to_the_rules_that_have_one() -> None:
+    found = zs.compare((2, 3, 4, 5), (3, 4), reference="pdpd", axis=1)
+    assert found.reference.rule == "pdpd"
+    same = {(r.name, r.rule) for r in found.rows if r.verdict == "same"}
+    assert same == {
+        ("pdpd", "pdpd"),
+        ("paddle", "paddle"),
+        ("onnx6", "onnx6"),
+        ("openvino", "pdpd"),
+    }
+    assert row(found, "rule", "pdpd").attributes == {"axis": 1}
+    assert row(found, "rule", "numpy").attributes == {}
+
+
+def test_an_engine_as_reference() -> None:
+    found = zs.compare((5, 5), (5,), reference="ncnn")
+    assert row(found, "rule", "ncnn").verdict == "same"
+    assert row(found, "rule", "numpy").verdict == "different"
+    assert zs.compare((2, 3), (3,), reference="torch").reference.kind == "engine"
+
+
+def test_a_reference_that_refuses() -> None:
+    found = zs.compare((3, 5), (3,))
+    assert found.reference.verdict == "refused"
+    assert row(found, "rule", "ncnn").verdict == "only_here"
+    assert "only here" in str(found)
+
+
+def test_json_is_complete() -> None:
+    found = zs.compare((3, 5), (5,))
+    data = json.loads(found.to_json())
+    assert data == found.as_dict()
+    assert data["shapes"] == [[3, 5], [5]]
+    assert len(data["rows"]) == len(found.rows)
+    ncnn = next(r for r in data["rows"] if r["kind"] == "engine" and r["name"] == "ncnn")
+    assert ncnn["verdict"] == "same_here"
+    assert ncnn["plan"]["aligned"] == [[3, 5], [1, 5]]
+    assert ncnn["traps"][0]["shapes"] == [[5, 5], [5]]
+    none = next(r for r in data["rows"] if r["rule"] == "none")
+    assert none["plan"] is None
+    assert none["refusal"]["reason"] == "not_identical"
+
+
+@pytest.mark.parametrize(
+    ("args", "kwargs", "reason"),
+    [
+        (((2, -1), (3,)), {}, "bad_extent"),
+        (((2, 3.5),), {}, "bad_extent"),
+        ((5, (5,)), {}, "bad_extent"),
+        ((), {}, "operand_count"),
+        (((2,), (2,)), {"reference": "nunpy"}, "unknown_rule"),
+        (((2,), (2,)), {"reference": "explicit"}, "unknown_rule"),
+        (((2,), (2,)), {"axis": "one"}, "attribute"),
+        (((2,), (2,)), {"axis": True}, "attribute"),
+    ],
+)
+def test_bad_input(args: tuple[object, ...], kwargs: dict[str, object], reason: str) -> None:
+    with pytest.raises(zs.BroadcastError) as caught:
+        zs.compare(*args, **kwargs)  # type: ignore[arg-type]
+    assert caught.value.reason == reason
+    assert str(caught.value)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.lists(st.integers(0, 4), max_size=5), min_size=1, max_size=3),
+    st.sampled_from([None, -1, 0, 1]),
+)
+def test_any_shapes_give_a_table(shapes: list[list[int]], axis: int | None) -> None:
+    found = zs.compare(*shapes, axis=axis)
+    assert str(found)
+    assert json.loads(found.to_json()) == found.as_dict()
+    for one in found.rows:
+        if one.verdict in ("same", "same_here"):
+            assert one.answer == found.reference.answer
+            assert bool(one.traps) == (one.verdict == "same_here")
