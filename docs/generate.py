@@ -1,0 +1,118 @@
+"""Writes the pages and pictures that are made from the tables; --check says whether they are current."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import zerostride as zs
+from zerostride.alignment import Rule
+from zerostride.engines import ENGINES, Engine
+from zerostride.rules import RULES
+
+DOCS = Path(__file__).parent
+MADE = "<!-- Made by docs/generate.py from the tables; edit those. -->\n\n"
+
+#: Shapes that show a rule best, with its attributes.
+SHOWN = {
+    "none": (((2, 3), (2, 3)), {}),
+    "numpy": (((2, 1, 5), (4, 1)), {}),
+    "pdpd": (((2, 3, 4, 5), (3, 4)), {"axis": 1}),
+    "paddle": (((8, 1, 6, 1), (7, 1, 5)), {"axis": 1}),
+    "ncnn": (((2, 3, 4), (2, 3)), {}),
+    "mnn": (((3, 4, 6), (4, 6)), {}),
+    "onnx6": (((2, 3, 4, 5), (3, 4)), {"broadcast": 1, "axis": 1}),
+    "unidirectional": (((16, 1, 1), (1, 16, 50, 50)), {}),
+    "bidirectional": (((16, 1, 1), (1, 1, 50, 50)), {}),
+    "explicit": (((16,), (1, 16, 50, 50)), {"axes_mapping": (1,)}),
+}
+
+
+def shown_plan(rule: Rule) -> zs.Plan:
+    """The plan that a rule's page draws."""
+    shapes, attributes = SHOWN[rule.name]
+    if rule.to_target:
+        mode = {"unidirectional": "numpy"}.get(rule.name, rule.name)
+        return zs.plan_to(shapes[0], shapes[1], mode=mode, **attributes)
+    return zs.plan(*shapes, rule=rule.name, **attributes)
+
+
+def rules_page() -> str:
+    """Every rule with its source and a drawing."""
+    parts = ["# Rules\n\n", MADE, "A rule is what a document says. Sizes are outermost first.\n"]
+    for rule in RULES.values():
+        kind = "of Broadcast ops" if rule.to_target else "element-wise"
+        most = f" Up to {rule.max_rank} axes." if rule.max_rank else ""
+        attributes = ", ".join(
+            f"`{name}` ({'required' if row.required else f'default {row.default}'})"
+            for name, row in rule.attributes.items()
+        )
+        parts.append(
+            f"\n## {rule.name}\n\n{rule.summary}{most} ({kind})\n\n"
+            + (f"Attributes: {attributes}\n\n" if attributes else "")
+            + f"Source: {rule.source}\n\n```text\n{shown_plan(rule).explain()}\n```\n"
+        )
+    return "".join(parts)
+
+
+def engines_page() -> str:
+    """Every engine's release with its limits and divergences."""
+    parts = [
+        "# Engines\n\n",
+        MADE,
+        "An engine is what a release does. Rows were measured by running it, or say that they were "
+        "only read.\n",
+    ]
+    parts += map(_engine, ENGINES.values())
+    return "".join(parts)
+
+
+def _engine(engine: Engine) -> str:
+    lines = [f"\n## {engine.name}\n", f"Measured: {engine.release}. Source: {engine.source}\n"]
+    for title, rules in (
+        ("element-wise", engine.elementwise),
+        ("Broadcast op", engine.to_target),
+        *((op, rules) for op, rules in engine.ops.items()),
+    ):
+        for name, rule in rules.items():
+            most = f" Up to {rule.max_rank} axes." if rule.max_rank else ""
+            lines.append(f"- {title}, `{name}`: {rule.summary}{most}")
+    if not engine.to_target:
+        lines.append("- Broadcast op: it has none.")
+    if engine.divergences or engine.dtypes:
+        lines.append("\nKnown divergences:\n")
+    for row in engine.divergences:
+        lines.append(f"- {row.text} ({row.effect}; {'run' if row.run else 'read'}: {row.source})")
+    lines += [f"- {dtype}: {said}" for dtype, said in engine.dtypes.items()]
+    return "\n".join(lines) + "\n"
+
+
+def pages() -> dict[Path, str]:
+    """Every made file with its content."""
+    return {
+        DOCS / "rules.md": rules_page(),
+        DOCS / "engines.md": engines_page(),
+        DOCS / "pictures" / "pdpd.svg": shown_plan(RULES["pdpd"]).svg(),
+    }
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Writes the files, or with --check names those that are not current."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if stale")
+    check = parser.parse_args(arguments).check
+    stale = [p for p, text in pages().items() if not p.exists() or p.read_text("utf-8") != text]
+    if check:
+        for path in stale:
+            print(f"{path.relative_to(DOCS.parent)} is not current: run docs/generate.py")
+        return 1 if stale else 0
+    for path in stale:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(pages()[path], "utf-8")
+        print(f"wrote {path.relative_to(DOCS.parent)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
