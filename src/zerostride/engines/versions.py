@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import warnings
-from importlib import metadata
 
 from ..errors import EngineVersionWarning
 from .model import Engine
@@ -14,6 +13,8 @@ from .table import find_engine
 @functools.cache
 def installed(distribution: str) -> str | None:
     """The installed version of a distribution, or None; reads metadata only."""
+    from importlib import metadata  # slow to import, and most callers never ask
+
     try:
         return metadata.version(distribution)
     except metadata.PackageNotFoundError:
