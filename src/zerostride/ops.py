@@ -36,8 +36,10 @@ class Op:
             the op is absent. MNN's are values of BinaryOpOperation, and types of Op.
         reversed_names: the same, for ops that take the operands the other way round.
         swap: the op that gives the same with operands exchanged, or None.
-        variants: engine to dtype kind (`numpy.dtype.kind`) to the name of the function that
-            computes what the engine computes for it, where that is not what `numpy` computes.
+        variants: engine to dtype, or kind of dtype (`numpy.dtype.kind`), to the name of the
+            function of `compute.kernels` that computes what the engine computes, where that is not
+            what `numpy` computes; "refused" where the engine does not take the dtype.
+        first_decides: engines that take operands of different dtypes and return the first one's.
         aliases: further names that the op goes by.
         example: arguments, and the result as a list; shown and run in the docstring.
     """
@@ -50,6 +52,7 @@ class Op:
     reversed_names: Names
     swap: str | None
     variants: Mapping[str, Mapping[str, str]]
+    first_decides: frozenset[str]
     aliases: tuple[str, ...]
     example: tuple[str, str]
 
@@ -66,362 +69,386 @@ def _row(
     name: str,
     summary: str,
     example: str,
+    names: str,
     *,
     args: str = _PAIR,
     numpy: str | None = None,
     operands: int = 2,
     swap: str | None = None,
     aliases: str = "",
-    reversed_ncnn: str = "",
+    reversed_names: str = "",
     variants: Mapping[str, str] | None = None,
-    **names: str,
+    first_decides: str = "",
 ) -> Op:
-    """A row from words: names apart by spaces, "-" for an engine that lacks the op."""
-    columns = {**dict.fromkeys(API_NAMED, name), **names}
+    """A row from words: "onnx:Mul mnn:MUL torch:mul,multiply"; "jax:-" where jax lacks the op."""
+    columns = {**dict.fromkeys(API_NAMED, (name,)), **_names(names)}
+    columns = {key: words for key, words in columns.items() if words != ("-",)}
     return Op(
         name=name,
         summary=summary,
         operands=operands,
         numpy=name if numpy is None else numpy,
-        names=MappingProxyType({k: _words(v) for k, v in columns.items() if v != "-"}),
-        reversed_names=MappingProxyType({"ncnn": _words(reversed_ncnn)} if reversed_ncnn else {}),
+        names=MappingProxyType(columns),
+        reversed_names=MappingProxyType(_names(reversed_names)),
         swap=swap,
         variants=_variants(variants or {}),
+        first_decides=frozenset(first_decides.split()),
         aliases=tuple(aliases.split()),
         example=(args, example),
     )
 
 
-def _words(words: str) -> tuple[Name, ...]:
-    return tuple(int(word) if word.isdigit() else word for word in words.split())
+def _names(words: str) -> dict[str, tuple[Name, ...]]:
+    """{"ncnn": (7, "rsub")} from "ncnn:7,rsub"."""
+    pairs = (word.split(":") for word in words.split())
+    return {
+        column: tuple(int(name) if name.isdigit() else name for name in names.split(","))
+        for column, names in pairs
+    }
 
 
 def _variants(rows: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
-    """{"truncated_divide": "onnxruntime:iu"} as {"onnxruntime": {"i": "truncated_divide", ...}}."""
+    """{"larger": "mnn:if jax:int8"} as {"mnn": {"i": "larger", "f": ...}, "jax": {"int8": ...}}."""
     table: dict[str, dict[str, str]] = {}
     for function, places in rows.items():
         for place in places.split():
-            engine, _, kinds = place.partition(":")
-            table.setdefault(engine, {}).update(dict.fromkeys(kinds, function))
+            engine, _, given = place.partition(":")
+            dtypes = given if set(given) <= set("biufc") else (given,)
+            table.setdefault(engine, {}).update(dict.fromkeys(dtypes, function))
     return MappingProxyType({key: MappingProxyType(value) for key, value in table.items()})
 
 
+#: Arithmetic on truth values is refused.
+_NO_BOOL = "onnxruntime:b openvino:b tensorflow:b"
+#: Logic on anything else is refused.
+_BOOL_ALONE = "onnxruntime:iuf openvino:iuf tensorflow:iuf"
+#: Bits of truth values are refused.
+_NO_BITS_OF_BOOL = "onnxruntime:b tensorflow:b"
+
+# Measured, and in no row of `variants`. ncnn: what NaN gives in maximum and minimum depends on
+# where the element stands in its vector, division is by an approximate reciprocal (so x / 0 is
+# NaN), and pow of a negative base is a number that means nothing. MNN's comparisons return int32.
 _ROWS = (
     _row(
         "add",
         "a + b",
         "[[7, 7], [3, 5]]",
-        onnx="Add",
-        openvino="Add",
-        ncnn="0",
-        mnn="ADD",
-        paddle="elementwise_add",
+        "onnx:Add openvino:Add ncnn:0 mnn:ADD paddle:elementwise_add",
         swap="add",
+        variants={
+            "refused": _NO_BOOL,
+        },
     ),
     _row(
         "subtract",
         "a - b",
         "[[5, 3], [1, 1]]",
-        onnx="Sub",
-        openvino="Subtract",
-        ncnn="1",
-        mnn="SUB",
-        paddle="elementwise_sub",
-        reversed_ncnn="7 rsub",
+        "onnx:Sub openvino:Subtract ncnn:1 mnn:SUB paddle:elementwise_sub",
+        reversed_names="ncnn:7,rsub",
+        variants={
+            "refused": _NO_BOOL,
+        },
     ),
     _row(
         "multiply",
         "a times b",
         "[[6, 10], [2, 6]]",
-        onnx="Mul",
-        openvino="Multiply",
-        ncnn="2",
-        mnn="MUL",
-        paddle="elementwise_mul",
+        "onnx:Mul openvino:Multiply ncnn:2 mnn:MUL paddle:elementwise_mul",
         swap="multiply",
+        variants={
+            "refused": _NO_BOOL,
+        },
     ),
     _row(
         "divide",
         "a / b, true division",
         "[[6.0, 2.5], [2.0, 1.5]]",
-        onnx="Div",
-        openvino="Divide",
-        ncnn="3",
-        mnn="REALDIV DIV",
-        paddle="elementwise_div",
-        reversed_ncnn="8 rdiv",
+        "onnx:Div openvino:Divide ncnn:3 mnn:REALDIV,DIV paddle:elementwise_div",
+        reversed_names="ncnn:8,rdiv",
+        variants={
+            "truncated_divide": "onnxruntime:iu paddle:iu mnn:i",
+            "divide_by_float32": "openvino:iu",
+            "divide_in_float32": "torch:biu jax:biu",
+            "divide_in_small_float": "tensorflow:iu",
+            "refused": _NO_BOOL,
+        },
     ),
     _row(
         "floor_divide",
         "a / b, rounded down",
         "[[6, 2], [2, 1]]",
-        ncnn="15",
-        mnn="FLOORDIV",
-        paddle="elementwise_floordiv",
-        tensorflow="floordiv",
-        reversed_ncnn="16 rfloor_divide",
+        "ncnn:15 mnn:FLOORDIV paddle:elementwise_floordiv tensorflow:floordiv",
+        reversed_names="ncnn:16,rfloor_divide",
+        variants={
+            "checked_floor_divide": "torch:iu jax:iu paddle:iu tensorflow:iu mnn:i",
+            "floor_of_quotient": "tensorflow:f ncnn:f",
+            "floor_of_float64_quotient": "mnn:f",
+            "refused": _NO_BOOL,
+        },
     ),
     _row(
         "remainder",
         "what floor division leaves: it has the sign of b",
         "[[0, 1], [0, 1]]",
-        onnx="Mod",
-        openvino="FloorMod",
-        ncnn="17",
-        mnn="FLOORMOD",
-        paddle="elementwise_mod",
-        tensorflow="floormod",
-        reversed_ncnn="18 rremainder",
+        "onnx:Mod openvino:FloorMod ncnn:17 mnn:FLOORMOD "
+        "paddle:elementwise_mod tensorflow:floormod",
+        reversed_names="ncnn:18,rremainder",
+        variants={
+            "checked_remainder": "onnxruntime:iu torch:iu jax:iu paddle:iu tensorflow:iu",
+            "checked_fmod": "mnn:i",
+            "remainder_of_quotient": "openvino:f mnn:f",
+            "remainder_by_float32": "openvino:iu",
+            "nearest_remainder": "ncnn:f",
+            "refused": "onnxruntime:f " + _NO_BOOL,
+        },
     ),
     _row(
         "fmod",
         "what truncated division leaves: it has the sign of a",
         "[[0, 1], [0, 1]]",
-        onnx="Mod",
-        openvino="Mod",
-        ncnn="12",
-        mnn="MOD",
-        tensorflow="truncatemod",
-        reversed_ncnn="13 rfmod",
+        "onnx:Mod openvino:Mod ncnn:12 mnn:MOD tensorflow:truncatemod",
+        reversed_names="ncnn:13,rfmod",
+        variants={
+            "checked_fmod": "onnxruntime:iu torch:iu jax:iu tensorflow:iu",
+            "checked_remainder": "mnn:i",
+            "fmod_of_quotient": "openvino:f ncnn:f",
+            "fmod_by_float32": "openvino:iu",
+            "refused": _NO_BOOL,
+        },
     ),
     _row(
         "pow",
         "a to the power of b",
         "[[6, 25], [2, 9]]",
+        "onnx:Pow openvino:Power ncnn:6 mnn:POW paddle:elementwise_pow jax:power,pow",
         numpy="power",
         aliases="power",
-        onnx="Pow",
-        openvino="Power",
-        ncnn="6",
-        mnn="POW",
-        paddle="elementwise_pow",
-        jax="power pow",
-        reversed_ncnn="9 rpow",
+        reversed_names="ncnn:9,rpow",
+        variants={
+            "pow_by_float64": "onnxruntime:iu mnn:i paddle:iu",
+            "pow_by_float32": "openvino:iu",
+            "integer_pow": "torch:iu",
+            "pow_six_bits": "jax:iu",
+            "pow_of_first_dtype": "onnxruntime:f",
+            "refused": _NO_BOOL,
+        },
+        first_decides="onnxruntime",
     ),
     _row(
         "maximum",
         "The larger of a and b; NaN if either is NaN",
         "[[6, 5], [2, 3]]",
-        onnx="Max",
-        openvino="Maximum",
-        ncnn="4",
-        mnn="MAXIMUM MAX_TEMP",
-        paddle="elementwise_max",
+        "onnx:Max openvino:Maximum ncnn:4 mnn:MAXIMUM,MAX_TEMP paddle:elementwise_max",
         swap="maximum",
+        variants={
+            "larger_or_second": "openvino:f mnn:f",
+            "maximum_by_float32": "mnn:i",
+            "refused": _NO_BOOL,
+        },
     ),
     _row(
         "minimum",
         "The smaller of a and b; NaN if either is NaN",
         "[[1, 2], [1, 2]]",
-        onnx="Min",
-        openvino="Minimum",
-        ncnn="5",
-        mnn="MINIMUM MIN_TEMP",
-        paddle="elementwise_min",
+        "onnx:Min openvino:Minimum ncnn:5 mnn:MINIMUM,MIN_TEMP paddle:elementwise_min",
         swap="minimum",
+        variants={
+            "smaller_or_second": "openvino:f mnn:f",
+            "minimum_by_float32": "mnn:i",
+            "refused": _NO_BOOL,
+        },
     ),
     _row(
         "atan2",
         "The angle of the point with height a and width b, in radians",
         "[[0.0, 3.141592653589793], [-0.0, -3.141592653589793]]",
+        "ncnn:10 mnn:ATAN2 paddle:atan2 jax:arctan2,atan2",
         args="[[0.0], [-0.0]], [1.0, -1.0]",
         numpy="arctan2",
         aliases="arctan2",
-        ncnn="10",
-        mnn="ATAN2",
-        paddle="atan2",
-        jax="arctan2 atan2",
-        reversed_ncnn="11 ratan2",
+        reversed_names="ncnn:11,ratan2",
+        variants={
+            "atan2_in_float32": "torch:biu jax:biu",
+            "refused": "tensorflow:biu mnn:i",
+        },
     ),
     _row(
         "logaddexp",
         "log(exp(a) + exp(b)), without overflow",
         "[0.6931471805599453, 1.6931471805599454]",
+        "ncnn:14 tensorflow:-",
         args="[0.0, 1.0], [0.0, 1.0]",
-        ncnn="14",
-        tensorflow="-",
         swap="logaddexp",
+        variants={
+            "logaddexp_in_float32": "jax:biu",
+            "refused": "torch:biu",
+        },
     ),
     _row(
         "squared_difference",
         "(a - b) squared",
         "[[25, 9], [1, 1]]",
+        "openvino:SquaredDifference mnn:SquaredDifference torch:- jax:-",
         numpy="",
-        openvino="SquaredDifference",
-        mnn="SquaredDifference",
-        torch="-",
-        jax="-",
         swap="squared_difference",
+        variants={
+            "refused": "openvino:int8 openvino:uint8 " + _NO_BOOL,
+        },
     ),
     _row(
         "equal",
         "Whether a equals b",
         "[[False, False], [False, False]]",
-        onnx="Equal",
-        openvino="Equal",
-        mnn="EQUAL",
-        paddle="equal",
-        torch="eq",
+        "onnx:Equal openvino:Equal mnn:EQUAL paddle:equal torch:eq",
         swap="equal",
+        variants={
+            "equal_of_bits": "mnn:f",
+        },
     ),
     _row(
         "not_equal",
         "Whether a differs from b",
         "[[True, True], [True, True]]",
-        openvino="NotEqual",
-        mnn="NOTEQUAL",
-        paddle="not_equal",
+        "openvino:NotEqual mnn:NOTEQUAL paddle:not_equal",
         swap="not_equal",
     ),
     _row(
         "less",
         "Whether a is less than b",
         "[[False, False], [False, False]]",
-        onnx="Less",
-        openvino="Less",
-        mnn="LESS",
-        paddle="less_than",
+        "onnx:Less openvino:Less mnn:LESS paddle:less_than",
         swap="greater",
+        variants={
+            "less_of_bits": "mnn:f",
+        },
     ),
     _row(
         "less_equal",
         "Whether a is at most b",
         "[[False, False], [False, False]]",
-        onnx="LessOrEqual",
-        openvino="LessEqual",
-        mnn="LESS_EQUAL",
-        paddle="less_equal",
+        "onnx:LessOrEqual openvino:LessEqual mnn:LESS_EQUAL paddle:less_equal",
         swap="greater_equal",
     ),
     _row(
         "greater",
         "Whether a is greater than b",
         "[[True, True], [True, True]]",
-        onnx="Greater",
-        openvino="Greater",
-        mnn="GREATER",
-        paddle="greater_than",
+        "onnx:Greater openvino:Greater mnn:GREATER paddle:greater_than",
         swap="less",
     ),
     _row(
         "greater_equal",
         "Whether a is at least b",
         "[[True, True], [True, True]]",
-        onnx="GreaterOrEqual",
-        openvino="GreaterEqual",
-        mnn="GREATER_EQUAL",
-        paddle="greater_equal",
+        "onnx:GreaterOrEqual openvino:GreaterEqual mnn:GREATER_EQUAL paddle:greater_equal",
         swap="less_equal",
     ),
     _row(
         "logical_and",
         "Whether a and b are both true",
         "[[True, True], [True, True]]",
-        onnx="And",
-        openvino="LogicalAnd",
-        paddle="logical_and",
+        "onnx:And openvino:LogicalAnd paddle:logical_and",
         swap="logical_and",
+        variants={
+            "refused": _BOOL_ALONE,
+        },
     ),
     _row(
         "logical_or",
         "Whether a or b is true",
         "[[True, True], [True, True]]",
-        onnx="Or",
-        openvino="LogicalOr",
-        mnn="LOGICALOR",
-        paddle="logical_or",
+        "onnx:Or openvino:LogicalOr mnn:LOGICALOR paddle:logical_or",
         swap="logical_or",
+        variants={
+            "refused": _BOOL_ALONE,
+        },
     ),
     _row(
         "logical_xor",
         "Whether one of a and b is true, not both",
         "[[False, False], [False, False]]",
-        onnx="Xor",
-        openvino="LogicalXor",
-        mnn="LOGICALXOR",
-        paddle="logical_xor",
+        "onnx:Xor openvino:LogicalXor mnn:LOGICALXOR paddle:logical_xor",
         swap="logical_xor",
+        variants={
+            "refused": _BOOL_ALONE,
+        },
     ),
     _row(
         "bitwise_and",
         "The bits set in both a and b",
         "[[0, 0], [0, 2]]",
-        onnx="BitwiseAnd",
-        openvino="BitwiseAnd",
-        mnn="BITWISE_AND",
-        paddle="bitwise_and",
+        "onnx:BitwiseAnd openvino:BitwiseAnd mnn:BITWISE_AND paddle:bitwise_and",
         swap="bitwise_and",
+        variants={
+            "refused": _NO_BITS_OF_BOOL,
+        },
     ),
     _row(
         "bitwise_or",
         "The bits set in a or b",
         "[[7, 7], [3, 3]]",
-        onnx="BitwiseOr",
-        openvino="BitwiseOr",
-        mnn="BITWISE_OR",
-        paddle="bitwise_or",
+        "onnx:BitwiseOr openvino:BitwiseOr mnn:BITWISE_OR paddle:bitwise_or",
         swap="bitwise_or",
+        variants={
+            "refused": _NO_BITS_OF_BOOL,
+        },
     ),
     _row(
         "bitwise_xor",
         "The bits set in one of a and b, not both",
         "[[7, 7], [3, 1]]",
-        onnx="BitwiseXor",
-        openvino="BitwiseXor",
-        mnn="BITWISE_XOR",
-        paddle="bitwise_xor",
+        "onnx:BitwiseXor openvino:BitwiseXor mnn:BITWISE_XOR paddle:bitwise_xor",
         swap="bitwise_xor",
+        variants={
+            "refused": _NO_BITS_OF_BOOL,
+        },
     ),
     _row(
         "bitwise_left_shift",
         "a shifted left by b bits",
         "[[12, 20], [4, 12]]",
+        "onnx:BitShift openvino:BitwiseLeftShift mnn:LEFTSHIFT paddle:bitwise_left_shift "
+        "tensorflow:left_shift jax:left_shift,bitwise_left_shift",
         numpy="left_shift",
         aliases="left_shift",
-        onnx="BitShift",
-        openvino="BitwiseLeftShift",
-        mnn="LEFTSHIFT",
-        paddle="bitwise_left_shift",
-        tensorflow="left_shift",
-        jax="left_shift bitwise_left_shift",
+        variants={
+            "clamped_left_shift": "tensorflow:iu",
+            "wrapped_left_shift": "openvino:iu",
+            "refused": "onnxruntime:i " + _NO_BOOL,
+        },
     ),
     _row(
         "bitwise_right_shift",
         "a shifted right by b bits, keeping its sign",
         "[[3, 1], [1, 0]]",
+        "onnx:BitShift openvino:BitwiseRightShift mnn:RIGHTSHIFT paddle:bitwise_right_shift "
+        "tensorflow:right_shift jax:right_shift,bitwise_right_shift",
         numpy="right_shift",
         aliases="right_shift",
-        onnx="BitShift",
-        openvino="BitwiseRightShift",
-        mnn="RIGHTSHIFT",
-        paddle="bitwise_right_shift",
-        tensorflow="right_shift",
-        jax="right_shift bitwise_right_shift",
+        variants={
+            "clamped_right_shift": "tensorflow:iu",
+            "wrapped_right_shift": "openvino:iu",
+            "refused": "onnxruntime:i " + _NO_BOOL,
+        },
     ),
     _row(
         "where",
         "a where c is true, b elsewhere",
         "[[6, 2], [2, 2]]",
+        "onnx:Where openvino:Select mnn:Select paddle:where",
         args="[[True, False], [True, False]], [[6, 5], [2, 3]], [1, 2]",
         operands=3,
-        onnx="Where",
-        openvino="Select",
-        mnn="Select",
-        paddle="where",
     ),
     _row(
         "prelu",
         "x where it is not negative, x times slope where it is",
         "[[-0.5, 2.0], [3.0, -8.0]]",
+        "onnx:PRelu openvino:PRelu ncnn:PReLU mnn:PReLU paddle:prelu tensorflow:- jax:-",
         args="[[-1.0, 2.0], [3.0, -4.0]], [0.5, 2.0]",
         numpy="",
-        onnx="PRelu",
-        openvino="PRelu",
-        ncnn="PReLU",
-        mnn="PReLU",
-        paddle="prelu",
-        tensorflow="-",
-        jax="-",
+        variants={
+            "refused": "onnxruntime:iu " + _NO_BOOL,
+        },
     ),
 )
 

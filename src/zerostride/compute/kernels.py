@@ -1,7 +1,8 @@
-"""Floor 4: values. The NumPy functions that the op table names, and those NumPy lacks.
+"""Floor 4: values. The NumPy functions that the op table names, and those that NumPy lacks.
 
 A function here takes operands laid out already (views of one shape, or Python numbers, which stay
-weak) and gives a new array. NumPy's own ufuncs are used as they are.
+weak) and gives a new array. NumPy's own ufuncs are used as they are. The functions of `VARIANTS`
+are what engines compute instead; the op table says which engine and dtype has which.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..ops import OPS
 
 Kernel = Callable[..., Any]
+Array = NDArray[Any]
 
 
 def prelu(x: Any, slope: Any) -> Any:
@@ -33,10 +36,172 @@ def squared_difference(x: Any, y: Any) -> Any:
     return np.multiply(difference, difference)
 
 
-#: What the table's names stand for.
+# What engines compute instead. Their operands are arrays of one dtype.
+
+
+def _quiet(kernel: Kernel) -> Kernel:
+    """An engine does not warn of what its arithmetic does on purpose."""
+
+    def quiet(x: Array, y: Array) -> Any:
+        with np.errstate(all="ignore"):
+            return kernel(x, y)
+
+    return quiet
+
+
+def _checked(kernel: Kernel) -> Kernel:
+    """Integers: NumPy answers a division by zero with 0; engines refuse, crash or make it up."""
+
+    def checked(x: Array, y: Array) -> Any:
+        if not np.all(y):
+            raise ZeroDivisionError("the engine has no answer for integers divided by zero")
+        return kernel(x, y)
+
+    return checked
+
+
+def _within(dtype: type[np.generic], kernel: Kernel, *, back: bool) -> Kernel:
+    """The operands converted to `dtype` first; the result back (`back`), as C converts, or not."""
+
+    def within(x: Array, y: Array) -> Any:
+        result = kernel(x.astype(dtype), y.astype(dtype))
+        return to_integer(result, x.dtype) if back else result
+
+    return _quiet(within)
+
+
+def to_integer(values: Array, dtype: np.dtype[Any]) -> Any:
+    """Floats truncated as x86 does: what does not fit, and NaN, is the smallest integer.
+
+    >>> to_integer(np.array([2.7, 3e9]), np.dtype("int32")).tolist()
+    [2, -2147483648]
+    """
+    info = np.iinfo(dtype)
+    fits = (values >= float(info.min)) & (values < float(info.max) + (dtype.itemsize < 8))
+    return np.where(fits, values, 0).astype(dtype) + np.where(fits, 0, info.min).astype(dtype)
+
+
+def _truncated_divide(x: Array, y: Array) -> Any:
+    # The remainder of truncated division has the sign of x; taking it off leaves an exact division.
+    return np.floor_divide(x - np.fmod(x, y), y)
+
+
+def _integer_pow(x: Array, y: Array) -> Any:
+    """Wraps around; a negative power is 0 unless the base is 1 or -1."""
+    positive = np.power(x, np.maximum(y, 0))
+    odd = np.where(y % 2 == 1, x, x * x)
+    return np.where(y >= 0, positive, np.where(np.abs(x) == 1, odd, 0)).astype(x.dtype)
+
+
+def _pow_six_bits(x: Array, y: Array) -> Any:
+    """Six rounds of squaring: the power's low six bits, whatever its sign."""
+    return np.power(x, y & np.asarray(63, y.dtype))
+
+
+def _pow_by_float64(x: Array, y: Array) -> Any:
+    """Float64's power, converted to the base's dtype."""
+    result = np.power(x.astype(np.float64), y.astype(np.float64))
+    return to_integer(result, x.dtype)
+
+
+def _first_dtype(kernel: Kernel) -> Kernel:
+    """The second operand converted to the first one's dtype."""
+    return lambda x, y: kernel(x, y.astype(x.dtype))
+
+
+def _small_float_divide(x: Array, y: Array) -> Any:
+    """True division of integers: up to 16 bits in float32, wider in float64."""
+    dtype = np.float32 if x.dtype.itemsize <= 2 else np.float64
+    return np.divide(x.astype(dtype), y.astype(dtype))
+
+
+def _bits(kernel: Kernel) -> Kernel:
+    """Floats compared as if their bits were integers."""
+
+    def compare(x: Array, y: Array) -> Any:
+        integer = f"i{x.dtype.itemsize}"
+        # A view needs whole elements side by side, which a broadcast operand has not.
+        return kernel(x.copy().view(integer), y.copy().view(integer))
+
+    return compare
+
+
+def _shift(kernel: Kernel, count: Callable[[Array, int], Array]) -> Kernel:
+    """A shift whose count `count` brings into the width of the dtype."""
+
+    def shift(x: Array, y: Array) -> Any:
+        return kernel(x, count(y, 8 * x.dtype.itemsize).astype(x.dtype))
+
+    return shift
+
+
+def _clamp(count: Array, width: int) -> Array:
+    return np.clip(count, 0, width - 1)
+
+
+def _wrap(count: Array, width: int) -> Array:
+    return count % width
+
+
+def _quotient_rest(rounding: Kernel) -> Kernel:
+    """x - rounding(x / y) * y, with the error that the quotient has."""
+    return lambda x, y: x - rounding(x / y) * y
+
+
+def _larger_or_second(x: Array, y: Array) -> Array:
+    return np.where(x > y, x, y)
+
+
+def _smaller_or_second(x: Array, y: Array) -> Array:
+    return np.where(x < y, x, y)
+
+
+_FLOOR_REST = _quotient_rest(np.floor)
+_TRUNC_REST = _quotient_rest(np.trunc)
+
+#: The functions that `Op.variants` names.
+VARIANTS: Mapping[str, Kernel] = MappingProxyType(
+    {
+        "truncated_divide": _quiet(_checked(_truncated_divide)),
+        "divide_by_float32": _within(np.float32, np.divide, back=True),
+        "divide_in_float32": _within(np.float32, np.divide, back=False),
+        "divide_in_small_float": _quiet(_small_float_divide),
+        "checked_floor_divide": _quiet(_checked(np.floor_divide)),
+        "floor_of_quotient": _quiet(lambda x, y: np.floor(x / y)),
+        "floor_of_float64_quotient": _quiet(
+            lambda x, y: np.floor(x / y.astype(np.float64)).astype(x.dtype)
+        ),
+        "checked_remainder": _quiet(_checked(np.remainder)),
+        "remainder_of_quotient": _quiet(_FLOOR_REST),
+        "remainder_by_float32": _within(np.float32, _FLOOR_REST, back=True),
+        "nearest_remainder": _quiet(_quotient_rest(np.round)),
+        "checked_fmod": _quiet(_checked(np.fmod)),
+        "fmod_of_quotient": _quiet(_TRUNC_REST),
+        "fmod_by_float32": _within(np.float32, _TRUNC_REST, back=True),
+        "integer_pow": _quiet(_integer_pow),
+        "pow_six_bits": _quiet(_pow_six_bits),
+        "pow_by_float64": _quiet(_pow_by_float64),
+        "pow_by_float32": _within(np.float32, np.power, back=True),
+        "pow_of_first_dtype": _quiet(_first_dtype(np.power)),
+        "larger_or_second": _larger_or_second,
+        "smaller_or_second": _smaller_or_second,
+        "maximum_by_float32": _within(np.float32, np.maximum, back=True),
+        "minimum_by_float32": _within(np.float32, np.minimum, back=True),
+        "atan2_in_float32": _within(np.float32, np.arctan2, back=False),
+        "logaddexp_in_float32": _within(np.float32, np.logaddexp, back=False),
+        "less_of_bits": _bits(np.less),
+        "equal_of_bits": _bits(np.equal),
+        "clamped_left_shift": _shift(np.left_shift, _clamp),
+        "clamped_right_shift": _shift(np.right_shift, _clamp),
+        "wrapped_left_shift": _shift(np.left_shift, _wrap),
+        "wrapped_right_shift": _shift(np.right_shift, _wrap),
+    }
+)
+
+#: What computes an op outside any engine, by the op's name.
 KERNELS: Mapping[str, Kernel] = MappingProxyType(
     {
-        **{op.numpy: getattr(np, op.numpy) for op in OPS.values() if op.numpy},
+        **{op.name: getattr(np, op.numpy) for op in OPS.values() if op.numpy},
         "prelu": prelu,
         "squared_difference": squared_difference,
     }

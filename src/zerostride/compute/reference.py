@@ -17,10 +17,8 @@ from ..errors import BroadcastError, Reason
 from ..ops import Op, find_op
 from ..plan import Plan
 from ..planner import plan_to
-from . import semantics
-
-#: Types that NEP 50 keeps weak: they take the other operands' dtype. Subclasses are not weak.
-WEAK = frozenset({bool, int, float, complex})
+from .kernels import Kernel
+from .semantics import WEAK, select
 
 
 def compute(
@@ -53,15 +51,15 @@ def compute(
     operands = [as_operand(array, k) for k, array in enumerate(arrays)]
     _check_count(row, plan, operands)
     target = _as_target(out, plan)
-    kernel, operands = semantics.select(row, plan, operands)
+    kernel, operands, asked = select(row, plan, operands, dtype)
     values = [
         value if type(value) in WEAK else plan.view(k, value) for k, value in enumerate(operands)
     ]
     try:
         if isinstance(kernel, np.ufunc):
-            result = kernel(*values, out=target, dtype=dtype)
+            result = kernel(*values, out=target, dtype=asked)
         else:
-            result = _call(kernel, values, target, dtype)
+            result = _call(kernel, values, target)
     except TypeError as error:
         raise TypeError(f"{row.name} of {_dtypes(values)}: {error}") from error
     return result if target is not None else _as_result(result, plan)
@@ -125,12 +123,8 @@ def _as_target(out: Any, plan: Plan) -> NDArray[Any] | None:
     return out
 
 
-def _call(
-    kernel: semantics.Kernel, values: Sequence[Any], target: NDArray[Any] | None, dtype: Any
-) -> Any:
-    """A function of ours, or of NumPy's but no ufunc, with a ufunc's `dtype` and `out`."""
-    if dtype is not None:
-        values = semantics.cast(kernel, values, np.dtype(dtype))
+def _call(kernel: Kernel, values: Sequence[Any], target: NDArray[Any] | None) -> Any:
+    """A function of ours, or of NumPy's but no ufunc, with a ufunc's `out`."""
     result = kernel(*values)
     if target is None:
         return result

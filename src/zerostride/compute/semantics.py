@@ -1,8 +1,15 @@
-"""Floor 4: which function computes an op, and on which dtypes, without and under an engine."""
+"""Floor 4: which function computes an op, and on which dtypes, without and under an engine.
+
+Without an engine that is NumPy. Under one, the op's row may name another function, and the engine's
+row here says which dtypes meet, which it takes, and which it silently computes in a smaller one.
+All of it was measured on the releases that the engine table names.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -10,40 +17,217 @@ import numpy as np
 from ..errors import BroadcastError, Reason
 from ..ops import Op, column_of
 from ..plan import Plan
-from .kernels import KERNELS, Kernel
+from .kernels import KERNELS, VARIANTS, Kernel
+
+#: Types that NEP 50 keeps weak: they take the other operands' dtype. Subclasses are not weak.
+WEAK = frozenset({bool, int, float, complex})
+_KINDS = "biufc"
 
 
-def select(op: Op, plan: Plan, operands: list[Any]) -> tuple[Kernel, list[Any]]:
-    """The function that computes `op` under the plan's engine, and the operands it is to be given.
+@dataclass(frozen=True, slots=True)
+class Dtypes:
+    """How an engine treats dtypes.
+
+    Attributes:
+        mixes: whether operands of different dtypes are converted to one; refused otherwise. They
+            meet by category: bool, integer, float, complex, whatever their widths.
+        zero_rank_yields: a rank-0 operand counts only where its category is the highest.
+        takes: the dtypes it takes; empty for all.
+        computes_in: dtype to the dtype that it is computed in.
+        returns: whether the result is converted back from that.
+        saturates: dtypes into which that conversion saturates; it wraps around otherwise.
+        default: category to the dtype of a Python number whose category is above the arrays'.
+    """
+
+    mixes: bool = False
+    zero_rank_yields: bool = False
+    takes: frozenset[str] = frozenset()
+    computes_in: Mapping[str, str] = field(default_factory=dict)
+    returns: bool = True
+    saturates: frozenset[str] = frozenset()
+    default: Mapping[str, str] = field(default_factory=dict)
+
+
+def _names(words: str) -> frozenset[str]:
+    return frozenset(words.split())
+
+
+_SMALL_DEFAULTS = MappingProxyType({"f": "float32", "c": "complex64"})
+
+DTYPES: Mapping[str, Dtypes] = MappingProxyType(
+    {
+        "onnxruntime": Dtypes(),
+        "tensorflow": Dtypes(),
+        # Integers are int32 inside, of whatever width and sign; float64 is float32.
+        "openvino": Dtypes(
+            computes_in=MappingProxyType(
+                {
+                    **dict.fromkeys(_names("int8 uint8 int16 uint16 uint32 int64 uint64"), "int32"),
+                    "float16": "float32",
+                    "float64": "float32",
+                }
+            ),
+            saturates=_names("int8 uint8"),
+        ),
+        # uint16 holds bfloat16 there.
+        "paddle": Dtypes(takes=_names("bool int8 uint8 int16 int32 int64 float32 float64")),
+        "ncnn": Dtypes(takes=_names("float32")),
+        "mnn": Dtypes(takes=_names("int32 float32")),
+        "torch": Dtypes(
+            mixes=True,
+            zero_rank_yields=True,
+            takes=_names(
+                "bool int8 uint8 int16 int32 int64 float16 float32 float64 complex64 complex128"
+            ),
+            default=_SMALL_DEFAULTS,
+        ),
+        # Without jax_enable_x64, its default, there is nothing of 64 bits.
+        "jax": Dtypes(
+            mixes=True,
+            computes_in=MappingProxyType(
+                {
+                    "int64": "int32",
+                    "uint64": "uint32",
+                    "float64": "float32",
+                    "complex128": "complex64",
+                }
+            ),
+            returns=False,
+            default=MappingProxyType({"i": "int32", **_SMALL_DEFAULTS}),
+        ),
+    }
+)
+
+
+def select(
+    op: Op, plan: Plan, operands: list[Any], dtype: Any
+) -> tuple[Kernel, list[Any], np.dtype[Any] | None]:
+    """What computes `op`: the function, the operands to give it, and the dtype to ask it for.
 
     Raises:
-        BroadcastError: the engine lacks the op, or does not take the dtypes.
+        BroadcastError: the plan's engine lacks the op, or does not take the dtypes.
+        TypeError: the operands do not become `dtype` as a ufunc would convert them.
     """
+    asked = None if dtype is None else np.dtype(dtype)
+    kernel = KERNELS[op.name]
     engine = plan.rule.engine
-    default = KERNELS[op.numpy or op.name]
     if engine is None or engine == "numpy":
-        return default, operands
+        if asked is not None and not isinstance(kernel, np.ufunc):
+            return kernel, cast(op, operands, asked), None
+        return kernel, operands, asked
     if column_of(engine) not in op.names:
-        raise BroadcastError(
-            f"{engine} has no op for {op.name}",
-            reason=Reason.NO_OP,
-            rule=plan.rule,
-            shapes=plan.operands,
-        )
-    return default, operands
+        raise _refused(Reason.NO_OP, f"{engine} has no op for {op.name}", plan)
+    if asked is not None:
+        operands = cast(op, operands, asked)
+    return (*_under(engine, op, plan, operands), None)
 
 
-def cast(kernel: Kernel, values: Sequence[Any], dtype: np.dtype[Any]) -> list[Any]:
+def values_of(op: Op, operands: Sequence[Any]) -> Sequence[Any]:
+    """The operands that are values: all but the condition of `where`."""
+    return operands[1:] if op.name == "where" else operands
+
+
+def cast(op: Op, operands: Sequence[Any], dtype: np.dtype[Any]) -> list[Any]:
     """Operands as a ufunc with `dtype` would take them: cast if that is of the same kind."""
-    kept = 1 if kernel is np.where else 0  # a condition is no value
-    given = np.result_type(*values[kept:], *([dtype] if _all_weak(values[kept:]) else []))
-    if not np.can_cast(given, dtype, "same_kind"):
-        raise TypeError(f"cannot cast {given} to dtype={dtype} (casting is 'same_kind')")
-    return [*values[:kept], *[np.asarray(value, dtype=dtype) for value in values[kept:]]]
+    values = values_of(op, operands)
+    for value in values:
+        given = np.result_type(dtype, value) if type(value) in WEAK else value.dtype
+        if not np.can_cast(given, dtype, "same_kind"):
+            raise TypeError(f"cannot cast {given} to dtype={dtype} (casting is 'same_kind')")
+    kept = operands[: len(operands) - len(values)]
+    return [*kept, *[np.asarray(value, dtype=dtype) for value in values]]
 
 
-def _all_weak(values: Sequence[Any]) -> bool:
-    return not any(isinstance(value, np.ndarray) for value in values)
+def _under(engine: str, op: Op, plan: Plan, operands: list[Any]) -> tuple[Kernel, list[Any]]:
+    """The engine's function, and the operands in the dtype that it computes in."""
+    row = DTYPES[engine]
+    values = values_of(op, operands)
+    if engine in op.first_decides:
+        common, kernel_only = _first(values), True
+    else:
+        common, kernel_only = _meet(row, engine, values, plan), False
+    if row.takes and common.name not in row.takes:
+        raise _refused(Reason.DTYPE, f"{engine} does not take {common}", plan)
+    variants = op.variants.get(engine, {})
+    name = variants.get(common.name) or variants.get(common.kind)
+    if name == "refused":
+        raise _refused(Reason.DTYPE, f"{engine}'s {op.name} does not take {common}", plan)
+    inner = np.dtype(row.computes_in.get(common.name, common))
+    kernel = KERNELS[op.name] if name is None else VARIANTS[name]
+    if kernel_only:
+        values = [np.asarray(value) for value in values]
+    else:
+        values = [np.asarray(value).astype(inner) for value in values]
+    if row.returns and inner != common:
+        kernel = _returning(kernel, inner, common, saturate=common.name in row.saturates)
+    return kernel, [*operands[: len(operands) - len(values)], *values]
 
 
-__all__ = ["Kernel", "cast", "select"]
+def _first(values: Sequence[Any]) -> np.dtype[Any]:
+    return np.result_type(values[0])
+
+
+def _meet(row: Dtypes, engine: str, values: Sequence[Any], plan: Plan) -> np.dtype[Any]:
+    """The dtype in which operands meet, or a BroadcastError where the engine wants them equal."""
+    arrays = [value for value in values if type(value) not in WEAK]
+    given = {value.dtype for value in arrays}
+    if len(given) > 1 and not row.mixes:
+        names = " and ".join(str(value.dtype) for value in arrays)
+        raise _refused(Reason.DTYPE, f"{engine} wants equal dtypes, not {names}", plan)
+    common = _by_category(row, arrays) if len(given) > 1 else next(iter(given), None)
+    return _with_numbers(row, engine, common, values, plan)
+
+
+def _by_category(row: Dtypes, arrays: Sequence[Any]) -> np.dtype[Any]:
+    top = max(map(_category, (array.dtype for array in arrays)))
+    same = [array for array in arrays if _category(array.dtype) == top]
+    if row.zero_rank_yields:
+        same = [array for array in same if array.ndim] or same
+    return np.result_type(*[array.dtype for array in same])
+
+
+def _with_numbers(
+    row: Dtypes, engine: str, common: np.dtype[Any] | None, values: Sequence[Any], plan: Plan
+) -> np.dtype[Any]:
+    """The dtype once Python numbers have joined: theirs only if their category is higher."""
+    numbers = [value for value in values if type(value) in WEAK]
+    if common is None:
+        joined = np.result_type(*numbers)
+        return np.dtype(row.default.get(joined.kind, joined))
+    for number in numbers:
+        if np.result_type(common, number) == common or common.kind not in _KINDS:
+            continue
+        default = row.default.get(np.result_type(number).kind)
+        if not row.mixes:
+            detail = f"{engine} wants equal dtypes, and {number!r} is no {common}"
+            raise _refused(Reason.DTYPE, detail, plan)
+        if _category(np.result_type(number)) > _category(common):
+            common = np.dtype(default) if default else np.result_type(common, number)
+    return common
+
+
+def _category(dtype: np.dtype[Any]) -> int:
+    """bool, integer, float, complex; whatever else there is counts as float."""
+    return {"b": 0, "i": 1, "u": 1, "c": 3}.get(dtype.kind, 2)
+
+
+def _returning(
+    kernel: Kernel, inner: np.dtype[Any], dtype: np.dtype[Any], *, saturate: bool
+) -> Kernel:
+    """Converts a result in the inner dtype to the one given; comparisons stay what they are."""
+
+    def returning(*values: Any) -> Any:
+        result = np.asarray(kernel(*values))
+        if result.dtype != inner:
+            return result
+        if saturate:
+            result = np.clip(result, np.iinfo(dtype).min, np.iinfo(dtype).max)
+        with np.errstate(over="ignore"):
+            return result.astype(dtype)
+
+    return returning
+
+
+def _refused(reason: Reason, detail: str, plan: Plan) -> BroadcastError:
+    hint = "convert the operands to one dtype that it takes" if reason is Reason.DTYPE else None
+    return BroadcastError(detail, reason=reason, rule=plan.rule, shapes=plan.operands, hint=hint)

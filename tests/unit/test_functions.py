@@ -1,0 +1,177 @@
+"""The public functions: one an op, with the contract's signature, under rules and engines."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import zerostride as zs
+from zerostride.ops import OPS
+
+INTEGERS = np.array([7, -7, 7, -7], np.int32), np.array([2, 2, -2, -2], np.int32)
+NAN_FIRST, NAN_SECOND = np.array([np.nan, 1], "f"), np.array([2, np.nan], "f")
+
+
+@pytest.mark.parametrize("op", OPS.values(), ids=lambda op: op.name)
+def test_every_op_has_a_function_that_says_what_it_does(op):
+    function = getattr(zs, op.name)
+    assert function.__name__ == op.name
+    assert op.name in zs.__all__
+    assert op.summary in function.__doc__
+    names = list(inspect.signature(function).parameters)
+    assert names[op.operands : op.operands + 5] == ["rule", "axis", "engine", "out", "dtype"]
+
+
+def test_aliases():
+    assert zs.power is zs.pow
+    for op in OPS.values():
+        if op.numpy and op.name != "where":
+            assert getattr(np, op.numpy)(5, 2) == getattr(zs, op.name)(5, 2)
+
+
+class TestRules:
+    def test_axis(self):
+        a, b = np.zeros((2, 3, 4)), np.arange(3.0)
+        expected = a + b[:, None]
+        np.testing.assert_array_equal(zs.add(a, b, rule="pdpd", axis=1), expected)
+        np.testing.assert_array_equal(zs.add(a, b, "pdpd", 1), expected)
+        np.testing.assert_array_equal(zs.add(b, a, rule="paddle", axis=1), expected)
+
+    def test_onnx6_needs_broadcast(self):
+        a, b = np.zeros((2, 3)), np.arange(2.0)
+        expected = a + b[:, None]
+        actual = zs.add(a, b, rule="onnx6", axis=0, broadcast=1)
+        np.testing.assert_array_equal(actual, expected)
+        with pytest.raises(zs.BroadcastError):
+            zs.add(a, b, rule="onnx6")
+
+    def test_where_and_prelu(self):
+        c = np.array([True, False])
+        np.testing.assert_array_equal(zs.where(c, [[1], [2]], 0), [[1, 0], [2, 0]])
+        np.testing.assert_array_equal(zs.where(c=c, a=1, b=[3, 4]), [1, 4])
+        np.testing.assert_array_equal(zs.prelu(x=[-1.0, 1.0], slope=[2.0, 2.0]), [-2, 1])
+
+    def test_errors_show_the_shapes(self):
+        with pytest.raises(zs.BroadcastError, match="2 3 4") as caught:
+            zs.add(np.ones((2, 3, 4)), np.ones(3))
+        assert caught.value.shapes == ((2, 3, 4), (3,))
+        for arguments in ({"axis": 1}, {"rule": "nunpy"}, {"engine": "ncn"}, {"broadcast": 1}):
+            with pytest.raises(zs.BroadcastError):
+                zs.add(1, 2, **arguments)
+
+
+class TestEngines:
+    """What each engine was measured to compute; tests/conformance asks the engines themselves."""
+
+    def test_alignment(self):
+        a, b = np.zeros((2, 2), "f"), np.array([1, 2], "f")
+        np.testing.assert_array_equal(zs.add(a, b, engine="ncnn"), [[1, 1], [2, 2]])
+        np.testing.assert_array_equal(zs.add(a, b, engine="torch"), [[1, 2], [1, 2]])
+
+    @pytest.mark.parametrize("engine", ["onnxruntime", "openvino", "paddle", "mnn"])
+    def test_integer_division_truncates(self, engine):
+        result = zs.divide(*INTEGERS, engine=engine)
+        np.testing.assert_array_equal(result, [3, -3, -3, 3])
+        assert result.dtype == np.int32
+
+    @pytest.mark.parametrize(
+        ("engine", "dtype"), [("torch", "f4"), ("jax", "f4"), ("tensorflow", "f8"), ("numpy", "f8")]
+    )
+    def test_integer_division_is_true(self, engine, dtype):
+        result = zs.divide(*INTEGERS, engine=engine)
+        np.testing.assert_array_equal(result, [3.5, -3.5, -3.5, 3.5])
+        assert result.dtype == dtype
+
+    @pytest.mark.parametrize("engine", ["onnxruntime", "openvino", "paddle", "torch", "jax"])
+    def test_integer_remainder(self, engine):
+        np.testing.assert_array_equal(zs.remainder(*INTEGERS, engine=engine), [1, 1, -1, -1])
+
+    def test_mnn_has_its_integer_remainders_the_other_way_round(self):
+        np.testing.assert_array_equal(zs.remainder(*INTEGERS, engine="mnn"), [1, -1, 1, -1])
+        np.testing.assert_array_equal(zs.fmod(*INTEGERS, engine="mnn"), [1, 1, -1, -1])
+
+    def test_ncnn_remainder_is_to_the_nearest(self):
+        x, y = np.array([7.5, -7.5], "f"), np.array([2, 2], "f")
+        np.testing.assert_array_equal(zs.remainder(x, y, engine="ncnn"), [-0.5, 0.5])
+
+    @pytest.mark.parametrize("engine", ["onnxruntime", "torch", "paddle", "tensorflow", "mnn"])
+    def test_integers_by_zero(self, engine):
+        op = zs.divide if engine == "onnxruntime" else zs.floor_divide
+        with pytest.raises(ZeroDivisionError):
+            op(*(np.array([5, 0], np.int32), np.array([1, 0], np.int32)), engine=engine)
+
+    @pytest.mark.parametrize("name", ["maximum", "minimum"])
+    def test_nan(self, name):
+        op = getattr(zs, name)
+        for engine in ("onnxruntime", "torch", "jax", "tensorflow", "paddle", "numpy"):
+            assert np.isnan(op(NAN_FIRST, NAN_SECOND, engine=engine)).all()
+        for engine in ("openvino", "mnn"):
+            np.testing.assert_array_equal(op(NAN_FIRST, NAN_SECOND, engine=engine), [2, np.nan])
+
+    @pytest.mark.parametrize("engine", ["onnxruntime", "openvino", "tensorflow", "paddle", "mnn"])
+    def test_equal_dtypes_are_demanded(self, engine):
+        a, b = np.ones(2, "f"), np.ones(2, np.int32)
+        with pytest.raises(zs.BroadcastError, match="equal dtypes") as caught:
+            zs.add(a, b, engine=engine)
+        assert caught.value.reason == "dtype"
+        with pytest.raises(zs.BroadcastError, match="equal dtypes"):
+            zs.add(b, 2.5, engine=engine)
+        assert zs.add(a, 2, engine=engine).dtype == np.float32
+        assert zs.add(b, a, engine=engine, dtype="f").dtype == np.float32
+
+    def test_onnx_pow_takes_the_base_dtype(self):
+        result = zs.pow(np.array([3], np.int32), np.array([-1.0], "f"), engine="onnxruntime")
+        assert result.tolist() == [0]
+        assert result.dtype == np.int32
+
+    @pytest.mark.parametrize("engine", ["torch", "jax"])
+    def test_dtypes_meet_by_category(self, engine):
+        a, b = np.ones(2, np.int32), np.ones(2, np.float16)
+        assert zs.add(a, b, engine=engine).dtype == np.float16
+        assert zs.add(a, 2.5, engine=engine).dtype == np.float32
+        assert zs.add(b, np.ones(2, "f"), engine=engine).dtype == np.float32
+
+    def test_torch_rank_0_yields(self):
+        assert zs.add(np.ones(2, "f"), np.array(1.0), engine="torch").dtype == np.float32
+        assert zs.add(np.ones(2, int), np.array(1.0), engine="torch").dtype == np.float64
+
+    def test_computed_in_a_smaller_dtype(self):
+        big = np.array([2**40])
+        assert zs.add(big, 1, engine="openvino").tolist() == [1]
+        assert zs.add(big, 1, engine="openvino").dtype == np.int64
+        assert zs.add(big, 1, engine="jax").dtype == np.int32
+        assert zs.less(big, big, engine="openvino").dtype == bool
+        narrow = np.array([127, -128], np.int8)
+        assert zs.add(narrow, narrow, engine="openvino").tolist() == [127, -128]
+        assert zs.add(narrow, narrow, engine="onnxruntime").tolist() == [-2, 0]
+
+    @pytest.mark.parametrize(
+        ("name", "engine", "dtype"),
+        [
+            ("add", "ncnn", "i4"),
+            ("add", "ncnn", "f8"),
+            ("add", "mnn", "i8"),
+            ("add", "openvino", "?"),
+            ("logical_and", "onnxruntime", "i4"),
+            ("remainder", "onnxruntime", "f4"),
+            ("bitwise_left_shift", "onnxruntime", "i4"),
+        ],
+    )
+    def test_refused_dtypes(self, name, engine, dtype):
+        x = np.ones(2, dtype)
+        with pytest.raises(zs.BroadcastError, match="does not take") as caught:
+            getattr(zs, name)(x, x, engine=engine)
+        assert caught.value.reason == "dtype"
+
+    @pytest.mark.parametrize(
+        ("name", "engine"), [("logical_and", "ncnn"), ("atan2", "openvino"), ("logaddexp", "mnn")]
+    )
+    def test_missing_ops(self, name, engine):
+        with pytest.raises(zs.BroadcastError, match="has no op") as caught:
+            getattr(zs, name)(np.ones(2, "f"), np.ones(2, "f"), engine=engine)
+        assert caught.value.reason == "no_op"
+
+    def test_out(self):
+        out = np.empty(4, np.int32)
+        assert zs.divide(*INTEGERS, engine="onnxruntime", out=out) is out
+        assert out.tolist() == [3, -3, -3, 3]
