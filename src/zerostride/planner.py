@@ -7,7 +7,7 @@ are asked again and again.
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from .alignment import Rule, apply
@@ -16,7 +16,7 @@ from .engines.model import Engine, Rules, Support
 from .engines.table import find_engine
 from .engines.versions import warn_if_unmeasured
 from .errors import BroadcastError, Misfit, Reason
-from .ops import find_op
+from .ops import Op, find_op
 from .plan import Plan, RuleUse
 from .rules import find_rule
 
@@ -82,19 +82,30 @@ def _elementwise_row(
 ) -> tuple[Rule, str | None]:
     """The rule's row, and the canonical name of the op."""
     if engine is None:
-        return find_rule("numpy" if rule is None else rule, to_target=False), _canonical(op, ())
+        return find_rule("numpy" if rule is None else rule, to_target=False), _canonical(op, None)
     row = find_engine(engine)
     warn_if_unmeasured(engine)
-    name = _canonical(op, row.ops)
+    name = _canonical(op, row)
     if name in row.lacks:
         raise BroadcastError(f"{engine} has no op {op!r}", reason=Reason.NO_OP, rule=rule or "")
     return _pick(row, row.ops.get(name or "", row.elementwise), rule), name
 
 
-def _canonical(op: Any, engine_ops: Collection[str]) -> str | None:
-    if op is None or (isinstance(op, str) and op in engine_ops):
+def _canonical(op: Any, engine: Engine | None) -> str | None:
+    if op is None or (engine is not None and isinstance(op, str) and op in engine.ops):
         return op
-    return find_op(op).name
+    return _meant(op, engine).name
+
+
+def _meant(op: Any, engine: Engine | None) -> Op:
+    """The op by the engine's own name for it ("Mod" differs), or else by anybody's."""
+    name = op if type(op) in (str, int) else str(op)
+    if engine is not None:
+        try:
+            return find_op(name, engine.name)
+        except BroadcastError:
+            pass  # the array API's name, say
+    return find_op(name)
 
 
 def _pick(engine: Engine, rules: Rules, name: Any) -> Rule:
@@ -213,16 +224,16 @@ def supports(
     False
     """
     row = find_engine(engine)
-    to_target = op.lower() in BROADCAST_OPS
+    to_target = str(op).lower() in BROADCAST_OPS
     if not to_target and row.name not in NAMELESS and not _has_op(row, op):
-        return Support(False, f"{engine} has no op for {find_op(op).name}", row.source)
+        return Support(False, f"{engine} has no op for {_meant(op, row).name}", row.source)
     if dtype is not None and (said := row.dtypes.get(_dtype_name(dtype))):
         return Support(False, said, row.source)
     if not shapes:
         return Support(True, f"{engine} has the op", row.source)
     try:
         if to_target:
-            data, target = shapes
+            data, target = _data_and_target(shapes)
             made = plan_to(data, target, engine=engine)
         else:
             made = plan(*shapes, engine=engine, op=op)
@@ -240,8 +251,18 @@ BROADCAST_OPS = frozenset({"expand", "broadcast", "broadcast_to", "broadcastto",
 NAMELESS = frozenset({"numpy", "torch", "tensorflow", "jax"})
 
 
+def _data_and_target(shapes: Sequence[Any]) -> tuple[Any, Any]:
+    if len(shapes) == 2:
+        return shapes[0], shapes[1]
+    raise BroadcastError(
+        f"{len(shapes)} shapes given; it takes the data's and the target",
+        reason=Reason.OPERAND_COUNT,
+        shapes=shapes,
+    )
+
+
 def _has_op(engine: Engine, op: str) -> bool:
-    row = find_op(op)
+    row = _meant(op, engine)
     column = "onnx" if engine.name == "onnxruntime" else engine.name
     return row.name not in engine.lacks and (column in row.names or column in row.reversed_names)
 
@@ -249,7 +270,10 @@ def _has_op(engine: Engine, op: str) -> bool:
 def _dtype_name(dtype: Any) -> str:
     import numpy as np
 
-    return str(np.dtype(dtype))
+    try:
+        return str(np.dtype(dtype))
+    except TypeError:
+        raise BroadcastError(f"there is no dtype {dtype!r}", reason=Reason.DTYPE) from None
 
 
 __all__ = ["plan", "plan_to", "rule_row", "supports"]
