@@ -246,6 +246,7 @@ def _checked_names(plan: Plan, row: Target, target: str, names: Sequence[str]) -
         f"{wrong}; the source for {target} needs distinct identifiers",
         reason=Reason.ATTRIBUTE,
         rule=plan.rule,
+        headline=f"no {target} source for this plan",
         hint="pass other names, or none",
     )
 
@@ -267,7 +268,14 @@ def _check_limits(plan: Plan, row: Target, target: str) -> None:
             if divergence.strikes is not None and divergence.strikes(plan):
                 reason, detail = divergence.effect, divergence.text
     if detail:
-        raise BroadcastError(detail, reason=reason, rule=plan.rule, shapes=plan.operands)
+        raise BroadcastError(
+            detail,
+            reason=reason,
+            rule=plan.rule,
+            shapes=plan.operands,
+            names=names_of(plan),
+            headline=f"no {target} source for this plan",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,12 +305,14 @@ def _ncnn_operands(plan: Plan, names: Sequence[str]) -> list[_Operand]:
     """The operands in the order, and with the shapes, in which BinaryOp means the plan."""
     said = express(plan, None, engine="ncnn")
     pairs = list(zip(names, plan.operands, strict=True))[:: -1 if said.swapped else 1]
-    if said.merged_axes:
+    if said.merged_axes and plan.rank:
         raise BroadcastError(
             f"a .param file has at most 4 axes; the plan has {plan.rank}",
             reason=Reason.RANK_LIMIT,
             rule=plan.rule,
             shapes=plan.operands,
+            names=names,
+            headline="no ncnn source for this plan",
             hint=f"merge axes before: {said.describe(names)}",
         )
     return [
