@@ -1,0 +1,211 @@
+"""The engine table: its rows, where a release is not its document, and that nothing is imported."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+import zerostride as zs
+from zerostride.engines import ENGINES, find_engine, versions
+from zerostride.ops import OPS
+from zerostride.rules import RULES
+
+Shape = tuple[int, ...]
+
+
+@pytest.fixture
+def fresh_warnings() -> Iterator[None]:
+    versions.warn_if_unmeasured.cache_clear()
+    yield
+    versions.warn_if_unmeasured.cache_clear()
+
+
+def reason_of(*shapes: Any, **asked: Any) -> str:
+    with pytest.raises(zs.BroadcastError) as caught:
+        zs.plan(*shapes, **asked)
+    return caught.value.reason
+
+
+def test_the_contracts_engines_are_there() -> None:
+    assert {
+        *("numpy", "torch", "tensorflow", "jax", "onnxruntime"),
+        *("openvino", "paddle", "ncnn", "mnn"),
+    } <= set(ENGINES)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_a_row_has_what_it_needs(name: str) -> None:
+    row = ENGINES[name]
+    assert row.name == name
+    assert row.source
+    assert row.release
+    assert row.elementwise
+    for rules in (row.elementwise, row.to_target, *row.ops.values()):
+        for rule in rules.values():
+            assert rule.name in RULES
+            assert rule.source
+    for mode, rule in row.to_target.items():
+        assert rule.to_target, mode
+    assert all(not rule.to_target for rule in row.elementwise.values())
+    assert row.lacks <= set(OPS)
+    for divergence in row.divergences:
+        assert divergence.text
+        assert divergence.source
+        assert divergence.effect in zs.Reason
+
+
+def test_find_engine_proposes_a_near_name() -> None:
+    with pytest.raises(zs.BroadcastError) as caught:
+        find_engine("nccn")
+    assert caught.value.reason == "unknown_engine"
+    assert caught.value.hint == "did you mean ncnn?"
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_every_engine_plans_equal_shapes_and_remembers_who_was_asked(engine: str) -> None:
+    plan = zs.plan((2, 3), (2, 3), engine=engine)
+    assert plan.shape == (2, 3)
+    assert plan.stretched == ((), ())
+    assert plan.rule.engine == engine
+    assert plan.rule.label.startswith(engine)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "torch", "tensorflow", "jax", "onnxruntime", "mnn"])
+def test_engines_with_numpys_rule(engine: str) -> None:
+    for a, b in (((5, 5), (5,)), ((4, 1), (4,)), ((0, 1), (1, 3)), ((), (2,))):
+        assert zs.plan(a, b, engine=engine) == zs.plan(a, b)
+
+
+# Where a release is not its document.
+
+
+def test_openvino_pdpd_starts_at_axis_0_and_does_not_trim() -> None:
+    document = {"rule": "pdpd"}
+    release = {"rule": "pdpd", "engine": "openvino"}
+    assert zs.plan((3, 3), (3,), **document).aligned[1] == (1, 3)
+    assert zs.plan((3, 3), (3,), **release).aligned[1] == (3, 1)
+    assert zs.plan((2, 3), (3, 1), axis=1, **document).shape == (2, 3)
+    assert reason_of((2, 3), (3, 1), axis=1, **release) == "overrun"
+    assert reason_of((2, 3), (3,), axis=-2, **release) == "axis_range"
+    # Sizes are compared: 1 is more than 0, and A's 1 gives way to B's 0.
+    assert zs.plan((2, 0), (1,), **document).shape == (2, 0)
+    assert reason_of((2, 0), (1,), axis=1, **release) in ("one_way", "not_identical")
+    assert zs.plan((2, 1), (0,), axis=1, **release).shape == (2, 0)
+
+
+def test_openvino_explicit_repeats_axes_silently() -> None:
+    with pytest.raises(zs.BroadcastError) as caught:
+        zs.plan_to((2, 2), (2, 2), mode="explicit", axes_mapping=[0, 0], engine="openvino")
+    assert caught.value.reason == "duplicate_axes"
+    assert caught.value.silent
+    with pytest.raises(zs.BroadcastError) as caught:
+        zs.plan_to((2, 2), (2, 2), mode="explicit", axes_mapping=[0, 0])
+    assert not caught.value.silent
+    p = zs.plan_to((), (1, 3), mode="explicit", axes_mapping=[0], engine="openvino")
+    assert p.axes_mapping == ((),)
+
+
+def test_openvino_prelu_prefers_axis_1() -> None:
+    assert zs.plan((2, 3, 3), (3,), engine="openvino", op="prelu").axes_mapping[1] == (1,)
+    assert zs.plan((2, 4, 3), (3,), engine="openvino", op="PRelu").axes_mapping[1] == (2,)
+    assert zs.plan((2, 3, 3), (3,), engine="openvino").axes_mapping[1] == (2,)
+    assert reason_of((3,), (2, 3), engine="openvino", op="prelu") == "rank"
+
+
+def test_mnn_carries_nine_axes_where_its_document_says_six() -> None:
+    assert zs.plan((1,) * 9, (2,), engine="mnn").rank == 9
+    with pytest.raises(zs.BroadcastError) as caught:
+        zs.plan((1,) * 10, (2,), engine="mnn")
+    assert caught.value.reason == "rank_limit"
+    assert caught.value.silent  # it dies
+
+
+def test_ncnn_never_refuses_sizes() -> None:
+    for shapes in (((3, 5), (3, 4)), ((2,), (4,))):
+        with pytest.raises(zs.BroadcastError) as caught:
+            zs.plan(*shapes, engine="ncnn")
+        assert caught.value.silent
+    assert reason_of((2,), (2, 3), (3,), engine="ncnn") == "operand_count"
+    with pytest.raises(zs.BroadcastError) as caught:
+        zs.plan_to((2,), (2, 2), engine="ncnn")
+    assert caught.value.reason == "no_op"
+
+
+def test_jax_refuses_dims_that_transpose() -> None:
+    with pytest.raises(zs.BroadcastError) as caught:
+        zs.plan_to((2, 3), (3, 2), mode="explicit", axes_mapping=[1, 0], engine="jax")
+    assert caught.value.reason == "transposes"
+    assert reason_of((2, 3), (3,), engine="jax", op="lax.add") == "rank"
+    assert zs.plan((2, 3), (), engine="jax", op="lax.add").shape == (2, 3)
+
+
+# The installed release against the measured one.
+
+
+def test_another_release_is_warned_about_once(
+    monkeypatch: pytest.MonkeyPatch, fresh_warnings: None
+) -> None:
+    monkeypatch.setattr(versions, "installed", lambda distribution: "99.1")
+    with pytest.warns(zs.EngineVersionWarning, match="99.1 is installed"):
+        versions.warn_if_unmeasured("torch")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        versions.warn_if_unmeasured("torch")
+
+
+@pytest.mark.parametrize(
+    ("version", "measured"),
+    [("2.13", True), ("2.13.1", True), ("2.13.0+cpu", True), ("2.131", False), ("2.1", False)],
+)
+def test_a_release_covers_its_patches(
+    monkeypatch: pytest.MonkeyPatch, version: str, measured: bool
+) -> None:
+    monkeypatch.setattr(versions, "installed", lambda distribution: version)
+    row = ENGINES["torch"]
+    assert row.release == "2.13"
+    assert versions.was_measured(row) is measured
+
+
+def test_an_engine_that_is_not_installed_is_not_warned_about(
+    monkeypatch: pytest.MonkeyPatch, fresh_warnings: None
+) -> None:
+    monkeypatch.setattr(versions, "installed", lambda distribution: None)
+    assert versions.was_measured(ENGINES["ncnn"]) is None
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        versions.warn_if_unmeasured("ncnn")
+
+
+# Importing.
+
+#: What `import zerostride` and asking any engine must not load.
+HEAVY = (
+    *("click", "rich", "onnx", "onnxruntime", "torch", "tensorflow", "jax", "openvino"),
+    *("paddle", "ncnn", "MNN", "google.protobuf", "hypothesis", "pytest"),
+)
+
+SCRIPT = """
+import sys
+import zerostride as zs
+for engine in {engines!r}:
+    zs.plan((2, 3), (2, 3), engine=engine)
+zs.plan((5, 5), (5,)).express("ncnn")
+print(*[name for name in {heavy!r} if name in sys.modules])
+"""
+
+
+def test_importing_and_planning_load_numpy_alone() -> None:
+    script = SCRIPT.format(engines=tuple(ENGINES), heavy=HEAVY)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.split() == []
