@@ -6,7 +6,6 @@ nothing complains is marked, and so is one that agrees only at the sizes given.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +14,6 @@ from .alignment import Attributes
 from .dims import Shape, as_shape
 from .engines import ENGINES
 from .errors import BroadcastError, Misfit, Reason
-from .explain import as_dict
 from .plan import Plan
 from .rules import RULES
 from .traps import Side, Trap, size_traps
@@ -55,6 +53,8 @@ class Row:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
+        from .explain import as_dict  # drawings are loaded by those who ask for them
+
         said: dict[str, Any] = {
             "kind": self.kind,
             "name": self.name,
@@ -95,6 +95,8 @@ class Comparison:
 
     def to_json(self, indent: int | None = 2) -> str:
         """The same as a JSON document."""
+        import json
+
         return json.dumps(self.as_dict(), indent=indent)
 
     def __str__(self) -> str:

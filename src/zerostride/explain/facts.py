@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -298,7 +297,7 @@ def as_dict(plan: Plan) -> dict[str, Any]:
         "stretched": plan.stretched,
         "rule": {
             "name": plan.rule.name,
-            "attributes": {name: _plain(value) for name, value in plan.rule.attributes.items()},
+            "attributes": plan.rule.attributes,
             "engine": plan.rule.engine,
             "op": plan.rule.op,
         },
@@ -310,13 +309,18 @@ def as_dict(plan: Plan) -> dict[str, Any]:
         },
         "two_sided": plan.two_sided,
     }
-    # Tuples become lists here, so that the data is the same before and after a file.
-    plain: dict[str, Any] = json.loads(json.dumps(data))
+    plain: dict[str, Any] = _plain(data)
     return plain
 
 
 def _plain(value: Any) -> Any:
-    """An attribute as whole numbers; it may have been given as NumPy's."""
-    if hasattr(value, "__index__"):
-        return int(value)
-    return [int(item) for item in value]
+    """As JSON would give it back: lists, not tuples; whole numbers, not NumPy's."""
+    if hasattr(value, "tolist"):  # an attribute may have been given as a NumPy array or scalar
+        return _plain(value.tolist())
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence):
+        return [_plain(item) for item in value]
+    return int(value) if hasattr(value, "__index__") else str(value)
