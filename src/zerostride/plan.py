@@ -116,6 +116,8 @@ class Plan:
 
     def _align(self, operand: Shape, mapping: Sequence[int | None]) -> Shape:
         """The operand's sizes where its axes land; axes keep their order, drops have extent 1."""
+        if operand == self.shape and mapping == (*range(len(operand)),):
+            return operand  # lies on the result as it is: the commonest case
         if len(operand) != len(mapping):
             raise AssertionError(f"{len(mapping)} places for the {len(operand)} axes of {operand}")
         sizes: list[Any] = [1] * len(self.shape)
@@ -201,7 +203,16 @@ class Plan:
                 hint="make a plan for the arrays' own shapes",
             )
         # Inserting and removing axes of extent 1 never copies; nor does broadcast_to.
-        return np.broadcast_to(data.reshape(self.aligned[k], copy=False), self.shape)
+        placed = data.reshape(self.aligned[k], copy=False)
+        try:
+            return np.broadcast_to(placed, self.shape)
+        except ValueError:
+            raise BroadcastError(
+                f"a view of {self.shape} in {data.dtype} has more bytes than NumPy can count",
+                reason=Reason.TOO_LARGE,
+                rule=self.rule,
+                shapes=self.operands,
+            ) from None
 
     def strides(self, k: int, strides: Sequence[int]) -> tuple[int, ...]:
         """Operand `k`'s strides in result order, in the unit given; 0 where it stretches.

@@ -96,6 +96,12 @@ def test_other_meanings_are_unequal(other: Any) -> None:
     assert pdpd() != other
 
 
+def test_other_results_of_one_operand_are_unequal() -> None:
+    assert zs.plan_to((3,), (2, 3)).aligned == zs.plan_to((3,), (4, 3)).aligned
+    assert zs.plan_to((3,), (2, 3)) != zs.plan_to((3,), (4, 3))
+    assert zs.plan_to((3,), (2, 3)) == zs.plan_to((1, 3), (2, 1), mode="bidirectional")
+
+
 @pytest.mark.parametrize("name", ["shape", "operands", "axes_mapping", "rule", "aligned", "new"])
 def test_frozen(name: str) -> None:
     p = pdpd()
