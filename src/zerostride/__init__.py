@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .compare import Comparison, compare
 from .compute.functions import (
     add,
     atan2,
@@ -59,13 +58,17 @@ from .planner import plan, plan_to, supports
 from .rules import whdc
 
 if TYPE_CHECKING:
+    from .comparison import Comparison, compare
     from .models.audit import audit
     from .models.findings import Finding, Report, Verdict
 
 __version__ = "0.1.0"
 
-#: Names that only users of model files need: looked up when first used, to keep the import light.
+#: Names that not every user needs: looked up when first used, to keep the import light. No module
+#: may have the name of a function here, because importing it would put the module in its place.
 _LATER = {
+    "Comparison": "comparison",
+    "compare": "comparison",
     "audit": "models.audit",
     "Finding": "models.findings",
     "Report": "models.findings",
@@ -77,8 +80,13 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         from importlib import import_module
 
-        return getattr(import_module(f".{_LATER[name]}", __name__), name)
+        found = globals()[name] = getattr(import_module(f".{_LATER[name]}", __name__), name)
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATER})
 
 
 __all__ = [

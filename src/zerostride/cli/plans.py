@@ -11,7 +11,7 @@ import click
 import numpy as np
 
 from .. import explain as drawing
-from ..compare import compare as compare_shapes
+from ..comparison import compare as compare_shapes
 from ..compute import functions
 from ..errors import BroadcastError, ZerostrideError
 from ..ops import find_op

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zerostride as zs
-from zerostride.compare import Comparison, Row
+from zerostride.comparison import Comparison, Row
 from zerostride.engines import ENGINES
 from zerostride.rules import RULES
 
