@@ -227,16 +227,23 @@ def _cell(size: Any) -> str:
     return "." if size is None else str(size)
 
 
-def render(error: BroadcastError) -> str:
+def render(error: BroadcastError, names: Sequence[str] = (), *, hint: bool = True) -> str:
     """The one renderer: the rule, every shape in columns, the axis marked, and a checked fix.
+
+    Args:
+        error: what went wrong.
+        names: what to call the operands, where the reader knows them by other names.
+        hint: with the error's own hint, which makes the rule accept the shapes. Whoever knows what
+            was meant has a better one, and leaves it out.
 
     Shapes stand in columns only where the rule got as far as aligning them; before that, columns
     would claim an alignment that does not exist, and the shapes are printed as they were written.
     """
-    names = operand_names(error.names, len(error.shapes))
+    called = names or error.names
+    names = operand_names(called, len(error.shapes))
     lines = [error.headline or _headline(error, names)]
     if error.rows and error.axis is not None:
-        names = operand_names(error.names, len(error.rows))
+        names = operand_names(called, len(error.rows))
         lines += ["  " + line for line in columns(names, error.rows)]
         mark = column_end(names, error.rows, error.axis)
         lines.append("  " + " " * mark + f"^ result axis {error.axis}: {error.detail}")
@@ -249,7 +256,7 @@ def render(error: BroadcastError) -> str:
         lines.append(
             "  careful: the engine itself does not refuse; it computes nonsense or crashes"
         )
-    if error.hint:
+    if hint and error.hint:
         lines.append("  fix: " + error.hint)
     return "\n".join(lines)
 

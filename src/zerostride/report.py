@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from .errors import BroadcastError
+from .errors import BroadcastError, render
 from .explain import explain, svg
 from .models.findings import Finding, Report, Verdict
 from .plan import Plan
@@ -70,10 +70,15 @@ def _drawings(finding: Finding) -> Sequence[str]:
         if isinstance(plan, Plan):
             drawings += [f"{title}:", *_indented(explain(plan, finding.names).splitlines())]
         elif isinstance(plan, BroadcastError) and plan.rows:
-            drawings += [f"{title}:", *_indented(str(plan).splitlines())]
+            drawings += [f"{title}:", *_indented(_error(plan, finding))]
     if finding.source == finding.target:
         drawings = drawings[: len(drawings) // 2]
     return drawings
+
+
+def _error(error: BroadcastError, finding: Finding) -> list[str]:
+    """The refusal under the model's names; the finding's own fix keeps the model's meaning."""
+    return render(error, finding.names, hint=False).splitlines()
 
 
 def _indented(lines: Sequence[str]) -> list[str]:
@@ -116,7 +121,9 @@ def _section(finding: Finding) -> str:
                 parts.append(f"<figure><figcaption>{title}</figcaption>{svg(plan, finding.names)}")
                 parts.append("</figure>")
             elif isinstance(plan, BroadcastError):
-                parts.append(f"<p>{title}</p><pre>{escape(str(plan))}</pre>")
+                parts.append(
+                    f"<p>{title}</p><pre>{escape(chr(10).join(_error(plan, finding)))}</pre>"
+                )
     if finding.witness is not None:
         parts.append(f"<p>Shown by: {escape(str(finding.witness))}</p>")
     if finding.fix is not None:
