@@ -156,6 +156,7 @@ _ROWS = (
         "onnx:Mul openvino:Multiply ncnn:2 mnn:MUL paddle:elementwise_mul",
         swap="multiply",
         variants={
+            "multiply_by_float32": "mnn:i",
             "refused": _NO_BOOL,
         },
     ),
@@ -170,7 +171,7 @@ _ROWS = (
             "divide_by_float32": "openvino:iu",
             "divide_in_float32": "torch:biu jax:biu",
             "divide_in_small_float": "tensorflow:iu",
-            "refused": _NO_BOOL,
+            "refused": "paddle:b " + _NO_BOOL,
         },
     ),
     _row(
@@ -180,6 +181,7 @@ _ROWS = (
         "ncnn:15 mnn:FLOORDIV paddle:elementwise_floordiv tensorflow:floordiv",
         reversed_names="ncnn:16,rfloor_divide",
         variants={
+            "floor_divide_in_int32": "jax:b",
             "checked_floor_divide": "torch:iu jax:iu paddle:iu tensorflow:iu mnn:i",
             "floor_of_quotient": "tensorflow:f ncnn:f",
             "floor_of_float64_quotient": "mnn:f",
@@ -194,6 +196,7 @@ _ROWS = (
         "paddle:elementwise_mod tensorflow:floormod",
         reversed_names="ncnn:18,rremainder",
         variants={
+            "remainder_in_int32": "jax:b",
             "checked_remainder": "onnxruntime:iu torch:iu jax:iu paddle:iu tensorflow:iu",
             "checked_fmod": "mnn:i",
             "remainder_of_quotient": "openvino:f mnn:f",
@@ -209,7 +212,9 @@ _ROWS = (
         "onnx:Mod openvino:Mod ncnn:12 mnn:MOD tensorflow:truncatemod",
         reversed_names="ncnn:13,rfmod",
         variants={
-            "checked_fmod": "onnxruntime:iu torch:iu jax:iu tensorflow:iu",
+            "fmod_in_int32": "jax:b",
+            "fmod_by_float64": "onnxruntime:iu",
+            "checked_fmod": "torch:iu jax:iu tensorflow:iu",
             "checked_remainder": "mnn:i",
             "fmod_of_quotient": "openvino:f ncnn:f",
             "fmod_by_float32": "openvino:iu",
@@ -225,7 +230,9 @@ _ROWS = (
         aliases="power",
         reversed_names="ncnn:9,rpow",
         variants={
-            "pow_by_float64": "onnxruntime:iu mnn:i paddle:iu",
+            "pow_by_float64": "onnxruntime:iu mnn:i",
+            "pow_of_zero_is_zero": "paddle:iu",
+            "pow_in_int32": "jax:b",
             "pow_by_float32": "openvino:iu",
             "integer_pow": "torch:iu",
             "pow_six_bits": "jax:iu",
@@ -268,6 +275,7 @@ _ROWS = (
         aliases="arctan2",
         reversed_names="ncnn:11,ratan2",
         variants={
+            "atan2_of_float32": "paddle:iu",
             "atan2_in_float32": "torch:biu jax:biu",
             "refused": "tensorflow:biu mnn:i",
         },
@@ -292,6 +300,7 @@ _ROWS = (
         numpy="",
         swap="squared_difference",
         variants={
+            "squared_difference_by_float32": "mnn:i",
             "refused": "openvino:int8 openvino:uint8 " + _NO_BOOL,
         },
     ),
@@ -335,6 +344,7 @@ _ROWS = (
         "[[True, True], [True, True]]",
         "onnx:Greater openvino:Greater mnn:GREATER paddle:greater_than",
         swap="less",
+        variants={"not_less_equal": "openvino:f"},
     ),
     _row(
         "greater_equal",
@@ -342,6 +352,7 @@ _ROWS = (
         "[[True, True], [True, True]]",
         "onnx:GreaterOrEqual openvino:GreaterEqual mnn:GREATER_EQUAL paddle:greater_equal",
         swap="less_equal",
+        variants={"not_less": "openvino:f"},
     ),
     _row(
         "logical_and",
@@ -412,6 +423,7 @@ _ROWS = (
         numpy="left_shift",
         aliases="left_shift",
         variants={
+            "left_shift_in_int32": "jax:b",
             "clamped_left_shift": "tensorflow:iu",
             "wrapped_left_shift": "openvino:iu",
             "refused": "onnxruntime:i " + _NO_BOOL,
@@ -426,6 +438,7 @@ _ROWS = (
         numpy="right_shift",
         aliases="right_shift",
         variants={
+            "right_shift_in_int32": "jax:b",
             "clamped_right_shift": "tensorflow:iu",
             "wrapped_right_shift": "openvino:iu",
             "refused": "onnxruntime:i " + _NO_BOOL,

@@ -39,16 +39,6 @@ def squared_difference(x: Any, y: Any) -> Any:
 # What engines compute instead. Their operands are arrays of one dtype.
 
 
-def _quiet(kernel: Kernel) -> Kernel:
-    """An engine does not warn of what its arithmetic does on purpose."""
-
-    def quiet(x: Array, y: Array) -> Any:
-        with np.errstate(all="ignore"):
-            return kernel(x, y)
-
-    return quiet
-
-
 def _checked(kernel: Kernel) -> Kernel:
     """Integers: NumPy answers a division by zero with 0; engines refuse, crash or make it up."""
 
@@ -67,7 +57,7 @@ def _within(dtype: type[np.generic], kernel: Kernel, *, back: bool) -> Kernel:
         result = kernel(x.astype(dtype), y.astype(dtype))
         return to_integer(result, x.dtype) if back else result
 
-    return _quiet(within)
+    return within
 
 
 def to_integer(values: Array, dtype: np.dtype[Any]) -> Any:
@@ -100,8 +90,23 @@ def _pow_six_bits(x: Array, y: Array) -> Any:
 
 def _pow_by_float64(x: Array, y: Array) -> Any:
     """Float64's power, converted to the base's dtype."""
-    result = np.power(x.astype(np.float64), y.astype(np.float64))
-    return to_integer(result, x.dtype)
+    return to_integer(_rounded_power(x, y, np.float64), x.dtype)
+
+
+def _pow_of_zero_is_zero(x: Array, y: Array) -> Any:
+    """The same, but a negative power of zero is 0, not the smallest integer."""
+    return np.where((x == 0) & (y < 0), 0, _pow_by_float64(x, y)).astype(x.dtype)
+
+
+def _pow_by_float32(x: Array, y: Array) -> Any:
+    """Float32's power of float32s, converted to the base's dtype."""
+    single = x.astype(np.float32), y.astype(np.float32)
+    return to_integer(_rounded_power(*single, np.float32), x.dtype)
+
+
+def _rounded_power(x: Array, y: Array, dtype: type[np.floating[Any]]) -> Any:
+    # Computed wider and rounded once: C libraries' pow is within half an ulp, NumPy's need not be.
+    return np.power(x.astype(np.longdouble), y.astype(np.longdouble)).astype(dtype)
 
 
 def _first_dtype(kernel: Kernel) -> Kernel:
@@ -148,6 +153,16 @@ def _quotient_rest(rounding: Kernel) -> Kernel:
     return lambda x, y: x - rounding(x / y) * y
 
 
+def _floor_of_float64_quotient(x: Array, y: Array) -> Any:
+    return np.floor(x / y.astype(np.float64)).astype(x.dtype)
+
+
+def _atan2_of_float32(x: Array, y: Array) -> Any:
+    """The angle of integers as float32s, rounded to float32, as a float64."""
+    angle = np.arctan2(*(values.astype(np.float32).astype(np.float64) for values in (x, y)))
+    return angle.astype(np.float32).astype(np.float64)
+
+
 def _larger_or_second(x: Array, y: Array) -> Array:
     return np.where(x > y, x, y)
 
@@ -159,35 +174,54 @@ def _smaller_or_second(x: Array, y: Array) -> Array:
 _FLOOR_REST = _quotient_rest(np.floor)
 _TRUNC_REST = _quotient_rest(np.trunc)
 
+#: NumPy has int8 for these of truth values, JAX int32.
+_ON_BOOLS: Mapping[str, Kernel] = {
+    "floor_divide": _checked(np.floor_divide),
+    "remainder": _checked(np.remainder),
+    "fmod": _checked(np.fmod),
+    "pow": np.power,
+    "left_shift": np.left_shift,
+    "right_shift": np.right_shift,
+}
+
 #: The functions that `Op.variants` names.
 VARIANTS: Mapping[str, Kernel] = MappingProxyType(
     {
-        "truncated_divide": _quiet(_checked(_truncated_divide)),
+        "truncated_divide": _checked(_truncated_divide),
         "divide_by_float32": _within(np.float32, np.divide, back=True),
         "divide_in_float32": _within(np.float32, np.divide, back=False),
-        "divide_in_small_float": _quiet(_small_float_divide),
-        "checked_floor_divide": _quiet(_checked(np.floor_divide)),
-        "floor_of_quotient": _quiet(lambda x, y: np.floor(x / y)),
-        "floor_of_float64_quotient": _quiet(
-            lambda x, y: np.floor(x / y.astype(np.float64)).astype(x.dtype)
-        ),
-        "checked_remainder": _quiet(_checked(np.remainder)),
-        "remainder_of_quotient": _quiet(_FLOOR_REST),
+        "divide_in_small_float": _small_float_divide,
+        "checked_floor_divide": _checked(np.floor_divide),
+        "floor_of_quotient": lambda x, y: np.floor(x / y),
+        "floor_of_float64_quotient": _floor_of_float64_quotient,
+        "checked_remainder": _checked(np.remainder),
+        "remainder_of_quotient": _FLOOR_REST,
         "remainder_by_float32": _within(np.float32, _FLOOR_REST, back=True),
-        "nearest_remainder": _quiet(_quotient_rest(np.round)),
-        "checked_fmod": _quiet(_checked(np.fmod)),
-        "fmod_of_quotient": _quiet(_TRUNC_REST),
+        "nearest_remainder": _quotient_rest(np.round),
+        "fmod_by_float64": _within(np.float64, _checked(np.fmod), back=True),
+        "multiply_by_float32": _within(np.float32, np.multiply, back=True),
+        "squared_difference_by_float32": _within(np.float32, squared_difference, back=True),
+        "not_less": lambda x, y: ~np.less(x, y),
+        "not_less_equal": lambda x, y: ~np.less_equal(x, y),
+        **{
+            f"{name}_in_int32": _within(np.int32, kernel, back=False)
+            for name, kernel in _ON_BOOLS.items()
+        },
+        "checked_fmod": _checked(np.fmod),
+        "fmod_of_quotient": _TRUNC_REST,
         "fmod_by_float32": _within(np.float32, _TRUNC_REST, back=True),
-        "integer_pow": _quiet(_integer_pow),
-        "pow_six_bits": _quiet(_pow_six_bits),
-        "pow_by_float64": _quiet(_pow_by_float64),
-        "pow_by_float32": _within(np.float32, np.power, back=True),
-        "pow_of_first_dtype": _quiet(_first_dtype(np.power)),
+        "integer_pow": _integer_pow,
+        "pow_six_bits": _pow_six_bits,
+        "pow_by_float64": _pow_by_float64,
+        "pow_by_float32": _pow_by_float32,
+        "pow_of_zero_is_zero": _pow_of_zero_is_zero,
+        "pow_of_first_dtype": _first_dtype(np.power),
         "larger_or_second": _larger_or_second,
         "smaller_or_second": _smaller_or_second,
         "maximum_by_float32": _within(np.float32, np.maximum, back=True),
         "minimum_by_float32": _within(np.float32, np.minimum, back=True),
         "atan2_in_float32": _within(np.float32, np.arctan2, back=False),
+        "atan2_of_float32": _atan2_of_float32,
         "logaddexp_in_float32": _within(np.float32, np.logaddexp, back=False),
         "less_of_bits": _bits(np.less),
         "equal_of_bits": _bits(np.equal),

@@ -35,7 +35,8 @@ class Dtypes:
         takes: the dtypes it takes; empty for all.
         computes_in: dtype to the dtype that it is computed in.
         returns: whether the result is converted back from that.
-        saturates: dtypes into which that conversion saturates; it wraps around otherwise.
+        saturates: dtypes for which these conversions saturate, infinities too; others wrap.
+        wraps: ops whose results wrap all the same.
         default: category to the dtype of a Python number whose category is above the arrays'.
     """
 
@@ -45,6 +46,7 @@ class Dtypes:
     computes_in: Mapping[str, str] = field(default_factory=dict)
     returns: bool = True
     saturates: frozenset[str] = frozenset()
+    wraps: frozenset[str] = frozenset()
     default: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -67,7 +69,8 @@ DTYPES: Mapping[str, Dtypes] = MappingProxyType(
                     "float64": "float32",
                 }
             ),
-            saturates=_names("int8 uint8"),
+            saturates=_names("int8 uint8 float64"),
+            wraps=_names("bitwise_left_shift"),
         ),
         # uint16 holds bfloat16 there.
         "paddle": Dtypes(takes=_names("bool int8 uint8 int16 int32 int64 float32 float64")),
@@ -142,10 +145,8 @@ def _under(engine: str, op: Op, plan: Plan, operands: list[Any]) -> tuple[Kernel
     """The engine's function, and the operands in the dtype that it computes in."""
     row = DTYPES[engine]
     values = values_of(op, operands)
-    if engine in op.first_decides:
-        common, kernel_only = _first(values), True
-    else:
-        common, kernel_only = _meet(row, engine, values, plan), False
+    mixed = engine in op.first_decides
+    common = np.result_type(values[0]) if mixed else _meet(row, engine, values, plan)
     if row.takes and common.name not in row.takes:
         raise _refused(Reason.DTYPE, f"{engine} does not take {common}", plan)
     variants = op.variants.get(engine, {})
@@ -154,17 +155,12 @@ def _under(engine: str, op: Op, plan: Plan, operands: list[Any]) -> tuple[Kernel
         raise _refused(Reason.DTYPE, f"{engine}'s {op.name} does not take {common}", plan)
     inner = np.dtype(row.computes_in.get(common.name, common))
     kernel = KERNELS[op.name] if name is None else VARIANTS[name]
-    if kernel_only:
-        values = [np.asarray(value) for value in values]
-    else:
-        values = [np.asarray(value).astype(inner) for value in values]
-    if row.returns and inner != common:
-        kernel = _returning(kernel, inner, common, saturate=common.name in row.saturates)
-    return kernel, [*operands[: len(operands) - len(values)], *values]
-
-
-def _first(values: Sequence[Any]) -> np.dtype[Any]:
-    return np.result_type(values[0])
+    saturate = common.name in row.saturates
+    if not mixed:
+        values = [_convert(np.asarray(value), inner, saturate=saturate) for value in values]
+    back = common if row.returns and inner != common else None
+    kernel = _finished(kernel, inner, back, saturate=saturate and op.name not in row.wraps)
+    return kernel, [*operands[: len(operands) - len(values)], *map(np.asarray, values)]
 
 
 def _meet(row: Dtypes, engine: str, values: Sequence[Any], plan: Plan) -> np.dtype[Any]:
@@ -211,21 +207,28 @@ def _category(dtype: np.dtype[Any]) -> int:
     return {"b": 0, "i": 1, "u": 1, "c": 3}.get(dtype.kind, 2)
 
 
-def _returning(
-    kernel: Kernel, inner: np.dtype[Any], dtype: np.dtype[Any], *, saturate: bool
+def _convert(values: Any, dtype: np.dtype[Any], *, saturate: bool) -> Any:
+    """An array in another dtype; the values that do not fit become the nearest that do, or wrap."""
+    if saturate and values.dtype != dtype:
+        # Between two floats the narrower one, float32, has the limits.
+        limits = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(np.float32)
+        values = np.clip(values, limits.min, limits.max)
+    return values.astype(dtype)
+
+
+def _finished(
+    kernel: Kernel, inner: np.dtype[Any], back: np.dtype[Any] | None, *, saturate: bool
 ) -> Kernel:
-    """Converts a result in the inner dtype to the one given; comparisons stay what they are."""
+    """The engine's function: it warns of nothing, and converts back what is no comparison."""
 
-    def returning(*values: Any) -> Any:
-        result = np.asarray(kernel(*values))
-        if result.dtype != inner:
+    def finished(*values: Any) -> Any:
+        with np.errstate(all="ignore"):
+            result = np.asarray(kernel(*values))
+            if back is not None and result.dtype == inner:
+                result = _convert(result, back, saturate=saturate)
             return result
-        if saturate:
-            result = np.clip(result, np.iinfo(dtype).min, np.iinfo(dtype).max)
-        with np.errstate(over="ignore"):
-            return result.astype(dtype)
 
-    return returning
+    return finished
 
 
 def _refused(reason: Reason, detail: str, plan: Plan) -> BroadcastError:

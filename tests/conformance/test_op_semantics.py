@@ -1,0 +1,117 @@
+"""Every op of the table on the real engines: where zerostride computes, they must agree.
+
+    python -m pytest --override-ini addopts= -m conformance tests/conformance/test_op_semantics.py
+
+An engine that refuses what zerostride computes is counted, not failed: which op takes which dtype
+is not what the table is for. An engine that answers otherwise is a failure.
+"""
+
+import numpy as np
+import op_engines
+import pytest
+
+import zerostride as zs
+from zerostride.compute.semantics import DTYPES
+from zerostride.ops import OPS, column_of
+
+pytestmark = pytest.mark.conformance
+
+ALL = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+ALL += ("float16", "float32", "float64")
+TRANSCENDENTAL = {"pow", "atan2", "logaddexp"}
+DIVIDING = {"divide", "floor_divide", "remainder", "fmod"}
+SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5, 7.5)
+FLOAT = np.dtype("f")
+#: Fewest (op, dtype) pairs that must have agreed; so that a broken runner cannot pass.
+FEWEST = {"ncnn": 8, "mnn": 30}
+
+
+def operands_for(op, dtype, engine, rng):
+    """Two operands of a dtype: whole ranges of integers, special floats among random ones."""
+    dtype = np.dtype(dtype)
+    if dtype.kind == "b":
+        y = np.array([True, False, True, False])
+        return np.array([True, True, False, False]), y | (op.name in DIVIDING)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        low, high = max(info.min, -(2**60)), min(info.max, 2**60)
+        x = np.concatenate([rng.integers(low, high, 40), rng.integers(max(low, -9), 9, 60)])
+        y = np.concatenate([rng.integers(low, high, 20), rng.integers(max(low, -9), 9, 80)])
+        if op.name == "pow":
+            y = rng.integers(max(low, -3), 40, 100)
+            x = np.where(y < 0, x % 4 - (2 if dtype.kind == "i" else 0), x)
+        if "shift" in op.name:
+            y = rng.integers(0, 40, 100)
+        if op.name in DIVIDING:
+            y[y == 0] = 3
+        return x.astype(dtype), y.astype(dtype)
+    x, y = rng.normal(size=(2, 100)) * 5
+    if engine != "ncnn":
+        pairs = np.array([(a, b) for a in SPECIAL for b in SPECIAL])
+        x, y = np.concatenate([x, pairs[:, 0]]), np.concatenate([y, pairs[:, 1]])
+    elif op.name == "pow":
+        x = np.abs(x)
+    return x.astype(dtype), y.astype(dtype)
+
+
+def agree(op, engine, actual, expected, dtype=FLOAT):
+    """Whether the engine's answer is ours."""
+    if engine == "mnn" and op.name in op_engines.COMPARISONS | {"logical_or"}:
+        actual = actual.astype(bool)
+    if actual.shape != expected.shape or actual.dtype != expected.dtype:
+        return False
+    if expected.dtype.kind != "f":
+        return np.array_equal(actual, expected)
+    rtol = 0.0
+    if engine == "ncnn" or op.name in TRANSCENDENTAL:
+        rtol = {2: 4e-3, 4: 1e-4}.get(expected.dtype.itemsize, 1e-12)
+        rtol = max(rtol, 1e-5 * (engine in ("openvino", "jax")))  # which compute float64 in float32
+    if engine == "openvino":  # divides by multiplying with a reciprocal
+        rtol = max(rtol, 4e-3 if expected.dtype.itemsize == 2 else 3e-7 * (op.name == "divide"))
+    if engine == "paddle" and op.name == "atan2" and dtype.kind in "iu":
+        rtol = 3e-7  # of integers it is a float32's
+    return np.allclose(actual, expected, rtol=rtol, atol=rtol / 10, equal_nan=True)
+
+
+def test_agree_can_say_no():
+    one = np.ones(2, "f")
+    for wrong in (one + 1e-6, one.astype(float), np.ones(3, "f"), one * np.nan):
+        assert not agree(OPS["add"], "torch", wrong, one)
+    assert not agree(OPS["pow"], "ncnn", one + 1e-3, one)
+
+
+@pytest.mark.parametrize("engine", sorted(op_engines.ENGINES))
+def test_values(engine):
+    try:
+        run = op_engines.ask(engine)
+    except ImportError:
+        pytest.skip(f"{engine} is not installed")
+    rng = np.random.default_rng(20)
+    agreed, refused, wrong = [], [], []
+    for op in OPS.values():
+        if column_of(engine) not in op.names or op.name == "prelu":
+            continue
+        for dtype in ALL:
+            if dtype not in (DTYPES[engine].takes or ALL):
+                continue
+            operands = operands_for(op, dtype, engine, rng)
+            if op.operands == 3:
+                operands = (np.arange(len(operands[0])) % 3 == 0, *operands)
+                if engine == "mnn":
+                    continue
+            case = f"{op.name} {dtype}"
+            try:
+                expected = getattr(zs, op.name)(*operands, engine=engine)
+            except (zs.BroadcastError, TypeError, ValueError):
+                continue
+            try:
+                actual = run(op, operands)
+            except Exception as error:  # noqa: BLE001 - engines refuse in many ways; counted
+                refused.append(f"{case}: {str(error).strip().splitlines()[-1:]}")
+                continue
+            ok = agree(op, engine, actual, expected, operands[-1].dtype)
+            (agreed if ok else wrong).append(case)
+    print(f"{engine}: {len(agreed)} agreed, {len(refused)} refused by the engine, wrong: {wrong}")
+    print("\n".join(refused))
+    assert not wrong
+    assert len(agreed) >= FEWEST.get(engine, 60)
