@@ -16,7 +16,7 @@ from .engines.model import Engine, Rules, Support
 from .engines.table import find_engine
 from .engines.versions import warn_if_unmeasured
 from .errors import BroadcastError, Misfit, Reason
-from .ops import Op, find_op
+from .ops import Op, column_of, find_op
 from .plan import Plan, RuleUse
 from .rules import find_rule
 
@@ -225,7 +225,7 @@ def supports(
     """
     row = find_engine(engine)
     to_target = str(op).lower() in BROADCAST_OPS
-    if not to_target and row.name not in NAMELESS and not _has_op(row, op):
+    if not to_target and not _has_op(row, op):
         return Support(False, f"{engine} has no op for {_meant(op, row).name}", row.source)
     if dtype is not None and (said := row.dtypes.get(_dtype_name(dtype))):
         return Support(False, said, row.source)
@@ -247,7 +247,7 @@ def supports(
 
 #: Names of the Broadcast op in the engines.
 BROADCAST_OPS = frozenset({"expand", "broadcast", "broadcast_to", "broadcastto", "expand_v2"})
-#: Engines whose ops are called as the array API calls them, so that the table has no column.
+#: Engines that no model file is written for: what they lack, the writer of the code composes.
 NAMELESS = frozenset({"numpy", "torch", "tensorflow", "jax"})
 
 
@@ -262,8 +262,12 @@ def _data_and_target(shapes: Sequence[Any]) -> tuple[Any, Any]:
 
 
 def _has_op(engine: Engine, op: str) -> bool:
+    if isinstance(op, str) and op in engine.ops:
+        return True
     row = _meant(op, engine)
-    column = "onnx" if engine.name == "onnxruntime" else engine.name
+    if engine.name == "numpy":
+        return bool(row.numpy)
+    column = column_of(engine.name)
     return row.name not in engine.lacks and (column in row.names or column in row.reversed_names)
 
 

@@ -323,6 +323,12 @@ def test_supports_tells_why_not() -> None:
     assert "axes" in five.reason
     assert five.source
     assert not zs.supports("mnn", "add", "uint8", [(2,), (2,)])
+    assert not zs.supports("jax", "prelu")
+    assert not zs.supports("numpy", "prelu")
+    assert zs.supports("jax", "lax.add")
+    assert zs.supports("torch", "prelu")
+    assert zs.supports("onnxruntime", "PRelu")
+    assert not zs.supports("onnxruntime", "floor_divide")
     assert zs.supports("torch", "expand", None, [(3,), (2, -1)])
     assert not zs.supports("torch", "expand", None, [(3,), (-1, 3)])
     assert not zs.supports("torch", "expand", None, [(3,)])
