@@ -7,9 +7,11 @@ rule anything.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from html import escape
+from typing import Any
 
-from .errors import BroadcastError, render
+from .errors import BroadcastError, printable, render
 from .explain import explain, svg
 from .models.findings import Finding, Report, Verdict
 from .plan import Plan
@@ -23,6 +25,32 @@ MARKS = {
     Verdict.UNKNOWN: ("unknown", "cyan"),
 }
 
+#: Characters of a name and of a sentence that are shown. Names come from files: exporters make some
+#: of 200 characters, and a hostile file one of a million.
+LONGEST_NAME, LONGEST_LINE = 200, 2000
+#: Notes that are shown; a file without its weights has one for each of them.
+MOST_NOTES = 10
+
+
+def shown(words: object, most: int = LONGEST_LINE) -> str:
+    """Text from a file as one line for a terminal: no control characters, no endless names.
+
+    >>> shown("a\\x1b[31mb"), shown("x" * 50, 9)
+    ('a\\\\x1b[31mb', 'xxx...xxx')
+    """
+    line = str(words)
+    if len(line) > most:
+        half = (most - 3) // 2
+        line = f"{line[:half]}...{line[-half:]}"
+    return printable(line)
+
+
+def notes(report: Report) -> list[str]:
+    """The report's notes for a reader: the first of them, and how many more there are."""
+    lines = [f"note: {shown(note)}" for note in report.notes[:MOST_NOTES]]
+    more = len(report.notes) - len(lines)
+    return [*lines, f"note: and {more} more like these"] if more else lines
+
 
 def headline(report: Report) -> str:
     """The report in a line."""
@@ -32,7 +60,7 @@ def headline(report: Report) -> str:
     via = f" via {report.via}" if report.via else ""
     total = len(report.findings)
     return (
-        f"{report.model} on {report.target} {report.release}{via}: "
+        f"{shown(report.model)} on {report.target} {report.release}{via}: "
         f"{total} broadcast{'' if total == 1 else 's'}" + (f": {counts}" if counts else "")
     )
 
@@ -44,23 +72,42 @@ def text(report: Report, *, full: bool = False) -> str:
         report: what the audit found.
         full: findings that are the same too.
     """
-    shown = report.findings if full else report.worst()
-    parts = [headline(report)]
-    parts += [f"note: {note}" for note in report.notes]
-    parts += ["\n" + finding_text(finding) for finding in shown]
+    findings = report.findings if full else report.worst()
+    parts = [headline(report), *notes(report)]
+    parts += ["\n" + finding_text(finding) for finding in findings]
     return "\n".join(parts)
 
 
 def finding_text(finding: Finding) -> str:
     """One finding with everything a reader needs to act on it."""
     mark, _ = MARKS[finding.verdict]
+    finding = readable(finding)
     lines = [f"{mark}  {finding.op} {finding.node}  [{finding.reason}]", f"  {finding.message}"]
     lines += _indented(_drawings(finding))
     if finding.witness is not None:
-        lines.append(f"  shown by: {finding.witness}")
+        lines.append(f"  shown by: {shown(finding.witness)}")
     if finding.fix is not None:
         lines.append(f"  fix: {finding.fix.describe(finding.names)}")
     return "\n".join(lines)
+
+
+def readable(finding: Finding) -> Finding:
+    """The finding with every text that comes from the file as it may be shown."""
+    operands = tuple(
+        (shown(name, LONGEST_NAME), shape and tuple(map(_size, shape)))
+        for name, shape in finding.operands
+    )
+    return replace(
+        finding,
+        node=shown(finding.node, LONGEST_NAME),
+        op=shown(finding.op, LONGEST_NAME),
+        operands=operands,
+        message=shown(finding.message),
+    )
+
+
+def _size(size: Any) -> Any:
+    return shown(size, LONGEST_NAME) if isinstance(size, str) else size
 
 
 def _drawings(finding: Finding) -> Sequence[str]:
@@ -98,18 +145,19 @@ pre{overflow-x:auto}.same{--c:#2a7}.same_here{--c:#c90}.different{--c:#c33}.refu
 def html(report: Report) -> str:
     """The report as one self-contained page: no scripts, nothing loaded from elsewhere."""
     sections = "".join(map(_section, report.findings))
-    notes = "".join(f"<p>note: {escape(note)}</p>" for note in report.notes)
+    remarks = "".join(f"<p>{escape(note)}</p>" for note in notes(report))
     title = escape(headline(report))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{title}</title><style>{_STYLE}</style></head>"
-        f"<body><h1>Broadcast audit</h1><p>{title}</p>{notes}{sections}</body></html>"
+        f"<body><h1>Broadcast audit</h1><p>{title}</p>{remarks}{sections}</body></html>"
     )
 
 
 def _section(finding: Finding) -> str:
     mark, _ = MARKS[finding.verdict]
+    finding = readable(finding)
     parts = [
         f'<section class="{finding.verdict}"><h2>{escape(mark)} {escape(finding.op)} '
         f"<code>{escape(finding.node)}</code></h2><p>{escape(finding.message)} "
@@ -125,7 +173,7 @@ def _section(finding: Finding) -> str:
                     f"<p>{title}</p><pre>{escape(chr(10).join(_error(plan, finding)))}</pre>"
                 )
     if finding.witness is not None:
-        parts.append(f"<p>Shown by: {escape(str(finding.witness))}</p>")
+        parts.append(f"<p>Shown by: {escape(shown(finding.witness))}</p>")
     if finding.fix is not None:
         parts.append(f"<p>Fix: {escape(finding.fix.describe(finding.names))}</p>")
     return "".join([*parts, "</section>"])

@@ -1,23 +1,29 @@
 """ONNX files as neutral graphs. The onnx package reads, inlines functions and infers shapes.
 
-A file is hostile input: it is bounded in size, external data is looked for but never opened, and
-whatever the package raises becomes one line that names the file.
+A file is hostile input: it is bounded in size, external data is looked for but never opened, what
+the package's C++ cannot be trusted with is kept from it (see :mod:`.soundness`), and whatever it
+raises becomes one line that names the file, or a note.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import stat
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ModelError
 from .graph import FileShape, FileSize, Graph, Node, Value
+from .soundness import quarantined, refuse_functions, restore
 
 if TYPE_CHECKING:
     import onnx
 
 #: Protocol buffers end at 2 GiB; weights beyond that live in external files.
 MAX_FILE_BYTES = 2**31 - 1
+#: Versions of op sets are 32-bit numbers to the package.
+MAX_VERSION = 2**31 - 1
 #: Integer constants up to this many elements are kept: shapes, axes, repeats.
 MAX_CONTENT = 64
 #: Ops whose result is not constant though they have no input that changes.
@@ -33,13 +39,23 @@ def read_onnx(path: str | Path) -> Graph:
         ModelError: if the file cannot be read as an ONNX model; says why.
     """
     file = Path(path)
+    try:
+        return _read(file)
+    except UnicodeDecodeError as error:
+        # Old exporters wrote what protobuf's text fields do not hold; only reading them tells.
+        raise ModelError(f"{file}: a name in it is not UTF-8 ({_line(error)})") from None
+
+
+def _read(file: Path) -> Graph:
     notes: list[str] = []
-    model = _infer(_inline(_parse(file), file, notes), file, notes)
-    versions = {entry.domain: entry.version for entry in model.opset_import}
+    model = _parse(file)
+    versions = _versions(file, model, notes)
+    model = _infer(_inline(model, notes), versions, notes)
     reader = _Reader(file, versions, notes)
     inputs = reader.read(model.graph, {}, ())
     version = versions.get("", versions.get("ai.onnx", 1))
-    return Graph(str(file), "onnx", version, inputs, tuple(reader.nodes), tuple(notes))
+    said = tuple(dict.fromkeys(notes))
+    return Graph(str(file), "onnx", version, inputs, tuple(reader.nodes), said)
 
 
 def _parse(file: Path) -> onnx.ModelProto:
@@ -50,13 +66,7 @@ def _parse(file: Path) -> onnx.ModelProto:
         raise ModelError(
             "reading ONNX files needs the onnx package: pip install 'zerostride[onnx]'"
         ) from None
-    try:
-        size = file.stat().st_size
-        if size > MAX_FILE_BYTES:
-            raise ModelError(f"{file}: {size} bytes; an ONNX file ends at 2 GiB")
-        data = file.read_bytes()
-    except OSError as error:
-        raise ModelError(f"{file}: {error.strerror or error}") from None
+    data = _bytes(file)
     try:
         model = onnx.load_model_from_string(data)
     except (DecodeError, ValueError, RuntimeError) as error:
@@ -68,27 +78,98 @@ def _parse(file: Path) -> onnx.ModelProto:
     return model
 
 
-def _inline(model: onnx.ModelProto, file: Path, notes: list[str]) -> onnx.ModelProto:
+def _bytes(file: Path) -> bytes:
+    try:
+        status = file.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise ModelError(f"{file}: a folder; name the .onnx file in it")
+        if not stat.S_ISREG(status.st_mode):
+            # Reading a pipe or a device may never end.
+            raise ModelError(f"{file}: not a regular file")
+        if status.st_size > MAX_FILE_BYTES:
+            raise ModelError(f"{file}: {status.st_size} bytes; an ONNX file ends at 2 GiB")
+        if not status.st_size:
+            raise ModelError(f"{file}: the file is empty")
+        return file.read_bytes()
+    except OSError as error:
+        raise ModelError(f"{file}: {error.strerror or error}") from None
+    except ValueError as error:  # a NUL in the name
+        raise ModelError(f"{file}: {error}") from None
+
+
+def _versions(file: Path, model: onnx.ModelProto, notes: list[str]) -> dict[str, int]:
+    """The op sets' versions by domain."""
+    versions: dict[str, int] = {}
+    for entry in model.opset_import:
+        if not 1 <= entry.version <= MAX_VERSION:
+            raise ModelError(
+                f"{file}: {entry.version} is no version of op set {entry.domain or 'ai.onnx'!r}"
+            )
+        versions[entry.domain] = entry.version
+    if not {"", "ai.onnx"} & versions.keys():
+        notes.append("the file does not say which version of ONNX's op set it uses; taken as 1")
+    return versions
+
+
+def _inline(model: onnx.ModelProto, notes: list[str]) -> onnx.ModelProto:
     """The model with calls of its own functions replaced by their bodies."""
     if not model.functions:
         return model
     import onnx.inliner
 
-    try:
-        return onnx.inliner.inline_local_functions(model)
-    except (RuntimeError, ValueError, TypeError, onnx.checker.ValidationError) as error:
-        notes.append(f"functions were not inlined, their bodies are not judged: {_line(error)}")
-        return model
+    said = refuse_functions(model)
+    if said is None:
+        try:
+            return onnx.inliner.inline_local_functions(model)
+        except _package_errors() as error:
+            said = _line(error)
+    notes.append(f"functions were not inlined, their bodies are not judged: {said}")
+    # Inference would go into them all the same.
+    del model.functions[:]
+    return model
 
 
-def _infer(model: onnx.ModelProto, file: Path, notes: list[str]) -> onnx.ModelProto:
+def _infer(
+    model: onnx.ModelProto, versions: Mapping[str, int], notes: list[str]
+) -> onnx.ModelProto:
+    """The model with the shapes that inference finds."""
     import onnx.shape_inference
 
-    try:
-        return onnx.shape_inference.infer_shapes(model, data_prop=True)
-    except (onnx.shape_inference.InferenceError, RuntimeError, ValueError, TypeError) as error:
-        notes.append(f"onnx's shape inference stopped, shapes may be unknown: {_line(error)}")
-        return model
+    with quarantined(model, versions, notes) as domains:
+        try:
+            inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+        except _package_errors() as error:
+            notes.append(f"onnx's shape inference stopped, shapes may be unknown: {_line(error)}")
+            return model
+    restore(inferred.graph, domains)
+    return inferred
+
+
+def _package_errors() -> tuple[type[Exception], ...]:
+    """What the onnx package raises for models that it cannot work on.
+
+    Its C++ exceptions arrive as Python's by their kind, so the list is long.
+    """
+    import onnx.checker
+    import onnx.shape_inference
+    from google.protobuf.message import Error
+
+    return (
+        Error,
+        IndexError,
+        MemoryError,
+        OverflowError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+        onnx.checker.ValidationError,
+        onnx.shape_inference.InferenceError,
+    )
+
+
+def text(field: Any) -> str:
+    """A text field of a file: bytes where they are not UTF-8, as old exporters wrote them."""
+    return field.decode("utf-8", "backslashreplace") if isinstance(field, bytes) else str(field)
 
 
 class _Reader:
@@ -101,21 +182,24 @@ class _Reader:
         self.nodes: list[Node] = []
 
     def read(
-        self, graph: onnx.GraphProto, outer: Mapping[str, Value], scope: tuple[str, ...]
+        self, graph: onnx.GraphProto, outer: MutableMapping[str, Value], scope: tuple[str, ...]
     ) -> tuple[Value, ...]:
         """Appends the graph's nodes, and returns its inputs."""
-        names = dict(outer)
+        # A body sees the names around it; copying them would cost (bodies x names).
+        names: MutableMapping[str, Value] = ChainMap({}, outer)
         shapes = _declared(graph)
         for tensor in graph.initializer:
-            names[tensor.name] = self._constant(tensor)
+            value = self._constant(tensor)
+            names[value.name] = value
         for sparse in graph.sparse_initializer:
-            dims = tuple(sparse.dims)
-            names[sparse.values.name] = Value(sparse.values.name, dims, constant=True)
+            name = text(sparse.values.name)
+            names[name] = Value(name, tuple(sparse.dims), constant=True)
         inputs = []
         for entry in graph.input:
-            if entry.name not in names or entry.name in outer:
-                names[entry.name] = Value(entry.name, shapes.get(entry.name))
-                inputs.append(names[entry.name])
+            name = text(entry.name)
+            if name not in names or name in outer:
+                names[name] = Value(name, shapes.get(name))
+                inputs.append(names[name])
         for position, node in enumerate(graph.node):
             self._node(node, position, names, shapes, scope)
         return tuple(inputs)
@@ -124,22 +208,21 @@ class _Reader:
         self,
         node: onnx.NodeProto,
         position: int,
-        names: dict[str, Value],
+        names: MutableMapping[str, Value],
         shapes: Mapping[str, FileShape],
         scope: tuple[str, ...],
     ) -> None:
-        name = node.name or f"{node.op_type}_{position}"
-        operands = tuple(_operand(entry, names) for entry in node.input)
+        op = text(node.op_type)
+        name = text(node.name) or f"{op}_{position}"
+        operands = tuple(_operand(text(entry), names) for entry in node.input)
         attributes, bodies = _attributes(node)
         outputs = tuple(
-            self._output(entry, node, operands, shapes, bool(bodies)) for entry in node.output
+            self._output(text(entry), node, operands, shapes, bool(bodies)) for entry in node.output
         )
         names.update((value.name, value) for value in outputs if value.name)
-        domain = "" if node.domain == "ai.onnx" else node.domain
+        domain = "" if node.domain == "ai.onnx" else text(node.domain)
         version = self.versions.get(node.domain, self.versions.get("", 1))
-        self.nodes.append(
-            Node(name, node.op_type, domain, version, operands, outputs, attributes, scope)
-        )
+        self.nodes.append(Node(name, op, domain, version, operands, outputs, attributes, scope))
         for key, body in bodies:
             inferred = self._infer_body(body, names)
             self.read(inferred, names, (*scope, name, key))
@@ -184,8 +267,9 @@ class _Reader:
         import onnx
 
         shape = tuple(tensor.dims)
+        name = text(tensor.name)
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            return Value(tensor.name, shape, True, None, self._missing(tensor))
+            return Value(name, shape, True, None, self._missing(name, tensor))
         content = None
         count = 1
         for size in shape:
@@ -196,21 +280,21 @@ class _Reader:
             try:
                 content = tuple(int(item) for item in onnx.numpy_helper.to_array(tensor).flat)
             except (ValueError, TypeError):
-                self.notes.append(f"constant {tensor.name!r} has not as many numbers as {shape}")
-        return Value(tensor.name, shape, True, content)
+                self.notes.append(f"constant {name!r} has not as many numbers as {shape}")
+        return Value(name, shape, True, content)
 
-    def _missing(self, tensor: onnx.TensorProto) -> str | None:
+    def _missing(self, name: str, tensor: onnx.TensorProto) -> str | None:
         """The external file's name if it is not where it should be, or leaves the folder."""
-        entries = {str(entry.key): str(entry.value) for entry in tensor.external_data}
+        entries = {text(entry.key): text(entry.value) for entry in tensor.external_data}
         location = entries.get("location", "")
         relative = PurePosixPath(location)
         if not location or relative.is_absolute() or ".." in relative.parts:
             self.notes.append(
-                f"the constant {tensor.name!r} points outside the model's folder: {location!r}"
+                f"the constant {name!r} points outside the model's folder: {location!r}"
             )
             return location or "(no name)"
         if not (self.file.parent / relative).is_file():
-            self.notes.append(f"the data of {tensor.name!r} is missing: {location}")
+            self.notes.append(f"the data of {name!r} is missing: {location!r}")
             return location
         return None
 
@@ -237,7 +321,7 @@ class _Reader:
                 )
         imports = [onnx.helper.make_opsetid(d, v) for d, v in self.versions.items()]
         model = onnx.helper.make_model(graph, opset_imports=imports)
-        inferred = _infer(model, self.file, self.notes).graph
+        inferred = _infer(model, self.versions, self.notes).graph
         result = onnx.GraphProto()
         result.CopyFrom(inferred)
         del result.input[len(body.input) :]
@@ -266,8 +350,9 @@ def _declared(graph: onnx.GraphProto) -> dict[str, FileShape]:
     found: dict[str, FileShape] = {}
     for entry in (*graph.input, *graph.value_info, *graph.output):
         shape = _shape(entry)
-        if shape is not None or entry.name not in found:
-            found[entry.name] = shape
+        name = text(entry.name)
+        if shape is not None or name not in found:
+            found[name] = shape
     return found
 
 
@@ -282,7 +367,7 @@ def _size(dim: onnx.TensorShapeProto.Dimension) -> FileSize:
     if dim.HasField("dim_value"):
         # Exporters write a dynamic size as -1 now and then.
         return dim.dim_value if dim.dim_value >= 0 else None
-    return dim.dim_param or None
+    return text(dim.dim_param) or None
 
 
 def _attributes(
@@ -295,7 +380,7 @@ def _attributes(
     bodies: list[tuple[str, onnx.GraphProto]] = []
     kinds = onnx.AttributeProto
     for attribute in node.attribute:
-        name = attribute.name
+        name = text(attribute.name)
         if attribute.type == kinds.GRAPH:
             bodies.append((name, attribute.g))
         elif attribute.type == kinds.GRAPHS:

@@ -1,0 +1,212 @@
+"""What must hold of a file before the onnx package's C++ may work on it.
+
+Shape inference and the inliner trust a model more than a file deserves: a node with too few inputs
+has ended the process with a segmentation fault (tests/fuzz/fuzz_onnx.py finds such files), a
+function that calls itself has overflowed the stack, one that doubles itself thirty times fills any
+memory. What is checked here is cheap, and holds of every model that a checker would pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import onnx
+
+#: Nodes that the calls of functions may become; the largest models in use have some 100,000.
+MAX_INLINED = 1_000_000
+#: The domain of a node that inference shall not look at. No operator lives there.
+QUARANTINE = "zerostride.quarantine"
+#: Where ops take a tensor with one number for each axis of a result. Inference makes a result of as
+#: many axes as that tensor declares numbers, if it takes all memory.
+_ONE_NUMBER_AN_AXIS: Mapping[str, tuple[int, ...]] = {
+    "AffineGrid": (1,),
+    "ConstantOfShape": (0,),
+    "Expand": (1,),
+    "MaxUnpool": (2,),
+    "Pad": (1,),
+    "Reshape": (1,),
+    "Resize": (1, 2, 3),
+    "Tile": (1,),
+    "Unsqueeze": (1,),
+    "Upsample": (1,),
+}
+#: More axes than any framework has, and few enough to be inferred at once.
+MAX_AXES = 4096
+
+
+def graphs_of(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """A graph and every body in it."""
+    yield graph
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from graphs_of(attribute.g)
+            for body in attribute.graphs:
+                yield from graphs_of(body)
+
+
+def nodes_of(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """Nodes with those of their bodies, in a fixed order."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from nodes_of(attribute.g.node)
+            for body in attribute.graphs:
+                yield from nodes_of(body.node)
+
+
+def refuse_functions(model: onnx.ModelProto) -> str | None:
+    """Why a model's functions cannot be written out in place of their calls, or None."""
+    bodies: dict[tuple[str, str], onnx.FunctionProto] = {}
+    for function in model.functions:
+        key = (function.domain, function.name)
+        if key in bodies:
+            return f"the function {function.name!r} is defined twice"
+        bodies[key] = function
+    sizes: dict[tuple[str, str], int] = {}
+    for key in bodies:
+        said = _measure(key, bodies, sizes)
+        if said is not None:
+            return said
+    total = sum(sizes.get((n.domain, n.op_type), 1) for n in nodes_of(model.graph.node))
+    return f"they would become {total} nodes" if total > MAX_INLINED else None
+
+
+def _measure(
+    start: tuple[str, str],
+    bodies: Mapping[tuple[str, str], onnx.FunctionProto],
+    sizes: dict[tuple[str, str], int],
+) -> str | None:
+    """Finds the number of nodes that a call becomes; says so where it has no end.
+
+    Goes down with a stack of its own: a chain of calls may be longer than Python's.
+    """
+    calls: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    stack = [start]
+    while stack:
+        key = stack[-1]
+        if key in sizes:
+            stack.pop()
+            continue
+        if key not in calls:
+            calls[key] = [(n.domain, n.op_type) for n in nodes_of(bodies[key].node)]
+            open_calls = {call for call in calls[key] if call in bodies and call not in sizes}
+            if any(call in calls for call in open_calls):
+                return f"the function {key[1]!r} calls itself, directly or through others"
+            stack += open_calls
+        else:
+            # The order of the stack may name a call twice; by now all that it needs are measured.
+            sizes[key] = sum(sizes.get(call, 1) for call in calls[key])
+            stack.pop()
+    return None
+
+
+@contextmanager
+def quarantined(
+    model: onnx.ModelProto, versions: Mapping[str, int], said: list[str]
+) -> Iterator[Mapping[int, str]]:
+    """The model with every malformed node out of inference's sight, as long as the context lasts.
+
+    Args:
+        model: changed, and changed back.
+        versions: the op sets' versions by domain.
+        said: receives a sentence for each such node.
+
+    Yields:
+        The domains that those nodes have, by position in :func:`nodes_of`.
+    """
+    hidden: dict[int, tuple[onnx.NodeProto, str]] = {}
+    long = _long_vectors(model.graph)
+    for position, node in enumerate(nodes_of(model.graph.node)):
+        wrong = malformed(node, versions) or _too_many_axes(node, long)
+        if wrong is not None:
+            said.append(f"node {node.name or node.op_type!r} is malformed: {wrong}")
+            hidden[position] = (node, node.domain)
+            node.domain = QUARANTINE
+    try:
+        yield {position: domain for position, (_, domain) in hidden.items()}
+    finally:
+        for node, domain in hidden.values():
+            node.domain = domain
+
+
+def restore(graph: onnx.GraphProto, domains: Mapping[int, str]) -> None:
+    """Gives the quarantined nodes of an inferred copy their domains back."""
+    if domains:
+        for position, node in enumerate(nodes_of(graph.node)):
+            if position in domains:
+                node.domain = domains[position]
+
+
+def _long_vectors(graph: onnx.GraphProto) -> Mapping[str, int]:
+    """Vectors that could not be shapes, with their declared lengths."""
+    found = {}
+    for part in graphs_of(graph):
+        for entry in (*part.input, *part.value_info, *part.output):
+            dims = entry.type.tensor_type.shape.dim
+            if len(dims) == 1 and dims[0].dim_value > MAX_AXES:
+                found[entry.name] = dims[0].dim_value
+        for tensor in part.initializer:
+            if len(tensor.dims) == 1 and tensor.dims[0] > MAX_AXES:
+                found[tensor.name] = tensor.dims[0]
+    return found
+
+
+def _too_many_axes(node: onnx.NodeProto, long: Mapping[str, int]) -> str | None:
+    for position in _ONE_NUMBER_AN_AXIS.get(node.op_type, ()) if long else ():
+        if position < len(node.input) and node.input[position] in long:
+            return f"its result would have {long[node.input[position]]} axes"
+    return None
+
+
+@cache
+def _schema(op: str, domain: str, version: int) -> Any:
+    import onnx
+
+    try:
+        return onnx.defs.get_schema(op, version, domain)
+    except onnx.defs.SchemaError:
+        return None  # a custom op, or a version that the installed package does not know
+
+
+@cache
+def _attribute_types(
+    op: str, domain: str, version: int
+) -> tuple[Mapping[str, int], frozenset[str]]:
+    """The type of each attribute in its document, and which of them must be there."""
+    rows = _schema(op, domain, version).attributes
+    required = frozenset(name for name, row in rows.items() if row.required)
+    return {name: int(row.type.value) for name, row in rows.items()}, required
+
+
+def malformed(node: onnx.NodeProto, versions: Mapping[str, int]) -> str | None:
+    """What of a node contradicts its operator's document, or None."""
+    if not isinstance(node.op_type, str) or not isinstance(node.domain, str):
+        return None  # not UTF-8: no operator has such a name
+    domain = "" if node.domain == "ai.onnx" else node.domain
+    key = (node.op_type, domain, versions.get(node.domain, versions.get(domain, 1)))
+    schema = _schema(*key)
+    if schema is None:
+        return None
+    for what, given, least, most in (
+        ("input", len(node.input), schema.min_input, schema.max_input),
+        ("output", len(node.output), schema.min_output, schema.max_output),
+    ):
+        if not least <= given <= most:
+            return f"{given} {what}s; {node.op_type} has {least} to {most}"
+    types, required = _attribute_types(*key)
+    seen = set()
+    for attribute in node.attribute:
+        name = attribute.name
+        if name in seen:
+            return f"the attribute {name!r} is there twice"
+        seen.add(name)
+        if attribute.type != types.get(name, attribute.type) and not attribute.ref_attr_name:
+            return f"the attribute {name!r} has another type than in {node.op_type}'s document"
+    missing = sorted(required - seen)
+    return f"the attribute {missing[0]!r} is missing" if missing else None
