@@ -286,6 +286,8 @@ def _proposals(
 ) -> Iterator[tuple[tuple[Sequence[Any], Attributes], str]]:
     if reason in (Reason.BAD_EXTENT, Reason.TOO_LARGE) or len(shapes) != 2:
         return
+    if not all(isinstance(shape, tuple) for shape in shapes):
+        return  # no shape to change
     first, second = shapes
     rank = max(len(first), len(second))
     if reason in (Reason.ATTRIBUTE, Reason.AXIS_RANGE):

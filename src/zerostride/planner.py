@@ -164,7 +164,9 @@ def plan_to(
     return apply(row, (data, target), attributes, engine=engine, op=name)
 
 
-def _target_row(mode: str | None, engine: str | None, op: str | None) -> tuple[Rule, str | None]:
+def _target_row(mode: Any, engine: str | None, op: Any) -> tuple[Rule, str | None]:
+    if not isinstance(op, str | None):
+        find_op(str(op))  # says that there is none
     if engine is None:
         return find_rule("numpy" if mode is None else mode, to_target=True), op
     row = find_engine(engine)
@@ -261,7 +263,7 @@ def _data_and_target(shapes: Sequence[Any]) -> tuple[Any, Any]:
     )
 
 
-def _has_op(engine: Engine, op: str) -> bool:
+def _has_op(engine: Engine, op: Any) -> bool:
     if isinstance(op, str) and op in engine.ops:
         return True
     row = _meant(op, engine)

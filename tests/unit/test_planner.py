@@ -116,6 +116,12 @@ def test_unknown_names_are_refused(asked: Any, reason: str) -> None:
     assert refusal((2, 3), (3,), **asked).reason == reason
 
 
+@pytest.mark.parametrize("op", [17, ["expand"], True, 1.0, b"expand"])
+def test_a_broadcast_op_has_a_name(op: Any) -> None:
+    for engine in (None, "torch", "ncnn"):
+        assert refusal_to((3,), (2, 3), op=op, engine=engine).reason in ("unknown_op", "no_op")
+
+
 @pytest.mark.parametrize("mode", ["", "pdpd", "none", 0, ["numpy"], "Numpy"])
 def test_unknown_modes_are_refused(mode: Any) -> None:
     error = refusal_to((3,), (2, 3), mode=mode)
@@ -305,7 +311,16 @@ def test_another_rule_is_named_where_no_change_helps() -> None:
 
 
 @pytest.mark.parametrize(
-    "shapes", [(np.array([2, 3]), np.array([5])), ((2, "a"), (2,)), (5, 3), (None, (2,))], ids=repr
+    "shapes",
+    [
+        (np.array([2, 3]), np.array([5])),
+        ((2, "a"), (2,)),
+        (5, 3),
+        (None, (2,)),
+        ((1,) * 65, -1),
+        ((1,) * 65, lambda: 0),
+    ],
+    ids=lambda shapes: repr(shapes)[:20],
 )
 def test_rendering_and_hint_never_fail_whatever_was_given(shapes: Any) -> None:
     error = refusal(*shapes)
