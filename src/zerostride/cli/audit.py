@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
@@ -9,18 +11,22 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..engines.table import ENGINES
-from ..report import finding_text, headline
+from ..errors import ZerostrideError
+from ..report import finding_text, headline, notes, readable, shown
 from . import options
 
 if TYPE_CHECKING:
-    from ..models.findings import Report
+    from ..models.findings import Finding, Report
 
 #: Fewer nodes than this are done before a progress bar could be read.
 BAR_FROM = 2000
+#: More findings than this are shown as a table alone: some screens of drawings are read, hundreds
+#: are not. --details shows them all the same.
+MOST_DETAILS = 20
 
 
-@click.command()
-@click.argument("models", nargs=-1, required=True, type=click.Path(dir_okay=False))
+@click.command(short_help="What a model's broadcasts would mean on another engine.")
+@click.argument("models", nargs=-1, required=True, type=click.Path())
 @click.option(
     "--target", required=True, type=click.Choice(list(ENGINES)), help="The engine to judge for."
 )
@@ -30,7 +36,11 @@ BAR_FROM = 2000
     help="Batch axis of the model's inputs, for engines that drop it; 'none' if there is none.",
 )
 @click.option("--full", is_flag=True, help="Show findings that are the same, too.")
-@click.option("--summary", is_flag=True, help="Show the table only.")
+@click.option(
+    "--details/--summary",
+    default=None,
+    help=f"Draw each finding, or show the table only; drawn if there are at most {MOST_DETAILS}.",
+)
 @options.as_json
 def audit(
     models: tuple[str, ...],
@@ -38,12 +48,13 @@ def audit(
     via: str | None,
     batch_axis: str | None,
     full: bool,
-    summary: bool,
+    details: bool | None,
     as_json: bool,
 ) -> int:
     """For every broadcast of MODELS: what it means, and what it would mean on --target.
 
-    Exit status 0: all the same. 1: something is not. 2: a model cannot be read.
+    Exit status 0: all the same. 1: something is not. 2: a model cannot be read; the others are
+    audited all the same.
 
     \b
     zerostride audit model.onnx --target ncnn
@@ -51,17 +62,34 @@ def audit(
     from ..models.audit import audit as run
 
     axis = _batch_axis(batch_axis)
-    reports = []
+    answers: list[Report | ZerostrideError] = []
     for model in models:
-        with _bar(model) as progress:
-            reports.append(run(model, target, via, batch_axis=axis, progress=progress))
+        try:
+            with _bar(model) as progress:
+                answers.append(run(model, target, via, batch_axis=axis, progress=progress))
+        except ZerostrideError as error:
+            if len(models) == 1:
+                raise
+            answers.append(error)
     if as_json:
-        answers = [report.as_dict() for report in reports]
-        options.put_json(answers[0] if len(answers) == 1 else answers)
+        said = [_as_dict(answer) for answer in answers]
+        options.put_json(said[0] if len(said) == 1 else said)
     else:
-        for report in reports:
-            _show(report, full=full, summary=summary)
-    return 0 if all(report.ok for report in reports) else options.FOUND
+        for answer in answers:
+            _show(answer, full=full, details=details)
+    return max(map(_status, answers))
+
+
+def _as_dict(answer: Report | ZerostrideError) -> dict[str, Any]:
+    if isinstance(answer, ZerostrideError):
+        return options.error_dict(answer)
+    return answer.as_dict()
+
+
+def _status(answer: Report | ZerostrideError) -> int:
+    if isinstance(answer, ZerostrideError):
+        return options.BAD_INPUT
+    return 0 if answer.ok else options.FOUND
 
 
 def _batch_axis(text: str | None) -> int | None:
@@ -69,17 +97,15 @@ def _batch_axis(text: str | None) -> int | None:
         return None
     if text == "none":
         return -1
-    if not text.isdigit():
+    if not re.fullmatch("[0-9]{1,3}", text):
         raise click.BadParameter(
-            f"{text!r} is not an axis (0, 1, ...) or none", param_hint="--batch-axis"
+            f"{text[:80]!r} is not an axis (0, 1, ...) or none", param_hint="--batch-axis"
         )
     return int(text)
 
 
 def _bar(title: str) -> AbstractContextManager[Callable[[int, int], None] | None]:
     """A progress bar on a terminal, once there is enough to wait for."""
-    import sys
-
     if not sys.stderr.isatty():
         return nullcontext()
     return _Bar(title)
@@ -99,11 +125,12 @@ class _Bar(AbstractContextManager["Callable[[int, int], None] | None"]):
             return
         if self.bar is None:
             from rich.console import Console
+            from rich.markup import escape
             from rich.progress import Progress
 
             self.bar = Progress(console=Console(stderr=True), transient=True)
             self.bar.start()
-            self.task = self.bar.add_task(self.title, total=total)
+            self.task = self.bar.add_task(escape(shown(self.title, 60)), total=total)
         self.bar.update(self.task, completed=done)
 
     def __exit__(self, *_: object) -> None:
@@ -111,41 +138,56 @@ class _Bar(AbstractContextManager["Callable[[int, int], None] | None"]):
             self.bar.stop()
 
 
-def _show(report: Report, *, full: bool, summary: bool) -> None:
-    """The table of findings, then each in full."""
-    click.echo(headline(report))
-    for note in report.notes:
-        click.echo(f"note: {note}")
-    findings = list(report.findings if full else report.worst())
-    if findings:
-        _table(findings)
-    if not summary:
+def _show(answer: Report | ZerostrideError, *, full: bool, details: bool | None) -> None:
+    """The table of findings, then each in full, where they are few."""
+    if isinstance(answer, ZerostrideError):
+        click.echo(f"zerostride: {shown(answer)}", err=True)
+        return
+    click.echo(headline(answer))
+    for note in notes(answer):
+        click.echo(note)
+    findings = list(answer.findings if full else answer.worst())
+    if not findings:
+        return
+    _table([readable(finding) for finding in findings])
+    if details or (details is None and len(findings) <= MOST_DETAILS):
         for finding in findings:
             click.echo("\n" + finding_text(finding))
+    elif details is None:
+        click.echo(f"\n{headline(answer)}\n--details draws each of them")
 
 
-def _table(findings: list[Any]) -> None:
+#: A terminal narrower than this has no room for shapes and fixes; each finding's drawing has them.
+_ROOMY = 110
+
+
+def _table(findings: list[Finding]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     from ..report import MARKS
 
+    console = Console(soft_wrap=False)
+    if not console.is_terminal:
+        console.width = 140  # a file or a pipe has no width of its own
+    roomy = console.width >= _ROOMY
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in ("verdict", "node", "op", "shapes", "reason", "fix"):
-        table.add_column(column, overflow="fold")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("node", overflow="fold")
+    table.add_column("op", no_wrap=True, max_width=24)
+    if roomy:
+        table.add_column("shapes", overflow="fold")
+    table.add_column("reason", no_wrap=True)
+    if roomy:
+        table.add_column("fix", overflow="fold")
     for finding in findings:
         mark, style = MARKS[finding.verdict]
         shapes = " ".join(_shape(shape) for _, shape in finding.operands)
         fix = finding.fix.describe(finding.names) if finding.fix is not None else ""
-        row = [
-            Text(mark, style),
-            *map(Text, (finding.node, finding.op, shapes, finding.reason, fix)),
-        ]
-        table.add_row(*row)
-    console = Console(soft_wrap=False)
-    if not console.is_terminal:
-        console.width = 140  # a file or a pipe has no width of its own
+        cells = [finding.node, finding.op, shapes, finding.reason, fix]
+        kept = cells if roomy else [finding.node, finding.op, finding.reason]
+        table.add_row(Text(mark, style), *map(Text, kept))
     console.print(table)
 
 

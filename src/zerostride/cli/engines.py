@@ -14,7 +14,7 @@ from ..engines.versions import installed, was_measured
 from . import options
 
 
-@click.command()
+@click.command(short_help="What is known of each engine, and measuring one again.")
 @click.argument("name", required=False, type=click.Choice(list(ENGINES)))
 @click.option("--measure", is_flag=True, help="Run the installed release again and compare.")
 @options.as_json
@@ -31,9 +31,9 @@ def engines(name: str | None, measure: bool, as_json: bool) -> int:
     if measure:
         if name is None:
             raise click.UsageError("--measure needs the engine's name")
-        return subprocess.run(
-            [sys.executable, "-m", "zerostride.measure", "probe", name]
-        ).returncode
+        command = [sys.executable, "-m", "zerostride.measure", "probe", name]
+        status = subprocess.run([*command, "--json"] if as_json else command).returncode
+        return status if status >= 0 else options.BAD_INPUT
     rows = [find_engine(name)] if name else list(ENGINES.values())
     if as_json:
         answers = [_as_dict(row) for row in rows]
@@ -80,35 +80,37 @@ def _details(engine: Engine) -> None:
         click.echo(f"  ! {dtype}: {said}")
 
 
+#: A terminal narrower than this has no room for the modes of the Broadcast op.
+_ROOMY = 110
+
+
 def _table(rows: list[Engine]) -> None:
     from rich.console import Console
     from rich.table import Table
 
+    console = Console()
+    if not console.is_terminal:
+        console.width = 140
+    roomy = console.width >= _ROOMY
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for column in (
-        "engine",
-        "measured",
-        "installed",
-        "rules",
-        "broadcast op",
-        "max rank",
-        "known divergences",
-    ):
-        table.add_column(column, overflow="fold")
+    for column in ("engine", "measured", "installed"):
+        table.add_column(column, no_wrap=True)
+    table.add_column("rules", overflow="fold")
+    if roomy:
+        table.add_column("broadcast op", overflow="fold")
+    for column in ("max rank", "divergences"):
+        table.add_column(column, no_wrap=True)
     for row in rows:
         have = installed(row.distribution)
-        mark = "" if was_measured(row) is not False else " (not the measured one)"
+        mark = "" if was_measured(row) is not False else " (another)"
         rank = next(iter(row.elementwise.values())).max_rank
         table.add_row(
             row.name,
             row.release,
             f"{have}{mark}" if have else "-",
             " ".join(row.elementwise),
-            " ".join(row.to_target) or "none",
+            *([" ".join(row.to_target) or "none"] if roomy else []),
             str(rank) if rank is not None else "-",
             str(len(row.divergences)),
         )
-    console = Console()
-    if not console.is_terminal:
-        console.width = 140
     console.print(table)

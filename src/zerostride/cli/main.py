@@ -4,45 +4,81 @@ from __future__ import annotations
 
 import os
 import sys
+import traceback
 import warnings
 from collections.abc import Sequence
+from typing import Any, NoReturn
 
 import click
 
 from .. import __version__
-from ..errors import BroadcastError, EngineVersionWarning, ZerostrideError
+from ..errors import BroadcastError, EngineVersionWarning, ZerostrideError, printable
 from . import options
 from .audit import audit
 from .engines import engines
 from .plans import compare, compute, explain
 
+#: Set to anything, it shows where an internal error came from.
+DEBUG = "ZEROSTRIDE_DEBUG"
+_COMPLETE = "_ZEROSTRIDE_COMPLETE"
+#: As shells report a program that was interrupted, and one whose reader has gone.
+INTERRUPTED, NO_READER = 130, 141
+#: What click raises for a call without arguments; older releases print the help themselves.
+_NO_ARGUMENTS: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
+#: Characters of a message: arguments and names from files may have millions.
+_LONGEST = 2000
+
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, package_name="zerostride")
 def cli() -> None:
-    """Broadcasting as one thing: plan it, explain it, compute it, audit a model's."""
+    """Tensor broadcasting: what a rule or an engine does with shapes, and with a model's.
+
+    Exit status 0: fine. 1: something was found. 2: bad input.
+    """
 
 
-@cli.command()
+@cli.command(short_help="Print a script that completes zerostride in a shell.")
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print a script that completes zerostride in SHELL; source it from the shell's start file."""
+    """Print a script that completes zerostride in SHELL; source it from the shell's start file.
+
+    \b
+    zerostride completion bash >> ~/.bashrc
+    """
     from click.shell_completion import get_completion_class
 
     maker = get_completion_class(shell)
     if maker is None:
         raise ZerostrideError(f"there is no completion for {shell}")
-    click.echo(maker(cli, {}, "zerostride", "_ZEROSTRIDE_COMPLETE").source())
+    try:
+        source = maker(cli, {}, "zerostride", _COMPLETE).source()
+    except (OSError, RuntimeError) as error:  # it asks the shell itself for its version
+        raise ZerostrideError(f"no completion for {shell}: {error}") from None
+    click.echo(source)
 
 
 for command in (explain, compare, compute, audit, engines):
     cli.add_command(command)
 
 
-def main(arguments: Sequence[str] | None = None) -> None:
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Runs the command line and exits; whatever goes wrong becomes one message and a status."""
     warnings.showwarning = _show_warning
-    sys.exit(_run(arguments))
+    _prepare_outputs()
+    status = _run(arguments)
+    _silence()
+    sys.exit(status)
+
+
+def _prepare_outputs() -> None:
+    """Outputs that are there, and that take every character."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by who called us: >&-
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
+        # An output that lacks a character (an arrow, in ASCII) shows its escape instead.
+        if hasattr(getattr(sys, name), "reconfigure"):
+            getattr(sys, name).reconfigure(errors="backslashreplace")
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -50,31 +86,71 @@ def _run(arguments: Sequence[str] | None) -> int:
         status = cli.main(
             arguments, prog_name="zerostride", standalone_mode=False, complete_var=_COMPLETE
         )
+        sys.stdout.flush()  # a full disk or a reader that has gone shows here at the latest
         return status if isinstance(status, int) else 0
-    except click.exceptions.Abort:
-        return 130
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except SystemExit as stop:
+        if isinstance(stop.__context__, OSError):
+            return NO_READER  # click has caught the broken pipe, and exits with 1: "found"
+        return stop.code if isinstance(stop.code, int) else options.BAD_INPUT
     except click.ClickException as error:
-        error.show()
-        return options.BAD_INPUT
+        return _say_usage(error)
     except BroadcastError as error:
-        click.echo(str(error), err=True)
+        for line in str(error).splitlines():
+            click.echo(printable(_cut(line)), err=True)
         return options.exit_status(error)
     except ZerostrideError as error:
-        click.echo(f"zerostride: {error}", err=True)
-        return options.BAD_INPUT
+        return _say(str(error))
     except MemoryError as error:
-        click.echo(f"zerostride: not enough memory {error}", err=True)
-        return options.BAD_INPUT
+        return _say(f"not enough memory: {error}" if str(error) else "not enough memory")
     except BrokenPipeError:
-        # The reader has gone (head, less): nothing more to say, and nobody to say it to.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        return NO_READER
     except OSError as error:
-        click.echo(f"zerostride: {error.filename or ''}: {error.strerror or error}", err=True)
+        where = f"{error.filename}: " if error.filename else ""
+        return _say(f"{where}{error.strerror or error}")
+    except Exception as error:  # noqa: BLE001 - a fault of ours; a user gets a line all the same
+        if os.environ.get(DEBUG):
+            traceback.print_exc()
+        return _say(
+            f"internal error ({type(error).__name__}: {_cut(str(error), 200)}); please report it "
+            f"with the command and its files; {DEBUG}=1 shows where it happened"
+        )
+
+
+def _say(message: str) -> int:
+    """One line to the error output."""
+    click.echo(f"zerostride: {printable(_cut(message))}", err=True)
+    return options.BAD_INPUT
+
+
+def _say_usage(error: click.ClickException) -> int:
+    """A wrong call: how to call, and what was wrong."""
+    if isinstance(error, _NO_ARGUMENTS):
+        error.show()  # no command at all: the help
         return options.BAD_INPUT
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        path = error.ctx.command_path
+        click.echo(f"{error.ctx.get_usage()}\nTry '{path} -h' for help.\n", err=True)
+    click.echo(f"Error: {printable(_cut(error.format_message()))}", err=True)
+    return options.BAD_INPUT
 
 
-_COMPLETE = "_ZEROSTRIDE_COMPLETE"
+def _cut(text: str, most: int = _LONGEST) -> str:
+    return text if len(text) <= most else text[: most - 3] + "..."
+
+
+def _silence() -> None:
+    """Drops what could not be put out: Python flushes once more at its end, and would complain."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError, AttributeError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            try:
+                os.dup2(nowhere, stream.fileno())
+            except (OSError, ValueError, AttributeError):
+                continue  # no file behind it: nothing that could complain
 
 
 def _show_warning(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
+import math
 import os
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import click
 
@@ -36,7 +38,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _ELEMENTWISE = [name for name, rule in RULES.items() if not rule.to_target]
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
 engine = click.option(
     "--engine", type=click.Choice(list(ENGINES)), help="Ask what this engine's release does."
 )
@@ -75,7 +76,24 @@ class AxesType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         try:
             return [int(word) for word in str(value).strip("[]()").split(",") if word.strip()]
         except ValueError:
-            self.fail(f"{value!r} is not a list of axes such as 1,2", param, ctx)
+            self.fail(f"{str(value)[:80]!r} is not a list of axes such as 1,2", param, ctx)
+
+
+def as_json(function: F) -> F:
+    """The option --json. With it a refusal is JSON too, on the output, under the same status."""
+
+    @functools.wraps(function)
+    def answer(*args: Any, as_json: bool, **given: Any) -> Any:
+        try:
+            return function(*args, as_json=as_json, **given)
+        except (BroadcastError, ZerostrideError) as error:
+            if not as_json:
+                raise
+            put_json(error_dict(error))
+            return exit_status(error)
+
+    flag = click.option("--json", "as_json", is_flag=True, help="Print JSON, for machines.")
+    return cast(F, flag(answer))
 
 
 def combine(*decorators: Callable[[F], F]) -> Callable[[F], F]:
@@ -93,16 +111,30 @@ def colored() -> bool:
     """Whether the terminal wants colours (NO_COLOR says no, FORCE_COLOR says yes)."""
     if os.environ.get("NO_COLOR"):
         return False
-    return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def put_json(value: Any) -> None:
-    """Prints a value as JSON."""
-    click.echo(json.dumps(value, indent=2, default=str))
+    """Prints a value as JSON; numbers that JSON lacks as "NaN", "Infinity" and "-Infinity"."""
+    click.echo(json.dumps(_plain(value), indent=2, default=str, allow_nan=False))
 
 
-def error_dict(error: BroadcastError) -> dict[str, Any]:
-    """A BroadcastError for JSON."""
+def _plain(value: Any) -> Any:
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def error_dict(error: BroadcastError | ZerostrideError) -> dict[str, Any]:
+    """An error for JSON."""
+    if isinstance(error, ZerostrideError):
+        return {"ok": False, "reason": "bad_input", "detail": str(error)}
     return {
         "ok": False,
         "reason": error.reason,
@@ -115,6 +147,8 @@ def error_dict(error: BroadcastError) -> dict[str, Any]:
     }
 
 
-def exit_status(error: BroadcastError) -> int:
+def exit_status(error: BroadcastError | ZerostrideError) -> int:
     """1 where shapes do not combine, 2 where the question itself was wrong."""
-    return BAD_INPUT if error.reason in MALFORMED else FOUND
+    if isinstance(error, ZerostrideError) or error.reason in MALFORMED:
+        return BAD_INPUT
+    return FOUND

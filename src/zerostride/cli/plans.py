@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -13,19 +11,20 @@ import numpy as np
 from .. import explain as drawing
 from ..comparison import compare as compare_shapes
 from ..compute import functions
-from ..errors import BroadcastError, ZerostrideError
+from ..dims import elements
+from ..errors import ZerostrideError
 from ..ops import find_op
 from ..plan import Plan
 from ..planner import plan, plan_to
 from ..rules import whdc
 from . import options
+from .files import open_array, physical_memory, write_array, write_whole
 from .options import AxesType, ShapeType
-from .shapes import open_array
 
 _whdc = click.option("--whdc", "in_whdc", is_flag=True, help="Shapes are in ncnn's order w,h,d,c.")
 
 
-@click.command()
+@click.command(short_help="Draw how shapes are combined, or why they are not.")
 @click.argument("shapes", nargs=-1, required=True, type=ShapeType())
 @options.combine(options.rule, options.axis, options.broadcast, options.engine)
 @click.option("--op", help="The op, where an engine's ops differ (prelu).")
@@ -34,7 +33,7 @@ _whdc = click.option("--whdc", "in_whdc", is_flag=True, help="Shapes are in ncnn
 @click.option("--axes-mapping", type=AxesType(), help="Target axis of each data axis: 1,2.")
 @click.option("--express", "other", help="Also say it in this rule, or on this engine.")
 @click.option("--code", "language", help="Print source for this framework instead.")
-@click.option("--svg", "svg_file", type=click.Path(dir_okay=False), help="Write the drawing here.")
+@click.option("--svg", "svg_file", type=click.Path(), help="Write the drawing here.")
 @_whdc
 @options.as_json
 def explain(
@@ -63,23 +62,17 @@ def explain(
     """
     if in_whdc:
         shapes = tuple(map(whdc, shapes))
-    try:
-        if target is not None:
-            _refuse_extra(rule=rule, axis=axis, broadcast=broadcast)
-            _single(shapes)
-            made = plan_to(shapes[0], target, mode, axes_mapping, engine, op)
-        else:
-            _refuse_extra(mode=mode, axes_mapping=axes_mapping)
-            made = plan(*shapes, rule=rule, axis=axis, broadcast=broadcast, engine=engine, op=op)
-    except BroadcastError as error:
-        if as_json:
-            options.put_json(options.error_dict(error))
-            return options.exit_status(error)
-        raise
+    if target is not None:
+        _refuse_extra(rule=rule, axis=axis, broadcast=broadcast)
+        _single(shapes)
+        made = plan_to(shapes[0], target, mode, axes_mapping, engine, op)
+    else:
+        _refuse_extra(mode=mode, axes_mapping=axes_mapping)
+        made = plan(*shapes, rule=rule, axis=axis, broadcast=broadcast, engine=engine, op=op)
     if svg_file is not None:
         write_whole(svg_file, made.svg().encode())
     if as_json:
-        options.put_json(_plan_dict(made, other))
+        options.put_json(_plan_dict(made, other, language))
     elif language is not None:
         click.echo(made.code(language))
     else:
@@ -104,14 +97,16 @@ def _single(shapes: tuple[Any, ...]) -> None:
         raise click.UsageError(f"--to takes one data shape, not {len(shapes)}")
 
 
-def _plan_dict(made: Plan, other: str | None) -> dict[str, Any]:
+def _plan_dict(made: Plan, other: str | None, language: str | None) -> dict[str, Any]:
     answer = {"ok": True, **drawing.as_dict(made)}
     if other is not None:
         answer["express"] = made.express(other).as_dict()
+    if language is not None:
+        answer["code"] = made.code(language)
     return answer
 
 
-@click.command()
+@click.command(short_help="What every rule and engine makes of the same shapes.")
 @click.argument("shapes", nargs=-1, required=True, type=ShapeType())
 @click.option("--reference", default="numpy", show_default=True, help="What is meant: a rule.")
 @options.axis
@@ -144,13 +139,11 @@ def compare(
 _TRAPS = frozenset({"different", "same_here", "only_here"})
 
 
-@click.command()
+@click.command(short_help="Compute an op over .npy files under any rule.")
 @click.argument("op")
-@click.argument("files", nargs=-1, required=True, type=click.Path(dir_okay=False))
+@click.argument("files", nargs=-1, required=True, type=click.Path())
 @options.combine(options.rule, options.axis, options.broadcast, options.engine)
-@click.option(
-    "-o", "--output", type=click.Path(dir_okay=False), help="Write the result here (.npy)."
-)
+@click.option("-o", "--output", type=click.Path(), help="Write the result here (.npy).")
 @options.as_json
 def compute(
     op: str,
@@ -171,15 +164,30 @@ def compute(
     if len(files) != row.operands:
         raise click.UsageError(f"{row.name} takes {row.operands} arrays, {len(files)} were given")
     arrays = [open_array(file) for file in files]
+    made = plan(
+        *(array.shape for array in arrays),
+        rule=rule,
+        axis=axis,
+        broadcast=broadcast,
+        engine=engine,
+        op=row.name if engine is not None else None,
+    )
+    attributes = {"rule": rule, "axis": axis, "broadcast": broadcast, "engine": engine}
+    given = {name: value for name, value in attributes.items() if value is not None}
     function = getattr(functions, row.name)
-    result = np.asarray(function(*arrays, rule=rule, axis=axis, broadcast=broadcast, engine=engine))
+    try:
+        _check_fits(made, _result_dtype(function, arrays, given))
+        result = np.asarray(function(*arrays, **given))
+    except TypeError as error:
+        raise ZerostrideError(str(error)) from None
+    if as_json and output is None and result.size > MOST_JSON:
+        raise click.UsageError(f"a result of {result.size} elements is no JSON; write it with -o")
     if output is not None:
         write_array(output, result)
     if as_json:
         facts = {"op": row.name, "shape": result.shape, "dtype": str(result.dtype)}
-        options.put_json(
-            {**facts, "output": output} if output else {**facts, "result": result.tolist()}
-        )
+        answer = {"output": output} if output is not None else {"result": result.tolist()}
+        options.put_json({"ok": True, **facts, **answer})
     elif output is not None:
         click.echo(f"{output}: {row.name}, shape {result.shape}, {result.dtype}")
     else:
@@ -187,41 +195,22 @@ def compute(
     return 0
 
 
-def write_array(path: str, array: np.ndarray[Any, Any]) -> None:
-    """Writes a .npy file whole or not at all."""
-    target = Path(path)
-    with _replacing(target) as handle:
-        np.save(handle, array, allow_pickle=False)
+#: Numbers of a result that are put out as JSON; more belong in a file.
+MOST_JSON = 1_000_000
 
 
-def write_whole(path: str, data: bytes) -> None:
-    """Writes a file whole or not at all."""
-    with _replacing(Path(path)) as handle:
-        handle.write(data)
+def _result_dtype(
+    function: Callable[..., Any], arrays: Sequence[np.ndarray[Any, Any]], given: dict[str, Any]
+) -> np.dtype[Any]:
+    """What the op makes of these dtypes, found on one element of each."""
+    ones = [np.ones((1,) * array.ndim, array.dtype) for array in arrays]
+    return np.asarray(function(*ones, **given)).dtype
 
 
-class _replacing:  # noqa: N801 - reads as a verb
-    """A temporary file that takes the target's name when all went well."""
-
-    def __init__(self, target: Path) -> None:
-        self.target = target
-
-    def __enter__(self) -> Any:
-        try:
-            self.handle = tempfile.NamedTemporaryFile(
-                dir=self.target.parent, prefix=f".{self.target.name}.", delete=False
-            )
-        except OSError as error:
-            raise ZerostrideError(f"{self.target}: {error.strerror}") from None
-        return self.handle
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self.handle.close()
-        if kind is not None:
-            os.unlink(self.handle.name)
-            return
-        # NamedTemporaryFile makes private files; give the usual rights.
-        mask = os.umask(0)
-        os.umask(mask)
-        os.chmod(self.handle.name, 0o666 & ~mask)
-        os.replace(self.handle.name, self.target)
+def _check_fits(made: Plan, dtype: np.dtype[Any]) -> None:
+    """Refuses a result larger than memory before any work: systems lend what they do not have."""
+    size, memory = elements(made.shape) * dtype.itemsize, physical_memory()
+    if memory is not None and size > memory:
+        raise ZerostrideError(
+            f"the result {made.shape} of {dtype} needs {size:,} bytes; this machine has {memory:,}"
+        )

@@ -8,6 +8,7 @@ memory. What is checked here is cheap, and holds of every model that a checker w
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -34,6 +35,9 @@ _ONE_NUMBER_AN_AXIS: Mapping[str, tuple[int, ...]] = {
     "Unsqueeze": (1,),
     "Upsample": (1,),
 }
+#: Einsum's equation: letters, at most one ellipsis a term. Inference has not come back from others.
+_TERM = rb"[A-Za-z]*(?:\.\.\.)?[A-Za-z]*"
+_EQUATION = re.compile(rb"%b(?:,%b)*(?:->%b)?" % (_TERM, _TERM, _TERM))
 #: More axes than any framework has, and few enough to be inferred at once.
 MAX_AXES = 4096
 
@@ -186,11 +190,10 @@ def _attribute_types(
 
 def malformed(node: onnx.NodeProto, versions: Mapping[str, int]) -> str | None:
     """What of a node contradicts its operator's document, or None."""
-    if not isinstance(node.op_type, str) or not isinstance(node.domain, str):
-        return None  # not UTF-8: no operator has such a name
     domain = "" if node.domain == "ai.onnx" else node.domain
     key = (node.op_type, domain, versions.get(node.domain, versions.get(domain, 1)))
-    schema = _schema(*key)
+    # Protobuf gives bytes for text that is not UTF-8; no operator has such a name.
+    schema = _schema(*key) if all(isinstance(part, str) for part in key[:2]) else None
     if schema is None:
         return None
     for what, given, least, most in (
@@ -208,5 +211,7 @@ def malformed(node: onnx.NodeProto, versions: Mapping[str, int]) -> str | None:
         seen.add(name)
         if attribute.type != types.get(name, attribute.type) and not attribute.ref_attr_name:
             return f"the attribute {name!r} has another type than in {node.op_type}'s document"
+        if name == "equation" and not _EQUATION.fullmatch(attribute.s.replace(b" ", b"")):
+            return "its equation is no Einstein sum"
     missing = sorted(required - seen)
     return f"the attribute {missing[0]!r} is missing" if missing else None

@@ -1,0 +1,5 @@
+"""`python -m zerostride` is the command `zerostride`."""
+
+from .cli import main
+
+main()
