@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
+from typing import Any
+
 from ..alignment import Alignment, Attributes
-from ..dims import Asker, Shape
+from ..dims import Answer, Asker, Shape, Size, equal
 from ..errors import Misfit, Reason
-from ..rules import check_axes, check_fits, one_way_axis
+from ..rules import (
+    align_ncnn,
+    align_numpy,
+    align_paddle,
+    align_unidirectional,
+    check_axes,
+    check_fits,
+    one_way_axis,
+)
+
+#: Axes of a Mat. More are refused before anything else is looked at.
+NCNN_RANK = 4
+
+#: Axes of a target of expand: "Expected expand_shape.size() <= 8" in its inference of shapes.
+PADDLE_TARGET_RANK = 8
 
 
 def openvino_pdpd(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
@@ -22,8 +39,34 @@ def openvino_pdpd(asker: Asker, shapes: tuple[Shape, ...], attributes: Attribute
     return Alignment(len(a), (tuple(range(len(a))), mapping), (shrinks, grows))
 
 
+def openvino_bidirectional(
+    asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes
+) -> Alignment:
+    """Bidirectional as OpenVINO runs it: the data's 1 stays 1 against a target of 0.
+
+    The data's 0 against a target of 1 is refused.
+    """
+    alignment = align_numpy(asker, shapes, attributes)
+    data, target = shapes
+    first = len(data) - len(target)  # the data's axis above the target's axis 0
+    lands: list[int | None] = list(alignment.mapping[1])
+    for k, size in enumerate(target):
+        if first + k < 0:
+            continue
+        above = data[first + k]
+        if is_zero(size) and asker.is_one(above):
+            lands[k] = None
+        elif is_zero(above) and asker.is_one(size):
+            raise Misfit(Reason.ONE_WAY, "0 of the data against a target of 1")
+    return Alignment(alignment.rank, (alignment.mapping[0], tuple(lands)), alignment.stretch)
+
+
 def openvino_explicit(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """Explicit as OpenVINO infers it: rank-0 data may carry one axis where the target is 1."""
+    """Explicit as OpenVINO runs it: rank-0 data may carry one axis where the target is 1.
+
+    Repeated axes pass; of those only the last may have an extent other than 1, or what comes out
+    is garbage. Sizes are checked before that.
+    """
     data, target = shapes
     axes = attributes["axes_mapping"]
     scalar = not data and len(axes) == 1
@@ -31,11 +74,28 @@ def openvino_explicit(asker: Asker, shapes: tuple[Shape, ...], attributes: Attri
         raise Misfit(
             Reason.ATTRIBUTE, f"axes_mapping has {len(axes)} entries for {len(data)} data axes"
         )
-    check_axes(axes, len(target))
+    check_axes(tuple(sorted(set(axes))), len(target))
+    if list(axes) != sorted(axes):
+        raise Misfit(
+            Reason.TRANSPOSES, f"axes_mapping {list(axes)} is not sorted; that would transpose"
+        )
     if scalar and not asker.is_one(target[axes[0]]):
         raise Misfit(Reason.ATTRIBUTE, "rank-0 data carries an axis only where the target is 1")
     every = tuple(range(len(target)))
-    return Alignment(len(target), (axes if data else (), every), (every, ()))
+    if scalar or len(set(axes)) == len(axes):
+        return Alignment(len(target), (axes if data else (), every), (every, ()))
+    for size, axis in zip(data, axes, strict=True):
+        if not (asker.equal(size, target[axis]) or asker.is_one(size)):
+            raise Misfit(Reason.EXTENT_MISMATCH, f"{size} against {target[axis]} on axis {axis}")
+    lands: list[int | None] = list(axes)
+    for k, axis in enumerate(axes[:-1]):
+        if axis == axes[k + 1]:
+            if not asker.is_one(data[k]):
+                raise Misfit(
+                    Reason.DUPLICATE_AXES, f"axes_mapping {list(axes)} repeats axis {axis}"
+                )
+            lands[k] = None
+    return Alignment(len(target), (tuple(lands), every), (every, ()))
 
 
 def prelu_channel(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
@@ -48,13 +108,26 @@ def prelu_channel(asker: Asker, shapes: tuple[Shape, ...], attributes: Attribute
     start = rank - len(slope)
     if len(slope) == 1 and rank > 1 and asker.equal(slope[0], data[1]):
         start = 1
+    if any(map(is_zero, (*data, *slope))):  # then nothing runs, and nothing is checked
+        for size, other in zip(data[start:], slope, strict=False):
+            if not (asker.equal(size, other) or asker.is_one(other)):
+                raise Misfit(Reason.WRONG_RESULT, f"{other} against {size} is not checked")
     return Alignment(rank, (tuple(every), tuple(range(start, start + len(slope)))), ((), every))
 
 
 def jax_dims(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """jax.lax.broadcast_in_dim: axes distinct, in range; unsorted ones would transpose."""
+    """jax.lax.broadcast_in_dim: axes distinct, in range; unsorted ones would transpose.
+
+    No dimensions at all and data of the target's rank: the data come back, whatever the target.
+    """
     data, target = shapes
     axes = attributes["axes_mapping"]
+    if data and not axes and len(data) == len(target):
+        axes = tuple(range(len(data)))
+        if not all(map(asker.equal, data, target)):
+            raise Misfit(
+                Reason.WRONG_RESULT, f"without dimensions the data come back as {tuple(data)}"
+            )
     if len(axes) != len(data):
         raise Misfit(
             Reason.ATTRIBUTE, f"broadcast_dimensions has {len(axes)} entries, data {len(data)} axes"
@@ -73,3 +146,122 @@ def equal_ranks_or_scalar(
         raise Misfit(Reason.RANK, "ranks differ and neither is 0")
     mapping = tuple(tuple(range(len(shape))) for shape in shapes)
     return Alignment(rank, mapping, (range(rank),) * len(shapes))
+
+
+def channel_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """PReLU of PyTorch and Paddle: a slope of one element, or a vector along axis 1."""
+    return _slope(asker, shapes, channel=1, vector_data=False)
+
+
+def paddle_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """The same, and a slope without elements is refused."""
+    if len(shapes[1]) == 1 and is_zero(shapes[1][0]):
+        raise Misfit(Reason.BAD_EXTENT, "a slope without elements")
+    return _slope(asker, shapes, channel=1, vector_data=False)
+
+
+def mnn_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """PReLU of MNN: one number, or a list along axis 1; along axis 0 of a vector.
+
+    From an empty list come results that cannot be read, unless they are empty too.
+    """
+    data, slope = shapes
+    if len(slope) == 1 and is_zero(slope[0]) and not any(map(is_zero, data)):
+        raise Misfit(Reason.BAD_EXTENT, "a slope without elements")
+    return _slope(asker, shapes, channel=1, vector_data=True)
+
+
+def ncnn_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """PReLU of ncnn: one number, or a list along the outermost axis."""
+    data, slope = shapes
+    if any(map(is_zero, (*data, *slope))):
+        raise Misfit(Reason.BAD_EXTENT, "it has no empty blobs or weights")
+    return _slope(asker, (data or (1,), slope), channel=0, vector_data=True, scalar=not data)
+
+
+def _slope(
+    asker: Asker,
+    shapes: tuple[Shape, ...],
+    *,
+    channel: int,
+    vector_data: bool,
+    scalar: bool = False,
+) -> Alignment:
+    """A slope of one element anywhere, a vector on the channel axis; the result is the data's.
+
+    Args:
+        asker: answers for sizes.
+        shapes: the data's and the slope's.
+        channel: the channel axis.
+        vector_data: data of one axis have their channels there; else they have one channel.
+        scalar: the data were of rank 0 before the engine gave them an axis.
+    """
+    data, slope = shapes
+    rank = len(data)
+    every = tuple(range(rank))
+    if len(slope) > 1:
+        raise Misfit(Reason.OPERAND_COUNT, f"the slope is one number or a vector, not {slope}")
+    single = not slope or asker.is_one(slope[0])
+    if not single and (scalar or rank == 0 or (rank == 1 and not vector_data)):
+        raise Misfit(Reason.RANK, f"a slope of {slope[0]} elements for data with one channel")
+    places: tuple[int | None, ...] = ()
+    if slope:
+        places = (None if rank == 0 else min(channel, rank - 1),)
+    return Alignment(rank, (() if scalar else every, places), ((), every))
+
+
+def ncnn(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """ncnn's BinaryOp: the documented alignment; there are no empty blobs.
+
+    Each result extent is the larger of the two, so 0 against n is n, and what is read there is not
+    the operand's. Only where both are 0 is there nothing to allocate, and it refuses.
+    """
+    alignment = align_ncnn(asker, shapes, attributes)
+    if alignment.rank > NCNN_RANK or not any(map(is_zero, itertools.chain(*shapes))):
+        return alignment
+    landing: list[list[Any]] = [[] for _ in range(alignment.rank)]
+    for shape, mapping in zip(shapes, alignment.mapping, strict=True):
+        for size, axis in zip(shape, mapping, strict=True):
+            assert axis is not None
+            landing[axis].append(size)
+    padded = [sizes if len(sizes) == len(shapes) else [*sizes, 1] for sizes in landing]
+    if any(all(map(is_zero, sizes)) for sizes in padded):
+        raise Misfit(Reason.BAD_EXTENT, "it has no empty blobs, and the result would be one")
+    raise Misfit(Reason.WRONG_RESULT, "an empty operand is read as if it had elements")
+
+
+def paddle(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """Paddle's elementwise ops: what sticks out is not checked, what is inside is.
+
+    Raises OVERRUN (which is silent) only where the part inside fits.
+    """
+    try:
+        return align_paddle(asker, shapes, attributes)
+    except Misfit as misfit:
+        if misfit.reason is not Reason.OVERRUN:
+            raise
+        large, small = sorted(shapes, key=len, reverse=True)
+        for size, other in zip(large[attributes["axis"] :], small, strict=False):
+            if not (asker.equal(size, other) or asker.is_one(size) or asker.is_one(other)):
+                raise Misfit(
+                    Reason.EXTENT_MISMATCH, f"{size} against {other}, and neither is 1"
+                ) from None
+        raise
+
+
+def paddle_target(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """Paddle's expand and broadcast_to: an empty target leaves the data as they are."""
+    data, target = shapes
+    if not target:
+        every = tuple(range(len(data)))
+        return Alignment(len(data), (every, ()), (every, ()))
+    if len(target) > PADDLE_TARGET_RANK:
+        raise Misfit(
+            Reason.RANK_LIMIT, f"{len(target)} axes; the most it carries is {PADDLE_TARGET_RANK}"
+        )
+    return align_unidirectional(asker, shapes, attributes)
+
+
+def is_zero(size: Size) -> bool:
+    """Whether a size is known to be 0; a size that is not known is taken not to be."""
+    return equal(size, 0) is Answer.YES

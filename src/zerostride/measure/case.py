@@ -18,7 +18,7 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 
-class BadInput(ZerostrideError):
+class BadInput(ZerostrideError):  # noqa: N818 - said to a person, not raised at a caller
     """Something the person at the command line wrote cannot be used; one clear line."""
 
 

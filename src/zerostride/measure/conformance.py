@@ -120,7 +120,7 @@ def judge(case: Case, predicted: Plan | BroadcastError, outcome: Outcome) -> Ver
     if isinstance(predicted, Plan):
         return _judge_plan(case, predicted, outcome)
     if predicted.silent:
-        return _judge_silent(case, outcome)
+        return _judge_silent(case, predicted, outcome)
     if outcome.answer is Answer.REFUSED:
         return Verdict.REFUSE
     if outcome.answer is Answer.RESULT and predicted.reason == Reason.TRANSPOSES:
@@ -129,11 +129,10 @@ def judge(case: Case, predicted: Plan | BroadcastError, outcome: Outcome) -> Ver
 
 
 def _judge_plan(case: Case, made: Plan, outcome: Outcome) -> Verdict:
-    if outcome.answer is Answer.CRASHED:
+    if outcome.answer is not Answer.RESULT:
+        # What dies on some shapes may refuse to compile on others of the same kind.
         known = striking(case.engine, made, frozenset({Reason.CRASH}))
         return Verdict.CRASH if known else Verdict.DISAGREE
-    if outcome.answer is not Answer.RESULT:
-        return Verdict.DISAGREE
     assert outcome.values is not None
     kind = KINDS[row_of(case).kind]
     if outcome.shape == made.shape and kind.matches(outcome.values, expected_values(case, made)):
@@ -142,15 +141,25 @@ def _judge_plan(case: Case, made: Plan, outcome: Outcome) -> Verdict:
     return Verdict.WRONG if known else Verdict.DISAGREE
 
 
-def _judge_silent(case: Case, outcome: Outcome) -> Verdict:
-    """The engine must not refuse; and if it gives NumPy's answer, it was no nonsense."""
+#: Silent reasons for which an engine may refuse after all: it writes beyond an array, and whether
+#: that is noticed depends on what lies there.
+UNDEFINED = frozenset({Reason.OVERRUN})
+
+
+def _judge_silent(case: Case, predicted: BroadcastError, outcome: Outcome) -> Verdict:
+    """The engine must not refuse; and if it gives NumPy's answer, it was no nonsense.
+
+    An empty result proves nothing either way, and NumPy's answer is wrong under pdpd.
+    """
     if outcome.answer is Answer.REFUSED:
-        return Verdict.DISAGREE
+        return Verdict.SILENT if predicted.reason in UNDEFINED else Verdict.DISAGREE
     if outcome.answer is Answer.RESULT:
         sane = numpy_result(case)
         assert outcome.values is not None
         kind = KINDS[row_of(case).kind]
-        if sane and outcome.shape == sane[0] and kind.matches(outcome.values, sane[1]):
+        own = case.attrs.get("auto_broadcast", "numpy") == "numpy"
+        proves = own and outcome.values.size > 0 and sane is not None and outcome.shape == sane[0]
+        if proves and sane and kind.matches(outcome.values, sane[1]):
             return Verdict.DISAGREE
     return Verdict.SILENT
 
@@ -218,9 +227,7 @@ def check_recorded(report: EngineReport, recorded: Iterable[Recorded]) -> list[C
         predicted = predict(each.case)
         if contradicts(each, predicted) and not _beyond(predicted):
             said = f"line {each.line} of the file: {each.result}"
-            report.findings.append(
-                Finding(each.case, Verdict.DISAGREE, describe(predicted), said)
-            )
+            report.findings.append(Finding(each.case, Verdict.DISAGREE, describe(predicted), said))
     return kept
 
 

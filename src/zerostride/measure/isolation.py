@@ -21,13 +21,17 @@ from .case import Answer, BadInput, Case, Outcome
 #: Importing the largest engine takes seconds; on a busy machine many.
 START_SECONDS = 240.0
 #: A case takes milliseconds; one that takes this long hangs.
-CASE_SECONDS = 60.0
+CASE_SECONDS = 20.0
 #: Names the interpreter of an engine: ZEROSTRIDE_PYTHON_PADDLE=/path/to/python.
 ENVIRONMENT = "ZEROSTRIDE_PYTHON_"
 
 
 class Missing(Exception):  # noqa: N818 - a fact to report by name, not a failure
     """The engine is not installed for the interpreter that was to run it."""
+
+
+class NoWorker(BadInput):
+    """The worker itself does not start: nothing is known about the engine."""
 
 
 def interpreter_for(engine: str, chosen: dict[str, str] | None = None) -> str:
@@ -65,20 +69,27 @@ class Worker:
         self.stop()
 
     def start(self) -> None:
-        """Starts the process and waits until the engine is loaded; Missing if there is none."""
+        """Starts the process and waits until the engine is loaded.
+
+        Raises Missing if the engine is not installed, NoWorker if the process fails before that.
+        """
         self._process = subprocess.Popen(
             [self.python, "-m", "zerostride.measure.worker", self.engine],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,  # what comes before the worker closes it fits into the pipe
             env=_environment(),
             bufsize=0,
         )
         try:
             header, _ = wire.receive(self._output, START_SECONDS)
         except (wire.Closed, wire.TooLate) as error:
+            self._process.kill()  # nothing if it has ended, and that status is kept
+            assert self._process.stderr is not None
+            said = self._process.stderr.read().decode(errors="replace").strip().splitlines()
             died = self._reap()
-            raise Missing(f"the worker did not start ({died})") from error
+            detail = f"{died}: {said[-1]}" if said else died
+            raise NoWorker(f"the worker for {self.engine} does not start ({detail})") from error
         if "missing" in header:
             self.stop()
             raise Missing(str(header["missing"]))
@@ -109,7 +120,9 @@ class Worker:
         self._process = None
         assert process.stdin is not None
         assert process.stdout is not None
+        assert process.stderr is not None
         process.stdin.close()
+        process.stderr.close()
         try:
             # A worker whose input has ended leaves by itself; one that hangs is killed.
             code = process.wait(timeout=2)
@@ -151,6 +164,3 @@ def ask_all(worker: Worker, cases: Iterable[Case]) -> Iterator[tuple[Case, Outco
         if outcome.answer is Answer.CRASHED:
             outcome = worker.ask(case)
         yield case, outcome
-
-
-__all__ = ["CASE_SECONDS", "ENVIRONMENT", "Missing", "Worker", "ask_all", "interpreter_for"]

@@ -117,9 +117,7 @@ def _chosen(counts: Sequence[int]) -> list[Flat]:
         (yes, index_from(1, m), np.full(k, -1.0)),
         (no, np.full(m, -1.0), index_from(1, k)),
     ]
-    return passes + [
-        (bits.astype(np.bool_), np.ones(m), np.full(k, 2.0)) for bits in _bit_rows(n)
-    ]
+    return passes + [(bits.astype(np.bool_), np.ones(m), np.full(k, 2.0)) for bits in _bit_rows(n)]
 
 
 def _same(index: Array) -> Array:
@@ -153,25 +151,29 @@ _SIMPLE = _held(_same, 1.0, 1.0, _same)
 _LEFT = _held(_same, 1024.0, 1024.0, lambda index: 520.0 + index)
 # For the remainder to nearest, in (683, 1024): there x / y rounds to 1.
 _NEAREST = _held(_same, 1024.0, 1024.0, lambda index: 690.0 + index)
-_CURVED = {"tolerance": CURVED_TOLERANCE}
 
 _FORWARD = (
     Kind("add", np.add, _summed, SUM_LIMIT),
     Kind("subtract", np.subtract, _summed, SUM_LIMIT),
     Kind("multiply", np.multiply, _SIMPLE, SUM_LIMIT),
-    Kind("divide", np.divide, _SIMPLE, **_CURVED),
+    Kind("divide", np.divide, _SIMPLE, tolerance=CURVED_TOLERANCE),
     Kind("maximum", np.maximum, _held(_same, -1.0, -1.0, _same), SUM_LIMIT),
     Kind("minimum", np.minimum, _held(_negative, 1.0, 1.0, _negative), SUM_LIMIT),
     # 2 ** (index / 16) rises by 4 % a step and ends at 65,536.
-    Kind("pow", np.power, _held(_same, 2.0, 2.0, lambda index: index / 16), **_CURVED),
-    Kind("atan2", np.arctan2, _held(_same, 128.0, 128.0, _same), **_CURVED),
+    Kind(
+        "pow",
+        np.power,
+        _held(_same, 2.0, 2.0, lambda index: index / 16),
+        tolerance=CURVED_TOLERANCE,
+    ),
+    Kind("atan2", np.arctan2, _held(_same, 128.0, 128.0, _same), tolerance=CURVED_TOLERANCE),
     Kind("fmod", np.fmod, _LEFT),
     # log(e^x + 1) for x up to 32.
     Kind(
         "logaddexp",
         np.logaddexp,
         _held(lambda index: index / 8, 0.0, 0.0, lambda index: index / 8),
-        **_CURVED,
+        tolerance=CURVED_TOLERANCE,
     ),
     # (2^17 + 0.5) // y falls at every step up to y = 256. No quotient is whole, because ncnn's
     # division is not exact: its 1 // 1 is 0.

@@ -20,7 +20,7 @@ def ladder(engine: str) -> Iterator[Case]:
 
 def _rungs(row: Row, rank: int) -> Iterator[tuple[Shape, ...]]:
     ones = (1,) * rank
-    first, last = ((2,) + ones[1:], ones[:-1] + (3,)) if rank else ((), ())
+    first, last = ((2, *ones[1:]), (*ones[:-1], 3)) if rank else ((), ())
     # Neighbouring axes that stretch in turn cannot be merged, so they use every rank there is.
     turns = tuple(2 if axis % 2 and axis < 20 else 1 for axis in range(rank))
     others = tuple(2 if not axis % 2 and axis < 20 else 1 for axis in range(rank))

@@ -54,15 +54,20 @@ def print_reports(console: Console, reports: Sequence[EngineReport]) -> None:
         console.print(_LEGEND, style="dim")
     for report in reports:
         if report.missing:
-            console.print(f"not run: {report.engine}: {report.missing}", style="yellow", soft_wrap=True)
+            _line(console, f"not run: {report.engine}: {report.missing}", "yellow")
         for op, count in report.unmodelled.items():
-            console.print(f"not judged: {report.engine} {op}: {count} cases", style="yellow", soft_wrap=True)
+            _line(console, f"not judged: {report.engine} {op}: {count} cases", "yellow")
         for finding in report.findings[:SHOWN]:
-            console.print(f"disagree: {finding.case}", style="red", markup=False, soft_wrap=True)
-            console.print(f"  zerostride: {finding.predicted}", markup=False, soft_wrap=True)
-            console.print(f"  {report.engine}: {finding.outcome}", markup=False, soft_wrap=True)
+            _line(console, f"disagree: {finding.case}", "red")
+            _line(console, f"  zerostride: {finding.predicted}")
+            _line(console, f"  {report.engine}: {finding.outcome}")
         if len(report.findings) > SHOWN:
-            console.print(f"... and {len(report.findings) - SHOWN} more on {report.engine}")
+            _line(console, f"... and {len(report.findings) - SHOWN} more on {report.engine}")
+
+
+def _line(console: Console, text: str, style: str | None = None) -> None:
+    """A line as it is, however long: shapes are to be copied from it."""
+    console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
 def _number(count: int) -> str:

@@ -54,11 +54,12 @@ def run(runner: Runner, case: Case) -> Outcome:
     shapes = [case.a, case.b, *(() if case.c is None else (case.c,))]
     target = case.b if row.form is Form.TO else ()
     results = []
+    refusals: tuple[type[BaseException], ...] = (Refused, *runner.refusals)
     try:
         for operands in kind.operands(shapes[:1] if row.form is Form.TO else shapes, case.dtype):
             results.append(perform(case.attrs, operands, target))
         values = as_values(results)
-    except (Refused, *runner.refusals) as error:
+    except refusals as error:
         return Outcome(Answer.REFUSED, message=_first_line(error))
     except Exception as error:  # noqa: BLE001 - the runner's own fault is an outcome, not an end
         return Outcome(Answer.BROKEN, message=f"{type(error).__name__}: {_first_line(error)}")

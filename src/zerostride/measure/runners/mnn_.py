@@ -30,7 +30,11 @@ def load() -> Runner:
             raise Refused("the result is an invalid variable")
         if 0 in shape:  # reading it raises, though its shape is right
             return np.empty(shape, np.float32)
-        return np.array(result.read(), np.float32).reshape(shape)
+        try:
+            values = result.read()
+        except SystemError as error:
+            raise Refused("the result cannot be read") from error
+        return np.array(values, np.float32).reshape(shape)
 
     def variables(function: Callable[..., Any]) -> Perform:
         def perform(attrs: Attrs, operands: Sequence[Array], target: Shape) -> Array:
@@ -47,6 +51,8 @@ def load() -> Runner:
 
     def prelu(attrs: Attrs, operands: Sequence[Array], target: Shape) -> Array:
         data, slope = operands
+        if slope.ndim > 1:
+            raise Refused("the slopes are a flat list")
         packed = expr.convert(variable(data), expr.NC4HW4)
         return read(expr.convert(expr.prelu(packed, slope.ravel().tolist()), expr.NCHW))
 

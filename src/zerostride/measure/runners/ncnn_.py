@@ -57,6 +57,10 @@ def load() -> Runner:
 
     def prelu(attrs: Attrs, operands: Sequence[Array], target: Shape) -> Array:
         data, slope = operands
+        if slope.ndim > 1:
+            raise Refused("the slopes are a flat list")
+        if not (data.size and slope.size):
+            raise Refused("no empty blobs or weights")
         net = net_of(_PRELU.format(slope.size))
         with tempfile.TemporaryDirectory() as folder:
             weights = Path(folder, "weights.bin")

@@ -67,6 +67,9 @@ def load() -> Runner:
         {
             "Add": elementwise(ops.add),
             "Subtract": elementwise(ops.subtract),
+            "Maximum": elementwise(ops.maximum),
+            "Divide": elementwise(ops.divide),
+            "Greater": elementwise(ops.greater),
             "PRelu": prelu,
             "Broadcast-3": broadcast,
         },

@@ -1,0 +1,78 @@
+"""What engines refuse although the rule allows it: checks of finished plans.
+
+Each raises a Misfit. They are the `check` of a rule's row in `table`.
+"""
+
+from __future__ import annotations
+
+from ..alignment import apply
+from ..errors import BroadcastError, Misfit, Reason
+from ..plan import Plan
+from ..rules import RULES
+
+#: TensorFlow's kernels for a binary op: BCast's axes after merging, tensorflow/core/util/bcast.h
+#: and the switch over them in cwise_ops_common.h.
+TENSORFLOW_RUNS = 5
+#: The same for SelectV2, which does not merge.
+TENSORFLOW_WHERE_RANK = 8
+
+
+def tensorflow_runs(plan: Plan) -> None:
+    """At most 5 runs of neighbouring axes that stretch alike; axes of extent 1 do not count.
+
+    Nothing is computed where the result is empty, and so nothing is refused.
+    """
+    runs = 0
+    previous: tuple[bool, ...] | None = None
+    for axis, size in enumerate(plan.shape):
+        if size == 0:
+            return
+        state = tuple(axis in stretched for stretched in plan.stretched)
+        if size != 1 and state != previous:
+            runs, previous = runs + 1, state
+    if runs > TENSORFLOW_RUNS:
+        raise Misfit(
+            Reason.RANK_LIMIT,
+            f"{runs} runs of axes that stretch alike; the most it carries is {TENSORFLOW_RUNS}",
+        )
+
+
+def tensorflow_where(plan: Plan) -> None:
+    """At most 8 axes, unless the result is empty."""
+    if plan.rank > TENSORFLOW_WHERE_RANK and 0 not in plan.shape:
+        raise Misfit(
+            Reason.RANK_LIMIT,
+            f"{plan.rank} axes; the most it carries is {TENSORFLOW_WHERE_RANK}",
+        )
+
+
+def openvino_rewritten(plan: Plan) -> None:
+    """Under pdpd the CPU plugin rewrites the op into others that have the numpy rule again.
+
+    Only where both rules mean the same is the answer right. Where NumPy's refuses, compiling does.
+    """
+    if _as_numpy(plan) != plan:
+        raise Misfit(
+            Reason.WRONG_RESULT, "the plugin rewrites the op and forgets pdpd; numpy differs here"
+        )
+
+
+def openvino_compared(plan: Plan) -> None:
+    """Under pdpd the CPU plugin compiles these only where NumPy's rule means the same."""
+    if _as_numpy(plan) != plan:
+        raise Misfit(Reason.NO_RULE, "the plugin compiles this op for the numpy rule alone")
+
+
+def _as_numpy(plan: Plan) -> Plan | None:
+    try:
+        return apply(RULES["numpy"], plan.operands, {})
+    except BroadcastError as error:
+        raise Misfit(Reason.EXTENT_MISMATCH, f"by the numpy rule, {error.detail}") from None
+
+
+def paddle_axis(plan: Plan) -> None:
+    """An axis below −1 passes the inference of shapes and fails at run, unless nothing runs."""
+    ranks = {len(shape) for shape in plan.operands}
+    axis = plan.rule.attributes.get("axis", -1)
+    if axis < -1 and len(ranks) > 1 and 0 not in plan.shape:
+        raise Misfit(Reason.AXIS_RANGE, f"axis {axis}: the kernel takes none below -1")

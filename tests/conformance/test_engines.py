@@ -1,0 +1,36 @@
+"""A sample of generated cases, and every rank that each engine carries, on the real engines.
+
+The whole: ``python -m zerostride.measure conformance --all --cases 20000``. An engine in another
+environment is named by ``ZEROSTRIDE_PYTHON_PADDLE=/path/to/python``.
+"""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from zerostride.measure.catalogue import CATALOGUE
+from zerostride.measure.conformance import Verdict, run_engine
+from zerostride.measure.generate import generate
+from zerostride.measure.isolation import Missing, Worker, interpreter_for
+from zerostride.measure.ladder import ladder
+
+pytestmark = pytest.mark.conformance
+
+#: How many generated cases an engine; the full number is the command line's.
+CASES = int(os.environ.get("ZEROSTRIDE_CONFORMANCE_CASES", "600"))
+
+
+@pytest.mark.parametrize("engine", CATALOGUE)
+def test_engine_agrees(engine: str) -> None:
+    try:
+        with Worker(engine, interpreter_for(engine)) as worker:
+            report = run_engine(worker, [*ladder(engine), *generate(engine, CASES, 17)])
+    except Missing as missing:
+        pytest.skip(f"{engine} is not installed: {missing}")
+    assert not report.findings, "\n".join(
+        f"{f.case}\n  zerostride: {f.predicted}\n  {engine}: {f.outcome}" for f in report.findings
+    )
+    assert report.count(Verdict.EQUAL) > CASES // 3
+    assert report.count(Verdict.REFUSE) + report.count(Verdict.SILENT) > CASES // 20

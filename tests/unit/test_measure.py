@@ -1,0 +1,261 @@
+"""The measuring machinery with NumPy alone: the comparison must be able to say no."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerostride as zs
+from zerostride.errors import Reason
+from zerostride.measure.__main__ import main
+from zerostride.measure.case import Answer, BadInput, Case, Outcome, read_cases
+from zerostride.measure.catalogue import CATALOGUE, Form, row_of
+from zerostride.measure.conformance import Verdict, judge, run_engine
+from zerostride.measure.generate import generate
+from zerostride.measure.isolation import Missing, NoWorker, Worker, interpreter_for
+from zerostride.measure.kinds import KINDS
+from zerostride.measure.ladder import ladder
+from zerostride.measure.predict import expected_values, predict, shapes_of
+from zerostride.measure.runners import RUNNERS
+from zerostride.plan import Plan
+
+MOVES: tuple[Callable[[Any], Any], ...] = (
+    np.transpose,
+    np.flipud,
+    np.fliplr,
+    lambda x: np.roll(x, 1),
+)
+CASE = Case("numpy", "subtract", (2, 3), (3,))
+
+
+def right_answer(case: Case) -> Outcome:
+    made = predict(case)
+    assert isinstance(made, Plan)
+    return Outcome(Answer.RESULT, made.shape, expected_values(case, made))
+
+
+def test_the_right_answer_is_equal() -> None:
+    assert judge(CASE, predict(CASE), right_answer(CASE)) is Verdict.EQUAL
+
+
+@pytest.mark.parametrize("element", range(6))
+def test_one_wrong_element_is_a_disagreement(element: int) -> None:
+    right = right_answer(CASE)
+    assert right.values is not None
+    values = right.values.copy()
+    values[0, element] += 1
+    wrong = Outcome(Answer.RESULT, right.shape, values)
+    assert judge(CASE, predict(CASE), wrong) is Verdict.DISAGREE
+
+
+def test_the_right_values_in_another_shape_are_a_disagreement() -> None:
+    right = right_answer(CASE)
+    assert judge(CASE, predict(CASE), Outcome(Answer.RESULT, (3, 2), right.values)) is (
+        Verdict.DISAGREE
+    )
+
+
+@pytest.mark.parametrize("answer", [Answer.REFUSED, Answer.CRASHED, Answer.BROKEN])
+def test_no_answer_to_a_valid_plan_is_a_disagreement(answer: Answer) -> None:
+    assert judge(CASE, predict(CASE), Outcome(answer)) is Verdict.DISAGREE
+
+
+def test_a_result_where_a_refusal_is_predicted_is_a_disagreement() -> None:
+    case = Case("numpy", "subtract", (2,), (3,))
+    result = Outcome(Answer.RESULT, (3,), np.zeros((1, 3)))
+    assert judge(case, predict(case), result) is Verdict.DISAGREE
+    assert judge(case, predict(case), Outcome(Answer.REFUSED)) is Verdict.REFUSE
+
+
+def test_a_refusal_where_a_silent_error_is_predicted_is_a_disagreement() -> None:
+    case = Case("ncnn", "BinaryOp", (2, 3), (4, 5), attrs={"op_type": 0})
+    predicted = predict(case)
+    assert isinstance(predicted, zs.BroadcastError)
+    assert predicted.silent
+    assert judge(case, predicted, Outcome(Answer.REFUSED)) is Verdict.DISAGREE
+    assert judge(case, predicted, Outcome(Answer.CRASHED)) is Verdict.SILENT
+
+
+def test_a_silent_error_that_gives_numpys_answer_is_a_disagreement() -> None:
+    claim = zs.BroadcastError("claimed", reason=Reason.WRONG_RESULT, silent=True)
+    assert judge(CASE, claim, right_answer(CASE)) is Verdict.DISAGREE
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_operands_tell_every_misplacement_apart(name: str) -> None:
+    """Rolling, reversing or transposing an operand changes the values of every kind."""
+    kind = KINDS[name]
+    if name == "where":
+        shapes = [(4, 4), (4, 4), (4, 4)]
+    else:
+        shapes = [(4, 4)] if name == "broadcast" else [(4, 4), (4, 4)]
+    passes = kind.operands(shapes, "float64")
+    right = np.stack([np.asarray(kind.function(*operands), np.float64) for operands in passes])
+    assert kind.matches(right, right)
+    for k in range(len(shapes)):
+        for move in MOVES:
+            moved = np.stack(
+                [
+                    np.asarray(
+                        kind.function(*(move(x) if j == k else x for j, x in enumerate(operands))),
+                        np.float64,
+                    )
+                    for operands in passes
+                ]
+            )
+            assert not kind.matches(moved, right)
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_operands_stay_apart_up_to_the_limit(name: str) -> None:
+    kind = KINDS[name]
+    count = min(kind.limit, 1024)
+    operands = 3 if name == "where" else 1 if name == "broadcast" else 2
+    for k in range(operands):
+        shapes = [(count,) if j == k else () for j in range(operands)]
+        rows = np.stack(
+            [
+                np.broadcast_to(np.asarray(kind.function(*x), np.float64), (count,))
+                for x in kind.operands(shapes, "float32")
+            ]
+        )
+        assert len(np.unique(rows, axis=1).T) == count
+        if kind.tolerance:
+            apart = np.abs(np.diff(rows, axis=1)) > kind.tolerance * np.abs(rows[:, 1:])
+            assert apart.any(axis=0).all()
+
+
+@pytest.mark.parametrize("engine", CATALOGUE)
+def test_generated_cases_are_seeded_and_of_every_mood(engine: str) -> None:
+    cases = list(generate(engine, 600, 3))
+    assert cases == list(generate(engine, 600, 3))
+    assert cases != list(generate(engine, 600, 4))
+    assert {case.op for case in cases} == {row.op for row in CATALOGUE[engine]}
+    planned = Counter(isinstance(predict(case), Plan) for case in cases)
+    assert planned[True] > 240
+    assert planned[False] > 60
+    for case in cases:
+        row = row_of(case)
+        assert all(np.prod(s) <= KINDS[row.kind].limit for s in shapes_of(case, row))
+        if row.form is not Form.TO:
+            assert min((*case.a, *case.b), default=0) >= 0
+
+
+def test_every_engine_of_the_catalogue_has_a_runner() -> None:
+    assert set(CATALOGUE) == set(RUNNERS)
+
+
+def test_the_ladder_climbs_to_the_highest_rank() -> None:
+    assert max(len(case.a) for case in ladder("numpy")) == 64
+
+
+def test_numpy_in_a_worker_agrees() -> None:
+    with Worker("numpy", sys.executable) as worker:
+        assert worker.version == np.__version__
+        report = run_engine(worker, [*ladder("numpy"), *generate("numpy", 500, 1)])
+    assert not report.findings
+    assert report.count(Verdict.EQUAL) > 500
+    assert report.count(Verdict.REFUSE) > 50
+
+
+def test_a_worker_that_dies_is_an_outcome_and_the_next_case_runs() -> None:
+    with Worker("numpy", sys.executable) as worker:
+        assert worker._process is not None
+        worker._process.kill()
+        assert worker.ask(CASE) == Outcome(Answer.CRASHED, message="SIGKILL")
+        assert worker.ask(CASE).answer is Answer.RESULT
+
+
+def test_a_worker_that_is_too_late_is_an_outcome() -> None:
+    with Worker("numpy", sys.executable, case_seconds=0.0) as worker:
+        assert worker.ask(CASE).answer is Answer.CRASHED
+
+
+def test_a_case_without_a_runner_is_broken_not_refused() -> None:
+    with Worker("numpy", sys.executable) as worker:
+        assert worker.ask(Case("numpy", "no such op", (), ())).answer is Answer.BROKEN
+
+
+def test_a_missing_engine_is_reported_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A package of the engine's name that cannot be imported stands for one that is not installed.
+    (tmp_path / "torch.py").write_text("raise ImportError('no torch here')")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path) + os.pathsep + os.environ.get("PYTHONPATH", ""))
+    with pytest.raises(Missing, match="no torch here"):
+        Worker("torch", sys.executable).start()
+    assert main(["conformance", "--engine", "torch", "--cases", "5"]) == 2
+    assert "not run: torch: not installed: no torch here" in capsys.readouterr().out
+
+
+def test_a_worker_that_cannot_start_says_why() -> None:
+    with pytest.raises(NoWorker, match="numpy does not start"):
+        Worker("numpy", "/bin/false").start()
+
+
+def test_interpreters_come_from_the_option_then_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert interpreter_for("paddle") == sys.executable
+    monkeypatch.setenv("ZEROSTRIDE_PYTHON_PADDLE", "/bin/true")
+    assert interpreter_for("paddle") == "/bin/true"
+    assert interpreter_for("paddle", {"paddle": "/bin/false"}) == "/bin/false"
+    with pytest.raises(BadInput, match="not a program"):
+        interpreter_for("paddle", {"paddle": "/nowhere/python"})
+
+
+def test_the_command_line_prints_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["conformance", "--engine", "numpy", "--cases", "60", "--json"]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["ok"] is True
+    assert report["engines"][0]["cases"] == 60
+
+
+def test_the_command_line_exits_with_1_where_a_file_contradicts(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    row = {"engine": "numpy", "op": "add", "attrs": {}, "a": [2, 3], "b": [3]}
+    path = tmp_path / "cases.jsonl"
+    path.write_text(json.dumps(row | {"result": None, "map_a": None, "map_b": None}))
+    assert main(["conformance", "--engine", "numpy", "--cases-file", str(path)]) == 1
+    assert "line 1 of the file" in capsys.readouterr().out
+    good = {"result": [2, 3], "map_a": [0, 1], "map_b": [1]}
+    path.write_text(json.dumps(row | good))
+    assert main(["conformance", "--engine", "numpy", "--cases-file", str(path)]) == 0
+    path.write_text(json.dumps(row | good | {"map_b": [0]}))
+    assert main(["conformance", "--engine", "numpy", "--cases-file", str(path)]) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["conformance", "--engine", "nmupy"], "no engine 'nmupy'"),
+        (["probe", "nothing"], "no engine 'nothing'"),
+        (["conformance", "--engine", "numpy", "--cases-file", "absent.jsonl"], "absent.jsonl"),
+        (["conformance", "--engine", "numpy", "--python", "numpy"], "NAME=PATH"),
+        (["conformance", "--engine", "numpy", "--python", "numpy=/nowhere"], "/nowhere"),
+    ],
+)
+def test_bad_input_is_one_clear_line(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    error = capsys.readouterr().err
+    assert said in error
+    assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize("line", ["not json", "[1]", '{"engine": "numpy"}'])
+def test_a_malformed_line_is_named(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "cases.jsonl"
+    path.write_text("\n" + line)
+    with pytest.raises(BadInput, match=r"cases\.jsonl:2 is not a case"):
+        list(read_cases(path))
