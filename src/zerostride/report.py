@@ -88,6 +88,7 @@ def finding_text(finding: Finding) -> str:
         lines.append(f"  shown by: {shown(finding.witness)}")
     if finding.fix is not None:
         lines.append(f"  fix: {finding.fix.describe(finding.names)}")
+    lines += [f"  note: {note}" for note in finding.notes]
     return "\n".join(lines)
 
 
@@ -176,4 +177,5 @@ def _section(finding: Finding) -> str:
         parts.append(f"<p>Shown by: {escape(shown(finding.witness))}</p>")
     if finding.fix is not None:
         parts.append(f"<p>Fix: {escape(finding.fix.describe(finding.names))}</p>")
+    parts += [f"<p>Note: {escape(note)}</p>" for note in finding.notes]
     return "".join([*parts, "</section>"])

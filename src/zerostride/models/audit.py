@@ -7,16 +7,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from ..dims import Shape
+from ..engines.history import past_notes
 from ..engines.model import Engine
 from ..engines.table import find_engine
 from ..engines.versions import warn_if_unmeasured
 from ..errors import BroadcastError, NotExpressible, Reason, ZerostrideError
 from ..express import Expression, express
 from ..plan import Plan, RuleUse
-from ..rules import RULES
 from ..traps import Side, Trap, size_traps
-from .batch import Sample, batch_axes, without_batch
+from .batch import Sample, batch_axes, contracted_batch, without_batch
+from .carriers import CARRIERS
 from .findings import Cause, Finding, Report, Verdict, Witness
 from .graph import Graph
 from .onnx import read_onnx
@@ -86,7 +89,21 @@ def audit_graph(
             findings.append(_judge(site, engine, via, batch))
         if progress is not None:
             progress(done + 1, len(graph.nodes))
-    return Report(graph.path, engine.name, via, engine.release, tuple(findings), graph.notes)
+    notes = (*graph.notes, *_told(findings))
+    return Report(graph.path, engine.name, via, engine.release, tuple(findings), notes)
+
+
+def _told(findings: Sequence[Finding]) -> list[str]:
+    """Notes of findings that a reader of the others would not see, once each."""
+    where: dict[str, list[str]] = {}
+    for finding in findings:
+        if finding.verdict is Verdict.SAME:
+            for note in finding.notes:
+                where.setdefault(note, []).append(finding.node)
+    return [
+        f"{note}: {len(nodes)} of the broadcasts that are the same, {nodes[0]} the first"
+        for note, nodes in where.items()
+    ]
 
 
 def _judge(site: Site, engine: Engine, via: str | None, batch: Mapping[str, int]) -> Finding:
@@ -99,13 +116,16 @@ def _judge(site: Site, engine: Engine, via: str | None, batch: Mapping[str, int]
         source = site.plan(shapes)
     except BroadcastError as error:
         return _invalid(site, error)
+    lost = contracted_batch(site, batch)
+    if lost is not None:
+        return _across(site, source, lost, engine)
     sample = without_batch(
         source,
-        [batch.get(part.name) for part in site.operands][: len(source.operands)],
+        [_batch_axis(part, batch) for part in site.operands][: len(source.operands)],
         [part.constant for part in site.operands],
     )
     if sample.across is not None:
-        return _across(site, source, sample, engine)
+        return _across(site, source, site.operands[sample.across].name, engine)
     try:
         carried = (pnnx_transport if via == "pnnx" else transport)(site, engine)
     except NotJudged as answer:
@@ -113,6 +133,12 @@ def _judge(site: Site, engine: Engine, via: str | None, batch: Mapping[str, int]
     except BroadcastError as error:
         return _finding(site, source, error, Verdict.REFUSED, error.reason, error.detail)
     return _compare(_Case(site, engine, source, sample, carried))
+
+
+def _batch_axis(part: Operand, batch: Mapping[str, int]) -> int | None:
+    """The operand's batch axis; a part of a tensor may have lost it."""
+    axis = batch.get(part.holder)
+    return axis if axis is not None and axis < len(part.shape or ()) else None
 
 
 def _numbers(part: Operand) -> Shape:
@@ -128,6 +154,7 @@ def _finding(
     message: str,
     fix: Expression | None = None,
     witness: Witness | None = None,
+    notes: tuple[str, ...] = (),
 ) -> Finding:
     operands = tuple((part.name, part.shape) for part in site.operands)
     return Finding(
@@ -141,6 +168,7 @@ def _finding(
         message,
         fix,
         witness,
+        notes,
     )
 
 
@@ -154,7 +182,7 @@ def _not_judged(site: Site) -> Finding | None:
         said = f"{node.op} may broadcast in a way that is not modelled"
         return _finding(site, None, None, Verdict.UNKNOWN, Cause.NOT_MODELLED, said)
     for part in site.operands:
-        if part.missing is not None:
+        if part.missing is not None and part.shape is None:
             said = f"{part.name!r} is needed, and its data is missing: {part.missing}"
             return _finding(site, None, None, Verdict.UNKNOWN, Cause.MISSING_DATA, said)
     for part in site.operands:
@@ -173,10 +201,9 @@ def _invalid(site: Site, error: BroadcastError) -> Finding:
     return _finding(site, error, None, Verdict.REFUSED, Cause.INVALID, said)
 
 
-def _across(site: Site, source: Plan, sample: Sample, engine: Engine) -> Finding:
-    part = site.operands[sample.across or 0]
+def _across(site: Site, source: Plan, name: str, engine: Engine) -> Finding:
     said = (
-        f"{part.name!r} broadcasts across the batch axis, which {engine.name} does not have; "
+        f"{name!r} broadcasts across the batch axis, which {engine.name} does not have; "
         "if the batch is another axis, name it (batch_axis)"
     )
     return _finding(site, source, None, Verdict.DIFFERENT, Cause.BATCH, said)
@@ -216,21 +243,45 @@ class _Case:
         return None
 
     @property
-    def pairwise(self) -> bool:
-        """Whether the target takes these operands two by two."""
-        return len(self.shapes) > self.target.rule.operands[1]
+    def op(self) -> str:
+        """The op that a counter-example computes; "add" where none has its name."""
+        return canonical(self.site) or "add"
+
+    def plan(self, shapes: tuple[Shape, ...]) -> Plan | BroadcastError:
+        """The target's plan; a rule of two operands takes more of them two by two."""
+        if len(shapes) <= self.target.rule.operands[1]:
+            return self.target.plan(shapes)
+        made = self.target.plan(shapes[:2])
+        for shape in shapes[2:]:
+            if isinstance(made, BroadcastError):
+                return made
+            step = self.target.plan((made.shape, shape))
+            made = step if isinstance(step, BroadcastError) else _after(made, step)
+        return made
 
     def finding(
         self, made: Plan | BroadcastError, verdict: Verdict, reason: str, message: str, **more: Any
     ) -> Finding:
         """The finding of this case."""
-        return _finding(self.site, self.source, made, verdict, reason, message, **more)
+        notes = past_notes(self.engine.name, made) if isinstance(made, Plan) else ()
+        return _finding(self.site, self.source, made, verdict, reason, message, notes=notes, **more)
+
+
+def _after(first: Plan, step: Plan) -> Plan:
+    """Two plans in a row as one: the first's result is the first operand of the second."""
+    through, last = step.axes_mapping
+    mapping = tuple(
+        tuple(None if axis is None else through[axis] for axis in places)
+        for places in first.axes_mapping
+    )
+    operands = (*first.operands, step.operands[1])
+    return Plan(step.shape, operands, (*mapping, last), step.rule)
 
 
 def _compare(case: _Case) -> Finding:
     """Source and target, planned and compared."""
     name = case.engine.name
-    made = _target_plan(case)
+    made = case.plan(case.shapes)
     if isinstance(made, BroadcastError):
         return _refused(case, made)
     if made != case.sample.plan:
@@ -245,8 +296,8 @@ def _compare(case: _Case) -> Finding:
         )
     for divergence in case.engine.divergences:
         if divergence.strikes is not None and divergence.strikes(made):
-            crash = divergence.effect is Reason.CRASH
-            verdict = Verdict.REFUSED if crash else Verdict.DIFFERENT
+            wrong = divergence.effect is Reason.WRONG_RESULT
+            verdict = Verdict.DIFFERENT if wrong else Verdict.REFUSED
             return case.finding(made, verdict, divergence.effect, f"{name}: {divergence.text}")
     traps = _traps(case)
     if traps:
@@ -255,8 +306,8 @@ def _compare(case: _Case) -> Finding:
             Verdict.SAME_HERE,
             Cause.SIZE_TRAP,
             f"the same at these sizes only: {traps[0].words}",
-            fix=_fix_trap(case, traps),
-            witness=_witness(case, traps[0].shapes),
+            fix=_fix_trap(case),
+            witness=_trap_witness(case, traps[0]),
         )
     return case.finding(made, Verdict.SAME, Cause.SAME_PLAN, f"means the same on {name}")
 
@@ -278,27 +329,6 @@ def _refused(case: _Case, error: BroadcastError) -> Finding:
     )
 
 
-def _target_plan(case: _Case) -> Plan | BroadcastError:
-    """The target's plan, or its error; a rule of two operands takes more of them two by two."""
-    if case.target.engine is None and case.target.rule is case.site.rule:
-        return case.sample.plan  # the engine does what the model's document says
-    if not case.pairwise:
-        return case.target.plan(case.shapes)
-    so_far, *rest = case.shapes
-    for shape in rest:
-        step = case.target.plan((so_far, shape))
-        if isinstance(step, BroadcastError) or step != _BOTH_WAYS.plan((so_far, shape)):
-            return step
-        so_far = step.shape
-    # Every step means what it means in the model, and so does the whole.
-    use = RuleUse(case.target.rule.name, {}, case.engine.name, case.target.op)
-    meant = case.sample.plan
-    return Plan(meant.shape, meant.operands, meant.axes_mapping, use)
-
-
-_BOTH_WAYS = Side(RULES["numpy"])
-
-
 def _alignment_words(case: _Case, made: Plan) -> str:
     for part, meant, aligned in zip(
         case.site.operands, case.sample.plan.aligned, made.aligned, strict=False
@@ -310,35 +340,75 @@ def _alignment_words(case: _Case, made: Plan) -> str:
 
 def _fix(case: _Case) -> Expression | None:
     """How the target says what the source means, or None."""
-    if case.target.engine is None:
-        return None
+    # Rules of compounds are not in the engine table, where `express` would search.
+    compound = case.target.op in CARRIERS
+    if compound or len(case.shapes) > case.target.rule.operands[1]:
+        return _reshaped(case)
     try:
         return express(case.sample.plan, None, engine=case.engine.name, op=case.target.op)
     except NotExpressible:
         return None
 
 
-def _fix_trap(case: _Case, traps: Sequence[Trap]) -> Expression | None:
-    """For a size trap: the operand at the result's rank, where no size can misplace it."""
+def _reshaped(case: _Case) -> Expression | None:
+    """The operands after the first as they are meant, with all their axes, or without ones."""
     meant = case.sample.plan
-    made = case.target.plan(meant.aligned)
+    first, *rest = meant.operands
+    outer = tuple(_without_outer(aligned) for aligned in meant.aligned[1:])
+    bare = tuple(tuple(size for size in shape if size != 1) for shape in rest)
+    forms = [(first, *meant.aligned[1:]), (first, *outer), (first, *bare), meant.aligned]
+    return next(filter(None, (_try(case, shapes) for shapes in forms)), None)
+
+
+def _without_outer(shape: Shape) -> Shape:
+    filled = [axis for axis, size in enumerate(shape) if size != 1]
+    return shape[filled[0] :] if filled else ()
+
+
+def _fix_trap(case: _Case) -> Expression | None:
+    """For a size trap: every operand at the result's rank, where no size can misplace it."""
+    return _try(case, case.sample.plan.aligned)
+
+
+def _try(case: _Case, shapes: tuple[Shape, ...]) -> Expression | None:
+    """The operands reshaped to `shapes`, if the target then means what the source means."""
+    meant = case.sample.plan
+    made = case.plan(shapes)
     if made != meant:
         return None
-    changed = tuple(a != b for a, b in zip(meant.aligned, meant.operands, strict=True))
-    use = RuleUse(case.target.rule.name, {}, case.engine.name, case.target.op)
-    return Expression(meant.aligned, {}, False, (), meant.shape, use, changed)
+    changed = tuple(a != b for a, b in zip(shapes, meant.operands, strict=True))
+    use = RuleUse(case.target.rule.name, case.target.attributes, case.engine.name, case.target.op)
+    return Expression(shapes, {}, False, (), meant.shape, use, changed)
 
 
 def _witness(case: _Case, shapes: tuple[Shape, ...]) -> Witness | None:
     meaning = case.meaning
-    if meaning is None or case.pairwise:
+    if meaning is None:
         return None
-    return find_witness(shapes, meaning.plan, case.target.plan, canonical(case.site) or "add")
+    return find_witness(shapes, meaning.plan, case.plan, case.op)
+
+
+def _trap_witness(case: _Case, trap: Trap) -> Witness | None:
+    meaning = case.meaning
+    if meaning is None:
+        return None
+    # Of more than two operands the trap is about a pair, which the target's rule takes as it is.
+    return find_witness(trap.shapes, meaning.plan, case.plan, case.op)
 
 
 def _traps(case: _Case) -> tuple[Trap, ...]:
+    """The sizes at which the meaning flips, of the first pair that has some."""
     meaning = case.meaning
-    if meaning is None or case.pairwise or case.target.engine is None:
-        return ()
     names = [part.name for part in case.site.operands]
-    return size_traps(case.target, case.shapes, meaning, names)
+    if meaning is None:
+        return ()
+    if len(case.shapes) <= case.target.rule.operands[1]:
+        return size_traps(case.target, case.shapes, meaning, names)
+    so_far, *rest = case.shapes
+    for k, shape in enumerate(rest, start=1):
+        pair = (so_far, shape)
+        traps = size_traps(case.target, pair, meaning, (" and ".join(names[:k]), names[k]))
+        if traps:
+            return traps
+        so_far = np.broadcast_shapes(*pair)
+    return ()

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from ..dims import Shape
 from ..plan import Plan
 from .graph import Graph, Node, Value
+from .sites import Kind, Site
 
 #: Ops whose result says something about a tensor but does not hold its samples.
 _DETACHES = frozenset({"Shape", "Size", "NonZero", "ConstantOfShape", "Range", "EyeLike"})
@@ -140,6 +141,24 @@ _MOVES: Mapping[str, Callable[[Node, Value, Value, int], bool]] = MappingProxyTy
 def _moves(node: Node, before: Value, after: Value, axis: int) -> bool:
     move = _reduced if node.op.startswith("Reduce") else _MOVES.get(node.op, _rank_differs)
     return move(node, before, after, axis)
+
+
+def contracted_batch(site: Site, batch: Mapping[str, int]) -> str | None:
+    """The operand of a product whose batch axis is one that the product multiplies over.
+
+    Without the batch such an operand is a vector, and the product another one. The rows of a Gemm's
+    A are the exception: they are the rows of the result, and leave with them.
+    """
+    if site.kind not in (Kind.MATMUL, Kind.GEMM):
+        return None
+    for position, value in enumerate(site.node.inputs[:2]):
+        if value is None or value.constant or value.name not in batch:
+            continue
+        outside = len(value.shape or ()) - 2
+        rows = site.kind is Kind.GEMM and position == 0 and not site.node.attributes.get("transA")
+        if batch[value.name] >= outside + rows:
+            return value.name
+    return None
 
 
 @dataclass(frozen=True, slots=True)

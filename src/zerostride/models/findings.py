@@ -86,6 +86,7 @@ class Finding:
         message: the finding in a sentence.
         fix: how the source's plan is said on the target, where it can be.
         witness: a counter-example, computed.
+        notes: what else a reader should know, such as what older releases did.
     """
 
     node: str
@@ -98,6 +99,7 @@ class Finding:
     message: str
     fix: Expression | None = None
     witness: Witness | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -127,6 +129,7 @@ class Finding:
                 "source": self.witness.source,
                 "target": self.witness.target,
             },
+            "notes": self.notes,
         }
 
 

@@ -13,7 +13,7 @@ from enum import StrEnum
 from types import MappingProxyType
 from typing import Any
 
-from ..alignment import Alignment, Attributes, Rule, apply
+from ..alignment import Alignment, Attribute, Attributes, Rule, apply
 from ..dims import Asker, Shape
 from ..errors import Misfit, Reason
 from ..plan import Plan
@@ -46,6 +46,12 @@ class Operand:
     shape: FileShape
     constant: bool = False
     missing: str | None = None
+    tensor: str | None = None  # the tensor whose outer axes these are, where that is not `name`
+
+    @property
+    def holder(self) -> str:
+        """The tensor of the model whose axes these are, counted from the outermost."""
+        return self.name if self.tensor is None else self.tensor
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +111,44 @@ def _align_at_axis(asker: Asker, shapes: tuple[Shape, ...], attributes: Attribut
     return Alignment(rank, places, ((),) * len(shapes))
 
 
+def _align_one_number(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
+    """Every operand after the first is one number, as () or (1,); the first does not change."""
+    rank = len(shapes[0])
+    for k, shape in enumerate(shapes[1:], start=1):
+        if len(shape) > 1 or not all(map(asker.is_one, shape)):
+            raise Misfit(Reason.RANK, f"operand {k} is {shape}; it must be one number")
+    places = (tuple(range(rank)), *[(None,) * len(shape) for shape in shapes[1:]])
+    return Alignment(rank, places, ((), *[range(rank)] * (len(shapes) - 1)))
+
+
 _BOTH_WAYS, _LEGACY, _IDENTICAL = RULES["numpy"], RULES["onnx6"], RULES["none"]
-_ONE_WAY = replace(
+#: Named apart from the rules of `rules`: these take operands where those take a target shape.
+ONE_WAY = replace(
     RULES["unidirectional"],
+    name="one_way",
     align=_align_one_way,
+    summary="The others right-aligned to the first, which does not stretch.",
     source="ONNX, Broadcasting.md, unidirectional",
     to_target=False,
     operands=(1, 16),
     one_way="only the later operands may stretch, to the first",
 )
-_AT_AXIS = replace(
+AT_AXIS = replace(
     RULES["pdpd"],
+    name="at_axis",
+    attributes=MappingProxyType({"axis": Attribute(required=True)}),
+    one_way="a vector along the axis has its size",
     align=_align_at_axis,
     summary="Vectors along one axis of the first operand.",
     source="ONNX operator documents: a vector along an axis",
     operands=(1, 16),
+)
+ONE_NUMBER = replace(
+    ONE_WAY,
+    name="one_number",
+    align=_align_one_number,
+    summary="Every operand after the first is one number.",
+    source="ONNX operator document, Clip: min and max are scalars; ONNX Runtime takes (1,) too",
 )
 
 
@@ -180,13 +209,13 @@ def _prelu(node: Node) -> Site:
     """The slope goes one way to the data; before opset 7 it was one number or one a channel."""
     operands = _given(node)
     if node.version >= 7 or len(operands) != 2 or operands[1].shape in ((1,), ()):
-        return Site(node, Kind.PRELU, operands, _ONE_WAY, {})
-    return Site(node, Kind.PRELU, operands, _AT_AXIS, {"axis": 1})
+        return Site(node, Kind.PRELU, operands, ONE_WAY, {})
+    return Site(node, Kind.PRELU, operands, AT_AXIS, {"axis": 1})
 
 
 def _clip(node: Node) -> Site | None:
     operands = _given(node)
-    return Site(node, Kind.CLIP, operands, _ONE_WAY, {}) if len(operands) > 1 else None
+    return Site(node, Kind.CLIP, operands, ONE_NUMBER, {}) if len(operands) > 1 else None
 
 
 def _gemm(node: Node) -> Site | None:
@@ -200,9 +229,11 @@ def _gemm(node: Node) -> Site | None:
         columns = b.shape[::-1] if node.attributes.get("transB") else b.shape
         if len(rows) == 2 and len(columns) == 2:
             shape = (rows[0], columns[1])
-    product = Operand(f"{a.name if a else ''}@{b.name if b else ''}", shape)
+    # The product's rows are A's, so they carry the batch where A's do.
+    name = f"{a.name if a else ''}@{b.name if b else ''}"
+    product = Operand(name, shape, tensor=a.name if a and not node.attributes.get("transA") else "")
     if node.version >= 7:
-        return Site(node, Kind.GEMM, (product, _operand(c)), _ONE_WAY, {})
+        return Site(node, Kind.GEMM, (product, _operand(c)), ONE_WAY, {})
     attributes = {"broadcast": node.attributes.get("broadcast")}
     return Site(node, Kind.GEMM, (product, _operand(c)), _LEGACY, attributes)
 
@@ -216,7 +247,12 @@ def _matmul(node: Node) -> Site | None:
     if all(part.shape is not None and len(part.shape) <= 2 for part in operands):
         return None
     batch = tuple(
-        replace(part, shape=part.shape and part.shape[:-2], name=f"{part.name}[batch]")
+        replace(
+            part,
+            shape=None if part.shape is None else part.shape[:-2],
+            name=f"{part.name}[batch]",
+            tensor=part.name,
+        )
         for part in operands
     )
     return Site(node, Kind.MATMUL, batch, _BOTH_WAYS, {})
@@ -227,27 +263,27 @@ def _channel(node: Node) -> Site:
     if node.op == "GroupNormalization" and node.version < 21:
         # Scale and bias have one number a group there, which no plan of axes says.
         return _unjudged(node, Kind.NOT_MODELLED)
-    return Site(node, Kind.CHANNEL, _given(node), _AT_AXIS, {"axis": 1})
+    return Site(node, Kind.CHANNEL, _given(node), AT_AXIS, {"axis": 1})
 
 
 def _trailing(node: Node) -> Site:
     """Scale and bias go one way to the data."""
-    return Site(node, Kind.TRAILING, _given(node), _ONE_WAY, {})
+    return Site(node, Kind.TRAILING, _given(node), ONE_WAY, {})
 
 
 def _per_axis(node: Node) -> Site:
     """One scale, or one for each index of `axis`; blocks are not a broadcast of axes."""
     operands = _given(node)
     scale = operands[1].shape if len(operands) > 1 else None
-    data = operands[0].shape
+    data = operands[0].shape if operands else None
     if node.attributes.get("block_size") or (scale is not None and len(scale) > 1):
         return _unjudged(node, Kind.NOT_MODELLED)
     if scale is not None and scale in ((), (1,)):
-        return Site(node, Kind.PER_AXIS, operands, _ONE_WAY, {})
+        return Site(node, Kind.PER_AXIS, operands, ONE_WAY, {})
     axis = node.attributes.get("axis", 1)
     if axis < 0 and data is not None:
         axis += len(data)
-    return Site(node, Kind.PER_AXIS, operands, _AT_AXIS, {"axis": axis})
+    return Site(node, Kind.PER_AXIS, operands, AT_AXIS, {"axis": axis})
 
 
 def _not_modelled(node: Node) -> Site:

@@ -1,83 +1,26 @@
 """How a site is carried out on an engine, by kind of site.
 
-Element-wise ops, Expand and PRelu are asked of the engine table. The others are compounds (a Gemm,
-a normalisation): `CARRIERS` says by which rule an engine broadcasts inside them, with the source of
-that. A kind that has no row for an engine is not judged: the finding is `unknown`.
+Element-wise ops, Expand and PRelu are asked of the engine table; compounds (a Gemm, a
+normalisation) of `carriers`. What has no row for an engine is not judged: it is `unknown`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
+from ..alignment import Rule
 from ..engines.model import Engine
 from ..errors import BroadcastError, Reason
 from ..ops import find_op
 from ..planner import NAMELESS, rule_row, supports
-from ..rules import RULES
 from ..traps import Side
+from .carriers import ABSENT, CARRIERS, PER_AXIS
 from .sites import Kind, Site
 
-
-@dataclass(frozen=True, slots=True)
-class Carrier:
-    """How an engine broadcasts inside a compound op: by its add, or as the model's own document."""
-
-    by: str  # "add": the engine's element-wise rule; "document": the source's rule itself
-    source: str
-    run: bool = False
-
-
-_ADD = "converters write it as a product and an addition"
-_DOCUMENT = "the engine runs ONNX's operator"
-
-
-def _carriers(by: str, source: str, engines: str) -> dict[str, Carrier]:
-    return dict.fromkeys(engines.split(), Carrier(by, source))
-
-
-#: Kind of site, then engine. What is missing has not been looked at, and is `unknown`.
-CARRIERS: Mapping[Kind, Mapping[str, Carrier]] = MappingProxyType(
-    {
-        Kind.GEMM: {
-            **_carriers("add", _ADD, "numpy torch tensorflow jax openvino paddle mnn"),
-            **_carriers("document", _DOCUMENT, "onnxruntime"),
-        },
-        Kind.MATMUL: {
-            **_carriers(
-                "numpy",
-                "matmul's batch axes follow the NumPy rule (numpy.matmul, torch.matmul, "
-                "tf.linalg.matmul, jax.numpy.matmul, OpenVINO MatMul-1, paddle.matmul)",
-                "numpy torch tensorflow jax openvino paddle",
-            ),
-            **_carriers("document", _DOCUMENT, "onnxruntime"),
-        },
-        Kind.CLIP: {
-            **_carriers(
-                "document",
-                "bounds are one number each on every engine",
-                "numpy torch tensorflow jax openvino paddle ncnn mnn onnxruntime",
-            ),
-        },
-        Kind.CHANNEL: {
-            **_carriers("document", _DOCUMENT, "onnxruntime"),
-            **_carriers(
-                "document",
-                "channels are axis 1 (OpenVINO BatchNormInference-5, torch batch_norm, "
-                "paddle batch_norm NCHW; ncnn BatchNorm: the outermost axis of a sample)",
-                "openvino torch paddle ncnn",
-            ),
-        },
-        Kind.TRAILING: {
-            **_carriers("document", _DOCUMENT, "onnxruntime"),
-            **_carriers(
-                "add", "imported as MVN, Multiply and Add", "openvino numpy jax tensorflow"
-            ),
-        },
-        Kind.PER_AXIS: {**_carriers("document", _DOCUMENT, "onnxruntime")},
-    }
-)
+#: Kinds whose rule is a row of the engine table, where `carriers` has none.
+_TABLED = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU})
 
 
 class NotJudged(Exception):  # noqa: N818 - an answer, not a fault
@@ -87,15 +30,13 @@ class NotJudged(Exception):  # noqa: N818 - an answer, not a fault
 def transport(site: Site, engine: Engine) -> Side:
     """The rule and attributes with which a site's node arrives on an engine, op for op.
 
-    A Side without an engine is the model's own rule: the engine carries that out as documented.
-
     Raises:
         BroadcastError: the engine has no such op.
         NotJudged: nothing is known about it.
     """
     if site.kind is Kind.EXPAND:
         return Side(rule_row(None, engine=engine.name, to_target=True), {}, engine.name)
-    if site.kind in (Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU):
+    if site.kind in _TABLED and engine.name not in CARRIERS.get(site.node.op, {}):
         op = canonical(site)
         if engine.name not in NAMELESS and engine.name != "onnxruntime":
             _check_has(engine, site, op)
@@ -103,14 +44,44 @@ def transport(site: Site, engine: Engine) -> Side:
         row = rule_row(None, engine=engine.name, op=op)
         kept = {k: v for k, v in site.attributes.items() if k in row.attributes and v is not None}
         return Side(row, kept, engine.name, op)
-    carrier = CARRIERS.get(site.kind, {}).get(engine.name)
-    if carrier is None:
-        raise NotJudged(f"{site.node.op} on {engine.name} has not been looked at")
-    if carrier.by == "add":
-        return Side(rule_row(None, engine=engine.name), {}, engine.name, "add")
-    if carrier.by == "numpy":
-        return Side(RULES["numpy"])
-    return Side(site.rule, site.attributes)
+    return _compound(site, engine)
+
+
+def _compound(site: Site, engine: Engine) -> Side:
+    _check_opset(engine, site)
+    name = site.node.op
+    rows = CARRIERS.get(name, {}).get(engine.name, ())
+    if site.kind is Kind.PER_AXIS and engine.name in PER_AXIS:
+        rows = (PER_AXIS[engine.name](site.rule),)
+    weights = all(part.constant for part in site.operands[1:])
+    for row in rows:
+        if row.weights in (None, weights):
+            said = row.needs(site.node) if row.needs is not None else None
+            if said is not None:
+                raise _refusal(site, f"{engine.name} refuses: {said}", Reason.RANK)
+            return Side(row.rule, _attributes(site, row.rule), engine.name, name)
+    if rows:
+        said = f"{engine.name}'s {name} takes constants only for all operands but the first"
+        raise _refusal(site, said, Reason.NO_OP)
+    if (name, engine.name) in ABSENT:
+        said = f"{engine.name} has no {name}: {ABSENT[name, engine.name]}"
+        raise _refusal(site, said, Reason.NO_OP)
+    raise NotJudged(f"{name} on {engine.name} has not been looked at")
+
+
+def _attributes(site: Site, rule: Rule) -> Mapping[str, Any]:
+    """The rule's attributes, from the site's or the node's."""
+    if "axis" not in rule.attributes:
+        return {}
+    if "axis" in site.attributes:
+        return site.attributes
+    axis = int(site.node.attributes.get("axis", -1))
+    # Counted from the last axis, so that a batch axis more or less does not matter.
+    return {"axis": axis if axis < 0 else axis - len(site.operands[0].shape or ())}
+
+
+def _refusal(site: Site, said: str, reason: Reason) -> BroadcastError:
+    return BroadcastError(said, reason=reason, shapes=[part.shape for part in site.operands])
 
 
 #: Element-wise ops of ONNX whose broadcast is that of another op of the table.
@@ -133,13 +104,11 @@ def _check_has(engine: Engine, site: Site, op: str | None) -> None:
         raise NotJudged(f"{site.node.op} is not in the op table, so {engine.name} was not asked")
     answer = supports(engine.name, op)
     if not answer.ok:
-        raise BroadcastError(
-            answer.reason, reason=Reason.NO_OP, shapes=[part.shape for part in site.operands]
-        )
+        raise _refusal(site, answer.reason, Reason.NO_OP)
 
 
 def _check_opset(engine: Engine, site: Site) -> None:
-    legacy = site.rule.name == "onnx6" or site.kind is Kind.PRELU
+    legacy = site.rule.name == "onnx6" or site.kind in (Kind.PRELU, Kind.GEMM, Kind.CHANNEL)
     if engine.name == "onnxruntime" and legacy and site.node.version < 7:
         raise BroadcastError(
             f"ONNX Runtime has no kernel for {site.node.op} of opset {site.node.version}",

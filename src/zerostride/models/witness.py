@@ -7,6 +7,7 @@ counter-example that a person can check by hand.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -60,7 +61,7 @@ def find_witness(
 
 def _by_value(shapes: Sequence[Shape], a: Plan, b: Plan, op: str) -> Witness | None:
     function = getattr(np, op, None)
-    if not isinstance(function, np.ufunc) or function.nin != len(shapes):
+    if not isinstance(function, np.ufunc) or function.nin != 2 or len(shapes) < 2:
         return None
     data = []
     start = 0
@@ -71,7 +72,8 @@ def _by_value(shapes: Sequence[Shape], a: Plan, b: Plan, op: str) -> Witness | N
         start += count if op == "add" else 0
     try:
         with np.errstate(all="ignore"):
-            left, right = function(*a.views(*data)), function(*b.views(*data))
+            # Ops of more operands take them one after the other.
+            left, right = (functools.reduce(function, plan.views(*data)) for plan in (a, b))
     except TypeError:
         return None  # bitwise ops on floats: shown by adding instead
     differs = ~((left == right) | (np.isnan(left) & np.isnan(right)))
