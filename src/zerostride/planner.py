@@ -86,8 +86,12 @@ def _elementwise_row(
     row = find_engine(engine)
     warn_if_unmeasured(engine)
     name = _canonical(op, row)
-    if name in row.lacks:
-        raise BroadcastError(f"{engine} has no op {op!r}", reason=Reason.NO_OP, rule=rule or "")
+    if name is not None and row.name not in NAMELESS and not _has_op(row, op):
+        raise BroadcastError(
+            f"{engine} has no op for {name}",
+            reason=Reason.NO_OP,
+            rule=RuleUse(next(iter(row.elementwise)), engine=row.name, op=name),
+        )
     return _pick(row, row.ops.get(name or "", row.elementwise), rule), name
 
 
@@ -270,7 +274,7 @@ def _has_op(engine: Engine, op: Any) -> bool:
     if engine.name == "numpy":
         return bool(row.numpy)
     column = column_of(engine.name)
-    return row.name not in engine.lacks and (column in row.names or column in row.reversed_names)
+    return column in row.names or column in row.reversed_names
 
 
 def _dtype_name(dtype: Any) -> str:

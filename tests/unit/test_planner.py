@@ -350,3 +350,10 @@ def test_supports_tells_why_not() -> None:
     for asked in (("nccn",), ("ncnn", "ad"), ("ncnn", ["add"]), ("ncnn", "add", "flaot32")):
         with pytest.raises(zs.BroadcastError):
             zs.supports(*asked)
+
+
+def test_an_op_that_the_engine_lacks_is_refused() -> None:
+    with pytest.raises(zs.BroadcastError) as caught:
+        zs.plan((3,), (3,), engine="ncnn", op="greater")
+    assert caught.value.reason == "no_op"
+    assert not zs.supports("ncnn", "greater").ok
