@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -89,21 +89,7 @@ def audit_graph(
             findings.append(_judge(site, engine, via, batch))
         if progress is not None:
             progress(done + 1, len(graph.nodes))
-    notes = (*graph.notes, *_told(findings))
-    return Report(graph.path, engine.name, via, engine.release, tuple(findings), notes)
-
-
-def _told(findings: Sequence[Finding]) -> list[str]:
-    """Notes of findings that a reader of the others would not see, once each."""
-    where: dict[str, list[str]] = {}
-    for finding in findings:
-        if finding.verdict is Verdict.SAME:
-            for note in finding.notes:
-                where.setdefault(note, []).append(finding.node)
-    return [
-        f"{note}: {len(nodes)} of the broadcasts that are the same, {nodes[0]} the first"
-        for note, nodes in where.items()
-    ]
+    return Report(graph.path, engine.name, via, engine.release, tuple(findings), graph.notes)
 
 
 def _judge(site: Site, engine: Engine, via: str | None, batch: Mapping[str, int]) -> Finding:
