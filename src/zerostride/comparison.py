@@ -13,6 +13,7 @@ from typing import Any
 from .alignment import Attributes
 from .dims import Shape, as_shape
 from .engines import ENGINES
+from .engines.history import past_notes
 from .errors import BroadcastError, Misfit, Reason
 from .plan import Plan
 from .rules import RULES
@@ -33,6 +34,7 @@ class Row:
         verdict: against the reference: "same", "same_here" (only at these sizes: see `traps`),
             "different", "refused", or "only_here" (the reference refuses, this does not).
         traps: the sizes at which it would mean something else.
+        notes: what older releases of the engine did with these shapes, where that was otherwise.
     """
 
     kind: str
@@ -43,6 +45,7 @@ class Row:
     answer: Plan | BroadcastError
     verdict: str
     traps: tuple[Trap, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def silent(self) -> bool:
@@ -64,6 +67,7 @@ class Row:
             "verdict": self.verdict,
             "silent": self.silent,
             "traps": [trap.as_dict() for trap in self.traps],
+            "notes": list(self.notes),
         }
         if isinstance(self.answer, Plan):
             return {**said, "plan": as_dict(self.answer), "refusal": None}
@@ -108,6 +112,7 @@ class Comparison:
         # A rule and the engine that has it part at the same sizes: once is enough.
         told = {trap.shapes: trap for row in reversed(self.rows) for trap in row.traps}
         notes += [f"  {trap}" for trap in told.values()]
+        notes += [f"  {note}" for row in self.rows for note in row.notes]
         return "\n".join([*lines, "", *notes] if notes else lines)
 
     def _has(self, mark: str) -> bool:
@@ -214,6 +219,7 @@ def _row(side: Side, shapes: tuple[Shape, ...], judge: Side, meant: Plan | Broad
         answer,
         verdict,
         traps,
+        past_notes(side.engine, answer) if isinstance(answer, Plan) else (),
     )
 
 
