@@ -6,6 +6,7 @@ import os
 import stat
 import tempfile
 import tokenize
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,7 +34,9 @@ def open_array(path: str) -> np.ndarray[Any, Any]:
             raise ZerostrideError(f"{path}: an archive of arrays; give a single .npy file")
         if start != _NPY:
             raise ZerostrideError(f"{path}: not a .npy file")
-        return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # sizes that overflow are refused a line further on
+            return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except OSError as error:
         raise ZerostrideError(f"{path}: {error.strerror or error}") from None
     except _HEADER_ERRORS as error:

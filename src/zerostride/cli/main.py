@@ -132,7 +132,9 @@ def _say_usage(error: click.ClickException) -> int:
     if isinstance(error, click.UsageError) and error.ctx is not None:
         path = error.ctx.command_path
         click.echo(f"{error.ctx.get_usage()}\nTry '{path} -h' for help.\n", err=True)
-    click.echo(f"Error: {printable(_cut(error.format_message()))}", err=True)
+    option = getattr(error, "option_name", "")
+    hint = " A shape that starts with a minus goes after --." if option[1:2].isdigit() else ""
+    click.echo(f"Error: {printable(_cut(error.format_message()))}{hint}", err=True)
     return options.BAD_INPUT
 
 

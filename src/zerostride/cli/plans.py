@@ -12,7 +12,7 @@ from .. import explain as drawing
 from ..comparison import compare as compare_shapes
 from ..compute import functions
 from ..dims import elements
-from ..errors import ZerostrideError
+from ..errors import BroadcastError, ZerostrideError
 from ..ops import find_op
 from ..plan import Plan
 from ..planner import plan, plan_to
@@ -76,9 +76,9 @@ def explain(
     elif language is not None:
         click.echo(made.code(language))
     else:
-        click.echo(made.explain(color=options.colored()))
-        if other is not None:
-            click.echo(f"in {other}: {made.express(other).describe()}")
+        expressed = f"\nin {other}: {made.express(other).describe()}" if other is not None else ""
+        color = options.colored()
+        click.echo(made.explain(color=color) + expressed, color=color)
     return 0
 
 
@@ -177,7 +177,8 @@ def compute(
     function = getattr(functions, row.name)
     try:
         _check_fits(made, _result_dtype(function, arrays, given))
-        result = np.asarray(function(*arrays, **given))
+        with np.errstate(all="ignore"):  # NaN and infinity are answers
+            result = np.asarray(function(*arrays, **given))
     except TypeError as error:
         raise ZerostrideError(str(error)) from None
     if as_json and output is None and result.size > MOST_JSON:
@@ -201,14 +202,19 @@ MOST_JSON = 1_000_000
 
 def _result_dtype(
     function: Callable[..., Any], arrays: Sequence[np.ndarray[Any, Any]], given: dict[str, Any]
-) -> np.dtype[Any]:
-    """What the op makes of these dtypes, found on one element of each."""
-    ones = [np.ones((1,) * array.ndim, array.dtype) for array in arrays]
-    return np.asarray(function(*ones, **given)).dtype
+) -> np.dtype[Any] | None:
+    """What the op makes of these dtypes, found on one element of each; None where it refuses."""
+    try:
+        ones = [np.ones((1,) * array.ndim, array.dtype) for array in arrays]
+        return np.asarray(function(*ones, **given)).dtype
+    except (BroadcastError, TypeError, ValueError):
+        return None  # the operands themselves will be refused, with their shapes in the message
 
 
-def _check_fits(made: Plan, dtype: np.dtype[Any]) -> None:
+def _check_fits(made: Plan, dtype: np.dtype[Any] | None) -> None:
     """Refuses a result larger than memory before any work: systems lend what they do not have."""
+    if dtype is None:
+        return
     size, memory = elements(made.shape) * dtype.itemsize, physical_memory()
     if memory is not None and size > memory:
         raise ZerostrideError(

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ModelError
 from .graph import FileShape, FileSize, Graph, Node, Value
-from .soundness import quarantined, refuse_functions, restore
+from .isolated import infer_apart
+from .soundness import quarantined, refuse_functions, restore, strange, text
 
 if TYPE_CHECKING:
     import onnx
@@ -137,7 +138,10 @@ def _infer(
 
     with quarantined(model, versions, notes) as domains:
         try:
-            inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+            if strange(model):
+                inferred = infer_apart(model)
+            else:
+                inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
         except _package_errors() as error:
             notes.append(f"onnx's shape inference stopped, shapes may be unknown: {_line(error)}")
             return model
@@ -165,11 +169,6 @@ def _package_errors() -> tuple[type[Exception], ...]:
         onnx.checker.ValidationError,
         onnx.shape_inference.InferenceError,
     )
-
-
-def text(field: Any) -> str:
-    """A text field of a file: bytes where they are not UTF-8, as old exporters wrote them."""
-    return field.decode("utf-8", "backslashreplace") if isinstance(field, bytes) else str(field)
 
 
 class _Reader:

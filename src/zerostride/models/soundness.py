@@ -42,6 +42,11 @@ _EQUATION = re.compile(rb"%b(?:,%b)*(?:->%b)?" % (_TERM, _TERM, _TERM))
 MAX_AXES = 4096
 
 
+def text(field: Any) -> str:
+    """A text field of a file: protobuf gives bytes where they are not UTF-8."""
+    return field.decode("utf-8", "backslashreplace") if isinstance(field, bytes) else str(field)
+
+
 def graphs_of(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
     """A graph and every body in it."""
     yield graph
@@ -203,7 +208,7 @@ def malformed(node: onnx.NodeProto, versions: Mapping[str, int]) -> str | None:
         if not least <= given <= most:
             return f"{given} {what}s; {node.op_type} has {least} to {most}"
     types, required = _attribute_types(*key)
-    seen = set()
+    seen: set[str] = set()
     for attribute in node.attribute:
         name = attribute.name
         if name in seen:
@@ -215,3 +220,71 @@ def malformed(node: onnx.NodeProto, versions: Mapping[str, int]) -> str | None:
             return "its equation is no Einstein sum"
     missing = sorted(required - seen)
     return f"the attribute {missing[0]!r} is missing" if missing else None
+
+
+def strange(model: onnx.ModelProto) -> bool:
+    """Whether a model holds numbers that no exporter writes, and inference may not survive.
+
+    It may be wrong about a model without harm: that one's inference runs in a process of its own.
+    """
+    ranges = False
+    for node in nodes_of(model.graph.node):
+        ranges = ranges or node.op_type == "Range"
+        for attribute in node.attribute:
+            if _strange_attribute(attribute):
+                return True
+    return _strange_sizes(model.graph, LONG if ranges else HUGE) or (ranges and _long_range(model))
+
+
+#: Above this a size is no size; and a vector or Range, whose numbers inference lists, is long.
+HUGE, LONG = 1 << 40, 1 << 20
+#: Integer attributes that may be negative, by a part of their name; others have no reason to be.
+_SIGNED = re.compile(rb"ax[ei]s|pads|starts|ends|shape|ignore_index|seed|value|perm|keepdims|dtype")
+#: Integer attributes that divide, or that count something.
+_POSITIVE = re.compile(rb"strides|dilations|kernel_shape|blocksize|group|num_|_size|block")
+
+
+def _strange_attribute(attribute: onnx.AttributeProto) -> bool:
+    values = list(attribute.ints) or ([attribute.i] if attribute.i else [])
+    spelled = text(attribute.name).encode("utf-8", "replace")
+    if attribute.type == 2 and not attribute.i and _POSITIVE.search(spelled):
+        return True  # an INT of 0
+    if not values or _SIGNED.search(spelled):
+        return False
+    least = 1 if _POSITIVE.search(spelled) else 0
+    return bool(min(values) < least or max(values) > LONG)
+
+
+def _strange_sizes(graph: onnx.GraphProto, most: int) -> bool:
+    """Whether a size is above `most`, or a vector so long that its numbers are not to be listed.
+
+    Inference follows the numbers in vectors, because they may be shapes: one by one.
+    """
+    shapes: list[list[int]] = []
+    for part in graphs_of(graph):
+        for entry in (*part.input, *part.value_info, *part.output):
+            shapes.append([dim.dim_value for dim in entry.type.tensor_type.shape.dim])
+        shapes += [list(tensor.dims) for tensor in part.initializer]
+    return any(
+        max(shape, default=0) > most or (len(shape) == 1 and shape[0] > LONG) for shape in shapes
+    )
+
+
+def _long_range(model: onnx.ModelProto) -> bool:
+    """Whether a Range could count very far, by a constant of the model."""
+    import onnx.numpy_helper
+
+    for part in graphs_of(model.graph):
+        constants = (node for node in part.node if node.op_type == "Constant")
+        made = [attribute.t for node in constants for attribute in node.attribute]
+        for tensor in (*part.initializer, *made):
+            if len(tensor.dims) > 1 or sum(tensor.dims) > 1 or tensor.data_location:
+                continue
+            try:
+                values = onnx.numpy_helper.to_array(tensor).astype(float)
+            except (ValueError, TypeError, KeyError):
+                return True
+            # Ends of slices are INT64_MAX; as such they are everywhere, and no Range's.
+            if any(LONG < abs(value) < 2.0**63 for value in values.flat):
+                return True
+    return False

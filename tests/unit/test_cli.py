@@ -1,0 +1,728 @@
+"""The command line from outside: every command, every way to write a shape, every bad input.
+
+The rule that holds for all: a documented exit status, one clear message, and never a traceback.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import numpy as np
+import pytest
+
+import zerostride as zs
+from zerostride.cli import main as command
+from zerostride.cli.main import cli
+from zerostride.engines import ENGINES
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+VISION = str(EXAMPLES / "tiny_vision.onnx")
+CLEAN = str(EXAMPLES / "clean.onnx")
+COMMANDS = sorted(cli.commands)
+
+
+class Answer(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Answer]
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Runs the command line in this process."""
+    for name in ("NO_COLOR", "FORCE_COLOR", "ZEROSTRIDE_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+
+    def call(*arguments: object) -> Answer:
+        with pytest.raises(SystemExit) as stop:
+            command([str(argument) for argument in arguments])
+        out, err = capfd.readouterr()
+        assert isinstance(stop.value.code, int)
+        assert "Traceback" not in out + err
+        return Answer(stop.value.code, out, err)
+
+    return call
+
+
+def start(arguments: Sequence[str], **given: Any) -> subprocess.Popen[bytes]:
+    """Starts the command line as a process of its own."""
+    environment = {**os.environ, **given.pop("env", {})}
+    return subprocess.Popen(
+        [sys.executable, "-m", "zerostride", *arguments],
+        env=environment,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **given},
+    )
+
+
+# Commands, options and statuses.
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("flag", ["-h", "--help"])
+def test_every_command_has_help(run: Run, name: str, flag: str) -> None:
+    answer = run(name, flag)
+    assert answer.status == 0
+    assert answer.out.startswith(f"Usage: zerostride {name}")
+    for option in cli.commands[name].params:
+        if isinstance(option, click.Option):
+            assert option.help, f"{name} {option.name} does not say what it does"
+
+
+def test_the_group_lists_every_command(run: Run) -> None:
+    answer = run("--help")
+    assert answer.status == 0
+    assert all(f"\n  {name} " in answer.out for name in COMMANDS)
+    assert "..." not in answer.out.split("Commands:")[1], "a summary is cut off"
+    assert run("--version").out == f"zerostride, version {zs.__version__}\n"
+
+
+def test_without_a_command_there_is_help_and_status_2(run: Run) -> None:
+    answer = run()
+    assert answer.status == 2
+    assert "Commands:" in answer.out + answer.err
+
+
+SHAPES = {
+    "2,3,4": (2, 3, 4),
+    "2, 3, 4": (2, 3, 4),
+    "[2,3,4]": (2, 3, 4),
+    "(2,3,4)": (2, 3, 4),
+    "(3,)": (3,),
+    "3": (3,),
+    "2x3x4": (2, 3, 4),
+    "2×3×4": (2, 3, 4),
+    "()": (),
+    "[]": (),
+    "scalar": (),
+    "0,3": (0, 3),
+    " 5 ": (5,),
+}
+
+
+@pytest.mark.parametrize(("written", "shape"), SHAPES.items())
+def test_a_shape_may_be_written(run: Run, written: str, shape: tuple[int, ...]) -> None:
+    answer = run("explain", written, "--json")
+    assert answer.status == 0
+    assert json.loads(answer.out)["shape"] == list(shape)
+
+
+def test_a_shape_may_be_a_file_or_a_tensor(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="tensors are read from ONNX files")
+    np.save(tmp_path / "a.npy", np.zeros((4, 1, 1)))
+    answer = run("explain", tmp_path / "a.npy", f"{VISION}:stem_column", "--json")
+    assert answer.status == 0
+    assert json.loads(answer.out)["operands"] == [[4, 1, 1], [8]]
+
+
+def test_a_misspelt_tensor_is_answered_with_near_ones(run: Run) -> None:
+    pytest.importorskip("onnx", reason="tensors are read from ONNX files")
+    answer = run("explain", f"{VISION}:stem_colum")
+    assert answer.status == 2
+    assert "did you mean 'stem_column'" in answer.err
+
+
+BAD_SHAPES = [
+    "",
+    "x",
+    "2,,3",
+    "2;3",
+    "[2,3",
+    "2,3]",
+    "(2,3]",
+    "2.5",
+    "1e3",
+    "two",
+    "²",
+    "٣",
+    "a.npy",
+    "nope.onnx:x",
+    ".onnx:",
+    "\x1b[31m",
+    "\x00",
+    "２,３",
+    "9" * 5000,
+    "1" + " " * 100_000 + "!",
+    "1," * 100_000 + "!",
+    "x" * 1_000_000,
+    "(" * 1_000_000,
+]
+
+
+@pytest.mark.parametrize("written", BAD_SHAPES, ids=range(len(BAD_SHAPES)))
+def test_what_is_no_shape_is_bad_input(run: Run, written: str) -> None:
+    began = time.monotonic()
+    answer = run("explain", written, "3")
+    assert answer.status == 2
+    assert answer.out == ""
+    assert len(answer.err) < 4000
+    assert all(line.isprintable() for line in answer.err.splitlines())
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("shapes", "status"),
+    [
+        (["--", "-1,2", "3"], 2),
+        (["-1,2", "3"], 2),  # read as an option, and the message says how not to
+        (["9223372036854775808", "3"], 2),
+        (["9223372036854775807", "1"], 0),
+        (["9223372036854775807,9223372036854775807", "1"], 1),
+        (["2x" * 64 + "2"], 1),
+        (["1x" * 63 + "1", "1"], 0),
+        (["2,3", "4"], 1),
+        (["--", "--rule", "3"], 2),
+    ],
+)
+def test_sizes_at_the_edge(run: Run, shapes: list[str], status: int) -> None:
+    answer = run("explain", *shapes)
+    assert answer.status == status
+    assert (answer.err == "") == (status == 0)
+
+
+def test_a_minus_sign_is_explained(run: Run) -> None:
+    assert "goes after --" in run("explain", "-1,2", "3").err
+    assert "goes after --" not in run("explain", "--nope", "3").err
+
+
+EXPLAIN = [
+    ["2,3,4,5", "3,4", "--rule", "pdpd", "--axis", "1"],
+    ["2,3,4,5", "3,4", "--rule", "onnx6", "--axis", "1", "--broadcast", "1"],
+    ["3,5", "5", "--engine", "ncnn"],
+    ["8,4,4", "8", "--engine", "ncnn", "--op", "prelu"],
+    ["16", "--to", "1,16,50,50", "--mode", "explicit", "--axes-mapping", "1"],
+    ["16", "--to", "2,16"],
+    ["5,5", "5", "--express", "ncnn"],
+    ["5,5", "5", "--code", "torch"],
+    ["4,3,2", "4,3,2", "--whdc", "--rule", "ncnn"],
+]
+
+
+@pytest.mark.parametrize("arguments", EXPLAIN, ids=lambda words: " ".join(words))
+def test_explain_with_every_option(run: Run, arguments: list[str]) -> None:
+    answer = run("explain", *arguments)
+    assert (answer.status, answer.err) == (0, "")
+    data = json.loads(run("explain", *arguments, "--json").out)
+    keys = {"ok", "shape", "operands", "aligned", "axes_mapping", "stretched", "rule", "growth"}
+    assert keys | {"two_sided"} <= data.keys()
+    assert data["ok"] is True
+    assert ("express" in data) == ("--express" in arguments)
+    assert ("code" in data) == ("--code" in arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["2,3", "3", "--mode", "numpy"], "--mode goes with --to"),
+        (["2,3", "--to", "3", "--rule", "numpy"], "--rule does not go with --to"),
+        (["2,3", "3", "--to", "3"], "--to takes one data shape, not 2"),
+        (["2,3", "3", "--rule", "nope"], "'nope'"),
+        (["2,3", "3", "--engine", "nope"], "'nope'"),
+        (["2,3", "3", "--express", "nope"], "nope"),
+        (["2,3", "3", "--code", "nope"], "nope"),
+        (["2,3", "3", "--op", "nope", "--engine", "ncnn"], "nope"),
+        (["2,3", "3", "--axis", "1"], "axis"),
+        (["2,3", "3", "--axis", "x"], "axis"),
+        (["2,3", "3", "--axis", "9" * 5000], "axis"),
+        (["2,3", "3", "--rule", "pdpd", "--axis", "9" * 40], "axis"),
+        (["2", "--to", "2", "--mode", "explicit", "--axes-mapping", "a"], "not a list of axes"),
+        (["2,3", "3", "--nope"], "--nope"),
+        ([], "SHAPES"),
+    ],
+)
+def test_explain_says_what_was_wrong_with_the_call(
+    run: Run, arguments: list[str], said: str
+) -> None:
+    answer = run("explain", *arguments)
+    assert answer.status in (1, 2)
+    assert answer.out == ""
+    assert said in answer.err
+
+
+def test_a_refusal_is_json_where_json_was_asked_for(run: Run) -> None:
+    answer = run("explain", "2,3,4", "3", "--json")
+    assert (answer.status, answer.err) == (1, "")
+    data = json.loads(answer.out)
+    assert data["ok"] is False
+    assert data["reason"] == "extent_mismatch"
+    assert {"detail", "rule", "shapes", "axis", "silent", "hint"} <= data.keys()
+    for arguments in (
+        ("compare", "5,5", "5", "--reference", "nope"),
+        ("compute", "add", "nope.npy", "nope.npy"),
+        ("audit", "nope.onnx", "--target", "ncnn"),
+    ):
+        answer = run(*arguments, "--json")
+        assert answer.status == 2
+        assert json.loads(answer.out)["ok"] is False
+
+
+def test_compare_finds_what_goes_wrong_silently(run: Run) -> None:
+    assert run("compare", "5,5", "5").status == 1
+    assert run("compare", "3,5", "3,5").status == 0
+    data = json.loads(run("compare", "5,5", "5", "--json").out)
+    assert data.keys() == {"shapes", "reference", "rows"}
+    assert {"kind", "name", "verdict", "silent", "plan", "refusal"} <= data["rows"][0].keys()
+    assert run("compare", "3,5", "3", "--reference", "pdpd", "--axis", "0").status == 0
+    assert run("compare", "5,3", "3", "--whdc").out.startswith("(3, 5) and (3,)")
+    assert run("compare", "5,5", "5", "--reference", "nope").status == 2
+
+
+def test_engines_lists_and_tells(run: Run) -> None:
+    assert run("engines").status in (0, 1)  # 1 if another release than the measured one is here
+    data = json.loads(run("engines", "--json").out)
+    assert [row["name"] for row in data] == list(ENGINES)
+    one = json.loads(run("engines", "ncnn", "--json").out)
+    keys = "name measured installed is_measured source rules broadcast_modes max_rank divergences"
+    assert {*keys.split(), "dtypes"} == one.keys()
+    assert "ncnn  measured" in run("engines", "ncnn").out
+    assert run("engines", "nope").status == 2
+    assert run("engines", "--measure").status == 2
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_prints_a_script(run: Run, shell: str) -> None:
+    answer = run("completion", shell)
+    assert answer.status == 0
+    assert "_ZEROSTRIDE_COMPLETE" in answer.out
+
+
+def test_completion_without_the_shell_is_one_line(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "")
+    answer = run("completion", "bash")
+    assert answer.status in (0, 2)  # older releases of click do not ask bash for its version
+    assert len(answer.err.splitlines()) <= 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("zerostride ", {"audit", "compare", "completion", "compute", "engines", "explain"}),
+        ("zerostride au", {"audit"}),
+        ("zerostride audit --target op", {"openvino"}),
+        ("zerostride explain --rule pd", {"pdpd"}),
+        ("zerostride explain --wh", {"--whdc"}),
+    ],
+)
+def test_completion_completes(
+    run: Run, monkeypatch: pytest.MonkeyPatch, typed: str, offered: set[str]
+) -> None:
+    monkeypatch.setenv("_ZEROSTRIDE_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", typed)
+    monkeypatch.setenv("COMP_CWORD", str(typed.count(" ")))
+    answer = run()
+    assert answer.status == 0
+    assert {line.split(",")[1] for line in answer.out.splitlines()} == offered
+
+
+# compute, and the files it reads and writes.
+
+
+@pytest.fixture
+def arrays(tmp_path: Path) -> tuple[str, str]:
+    np.save(tmp_path / "a.npy", np.arange(4, dtype=np.float32).reshape(2, 2))
+    np.save(tmp_path / "b.npy", np.array([10, 20], np.float32))
+    return str(tmp_path / "a.npy"), str(tmp_path / "b.npy")
+
+
+def test_compute_prints_writes_and_puts_out_json(
+    run: Run, arrays: tuple[str, str], tmp_path: Path
+) -> None:
+    expected = [[10, 11], [22, 23]]
+    out = tmp_path / "c.npy"
+    answer = run("compute", "add", *arrays, "--engine", "ncnn")
+    assert (answer.status, answer.err) == (0, "")
+    assert answer.out == "[[10. 11.]\n [22. 23.]]\n", "ncnn lays a vector on the outermost axis"
+    answer = run("compute", "add", *arrays, "--rule", "pdpd", "--axis", "0", "-o", out)
+    assert "shape (2, 2), float32" in answer.out
+    assert np.load(out).tolist() == expected
+    data = json.loads(run("compute", "Add", *arrays, "--rule", "ncnn", "--json").out)
+    assert data.keys() == {"ok", "op", "shape", "dtype", "result"}
+    assert data["result"] == expected
+    data = json.loads(run("compute", "add", *arrays, "-o", out, "--json").out)
+    assert data.keys() == {"ok", "op", "shape", "dtype", "output"}
+    # The result may take the place of an operand.
+    assert run("compute", "add", *arrays, "-o", arrays[0]).status == 0
+    assert np.load(arrays[0]).tolist() == [[10, 21], [12, 23]]
+
+
+def test_json_has_names_for_numbers_that_it_lacks(run: Run, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([0.0, 1.0, -1.0]))
+    np.save(tmp_path / "b.npy", np.zeros(3))
+    answer = run("compute", "divide", tmp_path / "a.npy", tmp_path / "b.npy", "--json")
+    strict = json.loads(answer.out, parse_constant=lambda name: pytest.fail(name))
+    assert strict["result"] == ["NaN", "Infinity", "-Infinity"]
+
+
+KINDS = {
+    "text": np.array(["a", "b"]),
+    "bytes": np.array([b"a", b"b"]),
+    "records": np.zeros(2, dtype=[("x", "f4"), ("y", "i8")]),
+    "dates": np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]"),
+    "spans": np.array([1, 2], dtype="timedelta64[s]"),
+    "void": np.zeros(2, dtype="V8"),
+    "bool": np.array([True, False]),
+    "complex": np.array([1j, 2.0]),
+    "half": np.array([1, 2], dtype=np.float16),
+    "long": np.array([1, 2], dtype=np.longdouble),
+    "big-endian": np.array([1, 2], dtype=">i4"),
+}
+
+
+@pytest.mark.parametrize("op", ["add", "divide", "pow", "bitwise_and", "less", "prelu", "atan2"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_compute_on_any_dtype_answers_or_says_why_not(
+    run: Run, tmp_path: Path, op: str, kind: str
+) -> None:
+    np.save(tmp_path / "a.npy", KINDS[kind])
+    answer = run("compute", op, tmp_path / "a.npy", tmp_path / "a.npy")
+    assert answer.status in (0, 2)
+    assert (answer.status == 2) == bool(answer.err)
+    assert "internal error" not in answer.err
+
+
+def header(text: str, version: bytes = b"\x01\x00") -> bytes:
+    """The start of a .npy file with this header."""
+    data = text.encode("latin-1")
+    size = len(data).to_bytes(2 if version == b"\x01\x00" else 4, "little")
+    return b"\x93NUMPY" + version + size + data
+
+
+NPY = {
+    "huge": header("{'descr': '<f8', 'fortran_order': False, 'shape': (1152921504606846976,)}"),
+    "overflow": header("{'descr': '<f8', 'fortran_order': False, 'shape': (2**62, 2**62)}"),
+    "overflow-2": header(f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({2**62}, 8)}}"),
+    "negative": header("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}"),
+    "float-size": header("{'descr': '<f8', 'fortran_order': False, 'shape': (2.5,)}"),
+    "no-shape": header("{'descr': '<f8', 'fortran_order': False}"),
+    "no-dict": header("[1, 2]"),
+    "bad-dtype": header("{'descr': 'nope', 'fortran_order': False, 'shape': (2,)}"),
+    "odd-dtype": header("{'descr': [('a', 7)], 'fortran_order': False, 'shape': (2,)}"),
+    "object": header("{'descr': '|O', 'fortran_order': False, 'shape': (2,)}") + b"x" * 64,
+    "open-text": header("{'descr': '<f8"),
+    "deep": header("(" * 9000),
+    "code": header("__import__('os').abort()"),
+    "long": header(" " * 60000),
+    "version": header("{}", b"\x09\x00"),
+    "cut-header": b"\x93NUMPY\x01\x00\xff\xff{",
+    "cut-magic": b"\x93NUM",
+    "cut-data": header("{'descr': '<f8', 'fortran_order': False, 'shape': (20,)}") + b"x" * 8,
+    "empty": b"",
+    "text": b"1,2,3\n",
+    "pickle": b"\x80\x04\x95\x0b\x00",
+    "zip": b"PK\x03\x04 not really",
+}
+
+
+@pytest.mark.parametrize("name", NPY)
+def test_a_bad_array_file_is_one_line(run: Run, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "bad.npy"
+    path.write_bytes(NPY[name])
+    for arguments in (("compute", "add", path, path), ("explain", path)):
+        answer = run(*arguments)
+        assert answer.status == 2
+        assert "bad.npy" in answer.err
+        assert "internal error" not in answer.err
+    assert len(run("compute", "add", path, path).err.splitlines()) == 1
+
+
+def test_an_archive_a_folder_and_a_pipe_are_not_arrays(run: Run, tmp_path: Path) -> None:
+    np.savez(tmp_path / "z.npz", np.zeros(2))
+    os.rename(tmp_path / "z.npz", tmp_path / "z.npy")
+    (tmp_path / "folder.npy").mkdir()
+    names = ["z.npy", "folder.npy", "missing.npy", "n" * 300 + ".npy"]
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe.npy")  # reading it would wait for a writer for ever
+        names.append("pipe.npy")
+    for name in names:
+        answer = run("compute", "add", tmp_path / name, tmp_path / name)
+        assert answer.status == 2
+        assert len(answer.err.splitlines()) == 1
+        assert name in answer.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nope", "a", "a"], "nope"),
+        (["add", "a"], "add takes 2 arrays, 1 were given"),
+        (["where", "a", "a"], "where takes 3 arrays"),
+        (["add", "a", "a", "--axis", "0"], "axis"),
+        (["add", "a", "a", "--engine", "nope"], "nope"),
+        (["add"], "FILES"),
+    ],
+)
+def test_compute_says_what_was_wrong_with_the_call(
+    run: Run, arrays: tuple[str, str], arguments: list[str], said: str
+) -> None:
+    answer = run("compute", *[arrays[0] if word == "a" else word for word in arguments])
+    assert answer.status == 2
+    assert said in answer.err
+
+
+def test_shapes_that_do_not_combine_are_a_finding(run: Run, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((2, 3)))
+    np.save(tmp_path / "b.npy", np.zeros(4))
+    assert run("compute", "add", tmp_path / "a.npy", tmp_path / "b.npy").status == 1
+
+
+def test_a_result_beyond_memory_is_refused_before_any_work(run: Run, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((10**7, 1), np.float32))
+    np.save(tmp_path / "b.npy", np.zeros(10**7, np.float32))
+    answer = run("compute", "add", tmp_path / "a.npy", tmp_path / "b.npy", "-o", tmp_path / "c.npy")
+    assert answer.status == 2
+    assert len(answer.err.splitlines()) == 1
+    assert "(10000000, 10000000)" in answer.err
+    assert "400,000,000,000,000 bytes" in answer.err
+    assert not (tmp_path / "c.npy").exists()
+
+
+def test_json_of_a_million_numbers_belongs_in_a_file(run: Run, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((1100, 1), np.int8))
+    np.save(tmp_path / "b.npy", np.zeros(1100, np.int8))
+    answer = run("compute", "add", tmp_path / "a.npy", tmp_path / "b.npy", "--json")
+    assert answer.status == 2
+    assert "write it with -o" in answer.err
+
+
+def targets(folder: Path) -> dict[str, Path]:
+    """Outputs that cannot be written, a chmod away from root or not."""
+    (folder / "folder").mkdir()
+    (folder / "file").write_text("not a folder")
+    return {
+        "a folder": folder / "folder",
+        "in no folder": folder / "missing" / "c.npy",
+        "in a file": folder / "file" / "c.npy",
+        "a name too long": folder / ("n" * 300),
+        "a path too long": Path("/".join(["d" * 200] * 40)),
+        "a device": Path(os.devnull),
+    }
+
+
+@pytest.mark.parametrize("kind", ["-o", "--svg"])
+def test_what_cannot_be_written_is_one_line_and_leaves_nothing(
+    run: Run, arrays: tuple[str, str], tmp_path: Path, kind: str
+) -> None:
+    for name, target in targets(tmp_path).items():
+        before = sorted(tmp_path.rglob("*"))
+        arguments = ["compute", "add", *arrays] if kind == "-o" else ["explain", "2", "2"]
+        answer = run(*arguments, kind, target)
+        assert answer.status == 2, name
+        assert len(answer.err.splitlines()) == 1, name
+        assert sorted(tmp_path.rglob("*")) == before, f"{name}: something was left behind"
+    assert not Path(os.devnull).is_file(), "a device was replaced by a file"
+
+
+def test_a_name_that_just_fits_can_be_written(run: Run, tmp_path: Path) -> None:
+    target = tmp_path / ("n" * 251 + ".svg")
+    assert run("explain", "2", "2", "--svg", target).status == 0
+    assert target.read_text("utf-8").startswith("<svg")
+
+
+def test_a_failed_write_leaves_the_old_file(
+    run: Run, arrays: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(handle: Any, *_: Any, **__: Any) -> None:
+        handle.write(b"half of it")
+        raise OSError(28, "No space left on device")
+
+    target = tmp_path / "c.npy"
+    target.write_bytes(b"precious")
+    monkeypatch.setattr(np, "save", fails)
+    answer = run("compute", "add", *arrays, "-o", target)
+    assert answer.status == 2
+    assert answer.err.strip() == f"zerostride: {target}: No space left on device"
+    assert target.read_bytes() == b"precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "b.npy", "c.npy"]
+
+
+def test_a_link_stays_a_link(run: Run, arrays: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link.npy").symlink_to(tmp_path / "real" / "c.npy")
+    assert run("compute", "add", *arrays, "-o", tmp_path / "link.npy").status == 0
+    assert (tmp_path / "link.npy").is_symlink()
+    assert np.load(tmp_path / "real" / "c.npy").shape == (2, 2)
+
+
+# audit.
+
+
+def test_audit_of_a_model_that_means_the_same(run: Run) -> None:
+    pytest.importorskip("onnx", reason="audits read ONNX files")
+    answer = run("audit", CLEAN, "--target", "ncnn")
+    assert (answer.status, answer.err) == (0, "")
+    assert answer.out.count("\n") == 1
+    assert run("audit", CLEAN, "--target", "ncnn", "--full").out.count("same") > 7
+
+
+def test_audit_with_every_option(run: Run) -> None:
+    pytest.importorskip("onnx", reason="audits read ONNX files")
+    plain = run("audit", VISION, "--target", "ncnn")
+    assert plain.status == 1
+    table = run("audit", VISION, "--target", "ncnn", "--summary").out
+    drawn = run("audit", VISION, "--target", "ncnn", "--details").out
+    assert drawn.startswith(table)
+    assert "in the model:" in drawn
+    assert "in the model:" not in table
+    assert len(run("audit", VISION, "--target", "ncnn", "--full", "--summary").out) > len(table)
+    assert run("audit", VISION, "--target", "ncnn", "--via", "pnnx").out != plain.out
+    assert run("audit", VISION, "--target", "torch", "--via", "pnnx").status == 2
+    assert run("audit", VISION, "--target", "ncnn", "--batch-axis", "none").out != plain.out
+    assert run("audit", VISION, "--target", "ncnn", "--batch-axis", "0").status == 1
+    for axis in ("x", "-1", "²", "9" * 5000, ""):
+        assert run("audit", VISION, "--target", "ncnn", "--batch-axis", axis).status == 2
+    assert run("audit", VISION).status == 2
+    assert run("audit", "--target", "ncnn").status == 2
+
+
+def test_audit_json_keeps_its_form(run: Run) -> None:
+    pytest.importorskip("onnx", reason="audits read ONNX files")
+    data = json.loads(run("audit", VISION, "--target", "ncnn", "--json").out)
+    keys = "schema model target via release ok counts findings notes"
+    assert data.keys() == set(keys.split())
+    keys = "node op operands source target verdict reason message fix witness notes"
+    assert all(row.keys() == set(keys.split()) for row in data["findings"])
+    assert sum(data["counts"].values()) == len(data["findings"])
+
+
+def test_one_bad_model_does_not_hide_the_others(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="audits read ONNX files")
+    bad = tmp_path / "bad.onnx"
+    bad.write_text("not a model")
+    answer = run("audit", bad, CLEAN, "--target", "torch")
+    assert answer.status == 2
+    assert "bad.onnx" in answer.err
+    assert "clean.onnx on torch" in answer.out
+    data = json.loads(run("audit", bad, CLEAN, "--target", "torch", "--json").out)
+    assert [one["ok"] for one in data] == [False, True]
+
+
+# The terminal, the pipe, the interrupt, the fault of our own.
+
+
+def test_colours_follow_the_environment(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "\x1b[" not in run("explain", "2,3", "3").out
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[" in run("explain", "2,3", "3").out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in run("explain", "2,3", "3").out
+
+
+def test_a_fault_of_ours_is_one_line_and_can_be_seen(
+    run: Run,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise AssertionError("first line\nsecond \x1b[31m line")
+
+    monkeypatch.setattr("zerostride.cli.plans.plan", broken)
+    answer = run("explain", "2", "2")
+    assert answer.status == 2
+    assert len(answer.err.splitlines()) == 1
+    assert answer.err.isprintable() or "\x1b" not in answer.err
+    assert "internal error (AssertionError: first line" in answer.err
+    assert "please report" in answer.err
+    monkeypatch.setenv("ZEROSTRIDE_DEBUG", "1")
+    with pytest.raises(SystemExit):
+        command(["explain", "2", "2"])
+    assert "Traceback" in capfd.readouterr().err
+
+
+def test_warnings_of_ours_are_a_line_without_a_place(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def warns(*_: Any, **__: Any) -> Any:
+        import warnings
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            warnings.showwarning = sys.modules["zerostride.cli.main"]._show_warning
+            warnings.warn("another release", zs.EngineVersionWarning, stacklevel=1)
+            warnings.warn("noise", RuntimeWarning, stacklevel=1)
+        return zs.plan((2,), (2,))
+
+    monkeypatch.setattr("zerostride.cli.plans.plan", warns)
+    assert run("explain", "2", "2").err == "warning: another release\n"
+
+
+def test_a_reader_that_leaves_is_not_an_error() -> None:
+    child = start(["compare", "5,5", "5", "--json"], bufsize=0)
+    assert child.stdout is not None
+    assert child.stderr is not None
+    child.stdout.read(1)
+    child.stdout.close()
+    said = child.stderr.read()
+    child.stderr.close()
+    # All of it may have fitted into the pipe before it was closed.
+    assert child.wait(60) in (1, 141)
+    assert said == b""
+
+
+def test_an_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
+    script = (
+        "import os, signal, threading\n"
+        "import zerostride.cli.plans as plans\n"
+        "from zerostride.cli import main\n"
+        "plans.plan = lambda *a, **k: (os.kill(os.getpid(), signal.SIGINT), __import__('time')"
+        ".sleep(30))\n"
+        "main(['explain', '2', '2'])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60)
+    assert done.returncode == 130
+    assert done.stderr.strip() == b""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_full_disk_is_one_line() -> None:
+    with open("/dev/full", "wb") as full:
+        child = start(["explain", "2,3", "3"], stdout=full)
+        _, said = child.communicate(timeout=60)
+    assert child.returncode == 2
+    assert said.decode().splitlines() == ["zerostride: No space left on device"]
+
+
+@pytest.mark.parametrize("closed", [1, 2])
+def test_an_output_that_was_closed_is_no_fault(closed: int) -> None:
+    arguments = ["explain", "2,3", "3" if closed == 1 else "4"]
+    script = f"import os, sys; os.close({closed}); os.execv(sys.executable, sys.argv[1:])"
+    done = subprocess.run(
+        [sys.executable, "-c", script, sys.executable, "-m", "zerostride", *arguments],
+        capture_output=True,
+        timeout=60,
+    )
+    assert done.returncode == (0 if closed == 1 else 1)
+    assert (done.stdout, done.stderr) == (b"", b"")
+
+
+def test_an_output_without_the_arrow_shows_its_escape() -> None:
+    child = start(["explain", "2,3", "3"], env={"PYTHONIOENCODING": "latin-1", "NO_COLOR": "1"})
+    out, said = child.communicate(timeout=60)
+    assert (child.returncode, said) == (0, b"")
+    assert rb"\u2192" in out
+
+
+def test_arguments_that_are_no_text_are_shown_escaped() -> None:
+    if os.name != "posix":
+        pytest.skip("arguments are text on this system")
+    child = subprocess.Popen(
+        [os.fsencode(sys.executable), b"-m", b"zerostride", b"explain", b"\xff\xfe\x1b[31m"],
+        stderr=subprocess.PIPE,
+    )
+    _, said = child.communicate(timeout=60)
+    assert child.returncode == 2
+    assert b"\x1b" not in said
+    assert b"Traceback" not in said
+    assert re.search(rb"is not a shape", said)
