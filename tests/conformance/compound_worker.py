@@ -251,6 +251,29 @@ def load_ncnn() -> Run:
     def flat(*arrays: Any) -> bytes:
         return b"".join(np.ascontiguousarray(array, "<f4").tobytes() for array in arrays)
 
+    def run_net(question: Mapping[str, Any]) -> Any:
+        """A whole net, as files: {"param": text, "bin": bytes, "inputs": {name: array}}."""
+        net = ncnn.Net()
+        net.opt.num_threads = 1
+        net.opt.use_fp16_storage = net.opt.use_fp16_packed = net.opt.use_fp16_arithmetic = False
+        if net.load_param_mem(question["param"]) != 0:
+            raise Refused("the net was not taken")
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder, "weights.bin")
+            file.write_bytes(question["bin"])
+            if net.load_model(str(file)) != 0:
+                raise Refused("the net's weights were not taken")
+        extractor = net.create_extractor()
+        for name, array in question["inputs"].items():
+            if array.ndim > 4:
+                raise Refused("a Mat has at most 4 axes")
+            data = np.ascontiguousarray(array.reshape(array.shape or (1,)), np.float32)
+            extractor.input(name, ncnn.Mat(data).clone())
+        status, result = extractor.extract("out0")
+        if status != 0:
+            raise Refused(f"status {status}")
+        return np.array(result)
+
     def layer(question: Mapping[str, Any]) -> tuple[str, bytes, int]:
         """The layer's type and parameters, its weights, and how many operands are blobs."""
         op, attrs, x = question["op"], question["attributes"], question["arrays"]
@@ -290,6 +313,8 @@ def load_ncnn() -> Run:
         raise Absent(op)
 
     def run(question: Mapping[str, Any]) -> Any:
+        if question["op"] == "net":
+            return run_net(question)
         text, weights, blobs = layer(question)
         kind, _, parameters = text.partition(" ")
         names = [f"x{k}" for k in range(blobs)]

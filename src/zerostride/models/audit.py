@@ -23,7 +23,8 @@ from .carriers import CARRIERS
 from .findings import Cause, Finding, Report, Verdict, Witness
 from .graph import Graph
 from .onnx import read_onnx
-from .pnnx import pnnx_transport
+from .pnnx import RULE as PNNX
+from .pnnx import pnnx_batch, pnnx_site, pnnx_transport, reshaped
 from .sites import Kind, Operand, Site, find_site
 from .targets import NotJudged, canonical, transport
 from .witness import find_witness
@@ -82,6 +83,8 @@ def audit_graph(
 ) -> Report:
     """Judges every broadcast of a graph; see :func:`audit`."""
     batch = batch_axes(graph, batch_axis) if engine.name in BATCHLESS else {}
+    if via == "pnnx" and batch_axis is None:
+        batch = pnnx_batch(graph, batch)
     findings = []
     for done, node in enumerate(graph.nodes):
         site = find_site(node)
@@ -102,6 +105,8 @@ def _judge(site: Site, engine: Engine, via: str | None, batch: Mapping[str, int]
         source = site.plan(shapes)
     except BroadcastError as error:
         return _invalid(site, error)
+    if via == "pnnx":
+        batch = pnnx_site(site, batch)
     lost = contracted_batch(site, batch)
     if lost is not None:
         return _across(site, source, lost, engine)
@@ -249,7 +254,11 @@ class _Case:
         self, made: Plan | BroadcastError, verdict: Verdict, reason: str, message: str, **more: Any
     ) -> Finding:
         """The finding of this case."""
-        notes = past_notes(self.engine.name, made) if isinstance(made, Plan) else ()
+        notes: tuple[str, ...] = ()
+        if isinstance(made, Plan) and self.site.kind is Kind.ELEMENTWISE:
+            # After pnnx operands are of one rank, and that is what an older release was given.
+            given = reshaped(made) if self.target.rule is PNNX else made
+            notes = past_notes(self.engine.name, given)
         return _finding(self.site, self.source, made, verdict, reason, message, notes=notes, **more)
 
 

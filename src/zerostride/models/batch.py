@@ -191,7 +191,9 @@ def without_batch(plan: Plan, batch: Sequence[int | None], constant: Sequence[bo
     if not landed:
         return Sample(plan.operands, plan)
     result_axis = next(iter(landed))
-    if len(landed) > 1 or result_axis is None:
+    carried = {axis for axis in batch if axis is not None}
+    if landed != carried or len(landed) > 1 or result_axis is None:
+        # Laid under an operand of higher rank, the batch would have to become another axis.
         first = next(k for k, axis in enumerate(batch) if axis is not None)
         return Sample(plan.operands, plan, None, first)
     shapes = []

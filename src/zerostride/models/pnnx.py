@@ -1,21 +1,26 @@
 """What the converter pnnx makes of a broadcast on its way to ncnn.
 
 Its pass `insert_reshape_numpy_binaryop_broadcast` (tools/pnnx/src/pass_ncnn in Tencent/ncnn) puts
-ones in front of the operand of lower rank, so that the meaning is NumPy's. It does so for BinaryOp
-layers with known shapes, the batch axis left out; at rank 5 and more it prints a line and goes on.
+ones in front of the operand of lower rank, so that the meaning is NumPy's. It knows the batch axis
+from the ops around a tensor (a convolution tells it); where none tells, all axes stay.
+tests/conformance/test_pnnx.py converts small models and compares the numbers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 
 from ..engines.model import Engine
+from ..plan import Plan
 from ..rules import RULES
 from ..traps import Side
+from .graph import Graph
 from .sites import Kind, Site
-from .targets import transport
+from .targets import NotJudged, transport
 
-_SOURCE = "pnnx, insert_reshape_numpy_binaryop_broadcast.cpp, read and run on examples"
+_SOURCE = "pnnx 20261020, run on generated models; insert_reshape_numpy_binaryop_broadcast.cpp"
 #: NumPy's alignment, as far as ncnn's blobs reach.
 RULE = replace(
     RULES["numpy"],
@@ -24,11 +29,68 @@ RULE = replace(
     operands=(2, 2),
     max_rank=4,
 )
+#: ONNX's ops that become BinaryOp layers, with the most operands they may have there.
+BINARY: Mapping[str, int] = MappingProxyType(
+    {**dict.fromkeys(("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow"), 2), "Sum": 16}
+)
+#: Ops by which pnnx knows that axis 0 is the batch (solve_batch_index.cpp, in ONNX's words).
+TELLS = frozenset(
+    {
+        "AveragePool",
+        "BatchNormalization",
+        "Conv",
+        "ConvTranspose",
+        "DepthToSpace",
+        "GlobalAveragePool",
+        "GlobalMaxPool",
+        "GroupNormalization",
+        "InstanceNormalization",
+        "LRN",
+        "LpPool",
+        "MaxPool",
+        "Resize",
+        "SpaceToDepth",
+        "Upsample",
+    }
+)
+
+
+def reshaped(plan: Plan) -> Plan:
+    """The plan of the operands as pnnx leaves them, all of one rank."""
+    every = (tuple(range(plan.rank)),) * len(plan.aligned)
+    return Plan(plan.shape, plan.aligned, every, plan.rule)
+
+
+def pnnx_batch(graph: Graph, batch: Mapping[str, int]) -> Mapping[str, int]:
+    """The batch axes that pnnx knows of: all, or none where no op tells it."""
+    return batch if any(node.op in TELLS for node in graph.nodes) else {}
+
+
+def pnnx_site(site: Site, batch: Mapping[str, int]) -> Mapping[str, int]:
+    """The batch axes at a site.
+
+    Beside one of full rank that carries the batch, an operand of lower rank has none: ones are put
+    in front of it. Where only the one of lower rank carries it, pnnx gives up.
+    """
+    ranks = [len(part.shape or ()) for part in site.operands]
+    most = max(ranks, default=0)
+    full = [part.holder for part, rank in zip(site.operands, ranks, strict=True) if rank == most]
+    if site.kind is not Kind.ELEMENTWISE or not any(name in batch for name in full):
+        return batch
+    return {name: batch[name] for name in full if name in batch}
 
 
 def pnnx_transport(site: Site, engine: Engine) -> Side:
-    """The rule that holds on ncnn after pnnx; as `transport` for ops that it leaves alone."""
+    """The rule that holds on ncnn after pnnx; as `transport` for ops that it leaves alone.
+
+    Raises:
+        BroadcastError: ncnn has no such op.
+        NotJudged: nothing is known about it.
+    """
     direct = transport(site, engine)
     if site.kind is not Kind.ELEMENTWISE:
         return direct
+    if len(site.operands) > BINARY.get(site.node.op, 0):
+        many = f" of {len(site.operands)} operands" if site.node.op in BINARY else ""
+        raise NotJudged(f"what pnnx makes of {site.node.op}{many} is not known to work")
     return Side(RULE, {}, engine.name, direct.op)

@@ -1,0 +1,202 @@
+"""The audit's verdict on what pnnx makes of a broadcast, against the real pnnx and ncnn.
+
+Each model is converted, run on ncnn and compared with ONNX Runtime: `same` must mean equal numbers.
+A sample runs here; ZEROSTRIDE_PNNX=2000 runs that many models.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from child import Child
+
+pytest.importorskip("onnx", reason="the models are made with the onnx package")
+pnnx: Any = pytest.importorskip("pnnx", reason="the converter is an extra, not a test need")
+ort: Any = pytest.importorskip("onnxruntime", reason="the reference is an extra, not a test need")
+
+from pnnx_models import BINARY, Broadcast, compound, generated  # noqa: E402
+
+from zerostride.models.audit import audit  # noqa: E402
+from zerostride.models.findings import Finding, Report, Verdict  # noqa: E402
+
+pytestmark = pytest.mark.conformance
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+SAMPLE = 120
+
+
+@pytest.fixture(scope="module")
+def ncnn() -> Iterator[Child]:
+    with Child("ncnn") as child:
+        if child.missing:
+            pytest.skip(f"ncnn is not installed: {child.missing}")
+        yield child
+
+
+def convert(content: bytes, folder: Path) -> bool:
+    """Runs pnnx on a model; whether it wrote a net for ncnn."""
+    file = folder / "m.onnx"
+    file.write_bytes(content)
+    subprocess.run([pnnx.EXEC_PATH, str(file)], cwd=folder, capture_output=True, timeout=120)
+    return (folder / "m.ncnn.param").is_file() and (folder / "m.ncnn.bin").is_file()
+
+
+def numbers(child: Child, folder: Path, feeds: dict[str, Any]) -> tuple[str, Any]:
+    """The converted net's answer; its own script says which axis of an input was the batch."""
+    script = (folder / "m_ncnn.py").read_text("utf-8")
+    axes = [int(axis) for axis in re.findall(r"ex\.input\(.*batch_index=(\d+)", script)]
+    inputs = {}
+    for k, (array, axis) in enumerate(zip(feeds.values(), axes, strict=True)):
+        none = axis == 233 or array.shape[axis] != 1  # 233 is pnnx's word for none
+        inputs[f"in{k}"] = array if none else array.squeeze(axis)
+    content = (folder / "m.ncnn.bin").read_bytes()
+    param = (folder / "m.ncnn.param").read_text("utf-8")
+    return child.ask({"op": "net", "param": param, "bin": content, "inputs": inputs})
+
+
+def equal(answer: tuple[str, Any], wanted: Any) -> bool:
+    """The same numbers in the same order; the batch axis is not in ncnn's shape."""
+    word, got = answer
+    return (
+        word == "result"
+        and got.size == wanted.size
+        and bool(np.allclose(got.ravel(), wanted.ravel(), rtol=5e-3, atol=1e-3))
+    )
+
+
+def judged(folder: Path) -> Report:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # another release than the measured one
+        return audit(folder / "m.onnx", target="ncnn", via="pnnx")
+
+
+def at_site(report: Report) -> Finding:
+    return next(finding for finding in report.findings if finding.node == "site")
+
+
+def outcome(
+    child: Child, content: bytes, feeds: dict[str, Any], folder: Path
+) -> tuple[Finding, bool]:
+    """The finding of the model's broadcast, and whether pnnx and ncnn give its numbers."""
+    wanted = ort.InferenceSession(content).run(None, feeds)[0]
+    converted = convert(content, folder)
+    finding = at_site(judged(folder))
+    return finding, converted and equal(numbers(child, folder, feeds), wanted)
+
+
+def test_same_means_equal_numbers(ncnn: Child, tmp_path: Path) -> None:
+    count = int(os.environ.get("ZEROSTRIDE_PNNX", SAMPLE))
+    table: Counter[tuple[str, str, bool]] = Counter()
+    wrong = []
+    for k, broadcast in enumerate(generated(count, seed=count)):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        content = broadcast.model().SerializeToString()
+        finding, same = outcome(ncnn, content, broadcast.feeds(), folder)
+        table[finding.verdict, finding.reason, same] += 1
+        if finding.verdict is Verdict.SAME and not same:
+            wrong.append(broadcast)
+    print(f"\n{count} models: {dict(table)}")
+    assert wrong == []
+    # Not by saying `different` of everything: what pnnx gets right is mostly called the same.
+    right = sum(n for (_, _, same), n in table.items() if same)
+    said = sum(n for (verdict, _, _), n in table.items() if verdict == Verdict.SAME)
+    assert said > 0.75 * right > 0
+
+
+@pytest.mark.parametrize(
+    ("broadcast", "verdict"),
+    [
+        (Broadcast((1, 3, 4, 4), (4,)), "same"),  # put on the width, though C may be 4
+        (Broadcast((1, 4, 4, 4), (4,)), "same"),
+        (Broadcast((1, 4, 4), (4,)), "same"),
+        (Broadcast((1, 4, 4), (1, 1, 4)), "same"),  # equal rank: the leading 1 is dropped
+        (Broadcast((1, 4, 4), (1, 4), given=True), "same"),
+        (Broadcast((1, 3, 2, 4, 4), (2, 1, 4)), "same"),  # five axes, a convolution tells
+        (Broadcast((1, 3, 2, 4, 4), (2, 1, 4), tells=False), "refused"),  # and without one
+        (Broadcast((1, 3, 4, 4), (2, 1, 4, 4)), "different"),  # across the batch
+        (Broadcast((1, 4, 3), (2, 2, 4, 3), given=True), "different"),
+    ],
+    ids=str,
+)
+def test_what_pnnx_does(ncnn: Child, tmp_path: Path, broadcast: Broadcast, verdict: str) -> None:
+    content = broadcast.model().SerializeToString()
+    finding, same = outcome(ncnn, content, broadcast.feeds(), tmp_path)
+    assert finding.verdict == verdict
+    assert same or verdict != "same"
+
+
+@pytest.mark.parametrize("op", BINARY)
+def test_every_binary_op(ncnn: Child, tmp_path: Path, op: str) -> None:
+    broadcast = Broadcast((1, 4, 4, 4), (4,), op)
+    content = broadcast.model().SerializeToString()
+    finding, same = outcome(ncnn, content, broadcast.feeds(), tmp_path)
+    assert (finding.verdict, same) == (Verdict.SAME, True)
+
+
+def _ramp(*shape: int) -> Any:
+    return np.linspace(0.5, 1.5, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+
+
+X = (1, 4, 4, 4)
+COMPOUNDS = {
+    "prelu": ("PRelu", X, [_ramp(4, 1, 1)], {}),
+    "prelu_number": ("PRelu", X, [_ramp(1)], {}),
+    "prelu_width": ("PRelu", X, [_ramp(4)], {}),
+    "prelu_rows": ("PRelu", X, [_ramp(4, 1)], {}),
+    "clip": ("Clip", X, [np.float32(0.2), np.float32(1.1)], {}),
+    "clip_vector": ("Clip", X, [_ramp(1) * 0 + 0.2, _ramp(1) * 0 + 1.1], {}),
+    "batch_norm": ("BatchNormalization", X, [_ramp(4)] * 4, {}),
+    "instance_norm": ("InstanceNormalization", X, [_ramp(4)] * 2, {}),
+    "layer_norm_1": ("LayerNormalization", X, [_ramp(4)] * 2, {"axis": -1}),
+    "layer_norm_2": ("LayerNormalization", X, [_ramp(4, 4)] * 2, {"axis": -2}),
+    "layer_norm_3": ("LayerNormalization", X, [_ramp(4, 4, 4)] * 2, {"axis": -3}),
+    "layer_norm_ones": ("LayerNormalization", X, [_ramp(1, 4)] * 2, {"axis": -2}),
+    "matmul": ("MatMul", X, [_ramp(4, 5)], {}),
+    "matmul_heads": ("MatMul", X, [_ramp(4, 4, 5)], {}),
+    "matmul_batch": ("MatMul", X, [_ramp(1, 1, 4, 5)], {}),
+    "matmul_across": ("MatMul", X, [_ramp(2, 1, 4, 5)], {}),
+    "three": ("Max", X, [_ramp(4), _ramp(4, 1, 1)], {}),
+    "sum": ("Sum", X, [_ramp(4), _ramp(4, 1, 1)], {}),
+    "mean": ("Mean", X, [_ramp(4), _ramp(4, 1, 1)], {}),
+    "expand": ("Expand", (1, 4, 1, 4), [np.array([1, 4, 4, 4])], {}),
+    "mod": ("Mod", X, [_ramp(4)], {"fmod": 1}),
+}
+
+
+@pytest.mark.parametrize("name", COMPOUNDS)
+def test_compounds(ncnn: Child, tmp_path: Path, name: str) -> None:
+    op, shape, weights, attributes = COMPOUNDS[name]
+    content = compound(op, shape, weights, **attributes).SerializeToString()
+    feeds = {"x": np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)}
+    finding, same = outcome(ncnn, content, feeds, tmp_path)
+    print(f"\n{name}: {finding.verdict} ({finding.reason}), equal numbers: {same}")
+    assert same or finding.verdict is not Verdict.SAME
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.onnx")), ids=lambda path: path.stem)
+def test_examples(ncnn: Child, tmp_path: Path, path: Path) -> None:
+    """A model of which every broadcast is the same gives the same numbers."""
+    content = path.read_bytes()
+    (tmp_path / "m.onnx").write_bytes(content)
+    report = judged(tmp_path)
+    if not report.ok:
+        pytest.skip(f"not all the same: {dict(report.counts)}")
+    session = ort.InferenceSession(content)
+    rng = np.random.default_rng(0)
+    feeds = {
+        entry.name: rng.uniform(0.5, 1.5, entry.shape).astype(np.float32)
+        for entry in session.get_inputs()
+    }
+    wanted = session.run(None, feeds)[0]
+    assert convert(content, tmp_path)
+    assert equal(numbers(ncnn, tmp_path, feeds), wanted)
