@@ -137,9 +137,14 @@ def quarantined(
             said.append(f"node {node.name or node.op_type!r} is malformed: {wrong}")
             hidden[position] = (node, node.domain)
             node.domain = QUARANTINE
+    if hidden:
+        # Inference passes over operators that it does not know, in domains that the model imports.
+        model.opset_import.add(domain=QUARANTINE, version=1)
     try:
         yield {position: domain for position, (_, domain) in hidden.items()}
     finally:
+        if hidden:
+            del model.opset_import[-1]
         for node, domain in hidden.values():
             node.domain = domain
 

@@ -1,0 +1,110 @@
+"""Makes hostile ONNX models, and audits a file in a child process under limits."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import onnx
+from onnx import TensorProto, helper
+
+SECONDS = 10
+MEMORY = 1 << 30
+
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+
+_CHILD = """
+import json, sys
+try:
+    import resource
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (used + int(sys.argv[2]), used + int(sys.argv[2])))
+except (ImportError, OSError):
+    pass  # a system without such limits still has the clock
+from zerostride.cli import main
+main(json.loads(sys.argv[1]))
+"""
+
+
+class Answer(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+def audit(path: Path, *options: str, target: str = "ncnn") -> Answer:
+    """What the command line says of a file, under limits of time and memory."""
+    arguments = ["audit", str(path), "--target", target, *options]
+    done = subprocess.run(
+        [sys.executable, "-c", _CHILD, json.dumps(arguments), str(MEMORY)],
+        capture_output=True,
+        timeout=SECONDS,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )
+    return Answer(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def value(name: str, shape: Sequence[Any] | None, kind: int = FLOAT) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def add(a: str = "x", b: str = "x", out: str = "y", **more: Any) -> onnx.NodeProto:
+    return helper.make_node("Add", [a, b], [out], **more)
+
+
+def model(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Sequence[onnx.ValueInfoProto] = (),
+    opsets: Sequence[tuple[str, int]] = (("", 17),),
+    functions: Sequence[onnx.FunctionProto] = (),
+    **graph: Any,
+) -> onnx.ModelProto:
+    """A model of these nodes; x is an input of shape (2, 3) unless inputs are given."""
+    made = helper.make_graph(
+        list(nodes), "g", list(inputs) or [value("x", [2, 3])], [value("y", None)], **graph
+    )
+    return helper.make_model(
+        made,
+        opset_imports=[helper.make_opsetid(*opset) for opset in opsets],
+        functions=list(functions),
+    )
+
+
+def function(name: str, nodes: Sequence[onnx.NodeProto]) -> onnx.FunctionProto:
+    """A function of domain `f` from a to b."""
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("f", 1)]
+    return helper.make_function("f", name, ["a"], ["b"], list(nodes), opsets)
+
+
+def call(name: str, a: str = "a", b: str = "b") -> onnx.NodeProto:
+    return helper.make_node(name, [a], [b], domain="f")
+
+
+def nested(depth: int) -> bytes:
+    """If in If in If, as bytes: protobuf itself refuses to build them this deep."""
+
+    def field(number: int, data: bytes) -> bytes:
+        return bytes([number << 3 | 2]) + _varint(len(data)) + data
+
+    body = add().SerializeToString()
+    for _ in range(depth):
+        graph = field(1, body) + field(2, b"body")
+        attribute = field(1, b"then_branch") + b"\x32" + _varint(len(graph)) + graph
+        attribute += b"\xa0\x01\x05"  # type GRAPH
+        body = field(1, b"c") + field(2, b"y") + field(4, b"If") + field(5, attribute)
+    graph = field(1, body) + field(2, b"g")
+    return b"\x08\x08" + b"\x3a" + _varint(len(graph)) + graph + field(8, b"\x0a\x00\x10\x11")
+
+
+def _varint(number: int) -> bytes:
+    data = bytearray()
+    while number > 0x7F:
+        data.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*data, number])
