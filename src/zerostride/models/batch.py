@@ -189,7 +189,7 @@ def without_batch(plan: Plan, batch: Sequence[int | None], constant: Sequence[bo
     """
     landed = {plan.axes_mapping[k][axis] for k, axis in enumerate(batch) if axis is not None}
     if not landed:
-        return Sample(plan.operands, plan)
+        return Sample(*_with_an_axis(plan.operands, plan))
     result_axis = next(iter(landed))
     carried = {axis for axis in batch if axis is not None}
     if landed != carried or len(landed) > 1 or result_axis is None:
@@ -214,4 +214,13 @@ def without_batch(plan: Plan, batch: Sequence[int | None], constant: Sequence[bo
         for mapping in plan.axes_mapping
     )
     result = plan.shape[:result_axis] + plan.shape[result_axis + 1 :]
-    return Sample(tuple(shapes), Plan(result, tuple(shapes), mapping_, plan.rule), result_axis)
+    left = Plan(result, tuple(shapes), mapping_, plan.rule)
+    return Sample(*_with_an_axis(left.operands, left), result_axis)
+
+
+def _with_an_axis(shapes: tuple[Shape, ...], plan: Plan) -> tuple[tuple[Shape, ...], Plan]:
+    """What has no axis at all is a vector of one: engines of samples have no rank 0."""
+    if plan.rank:
+        return shapes, plan
+    count = len(shapes)
+    return ((1,),) * count, Plan((1,), ((1,),) * count, ((0,),) * count, plan.rule)
