@@ -11,7 +11,6 @@ from ..errors import Misfit, Reason
 from ..rules import (
     align_ncnn,
     align_numpy,
-    align_paddle,
     align_unidirectional,
     check_axes,
     check_fits,
@@ -228,25 +227,6 @@ def ncnn(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Ali
     if any(all(map(is_zero, sizes)) for sizes in padded):
         raise Misfit(Reason.BAD_EXTENT, "it has no empty blobs, and the result would be one")
     raise Misfit(Reason.WRONG_RESULT, "an empty operand is read as if it had elements")
-
-
-def paddle(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """Paddle's elementwise ops: what sticks out is not checked, what is inside is.
-
-    Raises OVERRUN (which is silent) only where the part inside fits.
-    """
-    try:
-        return align_paddle(asker, shapes, attributes)
-    except Misfit as misfit:
-        if misfit.reason is not Reason.OVERRUN:
-            raise
-        large, small = sorted(shapes, key=len, reverse=True)
-        for size, other in zip(large[attributes["axis"] :], small, strict=False):
-            if not (asker.equal(size, other) or asker.is_one(size) or asker.is_one(other)):
-                raise Misfit(
-                    Reason.EXTENT_MISMATCH, f"{size} against {other}, and neither is 1"
-                ) from None
-        raise
 
 
 def paddle_target(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:

@@ -114,7 +114,6 @@ _TF = "TensorFlow 2.21, run"
 
 _PADDLE_RULE = replace(
     RULES["paddle"],
-    align=aligns.paddle,
     silent=frozenset({Reason.OVERRUN}),
     check=limits.paddle_axis,
     max_rank=9,
@@ -280,6 +279,15 @@ ENGINES: Mapping[str, Engine] = MappingProxyType(
                         _OPENVINO,
                     ),
                     Divergence(
+                        "pdpd with 1 of A against 0 of B can die with SIGABRT",
+                        Reason.CRASH,
+                        _OPENVINO,
+                        strikes=lambda plan: (
+                            plan.rule == "pdpd"
+                            and any(plan.shape[axis] == 0 for axis in plan.stretched[0])
+                        ),
+                    ),
+                    Divergence(
                         "Broadcast-3 of static data with a 0 dies with SIGFPE at compile",
                         Reason.CRASH,
                         _OPENVINO,
@@ -345,8 +353,8 @@ ENGINES: Mapping[str, Engine] = MappingProxyType(
                 keeps=True,
                 divergences=(
                     Divergence(
-                        "an operand that sticks out beyond the last axis corrupts the heap, if "
-                        "the part inside fits; some such shapes are refused",
+                        "an operand that sticks out beyond the last axis is written beyond an "
+                        "array: it is refused, computes something, hangs or kills the process",
                         Reason.OVERRUN,
                         _PADDLE,
                     ),

@@ -27,7 +27,7 @@ from .report import agrees, print_reports, reports_to_json
 PROBE_CASES = 4000
 
 #: Columns of text where there is no terminal to ask.
-WIDE = 120
+WIDE = 140
 
 MakeCases = Callable[[EngineReport], list[Case]]
 

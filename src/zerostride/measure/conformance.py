@@ -141,8 +141,8 @@ def _judge_plan(case: Case, made: Plan, outcome: Outcome) -> Verdict:
     return Verdict.WRONG if known else Verdict.DISAGREE
 
 
-#: Silent reasons for which an engine may refuse after all: it writes beyond an array, and whether
-#: that is noticed depends on what lies there.
+#: Silent reasons for which anything may happen: the engine writes beyond an array, and what comes
+#: of it (a refusal, any answer, even NumPy's, a crash later on) depends on what lies there.
 UNDEFINED = frozenset({Reason.OVERRUN})
 
 
@@ -151,8 +151,10 @@ def _judge_silent(case: Case, predicted: BroadcastError, outcome: Outcome) -> Ve
 
     An empty result proves nothing either way, and NumPy's answer is wrong under pdpd.
     """
+    if predicted.reason in UNDEFINED:
+        return Verdict.SILENT
     if outcome.answer is Answer.REFUSED:
-        return Verdict.SILENT if predicted.reason in UNDEFINED else Verdict.DISAGREE
+        return Verdict.DISAGREE
     if outcome.answer is Answer.RESULT:
         sane = numpy_result(case)
         assert outcome.values is not None

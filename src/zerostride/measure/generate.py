@@ -207,6 +207,8 @@ def _placed(rng: random.Random, row: Row) -> tuple[list[Shape], int]:
 
 def _pdpd(rng: random.Random, row: Row) -> Drawn:
     shapes, axis = _placed(rng, row)
+    if rng.random() < 0.1:  # A may not stretch, but against 0
+        shapes[0] = _thinned(rng, shapes[0])
     if rng.random() < 0.15:
         axis = -1
     attrs: dict[str, Any] = {"auto_broadcast": "pdpd"}
