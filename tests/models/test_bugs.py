@@ -1,0 +1,110 @@
+"""Every reported bug that is expressible as two shapes is named by `compare` and by `audit`."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import small
+
+import zerostride as zs
+from zerostride.engines import ENGINES
+from zerostride.engines.history import HISTORY, past_notes
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+BUGS = json.loads((EXAMPLES / "bugs.json").read_text("utf-8"))["bugs"]
+NCNN = [bug for bug in BUGS if bug["target"] == "ncnn"]
+
+
+def names(notes: tuple[str, ...], bug: dict[str, Any]) -> bool:
+    return any(reference in note for note in notes for reference in bug["references"])
+
+
+def shapes_of(bug: dict[str, Any]) -> list[tuple[int, ...]]:
+    return [tuple(shape) for shape in bug.get("target_shapes", bug["shapes"])]
+
+
+@pytest.mark.parametrize("bug", NCNN, ids=lambda bug: bug["id"])
+def test_compare_names_it(bug: dict[str, Any]) -> None:
+    comparison = zs.compare(*shapes_of(bug))
+    (row,) = (row for row in comparison.rows if (row.kind, row.name) == ("engine", "ncnn"))
+    wrong_today = row.silent or row.verdict == "same_here"
+    assert wrong_today or names(row.notes, bug)
+    assert wrong_today == (bug["today"] != "same")
+    assert all(note in str(comparison) for note in row.notes)
+    assert comparison.as_dict()["rows"][-2]["notes"] == list(row.notes)
+
+
+@pytest.mark.parametrize("bug", NCNN, ids=lambda bug: bug["id"])
+def test_audit_names_it(bug: dict[str, Any]) -> None:
+    # Reports without a batch axis hold what ncnn got.
+    options = {} if "target_shapes" in bug else {"batch_axis": -1}
+    content = (EXAMPLES / "bugs" / f"{bug['id']}.onnx").read_bytes()
+    report = small.audit(content, "ncnn", **options)
+    (finding,) = report.findings
+    assert finding.verdict in ("different", "same_here") or names(finding.notes, bug)
+    assert (finding.verdict == "same") == (bug["today"] == "same")
+    assert finding.as_dict()["notes"] == finding.notes
+    assert all(note in report.to_html() for note in finding.notes)
+
+
+@pytest.mark.parametrize("bug", [b for b in BUGS if b["source"] == "none"], ids=lambda b: b["id"])
+def test_a_broadcast_that_was_not_meant_is_named_against_identical_shapes(bug: Any) -> None:
+    rows = zs.compare(*shapes_of(bug), reference="none").rows
+    assert {row.verdict for row in rows if row.name == bug["target"]} == {"only_here"}
+
+
+# What older releases of ncnn did, on every pattern of ones of ranks 1 to 4.
+
+DATA = json.loads((Path(__file__).parents[1] / "data" / "ncnn_history.json").read_text("utf-8"))
+
+
+def patterns() -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    found = []
+    for rank in (1, 2, 3, 4):
+        full = (2, 3, 4, 5)[:rank]
+        for code in range(3**rank):
+            who = [code // 3**axis % 3 for axis in range(rank)]  # neither, the first, the second
+            a = tuple(1 if w == 1 else n for w, n in zip(who, full, strict=True))
+            b = tuple(1 if w == 2 else n for w, n in zip(who, full, strict=True))
+            if a != b:
+                found.append((a, b))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("release", "fixed_in"),
+    [
+        ("20221128", {"20230816", "20230223"}),
+        ("20230223", {"20230816"}),
+        ("20230517", {"20230816"}),
+    ],
+)
+def test_history_is_what_the_old_releases_did(release: str, fixed_in: set[str]) -> None:
+    wrong = {tuple(map(tuple, pair)) for pair in DATA[release]}
+    rows = [row for row in HISTORY["ncnn"] if row.until in fixed_in and row.run]
+    told = {
+        pair
+        for pair in patterns()
+        if any(row.strikes(zs.plan(*pair, engine="ncnn")) for row in rows)
+    }
+    assert told == wrong
+    assert DATA["20230816"] == []
+
+
+def test_history_rows_are_complete() -> None:
+    assert HISTORY.keys() <= ENGINES.keys()
+    for engine, rows in HISTORY.items():
+        for row in rows:
+            assert re.fullmatch(r"\d{8}", row.until)
+            assert any(re.search(r"[\w-]+/[\w-]+#\d+$", reference) for reference in row.references)
+            assert row.note(engine).startswith(f"{engine} before {row.until} ")
+
+
+def test_shapes_without_a_history_have_no_note() -> None:
+    assert past_notes("ncnn", zs.plan((2, 3), (2, 3), engine="ncnn")) == ()
+    assert past_notes("torch", zs.plan((17, 1, 128), (1, 2, 128))) == ()
+    assert past_notes(None, zs.plan((17, 1, 128), (1, 2, 128))) == ()
