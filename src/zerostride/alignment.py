@@ -244,6 +244,13 @@ def _as_written(shape: Any) -> Any:
         return tuple(shape) if isinstance(shape, (list, tuple)) else shape
 
 
+def _is_shape(shape: Any) -> bool:
+    try:
+        return as_shape(shape) is shape
+    except Misfit:
+        return False
+
+
 # What to propose.
 
 
@@ -286,7 +293,7 @@ def _proposals(
 ) -> Iterator[tuple[tuple[Sequence[Any], Attributes], str]]:
     if reason in (Reason.BAD_EXTENT, Reason.TOO_LARGE) or len(shapes) != 2:
         return
-    if not all(isinstance(shape, tuple) for shape in shapes):
+    if not all(map(_is_shape, shapes)):
         return  # no shape to change
     first, second = shapes
     rank = max(len(first), len(second))

@@ -9,6 +9,7 @@ so a rule that is right for numbers is right for symbols.
 from __future__ import annotations
 
 import enum
+import itertools
 import math
 import operator
 from collections.abc import Iterator, Mapping, Sequence
@@ -147,7 +148,9 @@ def as_shape(shape: Any) -> Shape:
     """
     sizes = shape if type(shape) is tuple else _as_tuple(shape)
     if len(sizes) > MAX_RANK:
-        raise Misfit(Reason.RANK_LIMIT, f"{len(sizes)} axes; NumPy's views end at {MAX_RANK}")
+        raise Misfit(
+            Reason.RANK_LIMIT, f"more than {MAX_RANK} axes, which is where NumPy's views end"
+        )
     if not _only_int(map(type, sizes)):
         sizes = tuple(map(_as_size, sizes))
     if sizes and (min(sizes) < 0 or max(sizes) > MAX_ELEMENTS):
@@ -159,7 +162,8 @@ def as_shape(shape: Any) -> Shape:
 def _as_tuple(shape: Any) -> tuple[Any, ...]:
     if not isinstance(shape, _NO_SHAPE):
         try:
-            return tuple(shape)
+            # No further than it takes to know: a range may be longer than memory.
+            return tuple(itertools.islice(shape, MAX_RANK + 1))
         except TypeError:
             pass
     raise Misfit(Reason.BAD_EXTENT, f"a shape is a sequence of sizes, not {brief(shape)}")

@@ -16,7 +16,7 @@ from typing import Any
 from .alignment import Rule, apply
 from .dims import Shape, elements
 from .engines.table import ENGINES, find_engine
-from .errors import BroadcastError, NotExpressible, Reason
+from .errors import BroadcastError, NotExpressible, Reason, operand_names
 from .plan import Plan, RuleUse
 from .planner import rule_row
 from .rules import MODES, RULES, find_rule
@@ -46,14 +46,15 @@ class Expression:
     rule: RuleUse
     changed: tuple[bool, ...]
 
-    def describe(self, names: Sequence[str] = ("x", "y", "z", "w")) -> str:
-        """The change in a line.
+    def describe(self, names: Sequence[Any] = ()) -> str:
+        """The change in a line, operands by these names; x, y, z ... otherwise.
 
         >>> import zerostride as zs
         >>> zs.plan((5, 5), (5,)).express("ncnn").describe()
         'reshape y to (1, 5)'
         """
-        order = names[: len(self.shapes)][::-1] if self.swapped else names
+        named = operand_names(names, len(self.shapes))
+        order = named[::-1] if self.swapped else named
         steps = [
             f"reshape {name} to {shape}"
             for name, shape, changed in zip(order, self.shapes, self.changed, strict=False)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .dims import Shape, check_elements
-from .errors import BroadcastError, Reason
+from .errors import BroadcastError, Reason, printable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,9 +71,14 @@ class RuleUse(str):
         return f"{owner}rule {str(self)!r}{values}"
 
 
-def _listed(value: Any) -> Any:
-    """A tuple as a list, the way it is written in a call."""
-    return list(value) if isinstance(value, tuple) else value
+#: Characters of an attribute that a label shows; a list of 64 axes still fits.
+_LONGEST_VALUE = 260
+
+
+def _listed(value: Any) -> str:
+    """A value as it is written in a call, a tuple as a list; one line, cut off where long."""
+    text = printable(list(value) if isinstance(value, tuple) else value)
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)

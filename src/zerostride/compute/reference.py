@@ -187,9 +187,16 @@ def unbroadcast(plan: Plan, grad: Any, k: int) -> NDArray[Any]:
         )
     inexact = data.dtype.kind in "fc" or data.dtype.name == "bfloat16"
     wide = np.dtype(np.float32) if inexact and data.dtype.itemsize == 2 else None
-    total = data.sum(
-        axis=plan.stretched[place], dtype=wide or (data.dtype if inexact else None), keepdims=True
-    )
+    dtype = wide or (data.dtype if inexact else None)
+    try:
+        total = data.sum(axis=plan.stretched[place], dtype=dtype, keepdims=True)
+    except ValueError as error:  # an empty sum whose other sizes have too large a product
+        raise BroadcastError(
+            f"the sum has more bytes than NumPy can count: {error}",
+            reason=Reason.TOO_LARGE,
+            rule=plan.rule,
+            shapes=plan.operands,
+        ) from None
     if wide is not None:
         total = total.astype(data.dtype)
     # Axes that the rule dropped have extent 1: putting them back moves nothing.

@@ -1,0 +1,92 @@
+"""A sample of both fuzzers in the light tests, and what the harness itself must not miss."""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # the fuzzers are scripts; they import one another by name
+
+import harness  # noqa: E402
+
+
+def hunt(script: Path, cases: int, **given: int) -> harness.Tally:
+    return harness.hunt(str(script), seed=1, cases=cases, jobs=2, **given)
+
+
+def test_hostile_models_in_the_hundreds() -> None:
+    pytest.importorskip("onnx", reason="the cases are ONNX files")
+    tally = hunt(HERE / "fuzz_onnx.py", 600)
+    assert tally.bad == []
+    assert tally.cases == 600
+    # A fuzzer whose files are all refused at the door tests the door.
+    assert tally.words["Report with findings"] > 60
+    assert tally.words["Report"] > 60
+
+
+def test_garbage_plans_in_the_thousands() -> None:
+    tally = hunt(HERE / "fuzz_plan.py", 3000)
+    assert tally.bad == []
+    assert tally.cases == 3000
+    assert tally.words["Plan"] > 300
+    assert sum(word.startswith("BroadcastError") for word in tally.words) > 10
+
+
+def test_a_mutation_is_the_same_for_the_same_seed() -> None:
+    pytest.importorskip("onnx", reason="the mutations are of ONNX files")
+    from mutate import Mutator
+
+    examples = sorted((HERE.parents[1] / "examples").rglob("*.onnx"))
+    mutator = Mutator([path.read_bytes() for path in examples])
+    cases = [mutator.case(0, number) for number in range(60)]
+    assert cases == [mutator.case(0, number) for number in range(60)]
+    assert len(set(cases)) > 50
+
+
+def test_the_harness_reports_what_dies_hangs_grows_and_is_bad(tmp_path: Path) -> None:
+    script = tmp_path / "fuzzer.py"
+    script.write_text(
+        textwrap.dedent(f"""
+        import os, signal, sys, time
+        sys.path.insert(0, {str(HERE)!r})
+        import harness
+
+        def run_case(seed, number):
+            if number == 3:
+                os.kill(os.getpid(), signal.SIGSEGV)
+            if number == 5:
+                sys.exit(7)
+            if number == 7:
+                time.sleep(1000)
+            if number == 9:
+                return "BAD answer"
+            if number == 10:
+                try:
+                    bytearray(1 << 31)
+                except MemoryError:
+                    return "no memory"
+            print("noise")
+            return "fine"
+
+        harness.CASE_SECONDS = 0.5
+        sys.exit(harness.main(__file__, run_case, "test"))
+        """)
+    )
+    before = harness.CASE_SECONDS
+    harness.CASE_SECONDS = 1.0
+    try:
+        tally = hunt(script, 12)
+    finally:
+        harness.CASE_SECONDS = before
+    said = dict(tally.bad)
+    assert said.keys() == {3, 5, 7, 9}
+    assert "SIGSEGV" in said[3]
+    assert "status 7" in said[5]
+    assert "longer than" in said[7]
+    assert said[9] == "BAD answer"
+    limited = Path("/proc/self/statm").exists()
+    assert dict(tally.words) == ({"fine": 7, "no memory": 1} if limited else {"fine": 8})
