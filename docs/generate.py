@@ -1,4 +1,4 @@
-"""Writes the pages and pictures that are made from the tables; --check says whether they are current."""
+"""Writes the pages and pictures made from the tables; --check says whether they are current."""
 
 from __future__ import annotations
 
