@@ -1,0 +1,487 @@
+"""The audit: verdict and reason for each kind of broadcast; fixes and counter-examples hold."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import time
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import small
+from onnx import TensorProto, helper
+
+import zerostride as zs
+from zerostride.engines import ENGINES, find_engine
+from zerostride.models.audit import audit_graph
+from zerostride.models.findings import Finding, Report, Verdict
+from zerostride.models.onnx import read_onnx
+from zerostride.models.sites import find_site
+from zerostride.models.targets import transport
+from zerostride.plan import Plan
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+LIGHT = sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("*.onnx"))
+MODELS = [*sorted(EXAMPLES.rglob("*.onnx")), *LIGHT]
+
+
+def counter() -> Any:
+    """examples/count_broadcasts.py, which knows nothing of zerostride."""
+    spec = importlib.util.spec_from_file_location("counter", EXAMPLES / "count_broadcasts.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    import sys
+
+    sys.modules["counter"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+# Counts, and time.
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.stem)
+def test_every_site_that_an_independent_count_finds_has_a_finding(path: Path) -> None:
+    counted = counter().count_file(path)
+    report = small.audit(path.read_bytes(), "ncnn")
+    custom = [finding for finding in report.findings if finding.reason == "custom_op"]
+    assert len(report.findings) - len(custom) == len(counted.sites)
+    assert len(custom) == len(counted.custom)
+    ops: dict[str, int] = {}
+    for finding in report.findings:
+        if finding.reason != "custom_op":
+            ops[finding.op] = ops.get(finding.op, 0) + 1
+    assert ops == dict(counted.by_op())
+
+
+def test_the_light_models_are_there() -> None:
+    assert len(LIGHT) > 5
+
+
+@pytest.mark.parametrize("path", LIGHT, ids=lambda path: path.stem)
+def test_an_audit_takes_less_than_a_second_beyond_loading(path: Path) -> None:
+    graph, engine = read_onnx(path), find_engine("ncnn")
+    start = time.perf_counter()
+    audit_graph(graph, engine)
+    assert time.perf_counter() - start < 1
+
+
+def test_time_grows_with_the_number_of_nodes() -> None:
+    def seconds(count: int) -> float:
+        nodes = [small.node("Add", f"t{k} c", f"t{k + 1}", name=f"add{k}") for k in range(count)]
+        content = small.model(nodes, {"t0": (1, 8, 8, 8)}, {"c": (8,)}, outputs=[f"t{count}"])
+        graph = read_bytes(content)
+        start = time.perf_counter()
+        audit_graph(graph, find_engine("ncnn"))
+        return time.perf_counter() - start
+
+    seconds(10)
+    short, long = min(seconds(100) for _ in range(3)), min(seconds(1000) for _ in range(3))
+    assert long < 40 * short
+
+
+def read_bytes(content: onnx.ModelProto) -> Any:
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "m.onnx")
+        file.write_bytes(content.SerializeToString())
+        return read_onnx(file)
+
+
+# Verdicts and reasons. x is an input; the others are weights.
+
+
+def weights(*shapes: tuple[int, ...]) -> dict[str, tuple[int, ...]]:
+    return {f"w{k}": shape for k, shape in enumerate(shapes)}
+
+
+ROWS: list[tuple[str, str, tuple[int, ...], list[tuple[int, ...]], str, str, dict[str, Any]]] = [
+    # op, target, x, weights, verdict, reason, attributes
+    ("Add", "ncnn", (1, 3, 4, 5), [(1, 3, 1, 1)], "same", "same_plan", {}),
+    ("Add", "ncnn", (1, 3, 4, 5), [(3, 1, 1)], "same", "same_plan", {}),
+    ("Add", "ncnn", (1, 3, 4, 5), [(5,)], "same_here", "size_trap", {}),
+    ("Add", "ncnn", (1, 5, 4, 5), [(5,)], "different", "other_alignment", {}),
+    ("Add", "ncnn", (1, 5, 4, 3), [(4, 3)], "different", "silent", {}),
+    ("Add", "ncnn", (1, 5, 4, 3), [(2, 1, 1, 1)], "different", "batch_broadcast", {}),
+    ("Add", "ncnn", (2, 2, 3, 4, 5), [(5,)], "refused", "rank_limit", {}),
+    ("Add", "numpy", (3, 4), [(3,)], "refused", "invalid_source", {}),
+    ("Add", "openvino", (2, 1) * 6 + (2,), [(2,)], "refused", "crash", {}),
+    ("Add", "mnn", (1,) * 10, [(2,)], "different", "silent", {}),
+    ("Max", "ncnn", (1, 5, 4, 3), [(5, 1, 1), (4, 1)], "different", "silent", {}),
+    ("Max", "ncnn", (1, 5, 4, 3), [(3,), (1,)], "same_here", "size_trap", {}),
+    ("Max", "ncnn", (1, 5, 4, 5), [(1,), (5,)], "different", "other_alignment", {}),
+    ("Max", "numpy", (1, 5, 4, 5), [(1,), (5,)], "same", "same_plan", {}),
+    ("Greater", "ncnn", (1, 3, 4), [(1, 3, 1)], "refused", "no_op", {}),
+    ("PRelu", "torch", (2, 3, 4), [(3, 1)], "refused", "operand_count", {}),
+    ("PRelu", "openvino", (2, 3, 3), [(3,)], "different", "other_alignment", {}),
+    ("PRelu", "ncnn", (1, 3, 4, 4), [(3, 1, 1)], "same", "same_plan", {}),
+    ("PRelu", "ncnn", (1, 3, 3, 3), [(3,)], "different", "other_alignment", {}),
+    ("PRelu", "onnxruntime", (2, 3, 4), [(4,)], "same", "same_plan", {}),
+    ("Clip", "ncnn", (1, 3, 4), [(), ()], "same", "same_plan", {}),
+    ("Clip", "ncnn", (1, 3, 4), [(1,), ()], "same", "same_plan", {}),
+    ("Clip", "onnxruntime", (3,), [(3,), ()], "refused", "invalid_source", {}),
+    ("Gemm", "mnn", (3, 4), [(4, 3), (3, 1)], "different", "other_alignment", {}),
+    ("Gemm", "mnn", (2, 4), [(4, 3), (2, 1)], "same_here", "size_trap", {}),
+    ("Gemm", "ncnn", (2, 4), [(4, 3), (3,)], "same", "same_plan", {}),
+    ("Gemm", "ncnn", (1, 4), [(4, 3), (1, 3)], "same", "same_plan", {}),
+    ("Gemm", "paddle", (2, 4), [(4, 3), ()], "refused", "rank", {}),
+    ("Gemm", "torch", (2, 4), [(4, 3), ()], "same", "same_plan", {}),
+    ("MatMul", "ncnn", (1, 2, 3, 4), [(2, 4, 5)], "same", "same_plan", {}),
+    ("MatMul", "ncnn", (2, 2, 2, 3, 4), [(4, 5)], "refused", "rank_limit", {}),
+    ("MatMul", "mnn", (2, 2, 4), [(2, 1, 4, 3)], "different", "silent", {}),
+    ("MatMul", "mnn", (3, 2, 4), [(2, 1, 4, 3)], "same_here", "size_trap", {}),
+    ("MatMul", "tensorflow", (2, 3, 4), [(4,)], "refused", "rank", {}),
+    ("MatMulInteger", "torch", (2, 3, 4), [(4, 3)], "unknown", "not_measured", {}),
+    (
+        "BatchNormalization",
+        "tensorflow",
+        (2, 3, 3, 3),
+        [(3,)] * 4,
+        "different",
+        "other_alignment",
+        {},
+    ),
+    (
+        "BatchNormalization",
+        "tensorflow",
+        (2, 3, 4, 4),
+        [(3,)] * 4,
+        "refused",
+        "extent_mismatch",
+        {},
+    ),
+    ("BatchNormalization", "ncnn", (1, 3, 4, 4), [(3,)] * 4, "same", "same_plan", {}),
+    ("BatchNormalization", "ncnn", (2, 3, 4, 4), [(3,)] * 4, "different", "silent", {}),
+    ("BatchNormalization", "ncnn", (3, 3, 4, 4), [(3,)] * 4, "different", "other_alignment", {}),
+    ("BatchNormalization", "numpy", (1, 3, 4, 4), [(3,)] * 4, "unknown", "not_measured", {}),
+    ("InstanceNormalization", "ncnn", (1, 3, 4), [(3,)] * 2, "different", "silent", {}),
+    ("InstanceNormalization", "torch", (1, 3, 4), [(3,)] * 2, "same", "same_plan", {}),
+    ("GroupNormalization", "mnn", (1, 4, 4), [(4,)] * 2, "refused", "no_op", {"num_groups": 2}),
+    ("LayerNormalization", "torch", (2, 3, 4), [(4,)] * 2, "same", "same_plan", {}),
+    ("LayerNormalization", "torch", (2, 3, 4), [(1, 4)] * 2, "refused", "rank", {"axis": 2}),
+    ("LayerNormalization", "ncnn", (1, 3, 4), [(3, 4)] * 2, "different", "silent", {"axis": 1}),
+    ("LayerNormalization", "ncnn", (1, 2, 3, 4), [(3, 4)] * 2, "same", "same_plan", {"axis": 2}),
+    ("LayerNormalization", "openvino", (2, 3, 4), [(4,)] * 2, "refused", "rank", {"axis": 1}),
+    ("LayerNormalization", "onnxruntime", (2, 3, 4), [(4,)] * 2, "same", "same_plan", {"axis": 1}),
+    ("QuantizeLinear", "onnxruntime", (2, 3), [(3,)], "same", "same_plan", {"axis": -1}),
+    ("QuantizeLinear", "numpy", (2, 3), [(3,)], "refused", "no_op", {}),
+    ("QuantizeLinear", "ncnn", (1, 3), [(3,)], "unknown", "not_measured", {}),
+    ("QuantizeLinear", "onnxruntime", (2, 3), [(2,)], "refused", "invalid_source", {}),
+    (
+        "Einsum",
+        "torch",
+        (2, 3),
+        [(2, 3)],
+        "unknown",
+        "not_modelled",
+        {"equation": "...j,...j->...j"},
+    ),
+]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: f"{row[0]}-{row[1]}-{row[2]}-{row[3]}")
+def test_verdict_and_reason(row: Any) -> None:
+    op, target, x, others, verdict, reason, attributes = row
+    opset = 23 if op == "RMSNormalization" else 21
+    finding = small.site(op, {"x": x}, weights(*others), target=target, opset=opset, **attributes)
+    assert (finding.verdict, finding.reason) == (verdict, reason), finding.message
+    assert finding.message
+    check(finding, target)
+
+
+def check(finding: Finding, target: str) -> None:
+    """What holds of every finding: source, target, fix and counter-example fit its verdict."""
+    if finding.verdict is Verdict.SAME:
+        assert finding.fix is None
+        assert finding.witness is None
+    if finding.verdict is Verdict.SAME_HERE:
+        assert isinstance(finding.target, Plan)
+        assert finding.witness is not None
+    if finding.reason in ("other_alignment", "silent"):
+        assert finding.target != finding.source
+        assert finding.witness is not None
+    if finding.verdict is Verdict.UNKNOWN:
+        assert finding.target is None
+
+
+def test_where() -> None:
+    nodes = [
+        small.node("Greater", "x c", "m", name="m"),
+        small.node("Where", "m x c", name="site"),
+    ]
+    content = small.model(nodes, {"x": (2, 3)}, {"c": (3,)})
+    for target in ("onnxruntime", "torch", "openvino", "numpy"):
+        assert small.audit(content, target).ok
+    (_, where) = small.audit(content, "ncnn").findings
+    assert (where.verdict, where.reason) == ("refused", "no_op")
+
+
+def test_expand() -> None:
+    def expand(target: str, x: Any, shape: list[int]) -> Finding:
+        return small.site("Expand", {"x": x}, {"s": np.array(shape)}, target=target)
+
+    assert expand("torch", (3, 1), [2, 3, 4]).verdict == "same"
+    assert expand("onnxruntime", (3, 4), [3, 1]).verdict == "same"  # both may stretch
+    assert expand("torch", (3, 4), [3, 1]).reason == "one_way"
+    assert expand("ncnn", (3, 1), [3, 4]).reason == "no_op"
+    assert expand("torch", (3, 2), [3, 4]).reason == "invalid_source"
+
+
+def test_expand_takes_its_target_from_the_result_where_that_is_all_there_is() -> None:
+    nodes = [small.node("Identity", "s", "t", name="copy"), small.node("Expand", "x t")]
+    content = small.model(nodes, {"x": (3, 1)}, {"s": np.array([2, 3, 4])})
+    content.graph.output[0].CopyFrom(
+        helper.make_tensor_value_info("y", TensorProto.FLOAT, (2, 3, 4))
+    )
+    (finding,) = small.audit(content, "torch").findings
+    assert finding.verdict == "same"
+    dynamic = small.model([small.node("Expand", "x t")], {"x": (3, 1), "t": (3,)})
+    dynamic.graph.input[1].type.tensor_type.elem_type = TensorProto.INT64
+    (finding,) = small.audit(dynamic, "torch").findings
+    assert (finding.verdict, finding.reason) == ("unknown", "unknown_shape")
+
+
+def test_weights_that_come_at_run_time() -> None:
+    product = {"x": (2, 4), "b": (4, 3)}
+    assert small.site("Gemm", {**product, "c": (3,)}, target="ncnn").verdict == "same"
+    assert small.site("Gemm", {**product, "c": (2,)}, target="ncnn").reason == "invalid_source"
+    norm = {"x": (1, 3, 4, 4), **dict.fromkeys("abcd", (3,))}
+    assert small.site("BatchNormalization", norm, target="ncnn").reason == "no_op"
+    column = {"x": (3, 4), "b": (4, 3), "c": (3, 1)}
+    assert small.site("Gemm", column, target="mnn").verdict == "same"
+
+
+def test_custom_ops_and_unknown_shapes() -> None:
+    finding = small.site("Add", {"x": (2,)}, {"c": (2,)}, domain="com.example")
+    assert (finding.verdict, finding.reason) == ("unknown", "custom_op")
+    for shape in (None, (2, "N"), (2, None)):
+        finding = small.site("Add", {"x": shape}, {"c": (2,)}, target="torch")
+        assert (finding.verdict, finding.reason) == ("unknown", "unknown_shape")
+        assert "'x'" in finding.message
+
+
+def test_legacy_attributes() -> None:
+    options: dict[str, Any] = {"opset": 6}
+    cases = [
+        ("torch", (2, 3, 4), (3,), {"broadcast": 1, "axis": 1}, "refused"),
+        ("torch", (2, 3, 3), (3,), {"broadcast": 1, "axis": 1}, "different"),
+        ("torch", (2, 3, 4), (4,), {"broadcast": 1}, "same"),
+        ("paddle", (2, 3, 4), (3,), {"broadcast": 1, "axis": 1}, "same"),
+        ("onnxruntime", (2, 3, 4), (4,), {"broadcast": 1}, "refused"),
+        ("torch", (2, 3), (2, 3), {}, "same"),
+        ("torch", (2, 3), (3,), {}, "refused"),  # the model itself does not broadcast
+    ]
+    for target, x, c, attributes, verdict in cases:
+        finding = small.site("Add", {"x": x}, {"c": c}, target=target, **options, **attributes)
+        assert finding.verdict == verdict, (target, x, c, attributes, finding.message)
+
+
+# Fixes and counter-examples.
+
+
+def everything() -> list[tuple[str, Finding, Any]]:
+    """All findings of the examples on all engines, with the site they are of."""
+    found = []
+    for target in ENGINES:
+        for path in sorted(EXAMPLES.rglob("*.onnx")):
+            graph = read_onnx(path)
+            report = audit_graph(graph, find_engine(target))
+            sites = [site for site in map(find_site, graph.nodes) if site is not None]
+            found += [
+                (target, finding, site)
+                for finding, site in zip(report.findings, sites, strict=True)
+            ]
+    return found
+
+
+FOUND = everything()
+
+
+def test_findings_fit_their_verdicts() -> None:
+    assert len(FOUND) > 500
+    for target, finding, _ in FOUND:
+        check(finding, target)
+
+
+def _side(target: str, site: Any, finding: Finding) -> Any:
+    return transport(site, find_engine(target))
+
+
+def test_every_fix_applied_gives_the_models_meaning() -> None:
+    fixed = 0
+    for target, finding, site in FOUND:
+        fix, source = finding.fix, finding.source
+        if fix is None or not isinstance(source, Plan) or site.kind == "expand":
+            continue
+        side = _side(target, site, finding)
+        shapes = fix.shapes
+        made = side.plan(shapes[:2])
+        for shape in shapes[2:] if side.rule.operands[1] == 2 else ():
+            made = side.plan((made.shape, shape))
+        if side.rule.operands[1] > 2:
+            made = side.plan(shapes)
+        assert isinstance(made, Plan), (target, finding.node, fix)
+        assert made.shape == fix.result_shape
+        # The same numbers: of operands counted, laid out by the fix and by the model.
+        wanted, got = _numbers(source, source.operands), _numbers(made, made.operands)
+        if len(shapes) == 2:
+            swapped = got[::-1] if fix.swapped else got
+            for a, b in zip(wanted, swapped, strict=True):
+                assert np.array_equal(a.ravel(), b.ravel()), (target, finding.node)
+        fixed += 1
+    assert fixed > 20
+
+
+def _numbers(plan: Plan, shapes: Any) -> list[Any]:
+    data = [np.arange(int(np.prod(shape))).reshape(shape) for shape in shapes]
+    return [np.asarray(view) for view in plan.views(*data)]
+
+
+def test_every_counter_example_is_one() -> None:
+    shown = 0
+    for target, finding, site in FOUND:
+        witness = finding.witness
+        if witness is None:
+            continue
+        side = _side(target, site, finding)
+        meant = [zs.plan(*witness.shapes)] if site.rule.name == "numpy" else []
+        if len(witness.shapes) == 2 and meant:
+            got = side.plan(witness.shapes)
+            assert got != meant[0], (target, finding.node, witness)
+            if witness.index:
+                assert isinstance(got, Plan)
+                function = getattr(np, witness.op)
+                data = _data(witness)
+                source = function(*meant[0].views(*data))[witness.index]
+                other = function(*got.views(*data))[witness.index]
+                assert (source, other) == (witness.source, witness.target)
+                assert source != other
+            shown += 1
+    assert shown > 10
+
+
+def _data(witness: Any) -> list[Any]:
+    start, data = 0, []
+    for shape in witness.shapes:
+        count = int(np.prod(shape))
+        data.append(np.arange(start, start + count, dtype=np.float64).reshape(shape))
+        start += count if witness.op == "add" else 0
+    return data
+
+
+def test_of_three_operands_the_whole_meaning_counts() -> None:
+    finding = small.site("Max", {"x": (1, 5, 4, 5)}, weights((1,), (5,)))
+    assert isinstance(finding.target, Plan)
+    assert finding.target.operands == ((5, 4, 5), (1,), (5,))
+    assert finding.target.aligned[2] == (5, 1, 1)
+    assert finding.fix is not None
+    assert finding.fix.shapes[2] == (1, 1, 5)
+    assert finding.witness is not None
+    function = getattr(np, finding.witness.op)
+    meant = reduce(function, _data(finding.witness))[finding.witness.index]
+    assert meant == finding.witness.source != finding.witness.target
+
+
+# The report.
+
+
+def test_ok_means_all_the_same() -> None:
+    clean = small.audit((EXAMPLES / "clean.onnx").read_bytes(), "ncnn")
+    assert clean.ok
+    vision = small.audit((EXAMPLES / "tiny_vision.onnx").read_bytes(), "ncnn")
+    assert not vision.ok
+    assert sum(vision.counts.values()) == len(vision.findings)
+    worst = [finding.verdict for finding in vision.worst()]
+    assert worst == sorted(worst, key=["different", "refused", "same_here", "unknown"].index)
+    assert len(worst) == len(vision.findings) - vision.counts[Verdict.SAME]
+
+
+@pytest.mark.parametrize("target", ["ncnn", "torch", "paddle"])
+def test_json_round_trip(target: str) -> None:
+    for path in sorted(EXAMPLES.rglob("*.onnx")):
+        report = small.audit(path.read_bytes(), target)
+        read = json.loads(report.to_json())
+        assert read["schema"] == 1
+        assert read == json.loads(json.dumps(report.as_dict(), default=str))
+        assert [row["verdict"] for row in read["findings"]] == [f.verdict for f in report.findings]
+        again = json.loads(json.dumps(read))
+        assert again == read
+        _strict(report)
+
+
+def _strict(report: Report) -> None:
+    """JSON without the constants that other readers refuse."""
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is not JSON")
+
+    json.loads(report.to_json(), parse_constant=refuse)
+
+
+def test_text_and_page_name_every_node_that_differs() -> None:
+    report = small.audit((EXAMPLES / "tiny_vision.onnx").read_bytes(), "ncnn")
+    text, page = str(report), report.to_html()
+    for finding in report.worst():
+        assert finding.node in text
+        assert finding.node in page
+
+
+def test_names_from_a_file_are_escaped() -> None:
+    only = small.node("Add", "x <b>", name="<script>")
+    content = small.model([only], {"x": (1, 5, 4, 5)}, {"<b>": (5,)})
+    page = small.audit(content, "ncnn").to_html()
+    assert "<script>" not in page
+    assert "<b>" not in page
+
+
+def test_via() -> None:
+    content = small.model([small.node("Add", "x c")], {"x": (1, 5, 4, 5)}, {"c": (5,)})
+    assert small.audit(content, "ncnn").findings[0].verdict == "different"
+    assert small.audit(content, "ncnn", via="pnnx").ok
+    with pytest.raises(zs.ZerostrideError, match="pnnx"):
+        small.audit(content, "torch", via="pnnx")
+    with pytest.raises(zs.ZerostrideError, match="nonsense"):
+        small.audit(content, "ncnn", via="nonsense")
+
+
+@pytest.mark.parametrize(
+    ("x", "c", "tells", "verdict"),
+    [
+        ((1, 2, 3, 4, 4), (4,), True, "same"),
+        ((1, 2, 3, 4, 4), (4,), False, "refused"),  # all five axes stay
+        ((1, 3, 4, 4), (2, 1, 1, 1), True, "different"),
+        ((1, 3, 4, 4), (1, 4, 4), True, "same"),
+    ],
+)
+def test_pnnx_and_the_batch_axis(x: Any, c: Any, tells: bool, verdict: str) -> None:
+    first = small.node("Conv", "x k", "h", name="conv") if tells else small.node("Relu", "x", "h")
+    kernel = (x[1], x[1], *(1,) * (len(x) - 2))
+    content = small.model([first, small.node("Add", "h c")], {"x": x}, {"c": c, "k": kernel})
+    (finding,) = small.audit(content, "ncnn", via="pnnx").findings
+    assert finding.verdict == verdict
+
+
+def test_an_unknown_engine_is_an_error() -> None:
+    content = small.model([small.node("Add", "x c")], {"x": (2,)}, {"c": (2,)})
+    with pytest.raises(zs.BroadcastError, match="no engine"):
+        small.audit(content, "nonsense")
+
+
+def test_bodies_have_paths() -> None:
+    body = helper.make_graph(
+        [small.node("Add", "x c", "z", name="inner")],
+        "body",
+        [],
+        [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)],
+    )
+    choose = helper.make_node("If", ["cond"], ["y"], name="if", then_branch=body, else_branch=body)
+    content = small.model([choose], {"x": (1, 5, 4, 5)}, {"cond": np.array(True), "c": (5,)})
+    findings = small.audit(content, "ncnn").findings
+    assert {f.node for f in findings} == {"if/then_branch/inner", "if/else_branch/inner"}
+    assert {finding.reason for finding in findings} == {"other_alignment"}
