@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,13 +18,13 @@ from ..errors import BroadcastError, NotExpressible, Reason, ZerostrideError
 from ..express import Expression, express
 from ..plan import Plan, RuleUse
 from ..traps import Side, Trap, size_traps
-from .batch import Sample, batch_axes, contracted_batch, without_batch
+from .batch import BatchAxes, Sample, batch_axes, contracted_batch, without_batch
 from .carriers import CARRIERS
 from .findings import Cause, Finding, Report, Verdict, Witness
 from .graph import Graph
 from .onnx import read_onnx
 from .pnnx import RULE as PNNX
-from .pnnx import pnnx_batch, pnnx_site, pnnx_transport, reshaped
+from .pnnx import carried, knows_batch, pnnx_transport, reshaped
 from .sites import Kind, Operand, Site, find_site
 from .targets import NotJudged, canonical, transport
 from .witness import find_witness
@@ -82,9 +82,10 @@ def audit_graph(
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Judges every broadcast of a graph; see :func:`audit`."""
-    batch = batch_axes(graph, batch_axis) if engine.name in BATCHLESS else {}
-    if via == "pnnx" and batch_axis is None:
-        batch = pnnx_batch(graph, batch)
+    batch = BatchAxes()
+    told = via != "pnnx" or batch_axis is not None or knows_batch(graph)
+    if engine.name in BATCHLESS and told:
+        batch = batch_axes(graph, batch_axis)
     findings = []
     for done, node in enumerate(graph.nodes):
         site = find_site(node)
@@ -95,7 +96,7 @@ def audit_graph(
     return Report(graph.path, engine.name, via, engine.release, tuple(findings), graph.notes)
 
 
-def _judge(site: Site, engine: Engine, via: str | None, batch: Mapping[str, int]) -> Finding:
+def _judge(site: Site, engine: Engine, via: str | None, batch: BatchAxes) -> Finding:
     """One finding: can it be judged, what does the source mean, what does the target."""
     unknown = _not_judged(site)
     if unknown is not None:
@@ -105,30 +106,28 @@ def _judge(site: Site, engine: Engine, via: str | None, batch: Mapping[str, int]
         source = site.plan(shapes)
     except BroadcastError as error:
         return _invalid(site, error)
-    if via == "pnnx":
-        batch = pnnx_site(site, batch)
     lost = contracted_batch(site, batch)
     if lost is not None:
         return _across(site, source, lost, engine)
-    sample = without_batch(
-        source,
-        [_batch_axis(part, batch) for part in site.operands][: len(source.operands)],
-        [part.constant for part in site.operands],
-    )
+    axes: Sequence[int | None] = [_batch_axis(part, batch) for part in site.operands]
+    if via == "pnnx":
+        axes = carried(site, axes)
+    constant = [part.constant for part in site.operands]
+    sample = without_batch(source, axes[: len(source.operands)], constant)
     if sample.across is not None:
         return _across(site, source, site.operands[sample.across].name, engine)
     try:
-        carried = (pnnx_transport if via == "pnnx" else transport)(site, engine)
+        side = (pnnx_transport if via == "pnnx" else transport)(site, engine)
     except NotJudged as answer:
         return _finding(site, source, None, Verdict.UNKNOWN, Cause.NOT_MEASURED, str(answer))
     except BroadcastError as error:
         return _finding(site, source, error, Verdict.REFUSED, error.reason, error.detail)
-    return _compare(_Case(site, engine, source, sample, carried))
+    return _compare(_Case(site, engine, source, sample, side))
 
 
-def _batch_axis(part: Operand, batch: Mapping[str, int]) -> int | None:
+def _batch_axis(part: Operand, batch: BatchAxes) -> int | None:
     """The operand's batch axis; a part of a tensor may have lost it."""
-    axis = batch.get(part.holder)
+    axis = batch.of(part.tensor)
     return axis if axis is not None and axis < len(part.shape or ()) else None
 
 

@@ -20,7 +20,27 @@ from .sites import Kind, Site
 _DETACHES = frozenset({"Shape", "Size", "NonZero", "ConstantOfShape", "Range", "EyeLike"})
 
 
-def batch_axes(graph: Graph, override: int | None = None) -> Mapping[str, int]:
+class BatchAxes:
+    """Which values carry a batch axis, and which axis it is.
+
+    Values are told apart by identity: two branches of an If may use one name for two tensors.
+    """
+
+    __slots__ = ("_axes",)
+
+    def __init__(self) -> None:
+        self._axes: dict[int, int] = {}
+
+    def of(self, value: Value | None) -> int | None:
+        """The value's batch axis, or None."""
+        return None if value is None or value.constant else self._axes.get(id(value))
+
+    def put(self, value: Value, axis: int) -> None:
+        """Notes that `axis` is the value's batch axis."""
+        self._axes[id(value)] = axis
+
+
+def batch_axes(graph: Graph, override: int | None = None) -> BatchAxes:
     """For every value that carries a batch axis, which one it is.
 
     Args:
@@ -28,37 +48,39 @@ def batch_axes(graph: Graph, override: int | None = None) -> Mapping[str, int]:
         override: the batch axis of every graph input, whatever its extent; a negative number says
             that there is none. None: axis 0 where its extent is 1.
     """
+    axes = BatchAxes()
     if override is not None and override < 0:
-        return {}
-    axes: dict[str, int] = {}
+        return axes
     for value in graph.inputs:
         rank = len(value.shape or ())
         axis = override or 0
         if axis < rank and (override is not None or _is_one(value, axis)):
-            axes[value.name] = axis
+            axes.put(value, axis)
     for node in graph.nodes:
         _follow(node, axes, any_extent=override is not None)
-    return MappingProxyType(axes)
+    return axes
 
 
 def _is_one(value: Value, axis: int) -> bool:
     return value.shape is not None and len(value.shape) > axis and value.shape[axis] == 1
 
 
-def _follow(node: Node, axes: dict[str, int], *, any_extent: bool) -> None:
+def _follow(node: Node, axes: BatchAxes, *, any_extent: bool) -> None:
     """Hands the batch axis of a node's operands to its results."""
-    carriers = [v for v in node.inputs if v is not None and v.name in axes and not v.constant]
+    carriers = [v for v in node.inputs if v is not None and axes.of(v) is not None]
     if not carriers or node.op in _DETACHES:
         return
     # The operand of the highest rank decides: smaller ones are laid over it from the right.
     carrier = max(carriers, key=lambda value: len(value.shape or ()))
-    axis = axes[carrier.name]
+    axis = axes.of(carrier)
+    if axis is None:
+        return
     extent = carrier.shape[axis] if carrier.shape is not None else None
     for value in node.outputs:
         if value.shape is None or len(value.shape) <= axis or _moves(node, carrier, value, axis):
             continue
         if value.shape[axis] == 1 or (any_extent and value.shape[axis] == extent):
-            axes[value.name] = axis
+            axes.put(value, axis)
 
 
 def _axes_given(node: Node, position: int = 1) -> tuple[int, ...] | None:
@@ -112,8 +134,38 @@ def _along(node: Node, before: Value, after: Value, axis: int) -> bool:
     )
 
 
-def _kept(node: Node, before: Value, after: Value, axis: int) -> bool:
-    return False
+def _gathered(node: Node, before: Value, after: Value, axis: int) -> bool:
+    """Picking along an inner axis leaves the outer ones; indices take the place of the axis."""
+    data = node.inputs[0]
+    rank = len(data.shape or ()) if data is not None else 0
+    (picked,) = _normal((node.attributes.get("axis", 0),), rank)
+    return picked != 0 if before is not data else picked <= axis
+
+
+def _multiplied(node: Node, before: Value, after: Value, axis: int) -> bool:
+    """A product sums over the rows of its second operand, and over the columns of its first."""
+    rank = len(before.shape or ())
+    second = len(node.inputs) > 1 and before is node.inputs[1]
+    flipped = bool(node.attributes.get("transB" if second else "transA"))
+    summed = rank - 2 if second != flipped else rank - 1
+    if node.op == "Gemm" and (second or flipped):
+        return True
+    return axis == summed or _rank_differs(node, before, after, axis)
+
+
+def _summed(node: Node, before: Value, after: Value, axis: int) -> bool:
+    """An Einsum keeps an axis if its letter stands in the same place of the result."""
+    terms, arrow, result = str(node.attributes.get("equation", "")).replace(" ", "").partition("->")
+    position = next((k for k, value in enumerate(node.inputs) if value is before), 0)
+    words = terms.split(",")
+    if not arrow or "." in terms + result or position >= len(words):
+        return True
+    word = words[position]
+    return axis >= min(len(word), len(result)) or word[axis] != result[axis]
+
+
+def _lost(node: Node, before: Value, after: Value, axis: int) -> bool:
+    return True
 
 
 def _rank_differs(node: Node, before: Value, after: Value, axis: int) -> bool:
@@ -128,10 +180,22 @@ _MOVES: Mapping[str, Callable[[Node, Value, Value, int], bool]] = MappingProxyTy
         "Unsqueeze": _unsqueezed,
         "Reshape": _reshaped,
         "Flatten": _reshaped,
-        "Gather": _along,
         "Concat": _along,
-        "GatherND": lambda *_: True,
-        "If": _kept,
+        "Gather": _gathered,
+        "GatherElements": _along,
+        "ScatterElements": _along,
+        "GatherND": _lost,
+        "MatMul": _multiplied,
+        "Gemm": _multiplied,
+        "Einsum": _summed,
+        # Sequence first: their axis 0 is time, and then directions.
+        "LSTM": _lost,
+        "GRU": _lost,
+        "RNN": _lost,
+        # What a body returns is not followed, and an engine of samples runs no bodies.
+        "If": _lost,
+        "Loop": _lost,
+        "Scan": _lost,
         "ArgMax": _reduced,
         "ArgMin": _reduced,
     }
@@ -143,7 +207,7 @@ def _moves(node: Node, before: Value, after: Value, axis: int) -> bool:
     return move(node, before, after, axis)
 
 
-def contracted_batch(site: Site, batch: Mapping[str, int]) -> str | None:
+def contracted_batch(site: Site, batch: BatchAxes) -> str | None:
     """The operand of a product whose batch axis is one that the product multiplies over.
 
     Without the batch such an operand is a vector, and the product another one. The rows of a Gemm's
@@ -152,11 +216,12 @@ def contracted_batch(site: Site, batch: Mapping[str, int]) -> str | None:
     if site.kind not in (Kind.MATMUL, Kind.GEMM):
         return None
     for position, value in enumerate(site.node.inputs[:2]):
-        if value is None or value.constant or value.name not in batch:
+        axis = batch.of(value)
+        if value is None or axis is None:
             continue
         outside = len(value.shape or ()) - 2
         rows = site.kind is Kind.GEMM and position == 0 and not site.node.attributes.get("transA")
-        if batch[value.name] >= outside + rows:
+        if axis >= outside + rows:
             return value.name
     return None
 

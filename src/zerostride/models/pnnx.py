@@ -8,7 +8,7 @@ tests/conformance/test_pnnx.py converts small models and compares the numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -61,23 +61,24 @@ def reshaped(plan: Plan) -> Plan:
     return Plan(plan.shape, plan.aligned, every, plan.rule)
 
 
-def pnnx_batch(graph: Graph, batch: Mapping[str, int]) -> Mapping[str, int]:
-    """The batch axes that pnnx knows of: all, or none where no op tells it."""
-    return batch if any(node.op in TELLS for node in graph.nodes) else {}
+def knows_batch(graph: Graph) -> bool:
+    """Whether an op of the model tells pnnx that axis 0 is the batch."""
+    return any(node.op in TELLS for node in graph.nodes)
 
 
-def pnnx_site(site: Site, batch: Mapping[str, int]) -> Mapping[str, int]:
-    """The batch axes at a site.
+def carried(site: Site, axes: Sequence[int | None]) -> Sequence[int | None]:
+    """The batch axes at a site that pnnx goes by.
 
     Beside one of full rank that carries the batch, an operand of lower rank has none: ones are put
     in front of it. Where only the one of lower rank carries it, pnnx gives up.
     """
     ranks = [len(part.shape or ()) for part in site.operands]
-    most = max(ranks, default=0)
-    full = [part.holder for part, rank in zip(site.operands, ranks, strict=True) if rank == most]
-    if site.kind is not Kind.ELEMENTWISE or not any(name in batch for name in full):
-        return batch
-    return {name: batch[name] for name in full if name in batch}
+    full = [rank == max(ranks, default=0) for rank in ranks]
+    if site.kind is not Kind.ELEMENTWISE or all(
+        axis is None for axis, whole in zip(axes, full, strict=False) if whole
+    ):
+        return axes
+    return [axis if whole else None for axis, whole in zip(axes, full, strict=False)]
 
 
 def pnnx_transport(site: Site, engine: Engine) -> Side:

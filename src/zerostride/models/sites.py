@@ -46,12 +46,7 @@ class Operand:
     shape: FileShape
     constant: bool = False
     missing: str | None = None
-    tensor: str | None = None  # the tensor whose outer axes these are, where that is not `name`
-
-    @property
-    def holder(self) -> str:
-        """The tensor of the model whose axes these are, counted from the outermost."""
-        return self.name if self.tensor is None else self.tensor
+    tensor: Value | None = None  # the tensor whose outer axes these are
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +148,7 @@ ONE_NUMBER = replace(
 
 
 def _operand(value: Value) -> Operand:
-    return Operand(value.name, value.shape, value.constant, value.missing)
+    return Operand(value.name, value.shape, value.constant, value.missing, value)
 
 
 def _given(node: Node) -> tuple[Operand, ...]:
@@ -231,7 +226,7 @@ def _gemm(node: Node) -> Site | None:
             shape = (rows[0], columns[1])
     # The product's rows are A's, so they carry the batch where A's do.
     name = f"{a.name if a else ''}@{b.name if b else ''}"
-    product = Operand(name, shape, tensor=a.name if a and not node.attributes.get("transA") else "")
+    product = Operand(name, shape, tensor=None if node.attributes.get("transA") else a)
     if node.version >= 7:
         return Site(node, Kind.GEMM, (product, _operand(c)), ONE_WAY, {})
     attributes = {"broadcast": node.attributes.get("broadcast")}
@@ -251,7 +246,6 @@ def _matmul(node: Node) -> Site | None:
             part,
             shape=None if part.shape is None else part.shape[:-2],
             name=f"{part.name}[batch]",
-            tensor=part.name,
         )
         for part in operands
     )
