@@ -1,0 +1,259 @@
+"""The batch axis that ncnn does not have: who carries it, who loses it, sentence by sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import small
+from onnx import TensorProto, helper
+
+import zerostride as zs
+from zerostride.models.batch import without_batch
+from zerostride.plan import Plan
+
+
+def operands(report: Any, name: str = "site") -> tuple[Any, ...]:
+    """The shapes in which ncnn gets the operands of a node."""
+    finding = next(f for f in report.findings if f.node == name)
+    assert finding.target is not None, finding.message
+    made = finding.target
+    return made.operands if isinstance(made, Plan) else made.shapes
+
+
+def added(x: Any, c: tuple[int, ...], **more: Any) -> Any:
+    content = small.model([small.node("Add", "x c")], {"x": x}, {"c": c})
+    return small.audit(content, "ncnn", **more)
+
+
+# "A value that descends from a graph input carries batch axis 0 while its extent is 1 ..."
+
+
+def test_an_input_with_a_leading_1_loses_it() -> None:
+    assert operands(added((1, 3, 4), (3, 4))) == ((3, 4), (3, 4))
+
+
+def test_an_input_with_another_extent_keeps_it() -> None:
+    assert operands(added((2, 3, 4), (3, 4))) == ((2, 3, 4), (3, 4))
+
+
+def after(*nodes: Any, x: Any = (1, 3, 4, 5), c: Any = (5,), **weights: Any) -> Any:
+    """x through some nodes, then added to a constant of lower rank."""
+    made = [*nodes, small.node("Add", "h c")]
+    return operands(small.audit(small.model(made, {"x": x}, {"c": c, **weights}), "ncnn"))[0]
+
+
+KEEP: list[tuple[str, Any, tuple[int, ...]]] = [
+    ("an op that keeps axes", [small.node("Relu", "x", "h", name="n")], (3, 4, 5)),
+    (
+        "a transpose of the others",
+        [small.node("Transpose", "x", "h", name="n", perm=[0, 2, 3, 1])],
+        (4, 5, 3),
+    ),
+    ("a reshape behind it", [small.node("Reshape", "x s1", "h", name="n")], (12, 5)),
+    ("a flatten", [small.node("Flatten", "x", "h", name="n")], (60,)),
+    (
+        "a squeeze of another",
+        [
+            small.node("ReduceMean", "x a1", "g", name="r"),
+            small.node("Squeeze", "g a1", "h", name="n"),
+        ],
+        (4, 5),
+    ),
+    ("an unsqueeze behind it", [small.node("Unsqueeze", "x a1", "h", name="n")], (1, 3, 4, 5)),
+    (
+        "a reduction of another",
+        [small.node("ReduceMean", "x a1", "h", name="n", keepdims=0)],
+        (4, 5),
+    ),
+    ("a reduction that keeps axes", [small.node("ReduceMean", "x", "h", name="n")], (1, 1, 1)),
+    ("a gather of another", [small.node("Gather", "x i0", "h", name="n", axis=1)], (4, 5)),
+    ("a concatenation of another", [small.node("Concat", "x x", "h", name="n", axis=1)], (6, 4, 5)),
+    ("a product with a matrix", [small.node("MatMul", "x m", "h", name="n")], (3, 4, 5)),
+    (
+        "a product of itself",
+        [small.node("Einsum", "x m", "h", name="n", equation="abcd,de->abce")],
+        (3, 4, 5),
+    ),
+]
+MOVE: list[tuple[str, Any, tuple[int, ...]]] = [
+    (
+        "a transpose of it",
+        [small.node("Transpose", "x", "h", name="n", perm=[1, 0, 2, 3])],
+        (3, 1, 4, 5),
+    ),
+    ("a squeeze of it", [small.node("Squeeze", "x a0", "h", name="n")], (3, 4, 5)),
+    ("an unsqueeze before it", [small.node("Unsqueeze", "x a0", "h", name="n")], (1, 1, 3, 4, 5)),
+    (
+        "a reduction over it",
+        [small.node("ReduceMean", "x a0", "h", name="n", keepdims=0)],
+        (3, 4, 5),
+    ),
+    ("a gather along it", [small.node("Gather", "x i0", "h", name="n", axis=0)], (3, 4, 5)),
+    (
+        "a concatenation along it",
+        [small.node("Concat", "x x", "h", name="n", axis=0)],
+        (2, 3, 4, 5),
+    ),
+    (
+        "its shape",
+        [
+            small.node("Shape", "x", "s", name="s"),
+            small.node("Cast", "s", "h", name="n", to=TensorProto.FLOAT),
+        ],
+        (4,),
+    ),
+    (
+        "an einsum that moves it",
+        [small.node("Einsum", "x m", "h", name="n", equation="abcd,de->bace")],
+        (3, 1, 4, 5),
+    ),
+]
+INDICES = {
+    "a0": np.array([0]),
+    "a1": np.array([1]),
+    "s1": np.array([1, 12, 5]),
+    "i0": np.array(0),
+    "m": (5, 5),
+}
+
+
+@pytest.mark.parametrize(("what", "nodes", "shape"), KEEP, ids=[row[0] for row in KEEP])
+def test_it_is_carried_through(what: str, nodes: Any, shape: tuple[int, ...]) -> None:
+    c = shape[-1:]
+    assert after(*nodes, c=c, **INDICES) == shape
+
+
+@pytest.mark.parametrize(("what", "nodes", "shape"), MOVE, ids=[row[0] for row in MOVE])
+def test_no_op_has_moved_it(what: str, nodes: Any, shape: tuple[int, ...]) -> None:
+    assert after(*nodes, c=shape[-1:], **INDICES) == shape
+
+
+def test_time_of_a_recurrence_is_no_batch() -> None:
+    lstm = small.node("LSTM", "x w r", "y_all h", name="lstm", hidden_size=2)
+    weights = {"w": (1, 8, 3), "r": (1, 8, 2)}
+    # h is (directions, batch, hidden): its 1 is the number of directions.
+    assert after(lstm, x=(1, 4, 3), c=(2,), **weights) == (1, 4, 2)
+
+
+def test_a_product_that_sums_over_it() -> None:
+    content = small.model([small.node("MatMul", "x m")], {"x": (1, 4)}, {"m": (3, 4, 5)})
+    (finding,) = small.audit(content, "ncnn").findings
+    assert finding.reason == "batch_broadcast"
+
+
+def test_embedding_indices_carry_it() -> None:
+    gather = small.node("Gather", "table x", "h", name="n")
+    made = small.model(
+        [gather, small.node("Add", "h c")], {"x": (1, 6)}, {"table": (9, 4), "c": (4,)}
+    )
+    made.graph.input[0].type.tensor_type.elem_type = TensorProto.INT64
+    assert operands(small.audit(made, "ncnn"))[0] == (6, 4)
+
+
+# "... and loses it; a constant of the same rank with a leading 1 loses it too, one of lower rank
+# stays."
+
+
+def test_a_constant_of_the_same_rank_loses_it_too() -> None:
+    assert operands(added((1, 3, 4), (1, 1, 4))) == ((3, 4), (1, 4))
+
+
+def test_a_constant_of_lower_rank_stays() -> None:
+    assert operands(added((1, 3, 4), (1, 4))) == ((3, 4), (1, 4))
+    assert operands(added((1, 3, 4), (4,))) == ((3, 4), (4,))
+    assert operands(added((1, 3, 4), ())) == ((3, 4), ())
+
+
+def test_what_depends_on_constants_alone_is_a_constant() -> None:
+    nodes = [small.node("Exp", "c", "d", name="exp"), small.node("Add", "x d")]
+    content = small.model(nodes, {"x": (1, 3, 4)}, {"c": (1, 1, 4)})
+    assert operands(small.audit(content, "ncnn")) == ((3, 4), (1, 4))
+
+
+def test_nothing_left_is_a_vector_of_one() -> None:
+    report = added((1,), (1,))
+    assert report.ok
+    assert operands(report) == ((1,), (1,))
+
+
+# "Broadcast across the batch is its own reason."
+
+
+@pytest.mark.parametrize("c", [(2, 3, 4), (2, 1, 1), (2, 1, 3, 4), (1, 1, 3, 4)])
+def test_across_the_batch(c: tuple[int, ...]) -> None:
+    (finding,) = added((1, 3, 4), c).findings
+    assert (finding.verdict, finding.reason) == ("different", "batch_broadcast")
+    assert "batch_axis" in finding.message
+
+
+def test_two_inputs_whose_batch_axes_do_not_meet() -> None:
+    content = small.model([small.node("Add", "x z")], {"x": (1, 3, 4), "z": (1, 4)})
+    (finding,) = small.audit(content, "ncnn").findings
+    assert finding.reason == "batch_broadcast"
+
+
+# "Override."
+
+
+def test_override() -> None:
+    assert operands(added((3, 1, 4), (3, 1, 4), batch_axis=1))[0] == (3, 4)
+    assert operands(added((2, 3, 4), (3, 4), batch_axis=0))[0] == (3, 4)
+    assert operands(added((1, 3, 4), (3, 4), batch_axis=-1))[0] == (1, 3, 4)
+    across = added((2, 3, 4), (2, 3, 4), batch_axis=0).findings[0]
+    assert across.reason == "batch_broadcast"
+
+
+def test_engines_with_a_batch_axis_keep_it() -> None:
+    content = small.model([small.node("Add", "x c")], {"x": (1, 3, 4)}, {"c": (3, 4)})
+    assert operands(small.audit(content, "mnn")) == ((1, 3, 4), (3, 4))
+
+
+def test_one_name_in_two_branches_is_two_tensors() -> None:
+    """The value t carries the batch in one branch and not in the other."""
+
+    def branch(op: str, **attributes: Any) -> Any:
+        nodes = [
+            small.node(op, "x", "t", name="make", **attributes),
+            small.node("Add", "t c", "r", name=f"add_{op}"),
+        ]
+        result = helper.make_tensor_value_info("r", TensorProto.FLOAT, None)
+        return helper.make_graph(nodes, op, [], [result])
+
+    choose = helper.make_node(
+        "If",
+        ["cond"],
+        ["y"],
+        name="if",
+        then_branch=branch("Relu"),
+        else_branch=branch("Transpose", perm=[0, 1, 3, 2]),
+    )
+    choose_moved = helper.make_node(
+        "If",
+        ["cond"],
+        ["y"],
+        name="if",
+        then_branch=branch("Relu"),
+        else_branch=branch("Transpose", perm=[1, 0, 2, 3]),
+    )
+    for node, moved in ((choose, False), (choose_moved, True)):
+        content = small.model([node], {"x": (1, 1, 4, 4)}, {"cond": np.array(True), "c": (4,)})
+        report = small.audit(content, "ncnn")
+        kept = operands(report, "if/then_branch/add_Relu")
+        other = operands(report, "if/else_branch/add_Transpose")
+        assert kept[0] == (1, 4, 4)
+        assert other[0] == ((1, 1, 4, 4) if moved else (1, 4, 4))
+
+
+# The function itself.
+
+
+def test_without_batch() -> None:
+    plan = zs.plan((1, 3, 4), (1, 1, 4))
+    sample = without_batch(plan, [0, None], [False, True])
+    assert (sample.shapes, sample.plan.shape, sample.axis) == (((3, 4), (1, 4)), (3, 4), 0)
+    kept = without_batch(plan, [None, None], [False, True])
+    assert (kept.shapes, kept.axis, kept.across) == (plan.operands, None, None)
+    # An activation that does not carry it cannot lose it.
+    assert without_batch(plan, [0, None], [False, False]).across == 1
