@@ -13,7 +13,7 @@ import click
 from ..engines.table import ENGINES
 from ..errors import ZerostrideError
 from ..report import finding_text, headline, notes, readable, shown
-from . import options
+from . import options, tables
 
 if TYPE_CHECKING:
     from ..models.findings import Finding, Report
@@ -157,21 +157,15 @@ def _show(answer: Report | ZerostrideError, *, full: bool, details: bool | None)
         click.echo(f"\n{headline(answer)}\n--details draws each of them")
 
 
-#: A terminal narrower than this has no room for shapes and fixes; each finding's drawing has them.
-_ROOMY = 110
-
-
 def _table(findings: list[Finding]) -> None:
-    from rich.console import Console
+    """A row a finding; shapes and fixes where there is room, since its drawing has them too."""
     from rich.table import Table
     from rich.text import Text
 
     from ..report import MARKS
 
-    console = Console(soft_wrap=False)
-    if not console.is_terminal:
-        console.width = 140  # a file or a pipe has no width of its own
-    roomy = console.width >= _ROOMY
+    console = tables.console()
+    roomy = console.width >= tables.ROOMY
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("verdict", no_wrap=True)
     table.add_column("node", overflow="fold")
@@ -188,7 +182,7 @@ def _table(findings: list[Finding]) -> None:
         cells = [finding.node, finding.op, shapes, finding.reason, fix]
         kept = cells if roomy else [finding.node, finding.op, finding.reason]
         table.add_row(Text(mark, style), *map(Text, kept))
-    console.print(table)
+    tables.put_table(console, table)
 
 
 def _shape(shape: tuple[Any, ...] | None) -> str:

@@ -11,7 +11,7 @@ import click
 from ..engines.model import Engine
 from ..engines.table import ENGINES, find_engine
 from ..engines.versions import installed, was_measured
-from . import options
+from . import options, tables
 
 
 @click.command(short_help="What is known of each engine, and measuring one again.")
@@ -80,18 +80,12 @@ def _details(engine: Engine) -> None:
         click.echo(f"  ! {dtype}: {said}")
 
 
-#: A terminal narrower than this has no room for the modes of the Broadcast op.
-_ROOMY = 110
-
-
 def _table(rows: list[Engine]) -> None:
-    from rich.console import Console
+    """A row an engine; the modes of the Broadcast op where there is room."""
     from rich.table import Table
 
-    console = Console()
-    if not console.is_terminal:
-        console.width = 140
-    roomy = console.width >= _ROOMY
+    console = tables.console()
+    roomy = console.width >= tables.ROOMY
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("engine", "measured", "installed"):
         table.add_column(column, no_wrap=True)
@@ -113,4 +107,4 @@ def _table(rows: list[Engine]) -> None:
             str(rank) if rank is not None else "-",
             str(len(row.divergences)),
         )
-    console.print(table)
+    tables.put_table(console, table)

@@ -76,7 +76,9 @@ def explain(
     elif language is not None:
         click.echo(made.code(language))
     else:
-        expressed = f"\nin {other}: {made.express(other).describe()}" if other is not None else ""
+        names = ("data",) if target is not None else ()
+        words = made.express(other).describe(names) if other is not None else ""
+        expressed = f"\nin {other}: {words}" if other is not None else ""
         color = options.colored()
         click.echo(made.explain(color=color) + expressed, color=color)
     return 0

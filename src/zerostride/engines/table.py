@@ -437,7 +437,7 @@ ENGINES: Mapping[str, Engine] = MappingProxyType(
                         strikes=lambda plan: (
                             plan.rule.op == "prelu"
                             and len(plan.operands[0]) == 1
-                            and plan.operands[1] not in ((), (1,))
+                            and plan.operands[1:] not in ((), ((),), ((1,),))
                         ),
                     ),
                     Divergence(

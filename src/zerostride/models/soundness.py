@@ -270,6 +270,8 @@ def _strange_sizes(graph: onnx.GraphProto, most: int) -> bool:
         for entry in (*part.input, *part.value_info, *part.output):
             shapes.append([dim.dim_value for dim in entry.type.tensor_type.shape.dim])
         shapes += [list(tensor.dims) for tensor in part.initializer]
+        for node in part.node:
+            shapes += [list(a.t.dims) for a in node.attribute if a.HasField("t")]
     return any(
         max(shape, default=0) > most or (len(shape) == 1 and shape[0] > LONG) for shape in shapes
     )
