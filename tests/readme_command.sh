@@ -9,4 +9,5 @@ command=$(awk -v n="$number" '/^```sh$/ {block++; inside = 1; next} /^```$/ {ins
 [ -n "$command" ] || { echo "README.md has no sh block $number" >&2; exit 2; }
 echo "\$ $command"
 cd "$folder"
-eval "$command"
+# As a person would: in a shell that goes on after a status of 1.
+exec bash -c "$command"
