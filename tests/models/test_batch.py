@@ -130,6 +130,23 @@ def test_no_op_has_moved_it(what: str, nodes: Any, shape: tuple[int, ...]) -> No
     assert after(*nodes, c=shape[-1:], **INDICES) == shape
 
 
+@pytest.mark.parametrize(
+    ("node", "shape"),
+    [
+        (small.node("Gather", "x i0", "h", name="n", axis=0), (1, 4, 5)),
+        (small.node("Gather", "x a0", "h", name="n", axis=0), (1, 1, 4, 5)),
+        (small.node("Squeeze", "x a0", "h", name="n"), (1, 4, 5)),
+        (small.node("ReduceMax", "x a0", "h", name="n", keepdims=0), (1, 4, 5)),
+        (small.node("Transpose", "x", "h", name="n", perm=[1, 0, 2, 3]), (1, 1, 4, 5)),
+        (small.node("Unsqueeze", "x a0", "h", name="n"), (1, 1, 1, 4, 5)),
+        (small.node("Einsum", "x m", "h", name="n", equation="abcd,de->bace"), (1, 1, 4, 5)),
+    ],
+    ids=lambda value: value.op_type if hasattr(value, "op_type") else "",
+)
+def test_another_axis_of_extent_1_does_not_take_its_place(node: Any, shape: Any) -> None:
+    assert after(node, x=(1, 1, 4, 5), c=(5,), **INDICES) == shape
+
+
 def test_time_of_a_recurrence_is_no_batch() -> None:
     lstm = small.node("LSTM", "x w r", "y_all h", name="lstm", hidden_size=2)
     weights = {"w": (1, 8, 3), "r": (1, 8, 2)}
