@@ -160,6 +160,13 @@ def test_a_product_that_sums_over_it() -> None:
     assert finding.reason == "batch_broadcast"
 
 
+def test_its_sum_is_no_batch() -> None:
+    product = small.node("MatMul", "one x", "h", name="n")
+    assert after(product, x=(1, 5), c=(5,), one=(1, 1)) == (1, 5)
+    flipped = small.node("Gemm", "x one", "h", name="n", transA=1)
+    assert after(flipped, x=(1, 1), c=(1,), one=(1, 1)) == (1, 1)
+
+
 def test_embedding_indices_carry_it() -> None:
     gather = small.node("Gather", "table x", "h", name="n")
     made = small.model(
