@@ -353,6 +353,15 @@ def test_names_that_are_not_utf8(tmp_path: Path) -> None:
         assert zs.audit(write(tmp_path, odd), "torch").findings == ()
 
 
+def test_a_counter_example_of_infinity_is_json(tmp_path: Path) -> None:
+    made = model(
+        [helper.make_node("Div", ["x", "b"], ["y"])], [value("x", [5, 5]), value("b", [5])]
+    )
+    report = zs.audit(write(tmp_path, made), "ncnn")
+    data = json.loads(report.to_json(), parse_constant=lambda name: pytest.fail(name))
+    assert data["findings"][0]["witness"]["target"] == "Infinity"
+
+
 # Graphs.
 
 

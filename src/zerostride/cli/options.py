@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import math
 import os
 import sys
 from collections.abc import Callable
@@ -14,6 +13,7 @@ import click
 
 from ..engines.table import ENGINES
 from ..errors import BroadcastError, Reason, ZerostrideError
+from ..models.findings import json_number
 from ..rules import MODES, RULES
 from .shapes import parse_shape
 
@@ -122,13 +122,11 @@ def put_json(value: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
-    return value
+    return json_number(value)
 
 
 def error_dict(error: BroadcastError | ZerostrideError) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -126,11 +127,22 @@ class Finding:
                 "shapes": self.witness.shapes,
                 "op": self.witness.op,
                 "index": self.witness.index,
-                "source": self.witness.source,
-                "target": self.witness.target,
+                "source": json_number(self.witness.source),
+                "target": json_number(self.witness.target),
             },
             "notes": self.notes,
         }
+
+
+def json_number(value: Any) -> Any:
+    """A value as JSON has it: numbers that it lacks by their names.
+
+    >>> json_number(float("-inf")), json_number(2.5)
+    ('-Infinity', 2.5)
+    """
+    if isinstance(value, float) and not math.isfinite(value):
+        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+    return value
 
 
 def _plan_dict(plan: Plan | BroadcastError | None) -> dict[str, Any] | None:
@@ -209,7 +221,7 @@ class Report:
 
     def to_json(self, indent: int | None = 2) -> str:
         """The report as JSON, its form numbered by "schema"."""
-        return json.dumps(self.as_dict(), indent=indent, default=str)
+        return json.dumps(self.as_dict(), indent=indent, default=str, allow_nan=False)
 
     def to_html(self) -> str:
         """The report as one self-contained HTML document."""
