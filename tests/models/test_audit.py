@@ -282,6 +282,26 @@ def test_legacy_attributes() -> None:
         assert finding.verdict == verdict, (target, x, c, attributes, finding.message)
 
 
+@pytest.mark.parametrize(
+    ("op", "opset", "verdict"),
+    [
+        ("Add", 6, "refused"),
+        ("Add", 7, "same"),
+        ("Max", 5, "refused"),
+        ("Max", 6, "same"),
+        ("InstanceNormalization", 6, "same"),
+        ("InstanceNormalization", 5, "refused"),
+        ("PRelu", 6, "refused"),
+        ("MatMul", 1, "same"),
+    ],
+)
+def test_kernels_of_onnx_runtime_by_opset(op: str, opset: int, verdict: str) -> None:
+    others = {"InstanceNormalization": [(3,), (3,)], "PRelu": [(3,)], "MatMul": [(4, 5)]}
+    shapes = others.get(op, [(2, 3, 4)])
+    finding = small.site(op, {"x": (2, 3, 4)}, weights(*shapes), target="onnxruntime", opset=opset)
+    assert finding.verdict == verdict, finding.message
+
+
 # Fixes and counter-examples.
 
 

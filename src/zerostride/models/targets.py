@@ -107,11 +107,17 @@ def _check_has(engine: Engine, site: Site, op: str | None) -> None:
         raise _refusal(site, answer.reason, Reason.NO_OP)
 
 
+#: The first opset for which ONNX Runtime has a kernel, where that is not 7 (run: opsets 1 to 8).
+_FIRST_KERNEL = MappingProxyType(
+    {**dict.fromkeys(("Max", "Min", "Sum", "Mean", "InstanceNormalization"), 6), "MatMul": 1}
+)
+
+
 def _check_opset(engine: Engine, site: Site) -> None:
-    legacy = site.rule.name == "onnx6" or site.kind in (Kind.PRELU, Kind.GEMM, Kind.CHANNEL)
-    if engine.name == "onnxruntime" and legacy and site.node.version < 7:
+    node = site.node
+    if engine.name == "onnxruntime" and node.version < _FIRST_KERNEL.get(node.op, 7):
         raise BroadcastError(
-            f"ONNX Runtime has no kernel for {site.node.op} of opset {site.node.version}",
+            f"ONNX Runtime has no kernel for {node.op} of opset {node.version}",
             reason=Reason.NO_OP,
             shapes=[part.shape for part in site.operands],
             hint="convert the model to opset 7 or later, operands reshaped",
