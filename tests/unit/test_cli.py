@@ -587,6 +587,35 @@ def test_audit_with_every_option(run: Run) -> None:
     assert run("audit", "--target", "ncnn").status == 2
 
 
+def test_many_findings_are_a_table_and_say_so(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("onnx", reason="audits read ONNX files")
+    monkeypatch.setattr("zerostride.cli.audit.MOST_DETAILS", 3)
+    answer = run("audit", VISION, "--target", "ncnn")
+    assert "in the model:" not in answer.out
+    lines = answer.out.splitlines()
+    assert lines[-2] == lines[0], "the counts have scrolled away by then"
+    assert "--details" in lines[-1]
+    monkeypatch.setattr("zerostride.cli.audit.MOST_DETAILS", 1000)
+    assert "in the model:" in run("audit", VISION, "--target", "ncnn").out
+
+
+@pytest.mark.parametrize("arguments", [("audit", VISION, "--target", "ncnn"), ("engines",)])
+def test_tables_fit_a_terminal_of_80_columns(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    pytest.importorskip("onnx", reason="audits read ONNX files")
+    piped = run(*arguments, *(["--summary"] if "audit" in arguments else []))
+    assert all(line == line.rstrip() for line in piped.out.splitlines())
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    drawn = run(*arguments, *(["--summary"] if "audit" in arguments else []))
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", drawn.out).splitlines()
+    table = plain[1:] if "audit" in arguments else plain
+    assert max(map(len, table)) <= 80
+    assert len(table) == len(drawn.out.splitlines()) - ("audit" in arguments)
+    assert all(len(line.split()) >= 2 for line in table), "a word was broken over lines"
+
+
 def test_audit_json_keeps_its_form(run: Run) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     data = json.loads(run("audit", VISION, "--target", "ncnn", "--json").out)

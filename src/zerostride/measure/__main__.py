@@ -48,6 +48,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BadInput as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
     if options.json:
         print(json.dumps(reports_to_json(reports), indent=1))
     else:
