@@ -149,7 +149,8 @@ def _rows(rule: str | None, engine: str | None, op: str | None, to_target: bool)
     if rule is not None:
         return (rule_row(rule, engine=engine, op=op, to_target=to_target),)
     row = find_engine(engine)
-    rules = row.to_target if to_target else row.ops.get(op or "", row.elementwise)
+    by_op = row.ops.get(op, row.elementwise) if isinstance(op, str) else row.elementwise
+    rules = row.to_target if to_target else by_op
     # Asking for the default first also reports what the engine lacks.
     return (rule_row(None, engine=engine, op=op, to_target=to_target), *list(rules.values())[1:])
 

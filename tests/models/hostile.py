@@ -1,4 +1,4 @@
-"""Makes hostile ONNX models, and audits a file in a child process under limits."""
+"""Makes hostile ONNX models, and audits them here or in a child process under limits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import onnx
+import pytest
 from onnx import TensorProto, helper
+
+import zerostride as zs
+from zerostride.models.graph import Graph
+from zerostride.models.onnx import read_onnx
+from zerostride.report import text
 
 SECONDS = 10
 MEMORY = 1 << 30
@@ -108,3 +114,57 @@ def _varint(number: int) -> bytes:
         data.append(number & 0x7F | 0x80)
         number >>= 7
     return bytes([*data, number])
+
+
+# What must come of a file.
+
+
+def one_line(answer: Answer, path: Path) -> None:
+    """The file was refused: status 2, and one line that names it."""
+    assert answer.status == 2
+    assert answer.out == ""
+    assert len(answer.err.splitlines()) == 1
+    assert str(path) in answer.err
+    assert "internal error" not in answer.err
+    assert answer.err[:-1].isprintable()
+
+
+def answered(answer: Answer) -> None:
+    """The file was audited, whatever was found."""
+    assert answer.status in (0, 1)
+    assert answer.err == ""
+    assert all(line.isprintable() for line in answer.out.splitlines())
+
+
+def write(folder: Path, data: bytes | onnx.ModelProto, name: str = "m.onnx") -> Path:
+    path = folder / name
+    path.write_bytes(data if isinstance(data, bytes) else data.SerializeToString())
+    return path
+
+
+def said(report: zs.Report) -> str:
+    """A report as every reader gets it; nothing in it may act on a terminal."""
+    words = str(report) + "\n" + text(report, full=True)
+    assert all(line.isprintable() for line in words.splitlines())
+    json.loads(report.to_json())
+    assert report.to_html().startswith("<!doctype html>")
+    return words
+
+
+def audited(folder: Path, data: bytes | onnx.ModelProto, target: str = "ncnn") -> str:
+    return said(zs.audit(write(folder, data), target))
+
+
+def read(folder: Path, data: bytes | onnx.ModelProto) -> Graph:
+    return read_onnx(write(folder, data))
+
+
+def refused(folder: Path, data: bytes | onnx.ModelProto) -> str:
+    """The line with which a file is refused."""
+    path = write(folder, data)
+    with pytest.raises(zs.ModelError) as error:
+        read_onnx(path)
+    line = str(error.value)
+    assert line.startswith(f"{path}: ")
+    assert "\n" not in line
+    return line

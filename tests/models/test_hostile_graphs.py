@@ -1,0 +1,277 @@
+"""Hostile graphs in sound files: broken, deep, endless, and what inference does not survive."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+onnx = pytest.importorskip("onnx", reason="the files are ONNX files")
+from hostile import (  # noqa: E402
+    FLOAT,
+    INT64,
+    add,
+    answered,
+    audit,
+    audited,
+    call,
+    function,
+    model,
+    nested,
+    one_line,
+    read,
+    refused,
+    said,
+    value,
+    write,
+)
+from onnx import helper  # noqa: E402
+
+import zerostride as zs  # noqa: E402
+from zerostride.models.isolated import infer_apart  # noqa: E402
+from zerostride.models.onnx import read_onnx  # noqa: E402
+from zerostride.models.soundness import nodes_of, strange  # noqa: E402
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+# Graphs.
+
+
+def test_a_custom_domain_is_unknown(tmp_path: Path) -> None:
+    made = model(
+        [helper.make_node("Frob", ["x"], ["y"], domain="com.example")],
+        opsets=[("", 17), ("com.example", 1)],
+    )
+    (finding,) = zs.audit(write(tmp_path, made), "ncnn").findings
+    assert (finding.verdict, finding.reason) == ("unknown", "custom_op")
+
+
+BROKEN = {
+    "same name twice": [add(out="y"), add(out="y")],
+    "overwrites its input": [add("x", "x", "x")],
+    "cycle": [add("x", "b", "a"), add("a", "x", "b")],
+    "own result": [add("y", "y", "y")],
+    "use before definition": [add("a", "x", "y"), add("x", "x", "a")],
+    "undefined": [add("nowhere", "x", "y")],
+    "no output": [add("x", "x", "z")],
+    "empty names": [add("", "", "")],
+    "no operands": [helper.make_node("Add", [], [])],
+    "one operand": [helper.make_node("Add", ["x"], ["y"])],
+    "ten operands": [helper.make_node("Add", ["x"] * 10, ["y"])],
+    "ten results": [helper.make_node("Add", ["x", "x"], list("abcdefghij"))],
+    "no op": [helper.make_node("", ["x"], ["y"])],
+    "lstm of nothing": [helper.make_node("LSTM", [], ["y"])],
+    "einsum without end": [helper.make_node("Einsum", ["x"], ["y"], equation="a...b...")],
+    "einsum of controls": [helper.make_node("Einsum", ["x"], ["y"], equation="\x1b[31mred")],
+    "negative batch": [helper.make_node("GatherND", ["x", "i"], ["y"], batch_dims=-2)],
+    "attribute of another type": [helper.make_node("Transpose", ["x"], ["y"], perm="text")],
+    "attribute twice": [
+        onnx.NodeProto(
+            op_type="Transpose",
+            input=["x"],
+            output=["y"],
+            attribute=[helper.make_attribute("perm", [1, 0])] * 2,
+        )
+    ],
+    "if without bodies": [helper.make_node("If", ["x"], ["y"])],
+    "loop without a body": [helper.make_node("Loop", ["", "x"], ["y"])],
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_broken_graph_is_answered(tmp_path: Path, name: str) -> None:
+    made = model(BROKEN[name], [value("x", [2, 3]), value("i", [1], INT64)])
+    for target in ("ncnn", "onnxruntime"):
+        report = zs.audit(write(tmp_path, made), target)
+        assert len(report.findings) <= len(BROKEN[name])
+        said(report)
+
+
+@pytest.mark.parametrize(
+    "opsets",
+    [[("", 0)], [("", -1)], [("", 2**31)], [("", 2**40 + 17)], [("", -(2**63))], [("x", 0)]],
+    ids=str,
+)
+def test_a_version_that_is_none_is_refused(tmp_path: Path, opsets: list[tuple[str, int]]) -> None:
+    assert "is no version" in refused(tmp_path, model([add()], opsets=opsets))
+
+
+def test_a_version_of_the_future_or_none_at_all_is_answered(tmp_path: Path) -> None:
+    future = model([add()], opsets=[("", 10**9)])
+    assert len(zs.audit(write(tmp_path, future), "torch").findings) == 1
+    none = model([add()], opsets=[("com.example", 1)])
+    report = zs.audit(write(tmp_path, none), "torch")
+    assert any("taken as 1" in note for note in report.notes)
+
+
+def test_types_that_are_no_tensors(tmp_path: Path) -> None:
+    inside = helper.make_tensor_type_proto(FLOAT, [2, 3])
+    kinds = [
+        helper.make_sequence_type_proto(inside),
+        helper.make_optional_type_proto(inside),
+        helper.make_map_type_proto(INT64, inside),
+        helper.make_sparse_tensor_type_proto(FLOAT, [2, 3]),
+        onnx.TypeProto(),
+    ]
+    for kind in kinds:
+        entry = onnx.ValueInfoProto(name="x", type=kind)
+        (finding,) = zs.audit(write(tmp_path, model([add()], [entry])), "torch").findings
+        assert finding.verdict == "unknown"
+
+
+def test_declared_shapes_that_contradict_inference(tmp_path: Path) -> None:
+    made = model([add("x", "x", "a"), add("a", "b")], value_info=[value("a", [7, 7, 7])])
+    made.graph.input.append(value("b", [3]))
+    audited(tmp_path, made)
+
+
+# Depth and number.
+
+
+@pytest.mark.parametrize("depth", [1, 10, 30])
+def test_bodies_in_bodies_are_read(tmp_path: Path, depth: int) -> None:
+    graph = read(tmp_path, nested(depth))
+    assert len(graph.nodes) == depth + 1
+    assert len(graph.nodes[-1].scope) == 2 * depth
+
+
+@pytest.mark.parametrize("depth", [34, 200, 20_000])
+def test_bodies_too_deep_are_refused(tmp_path: Path, depth: int) -> None:
+    path = write(tmp_path, nested(depth))
+    one_line(audit(path), path)
+
+
+def test_time_is_linear_in_nodes_and_bodies(tmp_path: Path) -> None:
+    def seconds(count: int) -> float:
+        nodes = [add(f"v{k}", "b", f"v{k + 1}") for k in range(count)]
+        path = write(tmp_path, model(nodes, [value("v0", [4, 5]), value("b", [5])]))
+        began = time.process_time()
+        report = zs.audit(path, "torch")
+        assert len(report.findings) == count
+        return time.process_time() - began
+
+    seconds(500)  # what is done once
+    small, large = seconds(1_000), seconds(10_000)
+    assert large < 30 * small + 0.5
+
+
+def test_many_bodies_over_many_names(tmp_path: Path) -> None:
+    body = helper.make_graph([add("v1", "b", "r")], "body", [], [value("r", None)])
+    nodes = [add(f"v{k}", "b", f"v{k + 1}") for k in range(10_000)]
+    nodes += [
+        helper.make_node("If", ["c"], [f"r{k}"], then_branch=body, else_branch=body)
+        for k in range(500)
+    ]
+    inputs = [value("v0", [4, 5]), value("b", [5]), value("c", [], onnx.TensorProto.BOOL)]
+    path = write(tmp_path, model(nodes, inputs))
+    began = time.process_time()
+    assert len(read_onnx(path).nodes) == 11_500
+    assert time.process_time() - began < 10
+
+
+# Functions.
+
+
+def test_functions_that_call_themselves_are_not_inlined(tmp_path: Path) -> None:
+    opsets = [("", 17), ("f", 1)]
+    for functions in (
+        [function("F", [call("F")])],
+        [function("F", [call("G")]), function("G", [call("F")])],
+        [function(f"F{k}", [call(f"F{(k + 1) % 2000}")]) for k in range(2000)],
+    ):
+        start = functions[0].name
+        made = model([call(start, "x", "y")], opsets=opsets, functions=functions)
+        assert "calls itself" in audited(tmp_path, made)
+
+
+def test_a_long_chain_of_functions_is_inlined(tmp_path: Path) -> None:
+    chain = [function(f"F{k}", [call(f"F{k + 1}")]) for k in range(100)]
+    chain.append(function("F100", [add("a", "a", "b")]))
+    made = model([call("F0", "x", "y")], opsets=[("", 17), ("f", 1)], functions=chain)
+    report = zs.audit(write(tmp_path, made), "torch")
+    assert [finding.op for finding in report.findings] == ["Add"]
+    assert report.notes == ()
+
+
+def test_functions_that_double_are_not_written_out(tmp_path: Path) -> None:
+    doubling = [
+        function(f"F{k}", [call(f"F{k + 1}", "a", "t"), call(f"F{k + 1}", "t", "b")])
+        for k in range(60)
+    ]
+    doubling.append(function("F60", [add("a", "a", "b")]))
+    made = model([call("F0", "x", "y")], opsets=[("", 17), ("f", 1)], functions=doubling)
+    answer = audit(write(tmp_path, made))
+    answered(answer)
+    assert f"{2**60} nodes" in answer.out
+
+
+def test_a_function_defined_twice_or_lacking_attributes(tmp_path: Path) -> None:
+    twice = [function("F", [add("a", "a", "b")])] * 2
+    made = model([call("F", "x", "y")], opsets=[("", 17), ("f", 1)], functions=twice)
+    assert any("twice" in note for note in zs.audit(write(tmp_path, made), "torch").notes)
+    node = helper.make_node("Transpose", ["a"], ["b"])
+    node.attribute.add(name="perm", ref_attr_name="nowhere", type=7)
+    made = model(
+        [call("F", "x", "y")], opsets=[("", 17), ("f", 1)], functions=[function("F", [node])]
+    )
+    made.functions[0].attribute.append("nowhere")
+    audited(tmp_path, made)
+
+
+# Inference apart.
+
+
+STRANGE = {
+    "vector of 2^40": model([add()], [value("x", [2**40], INT64)]),
+    "expand to 2^31 axes": model(
+        [helper.make_node("Expand", ["x", "s"], ["y"])],
+        [value("x", [1, 3]), value("s", [2**31], INT64)],
+    ),
+    "range to 2^40": model(
+        [helper.make_node("Range", ["a", "b", "c"], ["y"])],
+        initializer=[
+            helper.make_tensor(n, INT64, [], [v]) for n, v in zip("abc", (0, 2**40, 1), strict=True)
+        ],
+    ),
+    "split in 2^31": model([helper.make_node("Split", ["x"], ["y"], num_outputs=2**31)]),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE)
+def test_inference_that_wants_all_memory_does_not_get_it(tmp_path: Path, name: str) -> None:
+    path = write(tmp_path, STRANGE[name])
+    answered(audit(path, "--full"))
+
+
+def test_no_example_is_strange_or_malformed() -> None:
+    for path in sorted(EXAMPLES.rglob("*.onnx")):
+        loaded = onnx.load(path)
+        assert not strange(loaded), path
+        assert not any("malformed" in note for note in read_onnx(path).notes), path
+        assert len(list(nodes_of(loaded.graph.node))) >= len(loaded.graph.node)
+
+
+def test_inference_apart_finds_the_same_shapes() -> None:
+    loaded = onnx.load(EXAMPLES / "tiny_vision.onnx")
+    expected = onnx.shape_inference.infer_shapes(loaded, data_prop=True)
+    assert infer_apart(loaded).SerializeToString() == expected.SerializeToString()
+
+
+def test_a_malformed_node_does_not_hide_the_others(tmp_path: Path) -> None:
+    nodes = [
+        helper.make_node("LSTM", ["x"], ["z"], name="short"),
+        helper.make_node("Transpose", ["x"], ["t"]),
+        add("t", "t"),
+    ]
+    report = zs.audit(write(tmp_path, model(nodes, opsets=[("", 18)])), "torch")
+    assert any("'short' is malformed: 1 inputs" in note for note in report.notes)
+    assert report.findings[-1].operands[0] == ("t", (3, 2))
+
+
+def test_a_child_that_dies_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "executable", str(tmp_path / "no-python"))
+    report = zs.audit(write(tmp_path, STRANGE["split in 2^31"]), "torch")
+    assert any("could not be started apart" in note for note in report.notes)

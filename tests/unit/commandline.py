@@ -1,0 +1,28 @@
+"""The command line as tests call it: in this process, or as a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+
+class Answer(NamedTuple):
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Answer]
+
+
+def start(arguments: Sequence[str], **given: Any) -> subprocess.Popen[bytes]:
+    """Starts the command line as a process of its own."""
+    environment = {**os.environ, **given.pop("env", {})}
+    return subprocess.Popen(
+        [sys.executable, "-m", "zerostride", *arguments],
+        env=environment,
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **given},
+    )

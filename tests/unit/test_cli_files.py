@@ -1,0 +1,240 @@
+"""`zerostride compute`, and every file that the command line reads and writes."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from commandline import Run
+
+# compute, and the files it reads and writes.
+
+
+@pytest.fixture
+def arrays(tmp_path: Path) -> tuple[str, str]:
+    np.save(tmp_path / "a.npy", np.arange(4, dtype=np.float32).reshape(2, 2))
+    np.save(tmp_path / "b.npy", np.array([10, 20], np.float32))
+    return str(tmp_path / "a.npy"), str(tmp_path / "b.npy")
+
+
+def test_compute_prints_writes_and_puts_out_json(
+    run: Run, arrays: tuple[str, str], tmp_path: Path
+) -> None:
+    expected = [[10, 11], [22, 23]]
+    out = tmp_path / "c.npy"
+    answer = run("compute", "add", *arrays, "--engine", "ncnn")
+    assert (answer.status, answer.err) == (0, "")
+    assert answer.out == "[[10. 11.]\n [22. 23.]]\n", "ncnn lays a vector on the outermost axis"
+    answer = run("compute", "add", *arrays, "--rule", "pdpd", "--axis", "0", "-o", out)
+    assert "shape (2, 2), float32" in answer.out
+    assert np.load(out).tolist() == expected
+    data = json.loads(run("compute", "Add", *arrays, "--rule", "ncnn", "--json").out)
+    assert data.keys() == {"ok", "op", "shape", "dtype", "result"}
+    assert data["result"] == expected
+    data = json.loads(run("compute", "add", *arrays, "-o", out, "--json").out)
+    assert data.keys() == {"ok", "op", "shape", "dtype", "output"}
+    # The result may take the place of an operand.
+    assert run("compute", "add", *arrays, "-o", arrays[0]).status == 0
+    assert np.load(arrays[0]).tolist() == [[10, 21], [12, 23]]
+
+
+def test_json_has_names_for_numbers_that_it_lacks(run: Run, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([0.0, 1.0, -1.0]))
+    np.save(tmp_path / "b.npy", np.zeros(3))
+    answer = run("compute", "divide", tmp_path / "a.npy", tmp_path / "b.npy", "--json")
+    strict = json.loads(answer.out, parse_constant=lambda name: pytest.fail(name))
+    assert strict["result"] == ["NaN", "Infinity", "-Infinity"]
+
+
+KINDS = {
+    "text": np.array(["a", "b"]),
+    "bytes": np.array([b"a", b"b"]),
+    "records": np.zeros(2, dtype=[("x", "f4"), ("y", "i8")]),
+    "dates": np.array(["2020-01-01", "2020-01-02"], dtype="datetime64[D]"),
+    "spans": np.array([1, 2], dtype="timedelta64[s]"),
+    "void": np.zeros(2, dtype="V8"),
+    "bool": np.array([True, False]),
+    "complex": np.array([1j, 2.0]),
+    "half": np.array([1, 2], dtype=np.float16),
+    "long": np.array([1, 2], dtype=np.longdouble),
+    "big-endian": np.array([1, 2], dtype=">i4"),
+}
+
+
+@pytest.mark.parametrize("op", ["add", "divide", "pow", "bitwise_and", "less", "prelu", "atan2"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_compute_on_any_dtype_answers_or_says_why_not(
+    run: Run, tmp_path: Path, op: str, kind: str
+) -> None:
+    np.save(tmp_path / "a.npy", KINDS[kind])
+    answer = run("compute", op, tmp_path / "a.npy", tmp_path / "a.npy")
+    assert answer.status in (0, 2)
+    assert (answer.status == 2) == bool(answer.err)
+    assert "internal error" not in answer.err
+
+
+def header(text: str, version: bytes = b"\x01\x00") -> bytes:
+    """The start of a .npy file with this header."""
+    data = text.encode("latin-1")
+    size = len(data).to_bytes(2 if version == b"\x01\x00" else 4, "little")
+    return b"\x93NUMPY" + version + size + data
+
+
+NPY = {
+    "huge": header("{'descr': '<f8', 'fortran_order': False, 'shape': (1152921504606846976,)}"),
+    "overflow": header("{'descr': '<f8', 'fortran_order': False, 'shape': (2**62, 2**62)}"),
+    "overflow-2": header(f"{{'descr': '<f8', 'fortran_order': False, 'shape': ({2**62}, 8)}}"),
+    "negative": header("{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}"),
+    "float-size": header("{'descr': '<f8', 'fortran_order': False, 'shape': (2.5,)}"),
+    "no-shape": header("{'descr': '<f8', 'fortran_order': False}"),
+    "no-dict": header("[1, 2]"),
+    "bad-dtype": header("{'descr': 'nope', 'fortran_order': False, 'shape': (2,)}"),
+    "odd-dtype": header("{'descr': [('a', 7)], 'fortran_order': False, 'shape': (2,)}"),
+    "object": header("{'descr': '|O', 'fortran_order': False, 'shape': (2,)}") + b"x" * 64,
+    "open-text": header("{'descr': '<f8"),
+    "deep": header("(" * 9000),
+    "code": header("__import__('os').abort()"),
+    "long": header(" " * 60000),
+    "version": header("{}", b"\x09\x00"),
+    "cut-header": b"\x93NUMPY\x01\x00\xff\xff{",
+    "cut-magic": b"\x93NUM",
+    "cut-data": header("{'descr': '<f8', 'fortran_order': False, 'shape': (20,)}") + b"x" * 8,
+    "empty": b"",
+    "text": b"1,2,3\n",
+    "pickle": b"\x80\x04\x95\x0b\x00",
+    "zip": b"PK\x03\x04 not really",
+}
+
+
+@pytest.mark.parametrize("name", NPY)
+def test_a_bad_array_file_is_one_line(run: Run, tmp_path: Path, name: str) -> None:
+    path = tmp_path / "bad.npy"
+    path.write_bytes(NPY[name])
+    for arguments in (("compute", "add", path, path), ("explain", path)):
+        answer = run(*arguments)
+        assert answer.status == 2
+        assert "bad.npy" in answer.err
+        assert "internal error" not in answer.err
+    assert len(run("compute", "add", path, path).err.splitlines()) == 1
+
+
+def test_an_archive_a_folder_and_a_pipe_are_not_arrays(run: Run, tmp_path: Path) -> None:
+    np.savez(tmp_path / "z.npz", np.zeros(2))
+    os.rename(tmp_path / "z.npz", tmp_path / "z.npy")
+    (tmp_path / "folder.npy").mkdir()
+    names = ["z.npy", "folder.npy", "missing.npy", "n" * 300 + ".npy"]
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe.npy")  # reading it would wait for a writer for ever
+        names.append("pipe.npy")
+    for name in names:
+        answer = run("compute", "add", tmp_path / name, tmp_path / name)
+        assert answer.status == 2
+        assert len(answer.err.splitlines()) == 1
+        assert name in answer.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["nope", "a", "a"], "nope"),
+        (["add", "a"], "add takes 2 arrays, 1 were given"),
+        (["where", "a", "a"], "where takes 3 arrays"),
+        (["add", "a", "a", "--axis", "0"], "axis"),
+        (["add", "a", "a", "--engine", "nope"], "nope"),
+        (["add"], "FILES"),
+    ],
+)
+def test_compute_says_what_was_wrong_with_the_call(
+    run: Run, arrays: tuple[str, str], arguments: list[str], said: str
+) -> None:
+    answer = run("compute", *[arrays[0] if word == "a" else word for word in arguments])
+    assert answer.status == 2
+    assert said in answer.err
+
+
+def test_shapes_that_do_not_combine_are_a_finding(run: Run, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((2, 3)))
+    np.save(tmp_path / "b.npy", np.zeros(4))
+    assert run("compute", "add", tmp_path / "a.npy", tmp_path / "b.npy").status == 1
+
+
+def test_a_result_beyond_memory_is_refused_before_any_work(run: Run, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((10**7, 1), np.float32))
+    np.save(tmp_path / "b.npy", np.zeros(10**7, np.float32))
+    answer = run("compute", "add", tmp_path / "a.npy", tmp_path / "b.npy", "-o", tmp_path / "c.npy")
+    assert answer.status == 2
+    assert len(answer.err.splitlines()) == 1
+    assert "(10000000, 10000000)" in answer.err
+    assert "400,000,000,000,000 bytes" in answer.err
+    assert not (tmp_path / "c.npy").exists()
+
+
+def test_json_of_a_million_numbers_belongs_in_a_file(run: Run, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros((1100, 1), np.int8))
+    np.save(tmp_path / "b.npy", np.zeros(1100, np.int8))
+    answer = run("compute", "add", tmp_path / "a.npy", tmp_path / "b.npy", "--json")
+    assert answer.status == 2
+    assert "write it with -o" in answer.err
+
+
+def targets(folder: Path) -> dict[str, Path]:
+    """Outputs that cannot be written, a chmod away from root or not."""
+    (folder / "folder").mkdir()
+    (folder / "file").write_text("not a folder")
+    return {
+        "a folder": folder / "folder",
+        "in no folder": folder / "missing" / "c.npy",
+        "in a file": folder / "file" / "c.npy",
+        "a name too long": folder / ("n" * 300),
+        "a path too long": Path("/".join(["d" * 200] * 40)),
+        "a device": Path(os.devnull),
+    }
+
+
+@pytest.mark.parametrize("kind", ["-o", "--svg"])
+def test_what_cannot_be_written_is_one_line_and_leaves_nothing(
+    run: Run, arrays: tuple[str, str], tmp_path: Path, kind: str
+) -> None:
+    for name, target in targets(tmp_path).items():
+        before = sorted(tmp_path.rglob("*"))
+        arguments = ["compute", "add", *arrays] if kind == "-o" else ["explain", "2", "2"]
+        answer = run(*arguments, kind, target)
+        assert answer.status == 2, name
+        assert len(answer.err.splitlines()) == 1, name
+        assert sorted(tmp_path.rglob("*")) == before, f"{name}: something was left behind"
+    assert not Path(os.devnull).is_file(), "a device was replaced by a file"
+
+
+def test_a_name_that_just_fits_can_be_written(run: Run, tmp_path: Path) -> None:
+    target = tmp_path / ("n" * 251 + ".svg")
+    assert run("explain", "2", "2", "--svg", target).status == 0
+    assert target.read_text("utf-8").startswith("<svg")
+
+
+def test_a_failed_write_leaves_the_old_file(
+    run: Run, arrays: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(handle: Any, *_: Any, **__: Any) -> None:
+        handle.write(b"half of it")
+        raise OSError(28, "No space left on device")
+
+    target = tmp_path / "c.npy"
+    target.write_bytes(b"precious")
+    monkeypatch.setattr(np, "save", fails)
+    answer = run("compute", "add", *arrays, "-o", target)
+    assert answer.status == 2
+    assert answer.err.strip() == f"zerostride: {target}: No space left on device"
+    assert target.read_bytes() == b"precious"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.npy", "b.npy", "c.npy"]
+
+
+def test_a_link_stays_a_link(run: Run, arrays: tuple[str, str], tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link.npy").symlink_to(tmp_path / "real" / "c.npy")
+    assert run("compute", "add", *arrays, "-o", tmp_path / "link.npy").status == 0
+    assert (tmp_path / "link.npy").is_symlink()
+    assert np.load(tmp_path / "real" / "c.npy").shape == (2, 2)
