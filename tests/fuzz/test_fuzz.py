@@ -20,19 +20,19 @@ def hunt(script: Path, cases: int, **given: int) -> harness.Tally:
 
 def test_hostile_models_in_the_hundreds() -> None:
     pytest.importorskip("onnx", reason="the cases are ONNX files")
-    tally = hunt(HERE / "fuzz_onnx.py", 600)
+    tally = hunt(HERE / "fuzz_onnx.py", 400)
     assert tally.bad == []
-    assert tally.cases == 600
+    assert tally.cases == 400
     # A fuzzer whose files are all refused at the door tests the door.
-    assert tally.words["Report with findings"] > 60
-    assert tally.words["Report"] > 60
+    assert tally.words["Report with findings"] > 40
+    assert tally.words["Report"] > 40
 
 
 def test_garbage_plans_in_the_thousands() -> None:
-    tally = hunt(HERE / "fuzz_plan.py", 3000)
+    tally = hunt(HERE / "fuzz_plan.py", 2000)
     assert tally.bad == []
-    assert tally.cases == 3000
-    assert tally.words["Plan"] > 300
+    assert tally.cases == 2000
+    assert tally.words["Plan"] > 200
     assert sum(word.startswith("BroadcastError") for word in tally.words) > 10
 
 
