@@ -58,7 +58,8 @@ def tensorflow_where(plan: Plan) -> None:
 def openvino_gaps(plan: Plan) -> None:
     """Explicit with 7 runs of axes or more is right only where the data's axes are the last ones.
 
-    With a gap between them, or after them, the values are wrong.
+    With a gap between them, or after them, the mapping is forgotten: the data are read as if their
+    axes were the last ones.
     """
     (mapping,) = plan.axes_mapping
     last = tuple(range(plan.rank - len(mapping), plan.rank))

@@ -326,7 +326,7 @@ ENGINES: Mapping[str, Engine] = MappingProxyType(
                     ),
                     Divergence(
                         "explicit with a gap between the data's axes and 7 runs or more of axes "
-                        "that stretch alike computes wrong values",
+                        "that stretch alike reads the data as if they were right-aligned",
                         Reason.WRONG_RESULT,
                         _OPENVINO,
                     ),

@@ -149,7 +149,8 @@ UNDEFINED = frozenset({Reason.OVERRUN})
 def _judge_silent(case: Case, predicted: BroadcastError, outcome: Outcome) -> Verdict:
     """The engine must not refuse; and if it gives NumPy's answer, it was no nonsense.
 
-    An empty result proves nothing either way, and NumPy's answer is wrong under pdpd.
+    An empty result proves nothing either way, and NumPy's answer is wrong
+    under pdpd and where a mapping says otherwise.
     """
     if predicted.reason in UNDEFINED:
         return Verdict.SILENT
@@ -159,7 +160,7 @@ def _judge_silent(case: Case, predicted: BroadcastError, outcome: Outcome) -> Ve
         sane = numpy_result(case)
         assert outcome.values is not None
         kind = KINDS[row_of(case).kind]
-        own = case.attrs.get("auto_broadcast", "numpy") == "numpy"
+        own = "axes_mapping" not in case.attrs and case.attrs.get("auto_broadcast") != "pdpd"
         proves = own and outcome.values.size > 0 and sane is not None and outcome.shape == sane[0]
         if proves and sane and kind.matches(outcome.values, sane[1]):
             return Verdict.DISAGREE
