@@ -438,6 +438,8 @@ def test_a_reader_that_leaves_is_not_an_error() -> None:
 def test_an_interrupt_ends_with_130_and_no_traceback(tmp_path: Path) -> None:
     script = (
         "import os, signal, threading\n"
+        # A job in the background inherits an ignored SIGINT, and Python then leaves it ignored.
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "import zerostride.cli.plans as plans\n"
         "from zerostride.cli import main\n"
         "plans.plan = lambda *a, **k: (os.kill(os.getpid(), signal.SIGINT), __import__('time')"
