@@ -77,6 +77,22 @@ def test_sites_by_inputs(op: str, shapes: list[Any], site: bool) -> None:
     assert (made(op, *shapes) is not None) == site
 
 
+@pytest.mark.parametrize(
+    ("equation", "shapes", "site"),
+    [
+        ("bij,bjk->bik", [(2, 3, 4), (2, 4, 5)], False),
+        ("bij, bjk -> bik", [(2, 3, 4), (1, 4, 5)], True),  # NumPy and ONNX Runtime stretch it
+        ("bij,bjk", [("N", 3, 4), ("N", 4, 5)], False),
+        ("bij,bjk->bik", [(1, 3, 4), (1, 4, 5)], False),
+        ("...ij,...jk->...ik", [(2, 3, 4), (2, 4, 5)], True),
+    ],
+)
+def test_einsum_is_a_site_where_it_may_stretch(
+    equation: str, shapes: list[Any], site: bool
+) -> None:
+    assert (made("Einsum", *shapes, equation=equation) is not None) == site
+
+
 def test_kinds() -> None:
     assert made("GroupNormalization", (1, 4), (2,), (2,), version=18).kind is Kind.NOT_MODELLED
     assert made("GroupNormalization", (1, 4), (4,), (4,), version=21).kind is Kind.CHANNEL

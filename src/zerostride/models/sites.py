@@ -7,7 +7,7 @@ of its document; those that cannot be judged yet are rows too, so that none is l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
@@ -296,10 +296,25 @@ def _if_given(*positions: int) -> Builder:
 
 
 def _einsum(node: Node) -> Site | None:
-    equation = str(node.attributes.get("equation", ""))
-    if len(_given(node)) > 1 and "..." in equation:
+    """The document broadcasts ellipses alone; NumPy and ONNX Runtime also stretch a letter's 1."""
+    equation = str(node.attributes.get("equation", "")).replace(" ", "")
+    operands = _given(node)
+    if len(operands) > 1 and ("..." in equation or _stretched_letters(equation, operands)):
         return _unjudged(node, Kind.NOT_MODELLED)
     return None
+
+
+def _stretched_letters(equation: str, operands: Sequence[Operand]) -> set[str]:
+    """The letters of an Einsum that are 1 in one operand and known to be more in another."""
+    sizes: dict[str, set[Any]] = {}
+    for term, part in zip(equation.split("->")[0].split(","), operands, strict=False):
+        for letter, size in zip(term, part.shape or (), strict=False):
+            sizes.setdefault(letter, set()).add(size)
+    return {
+        letter
+        for letter, found in sizes.items()
+        if 1 in found and any(isinstance(size, int) and size != 1 for size in found)
+    }
 
 
 def _rows(builder: Builder, names: str) -> dict[str, Builder]:
