@@ -35,7 +35,8 @@ class Expression:
             empty where nothing is merged.
         result_shape: what the rule then gives; reshape it to the plan's shape if axes are merged.
         rule: the rule that was asked for, and the engine.
-        changed: which operands are reshaped.
+        changed: which operands are reshaped; for a Broadcast op of a model also whether the target
+            shape is another one.
     """
 
     shapes: tuple[Shape, ...]
@@ -55,9 +56,14 @@ class Expression:
         """
         named = operand_names(names, len(self.shapes))
         order = named[::-1] if self.swapped else named
+        to_target = self.rule in RULES and RULES[self.rule].to_target
+        # The target of a Broadcast op is a list of sizes, not a tensor to reshape.
+        verbs = ("reshape", "set") if to_target else ("reshape",) * len(self.shapes)
         steps = [
-            f"reshape {name} to {shape}"
-            for name, shape, changed in zip(order, self.shapes, self.changed, strict=False)
+            f"{verb} {name} to {shape}"
+            for verb, name, shape, changed in zip(
+                verbs, order, self.shapes, self.changed, strict=False
+            )
             if changed
         ]
         if self.swapped:

@@ -116,12 +116,17 @@ def _drawings(finding: Finding) -> Sequence[str]:
     drawings: list[str] = []
     for title, plan in (("in the model", finding.source), ("on the target", finding.target)):
         if isinstance(plan, Plan):
-            drawings += [f"{title}:", *_indented(explain(plan, finding.names).splitlines())]
+            drawings += [f"{title}:", *_indented(explain(plan, _names(finding, plan)).splitlines())]
         elif isinstance(plan, BroadcastError) and plan.rows:
             drawings += [f"{title}:", *_indented(_error(plan, finding))]
     if finding.source == finding.target:
         drawings = drawings[: len(drawings) // 2]
     return drawings
+
+
+def _names(finding: Finding, plan: Plan) -> tuple[str, ...]:
+    """What the rows of a drawing are called; mode bidirectional may not give the target's sizes."""
+    return finding.names[:1] if plan.rule == "bidirectional" else finding.names
 
 
 def _error(error: BroadcastError, finding: Finding) -> list[str]:
@@ -167,7 +172,9 @@ def _section(finding: Finding) -> str:
     if finding.verdict is not Verdict.SAME:
         for title, plan in (("In the model", finding.source), ("On the target", finding.target)):
             if isinstance(plan, Plan):
-                parts.append(f"<figure><figcaption>{title}</figcaption>{svg(plan, finding.names)}")
+                parts.append(
+                    f"<figure><figcaption>{title}</figcaption>{svg(plan, _names(finding, plan))}"
+                )
                 parts.append("</figure>")
             elif isinstance(plan, BroadcastError):
                 parts.append(

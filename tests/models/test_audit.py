@@ -222,6 +222,10 @@ def test_where() -> None:
     assert (where.verdict, where.reason) == ("refused", "no_op")
 
 
+def said_fix(finding: Finding) -> str | None:
+    return None if finding.fix is None else finding.fix.describe(finding.names)
+
+
 def test_expand() -> None:
     def expand(target: str, x: Any, shape: list[int]) -> Finding:
         return small.site("Expand", {"x": x}, {"s": np.array(shape)}, target=target)
@@ -230,7 +234,22 @@ def test_expand() -> None:
     assert expand("onnxruntime", (3, 4), [3, 1]).verdict == "same"  # both may stretch
     assert expand("torch", (3, 4), [3, 1]).reason == "one_way"
     assert expand("ncnn", (3, 1), [3, 4]).reason == "no_op"
+    assert said_fix(expand("torch", (3, 4), [3, 1])) == "set s to (3, 4)"
+    assert said_fix(expand("openvino", (1, 3), [2, 1])) == "set s to (2, 3)"
     assert expand("torch", (3, 2), [3, 4]).reason == "invalid_source"
+
+
+def test_the_result_of_a_two_way_expand_is_not_drawn_as_its_target() -> None:
+    report = small.audit(
+        small.model([small.node("Expand", "x s")], {"x": (3, 4)}, {"s": np.array([3, 1])}), "torch"
+    )
+    drawing = str(report).split("on the target")[0]
+    assert "  result  3 4" in drawing
+
+
+def test_a_fix_changes_something() -> None:
+    trap = small.site("MatMul", {"a": (1, 8, 4, 3), "b": (5, 1, 3, 4)}, target="mnn")
+    assert (trap.verdict, trap.fix) == ("same_here", None)
 
 
 def test_expand_takes_its_target_from_the_result_where_that_is_all_there_is() -> None:

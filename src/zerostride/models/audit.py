@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -339,9 +339,13 @@ def _fix(case: _Case) -> Expression | None:
     if compound or len(case.shapes) > case.target.rule.operands[1]:
         return _reshaped(case)
     try:
-        return express(case.sample.plan, None, engine=case.engine.name, op=case.target.op)
+        said = express(case.sample.plan, None, engine=case.engine.name, op=case.target.op)
     except NotExpressible:
         return None
+    if case.site.kind is Kind.EXPAND:
+        # The plan knows the data alone; the target that the model writes may have been another.
+        return replace(said, changed=(*said.changed, said.shapes[1] != case.shapes[1]))
+    return said
 
 
 def _reshaped(case: _Case) -> Expression | None:
@@ -368,9 +372,9 @@ def _try(case: _Case, shapes: tuple[Shape, ...]) -> Expression | None:
     """The operands reshaped to `shapes`, if the target then means what the source means."""
     meant = case.sample.plan
     made = case.plan(shapes)
-    if made != meant:
-        return None
     changed = tuple(a != b for a, b in zip(shapes, meant.operands, strict=True))
+    if made != meant or not any(changed):
+        return None
     use = RuleUse(case.target.rule.name, case.target.attributes, case.engine.name, case.target.op)
     return Expression(shapes, {}, False, (), meant.shape, use, changed)
 
