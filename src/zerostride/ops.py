@@ -122,6 +122,10 @@ def _variants(rows: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
 _NO_BOOL = "onnxruntime:b openvino:b tensorflow:b"
 #: Logic on anything else is refused.
 _BOOL_ALONE = "onnxruntime:iuf openvino:iuf tensorflow:iuf"
+#: The order of truth values is refused.
+_NO_ORDER_OF_BOOL = "onnxruntime:b tensorflow:b"
+#: Quotients and powers of truth values are refused.
+_NO_QUOTIENT_OF_BOOL = "torch:b " + _NO_BOOL
 #: Bits of truth values are refused.
 _NO_BITS_OF_BOOL = "onnxruntime:b tensorflow:b"
 
@@ -185,7 +189,7 @@ _ROWS = (
             "checked_floor_divide": "torch:iu jax:iu paddle:iu tensorflow:iu mnn:i",
             "floor_of_quotient": "tensorflow:f ncnn:f",
             "floor_of_float64_quotient": "mnn:f",
-            "refused": _NO_BOOL,
+            "refused": _NO_QUOTIENT_OF_BOOL,
         },
     ),
     _row(
@@ -202,7 +206,7 @@ _ROWS = (
             "remainder_of_quotient": "openvino:f mnn:f",
             "remainder_by_float32": "openvino:iu",
             "nearest_remainder": "ncnn:f",
-            "refused": "onnxruntime:f " + _NO_BOOL,
+            "refused": "onnxruntime:f " + _NO_QUOTIENT_OF_BOOL,
         },
     ),
     _row(
@@ -218,7 +222,7 @@ _ROWS = (
             "checked_remainder": "mnn:i",
             "fmod_of_quotient": "openvino:f ncnn:f",
             "fmod_by_float32": "openvino:iu",
-            "refused": _NO_BOOL,
+            "refused": _NO_QUOTIENT_OF_BOOL,
         },
     ),
     _row(
@@ -237,7 +241,8 @@ _ROWS = (
             "integer_pow": "torch:iu",
             "pow_six_bits": "jax:iu",
             "pow_of_first_dtype": "onnxruntime:f",
-            "refused": _NO_BOOL,
+            "refused": "onnxruntime:int8 onnxruntime:uint8 onnxruntime:int16 onnxruntime:uint16 "
+            "onnxruntime:uint32 onnxruntime:uint64 tensorflow:u " + _NO_QUOTIENT_OF_BOOL,
         },
         first_decides="onnxruntime",
     ),
@@ -250,7 +255,7 @@ _ROWS = (
         variants={
             "larger_or_second": "openvino:f mnn:f",
             "maximum_by_float32": "mnn:i",
-            "refused": _NO_BOOL,
+            "refused": "onnxruntime:int16 onnxruntime:uint16 " + _NO_BOOL,
         },
     ),
     _row(
@@ -262,7 +267,7 @@ _ROWS = (
         variants={
             "smaller_or_second": "openvino:f mnn:f",
             "minimum_by_float32": "mnn:i",
-            "refused": _NO_BOOL,
+            "refused": "onnxruntime:int16 onnxruntime:uint16 " + _NO_BOOL,
         },
     ),
     _row(
@@ -301,7 +306,8 @@ _ROWS = (
         swap="squared_difference",
         variants={
             "squared_difference_by_float32": "mnn:i",
-            "refused": "openvino:int8 openvino:uint8 " + _NO_BOOL,
+            "refused": "openvino:int8 openvino:uint8 tensorflow:u tensorflow:int8 tensorflow:int16 "
+            + _NO_BOOL,
         },
     ),
     _row(
@@ -329,6 +335,7 @@ _ROWS = (
         swap="greater",
         variants={
             "less_of_bits": "mnn:f",
+            "refused": _NO_ORDER_OF_BOOL,
         },
     ),
     _row(
@@ -337,6 +344,7 @@ _ROWS = (
         "[[False, False], [False, False]]",
         "onnx:LessOrEqual openvino:LessEqual mnn:LESS_EQUAL paddle:less_equal",
         swap="greater_equal",
+        variants={"refused": _NO_ORDER_OF_BOOL},
     ),
     _row(
         "greater",
@@ -344,7 +352,7 @@ _ROWS = (
         "[[True, True], [True, True]]",
         "onnx:Greater openvino:Greater mnn:GREATER paddle:greater_than",
         swap="less",
-        variants={"not_less_equal": "openvino:f"},
+        variants={"not_less_equal": "openvino:f", "refused": _NO_ORDER_OF_BOOL},
     ),
     _row(
         "greater_equal",
@@ -352,7 +360,7 @@ _ROWS = (
         "[[True, True], [True, True]]",
         "onnx:GreaterOrEqual openvino:GreaterEqual mnn:GREATER_EQUAL paddle:greater_equal",
         swap="less_equal",
-        variants={"not_less": "openvino:f"},
+        variants={"not_less": "openvino:f", "refused": _NO_ORDER_OF_BOOL},
     ),
     _row(
         "logical_and",
@@ -426,7 +434,7 @@ _ROWS = (
             "left_shift_in_int32": "jax:b",
             "clamped_left_shift": "tensorflow:iu",
             "wrapped_left_shift": "openvino:iu",
-            "refused": "onnxruntime:i " + _NO_BOOL,
+            "refused": "onnxruntime:i " + _NO_BOOL + " torch:b",
         },
     ),
     _row(
@@ -441,7 +449,7 @@ _ROWS = (
             "right_shift_in_int32": "jax:b",
             "clamped_right_shift": "tensorflow:iu",
             "wrapped_right_shift": "openvino:iu",
-            "refused": "onnxruntime:i " + _NO_BOOL,
+            "refused": "onnxruntime:i " + _NO_BOOL + " torch:b",
         },
     ),
     _row(
@@ -510,7 +518,8 @@ def find_op(name: Name, engine: str | None = None) -> Op:
     op = index.get(name.lower() if isinstance(name, str) else name)
     if op is None:
         known = [word for word in index if isinstance(word, str)]
-        close = difflib.get_close_matches(str(name).lower(), known, 3)
+        # At difflib's own 0.6 "zork" is near to "or".
+        close = difflib.get_close_matches(str(name).lower(), known, 3, cutoff=0.7)
         raise BroadcastError(
             f"there is no op {name!r}" + (f" in {engine}" if engine else ""),
             reason=Reason.UNKNOWN_OP,

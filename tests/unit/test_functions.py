@@ -155,6 +155,15 @@ class TestEngines:
             ("logical_and", "onnxruntime", "i4"),
             ("remainder", "onnxruntime", "f4"),
             ("bitwise_left_shift", "onnxruntime", "i4"),
+            ("bitwise_right_shift", "torch", "?"),
+            ("fmod", "torch", "?"),
+            ("pow", "torch", "?"),
+            ("pow", "tensorflow", "u1"),
+            ("pow", "onnxruntime", "u1"),
+            ("maximum", "onnxruntime", "i2"),
+            ("squared_difference", "tensorflow", "i2"),
+            ("less", "onnxruntime", "?"),
+            ("greater_equal", "tensorflow", "?"),
         ],
     )
     def test_refused_dtypes(self, name, engine, dtype):

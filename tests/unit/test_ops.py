@@ -93,6 +93,14 @@ def test_no_such_op(name, engine):
     assert caught.value.hint
 
 
+def test_hints_are_near():
+    with pytest.raises(BroadcastError, match=r"there is no op 'substract'.*\n.*subtract"):
+        find_op("substract")
+    with pytest.raises(BroadcastError) as caught:
+        find_op("zork")
+    assert caught.value.hint.startswith("one of add")
+
+
 def test_reversed_names():
     assert find_reversed(7, "ncnn") is OPS["subtract"]
     assert find_reversed("RDIV", "ncnn") is OPS["divide"]
