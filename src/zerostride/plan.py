@@ -226,6 +226,13 @@ class Plan:
         >>> zs.plan((2, 3, 4), (3, 1)).strides(1, (8, 8))
         (0, 8, 0)
         """
+        if not 0 <= k < len(self.operands):
+            raise BroadcastError(
+                f"there is no operand {k}; the plan has {len(self.operands)}, counted from 0",
+                reason=Reason.OPERAND_COUNT,
+                rule=self.rule,
+                shapes=self.operands,
+            )
         if len(strides) != len(self.operands[k]):
             raise BroadcastError(
                 f"{len(strides)} strides for operand {k} of rank {len(self.operands[k])}",

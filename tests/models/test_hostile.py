@@ -94,8 +94,9 @@ def test_what_is_no_file_is_one_line(tmp_path: Path) -> None:
         os.mkfifo(tmp_path / "pipe.onnx")
         paths.append(tmp_path / "pipe.onnx")
     for path in paths:
-        with pytest.raises(zs.ModelError, match="^" + re.escape(str(path))):
+        with pytest.raises(zs.ModelError, match="^" + re.escape(str(path))) as caught:
             read_onnx(path)
+        assert str(caught.value).count(f"{path}: ") == 1
     one_line(audit(paths[0]), paths[0])
     with pytest.raises(zs.ModelError, match="null"):
         read_onnx("a\x00b.onnx")

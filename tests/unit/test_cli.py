@@ -97,6 +97,14 @@ def test_a_misspelt_tensor_is_answered_with_near_ones(run: Run) -> None:
     assert "did you mean 'stem_column'" in answer.err
 
 
+def test_a_missing_choice_is_one_line(run: Run) -> None:
+    answer = run("audit", VISION)
+    assert answer.status == 2
+    assert answer.err.splitlines()[-1].startswith(
+        "Error: Missing option '--target'. Choose from: numpy, torch, "
+    )
+
+
 BAD_SHAPES = [
     "",
     "x",

@@ -221,6 +221,9 @@ def test_strides_are_in_the_unit_given_and_want_one_an_axis() -> None:
     with pytest.raises(zs.BroadcastError) as caught:
         p.strides(1, (1,))
     assert caught.value.reason == "rank"
+    for k in (2, -1):
+        with pytest.raises(zs.BroadcastError, match="there is no operand"):
+            p.strides(k, (1, 1))
 
 
 def test_strides_reach_the_elements_that_views_show() -> None:

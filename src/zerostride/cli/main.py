@@ -134,7 +134,9 @@ def _say_usage(error: click.ClickException) -> int:
         click.echo(f"{error.ctx.get_usage()}\nTry '{path} -h' for help.\n", err=True)
     option = getattr(error, "option_name", "")
     hint = " A shape that starts with a minus goes after --." if option[1:2].isdigit() else ""
-    click.echo(f"Error: {printable(_cut(error.format_message()))}{hint}", err=True)
+    # click writes choices on lines of their own.
+    message = " ".join(error.format_message().split())
+    click.echo(f"Error: {printable(_cut(message))}{hint}", err=True)
     return options.BAD_INPUT
 
 

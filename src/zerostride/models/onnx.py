@@ -94,6 +94,8 @@ def _bytes(file: Path) -> bytes:
         return file.read_bytes()
     except OSError as error:
         raise ModelError(f"{file}: {error.strerror or error}") from None
+    except ModelError:  # a ValueError, too
+        raise
     except ValueError as error:  # a NUL in the name
         raise ModelError(f"{file}: {error}") from None
 
