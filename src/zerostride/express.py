@@ -104,7 +104,7 @@ def express(
     Raises:
         NotExpressible: no reshape of the operands makes the rule mean this.
     """
-    if isinstance(rule, str) and engine is None and rule not in RULES and rule in ENGINES:
+    if isinstance(rule, str) and engine is None and _names_engine(rule, plan):
         rule, engine = None, rule
     # Equal plans are written differently, so provenance is part of the key.
     asked = (plan, plan.operands, _is_target(plan), rule, engine, op)
@@ -114,6 +114,17 @@ def express(
         found = _express(*asked)  # not hashable: the tables say what is wrong with it
     # The attributes are the caller's to change; what is cached is not.
     return replace(found, attributes=dict(found.attributes))
+
+
+def _names_engine(rule: str, plan: Plan) -> bool:
+    """Whether a name that may be a rule's and an engine's is the engine's.
+
+    "mnn" and "paddle" are both; their rules are element-wise, their engines have Broadcast ops too.
+    """
+    if rule not in RULES:
+        return rule in ENGINES
+    broadcasts = rule in ENGINES and bool(ENGINES[rule].to_target)
+    return broadcasts and _is_target(plan) and rule not in MODES
 
 
 def _express(

@@ -140,6 +140,11 @@ def test_a_broadcast_op_in_other_modes() -> None:
     assert (same.attributes, same.changed) == ({"axes_mapping": (1,)}, (False,))
     back = zs.plan_to((16, 1, 1), (1, 16, 5, 5)).express("explicit")
     assert (back.attributes, back.changed) == ({"axes_mapping": (1, 2, 3)}, (False,))
+    for engine in ("mnn", "paddle"):  # rules of that name are element-wise
+        said = p.express(engine)
+        assert zs.plan_to(*said.shapes, engine=engine) == p
+    with pytest.raises(zs.NotExpressible):
+        p.express("ncnn")  # which has no such op
     onnx = p.express("onnxruntime")
     assert zs.plan_to(*onnx.shapes, engine="onnxruntime") == p
     many = zs.plan_to((2,) * 6, (2,) * 12, mode="explicit", axes_mapping=range(6, 12))
