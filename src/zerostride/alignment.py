@@ -133,7 +133,10 @@ def _check_count(rule: Rule, sizes: Sequence[Shape]) -> None:
     least, most = rule.operands
     if not least <= len(sizes) <= most:
         wanted = f"{least}" if least == most else f"{least} or more"
-        raise Misfit(Reason.OPERAND_COUNT, f"{len(sizes)} shapes given; it takes {wanted}")
+        raise Misfit(
+            Reason.OPERAND_COUNT,
+            f"{len(sizes)} shape{'' if len(sizes) == 1 else 's'} given; it takes {wanted}",
+        )
 
 
 def complete(rule: Rule, given: Attributes) -> Attributes:

@@ -386,8 +386,8 @@ def test_every_counter_example_is_one() -> None:
     shown = 0
     for target, finding, site in FOUND:
         witness = finding.witness
-        if witness is None:
-            continue
+        if witness is None or finding.reason == "batch_broadcast":
+            continue  # the latter's shapes have the batch axis: test_batch recomputes those
         side = _side(target, site, finding)
         meant = [zs.plan(*witness.shapes)] if site.rule.name == "numpy" else []
         if len(witness.shapes) == 2 and meant:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 import small
 from onnx import TensorProto, helper
@@ -281,3 +283,32 @@ def test_without_batch() -> None:
     assert (kept.shapes, kept.axis, kept.across) == (plan.operands, None, None)
     # An activation that does not carry it cannot lose it.
     assert without_batch(plan, [0, None], [False, False]).across == 1
+
+
+@pytest.mark.parametrize(("other", "op"), [((2, 3), "Add"), ((3, 3), "Sub"), ((2, 3), "Mul")])
+def test_a_broadcast_across_the_batch_is_shown_by_numbers(
+    tmp_path: Path, other: tuple[int, ...], op: str
+) -> None:
+    path = tmp_path / "across.onnx"
+    graph = helper.make_graph(
+        [helper.make_node(op, ["a", "b"], ["y"])],
+        "across",
+        [
+            helper.make_tensor_value_info("a", TensorProto.FLOAT, other),
+            helper.make_tensor_value_info("b", TensorProto.FLOAT, (1, 3)),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)]), path)
+    (finding,) = zs.audit(path, target="ncnn").findings
+    assert finding.reason == "batch_broadcast"
+    witness = finding.witness
+    assert witness is not None
+    assert witness.source != witness.target
+    # ncnn holds b without its first axis, and lays it along the outermost one where it fits.
+    a, b = (np.arange(np.prod(shape), dtype=float).reshape(shape) for shape in witness.shapes)
+    if op == "Add":
+        b += a.size
+    function = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}[op]
+    assert function(a, b)[witness.index] == witness.source
+    assert function(a, b[0][:, None])[witness.index] == witness.target

@@ -208,7 +208,7 @@ class TestOut:
         ("out", "error", "words"),
         [
             (np.empty(3), zs.BroadcastError, r"out has shape \(3,\); the result has \(2,\)"),
-            (np.empty((1, 2)), zs.BroadcastError, "out has shape"),
+            (np.empty((2, 1)), zs.BroadcastError, "out has shape"),
             (np.empty(2, int), TypeError, "same_kind"),
             ([0, 0], TypeError, "out is an array, not list"),
             ((np.empty(2), np.empty(2)), TypeError, "tuple of one"),
@@ -334,3 +334,11 @@ def test_to_integer_converts_as_the_processor_does():
     expected = np.array([2, -2, lowest, lowest, lowest, lowest], np.int32)
     same(to_integer(values, np.dtype("int32")), expected)
     same(to_integer(np.array([2.0**63]), np.dtype("int64")), np.array([-(2**63)]))
+
+
+@pytest.mark.parametrize("name", ["add", "squared_difference"])
+def test_a_larger_out_is_filled_as_numpy_fills_it(name: str) -> None:
+    x = np.arange(3.0)
+    out = np.full((2, 3), np.nan)
+    assert getattr(zs, name)(x, 2.0, out=out) is out
+    np.testing.assert_array_equal(out, np.broadcast_to(getattr(zs, name)(x, 2.0), (2, 3)))

@@ -95,13 +95,13 @@ def _run(arguments: Sequence[str] | None) -> int:
             return NO_READER  # click has caught the broken pipe, and exits with 1: "found"
         return stop.code if isinstance(stop.code, int) else options.BAD_INPUT
     except click.ClickException as error:
-        return _say_usage(error)
+        return _say_usage(error, as_json=_wants_json(arguments))
     except BroadcastError as error:
         for line in str(error).splitlines():
             click.echo(printable(_cut(line)), err=True)
         return options.exit_status(error)
     except ZerostrideError as error:
-        return _say(str(error))
+        return _say(str(error), as_json=_wants_json(arguments))
     except MemoryError as error:
         return _say(f"not enough memory: {error}" if str(error) else "not enough memory")
     except BrokenPipeError:
@@ -118,14 +118,23 @@ def _run(arguments: Sequence[str] | None) -> int:
         )
 
 
-def _say(message: str) -> int:
-    """One line to the error output."""
+def _wants_json(arguments: Sequence[str] | None) -> bool:
+    """Whether --json was among the words, which a call that failed has not told anybody else."""
+    return "--json" in (sys.argv[1:] if arguments is None else arguments)
+
+
+def _say(message: str, *, as_json: bool = False) -> int:
+    """One line to the error output; under --json a document as well."""
+    if as_json:
+        options.put_json({"ok": False, "reason": "bad_input", "detail": message})
     click.echo(f"zerostride: {printable(_cut(message))}", err=True)
     return options.BAD_INPUT
 
 
-def _say_usage(error: click.ClickException) -> int:
+def _say_usage(error: click.ClickException, *, as_json: bool) -> int:
     """A wrong call: how to call, and what was wrong."""
+    if as_json:
+        options.put_json({"ok": False, "reason": "usage", "detail": error.format_message()})
     if isinstance(error, _NO_ARGUMENTS):
         error.show()  # no command at all: the help
         return options.BAD_INPUT

@@ -30,8 +30,8 @@ def compute(
         op: a row of the op table, or a name for it.
         plan: of the operands' shapes.
         arrays: the operands: arrays, lists, or Python numbers, which promote as in NumPy.
-        out: an array (or a tuple of one) of the plan's shape that receives the result. It may
-            overlap the operands.
+        out: an array (or a tuple of one) of the plan's shape, or of one that NumPy broadcasts that
+            to, which receives the result. It may overlap the operands.
         dtype: what to compute in, as for NumPy's ufuncs.
 
     Returns:
@@ -110,7 +110,8 @@ def _as_target(out: Any, plan: Plan) -> NDArray[Any] | None:
         return None
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out is an array, not {type(out).__name__}")
-    if out.shape != plan.shape:
+    # As for NumPy's ufuncs, the result may be broadcast into a larger `out`.
+    if out.shape != plan.shape and not _reaches(plan.shape, out.shape):
         raise BroadcastError(
             f"out has shape {out.shape}; the result has {plan.shape}",
             reason=Reason.EXTENT_MISMATCH,
@@ -121,6 +122,14 @@ def _as_target(out: Any, plan: Plan) -> NDArray[Any] | None:
     if not out.flags.writeable:
         raise ValueError("out is read-only")
     return out
+
+
+def _reaches(shape: tuple[int, ...], larger: tuple[int, ...]) -> bool:
+    """Whether NumPy broadcasts `shape` to `larger`, one way."""
+    try:
+        return np.broadcast_shapes(shape, larger) == larger
+    except ValueError:
+        return False
 
 
 def _call(kernel: Kernel, values: Sequence[Any], target: NDArray[Any] | None) -> Any:

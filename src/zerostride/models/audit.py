@@ -27,7 +27,7 @@ from .pnnx import RULE as PNNX
 from .pnnx import carried, knows_batch, pnnx_transport, reshaped
 from .sites import Kind, Operand, Site, find_site
 from .targets import NotJudged, canonical, transport
-from .witness import find_witness
+from .witness import find_batch_witness, find_witness
 
 #: Engines whose tensors hold one sample, without the batch axis.
 BATCHLESS = frozenset({"ncnn"})
@@ -108,14 +108,14 @@ def _judge(site: Site, engine: Engine, via: str | None, batch: BatchAxes) -> Fin
         return _invalid(site, error)
     lost = contracted_batch(site, batch)
     if lost is not None:
-        return _across(site, source, lost, engine)
+        return _across(site, source, lost, engine, ())
     axes: Sequence[int | None] = [_batch_axis(part, batch) for part in site.operands]
     if via == "pnnx":
         axes = carried(site, axes)
     constant = [part.constant for part in site.operands]
     sample = without_batch(source, axes[: len(source.operands)], constant)
     if sample.across is not None:
-        return _across(site, source, site.operands[sample.across].name, engine)
+        return _across(site, source, site.operands[sample.across].name, engine, axes)
     try:
         side = (pnnx_transport if via == "pnnx" else transport)(site, engine)
     except NotJudged as answer:
@@ -191,12 +191,25 @@ def _invalid(site: Site, error: BroadcastError) -> Finding:
     return _finding(site, error, None, Verdict.REFUSED, Cause.INVALID, said)
 
 
-def _across(site: Site, source: Plan, name: str, engine: Engine) -> Finding:
+def _across(
+    site: Site, source: Plan, name: str, engine: Engine, axes: Sequence[int | None]
+) -> Finding:
+    """A broadcast along the axis that the target drops, with what the target would then give."""
     said = (
         f"{name!r} broadcasts across the batch axis, which {engine.name} does not have; "
         "if the batch is another axis, name it (batch_axis)"
     )
-    return _finding(site, source, None, Verdict.DIFFERENT, Cause.BATCH, said)
+    witness = None
+    if site.kind is Kind.ELEMENTWISE and len(axes) == 2:
+        try:
+            side = transport(site, engine)
+        except (NotJudged, BroadcastError):
+            side = None  # without an op of its own there is nothing that could be computed
+        if side is not None:
+            model = Side(site.rule, site.attributes).plan
+            op = canonical(site) or "add"
+            witness = find_batch_witness(source.operands, model, side.plan, axes, op)
+    return _finding(site, source, None, Verdict.DIFFERENT, Cause.BATCH, said, witness=witness)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +21,7 @@ from .findings import Witness
 #: A counter-example is computed on at most so many elements.
 MOST_ELEMENTS = 1 << 16
 
+Array: TypeAlias = "np.ndarray[Any, Any]"
 Planner = Callable[[tuple[Shape, ...]], Plan | BroadcastError]
 
 
@@ -59,6 +61,44 @@ def find_witness(
     return _by_value(small, a, b, op) or _by_value(small, a, b, "add")
 
 
+def find_batch_witness(
+    shapes: Sequence[Shape], source: Planner, target: Planner, batch: Sequence[int | None], op: str
+) -> Witness | None:
+    """The same where the target holds operands without their batch axis.
+
+    Where the numbers agree at sizes like those given, sizes that are all equal are tried: a target
+    that aligns by size goes wrong there.
+
+    Args:
+        shapes: the operands' shapes in the model.
+        source: plans them as the model means them.
+        target: plans what is left of them as the target does.
+        batch: for each operand the axis that the target drops, or None.
+        op: the op to compute.
+    """
+    equal = tuple(tuple(min(size, 2) for size in shape) for shape in shapes)
+    for tried in (smallest(shapes), equal):
+        a = source(tried)
+        b = target(tuple(map(_without, tried, batch)))
+        if isinstance(a, BroadcastError):
+            continue
+        if isinstance(b, BroadcastError):
+            said = "nonsense, or a crash" if b.silent else "refused"
+            return Witness(tried, op, (), list(a.shape), f"{said}: {b.detail}")
+        if max(elements(a.shape), elements(b.shape)) > MOST_ELEMENTS:
+            return None
+        if a.shape != b.shape:
+            return Witness(tried, op, (), list(a.shape), list(b.shape))
+        found = _by_value(tried, a, b, op) or _by_value(tried, a, b, "add")
+        if found is not None:
+            return found
+    return None
+
+
+def _without(shape: Shape, axis: int | None) -> Shape:
+    return shape if axis is None else shape[:axis] + shape[axis + 1 :]
+
+
 def _by_value(shapes: Sequence[Shape], a: Plan, b: Plan, op: str) -> Witness | None:
     function = getattr(np, op, None)
     if not isinstance(function, np.ufunc) or function.nin != 2 or len(shapes) < 2:
@@ -73,7 +113,7 @@ def _by_value(shapes: Sequence[Shape], a: Plan, b: Plan, op: str) -> Witness | N
     try:
         with np.errstate(all="ignore"):
             # Ops of more operands take them one after the other.
-            left, right = (functools.reduce(function, plan.views(*data)) for plan in (a, b))
+            left, right = (functools.reduce(function, _views(plan, data)) for plan in (a, b))
     except TypeError:
         return None  # bitwise ops on floats: shown by adding instead
     differs = ~((left == right) | (np.isnan(left) & np.isnan(right)))
@@ -81,3 +121,8 @@ def _by_value(shapes: Sequence[Shape], a: Plan, b: Plan, op: str) -> Witness | N
         return None
     index = tuple(int(k) for k in np.argwhere(differs)[0])
     return Witness(tuple(shapes), op, index, left[index].item(), right[index].item())
+
+
+def _views(plan: Plan, data: Sequence[Array]) -> tuple[Array, ...]:
+    """The plan's views of the data, which it may hold without an axis of extent 1."""
+    return plan.views(*map(np.reshape, data, plan.operands))
