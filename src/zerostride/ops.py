@@ -3,6 +3,8 @@
 Names are the Python array API's. A row says which NumPy function has the op's values, how every
 engine writes it, and (`variants`) where an engine's values are not NumPy's. Every variant was found
 by running that engine's release; what was not run is not in the table.
+
+The file is long because the table is one: an op is to be found, and added, in one place.
 """
 
 from __future__ import annotations
