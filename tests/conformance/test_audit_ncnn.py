@@ -151,9 +151,10 @@ def test_counter_examples_are_some_there(ncnn: Child) -> None:
     shown = 0
     for _ in range(SAMPLE):
         op, shapes, constant = draw(rng)
-        witness = judged(op, shapes, constant).witness
-        if witness is None:
-            continue
+        finding = judged(op, shapes, constant)
+        witness = finding.witness
+        if witness is None or finding.reason == "batch_broadcast":
+            continue  # the latter's shapes have the batch axis: recomputed in the light tests
         arrays = operands(op, witness.shapes)
         wanted = OPS[op][1](*arrays)
         assert not same_numbers(run(ncnn, op, arrays, witness.shapes), wanted), (op, shapes)

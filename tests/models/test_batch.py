@@ -13,6 +13,7 @@ from onnx import TensorProto, helper
 
 import zerostride as zs
 from zerostride.models.batch import without_batch
+from zerostride.models.witness import find_batch_witness
 from zerostride.plan import Plan
 
 
@@ -312,3 +313,9 @@ def test_a_broadcast_across_the_batch_is_shown_by_numbers(
     function = {"Add": np.add, "Sub": np.subtract, "Mul": np.multiply}[op]
     assert function(a, b)[witness.index] == witness.source
     assert function(a, b[0][:, None])[witness.index] == witness.target
+
+
+def test_a_batch_of_one_that_is_lost_is_no_difference() -> None:
+    shapes = ((1, 2, 3), (1,))
+    plan, target = (lambda s: zs.plan(*s)), (lambda s: zs.plan(*s, engine="ncnn"))
+    assert find_batch_witness(shapes, plan, target, (0, 0), "add") is None

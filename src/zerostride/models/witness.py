@@ -87,12 +87,17 @@ def find_batch_witness(
             return Witness(tried, op, (), list(a.shape), f"{said}: {b.detail}")
         if max(elements(a.shape), elements(b.shape)) > MOST_ELEMENTS:
             return None
-        if a.shape != b.shape:
+        if _wide(a.shape) != _wide(b.shape):
             return Witness(tried, op, (), list(a.shape), list(b.shape))
         found = _by_value(tried, a, b, op) or _by_value(tried, a, b, "add")
         if found is not None:
             return found
     return None
+
+
+def _wide(shape: Shape) -> Shape:
+    """The axes that hold more than one number: a batch of one is lost without loss."""
+    return tuple(size for size in shape if size != 1)
 
 
 def _without(shape: Shape, axis: int | None) -> Shape:
@@ -116,6 +121,7 @@ def _by_value(shapes: Sequence[Shape], a: Plan, b: Plan, op: str) -> Witness | N
             left, right = (functools.reduce(function, _views(plan, data)) for plan in (a, b))
     except TypeError:
         return None  # bitwise ops on floats: shown by adding instead
+    right = np.reshape(right, left.shape)
     differs = ~((left == right) | (np.isnan(left) & np.isnan(right)))
     if not differs.any():
         return None
