@@ -59,6 +59,8 @@ from .rules import whdc
 
 if TYPE_CHECKING:
     from .comparison import Comparison, compare
+    from .dims.condition import Condition
+    from .dims.dim import Dim
     from .models.audit import audit
     from .models.findings import Finding, Report, Verdict
 
@@ -69,6 +71,8 @@ __version__ = "0.1.0"
 _LATER = {
     "Comparison": "comparison",
     "compare": "comparison",
+    "Condition": "dims.condition",
+    "Dim": "dims.dim",
     "audit": "models.audit",
     "Finding": "models.findings",
     "Report": "models.findings",
@@ -92,6 +96,8 @@ def __dir__() -> list[str]:
 __all__ = [
     "BroadcastError",
     "Comparison",
+    "Condition",
+    "Dim",
     "EngineVersionWarning",
     "Finding",
     "ModelError",

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Protocol, TypeAlias
 
-from .errors import Misfit, Reason
+from ..errors import Misfit, Reason
 
 #: No extent and no number of elements may exceed what a signed 64-bit index can count.
 MAX_ELEMENTS = 2**63 - 1
@@ -152,7 +152,7 @@ def as_shape(shape: Any) -> Shape:
             Reason.RANK_LIMIT, f"more than {MAX_RANK} axes, which is where NumPy's views end"
         )
     if not _only_int(map(type, sizes)):
-        sizes = tuple(map(_as_size, sizes))
+        sizes = tuple(map(whole_number, sizes))
     if sizes and (min(sizes) < 0 or max(sizes) > MAX_ELEMENTS):
         bad = next(size for size in sizes if not 0 <= size <= MAX_ELEMENTS)
         raise Misfit(Reason.BAD_EXTENT, f"a size of {brief(bad)} is not in 0 .. 2^63-1")
@@ -169,7 +169,8 @@ def _as_tuple(shape: Any) -> tuple[Any, ...]:
     raise Misfit(Reason.BAD_EXTENT, f"a shape is a sequence of sizes, not {brief(shape)}")
 
 
-def _as_size(size: Any) -> int:
+def whole_number(size: Any) -> int:
+    """A whole number as a plain int; a Misfit otherwise."""
     if type(size) is not bool:
         try:
             return int(operator.index(size))
@@ -185,7 +186,7 @@ def whole_numbers(values: Any) -> tuple[int, ...] | None:
     ((1, -2), None, None)
     """
     try:
-        return tuple(map(_as_size, _as_tuple(values)))
+        return tuple(map(whole_number, _as_tuple(values)))
     except Misfit:
         return None
 

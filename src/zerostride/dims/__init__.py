@@ -1,0 +1,44 @@
+"""Floor 0: sizes. Whole numbers in `sizes`; sizes that are not known yet in the other modules.
+
+`dim` has the normal form of an expression, `condition` the formulas over them, `solve` what decides
+formulas, `parse` reads both from text, `facts` holds what the caller knows. The four are loaded
+when the first size appears that is not a number.
+"""
+
+from .sizes import (
+    MAX_ELEMENTS,
+    MAX_RANK,
+    Answer,
+    Asker,
+    OpenSize,
+    Shape,
+    Size,
+    Undecided,
+    as_shape,
+    brief,
+    check_elements,
+    elements,
+    equal,
+    is_one,
+    is_plain,
+    whole_numbers,
+)
+
+__all__ = [
+    "MAX_ELEMENTS",
+    "MAX_RANK",
+    "Answer",
+    "Asker",
+    "OpenSize",
+    "Shape",
+    "Size",
+    "Undecided",
+    "as_shape",
+    "brief",
+    "check_elements",
+    "elements",
+    "equal",
+    "is_one",
+    "is_plain",
+    "whole_numbers",
+]

@@ -1,0 +1,386 @@
+"""Floor 0: formulas over sizes: what must hold for a plan to exist, and what a caller knows.
+
+A :class:`Condition` is built of ``size == 0``, ``size != 0`` and ``size >= 0`` with *and* and *or*;
+negation goes down to those three. Making one normalises it as far as that is cheap: what holds for
+all values is `ALWAYS`, what holds for none is `NEVER`, nothing is said twice. Deciding more than
+that is :mod:`.solve`'s.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Literal, TypeAlias
+
+from .dim import Call, Dim, Number, Symbol, bounds, decide_zero, dim, lone_symbol, of_atom
+from .sizes import Answer
+
+Kind: TypeAlias = Literal["true", "false", "==", "!=", ">=", "and", "or"]
+
+
+class Condition:
+    """What must hold of sizes: a sequence of clauses, of which every one must hold.
+
+    Empty means always. Called with values for its symbols it is true or false; `str` has it in
+    words. Made by comparing sizes (``N >= 1``, ``N.equals(M)``) and with ``&``, ``|`` and ``~``;
+    text (``"N >= 1"``) is read by ``zs.Condition.parse``.
+
+    >>> import zerostride as zs
+    >>> needs = zs.plan(("N", 3), ("M", 3)).conditions
+    >>> print(needs)
+    M == N or N == 1 or M == 1
+    >>> needs(N=4, M=1), needs(N=4, M=3), len(needs)
+    (True, False, 1)
+    """
+
+    __slots__ = ("_hash", "kind", "parts", "size")
+
+    kind: Kind
+    size: Dim
+    parts: tuple[Condition, ...]
+    _hash: int
+
+    @staticmethod
+    def parse(text: str) -> Condition:
+        """Reads ``"N >= 1"``, ``"1 <= N <= 8"``, ``"N % 8 == 0"``, ``"H == W or N == 1"``."""
+        from .parse import as_condition, explained
+
+        with explained(text):
+            return as_condition(text)
+
+    # Value semantics.
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Condition):
+            return NotImplemented
+        return (
+            self.kind == other.kind
+            and self.size == other.size
+            and (self.parts == other.parts or frozenset(self.parts) == frozenset(other.parts))
+        )
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = hash((self.kind, self.size.const, self.size.terms, frozenset(self.parts)))
+            return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make, (self.kind, self.size, self.parts)
+
+    def __and__(self, other: Condition) -> Condition:
+        return all_of((self, other))
+
+    def __or__(self, other: Condition) -> Condition:
+        return any_of((self, other))
+
+    def __invert__(self) -> Condition:
+        return negation(self)
+
+    # A sequence of clauses.
+
+    @property
+    def clauses(self) -> tuple[Condition, ...]:
+        """The parts of which every one must hold; none where it always holds."""
+        if self.kind == "true":
+            return ()
+        return self.parts if self.kind == "and" else (self,)
+
+    def __len__(self) -> int:
+        return len(self.clauses)
+
+    def __iter__(self) -> Iterator[Condition]:
+        return iter(self.clauses)
+
+    def __getitem__(self, position: int) -> Condition:
+        return self.clauses[position]
+
+    @property
+    def always(self) -> bool:
+        """Written so that it plainly holds for all values; see :func:`decide` for the rest."""
+        return self.kind == "true"
+
+    @property
+    def never(self) -> bool:
+        """Written so that it plainly holds for none."""
+        return self.kind == "false"
+
+    # As a predicate.
+
+    def __call__(self, values: Mapping[str, int] | None = None, /, **more: int) -> bool:
+        """Whether it holds for these values, by the names of its symbols.
+
+        Raises:
+            KeyError: a symbol has no value.
+        """
+        given = {**(values or {}), **more}
+        return self.evaluate({symbol: given[symbol.name] for symbol in self.symbols})
+
+    def evaluate(self, values: Mapping[Symbol, int]) -> bool:
+        """Whether it holds for these values of its symbols.
+
+        A size that does not exist for them (two that do not broadcast) makes its part false.
+        """
+        if self.kind == "and":
+            return all(part.evaluate(values) for part in self.parts)
+        if self.kind == "or":
+            return any(part.evaluate(values) for part in self.parts)
+        if self.kind in ("true", "false"):
+            return self.kind == "true"
+        try:
+            number = self.size.evaluate(values)
+        except ArithmeticError:
+            return False
+        return _holds(self.kind, number)
+
+    def decide(self, given: Condition | None = None) -> Decision:
+        """Whether it holds for all values that `given` allows, for none, or for some; and why.
+
+        >>> import zerostride as zs
+        >>> print(zs.Condition.parse("2*N == 7").decide())
+        no: for no values
+        """
+        from .solve import decide
+
+        return decide(self, given)
+
+    # Parts.
+
+    @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """The symbols in it, each once."""
+        return tuple(dict.fromkeys(s for size in self.sizes() for s in dim(size).symbols))
+
+    def sizes(self) -> Iterator[Dim]:
+        """The sizes that are compared with 0."""
+        if self.parts:
+            for part in self.parts:
+                yield from part.sizes()
+        elif self.kind not in ("true", "false"):
+            yield self.size
+
+    def substitute(self, values: Mapping[Symbol, Number]) -> Condition:
+        """The condition with symbols replaced."""
+        if self.kind == "and":
+            return all_of(part.substitute(values) for part in self.parts)
+        if self.kind == "or":
+            return any_of(part.substitute(values) for part in self.parts)
+        if self.kind in ("true", "false"):
+            return self
+        return _compared(self.kind, self.size.substitute(values))
+
+    # Words.
+
+    def __str__(self) -> str:
+        return self.write(_name)
+
+    def __repr__(self) -> str:
+        return f"<Condition {self}>"
+
+    def write(self, name: Callable[[Symbol], str]) -> str:
+        """The condition as text that Python reads, symbols written by `name`."""
+        if self.kind == "true":
+            return "always"
+        if self.kind == "false":
+            return "never"
+        if self.kind == "and":
+            return " and ".join(
+                f"({part.write(name)})" if part.kind == "or" else part.write(name)
+                for part in self.parts
+            )
+        if self.kind == "or":
+            return " or ".join(part.write(name) for part in self.parts)
+        return _write_atom(self.kind, self.size, name)
+
+
+def _name(symbol: Symbol) -> str:
+    return symbol.name
+
+
+class Decision:
+    """An answer with its reason: yes, no, or unknown.
+
+    Attributes:
+        answer: an :class:`~zerostride.dims.Answer`.
+        reason: why, in words; of an unknown one, values for which it holds and others.
+    """
+
+    __slots__ = ("answer", "reason")
+
+    def __init__(self, answer: Answer, reason: str) -> None:
+        self.answer = answer
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.answer.name.lower()}: {self.reason}"
+
+    def __repr__(self) -> str:
+        return f"<Decision {self}>"
+
+
+def _make(kind: Kind, size: Dim, parts: tuple[Condition, ...] = ()) -> Condition:
+    made = object.__new__(Condition)
+    made.kind = kind
+    made.size = size
+    made.parts = parts
+    return made
+
+
+_ZERO = dim(0)
+ALWAYS = _make("true", _ZERO)
+NEVER = _make("false", _ZERO)
+
+
+def eq(a: Number, b: Number) -> Condition:
+    """That two sizes are the same number."""
+    return _compared("==", dim(a) - b)
+
+
+def ge(a: Number, b: Number) -> Condition:
+    """That a size is at least another."""
+    return _compared(">=", dim(a) - b)
+
+
+def _compared(kind: Kind, size: Dim) -> Condition:
+    if not size.terms:
+        return ALWAYS if _holds(kind, size.const) else NEVER
+    if kind == ">=":
+        low, high = bounds(size)
+        if low is not None and low >= 0:
+            return ALWAYS
+        if high is not None and high < 0:
+            return NEVER
+        divisor = math.gcd(*(factor for _, factor in size.terms))
+        if divisor > 1:
+            size = _divided(size, divisor)
+        return _make(kind, size)
+    answer = decide_zero(size)
+    if answer is not Answer.UNKNOWN:
+        return ALWAYS if (answer is Answer.YES) == (kind == "==") else NEVER
+    divisor = math.gcd(size.const, *(factor for _, factor in size.terms))
+    if size.terms[0][1] < 0:
+        size = -size
+    return _make(kind, size if divisor == 1 else _divided(size, divisor))
+
+
+def _divided(size: Dim, divisor: int) -> Dim:
+    """The size with every factor divided; the number in it is rounded down."""
+    total = dim(size.const // divisor)
+    for monomial, factor in size.terms:
+        part = dim(factor // divisor)
+        for atom in monomial:
+            part = part * of_atom(atom)
+        total = total + part
+    return total
+
+
+def _holds(kind: Kind, number: int) -> bool:
+    if kind == "==":
+        return number == 0
+    return number != 0 if kind == "!=" else number >= 0
+
+
+def negation(condition: Condition) -> Condition:
+    """That a condition does not hold."""
+    if condition.kind == "and":
+        return any_of(map(negation, condition.parts))
+    if condition.kind == "or":
+        return all_of(map(negation, condition.parts))
+    if condition.kind in ("true", "false"):
+        return NEVER if condition.kind == "true" else ALWAYS
+    if condition.kind == ">=":
+        return _compared(">=", -condition.size - 1)
+    return _make("!=" if condition.kind == "==" else "==", condition.size)
+
+
+def all_of(conditions: Iterable[Condition]) -> Condition:
+    """That every one holds."""
+    return _joined("and", "false", conditions)
+
+
+def any_of(conditions: Iterable[Condition]) -> Condition:
+    """That at least one holds."""
+    return _joined("or", "true", conditions)
+
+
+def _joined(kind: Literal["and", "or"], ends: str, conditions: Iterable[Condition]) -> Condition:
+    found: dict[Condition, None] = {}
+    for condition in conditions:
+        if condition.kind == ends:
+            return condition
+        if condition.kind == kind:
+            found.update(dict.fromkeys(condition.parts))
+        elif condition.kind not in ("true", "false"):
+            found[condition] = None
+    if not found:
+        return ALWAYS if kind == "and" else NEVER
+    if len(found) == 1:
+        return next(iter(found))
+    for condition in found:
+        if condition.kind == "!=" and _make("==", condition.size) in found:
+            return NEVER if kind == "and" else ALWAYS
+    return _make(kind, _ZERO, tuple(found))
+
+
+# Words.
+
+
+def _write_atom(kind: Kind, size: Dim, name: Callable[[Symbol], str]) -> str:
+    """``size kind 0`` with the negative terms on the other side."""
+    if kind != ">=" and (remainder := _remainder(size)) is not None:
+        whole, divisor = remainder
+        text = whole.write(name)
+        return f"{f'({text})' if ' ' in text else text} % {divisor} {kind} 0"
+    left = Dim(0)
+    right = Dim(0)
+    for monomial, factor in size.terms:
+        part = dim(abs(factor))
+        for atom in monomial:
+            part = part * of_atom(atom)
+        if factor > 0:
+            left = left + part
+        else:
+            right = right + part
+    if left.terms and right.terms:
+        left, right = (left + size.const, right) if size.const > 0 else (left, right - size.const)
+    elif left.terms:
+        right = right - size.const
+    else:
+        left, right, kind = right, left + size.const, "<=" if kind == ">=" else kind  # type: ignore[assignment]
+    return f"{left.write(name)} {kind} {right.write(name)}"
+
+
+def _remainder(size: Dim) -> tuple[Dim, int] | None:
+    """``(x, n)`` where the size is ``x - n * (x // n)``, the remainder of x by n."""
+    for sign in (1, -1):
+        for monomial, factor in size.terms:
+            call = monomial[0]
+            if len(monomial) != 1 or not isinstance(call, Call) or call.function != "floordiv":
+                continue
+            whole, divisor = call.arguments
+            if divisor == -factor * sign and (size * sign) == whole + of_atom(call) * factor * sign:
+                return whole, -factor * sign
+    return None
+
+
+def is_lone(condition: Condition) -> tuple[Symbol, int] | None:
+    """The symbol and the number where the condition is ``symbol == number``."""
+    if condition.kind != "==" or len(condition.size.terms) != 1:
+        return None
+    symbol = lone_symbol(condition.size - condition.size.const)
+    return None if symbol is None else (symbol, -condition.size.const)
+
+
+__all__ = [
+    "ALWAYS",
+    "NEVER",
+    "Condition",
+    "Decision",
+    "all_of",
+    "any_of",
+    "eq",
+    "ge",
+    "is_lone",
+    "negation",
+]

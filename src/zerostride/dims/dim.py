@@ -1,0 +1,545 @@
+"""Floor 0: a size that is not a number yet, in one normal form.
+
+A :class:`Dim` is a polynomial with whole coefficients over *atoms*: symbols (``N``, or an unnamed
+size with bounds), and applications of the few functions of `FUNCTIONS` that are no polynomial
+(floor division, maximum, the broadcast of several sizes), which are opaque: equal to themselves.
+Equal polynomials have equal normal forms, so ``2*N + N`` and ``3*N`` are equal and hash alike.
+
+Symbols stand for whole numbers from 0. Nothing is assumed of them: N may be 0, or 1.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Union
+
+from .sizes import Answer
+
+if TYPE_CHECKING:
+    from .condition import Condition
+
+
+class Symbol(NamedTuple):
+    """A whole number that is not known yet.
+
+    Attributes:
+        name: what it is called in words and in ``bind``.
+        low: its least value.
+        high: its greatest value, or None.
+        named: the file or the caller gave the name; otherwise shapes show its bounds instead.
+    """
+
+    name: str
+    low: int = 0
+    high: int | None = None
+    named: bool = True
+
+    @property
+    def text(self) -> str:
+        """How a shape shows it: its name; bounds or ``?`` where it has none of its own."""
+        if self.named:
+            return self.name
+        if self.high is None:
+            return f"{self.low}.." if self.low else "?"
+        return f"{self.low}..{self.high}"
+
+
+class Call(NamedTuple):
+    """A function of sizes that is no polynomial: opaque, equal to itself.
+
+    Attributes:
+        function: a name in `FUNCTIONS`.
+        arguments: sizes; for "choose" pairs of a condition and a size.
+    """
+
+    function: str
+    arguments: tuple[Any, ...]
+
+    @property
+    def name(self) -> str:
+        """How words show it."""
+        return self.write(_name)
+
+    def write(self, name: Callable[[Symbol], str]) -> str:
+        """The application as text, symbols written by `name`."""
+        return FUNCTIONS[self.function].text(self.arguments, name)
+
+
+def _name(symbol: Symbol) -> str:
+    return symbol.name
+
+
+def _text(symbol: Symbol) -> str:
+    return symbol.text
+
+
+Atom: TypeAlias = Symbol | Call
+Monomial: TypeAlias = tuple[Atom, ...]
+Terms: TypeAlias = tuple[tuple[Monomial, int], ...]
+#: Least and greatest value; None is without end.
+Interval: TypeAlias = tuple[int | None, int | None]
+Number: TypeAlias = Union[int, "Dim"]
+
+#: Terms of the longest expression that is multiplied out; a longer product is refused.
+MAX_TERMS = 256
+
+
+@functools.lru_cache(1 << 14)
+def _order(monomial: Monomial) -> tuple[int, tuple[str, ...]]:
+    return -len(monomial), tuple(atom.name for atom in monomial)
+
+
+def _term_order(term: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
+    return _order(term[0])
+
+
+class Dim:
+    """A size: a number, a symbol, or an expression of them.
+
+    Args:
+        value: a whole number, a name, or text: ``"N"``, ``"?"``, ``"1..8"``, ``"0.."``,
+            ``"2*N + 1"``, ``"(N + 1) // 2"``.
+
+    ``==`` is equality of expressions: it says whether two sizes are *written* alike, and never
+    guesses. Whether they are equal as numbers is asked with :meth:`equals`, whose answer may be
+    unknown. ``<=`` and the like make conditions, for ``facts=``.
+
+    >>> import zerostride as zs
+    >>> N, M = zs.Dim("N"), zs.Dim("M")
+    >>> 2 * N + N == 3 * N, N == M
+    (True, False)
+    >>> print((N + 1) * 2 - M, (2 * N + 1).equals(0), N.equals(M))
+    -M + 2*N + 2 never M == N
+    """
+
+    __slots__ = ("_given", "_hash", "const", "terms")
+
+    const: int
+    terms: Terms
+    _hash: int
+    _given: Condition | None
+
+    def __new__(cls, value: int | str | Dim | Symbol = 0) -> Dim:
+        """The size that `value` writes; text is read once, and an unnamed size is a new one."""
+        if isinstance(value, Dim):
+            return value
+        if isinstance(value, Symbol):
+            return of_atom(value)
+        from .parse import as_dim, explained
+
+        with explained(value):
+            return as_dim(value)
+
+    # Value semantics.
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Dim):
+            return self.const == other.const and self.terms == other.terms
+        if isinstance(other, int):
+            return not self.terms and self.const == other
+        if isinstance(other, str):
+            return str(self) == other
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            # Equal to the number it may be, and to the text it is written as.
+            self._hash = hash(str(self)) if self.terms else hash(self.const)
+            return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return made, (self.const, self.terms)
+
+    def __str__(self) -> str:
+        return self.write(_text)
+
+    def __repr__(self) -> str:
+        return f"Dim({str(self)!r})"
+
+    def write(self, name: Callable[[Symbol], str]) -> str:
+        """The expression as text, symbols written by `name`."""
+        if not self.terms:
+            return str(self.const)
+        alone = len(self.terms) == 1 and not self.const and self.terms[0][1] == 1
+        parts: list[str] = []
+        for monomial, factor in self.terms:
+            closed = alone and len(monomial) == 1
+            product = "*".join(_written(atom, name, closed=closed) for atom in monomial)
+            size = product if abs(factor) == 1 else f"{abs(factor)}*{product}"
+            sign = ("-" if factor < 0 else "") if not parts else (" - " if factor < 0 else " + ")
+            parts.append(sign + size)
+        if self.const:
+            parts.append(f" {'-' if self.const < 0 else '+'} {abs(self.const)}")
+        return "".join(parts)
+
+    @property
+    def words(self) -> str:
+        """The expression with every symbol by its name, as conditions write it."""
+        return self.write(_name)
+
+    # Arithmetic.
+
+    def __add__(self, other: Number) -> Dim:
+        if isinstance(other, int):
+            return made(self.const + other, self.terms) if other else self
+        if not isinstance(other, Dim):
+            return NotImplemented
+        if not other.terms:
+            return made(self.const + other.const, self.terms)
+        return _collect(self.const + other.const, itertools.chain(self.terms, other.terms))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Dim:
+        return made(-self.const, tuple((monomial, -factor) for monomial, factor in self.terms))
+
+    def __sub__(self, other: Number) -> Dim:
+        return self + -other
+
+    def __rsub__(self, other: Number) -> Dim:
+        return -self + other
+
+    def __mul__(self, other: Number) -> Dim:
+        if isinstance(other, int):
+            if other == 0:
+                return made(0, ())
+            scaled = tuple((monomial, factor * other) for monomial, factor in self.terms)
+            return made(self.const * other, scaled)
+        if not isinstance(other, Dim):
+            return NotImplemented
+        if not other.terms:
+            return self * other.const
+        if not self.terms:
+            return other * self.const
+        if len(self.terms) * len(other.terms) > MAX_TERMS:
+            raise OverflowError("a size of too many terms")
+        left = (*self.terms, *([((), self.const)] if self.const else []))
+        right = (*other.terms, *([((), other.const)] if other.const else []))
+        terms = [(tuple(sorted(a + b, key=_atom_order)), m * n) for a, m in left for b, n in right]
+        return _collect(0, terms)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Number) -> Dim:
+        return _rows.floordiv(self, other)
+
+    def __mod__(self, other: Number) -> Dim:
+        return self - _rows.floordiv(self, other) * other
+
+    # Conditions. `==` stays equality of expressions.
+
+    def equals(self, other: Number) -> Condition:
+        """The condition that both are the same number."""
+        from .condition import eq
+
+        return eq(self, other)
+
+    def differs(self, other: Number) -> Condition:
+        """The condition that they are different numbers."""
+        from .condition import eq, negation
+
+        return negation(eq(self, other))
+
+    def __ge__(self, other: Number) -> Condition:
+        from .condition import ge
+
+        return ge(self, other)
+
+    def __le__(self, other: Number) -> Condition:
+        return dim(other) >= self
+
+    def __gt__(self, other: Number) -> Condition:
+        return self >= dim(other) + 1
+
+    def __lt__(self, other: Number) -> Condition:
+        return dim(other) >= self + 1
+
+    # The two questions of a rule.
+
+    def equal_to(self, other: Any) -> Answer:
+        """Whether it equals `other` for all values of the symbols, for none, or for some."""
+        return decide_zero(self - other)
+
+    def is_one(self) -> Answer:
+        """Whether it is 1 for all values of the symbols, for none, or for some."""
+        return decide_zero(self - 1)
+
+    # What is known of it.
+
+    @property
+    def constant(self) -> int | None:
+        """The number it is, or None."""
+        return None if self.terms else self.const
+
+    def __int__(self) -> int:
+        if self.terms:
+            raise TypeError(f"the size {self} is not a number; bind its symbols first")
+        return self.const
+
+    @property
+    def interval(self) -> Interval:
+        """Least and greatest value, None where there is no end.
+
+        Of a size in a plan's shape: of all values for which the plan exists.
+
+        >>> import zerostride as zs
+        >>> zs.Dim("1..8").interval, zs.plan(("N",), (2,)).conditions
+        ((1, 8), <Condition N == 1 or N == 2>)
+        """
+        given = getattr(self, "_given", None)
+        if given is None:
+            return bounds(self)
+        from .solve import bounds_under
+
+        return bounds_under(self, given)
+
+    @property
+    def low(self) -> int | None:
+        """Its least value."""
+        return self.interval[0]
+
+    @property
+    def high(self) -> int | None:
+        """Its greatest value; None where there is no end."""
+        return self.interval[1]
+
+    @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """The symbols in it, each once, those in arguments of functions included."""
+        return tuple(dict.fromkeys(_symbols(self)))
+
+    def under(self, given: Condition | None) -> Dim:
+        """The same size, its interval that of the values for which `given` holds."""
+        same = made(self.const, self.terms)
+        same._given = given
+        return same
+
+    # Values for symbols.
+
+    def substitute(self, values: Mapping[Symbol, Number]) -> Dim:
+        """The size with symbols replaced, also in the arguments of functions."""
+        total = made(self.const, ())
+        for monomial, factor in self.terms:
+            product: Number = factor
+            for atom in monomial:
+                product = product * _replaced(atom, values)
+            total = total + product
+        return total
+
+    def evaluate(self, values: Mapping[Symbol, int]) -> int:
+        """The number it is for these values of its symbols; KeyError if one is missing."""
+        total = self.const
+        for monomial, factor in self.terms:
+            for atom in monomial:
+                factor *= (
+                    values[atom]
+                    if isinstance(atom, Symbol)
+                    else FUNCTIONS[atom.function].evaluate(atom.arguments, values)
+                )
+            total += factor
+        return total
+
+
+def _written(atom: Atom, name: Callable[[Symbol], str], *, closed: bool) -> str:
+    """An atom as a factor: in parentheses where it would fall apart."""
+    if isinstance(atom, Symbol):
+        return name(atom)
+    text = atom.write(name)
+    return f"({text})" if " " in text and not closed and not text.endswith(")") else text
+
+
+def made(const: int, terms: Terms) -> Dim:
+    """The Dim of these parts, which are in normal form already."""
+    size = object.__new__(Dim)
+    size.const = const
+    size.terms = terms
+    return size
+
+
+def _collect(const: int, terms: Iterable[tuple[Monomial, int]]) -> Dim:
+    """The normal form of a sum: each monomial once, none with factor 0, in order."""
+    found: dict[Monomial, int] = {}
+    for monomial, factor in terms:
+        found[monomial] = found.get(monomial, 0) + factor
+    const += found.pop((), 0)
+    kept = [term for term in found.items() if term[1]]
+    if len(kept) > MAX_TERMS:
+        raise OverflowError("a size of too many terms")
+    if len(kept) > 1:
+        kept.sort(key=_term_order)
+    return made(const, tuple(kept))
+
+
+def _atom_order(atom: Atom) -> str:
+    return atom.name
+
+
+def of_atom(atom: Atom) -> Dim:
+    """The size that is one atom."""
+    return made(0, (((atom,), 1),))
+
+
+def dim(value: Number) -> Dim:
+    """A number or a size as a Dim."""
+    return value if isinstance(value, Dim) else made(value, ())
+
+
+def plain(value: Number) -> Number:
+    """A Dim that is a number as that number; anything else as it is."""
+    return value.const if isinstance(value, Dim) and not value.terms else value
+
+
+def lone_symbol(value: Any) -> Symbol | None:
+    """The symbol that a size is, or None."""
+    if isinstance(value, Dim) and value.const == 0 and len(value.terms) == 1:
+        monomial, factor = value.terms[0]
+        if factor == 1 and len(monomial) == 1 and isinstance(monomial[0], Symbol):
+            return monomial[0]
+    return None
+
+
+def calls(size: Dim) -> Iterator[Call]:
+    """The applications in a size, those in arguments first."""
+    for monomial, _ in size.terms:
+        for atom in monomial:
+            if isinstance(atom, Call):
+                for argument in FUNCTIONS[atom.function].sizes(atom.arguments):
+                    yield from calls(dim(argument))
+                yield atom
+
+
+def _symbols(size: Dim) -> Iterator[Symbol]:
+    for monomial, _ in size.terms:
+        for atom in monomial:
+            if isinstance(atom, Symbol):
+                yield atom
+            else:
+                for argument in FUNCTIONS[atom.function].sizes(atom.arguments):
+                    yield from _symbols(dim(argument))
+
+
+def _replaced(atom: Atom, values: Mapping[Symbol, Number]) -> Number:
+    if isinstance(atom, Symbol):
+        return values.get(atom, of_atom(atom))
+    return FUNCTIONS[atom.function].substitute(atom.arguments, values)
+
+
+# Intervals.
+
+
+def bounds(size: Number) -> Interval:
+    """Least and greatest value, term by term: right, and tight where no symbol occurs twice."""
+    if isinstance(size, int):
+        return size, size
+    low: int | None = size.const
+    high: int | None = size.const
+    for monomial, factor in size.terms:
+        least, most = _monomial_bounds(monomial)
+        if factor < 0:
+            least, most = most, least
+        low = None if low is None or least is None else low + factor * least
+        high = None if high is None or most is None else high + factor * most
+    return low, high
+
+
+def atom_bounds(atom: Atom) -> Interval:
+    """Least and greatest value of an atom."""
+    if isinstance(atom, Symbol):
+        return atom.low, atom.high
+    return FUNCTIONS[atom.function].bounds(atom.arguments)
+
+
+def _monomial_bounds(monomial: Monomial) -> Interval:
+    if len(monomial) == 1:
+        return atom_bounds(monomial[0])
+    low, high = atom_bounds(monomial[0])
+    for atom in monomial[1:]:
+        low, high = _product((low, high), atom_bounds(atom))
+    return low, high
+
+
+def _product(a: Interval, b: Interval) -> Interval:
+    if a[0] is not None and b[0] is not None and a[0] >= 0 and b[0] >= 0:
+        return a[0] * b[0], None if a[1] is None or b[1] is None else a[1] * b[1]
+    if None in (*a, *b):
+        return None, None
+    corners = [x * y for x in a for y in b]  # type: ignore[operator]
+    return min(corners), max(corners)
+
+
+def decide_zero(size: Number) -> Answer:
+    """Whether an expression is 0: by its interval, and by what divides its coefficients."""
+    if isinstance(size, int):
+        return Answer.NO if size else Answer.YES
+    if not size.terms:
+        return Answer.NO if size.const else Answer.YES
+    low, high = bounds(size)
+    if (low is not None and low > 0) or (high is not None and high < 0):
+        return Answer.NO
+    if low == 0 == high:
+        return Answer.YES
+    divisor = math.gcd(*(factor for _, factor in size.terms))
+    return Answer.NO if size.const % divisor else Answer.UNKNOWN
+
+
+# The functions that are no polynomials.
+
+
+class Function(NamedTuple):
+    """A row: how a function is written, evaluated, bounded and substituted in.
+
+    Attributes:
+        text: its arguments as text.
+        evaluate: its value for values of the symbols.
+        bounds: its interval.
+        substitute: the function of changed arguments.
+        sizes: the sizes in its arguments.
+    """
+
+    text: Callable[[tuple[Any, ...], Callable[[Symbol], str]], str]
+    evaluate: Callable[[tuple[Any, ...], Mapping[Symbol, int]], int]
+    bounds: Callable[[tuple[Any, ...]], Interval]
+    substitute: Callable[[tuple[Any, ...], Mapping[Symbol, Number]], Number]
+    sizes: Callable[[tuple[Any, ...]], Iterable[Number]] = iter
+
+
+#: Filled by `functions`, which is made of what is defined above.
+FUNCTIONS: dict[str, Function] = {}
+
+
+def exact_quotient(size: Number, divisor: Number) -> Dim | None:
+    """What multiplied by `divisor` gives `size`, where the division of polynomials has no rest.
+
+    It says nothing of a divisor that is 0.
+
+    >>> print(exact_quotient(Dim("N*H"), Dim("H")), exact_quotient(Dim("N + 1"), 2))
+    N None
+    """
+    rest, divisor = dim(size), dim(divisor)
+    if divisor == 0:
+        return None
+    lead, lead_factor = divisor.terms[0] if divisor.terms else ((), divisor.const)
+    quotient = dim(0)
+    for _ in range(MAX_TERMS):
+        if rest == 0:
+            return quotient
+        monomial, factor = rest.terms[0] if rest.terms else ((), rest.const)
+        left = list(monomial)
+        for atom in lead:
+            if atom not in left:
+                return None
+            left.remove(atom)
+        if factor % lead_factor:
+            return None
+        part = factor // lead_factor
+        step = _collect(0, [(tuple(left), part)])
+        quotient, rest = quotient + step, rest - step * divisor
+    return None
+
+
+from . import functions as _rows  # noqa: E402 - fills FUNCTIONS

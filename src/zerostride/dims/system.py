@@ -1,0 +1,367 @@
+"""Floor 0: a conjunction of literals over sizes, solved over whole numbers.
+
+Equalities are used up by substitution, which leaves free symbols in intervals. What must not be 0
+is then avoided on a grid, which is complete: a product of t linear factors that is not 0 everywhere
+is not 0 on some point of any grid with t + 1 values on each side.
+
+Everything is exact as long as each inequality left over has one symbol; `System.exact` tells.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping, Sequence
+
+from .dim import Atom, Dim, Interval, Symbol, atom_bounds, dim, of_atom
+
+#: Literals assumed before a question is given up as unknown. A pair of rank-4 shapes with eight
+#: different symbols takes some hundred.
+MAX_STEPS = 4000
+#: Points of the grid looked at for values.
+MAX_POINTS = 4096
+
+
+class GivenUpError(Exception):
+    """The budget of one question is spent."""
+
+
+class System:
+    """A conjunction of literals, being solved.
+
+    Attributes:
+        values: what eliminated atoms are, in terms of free ones.
+        low, high: bounds of atoms as tightened so far.
+        unequal: expressions that must not be 0.
+        rest: literals that stay: they have several free atoms, or products.
+    """
+
+    __slots__ = ("high", "low", "rest", "unequal", "values")
+
+    def __init__(self) -> None:
+        self.values: dict[Atom, Dim] = {}
+        self.low: dict[Atom, int | None] = {}
+        self.high: dict[Atom, int | None] = {}
+        self.unequal: list[Dim] = []
+        self.rest: list[tuple[str, Dim]] = []
+
+    def copy(self) -> System:
+        """A system that can go another way."""
+        twin = System()
+        twin.values = self.values.copy()
+        twin.low = self.low.copy()
+        twin.high = self.high.copy()
+        twin.unequal = self.unequal.copy()
+        twin.rest = self.rest.copy()
+        return twin
+
+    # Expressions in terms of what is free.
+
+    def reduced(self, size: Dim) -> Dim:
+        """The expression with eliminated atoms replaced."""
+        values = self.values
+        if not values or not any(atom in values for m, _ in size.terms for atom in m):
+            return size
+        total = dim(size.const)
+        for monomial, factor in size.terms:
+            part: Dim = dim(factor)
+            for atom in monomial:
+                part = part * values.get(atom, of_atom(atom))
+            total = total + part
+        return total
+
+    def range_of(self, atom: Atom) -> Interval:
+        """The interval of an atom as known so far."""
+        if atom in self.low:
+            return self.low[atom], self.high[atom]
+        low, high = atom_bounds(atom)
+        self.low[atom], self.high[atom] = low, high
+        return low, high
+
+    def interval(self, size: Dim) -> Interval:
+        """The interval of an expression of free atoms, term by term."""
+        low: int | None = size.const
+        high: int | None = size.const
+        for monomial, factor in size.terms:
+            least, most = self.range_of(monomial[0])
+            for atom in monomial[1:]:
+                least, most = _times((least, most), self.range_of(atom))
+            if factor < 0:
+                least, most = most, least
+            low = None if low is None or least is None else low + factor * least
+            high = None if high is None or most is None else high + factor * most
+        return low, high
+
+    # Assuming literals.
+
+    def assume(self, kind: str, size: Dim) -> bool:
+        """Adds ``size kind 0``; False if that contradicts what is there."""
+        waiting = [(kind, size)]
+        for _ in range(MAX_STEPS):
+            if not waiting:
+                return True
+            kind, size = waiting.pop()
+            size = self.reduced(size)
+            step = {"==": self._equal, "!=": self._unequal, ">=": self._at_least}[kind]
+            if not step(size, waiting):
+                return False
+        raise GivenUpError
+
+    def _equal(self, size: Dim, waiting: list[tuple[str, Dim]]) -> bool:
+        if not size.terms:
+            return size.const == 0
+        low, high = self.interval(size)
+        if (low is not None and low > 0) or (high is not None and high < 0):
+            return False
+        factors = [factor for _, factor in size.terms]
+        if size.const % math.gcd(*factors):
+            return False
+        products = {atom for m, _ in size.terms if len(m) > 1 for atom in m}
+        linear = [(m[0], f) for m, f in size.terms if len(m) == 1 and m[0] not in products]
+        for atom, factor in sorted(linear, key=self._priority):
+            if abs(factor) == 1:
+                return self._eliminate(atom, (of_atom(atom) * factor - size) * factor, waiting)
+        if len(size.terms) == len(linear) == 1:
+            atom, factor = linear[0]
+            return self._eliminate(atom, dim(-size.const // factor), waiting)
+        if len(size.terms) == len(linear) == 2:
+            return self._parametrize(size, linear, waiting)
+        self.rest.append(("==", size))
+        return True
+
+    def _priority(self, candidate: tuple[Atom, int]) -> bool:
+        """Functions are eliminated before symbols: then values of symbols determine the rest."""
+        return isinstance(candidate[0], Symbol)
+
+    def _parametrize(
+        self, size: Dim, linear: Sequence[tuple[Atom, int]], waiting: list[tuple[str, Dim]]
+    ) -> bool:
+        """``a*x + b*y + c == 0``: all its solutions in one new free number."""
+        (x, a), (y, b) = linear
+        divisor = math.gcd(a, b)
+        a, b, c = a // divisor, b // divisor, size.const // divisor
+        x0 = -c * pow(a, -1, abs(b)) % abs(b) if abs(b) > 1 else 0
+        y0 = (-c - a * x0) // b
+        free = of_atom(Symbol(f"{x.name}/{y.name}", None, None, named=False))  # type: ignore[arg-type]
+        return self._eliminate(x, free * b + x0, waiting) and self._eliminate(
+            y, free * -a + y0, waiting
+        )
+
+    def _eliminate(self, atom: Atom, value: Dim, waiting: list[tuple[str, Dim]]) -> bool:
+        low, high = self.range_of(atom)
+        if low is not None:
+            waiting.append((">=", value - low))
+        if high is not None:
+            waiting.append((">=", high - value))
+        self.values[atom] = value
+        for other, known in self.values.items():
+            if any(atom in monomial for monomial, _ in known.terms):
+                self.values[other] = self.reduced(known)
+        self._ask_again(atom, waiting)
+        return True
+
+    def _ask_again(self, atom: Atom, waiting: list[tuple[str, Dim]]) -> None:
+        """Puts back what has to be looked at again since more is known of an atom."""
+        for size in self.unequal:
+            if any(atom in monomial for monomial, _ in size.terms):
+                waiting.append(("!=", size))
+        self.unequal = [s for s in self.unequal if not any(atom in m for m, _ in s.terms)]
+        waiting += [literal for literal in self.rest if any(atom in m for m, _ in literal[1].terms)]
+        self.rest = [
+            literal for literal in self.rest if not any(atom in m for m, _ in literal[1].terms)
+        ]
+
+    def _unequal(self, size: Dim, waiting: list[tuple[str, Dim]]) -> bool:
+        if not size.terms:
+            return size.const != 0
+        low, high = self.interval(size)
+        if (low is not None and low > 0) or (high is not None and high < 0):
+            return True
+        if size.const % math.gcd(*(factor for _, factor in size.terms)):
+            return True
+        if len(size.terms) == 1 and len(size.terms[0][0]) == 1:
+            (atom,), factor = size.terms[0]
+            value = -size.const // factor
+            low, high = self.range_of(atom)
+            if value == low:
+                return self._tighten(atom, value + 1, high, waiting)
+            if value == high:
+                return self._tighten(atom, low, value - 1, waiting)
+        self.unequal.append(size)
+        return True
+
+    def _at_least(self, size: Dim, waiting: list[tuple[str, Dim]]) -> bool:
+        if not size.terms:
+            return size.const >= 0
+        low, high = self.interval(size)
+        if low is not None and low >= 0:
+            return True
+        if high is not None and high < 0:
+            return False
+        if len(size.terms) == 1 and len(size.terms[0][0]) == 1:
+            (atom,), factor = size.terms[0]
+            least, most = self.range_of(atom)
+            if factor > 0:
+                return self._tighten(atom, -(size.const // factor), most, waiting)
+            return self._tighten(atom, least, size.const // -factor, waiting)
+        self.rest.append((">=", size))
+        return self._propagate(size, high, waiting)
+
+    def _propagate(self, size: Dim, high: int | None, waiting: list[tuple[str, Dim]]) -> bool:
+        """Bounds of one atom from the bounds of the others, once for each literal."""
+        if high is None:
+            return True
+        for monomial, factor in size.terms:
+            if len(monomial) > 1:
+                continue
+            atom = monomial[0]
+            low, most = self.range_of(atom)
+            # Without this term the rest is at most `others`.
+            if factor > 0 and most is not None:
+                least = -((high - factor * most) // factor)
+                if low is None or least > low:
+                    return self._tighten(atom, least, most, waiting)
+            if factor < 0 and low is not None:
+                greatest = (high - factor * low) // -factor
+                if most is None or greatest < most:
+                    return self._tighten(atom, low, greatest, waiting)
+        return True
+
+    def _tighten(
+        self, atom: Atom, low: int | None, high: int | None, waiting: list[tuple[str, Dim]]
+    ) -> bool:
+        known = self.range_of(atom)
+        if known[0] is not None and (low is None or low < known[0]):
+            low = known[0]
+        if known[1] is not None and (high is None or high > known[1]):
+            high = known[1]
+        if low is not None and high is not None and low > high:
+            return False
+        if (low, high) == known:
+            return True
+        self.low[atom], self.high[atom] = low, high
+        if low is not None and low == high:
+            return self._eliminate(atom, dim(low), waiting)
+        self._ask_again(atom, waiting)
+        return True
+
+    # Values.
+
+    @property
+    def exact(self) -> bool:
+        """Only intervals and inequations are left: where no values are found there are none."""
+        return not self.rest
+
+    def free(self) -> list[Atom]:
+        """The free atoms that what is left over mentions."""
+        left = itertools.chain(self.unequal, (size for _, size in self.rest))
+        return list(dict.fromkeys(atom for size in left for m, _ in size.terms for atom in m))
+
+    def candidates(self, atom: Atom, count: int, turn: int, *, down: bool = False) -> list[int]:
+        """`count` values of an atom from its low end (or its high one), or all it has.
+
+        `turn` (from 1) asks for pleasant ones instead: from 2 on, different for different turns.
+        """
+        low, high = self.range_of(atom)
+        if turn and not down:
+            first = max(low if low is not None else -count, 1 + turn)
+            upper = range(first, first + count if high is None else min(first + count, high + 1))
+            lower = range(low if low is not None else first - count, first)
+            return [*upper, *reversed(lower[-count - 2 :])][: count + 2]
+        if low is None or (down and high is not None):
+            assert high is not None or low is None
+            top = 0 if high is None else high
+            least = top - count + 1 if low is None else max(low, top - count + 1)
+            return list(range(top, least - 1, -1))
+        return list(range(low, low + count if high is None else min(low + count, high + 1)))
+
+    def model(self) -> dict[Atom, int] | None:
+        """Values of the free atoms that satisfy what is left over, or None."""
+        free = self.free()
+        counts = [self._occurrences(atom) + 1 for atom in free]
+        extra = 0 if self.exact else 4
+        grid = [
+            self.candidates(atom, count + extra, turn)
+            for turn, (atom, count) in enumerate(zip(free, counts, strict=True), start=1)
+        ]
+        for point in itertools.islice(itertools.product(*grid), MAX_POINTS):
+            values = dict(zip(free, point, strict=True))
+            if self._fits(values):
+                return values
+        if self.exact and math.prod(map(len, grid)) > MAX_POINTS:
+            raise GivenUpError
+        return None
+
+    def _occurrences(self, atom: Atom) -> int:
+        """The highest power of an atom in the product of all that must not be 0."""
+        return sum(max((m.count(atom) for m, _ in size.terms), default=0) for size in self.unequal)
+
+    def _fits(self, values: Mapping[Atom, int]) -> bool:
+        if any(value_at(size, values) == 0 for size in self.unequal):
+            return False
+        for kind, size in self.rest:
+            number = value_at(size, values)
+            if number < 0 or (kind == "==" and number):
+                return False
+        return True
+
+    def extremes(self, size: Dim) -> Interval | None:
+        """Least and greatest value of an expression over the solutions; None if there are none.
+
+        Of a system that is not exact: bounds that hold, perhaps not tight.
+        """
+        size = self.reduced(size)
+        low, high = self.interval(size)
+        if not self.exact:
+            return low, high
+        model = self.model()
+        if model is None:
+            return None
+        avoided = set(self.free())
+        linear = all(len(m) == 1 for m, _ in size.terms)
+        if not linear or not any(m[0] in avoided for m, _ in size.terms):
+            return low, high
+        return self._extreme(size, low, down=False), self._extreme(size, high, down=True)
+
+    def _extreme(self, size: Dim, end: int | None, *, down: bool) -> int | None:
+        """The best value that the inequations leave, counted from the interval's end."""
+        if end is None:
+            return None
+        free = self.free()
+        factors = {m[0]: f for m, f in size.terms}
+        grid = []
+        for atom in free:
+            up = (factors.get(atom, 1) > 0) != down
+            count = self._occurrences(atom) + 1
+            low, high = self.range_of(atom)
+            falls = not up if (high is not None and low is not None) else low is None
+            grid.append(self.candidates(atom, count, 0, down=falls))
+        if math.prod(map(len, grid)) > MAX_POINTS:
+            return end
+        fixed = {
+            m[0]: self.range_of(m[0])[1 if (f > 0) == down else 0]
+            for m, f in size.terms
+            if m[0] not in free
+        }
+        found = [
+            value_at(size, {**fixed, **dict(zip(free, point, strict=True))})  # type: ignore[dict-item]
+            for point in itertools.product(*grid)
+            if self._fits(dict(zip(free, point, strict=True)))
+        ]
+        return max(found) if down else min(found)
+
+
+def _times(a: Interval, b: Interval) -> Interval:
+    if a[0] is not None and b[0] is not None and a[0] >= 0 and b[0] >= 0:
+        return a[0] * b[0], None if a[1] is None or b[1] is None else a[1] * b[1]
+    return None, None
+
+
+def value_at(size: Dim, values: Mapping[Atom, int]) -> int:
+    """The number an expression is for these values of its atoms."""
+    total = size.const
+    for monomial, factor in size.terms:
+        for atom in monomial:
+            factor *= values[atom]
+        total += factor
+    return total
