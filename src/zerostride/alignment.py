@@ -11,11 +11,14 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from .dims import Asker, Shape, Size, as_shape, brief, whole_numbers
+from .dims import Asker, Shape, Size, as_shape, brief, is_open, whole_numbers
 from .errors import BroadcastError, Misfit, Reason
 from .plan import Plan, RuleUse
+
+if TYPE_CHECKING:
+    from .dims.condition import Condition
 
 Attributes = Mapping[str, Any]
 Mapping_ = tuple[int | None, ...]
@@ -63,7 +66,8 @@ class Rule:
         max_rank: most axes of the result, or None.
         one_way: what to say where an operand that may not stretch would have to.
         silent: the reasons for which an engine does not refuse but goes wrong.
-        check: raises Misfit for finished plans that the engine cannot carry.
+        check: raises Misfit for finished plans that the engine cannot carry; asks of sizes what it
+            must know.
     """
 
     name: str
@@ -76,7 +80,7 @@ class Rule:
     max_rank: int | None = None
     one_way: str = "it may not stretch"
     silent: frozenset[Reason] = frozenset()
-    check: Callable[[Plan], None] | None = None
+    check: Callable[[Plan, Asker], None] | None = None
 
 
 def apply(
@@ -86,6 +90,7 @@ def apply(
     *,
     engine: str | None = None,
     op: str | None = None,
+    facts: Condition | None = None,
 ) -> Plan:
     """The Plan that `rule` gives for `shapes`, or a BroadcastError that explains itself.
 
@@ -95,9 +100,14 @@ def apply(
         attributes: the attributes given (None counts as not given).
         engine: whose version of the rule this is, for messages.
         op: the op asked about, for messages.
+        facts: what is known of sizes that are no numbers.
     """
     given = {name: value for name, value in attributes.items() if value is not None}
     try:
+        if facts is not None or any(map(is_open, shapes)):
+            from .symbolic import build_open
+
+            return build_open(rule, shapes, given, engine, op, facts)
         return _build(rule, shapes, given, engine, op)
     except Misfit as misfit:
         raise _enrich(misfit, rule, shapes, RuleUse(rule.name, given, engine, op)) from None
@@ -111,7 +121,7 @@ def _build(
     op: str | None = None,
 ) -> Plan:
     sizes = tuple(map(as_shape, shapes))
-    _check_count(rule, sizes)
+    check_count(rule, sizes)
     full = complete(rule, given)
     asker = Asker()
     alignment = rule.align(asker, sizes, full)
@@ -125,11 +135,12 @@ def _build(
     use = RuleUse(rule.name, {name: full[name] for name in given}, engine, op)
     plan = Plan(result, sizes[:last], alignment.mapping[:last], use)
     if rule.check is not None:
-        rule.check(plan)
+        rule.check(plan, asker)
     return plan
 
 
-def _check_count(rule: Rule, sizes: Sequence[Shape]) -> None:
+def check_count(rule: Rule, sizes: Sequence[Shape]) -> None:
+    """Refuses more operands, or fewer, than the rule takes."""
     least, most = rule.operands
     if not least <= len(sizes) <= most:
         wanted = f"{least}" if least == most else f"{least} or more"

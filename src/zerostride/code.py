@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from .dims import Shape
+from .dims import Asker, Shape
 from .engines import ENGINES
 from .errors import BroadcastError, Reason
 from .explain.facts import names_of
@@ -265,7 +265,7 @@ def _check_limits(plan: Plan, row: Target, target: str) -> None:
         reason, detail = Reason.RANK_LIMIT, f"{plan.rank} axes; {target} broadcasts at most {most}"
     elif engine is not None:
         for divergence in engine.divergences:
-            if divergence.strikes is not None and divergence.strikes(plan):
+            if divergence.strikes is not None and divergence.strikes(plan, Asker()):
                 reason, detail = divergence.effect, divergence.text
     if detail:
         raise BroadcastError(

@@ -28,6 +28,7 @@ class Reason(StrEnum):
     EXTENT_MISMATCH = "extent_mismatch"  # sizes differ and neither is 1
     ONE_WAY = "one_way"  # it would fit if the other operand might stretch
     NOT_IDENTICAL = "not_identical"  # a rule that stretches nothing
+    UNKNOWN_SIZE = "unknown_size"  # a size would have to be a number, and is not known
     UNKNOWN_RULE = "unknown_rule"
     UNKNOWN_ENGINE = "unknown_engine"
     UNKNOWN_OP = "unknown_op"

@@ -23,7 +23,10 @@ from .errors import BroadcastError, Reason, printable
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from .dims.condition import Condition
     from .express import Expression
+    from .guard import Guard
+    from .symbolic import Open
 
 
 class RuleUse(str):
@@ -97,6 +100,8 @@ class Plan:
         aligned: each operand's shape at the result's rank, 1 wherever nothing lands. Reshape an
             operand to it, then broadcast to `shape`.
         stretched: for each operand, the result axes where `aligned` is 1 and the result is not.
+            With sizes that are not known: where it is not certain that the two are the same.
+        open: what a plan carries whose sizes are not all known; None otherwise.
 
     >>> import zerostride as zs
     >>> p = zs.plan((2, 3, 4, 5), (3, 4), rule="pdpd", axis=1)
@@ -110,10 +115,15 @@ class Plan:
     operands: tuple[Shape, ...]
     axes_mapping: tuple[tuple[int | None, ...], ...]
     rule: RuleUse
+    open: Open | None = None
     aligned: tuple[Shape, ...] = field(init=False)
     stretched: tuple[tuple[int, ...], ...] = field(init=False)
 
     def __post_init__(self) -> None:
+        if self.open is not None:
+            object.__setattr__(self, "aligned", self.open.aligned)
+            object.__setattr__(self, "stretched", tuple(map(self._stretches, self.aligned)))
+            return
         check_elements(self.shape)
         aligned = tuple(map(self._align, self.operands, self.axes_mapping))
         object.__setattr__(self, "aligned", aligned)
@@ -175,6 +185,69 @@ class Plan:
         """
         return sum(map(bool, self.stretched)) > 1 and self.shape not in self.aligned
 
+    # Sizes that are not known yet.
+
+    @property
+    def conditions(self) -> Condition:
+        """What must hold for the plan to exist: if and only if it does, there is one.
+
+        A sequence of clauses, empty if there is a plan for all sizes; called with values it is true
+        or false, and `str` has it in words.
+
+        >>> import zerostride as zs
+        >>> p = zs.plan(("N", 1, "H"), ("C", "H"))
+        >>> p.shape, len(p.conditions)
+        ((Dim('N'), Dim('C'), Dim('H')), 0)
+        >>> print(zs.plan(("N", 3), ("M", 3)).conditions)
+        M == N or N == 1 or M == 1
+        """
+        from .symbolic import conditions
+
+        return conditions(self)
+
+    @property
+    def cases(self) -> tuple[Plan, ...]:
+        """A Plan for each way the axes may land, with its condition; none where there is one way.
+
+        >>> import zerostride as zs
+        >>> for case in zs.plan(("H", "W"), ("W",), engine="ncnn").cases:
+        ...     print(case.conditions, "->", case.aligned[1])
+        H == W -> (Dim('W'), 1)
+        H != W -> (1, Dim('W'))
+        """
+        from .symbolic import cases
+
+        return cases(self)
+
+    def bind(self, *shapes: Any, **sizes: Any) -> Plan:
+        """The plan for sizes put in: by name, by the operands' real shapes, or as a mapping.
+
+        A size may be bound to a number, or to another size (then the plan stays symbolic).
+
+        Raises:
+            BroadcastError: there is no plan for these sizes; a name or a shape does not fit.
+
+        >>> import zerostride as zs
+        >>> p = zs.plan(("N", 1, "H"), ("C", "H"))
+        >>> p.bind(N=2, C=3, H=4) == zs.plan((2, 1, 4), (3, 4)) == p.bind((2, 1, 4), (3, 4))
+        True
+        """
+        from .guard import bind
+
+        return bind(self, shapes, sizes)
+
+    def guard(self) -> Guard:
+        """The conditions as a check on real shapes or arrays, which gives the plan for them.
+
+        >>> import zerostride as zs
+        >>> check = zs.plan(("N", 3), ("M", 3)).guard()
+        >>> check((4, 3), (1, 3)).shape
+        (4, 3)
+        """
+        from .guard import Guard
+
+        return Guard(self)
+
     # Data.
 
     def views(self, *arrays: Any) -> tuple[NDArray[Any], ...]:
@@ -187,6 +260,8 @@ class Plan:
         >>> b.shape, b.strides
         ((2, 3), (0, 8))
         """
+        if self.open is not None:
+            return self.bind(*map(np.shape, arrays)).views(*arrays)
         if len(arrays) != len(self.operands):
             raise BroadcastError(
                 f"{len(arrays)} arrays for a plan of {len(self.operands)} operands",
@@ -198,6 +273,7 @@ class Plan:
 
     def view(self, k: int, array: Any) -> NDArray[Any]:
         """Operand `k` as a read-only view of the result's shape; see :meth:`views`."""
+        self._need_numbers("a view")
         data = np.asarray(array)
         if data.shape != self.operands[k]:
             raise BroadcastError(
@@ -226,6 +302,7 @@ class Plan:
         >>> zs.plan((2, 3, 4), (3, 1)).strides(1, (8, 8))
         (0, 8, 0)
         """
+        self._need_numbers("strides")
         if not 0 <= k < len(self.operands):
             raise BroadcastError(
                 f"there is no operand {k}; the plan has {len(self.operands)}, counted from 0",
@@ -246,6 +323,16 @@ class Plan:
                 result[axis] = stride
         return tuple(result)
 
+    def _need_numbers(self, what: str) -> None:
+        if self.open is not None:
+            raise BroadcastError(
+                f"{what} needs all sizes as numbers",
+                reason=Reason.UNKNOWN_SIZE,
+                rule=self.rule,
+                shapes=self.operands,
+                hint="bind the sizes first: plan.bind(N=4), or plan.bind(*shapes)",
+            )
+
     # What higher floors make of a plan. These imports are the ones the floors' linter lists.
 
     def unbroadcast(self, grad: Any, k: int) -> NDArray[Any]:
@@ -255,6 +342,7 @@ class Plan:
         >>> zs.plan((2, 3), (3,)).unbroadcast(np.ones((2, 3)), 1)
         array([2., 2., 2.])
         """
+        self._need_numbers("a gradient")
         from .compute.reference import unbroadcast
 
         return unbroadcast(self, grad, k)

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .alignment import Rule, apply
-from .dims import Shape, as_shape, is_plain, whole_numbers
+from .dims import Asker, Shape, as_shape, brief, is_open, is_plain, whole_numbers
 from .engines.model import Engine, Rules, Support
 from .engines.table import find_engine
 from .engines.versions import warn_if_unmeasured
@@ -19,6 +19,9 @@ from .errors import BroadcastError, Misfit, Reason
 from .ops import Op, column_of, find_op
 from .plan import Plan, RuleUse
 from .rules import find_rule
+
+if TYPE_CHECKING:
+    from .dims.condition import Condition
 
 #: Plans kept. A plan is about 1 KiB; a large model has some thousand distinct pairs of shapes.
 CACHE_SIZE = 8192
@@ -31,17 +34,20 @@ def plan(
     broadcast: int | None = None,
     engine: str | None = None,
     op: str | None = None,
+    facts: Any = None,
 ) -> Plan:
     """How element-wise operands of these shapes are combined.
 
     Args:
-        shapes: the operands' shapes, outermost size first.
+        shapes: the operands' shapes, outermost size first. A size is a number, or not known yet:
+            a name ("N"), "?", bounds ("1..8"), an expression ("2*N + 1"), or a :class:`Dim`.
         rule: name of an element-wise rule; "numpy" if neither rule nor engine is given.
         axis: where the smaller operand starts, for the rules that have it (pdpd, paddle, onnx6).
             None is the rule's default, or the engine's when one is given.
         broadcast: onnx6's attribute; 1 allows broadcasting.
         engine: ask what executing it on that engine's measured release gives.
         op: the op meant, where an engine's ops differ ("prelu").
+        facts: what is known of sizes that are no numbers: "N >= 1", or a list of such.
 
     Raises:
         BroadcastError: if the shapes do not combine; `silent` if the engine would go wrong.
@@ -51,10 +57,17 @@ def plan(
     ((3, 5), (1, 5))
     >>> zs.plan((5, 5), (5,), engine="ncnn").aligned
     ((5, 5), (5, 1))
+    >>> print(zs.plan(("N", 3), ("M", 3), facts="N >= 2").conditions)
+    M == N or M == 1
     """
+    if facts is not None:
+        known = as_facts(facts)
+        row, op = _elementwise_row(rule, engine, op)
+        attributes = {"axis": axis, "broadcast": broadcast}
+        return apply(row, shapes, attributes, engine=engine, op=op, facts=known)
     try:
         if not all(map(is_plain, shapes)):
-            shapes = tuple(map(as_shape, shapes))
+            shapes = tuple(tuple(shape) if is_open(shape) else as_shape(shape) for shape in shapes)
         return _cached(shapes, rule, axis, broadcast, engine, op)
     except (Misfit, TypeError):
         # Malformed, or not hashable: the driver says what is wrong with it.
@@ -141,6 +154,7 @@ def plan_to(
     axes_mapping: Sequence[int] | None = None,
     engine: str | None = None,
     op: str | None = None,
+    facts: Any = None,
 ) -> Plan:
     """How a Broadcast (Expand, broadcast_to) op lays data of one shape over a target shape.
 
@@ -152,6 +166,7 @@ def plan_to(
         axes_mapping: for mode "explicit", the target axis of each data axis, rising.
         engine: ask what that engine's measured release does.
         op: the op meant, where the engine has several.
+        facts: what is known of sizes that are no numbers; see :func:`plan`.
 
     Returns:
         A Plan with one operand, the data.
@@ -165,7 +180,27 @@ def plan_to(
     attributes = {"axes_mapping": axes_mapping}
     if engine is not None and find_engine(engine).keeps:
         target = _keep(row, data, target, engine)
-    return apply(row, (data, target), attributes, engine=engine, op=name)
+    known = None if facts is None else as_facts(facts)
+    return apply(row, (data, target), attributes, engine=engine, op=name, facts=known)
+
+
+def as_facts(facts: Any) -> Condition:
+    """What a caller knows as one condition; a BroadcastError says what cannot be read."""
+    from .dims.condition import Condition, all_of
+
+    if isinstance(facts, str | Condition):
+        facts = (facts,)
+    try:
+        parts = list(facts)
+    except TypeError:
+        parts = [facts]
+    for part in parts:
+        if not isinstance(part, str | Condition):
+            raise BroadcastError(
+                f"a fact is a condition such as 'N >= 1', not {brief(part)}",
+                reason=Reason.ATTRIBUTE,
+            )
+    return all_of(Condition.parse(part) if isinstance(part, str) else part for part in parts)
 
 
 def _target_row(mode: Any, engine: str | None, op: Any) -> tuple[Rule, str | None]:
@@ -246,7 +281,7 @@ def supports(
     except BroadcastError as error:
         return Support(False, error.detail, row.source)
     for divergence in row.divergences:
-        if divergence.strikes is not None and divergence.strikes(made):
+        if divergence.strikes is not None and divergence.strikes(made, Asker()):
             return Support(False, divergence.text, divergence.source)
     return Support(True, f"planned to {made.shape}", row.source)
 

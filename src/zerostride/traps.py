@@ -187,6 +187,8 @@ def _questions(side: Side, shapes: Sequence[Shape]) -> Iterator[_Question]:
         if not places or len(set(places)) == 1 < len(places):
             continue
         plain = next((size for size in pair if type(size) is int), None)
+        if plain == 0:
+            continue  # a model whose sizes are known to hold numbers does not come to hold none
         yield _Question(places[0], places[1] if plain is None else plain, answer)
 
 

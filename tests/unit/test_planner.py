@@ -33,7 +33,7 @@ def refusal_to(*given: Any, **asked: Any) -> zs.BroadcastError:
 # The cache.
 
 
-@pytest.mark.parametrize("bad", [2.0, True, np.float64(2), np.True_, "2", None])
+@pytest.mark.parametrize("bad", [2.0, True, np.float64(2), np.True_, None])
 def test_the_cached_plan_cannot_be_reached_by_what_equals_it(bad: Any) -> None:
     for plain in ((2, 1), (1, 2)):
         first = zs.plan(plain, (1,))
@@ -314,7 +314,7 @@ def test_another_rule_is_named_where_no_change_helps() -> None:
     "shapes",
     [
         (np.array([2, 3]), np.array([5])),
-        ((2, "a"), (2,)),
+        ((2, "2;a"), (2,)),
         (5, 3),
         (None, (2,)),
         ((1,) * 65, -1),

@@ -20,6 +20,7 @@ from .sizes import (
     elements,
     equal,
     is_one,
+    is_open,
     is_plain,
     whole_numbers,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "elements",
     "equal",
     "is_one",
+    "is_open",
     "is_plain",
     "whole_numbers",
 ]

@@ -134,6 +134,13 @@ def is_plain(shape: Any) -> bool:
     return type(shape) is tuple and _only_int(map(type, shape))
 
 
+def is_open(shape: Any) -> bool:
+    """Whether a shape has sizes that are text or symbols."""
+    return isinstance(shape, (tuple, list)) and any(
+        isinstance(size, str) or hasattr(size, "equal_to") for size in shape
+    )
+
+
 #: Iterables that are not sequences of sizes: text, and what has no order or can be read once only.
 _NO_SHAPE = (str, bytes, bytearray, AbstractSet, Mapping, Iterator)
 
@@ -146,7 +153,7 @@ def as_shape(shape: Any) -> Shape:
     >>> as_shape([2, 3])
     (2, 3)
     """
-    sizes = shape if type(shape) is tuple else _as_tuple(shape)
+    sizes = shape if type(shape) is tuple else as_tuple(shape)
     if len(sizes) > MAX_RANK:
         raise Misfit(
             Reason.RANK_LIMIT, f"more than {MAX_RANK} axes, which is where NumPy's views end"
@@ -159,7 +166,8 @@ def as_shape(shape: Any) -> Shape:
     return sizes
 
 
-def _as_tuple(shape: Any) -> tuple[Any, ...]:
+def as_tuple(shape: Any) -> tuple[Any, ...]:
+    """A sequence of sizes as a tuple, cut off where it is too long for a shape; else a Misfit."""
     if not isinstance(shape, _NO_SHAPE):
         try:
             # No further than it takes to know: a range may be longer than memory.
@@ -186,7 +194,7 @@ def whole_numbers(values: Any) -> tuple[int, ...] | None:
     ((1, -2), None, None)
     """
     try:
-        return tuple(map(whole_number, _as_tuple(values)))
+        return tuple(map(whole_number, as_tuple(values)))
     except Misfit:
         return None
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Iterable
 from typing import Any
 
 from ..alignment import Alignment, Attributes
-from ..dims import Answer, Asker, Shape, Size, equal
+from ..dims import Asker, Shape, Size
 from ..errors import Misfit, Reason
 from ..rules import (
     align_ncnn,
@@ -53,9 +53,9 @@ def openvino_bidirectional(
         if first + k < 0:
             continue
         above = data[first + k]
-        if is_zero(size) and asker.is_one(above):
+        if asker.equal(size, 0) and asker.is_one(above):
             lands[k] = None
-        elif is_zero(above) and asker.is_one(size):
+        elif asker.equal(above, 0) and asker.is_one(size):
             raise Misfit(Reason.ONE_WAY, "0 of the data against a target of 1")
     return Alignment(alignment.rank, (alignment.mapping[0], tuple(lands)), alignment.stretch)
 
@@ -107,7 +107,7 @@ def prelu_channel(asker: Asker, shapes: tuple[Shape, ...], attributes: Attribute
     start = rank - len(slope)
     if len(slope) == 1 and rank > 1 and asker.equal(slope[0], data[1]):
         start = 1
-    if any(map(is_zero, (*data, *slope))):  # then nothing runs, and nothing is checked
+    if has_zero(asker, (*data, *slope)):  # then nothing runs, and nothing is checked
         for size, other in zip(data[start:], slope, strict=False):
             if not (asker.equal(size, other) or asker.is_one(other)):
                 raise Misfit(Reason.WRONG_RESULT, f"{other} against {size} is not checked")
@@ -154,7 +154,7 @@ def channel_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attribute
 
 def paddle_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
     """The same, and a slope without elements is refused."""
-    if len(shapes[1]) == 1 and is_zero(shapes[1][0]):
+    if len(shapes[1]) == 1 and asker.equal(shapes[1][0], 0):
         raise Misfit(Reason.BAD_EXTENT, "a slope without elements")
     return _slope(asker, shapes, channel=1, vector_data=False)
 
@@ -165,7 +165,7 @@ def mnn_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -
     From an empty list come results that cannot be read, unless they are empty too.
     """
     data, slope = shapes
-    if len(slope) == 1 and is_zero(slope[0]) and not any(map(is_zero, data)):
+    if len(slope) == 1 and asker.equal(slope[0], 0) and not has_zero(asker, data):
         raise Misfit(Reason.BAD_EXTENT, "a slope without elements")
     return _slope(asker, shapes, channel=1, vector_data=True)
 
@@ -173,7 +173,7 @@ def mnn_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -
 def ncnn_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
     """PReLU of ncnn: one number, or a list along the outermost axis."""
     data, slope = shapes
-    if any(map(is_zero, (*data, *slope))):
+    if has_zero(asker, (*data, *slope)):
         raise Misfit(Reason.BAD_EXTENT, "it has no empty blobs or weights")
     return _slope(asker, (data or (1,), slope), channel=0, vector_data=True, scalar=not data)
 
@@ -216,7 +216,7 @@ def ncnn(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Ali
     the operand's. Only where both are 0 is there nothing to allocate, and it refuses.
     """
     alignment = align_ncnn(asker, shapes, attributes)
-    if alignment.rank > NCNN_RANK or not any(map(is_zero, itertools.chain(*shapes))):
+    if alignment.rank > NCNN_RANK or not has_zero(asker, (*shapes[0], *shapes[1])):
         return alignment
     landing: list[list[Any]] = [[] for _ in range(alignment.rank)]
     for shape, mapping in zip(shapes, alignment.mapping, strict=True):
@@ -224,7 +224,7 @@ def ncnn(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Ali
             assert axis is not None
             landing[axis].append(size)
     padded = [sizes if len(sizes) == len(shapes) else [*sizes, 1] for sizes in landing]
-    if any(all(map(is_zero, sizes)) for sizes in padded):
+    if any(all(asker.equal(size, 0) for size in sizes) for sizes in padded):
         raise Misfit(Reason.BAD_EXTENT, "it has no empty blobs, and the result would be one")
     raise Misfit(Reason.WRONG_RESULT, "an empty operand is read as if it had elements")
 
@@ -242,6 +242,6 @@ def paddle_target(asker: Asker, shapes: tuple[Shape, ...], attributes: Attribute
     return align_unidirectional(asker, shapes, attributes)
 
 
-def is_zero(size: Size) -> bool:
-    """Whether a size is known to be 0; a size that is not known is taken not to be."""
-    return equal(size, 0) is Answer.YES
+def has_zero(asker: Asker, sizes: Iterable[Size]) -> bool:
+    """Whether one of the sizes is 0."""
+    return any(asker.equal(size, 0) for size in sizes)

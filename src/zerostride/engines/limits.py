@@ -1,12 +1,14 @@
 """What engines refuse although the rule allows it: checks of finished plans.
 
-Each raises a Misfit. They are the `check` of a rule's row in `table`.
+Each raises a Misfit. They are the `check` of a rule's row in `table`. What they must know of sizes
+they ask, as align functions do, so that sizes that are not known will do.
 """
 
 from __future__ import annotations
 
-from ..alignment import apply
-from ..errors import BroadcastError, Misfit, Reason
+from ..alignment import laid_out, resolve
+from ..dims import Asker, Shape
+from ..errors import Misfit, Reason
 from ..plan import Plan
 from ..rules import RULES
 
@@ -20,14 +22,14 @@ TENSORFLOW_WHERE_RANK = 8
 OPENVINO_RUNS = 6
 
 
-def tensorflow_runs(plan: Plan) -> None:
+def tensorflow_runs(plan: Plan, asker: Asker) -> None:
     """At most 5 runs of neighbouring axes that stretch alike; axes of extent 1 do not count.
 
     Nothing is computed where the result is empty, and so nothing is refused.
     """
-    if 0 in plan.shape:
+    if plan.rank <= TENSORFLOW_RUNS or is_empty(plan, asker):
         return
-    runs = _runs(plan)
+    runs = _runs(plan, asker)
     if runs > TENSORFLOW_RUNS:
         raise Misfit(
             Reason.RANK_LIMIT,
@@ -35,27 +37,35 @@ def tensorflow_runs(plan: Plan) -> None:
         )
 
 
-def _runs(plan: Plan) -> int:
+def is_empty(plan: Plan, asker: Asker) -> bool:
+    """Whether the result has no elements."""
+    return any(asker.equal(size, 0) for size in plan.shape)
+
+
+def _runs(plan: Plan, asker: Asker) -> int:
     """How many runs of neighbouring axes there are along which the same operands stretch."""
     runs = 0
     previous: tuple[bool, ...] | None = None
     for axis, size in enumerate(plan.shape):
-        state = tuple(axis in stretched for stretched in plan.stretched)
-        if size != 1 and state != previous:
+        if asker.is_one(size):
+            continue
+        # The result is not 1 here, so an operand stretches where it is.
+        state = tuple(asker.is_one(aligned[axis]) for aligned in plan.aligned)
+        if state != previous:
             runs, previous = runs + 1, state
     return runs
 
 
-def tensorflow_where(plan: Plan) -> None:
+def tensorflow_where(plan: Plan, asker: Asker) -> None:
     """At most 8 axes, unless the result is empty."""
-    if plan.rank > TENSORFLOW_WHERE_RANK and 0 not in plan.shape:
+    if plan.rank > TENSORFLOW_WHERE_RANK and not is_empty(plan, asker):
         raise Misfit(
             Reason.RANK_LIMIT,
             f"{plan.rank} axes; the most it carries is {TENSORFLOW_WHERE_RANK}",
         )
 
 
-def openvino_gaps(plan: Plan) -> None:
+def openvino_gaps(plan: Plan, asker: Asker) -> None:
     """Explicit with 7 runs of axes or more is right only where the data's axes are the last ones.
 
     With a gap between them, or after them, the mapping is forgotten: the data are read as if their
@@ -63,52 +73,69 @@ def openvino_gaps(plan: Plan) -> None:
     """
     (mapping,) = plan.axes_mapping
     last = tuple(range(plan.rank - len(mapping), plan.rank))
-    if mapping != last and 0 not in plan.shape and _runs(plan) > OPENVINO_RUNS:
+    if mapping == last or plan.rank <= OPENVINO_RUNS or is_empty(plan, asker):
+        return
+    runs = _runs(plan, asker)
+    if runs > OPENVINO_RUNS:
         raise Misfit(
             Reason.WRONG_RESULT,
-            f"{_runs(plan)} runs of axes that stretch alike, with a gap between the data's axes; "
+            f"{runs} runs of axes that stretch alike, with a gap between the data's axes; "
             f"the most it computes is {OPENVINO_RUNS}",
         )
 
 
-def openvino_rewritten(plan: Plan) -> None:
+def openvino_rewritten(plan: Plan, asker: Asker) -> None:
     """Under pdpd the CPU plugin rewrites the op into others that have the numpy rule again.
 
     Only where both rules mean the same is the answer right. Where NumPy's refuses, compiling does.
     """
-    if _as_numpy(plan) != plan:
+    shape, aligned = _as_numpy(plan, asker)
+    if not _alike(shape, plan.shape, asker) or not _aligned_alike(aligned, plan, asker):
         raise Misfit(
             Reason.WRONG_RESULT, "the plugin rewrites the op and forgets pdpd; numpy differs here"
         )
 
 
-def openvino_compared(plan: Plan) -> None:
+def openvino_compared(plan: Plan, asker: Asker) -> None:
     """Under pdpd the CPU plugin compiles these with the numpy rule, and never with an axis above 0.
 
     What comes out is NumPy's meaning, if that has the shape that pdpd infers; else it refuses.
     Nothing is looked at where the result is empty.
     """
-    if 0 in plan.shape:
+    if is_empty(plan, asker):
         return
     if plan.rule.attributes.get("axis", 0) > 0:
         raise Misfit(Reason.NO_RULE, "the plugin compiles this op only for the axes 0 and -1")
-    numpys = _as_numpy(plan)
-    if numpys.shape != plan.shape:
-        raise Misfit(Reason.NO_RULE, f"by the numpy rule, which the plugin takes, {numpys.shape}")
-    if numpys != plan:
+    shape, aligned = _as_numpy(plan, asker)
+    if not _alike(shape, plan.shape, asker):
+        raise Misfit(Reason.NO_RULE, f"by the numpy rule, which the plugin takes, {shape}")
+    if not _aligned_alike(aligned, plan, asker):
         raise Misfit(Reason.WRONG_RESULT, "the plugin computes by the numpy rule")
 
 
-def _as_numpy(plan: Plan) -> Plan:
+def _as_numpy(plan: Plan, asker: Asker) -> tuple[Shape, tuple[Shape, ...]]:
+    """The result and the aligned operands by NumPy's rule; asked, so that any sizes will do."""
+    rule = RULES["numpy"]
+    alignment = rule.align(asker, plan.operands, {})
     try:
-        return apply(RULES["numpy"], plan.operands, {})
-    except BroadcastError as error:
-        raise Misfit(Reason.EXTENT_MISMATCH, f"by the numpy rule, {error.detail}") from None
+        shape = resolve(asker, plan.operands, alignment, rule)
+    except Misfit as misfit:
+        raise Misfit(Reason.EXTENT_MISMATCH, f"by the numpy rule, {misfit.detail}") from None
+    rows = laid_out(plan.operands, alignment)
+    return shape, tuple(tuple(1 if size is None else size for size in row) for row in rows)
 
 
-def paddle_axis(plan: Plan) -> None:
+def _alike(a: Shape, b: Shape, asker: Asker) -> bool:
+    return len(a) == len(b) and all(map(asker.equal, a, b))
+
+
+def _aligned_alike(aligned: tuple[Shape, ...], plan: Plan, asker: Asker) -> bool:
+    return all(_alike(a, b, asker) for a, b in zip(aligned, plan.aligned, strict=True))
+
+
+def paddle_axis(plan: Plan, asker: Asker) -> None:
     """An axis below −1 passes the inference of shapes and fails at run, unless nothing runs."""
     ranks = {len(shape) for shape in plan.operands}
     axis = plan.rule.attributes.get("axis", -1)
-    if axis < -1 and len(ranks) > 1 and 0 not in plan.shape:
+    if axis < -1 and len(ranks) > 1 and not is_empty(plan, asker):
         raise Misfit(Reason.AXIS_RANGE, f"axis {axis}: the kernel takes none below -1")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..alignment import Rule
+from ..dims import Asker
 from ..errors import Reason
 from ..plan import Plan
 
@@ -22,14 +23,15 @@ class Divergence:
         effect: CRASH, WRONG_RESULT, or the reason for which it refuses.
         source: where that is known from.
         run: whether it was run (True) or only read.
-        strikes: tells whether it strikes a given valid plan; None where no single plan is hit.
+        strikes: tells whether it strikes a given valid plan, asking of sizes what it must know;
+            None where no single plan is hit.
     """
 
     text: str
     effect: Reason
     source: str
     run: bool = True
-    strikes: Callable[[Plan], bool] | None = None
+    strikes: Callable[[Plan, Asker], bool] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..alignment import Attribute, Rule
+from ..dims import Asker
 from ..errors import BroadcastError, Reason
 from ..plan import Plan
 from ..rules import RULES
@@ -57,7 +58,7 @@ _OPENVINO_COMPARED = (
 )
 
 
-def _openvino_rules(check: Callable[[Plan], None], *silent: Reason) -> Rules:
+def _openvino_rules(check: Callable[[Plan, Asker], None], *silent: Reason) -> Rules:
     """OpenVINO's rules for ops whose pdpd is not what the node says."""
     return _rows(
         replace(_NUMPY, max_rank=_OPENVINO_RANK),
@@ -284,23 +285,29 @@ ENGINES: Mapping[str, Engine] = MappingProxyType(
                         "pdpd with 1 of A against 0 of B can die with SIGABRT",
                         Reason.CRASH,
                         _OPENVINO,
-                        strikes=lambda plan: (
+                        strikes=lambda plan, asker: (
                             plan.rule == "pdpd"
-                            and any(plan.shape[axis] == 0 for axis in plan.stretched[0])
+                            and any(
+                                asker.equal(plan.shape[axis], 0)
+                                and asker.is_one(plan.aligned[0][axis])
+                                for axis in plan.stretched[0]
+                            )
                         ),
                     ),
                     Divergence(
                         "Broadcast-3 of static data with a 0 dies with SIGFPE at compile",
                         Reason.CRASH,
                         _OPENVINO,
-                        strikes=lambda plan: _is_target(plan) and 0 in plan.operands[0],
+                        strikes=lambda plan, asker: (
+                            _is_target(plan) and any(asker.equal(n, 0) for n in plan.operands[0])
+                        ),
                     ),
                     Divergence(
                         "Broadcast-3 of rank 0 to rank 0 dies with SIGSEGV at compile (numpy, "
                         "bidirectional)",
                         Reason.CRASH,
                         _OPENVINO,
-                        strikes=lambda plan: (
+                        strikes=lambda plan, asker: (
                             plan.rule in ("unidirectional", "bidirectional") and not plan.shape
                         ),
                     ),
@@ -314,7 +321,7 @@ ENGINES: Mapping[str, Engine] = MappingProxyType(
                         "SIGABRT",
                         Reason.CRASH,
                         _OPENVINO,
-                        strikes=lambda plan: (
+                        strikes=lambda plan, asker: (
                             not _is_target(plan)
                             and plan.rank >= 21
                             and min(map(len, plan.operands)) <= 12
@@ -340,7 +347,7 @@ ENGINES: Mapping[str, Engine] = MappingProxyType(
                         "a result of rank 13 dies with SIGFPE at compile (on one machine of two)",
                         Reason.CRASH,
                         _OPENVINO,
-                        strikes=lambda plan: plan.rank == 13,
+                        strikes=lambda plan, asker: plan.rank == 13,
                     ),
                 ),
             ),
@@ -442,10 +449,11 @@ ENGINES: Mapping[str, Engine] = MappingProxyType(
                         "PReLU of a vector with a list of slopes corrupts the heap",
                         Reason.CRASH,
                         _MNN,
-                        strikes=lambda plan: (
+                        strikes=lambda plan, asker: (
                             plan.rule.op == "prelu"
                             and len(plan.operands[0]) == 1
-                            and plan.operands[1:] not in ((), ((),), ((1,),))
+                            and bool(plan.operands[1:])
+                            and not all(map(asker.is_one, plan.operands[1]))
                         ),
                     ),
                     Divergence(

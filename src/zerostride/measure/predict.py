@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from ..dims import Asker
 from ..engines.model import Divergence
 from ..engines.table import find_engine
 from ..errors import BroadcastError, Reason
@@ -86,6 +87,10 @@ def numpy_result(case: Case) -> tuple[Shape, Array] | None:
 def striking(engine: str, made: Plan, effects: frozenset[Reason]) -> Divergence | None:
     """A divergence of the engine's that strikes the plan with one of these effects."""
     for divergence in find_engine(engine).divergences:
-        if divergence.effect in effects and divergence.strikes and divergence.strikes(made):
+        if (
+            divergence.effect in effects
+            and divergence.strikes
+            and divergence.strikes(made, Asker())
+        ):
             return divergence
     return None

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..dims import Shape
+from ..dims import Asker, Shape
 from ..engines.history import past_notes
 from ..engines.model import Engine
 from ..engines.table import find_engine
@@ -302,7 +302,7 @@ def _compare(case: _Case) -> Finding:
             witness=_witness(case, case.shapes),
         )
     for divergence in case.engine.divergences:
-        if divergence.strikes is not None and divergence.strikes(made):
+        if divergence.strikes is not None and divergence.strikes(made, Asker()):
             wrong = divergence.effect is Reason.WRONG_RESULT
             verdict = Verdict.DIFFERENT if wrong else Verdict.REFUSED
             return case.finding(made, verdict, divergence.effect, f"{name}: {divergence.text}")

@@ -9,12 +9,14 @@ does; tests/conformance/test_compounds.py runs every row that says it was run.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ..alignment import Alignment, Attribute, Attributes, Rule
-from ..dims import Asker, Shape, elements
+from ..dims import Asker, Shape
+from ..engines.limits import is_empty
 from ..errors import Misfit, Reason
 from ..plan import Plan
 from ..rules import RULES, right_aligned
@@ -214,20 +216,31 @@ def _align_number(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Ali
 # What finished plans an engine does not carry.
 
 
-def _uneven(plan: Plan) -> None:
-    counts = [elements(shape) for shape in plan.aligned]
-    if all(plan.stretched) and counts[0] == counts[1]:
+def _uneven(plan: Plan, asker: Asker) -> None:
+    if not all(plan.stretched):
+        return
+    counts = [math.prod(shape) for shape in plan.aligned]
+    if all(_stretches(plan, k, asker) for k in range(len(plan.aligned))) and asker.equal(*counts):
         raise Misfit(Reason.WRONG_RESULT, f"both batches have {counts[0]} matrices: paired")
 
 
-def _no_zeros(plan: Plan) -> None:
-    if 0 in plan.shape:
+def _stretches(plan: Plan, k: int, asker: Asker) -> bool:
+    """Whether operand `k` stretches along any axis."""
+    return any(
+        not asker.equal(plan.aligned[k][axis], plan.shape[axis]) for axis in plan.stretched[k]
+    )
+
+
+def _no_zeros(plan: Plan, asker: Asker) -> None:
+    if is_empty(plan, asker):
         raise Misfit(Reason.EXTENT_MISMATCH, "an extent of 0 is refused")
 
 
-def _no_stretched_zeros(plan: Plan) -> None:
-    if any(plan.shape[axis] == 0 for axes in plan.stretched for axis in axes):
-        raise Misfit(Reason.EXTENT_MISMATCH, "1 does not stretch to 0")
+def _no_stretched_zeros(plan: Plan, asker: Asker) -> None:
+    for aligned, axes in zip(plan.aligned, plan.stretched, strict=True):
+        for axis in axes:
+            if asker.equal(plan.shape[axis], 0) and asker.is_one(aligned[axis]):
+                raise Misfit(Reason.EXTENT_MISMATCH, "1 does not stretch to 0")
 
 
 _AXIS = MappingProxyType({"axis": Attribute(required=True)})

@@ -1,0 +1,506 @@
+"""Floor 2: the driver for sizes that are not known yet: the same rules, all ways they may go.
+
+An align function asks whether sizes are equal or 1. Where the answer depends on values, it is run
+once for either answer: each run is a :class:`Leaf`, with the answers as its condition. Along each
+result axis of a leaf one clause says when the sizes fit, and one size comes out. All leaves
+together are the plan: nothing is assumed, and nothing is left out.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+from .alignment import Alignment, Attributes, Mapping_, Rule, check_count, complete, laid_out
+from .dims import MAX_RANK, Asker, Shape
+from .dims.condition import ALWAYS, Condition, all_of, any_of, eq, is_lone, negation
+from .dims.dim import Dim, Number, Symbol, dim, lone_symbol, plain
+from .dims.functions import broadcast_size, choose
+from .dims.parse import read_shape
+from .dims.sizes import Answer, as_tuple
+from .dims.solve import excludes, implies, pinned, satisfiable, simplified
+from .errors import Misfit, Reason, default_names
+from .plan import Plan, RuleUse
+
+T = TypeVar("T")
+
+#: Ways to go through one rule. ncnn's has 4 at most, pdpd's one for each axis of B.
+MAX_LEAVES = 512
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """One way that a rule may go.
+
+    Attributes:
+        path: the answers it needs; paths of different leaves exclude one another.
+        clauses: for each result axis where sizes need not fit, when they do.
+        shape: the result's sizes; None if refused.
+        mapping: where the operands' axes land.
+        misfit: why it is refused, or None.
+        alignment: the align function's answer, or None where that refused.
+        sizes: the shapes that were aligned, the target's included.
+        rule: the rule's row.
+    """
+
+    path: Condition
+    clauses: tuple[tuple[int, Condition], ...]
+    shape: tuple[Number, ...]
+    mapping: tuple[Mapping_, ...]
+    misfit: Misfit | None
+    alignment: Alignment | None
+    sizes: tuple[Shape, ...]
+    rule: Rule
+
+    @property
+    def fits(self) -> Condition:
+        """That the sizes fit along every axis."""
+        return all_of(clause for _, clause in self.clauses)
+
+    @property
+    def when(self) -> Condition:
+        """When a plan comes of it."""
+        return all_of([self.path, self.fits])
+
+
+@dataclass(frozen=True, slots=True)
+class Open:
+    """What a Plan of sizes that are not known carries beside its fields.
+
+    Attributes:
+        given: what the caller knows.
+        leaves: all ways the rule may go, the refused ones included.
+        aligned: the operands at the result's rank.
+    """
+
+    given: Condition
+    leaves: tuple[Leaf, ...]
+    aligned: tuple[Shape, ...]
+
+    @property
+    def accepted(self) -> tuple[Leaf, ...]:
+        """The ways on which there is a plan."""
+        return tuple(leaf for leaf in self.leaves if leaf.misfit is None)
+
+    @property
+    def exists(self) -> Condition:
+        """When there is a plan, not simplified."""
+        return any_of(leaf.when for leaf in self.accepted)
+
+
+# All ways to go.
+
+
+class _Forks(Asker):
+    """Answers by what is known; where both answers are possible, by `turns`, then yes."""
+
+    __slots__ = ("given", "taken", "turns")
+
+    def __init__(self, given: Condition, turns: Sequence[bool]) -> None:
+        super().__init__()
+        self.given = given
+        self.turns = turns
+        self.taken: list[tuple[Condition, bool]] = []
+
+    @property
+    def path(self) -> Condition:
+        """The answers that might have been others."""
+        return all_of(asked if yes else negation(asked) for asked, yes in self.taken)
+
+    def equal(self, a: Any, b: Any) -> bool:
+        return self._answer(eq(a, b))
+
+    def is_one(self, a: Any) -> bool:
+        return self._answer(eq(a, 1))
+
+    def _answer(self, asked: Condition) -> bool:
+        if asked.always or asked.never:
+            return asked.always
+        for earlier, yes in self.taken:
+            if earlier == asked:
+                return yes
+        if self.taken or not self.given.always:
+            known = all_of([self.given, self.path])
+            if excludes(known, asked):
+                return False
+            if implies(known, asked):
+                return True
+        turn = len(self.taken)
+        yes = self.turns[turn] if turn < len(self.turns) else True
+        self.taken.append((asked, yes))
+        return yes
+
+
+def explore(run: Callable[[Asker], T], given: Condition) -> Iterator[tuple[Condition, T | Misfit]]:
+    """Every way that `run` may go: the condition of each, with its answer or its Misfit.
+
+    Raises:
+        Misfit: there are more than MAX_LEAVES.
+    """
+    waiting: list[tuple[bool, ...]] = [()]
+    for _ in range(MAX_LEAVES):
+        if not waiting:
+            return
+        turns = waiting.pop()
+        asker = _Forks(given, turns)
+        found: T | Misfit
+        try:
+            found = run(asker)
+        except Misfit as misfit:
+            found = misfit
+        taken = [yes for _, yes in asker.taken]
+        waiting += [(*taken[:k], False) for k in range(len(taken) - 1, len(turns) - 1, -1)]
+        yield asker.path, found
+    raise Misfit(Reason.UNKNOWN_SIZE, f"more than {MAX_LEAVES} cases; give some sizes as numbers")
+
+
+def leaves_of(
+    rule: Rule, sizes: tuple[Shape, ...], attributes: Attributes, given: Condition
+) -> tuple[Leaf, ...]:
+    """Every way the rule may go for these sizes."""
+    found: list[Leaf] = []
+    for path, outcome in explore(lambda asker: rule.align(asker, sizes, attributes), given):
+        if isinstance(outcome, Misfit):
+            found.append(Leaf(path, (), (), (), outcome, None, sizes, rule))
+        else:
+            found += _resolved(rule, sizes, path, outcome, given)
+    return tuple(found)
+
+
+def _resolved(
+    rule: Rule, sizes: tuple[Shape, ...], path: Condition, alignment: Alignment, given: Condition
+) -> Iterator[Leaf]:
+    """The leaf of one alignment: its clauses and its sizes; several if the rule's check forks."""
+    leaf = Leaf(path, (), (), (), None, alignment, sizes, rule)
+    if rule.max_rank is not None and alignment.rank > rule.max_rank:
+        said = f"{alignment.rank} axes; the most it carries is {rule.max_rank}"
+        yield replace(leaf, misfit=Misfit(Reason.RANK_LIMIT, said))
+        return
+    known = given if path.always else all_of([given, path])
+    landing = _landing(sizes, alignment)
+    clauses: list[tuple[int, Condition]] = []
+    shape: list[Number] = []
+    for axis, landed in enumerate(landing):
+        clause, size = _axis(_apart(landed, known), known)
+        if clause.never:
+            yield replace(leaf, misfit=mismatch(leaf, axis))
+            return
+        if not clause.always:
+            clauses.append((axis, clause))
+        shape.append(size)
+    last = len(sizes) - rule.to_target
+    mapping = alignment.mapping[:last]
+    leaf = replace(leaf, clauses=tuple(clauses), shape=tuple(shape), mapping=mapping)
+    if rule.check is None:
+        yield leaf
+        return
+    yield from _checked(leaf, sizes[:last], known, rule.check)
+
+
+def _checked(
+    leaf: Leaf,
+    operands: tuple[Shape, ...],
+    known: Condition,
+    check: Callable[[Plan, Asker], None],
+) -> Iterator[Leaf]:
+    """The leaf, split where the check says yes to some sizes and no to others."""
+    aligned = align_operands(operands, leaf.mapping, len(leaf.shape))
+    use = RuleUse(leaf.rule.name)
+    made = Plan(leaf.shape, operands, leaf.mapping, use, Open(known, (leaf,), aligned))
+    for path, refused in explore(lambda asker: check(made, asker), all_of([known, leaf.fits])):
+        yield replace(leaf, path=all_of([leaf.path, path]), misfit=refused)
+
+
+#: What lands on one result axis: an operand's size, and whether it may stretch there.
+Landed = tuple[Number, bool]
+
+
+def _landing(sizes: Sequence[Shape], alignment: Alignment) -> list[list[Landed]]:
+    landing: list[list[Landed]] = [[] for _ in range(alignment.rank)]
+    for shape, places, stretch in zip(sizes, alignment.mapping, alignment.stretch, strict=True):
+        for size, axis in zip(shape, places, strict=True):
+            if axis is not None:
+                landing[axis].append((size, axis in stretch))
+    return landing
+
+
+def _axis(landed: Sequence[Landed], known: Condition) -> tuple[Condition, Number]:
+    """When the sizes on one axis fit, and what comes out.
+
+    This is `alignment.resolve` as a formula. Sizes that may not stretch are all equal, and what may
+    is equal to them or 1; where all may stretch, each pair is equal or one of the two is 1.
+    """
+    if len(landed) < 2:
+        return ALWAYS, landed[0][0] if landed else 1
+    fixed = list(dict.fromkeys(size for size, may in landed if not may))
+    free = list(dict.fromkeys(size for size, may in landed if may))
+    if fixed:
+        first = next((size for size in fixed if isinstance(size, int)), fixed[0])
+        same = [eq(first, size) for size in fixed if size is not first]
+        fit = [any_of([eq(size, first), eq(size, 1)]) for size in free]
+        return all_of([*same, *fit]), first
+    pairs = [
+        any_of([eq(a, b), eq(a, 1), eq(b, 1)]) for k, a in enumerate(free) for b in free[k + 1 :]
+    ]
+    clause = all_of(pairs)
+    if clause.always or clause.never or known.always:
+        return clause, plain(broadcast_size(*free))
+    wide = next((size for size in free if excludes(known, eq(size, 1))), None)
+    return clause, plain(broadcast_size(*free)) if wide is None else wide
+
+
+def _apart(landed: list[Landed], known: Condition) -> list[Landed]:
+    """What lands, without sizes that are known to equal another one there that does as much."""
+    if known.always or len(landed) < 2:
+        return landed
+    kept: list[Landed] = []
+    for size, may in landed:
+        if not any(
+            may >= other_may and implies(known, eq(size, other)) for other, other_may in kept
+        ):
+            kept.append((size, may))
+    return kept
+
+
+def mismatch(leaf: Leaf, axis: int) -> Misfit:
+    """The fact that sizes do not fit along an axis, whatever they are."""
+    assert leaf.alignment is not None
+    landed = _landing(leaf.sizes, leaf.alignment)[axis]
+    rows = laid_out(leaf.sizes, leaf.alignment)
+    against = " against ".join(dict.fromkeys(str(size) for size, _ in landed))
+    if not any(leaf.alignment.stretch):
+        reason, said = Reason.NOT_IDENTICAL, f"{against}, and nothing may stretch"
+    elif any(size == 1 for size, _ in landed):
+        reason, said = Reason.ONE_WAY, f"{against}: {leaf.rule.one_way}"
+    else:
+        reason, said = Reason.EXTENT_MISMATCH, f"{against} fits for no values"
+    return Misfit(reason, said, axis=axis, rows=rows)
+
+
+# One plan of all ways.
+
+
+def build_open(
+    rule: Rule,
+    shapes: Sequence[Any],
+    attributes: Attributes,
+    engine: str | None,
+    op: str | None,
+    given: Condition | None,
+) -> Plan:
+    """The Plan that `rule` gives where some sizes are not numbers; a Misfit where there is none."""
+    names = ("data", "target") if rule.to_target else default_names(len(shapes))
+    sizes = tuple(map(open_shape, shapes, names))
+    check_count(rule, sizes)
+    full = complete(rule, attributes)
+    use = RuleUse(rule.name, {name: full[name] for name in attributes}, engine, op)
+    known = ALWAYS if given is None else given
+    operands = sizes[: len(sizes) - rule.to_target]
+    return assemble(use, operands, leaves_of(rule, sizes, full, known), known)
+
+
+def open_shape(shape: Any, prefix: str) -> Shape:
+    """A shape whose sizes may be text or Dims; a Misfit says what is wrong with it."""
+    sizes = read_shape(as_tuple(shape), prefix)
+    if len(sizes) > MAX_RANK:
+        raise Misfit(
+            Reason.RANK_LIMIT, f"more than {MAX_RANK} axes, which is where NumPy's views end"
+        )
+    return sizes
+
+
+def assemble(
+    use: RuleUse, operands: tuple[Shape, ...], leaves: tuple[Leaf, ...], given: Condition
+) -> Plan:
+    """The plan of all leaves; a Misfit if no values lead to one."""
+    accepted = [leaf for leaf in leaves if leaf.misfit is None]
+    if not accepted:
+        refused = leaves[0].misfit
+        assert refused is not None
+        raise refused
+    exists = any_of(leaf.when for leaf in accepted)
+    _check_possible(exists, accepted, given)
+    if not any(isinstance(size, Dim) for shape in operands for size in shape) and not _open(leaves):
+        return Plan(accepted[0].shape, operands, accepted[0].mapping, use)
+    rank = len(accepted[0].shape)
+    if len(accepted) == 1 or all(leaf.mapping == accepted[0].mapping for leaf in accepted):
+        mapping = accepted[0].mapping
+        aligned = align_operands(operands, mapping, rank)
+    else:
+        mapping = _same_places([leaf.mapping for leaf in accepted])
+        each = [align_operands(operands, leaf.mapping, rank) for leaf in accepted]
+        aligned = tuple(
+            tuple(
+                _joined([leaf.path for leaf in accepted], [rows[k][axis] for rows in each])
+                for axis in range(rank)
+            )
+            for k in range(len(operands))
+        )
+    paths = [leaf.path for leaf in accepted]
+    shape = tuple(_joined(paths, [leaf.shape[axis] for leaf in accepted]) for axis in range(rank))
+    context = all_of([given, exists])
+    if not context.always:
+        shape = tuple(_in_context(size, exists, context) for size in shape)
+    return Plan(shape, operands, mapping, use, Open(given, leaves, aligned))
+
+
+def _open(leaves: Sequence[Leaf]) -> bool:
+    """Whether what comes out depends on values: of the target of a Broadcast op, say."""
+    return len(leaves) > 1 or any(
+        leaf.clauses or any(isinstance(size, Dim) for size in leaf.shape) for leaf in leaves
+    )
+
+
+def _check_possible(exists: Condition, accepted: Sequence[Leaf], given: Condition) -> None:
+    """Refuses where the clauses contradict one another, or what is known."""
+    if exists.always or (given.always and _plainly_possible(exists)):
+        return
+    if satisfiable(all_of([given, exists])) is not Answer.NO:
+        return
+    for leaf in accepted:
+        for axis, clause in leaf.clauses:
+            if excludes(given, clause):
+                raise mismatch(leaf, axis)
+    raise Misfit(
+        Reason.EXTENT_MISMATCH,
+        f"no values fulfil {exists}" + ("" if given.always else f", where {given}"),
+    )
+
+
+def _plainly_possible(exists: Condition) -> bool:
+    """Whether every clause can be fulfilled by giving one symbol of its own a number."""
+    seen: set[Symbol] = set()
+    for clause in exists.clauses:
+        symbols = clause.symbols
+        if not seen.isdisjoint(symbols) or clause.kind == "and":
+            return False
+        seen.update(symbols)
+        parts = clause.parts or (clause,)
+        if not any(is_lone(part) for part in parts):
+            return False
+    return True
+
+
+def _same_places(mappings: Sequence[tuple[Mapping_, ...]]) -> tuple[Mapping_, ...]:
+    """Where axes land whatever the sizes are; Ellipsis where that depends on them."""
+    return tuple(
+        tuple(
+            places[0] if len(set(places)) == 1 else ...  # type: ignore[misc]
+            for places in zip(*operand, strict=True)
+        )
+        for operand in zip(*mappings, strict=True)
+    )
+
+
+def _joined(paths: Sequence[Condition], sizes: Sequence[Number]) -> Number:
+    """One size for several cases: that of one case, where it is right in all of them."""
+    if all(size == sizes[0] for size in sizes):
+        return sizes[0]
+    for general in reversed(sizes):
+        if all(
+            size == general or pinned(general, path) == pinned(size, path)
+            for size, path in zip(sizes, paths, strict=True)
+        ):
+            return general
+    return choose(zip(paths, sizes, strict=True))
+
+
+def _in_context(size: Number, exists: Condition, context: Condition) -> Number:
+    """A number where the conditions leave one; else the size, with the interval that they leave."""
+    if isinstance(size, int):
+        return size
+    if any(clause.kind == "==" for clause in exists.clauses):
+        number = pinned(size, exists)
+        if isinstance(number, int):
+            return number
+    return size.under(context)
+
+
+def align_operands(
+    operands: Sequence[Shape], mapping: Sequence[Mapping_], rank: int
+) -> tuple[Shape, ...]:
+    """Each operand's sizes where its axes land, 1 wherever nothing does."""
+    aligned = []
+    for operand, places in zip(operands, mapping, strict=True):
+        row: list[Number] = [1] * rank
+        for size, axis in zip(operand, places, strict=True):
+            if axis is not None:
+                row[axis] = size
+        aligned.append(tuple(row))
+    return tuple(aligned)
+
+
+# What a plan is asked.
+
+
+@functools.lru_cache(1 << 12)
+def _simplified(exists: Condition, given: Condition) -> Condition:
+    return simplified(exists, given)
+
+
+def conditions(plan: Plan) -> Condition:
+    """What must hold for the plan to exist, where what the caller knows holds; simplified."""
+    return ALWAYS if plan.open is None else _simplified(plan.open.exists, plan.open.given)
+
+
+def cases(plan: Plan) -> tuple[Plan, ...]:
+    """A plan for each way the axes may land; none where there is one way only."""
+    if plan.open is None:
+        return ()
+    groups: dict[tuple[Mapping_, ...], list[Leaf]] = {}
+    for leaf in plan.open.accepted:
+        groups.setdefault(leaf.mapping, []).append(leaf)
+    if len(groups) < 2:
+        return ()
+    made = []
+    for leaves in groups.values():
+        if not excludes(plan.open.given, any_of(leaf.when for leaf in leaves)):
+            made.append(assemble(plan.rule, plan.operands, tuple(leaves), plan.open.given))
+    return tuple(made) if len(made) > 1 else ()
+
+
+def symbols(plan: Plan) -> tuple[Symbol, ...]:
+    """The symbols of the operands, then those of the target of a Broadcast op; each once."""
+    if plan.open is None:
+        return ()
+    sizes = [size for leaf in plan.open.leaves for shape in leaf.sizes for size in shape]
+    every = [*(size for shape in plan.operands for size in shape), *sizes]
+    return tuple(dict.fromkeys(s for size in every for s in dim(size).symbols))
+
+
+def substituted(leaf: Leaf, values: Mapping[Symbol, Number]) -> Leaf:
+    """The leaf with symbols replaced."""
+    clauses = ((axis, clause.substitute(values)) for axis, clause in leaf.clauses)
+    return replace(
+        leaf,
+        path=leaf.path.substitute(values),
+        clauses=tuple((axis, clause) for axis, clause in clauses if not clause.always),
+        shape=replaced_shape(leaf.shape, values),
+        sizes=tuple(replaced_shape(shape, values) for shape in leaf.sizes),
+    )
+
+
+def replaced_shape(shape: Iterable[Number], values: Mapping[Symbol, Number]) -> Shape:
+    """Sizes with symbols replaced."""
+    return tuple(
+        plain(size.substitute(values)) if isinstance(size, Dim) else size for size in shape
+    )
+
+
+__all__ = [
+    "Leaf",
+    "Open",
+    "assemble",
+    "build_open",
+    "cases",
+    "conditions",
+    "explore",
+    "leaves_of",
+    "lone_symbol",
+    "mismatch",
+    "replaced_shape",
+    "substituted",
+    "symbols",
+]
