@@ -155,25 +155,15 @@ def _fault(leaf: Leaf, values: Mapping[Symbol, int]) -> Misfit | None:
     """Why there is no plan on this leaf for these values, or None."""
     if leaf.misfit is not None:
         return leaf.misfit
-    for axis, clause in leaf.clauses:
-        if not clause.evaluate(values):
-            assert leaf.alignment is not None
-            return _axis_fault(leaf, axis, values)
-    return None
-
-
-def _axis_fault(leaf: Leaf, axis: int, values: Mapping[Symbol, int]) -> Misfit:
-    """The numbers that do not fit along an axis, as the rule says it of numbers."""
-    from .alignment import resolve
-    from .dims import Asker
-
+    if leaf.fits.evaluate(values):
+        return None
     sizes = tuple(_numbers(shape, values) for shape in leaf.sizes)
-    assert leaf.alignment is not None
-    try:
-        resolve(Asker(), sizes, leaf.alignment, leaf.rule)
+    asker = Asker()
+    try:  # of numbers the rule itself says what is wrong
+        resolve(asker, sizes, leaf.rule.align(asker, sizes, leaf.attributes), leaf.rule)
     except Misfit as misfit:
         return misfit
-    return Misfit(Reason.EXTENT_MISMATCH, "the sizes do not fit", axis=axis)
+    return Misfit(Reason.EXTENT_MISMATCH, "the sizes do not fit")
 
 
 def _numbers(shape: Iterable[Number], values: Mapping[Symbol, int]) -> tuple[int, ...]:

@@ -11,16 +11,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from .alignment import Alignment, Attributes, Mapping_, Rule, check_count, complete, laid_out
 from .dims import MAX_RANK, Asker, Shape
 from .dims.condition import ALWAYS, Condition, all_of, any_of, eq, is_lone, negation
-from .dims.dim import Dim, Number, Symbol, dim, lone_symbol, plain
+from .dims.dim import Atom, Dim, Number, Symbol, dim, lone_symbol, plain
 from .dims.functions import broadcast_size, choose
 from .dims.parse import read_shape
 from .dims.sizes import Answer, as_tuple
 from .dims.solve import excludes, implies, pinned, satisfiable, simplified
+from .dims.system import System
 from .errors import Misfit, Reason, default_names
 from .plan import Plan, RuleUse
 
@@ -36,23 +37,26 @@ class Leaf:
 
     Attributes:
         path: the answers it needs; paths of different leaves exclude one another.
-        clauses: for each result axis where sizes need not fit, when they do.
+        clauses: when the sizes fit, for each result axis where that is not certain; with None for
+            the axis, what else must hold.
         shape: the result's sizes; None if refused.
         mapping: where the operands' axes land.
         misfit: why it is refused, or None.
         alignment: the align function's answer, or None where that refused.
         sizes: the shapes that were aligned, the target's included.
         rule: the rule's row.
+        attributes: its attributes, defaults filled in.
     """
 
     path: Condition
-    clauses: tuple[tuple[int, Condition], ...]
+    clauses: tuple[tuple[int | None, Condition], ...]
     shape: tuple[Number, ...]
     mapping: tuple[Mapping_, ...]
     misfit: Misfit | None
     alignment: Alignment | None
     sizes: tuple[Shape, ...]
     rule: Rule
+    attributes: Attributes
 
     @property
     def fits(self) -> Condition:
@@ -94,65 +98,138 @@ class Open:
 
 
 class _Forks(Asker):
-    """Answers by what is known; where both answers are possible, by `turns`, then yes."""
+    """Answers by what is known; where both answers are possible, by its script, then yes.
 
-    __slots__ = ("given", "taken", "turns")
+    Attributes:
+        given: what is known, as far as it is a conjunction.
+        script: the answers to the first questions, and whether each might have been the other.
+        taken: the same of all questions so far, with what was asked.
+        required: what must hold on this way beside the answers.
+    """
 
-    def __init__(self, given: Condition, turns: Sequence[bool]) -> None:
+    __slots__ = ("given", "required", "script", "system", "taken", "touched")
+
+    def __init__(self, given: System, touched: frozenset[Atom], script: Script) -> None:
         super().__init__()
         self.given = given
-        self.turns = turns
-        self.taken: list[tuple[Condition, bool]] = []
+        self.script = script
+        self.taken: list[tuple[Condition, bool, bool]] = []
+        self.required: list[Condition] = []
+        self.touched = set(touched)
+        self.system: System | None = None
 
     @property
     def path(self) -> Condition:
         """The answers that might have been others."""
-        return all_of(asked if yes else negation(asked) for asked, yes in self.taken)
+        return all_of(asked if yes else negation(asked) for asked, yes, fork in self.taken if fork)
 
     def equal(self, a: Any, b: Any) -> bool:
+        if type(a) is int and type(b) is int:
+            return a == b
         return self._answer(eq(a, b))
 
     def is_one(self, a: Any) -> bool:
-        return self._answer(eq(a, 1))
+        return a == 1 if type(a) is int else self._answer(eq(a, 1))
+
+    def forbid(self, a: Any, b: Any, misfit: Callable[[], Misfit]) -> None:
+        equal = eq(a, b)
+        if equal.always:
+            raise misfit()
+        if not equal.never:
+            self.required.append(negation(equal))
 
     def _answer(self, asked: Condition) -> bool:
         if asked.always or asked.never:
             return asked.always
-        for earlier, yes in self.taken:
-            if earlier == asked:
-                return yes
-        if self.taken or not self.given.always:
-            known = all_of([self.given, self.path])
-            if excludes(known, asked):
-                return False
-            if implies(known, asked):
-                return True
-        turn = len(self.taken)
-        yes = self.turns[turn] if turn < len(self.turns) else True
-        self.taken.append((asked, yes))
+        position = len(self.taken)
+        if position < len(self.script):
+            yes, fork = self.script[position]
+        else:
+            yes, fork = self._decided(asked)
+        self.taken.append((asked, yes, fork))
+        self.touched.update(atom for monomial, _ in asked.size.terms for atom in monomial)
         return yes
 
+    def _decided(self, asked: Condition) -> tuple[bool, bool]:
+        """The answer, and whether the other one is possible too."""
+        atoms = {atom for monomial, _ in asked.size.terms for atom in monomial}
+        if self.touched.isdisjoint(atoms) and len(atoms) == 1:
+            return True, True  # nothing is known of this one
+        # A way that is taken although it contradicts what is known leads to a leaf of no values.
+        if self.system is None:
+            self.system = self.given.copy()
+            self._learn(self.taken)
+        if_equal, unless = self.system.copy(), self.system.copy()
+        if not if_equal.assume("==", asked.size):
+            return False, False
+        if not unless.assume("!=", asked.size):
+            return True, False
+        self.system = None
+        return True, True
 
-def explore(run: Callable[[Asker], T], given: Condition) -> Iterator[tuple[Condition, T | Misfit]]:
-    """Every way that `run` may go: the condition of each, with its answer or its Misfit.
+    def _learn(self, taken: Iterable[tuple[Condition, bool, bool]]) -> None:
+        assert self.system is not None
+        for asked, yes, fork in taken:
+            if fork:
+                self.system.assume("==" if yes else "!=", asked.size)
+
+
+#: Answers to questions in order, and whether each might have been the other.
+Script: TypeAlias = tuple[tuple[bool, bool], ...]
+
+
+def _system(given: Condition) -> System:
+    """What is known, as far as it is a conjunction."""
+    system = System()
+    for clause in given.clauses:
+        if clause.kind in ("==", "!=", ">="):
+            system.assume(clause.kind, clause.size)
+    return system
+
+
+@dataclass(frozen=True, slots=True)
+class Way(Generic[T]):
+    """One way that a function that asks may go.
+
+    Attributes:
+        path: the answers it needs.
+        required: what it forbids, turned round.
+        found: what it answers, or the Misfit that it raises.
+    """
+
+    path: Condition
+    required: Condition
+    found: T | Misfit
+
+
+def explore(run: Callable[[Asker], T], given: Condition) -> Iterator[Way[T]]:
+    """Every way that `run` may go.
 
     Raises:
         Misfit: there are more than MAX_LEAVES.
     """
-    waiting: list[tuple[bool, ...]] = [()]
+    waiting: list[Script] = [()]
+    known = _system(given)
+    touched = frozenset(
+        atom for size in given.sizes() for monomial, _ in size.terms for atom in monomial
+    )
     for _ in range(MAX_LEAVES):
         if not waiting:
             return
-        turns = waiting.pop()
-        asker = _Forks(given, turns)
+        script = waiting.pop()
+        asker = _Forks(known, touched, script)
         found: T | Misfit
         try:
             found = run(asker)
         except Misfit as misfit:
             found = misfit
-        taken = [yes for _, yes in asker.taken]
-        waiting += [(*taken[:k], False) for k in range(len(taken) - 1, len(turns) - 1, -1)]
-        yield asker.path, found
+        answers = tuple((yes, fork) for _, yes, fork in asker.taken)
+        waiting += [
+            (*answers[:k], (False, True))
+            for k in range(len(answers) - 1, len(script) - 1, -1)
+            if answers[k][1]
+        ]
+        yield Way(asker.path, all_of(asker.required), found)
     raise Misfit(Reason.UNKNOWN_SIZE, f"more than {MAX_LEAVES} cases; give some sizes as numbers")
 
 
@@ -161,28 +238,29 @@ def leaves_of(
 ) -> tuple[Leaf, ...]:
     """Every way the rule may go for these sizes."""
     found: list[Leaf] = []
-    for path, outcome in explore(lambda asker: rule.align(asker, sizes, attributes), given):
-        if isinstance(outcome, Misfit):
-            found.append(Leaf(path, (), (), (), outcome, None, sizes, rule))
+    for way in explore(lambda asker: rule.align(asker, sizes, attributes), given):
+        leaf = Leaf(way.path, (), (), (), None, None, sizes, rule, attributes)
+        if isinstance(way.found, Misfit):
+            found.append(replace(leaf, misfit=way.found))
         else:
-            found += _resolved(rule, sizes, path, outcome, given)
+            found += _resolved(leaf, way.found, way.required, given)
     return tuple(found)
 
 
 def _resolved(
-    rule: Rule, sizes: tuple[Shape, ...], path: Condition, alignment: Alignment, given: Condition
+    leaf: Leaf, alignment: Alignment, required: Condition, given: Condition
 ) -> Iterator[Leaf]:
     """The leaf of one alignment: its clauses and its sizes; several if the rule's check forks."""
-    leaf = Leaf(path, (), (), (), None, alignment, sizes, rule)
+    rule, sizes = leaf.rule, leaf.sizes
+    leaf = replace(leaf, alignment=alignment)
     if rule.max_rank is not None and alignment.rank > rule.max_rank:
         said = f"{alignment.rank} axes; the most it carries is {rule.max_rank}"
         yield replace(leaf, misfit=Misfit(Reason.RANK_LIMIT, said))
         return
-    known = given if path.always else all_of([given, path])
-    landing = _landing(sizes, alignment)
-    clauses: list[tuple[int, Condition]] = []
+    known = given if leaf.path.always else all_of([given, leaf.path])
+    clauses: list[tuple[int | None, Condition]] = [(None, clause) for clause in required]
     shape: list[Number] = []
-    for axis, landed in enumerate(landing):
+    for axis, landed in enumerate(_landing(sizes, alignment)):
         clause, size = _axis(_apart(landed, known), known)
         if clause.never:
             yield replace(leaf, misfit=mismatch(leaf, axis))
@@ -190,27 +268,27 @@ def _resolved(
         if not clause.always:
             clauses.append((axis, clause))
         shape.append(size)
-    last = len(sizes) - rule.to_target
-    mapping = alignment.mapping[:last]
+    mapping = alignment.mapping[: len(sizes) - rule.to_target]
     leaf = replace(leaf, clauses=tuple(clauses), shape=tuple(shape), mapping=mapping)
     if rule.check is None:
         yield leaf
-        return
-    yield from _checked(leaf, sizes[:last], known, rule.check)
+    else:
+        yield from _checked(leaf, rule.check, known)
 
 
-def _checked(
-    leaf: Leaf,
-    operands: tuple[Shape, ...],
-    known: Condition,
-    check: Callable[[Plan, Asker], None],
-) -> Iterator[Leaf]:
+def _checked(leaf: Leaf, check: Callable[[Plan, Asker], None], known: Condition) -> Iterator[Leaf]:
     """The leaf, split where the check says yes to some sizes and no to others."""
+    operands = leaf.sizes[: len(leaf.mapping)]
     aligned = align_operands(operands, leaf.mapping, len(leaf.shape))
-    use = RuleUse(leaf.rule.name)
+    use = RuleUse(leaf.rule.name, leaf.attributes)
     made = Plan(leaf.shape, operands, leaf.mapping, use, Open(known, (leaf,), aligned))
-    for path, refused in explore(lambda asker: check(made, asker), all_of([known, leaf.fits])):
-        yield replace(leaf, path=all_of([leaf.path, path]), misfit=refused)
+    for way in explore(lambda asker: check(made, asker), all_of([known, leaf.fits])):
+        yield replace(
+            leaf,
+            path=all_of([leaf.path, way.path]),
+            clauses=(*leaf.clauses, *((None, clause) for clause in way.required)),
+            misfit=way.found,
+        )
 
 
 #: What lands on one result axis: an operand's size, and whether it may stretch there.
@@ -361,7 +439,7 @@ def _check_possible(exists: Condition, accepted: Sequence[Leaf], given: Conditio
         return
     for leaf in accepted:
         for axis, clause in leaf.clauses:
-            if excludes(given, clause):
+            if axis is not None and excludes(given, clause):
                 raise mismatch(leaf, axis)
     raise Misfit(
         Reason.EXTENT_MISMATCH,

@@ -12,7 +12,7 @@ import enum
 import itertools
 import math
 import operator
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any, Protocol, TypeAlias
 
@@ -111,6 +111,14 @@ class Asker:
     def is_one(self, a: Size) -> bool:
         """Is the size 1? Raises Undecided where that is not known."""
         return self._settle(is_one(a), a, 1)
+
+    def forbid(self, a: Size, b: Size, misfit: Callable[[], Misfit]) -> None:
+        """Refuses the two sizes being equal; `misfit` is made only where they are.
+
+        Unlike a question it does not turn the rule: where it is not known, it is a condition.
+        """
+        if self.equal(a, b):
+            raise misfit()
 
     def _settle(self, answer: Answer, a: Size, b: Size) -> bool:
         position = len(self.asked)

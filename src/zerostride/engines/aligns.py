@@ -173,8 +173,8 @@ def mnn_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -
 def ncnn_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
     """PReLU of ncnn: one number, or a list along the outermost axis."""
     data, slope = shapes
-    if has_zero(asker, (*data, *slope)):
-        raise Misfit(Reason.BAD_EXTENT, "it has no empty blobs or weights")
+    for size in (*data, *slope):
+        asker.forbid(size, 0, lambda: Misfit(Reason.BAD_EXTENT, "it has no empty blobs or weights"))
     return _slope(asker, (data or (1,), slope), channel=0, vector_data=True, scalar=not data)
 
 
@@ -216,8 +216,14 @@ def ncnn(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Ali
     the operand's. Only where both are 0 is there nothing to allocate, and it refuses.
     """
     alignment = align_ncnn(asker, shapes, attributes)
-    if alignment.rank > NCNN_RANK or not has_zero(asker, (*shapes[0], *shapes[1])):
-        return alignment
+    if alignment.rank <= NCNN_RANK:
+        for size in (*shapes[0], *shapes[1]):
+            asker.forbid(size, 0, lambda: _empty_blob(asker, shapes, alignment))
+    return alignment
+
+
+def _empty_blob(asker: Asker, shapes: tuple[Shape, ...], alignment: Alignment) -> Misfit:
+    """What happens to an operand without elements."""
     landing: list[list[Any]] = [[] for _ in range(alignment.rank)]
     for shape, mapping in zip(shapes, alignment.mapping, strict=True):
         for size, axis in zip(shape, mapping, strict=True):
@@ -225,8 +231,8 @@ def ncnn(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Ali
             landing[axis].append(size)
     padded = [sizes if len(sizes) == len(shapes) else [*sizes, 1] for sizes in landing]
     if any(all(asker.equal(size, 0) for size in sizes) for sizes in padded):
-        raise Misfit(Reason.BAD_EXTENT, "it has no empty blobs, and the result would be one")
-    raise Misfit(Reason.WRONG_RESULT, "an empty operand is read as if it had elements")
+        return Misfit(Reason.BAD_EXTENT, "it has no empty blobs, and the result would be one")
+    return Misfit(Reason.WRONG_RESULT, "an empty operand is read as if it had elements")
 
 
 def paddle_target(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:

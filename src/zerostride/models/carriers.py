@@ -16,7 +16,6 @@ from types import MappingProxyType
 
 from ..alignment import Alignment, Attribute, Attributes, Rule
 from ..dims import Asker, Shape
-from ..engines.limits import is_empty
 from ..errors import Misfit, Reason
 from ..plan import Plan
 from ..rules import RULES, right_aligned
@@ -232,8 +231,8 @@ def _stretches(plan: Plan, k: int, asker: Asker) -> bool:
 
 
 def _no_zeros(plan: Plan, asker: Asker) -> None:
-    if is_empty(plan, asker):
-        raise Misfit(Reason.EXTENT_MISMATCH, "an extent of 0 is refused")
+    for size in plan.shape:
+        asker.forbid(size, 0, lambda: Misfit(Reason.EXTENT_MISMATCH, "an extent of 0 is refused"))
 
 
 def _no_stretched_zeros(plan: Plan, asker: Asker) -> None:
