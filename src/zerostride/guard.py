@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .dims import as_shape, brief
+from .alignment import resolve
+from .dims import Asker, as_shape, brief
 from .dims.condition import Condition, all_of
 from .dims.dim import Dim, Number, Symbol, dim, of_atom, plain
 from .dims.parse import as_dim

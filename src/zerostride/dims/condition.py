@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal, TypeAlias
 
-from .dim import Call, Dim, Number, Symbol, bounds, decide_zero, dim, lone_symbol, of_atom
+from .dim import Call, Dim, Number, Symbol, bounds, decide_zero, dim, lone_symbol, made, of_atom
 from .sizes import Answer
 
 Kind: TypeAlias = Literal["true", "false", "==", "!=", ">=", "and", "or"]
@@ -161,14 +161,20 @@ class Condition:
             yield self.size
 
     def substitute(self, values: Mapping[Symbol, Number]) -> Condition:
-        """The condition with symbols replaced."""
+        """The condition with symbols replaced; false where a size plainly does not exist."""
         if self.kind == "and":
             return all_of(part.substitute(values) for part in self.parts)
         if self.kind == "or":
             return any_of(part.substitute(values) for part in self.parts)
         if self.kind in ("true", "false"):
             return self
-        return _compared(self.kind, self.size.substitute(values))
+        try:
+            size = self.size.substitute(values)
+        except ArithmeticError as fault:
+            if isinstance(fault, OverflowError):
+                raise
+            return NEVER
+        return _compared(self.kind, size)
 
     # Words.
 
@@ -220,11 +226,11 @@ class Decision:
 
 
 def _make(kind: Kind, size: Dim, parts: tuple[Condition, ...] = ()) -> Condition:
-    made = object.__new__(Condition)
-    made.kind = kind
-    made.size = size
-    made.parts = parts
-    return made
+    condition = object.__new__(Condition)
+    condition.kind = kind
+    condition.size = size
+    condition.parts = parts
+    return condition
 
 
 _ZERO = dim(0)
@@ -235,6 +241,11 @@ NEVER = _make("false", _ZERO)
 def eq(a: Number, b: Number) -> Condition:
     """That two sizes are the same number."""
     return _compared("==", dim(a) - b)
+
+
+def ne(a: Number, b: Number) -> Condition:
+    """That two sizes are different numbers."""
+    return _compared("!=", dim(a) - b)
 
 
 def ge(a: Number, b: Number) -> Condition:
@@ -266,13 +277,7 @@ def _compared(kind: Kind, size: Dim) -> Condition:
 
 def _divided(size: Dim, divisor: int) -> Dim:
     """The size with every factor divided; the number in it is rounded down."""
-    total = dim(size.const // divisor)
-    for monomial, factor in size.terms:
-        part = dim(factor // divisor)
-        for atom in monomial:
-            part = part * of_atom(atom)
-        total = total + part
-    return total
+    return made(size.const // divisor, tuple((m, factor // divisor) for m, factor in size.terms))
 
 
 def _holds(kind: Kind, number: int) -> bool:
@@ -282,7 +287,11 @@ def _holds(kind: Kind, number: int) -> bool:
 
 
 def negation(condition: Condition) -> Condition:
-    """That a condition does not hold."""
+    """That a condition does not hold, of values for which its sizes exist.
+
+    Where a size does not exist, ``==`` and ``!=`` are both false; `solve.complement` says of all
+    values that a condition does not hold.
+    """
     if condition.kind == "and":
         return any_of(map(negation, condition.parts))
     if condition.kind == "or":
@@ -382,5 +391,6 @@ __all__ = [
     "eq",
     "ge",
     "is_lone",
+    "ne",
     "negation",
 ]

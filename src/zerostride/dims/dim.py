@@ -13,9 +13,11 @@ from __future__ import annotations
 import functools
 import itertools
 import math
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Union
 
+from ..errors import printable
 from .sizes import Answer
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ class Symbol(NamedTuple):
     def text(self) -> str:
         """How a shape shows it: its name; bounds or ``?`` where it has none of its own."""
         if self.named:
-            return self.name
+            return _name(self)
         if self.high is None:
             return f"{self.low}.." if self.low else "?"
         return f"{self.low}..{self.high}"
@@ -69,7 +71,7 @@ class Call(NamedTuple):
 
 
 def _name(symbol: Symbol) -> str:
-    return symbol.name
+    return symbol.name if symbol.name.isprintable() else printable(symbol.name)
 
 
 def _text(symbol: Symbol) -> str:
@@ -85,15 +87,44 @@ Number: TypeAlias = Union[int, "Dim"]
 
 #: Terms of the longest expression that is multiplied out; a longer product is refused.
 MAX_TERMS = 256
+#: Atoms in an application of a function, counted as often as they are written. Remainders of
+#: remainders double with each sign (x % y is x - x // y * y), so that a line of text could fill
+#: the memory.
+MAX_WRITTEN = 4000
+#: Functions within functions: what walks an expression recurses as deep.
+MAX_NESTED = 32
+
+
+# A total order, so that a sum has one way to be written: atoms may share their name.
 
 
 @functools.lru_cache(1 << 14)
-def _order(monomial: Monomial) -> tuple[int, tuple[str, ...]]:
-    return -len(monomial), tuple(atom.name for atom in monomial)
+def _atom_order(atom: Atom) -> tuple[Any, ...]:
+    if isinstance(atom, Symbol):
+        low, high = atom.low, atom.high
+        return atom.name, "", (low is None, low or 0, high is None, high or 0, atom.named)
+    order = FUNCTIONS[atom.function].order
+    return atom.name, atom.function, tuple(map(order, atom.arguments))
 
 
-def _term_order(term: tuple[Monomial, int]) -> tuple[int, tuple[str, ...]]:
+@functools.lru_cache(1 << 14)
+def _order(monomial: Monomial) -> tuple[int, tuple[Any, ...]]:
+    return -len(monomial), tuple(map(_atom_order, monomial))
+
+
+def _term_order(term: tuple[Monomial, int]) -> tuple[int, tuple[Any, ...]]:
     return _order(term[0])
+
+
+def structure(size: Number) -> tuple[Any, ...]:
+    """What tells a size from every other, in a form that can be sorted by."""
+    size = dim(size)
+    return size.const, tuple((_order(monomial), factor) for monomial, factor in size.terms)
+
+
+def size_order(size: Dim) -> tuple[Any, ...]:
+    """Sizes in the order of their words; those of the same words in some order."""
+    return size.words, structure(size)
 
 
 class Dim:
@@ -115,12 +146,13 @@ class Dim:
     -M + 2*N + 2 never M == N
     """
 
-    __slots__ = ("_given", "_hash", "const", "terms")
+    __slots__ = ("_given", "_hash", "_weight", "const", "terms")
 
     const: int
     terms: Terms
     _hash: int
     _given: Condition | None
+    _weight: tuple[int, int]
 
     def __new__(cls, value: int | str | Dim | Symbol = 0) -> Dim:
         """The size that `value` writes; text is read once, and an unnamed size is a new one."""
@@ -141,7 +173,8 @@ class Dim:
         if isinstance(other, int):
             return not self.terms and self.const == other
         if isinstance(other, str):
-            return str(self) == other
+            # A number is equal to numbers: it cannot hash like its text too.
+            return bool(self.terms) and str(self) == other
         return NotImplemented
 
     def __hash__(self) -> int:
@@ -153,7 +186,8 @@ class Dim:
             return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return made, (self.const, self.terms)
+        given = getattr(self, "_given", None)
+        return made, (self.const, self.terms) if given is None else (self.const, self.terms, given)
 
     def __str__(self) -> str:
         return self.write(_text)
@@ -241,9 +275,9 @@ class Dim:
 
     def differs(self, other: Number) -> Condition:
         """The condition that they are different numbers."""
-        from .condition import eq, negation
+        from .condition import ne
 
-        return negation(eq(self, other))
+        return ne(self, other)
 
     def __ge__(self, other: Number) -> Condition:
         from .condition import ge
@@ -315,14 +349,17 @@ class Dim:
 
     def under(self, given: Condition | None) -> Dim:
         """The same size, its interval that of the values for which `given` holds."""
-        same = made(self.const, self.terms)
-        same._given = given
-        return same
+        return made(self.const, self.terms, given)
 
     # Values for symbols.
 
     def substitute(self, values: Mapping[Symbol, Number]) -> Dim:
-        """The size with symbols replaced, also in the arguments of functions."""
+        """The size with symbols replaced, also in the arguments of functions.
+
+        Raises:
+            ArithmeticError: it does not exist for these values, or becomes too long. Sizes that do
+                not broadcast are not looked for.
+        """
         total = made(self.const, ())
         for monomial, factor in self.terms:
             product: Number = factor
@@ -332,7 +369,13 @@ class Dim:
         return total
 
     def evaluate(self, values: Mapping[Symbol, int]) -> int:
-        """The number it is for these values of its symbols; KeyError if one is missing."""
+        """The number it is for these values of its symbols.
+
+        Raises:
+            KeyError: a symbol has no value.
+            ArithmeticError: it does not exist for these values: sizes that do not broadcast, a
+                divisor below 1.
+        """
         total = self.const
         for monomial, factor in self.terms:
             for atom in monomial:
@@ -350,14 +393,16 @@ def _written(atom: Atom, name: Callable[[Symbol], str], *, closed: bool) -> str:
     if isinstance(atom, Symbol):
         return name(atom)
     text = atom.write(name)
-    return f"({text})" if " " in text and not closed and not text.endswith(")") else text
+    return f"({text})" if atom.function in ("floordiv", "choose") and not closed else text
 
 
-def made(const: int, terms: Terms) -> Dim:
+def made(const: int, terms: Terms, given: Condition | None = None) -> Dim:
     """The Dim of these parts, which are in normal form already."""
     size = object.__new__(Dim)
     size.const = const
     size.terms = terms
+    if given is not None:
+        size._given = given
     return size
 
 
@@ -375,18 +420,50 @@ def _collect(const: int, terms: Iterable[tuple[Monomial, int]]) -> Dim:
     return made(const, tuple(kept))
 
 
-def _atom_order(atom: Atom) -> str:
-    return atom.name
-
-
 def of_atom(atom: Atom) -> Dim:
     """The size that is one atom."""
     return made(0, (((atom,), 1),))
 
 
+def applied(function: str, arguments: tuple[Any, ...]) -> Dim:
+    """The size that is an application of a function.
+
+    Raises:
+        OverflowError: it would be too long, or nested too deep, to work with.
+    """
+    call = Call(function, arguments)
+    written, nested = _atom_weight(call)
+    if written > MAX_WRITTEN or nested > MAX_NESTED:
+        raise OverflowError("a size of too many functions")
+    return of_atom(call)
+
+
+def _weight(size: Number) -> tuple[int, int]:
+    """Atoms in an expression as often as they are written; functions within functions."""
+    if isinstance(size, int):
+        return 0, 0
+    try:
+        return size._weight
+    except AttributeError:
+        weights = [_atom_weight(atom) for monomial, _ in size.terms for atom in monomial]
+        written = sum(weight for weight, _ in weights)
+        size._weight = written, max((nested for _, nested in weights), default=0)
+        return size._weight
+
+
+def _atom_weight(atom: Atom) -> tuple[int, int]:
+    if isinstance(atom, Symbol):
+        return 1, 0
+    weights = [_weight(size) for size in FUNCTIONS[atom.function].sizes(atom.arguments)]
+    written = sum(weight for weight, _ in weights)
+    return 1 + written, 1 + max((nested for _, nested in weights), default=0)
+
+
 def dim(value: Number) -> Dim:
-    """A number or a size as a Dim."""
-    return value if isinstance(value, Dim) else made(value, ())
+    """A number or a size as a Dim; TypeError of anything else."""
+    if isinstance(value, Dim):
+        return value
+    return made(value if type(value) is int else operator.index(value), ())
 
 
 def plain(value: Number) -> Number:
@@ -499,6 +576,7 @@ class Function(NamedTuple):
         bounds: its interval.
         substitute: the function of changed arguments.
         sizes: the sizes in its arguments.
+        order: what an argument is sorted by.
     """
 
     text: Callable[[tuple[Any, ...], Callable[[Symbol], str]], str]
@@ -506,6 +584,7 @@ class Function(NamedTuple):
     bounds: Callable[[tuple[Any, ...]], Interval]
     substitute: Callable[[tuple[Any, ...], Mapping[Symbol, Number]], Number]
     sizes: Callable[[tuple[Any, ...]], Iterable[Number]] = iter
+    order: Callable[[Any], tuple[Any, ...]] = structure
 
 
 #: Filled by `functions`, which is made of what is defined above.

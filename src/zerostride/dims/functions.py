@@ -17,11 +17,14 @@ from .dim import (
     Interval,
     Number,
     Symbol,
+    applied,
     bounds,
     dim,
     made,
     of_atom,
     plain,
+    size_order,
+    structure,
 )
 from .sizes import Answer
 
@@ -50,19 +53,29 @@ def floordiv(size: Number, divisor: Number) -> Dim:
         low, high = bounds(made(remainder, rest))
         if low is not None and high is not None and low // by == high // by:
             return made(quotient + low // by, whole)
-        return made(quotient, whole) + of_atom(Call("floordiv", (made(remainder, rest), divisor)))
-    if size == divisor and (bounds(divisor)[0] or 0) > 0:
+        return made(quotient, whole) + applied("floordiv", (made(remainder, rest), divisor))
+    if size == divisor and _at_least(divisor, 1):
         return dim(1)
-    if not size.terms and size.const == 0 and (bounds(divisor)[0] or 0) > 0:
+    if size == 0 and _at_least(divisor, 1):
         return dim(0)
-    return of_atom(Call("floordiv", (size, divisor)))
+    return applied("floordiv", (size, divisor))
 
 
 def _floordiv_value(arguments: tuple[Any, ...], values: Mapping[Symbol, int]) -> int:
     size, divisor = (argument.evaluate(values) for argument in arguments)
-    if divisor == 0:
-        raise ZeroDivisionError("a size divided by 0")
-    return int(size // divisor)
+    return int(size // _divisor(divisor))
+
+
+def _floordiv_substitute(arguments: tuple[Any, ...], values: Mapping[Symbol, Number]) -> Number:
+    size, divisor = (argument.substitute(values) for argument in arguments)
+    return floordiv(size, divisor if divisor.terms else _divisor(divisor.const))
+
+
+def _divisor(number: int) -> int:
+    """A number that a size may be divided by: an expression that is below 1 there is no size."""
+    if number < 1:
+        raise ZeroDivisionError(f"a size divided by {number}")
+    return number
 
 
 def _floordiv_bounds(arguments: tuple[Any, ...]) -> Interval:
@@ -71,11 +84,10 @@ def _floordiv_bounds(arguments: tuple[Any, ...]) -> Interval:
         least = 1  # a quotient exists for none but these
         if most is not None and most < 1:
             return None, None
-    ends = [None if most is None else most, least]
     if low is None or low < 0:
         below = None if low is None else low // least
     else:
-        below = 0 if ends[0] is None else low // ends[0]
+        below = 0 if most is None else low // most
     above: int | None
     if high is None:
         above = None
@@ -93,9 +105,10 @@ def _listed(word: str) -> Callable[[tuple[Any, ...], Callable[[Symbol], str]], s
     return text
 
 
-def _grouped(size: Dim, name: Callable[[Symbol], str]) -> str:
-    text = size.write(name)
-    return f"({text})" if " " in text else text
+def _quotient(arguments: tuple[Any, ...], name: Callable[[Symbol], str]) -> str:
+    whole, divisor = (size.write(name) for size in arguments)
+    whole = f"({whole})" if " " in whole else whole
+    return f"{whole} // {f'({divisor})' if ' ' in divisor or '*' in divisor else divisor}"
 
 
 def maximum(*sizes: Number) -> Dim:
@@ -111,14 +124,17 @@ def minimum(*sizes: Number) -> Dim:
 def _extreme(function: str, sizes: Iterable[Number]) -> Dim:
     sign = 1 if function == "max" else -1
     kept: list[Dim] = []
-    for size in dict.fromkeys(map(dim, sizes)):
-        if any((bounds((other - size) * sign)[0] or -1) >= 0 or other == size for other in kept):
+    # In order, so that the same sizes give the same whichever way they are given.
+    for size in sorted(set(map(dim, sizes)), key=size_order):
+        if any(_at_least((other - size) * sign, 0) for other in kept):
             continue
-        at_least = [(bounds((size - other) * sign)[0], other) for other in kept]
-        kept = [other for least, other in at_least if least is None or least < 0] + [size]
-    if len(kept) == 1:
-        return kept[0]
-    return of_atom(Call(function, tuple(sorted(kept, key=str))))
+        kept = [other for other in kept if not _at_least((size - other) * sign, 0)] + [size]
+    return kept[0] if len(kept) == 1 else applied(function, tuple(kept))
+
+
+def _at_least(size: Dim, number: int) -> bool:
+    low = bounds(size)[0]
+    return low is not None and low >= number
 
 
 def _extreme_bounds(arguments: tuple[Any, ...], pick: Callable[..., int]) -> Interval:
@@ -156,11 +172,7 @@ def broadcast_size(*sizes: Number) -> Dim:
         return dim(1)
     if len(kept) == 1:
         return next(iter(kept))
-    return of_atom(Call("bcast", tuple(sorted(kept, key=_sorted_words))))
-
-
-def _sorted_words(size: Dim) -> str:
-    return size.words
+    return applied("bcast", tuple(sorted(kept, key=size_order)))
 
 
 def _broadcast_value(arguments: tuple[Any, ...], values: Mapping[Symbol, int]) -> int:
@@ -192,15 +204,21 @@ def _choose_substitute(arguments: tuple[Any, ...], values: Mapping[Symbol, Numbe
 
 
 def choose(cases: Iterable[tuple[Condition, Number]]) -> Number:
-    """The size of the first case that holds; one size where all cases have the same."""
+    """The size of the first case that holds; one size where all cases have the same.
+
+    Raises:
+        ArithmeticError: none of the cases can hold.
+    """
     kept = [(condition, plain(size)) for condition, size in cases if not condition.never]
     for position, (condition, _) in enumerate(kept):
         if condition.always:
             del kept[position + 1 :]
             break
+    if not kept:
+        raise ArithmeticError("none of the cases holds")
     if len({size for _, size in kept}) == 1:
         return kept[0][1]
-    return of_atom(Call("choose", tuple(kept)))
+    return applied("choose", tuple(kept))
 
 
 def _choose_sizes(arguments: tuple[Any, ...]) -> Iterator[Number]:
@@ -209,13 +227,22 @@ def _choose_sizes(arguments: tuple[Any, ...]) -> Iterator[Number]:
         yield from condition.sizes()
 
 
+def _choose_order(case: tuple[Condition, Number]) -> tuple[Any, ...]:
+    return _condition_order(case[0]), structure(case[1])
+
+
+def _condition_order(condition: Condition) -> tuple[Any, ...]:
+    parts = tuple(sorted(map(_condition_order, condition.parts)))
+    return condition.kind, structure(condition.size), parts
+
+
 FUNCTIONS.update(
     {
         "floordiv": Function(
-            lambda arguments, name: " // ".join(_grouped(size, name) for size in arguments),
+            _quotient,
             _floordiv_value,
             _floordiv_bounds,
-            lambda arguments, values: floordiv(*(a.substitute(values) for a in arguments)),
+            _floordiv_substitute,
         ),
         "max": Function(
             _listed("max"),
@@ -243,6 +270,7 @@ FUNCTIONS.update(
             lambda arguments: _broadcast_bounds(tuple(size for _, size in arguments)),
             _choose_substitute,
             _choose_sizes,
+            _choose_order,
         ),
     }
 )

@@ -1,7 +1,7 @@
 """Floor 0: sizes and conditions as text.
 
 A size: ``3``, ``N``, ``?``, ``1..8``, ``0..``, ``..8``, and sums, differences, products, ``//``,
-``%``, ``max(..)`` and ``min(..)`` of numbers and names. A condition: comparisons of sizes, chained
+``%``, ``max(..)``, ``min(..)`` and ``bcast(..)`` of numbers and names. A condition: comparisons of sizes, chained
 as in mathematics, joined with ``and`` and ``or``. Text is hostile: bounded in length and depth.
 """
 
@@ -15,9 +15,9 @@ from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
 from ..errors import BroadcastError, Misfit, Reason
-from .condition import Condition, all_of, any_of, eq, ge, negation
+from .condition import ALWAYS, NEVER, Condition, all_of, any_of, eq, ge, ne
 from .dim import Dim, Number, Symbol, dim, of_atom, plain
-from .functions import floordiv, maximum, minimum
+from .functions import broadcast_size, floordiv, maximum, minimum
 from .sizes import MAX_ELEMENTS, brief
 
 #: Longest text of one size or condition.
@@ -26,7 +26,7 @@ MAX_TEXT = 1000
 MAX_DEPTH = 32
 
 _RANGE = re.compile(r"\s*(?:(\?)|(\d{1,20})?\s*\.\.\s*(\d{1,20})?)\s*", re.ASCII)
-_TOKEN = re.compile(r"\s*(\d+|[^\W\d][\w.]*|\|\||&&|//|[<>=!]=|[-+*/%(),<>])\s*")
+_TOKEN = re.compile(r"\s*([0-9]+|[^\W\d][\w.]*|\|\||&&|//|[<>=!]=|[-+*/%(),<>])\s*")
 _NUMBER = re.compile(r"\s*\d{1,20}\s*", re.ASCII)
 _count = itertools.count(1)
 
@@ -74,6 +74,8 @@ def explained(value: object) -> Iterator[None]:
 @functools.lru_cache(1 << 10)
 def as_condition(text: str) -> Condition:
     """A condition from text; a Misfit says what is wrong."""
+    if text.strip() in ("always", "never"):
+        return ALWAYS if text.strip() == "always" else NEVER
     return _Reader(text).whole_condition()
 
 
@@ -92,7 +94,7 @@ T = TypeVar("T")
 
 _COMPARISONS: dict[str, Callable[[Dim, Dim], Condition]] = {
     "==": eq,
-    "!=": lambda a, b: negation(eq(a, b)),
+    "!=": ne,
     ">=": ge,
     "<=": lambda a, b: ge(b, a),
     ">": lambda a, b: ge(a, b + 1),
@@ -212,11 +214,17 @@ class _Reader:
         if not self.tokens:
             self.fail()
         token = self.tokens.pop(0)
-        if token == "-":
-            return -self.factor()
+        negative = False
+        while token == "-" and self.tokens:
+            negative = not negative
+            token = self.tokens.pop(0)
+        found = self._unsigned(token)
+        return -found if negative else found
+
+    def _unsigned(self, token: str) -> Dim:
         if token == "(":
             return self._inside(self.sum)
-        if token[0].isdigit():
+        if token.isascii() and token.isdigit():
             return dim(_bounded(int(token)) if len(token) <= 20 else self.fail())
         if not (token[0].isalpha() or token[0] == "_") or token in ("and", "or"):
             self.fail()
@@ -241,7 +249,11 @@ class _Reader:
         return function(*sizes)
 
 
-_FUNCTIONS: dict[str, Callable[..., Dim]] = {"max": maximum, "min": minimum}
+_FUNCTIONS: dict[str, Callable[..., Dim]] = {
+    "bcast": broadcast_size,
+    "max": maximum,
+    "min": minimum,
+}
 
 
 def read_shape(shape: tuple[Any, ...], prefix: str) -> tuple[Number, ...]:

@@ -8,10 +8,11 @@ not exact, *yes* still comes with values that were checked and *no* with a proof
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .condition import ALWAYS, NEVER, Condition, Decision, all_of, any_of, eq, ge, negation
-from .dim import Atom, Call, Dim, Interval, Number, Symbol, bounds, calls, dim, of_atom
+from .dim import Atom, Call, Dim, Interval, Number, Symbol, bounds, calls, dim, of_atom, plain
 from .sizes import Answer
 from .system import MAX_STEPS, GivenUpError, System, value_at
 
@@ -24,17 +25,36 @@ class _Budget:
     def __init__(self) -> None:
         self.left = MAX_STEPS
 
-    def spend(self) -> None:
-        self.left -= 1
+    def spend(self, steps: int) -> None:
+        self.left -= steps
         if self.left < 0:
             raise GivenUpError
 
 
-def _solutions(
-    conditions: Sequence[Condition], system: System, budget: _Budget
-) -> Iterator[System]:
-    """Systems of which every solution of all conditions solves one, and nothing else does."""
-    waiting = list(conditions)
+def _solutions(condition: Condition, budget: _Budget) -> Iterator[System]:
+    """Systems of which every solution of a condition solves one, and nothing else does."""
+    ways = [([condition], System())]
+    while ways:
+        waiting, system = ways.pop()
+        choices = _assumed(waiting, system, budget)
+        if choices is None:
+            continue
+        open_parts = [[p for p in choice.parts if _possible(p, system)] for choice in choices]
+        budget.spend(len(choices))
+        position = min(range(len(choices)), key=lambda k: len(open_parts[k]), default=None)
+        if position is None:
+            yield system
+            continue
+        remaining = choices[:position] + choices[position + 1 :]
+        for part in reversed(open_parts[position]):
+            ways.append(([part, *remaining], system.copy()))
+
+
+def _assumed(waiting: list[Condition], system: System, budget: _Budget) -> list[Condition] | None:
+    """Puts literals into a system; returns the disjunctions among what waits.
+
+    None where something contradicts the system.
+    """
     choices: list[Condition] = []
     while waiting:
         condition = waiting.pop()
@@ -43,17 +63,12 @@ def _solutions(
         elif condition.kind == "and":
             waiting += condition.parts
         elif condition.kind != "true":
-            budget.spend()
+            before = system.spent
             if condition.kind == "false" or not system.assume(condition.kind, condition.size):
-                return
-    if not choices:
-        yield system
-        return
-    open_parts = [[p for p in choice.parts if _possible(p, system)] for choice in choices]
-    position = min(range(len(choices)), key=lambda k: len(open_parts[k]))
-    remaining = choices[:position] + choices[position + 1 :]
-    for part in open_parts[position]:
-        yield from _solutions([part, *remaining], system.copy(), budget)
+                budget.spend(1)
+                return None
+            budget.spend(system.spent - before)
+    return choices
 
 
 def _possible(condition: Condition, system: System) -> bool:
@@ -69,13 +84,92 @@ def _possible(condition: Condition, system: System) -> bool:
     return high is None or high >= 0
 
 
-def axioms(sizes: Iterable[Number]) -> Condition:
-    """What the functions in these sizes mean, as far as formulas can say it.
+# What the functions mean. A literal is false at values for which its size does not exist.
 
-    Left unsaid, and so taken to be any number in their bounds: a quotient by a symbol.
+
+def _may_fail(call: Call) -> bool:
+    """Whether there may be values for which an application does not exist."""
+    if call.function == "floordiv":
+        return bool(call.arguments[1].terms)
+    return call.function in ("bcast", "choose")
+
+
+def _has_calls(size: Dim) -> bool:
+    return any(isinstance(atom, Call) for monomial, _ in size.terms for atom in monomial)
+
+
+def _partial(size: Dim) -> bool:
+    return _has_calls(size) and any(map(_may_fail, calls(size)))
+
+
+def _outer_calls(size: Dim) -> Iterator[Call]:
+    """The applications in a size, without those that only one case of a "choose" has."""
+    for monomial, _ in size.terms:
+        for atom in monomial:
+            if isinstance(atom, Call):
+                yield atom
+                if atom.function != "choose":
+                    for argument in atom.arguments:
+                        yield from _outer_calls(argument)
+
+
+def exists(size: Number) -> Condition:
+    """That a size exists: that sizes broadcast, that a divisor is not 0.
+
+    >>> N, M = Dim("N"), Dim("M")
+    >>> print(exists(N // M), exists(N * M))
+    M >= 1 always
     """
-    found = dict.fromkeys(call for size in sizes for call in calls(dim(size)))
-    return all_of(map(_axiom, found))
+    size = dim(size)
+    return (
+        all_of(map(_call_exists, dict.fromkeys(_outer_calls(size)))) if _partial(size) else ALWAYS
+    )
+
+
+def _call_exists(call: Call) -> Condition:
+    if not _may_fail(call):
+        return ALWAYS
+    if call.function == "bcast":
+        return all_of(
+            any_of([eq(a, b), eq(a, 1), eq(b, 1)])
+            for a, b in itertools.combinations(call.arguments, 2)
+        )
+    if call.function == "choose":
+        return any_of(all_of([when, exists(value)]) for when, value in _cases(call))
+    return ge(call.arguments[1], 1)
+
+
+def _cases(call: Call) -> Iterator[tuple[Condition, Number]]:
+    """The cases of a "choose", none of which overlap."""
+    before: list[Condition] = []
+    for condition, value in call.arguments:
+        yield all_of([*before, condition]), value
+        before.append(complement(condition))
+
+
+def complement(condition: Condition) -> Condition:
+    """That a condition does not hold, whether or not its sizes exist.
+
+    >>> from zerostride.dims.condition import eq
+    >>> print(complement(eq(Dim("N") // Dim("M"), 3)))
+    N // M != 3 or M <= 0
+    """
+    if condition.kind == "and":
+        return any_of(map(complement, condition.parts))
+    if condition.kind == "or":
+        return all_of(map(complement, condition.parts))
+    if not _partial(condition.size):
+        return negation(condition)
+    return any_of([negation(condition), complement(exists(condition.size))])
+
+
+@functools.lru_cache(1 << 10)
+def meaning(size: Dim) -> Condition:
+    """That a size exists, and what its functions mean, as far as formulas can say it.
+
+    Left unsaid, and so taken to be any number in its bounds: a quotient by a symbol.
+    """
+    return all_of(map(_axiom, dict.fromkeys(_outer_calls(size))))
 
 
 def _axiom(call: Call) -> Condition:
@@ -96,12 +190,10 @@ def _axiom(call: Call) -> Condition:
             ]
         )
     if call.function == "choose":
-        before: list[Condition] = []
-        ways = []
-        for condition, value in call.arguments:
-            ways.append(all_of([*map(negation, before), condition, eq(size, value)]))
-            before.append(condition)
-        return any_of(ways)
+        return any_of(
+            all_of([meant(when), eq(size, value), meaning(dim(value))])
+            for when, value in _cases(call)
+        )
     whole, divisor = call.arguments
     if divisor.terms:
         return ge(divisor, 1)
@@ -110,17 +202,30 @@ def _axiom(call: Call) -> Condition:
     )
 
 
-def _complete(sizes: Iterable[Number]) -> bool:
-    """Whether the axioms say all there is to say."""
-    return not any(
-        call.function == "floordiv" and call.arguments[1].terms
+def meant(condition: Condition) -> Condition:
+    """The condition with what its functions mean, so that these can be taken for symbols."""
+    sizes = [size for size in dict.fromkeys(condition.sizes()) if _has_calls(size)]
+    if not sizes:
+        return condition
+    # What exists wherever the condition holds is said once; the rest only where it is needed.
+    said = {*condition.clauses}
+    everywhere = {
+        size
         for size in sizes
-        for call in calls(dim(size))
-    )
+        if said.issuperset(exists(size).clauses)
+        or any(clause.size == size and not clause.parts for clause in said)
+    }
+    return all_of([_meant(condition, everywhere), *map(meaning, everywhere)])
 
 
-def _all_sizes(*conditions: Condition) -> list[Dim]:
-    return [size for condition in conditions for size in condition.sizes()]
+def _meant(condition: Condition, said: set[Dim]) -> Condition:
+    if condition.kind == "and":
+        return all_of(_meant(part, said) for part in condition.parts)
+    if condition.kind == "or":
+        return any_of(_meant(part, said) for part in condition.parts)
+    if condition.size in said or not _has_calls(condition.size):
+        return condition
+    return all_of([condition, meaning(condition.size)])
 
 
 @functools.lru_cache(1 << 14)
@@ -152,13 +257,14 @@ def values_for(condition: Condition, symbols: Iterable[Symbol] = ()) -> dict[Sym
 
 def _find(condition: Condition) -> dict[Symbol, int] | Answer:
     """Values of its symbols for which a condition holds; NO if there are none, or UNKNOWN."""
-    sizes = _all_sizes(condition)
-    meaning = axioms(sizes)
-    symbols = list(dict.fromkeys(s for size in sizes for s in size.symbols))
-    unsure = not _complete(sizes)
+    symbols = condition.symbols
+    unsure = False
+    budget = _Budget()
     try:
-        for system in _solutions([condition, meaning], System(), _Budget()):
+        for system in _solutions(meant(condition), budget):
+            before = system.spent
             model = system.model()
+            budget.spend(system.spent - before)
             if model is None:
                 unsure = unsure or not system.exact
                 continue
@@ -166,7 +272,7 @@ def _find(condition: Condition) -> dict[Symbol, int] | Answer:
             if values is not None and condition.evaluate(values):
                 return values
             unsure = True
-    except GivenUpError:
+    except (GivenUpError, OverflowError):
         return Answer.UNKNOWN
     return Answer.UNKNOWN if unsure else Answer.NO
 
@@ -198,7 +304,7 @@ def implies(given: Condition, condition: Condition) -> bool:
     """Whether a condition certainly holds wherever `given` does."""
     if condition.always or condition in given.clauses:
         return True
-    return satisfiable(all_of([given, negation(condition)])) is Answer.NO
+    return satisfiable(all_of([given, complement(condition)])) is Answer.NO
 
 
 def excludes(given: Condition, condition: Condition) -> bool:
@@ -211,7 +317,7 @@ def excludes(given: Condition, condition: Condition) -> bool:
 def decide(condition: Condition, given: Condition | None = None) -> Decision:
     """Whether it holds for all values that `given` allows, for none, or for some; and why."""
     known = ALWAYS if given is None else given
-    holds, fails = all_of([known, condition]), all_of([known, negation(condition)])
+    holds, fails = all_of([known, condition]), all_of([known, complement(condition)])
     can_hold, can_fail = satisfiable(holds), satisfiable(fails)
     where = "" if known.always else f" where {known}"
     if can_fail is Answer.NO:
@@ -238,15 +344,17 @@ def listing(values: Mapping[Symbol, int]) -> str:
 
 @functools.lru_cache(1 << 12)
 def bounds_under(size: Dim, given: Condition) -> Interval:
-    """Least and greatest value of a size over all values for which `given` holds."""
+    """Least and greatest value of a size over all values for which `given` holds.
+
+    Where there are no such values: over all.
+    """
     everywhere = bounds(size)
     low: int | None = None
     high: int | None = None
     found = False
     low_open = high_open = False
-    meaning = axioms([size, *_all_sizes(given)])
     try:
-        for system in _solutions([given, meaning], System(), _Budget()):
+        for system in _solutions(all_of([meant(given), meaning(size)]), _Budget()):
             ends = system.extremes(size)
             if ends is None:
                 continue
@@ -261,11 +369,16 @@ def bounds_under(size: Dim, given: Condition) -> Interval:
                 high = ends[1]
             if high_open and (low_open or low == everywhere[0]):
                 break
-    except GivenUpError:
+    except (GivenUpError, OverflowError):
         return everywhere
     if not found:
         return everywhere
-    return None if low_open else low, None if high_open else high
+    # A system that is not exact may know less than the size itself.
+    if low_open or (everywhere[0] is not None and low < everywhere[0]):
+        low = everywhere[0]
+    if high_open or (everywhere[1] is not None and high > everywhere[1]):
+        high = everywhere[1]
+    return low, high
 
 
 def pinned(size: Number, given: Condition) -> Number:
@@ -277,11 +390,31 @@ def pinned(size: Number, given: Condition) -> Number:
     """
     size = dim(size)
     system = System()
-    for clause in given.clauses:
-        if clause.kind == "==" and not system.assume("==", clause.size):
-            return size
-    reduced = system.reduced(size)
-    return reduced if reduced.terms else reduced.const
+    waiting = [clause.size for clause in given.clauses if clause.kind == "=="]
+    for _ in range(len(waiting)):
+        later = []
+        for equation in waiting:
+            further = system.copy()
+            if not further.assume("==", equation):
+                return plain(size)
+            # 2*N == 3*M is solved by a number that nobody has heard of; N == 3 may come.
+            if _invented(further):
+                later.append(equation)
+            else:
+                system = further
+        if len(later) == len(waiting):
+            break
+        waiting = later
+    try:
+        return plain(system.reduced(size))
+    except OverflowError:
+        return size
+
+
+def _invented(system: System) -> bool:
+    """Whether the solution is in terms of symbols that are nobody's."""
+    atoms = (atom for v in system.values.values() for m, _ in v.terms for atom in m)
+    return any(isinstance(atom, Symbol) and atom.low is None for atom in atoms)
 
 
 def simplified(condition: Condition, given: Condition = ALWAYS) -> Condition:
@@ -326,12 +459,15 @@ def _simpler_clause(clause: Condition, given: Condition) -> Condition:
 
 __all__ = [
     "System",
-    "axioms",
     "bounds_under",
+    "complement",
     "decide",
     "excludes",
+    "exists",
     "implies",
     "listing",
+    "meaning",
+    "meant",
     "pinned",
     "satisfiable",
     "simplified",

@@ -15,9 +15,11 @@ from collections.abc import Mapping, Sequence
 
 from .dim import Atom, Dim, Interval, Symbol, atom_bounds, dim, of_atom
 
-#: Literals assumed before a question is given up as unknown. A pair of rank-4 shapes with eight
-#: different symbols takes some hundred.
-MAX_STEPS = 4000
+#: Steps before a question is given up as unknown. A pair of rank-4 shapes with eight different
+#: symbols takes some hundred; all of them take a fraction of a second.
+MAX_STEPS = 20_000
+#: Steps that one literal may cause: inequalities can tighten one another by one, for ever.
+MAX_STIR = 1000
 #: Points of the grid looked at for values.
 MAX_POINTS = 4096
 
@@ -34,9 +36,10 @@ class System:
         low, high: bounds of atoms as tightened so far.
         unequal: expressions that must not be 0.
         rest: literals that stay: they have several free atoms, or products.
+        spent: steps taken.
     """
 
-    __slots__ = ("high", "low", "rest", "unequal", "values")
+    __slots__ = ("high", "low", "rest", "spent", "unequal", "values")
 
     def __init__(self) -> None:
         self.values: dict[Atom, Dim] = {}
@@ -44,6 +47,7 @@ class System:
         self.high: dict[Atom, int | None] = {}
         self.unequal: list[Dim] = []
         self.rest: list[tuple[str, Dim]] = []
+        self.spent = 0
 
     def copy(self) -> System:
         """A system that can go another way."""
@@ -53,6 +57,7 @@ class System:
         twin.high = self.high.copy()
         twin.unequal = self.unequal.copy()
         twin.rest = self.rest.copy()
+        twin.spent = self.spent
         return twin
 
     # Expressions in terms of what is free.
@@ -95,17 +100,30 @@ class System:
     # Assuming literals.
 
     def assume(self, kind: str, size: Dim) -> bool:
-        """Adds ``size kind 0``; False if that contradicts what is there."""
+        """Adds ``size kind 0``; False if that contradicts what is there.
+
+        What would take too long stays in `rest`: nothing is lost, and the system is not exact.
+        """
         waiting = [(kind, size)]
-        for _ in range(MAX_STEPS):
-            if not waiting:
-                return True
+        steps = 0
+        while waiting:
             kind, size = waiting.pop()
-            size = self.reduced(size)
-            step = {"==": self._equal, "!=": self._unequal, ">=": self._at_least}[kind]
-            if not step(size, waiting):
+            steps += 1
+            try:
+                size = self.reduced(size)
+            except OverflowError:
+                steps = MAX_STIR
+            if steps >= MAX_STIR:
+                self.rest += [*waiting, (kind, size)]
+                break
+            if kind == "==":
+                fits = self._equal(size, waiting)
+            else:
+                fits = (self._unequal if kind == "!=" else self._at_least)(size, waiting)
+            if not fits:
                 return False
-        raise GivenUpError
+        self.spent += steps
+        return True
 
     def _equal(self, size: Dim, waiting: list[tuple[str, Dim]]) -> bool:
         if not size.terms:
@@ -142,7 +160,9 @@ class System:
         a, b, c = a // divisor, b // divisor, size.const // divisor
         x0 = -c * pow(a, -1, abs(b)) % abs(b) if abs(b) > 1 else 0
         y0 = (-c - a * x0) // b
-        free = of_atom(Symbol(f"{x.name}/{y.name}", None, None, named=False))  # type: ignore[arg-type]
+        # Of a name of its own: in one system no two have the same.
+        name = f"{x.name}/{y.name}/{len(self.values)}"
+        free = of_atom(Symbol(name, None, None, named=False))  # type: ignore[arg-type]
         return self._eliminate(x, free * b + x0, waiting) and self._eliminate(
             y, free * -a + y0, waiting
         )
@@ -157,7 +177,8 @@ class System:
         for other, known in self.values.items():
             if any(atom in monomial for monomial, _ in known.terms):
                 self.values[other] = self.reduced(known)
-        self._ask_again(atom, waiting)
+        if self.unequal or self.rest:
+            self._ask_again(atom, waiting)
         return True
 
     def _ask_again(self, atom: Atom, waiting: list[tuple[str, Dim]]) -> None:
@@ -265,6 +286,7 @@ class System:
         low, high = self.range_of(atom)
         if turn and not down:
             first = max(low if low is not None else -count, 1 + turn)
+            first = first if high is None else min(first, high + 1)
             upper = range(first, first + count if high is None else min(first + count, high + 1))
             lower = range(low if low is not None else first - count, first)
             return [*upper, *reversed(lower[-count - 2 :])][: count + 2]
@@ -285,6 +307,7 @@ class System:
             for turn, (atom, count) in enumerate(zip(free, counts, strict=True), start=1)
         ]
         for point in itertools.islice(itertools.product(*grid), MAX_POINTS):
+            self.spent += 1
             values = dict(zip(free, point, strict=True))
             if self._fits(values):
                 return values
@@ -301,7 +324,7 @@ class System:
             return False
         for kind, size in self.rest:
             number = value_at(size, values)
-            if number < 0 or (kind == "==" and number):
+            if not (number >= 0 if kind == ">=" else (number == 0) == (kind == "==")):
                 return False
         return True
 
