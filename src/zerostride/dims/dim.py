@@ -326,11 +326,12 @@ class Dim:
         ((1, 8), <Condition N == 1 or N == 2>)
         """
         given = getattr(self, "_given", None)
-        if given is None:
+        if given is None and next(calls(self), None) is None:
             return bounds(self)
+        from .condition import ALWAYS
         from .solve import bounds_under
 
-        return bounds_under(self, given)
+        return bounds_under(self, ALWAYS if given is None else given)
 
     @property
     def low(self) -> int | None:
