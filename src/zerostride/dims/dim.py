@@ -323,7 +323,7 @@ class Dim:
 
         >>> import zerostride as zs
         >>> zs.Dim("1..8").interval, zs.plan(("N",), (2,)).conditions
-        ((1, 8), <Condition N == 1 or N == 2>)
+        ((1, 8), <Condition N == 2 or N == 1>)
         """
         given = getattr(self, "_given", None)
         if given is None and next(calls(self), None) is None:

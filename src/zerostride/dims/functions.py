@@ -1,7 +1,7 @@
 """Floor 0: the functions of sizes that are no polynomials, one row each.
 
 A row of `FUNCTIONS` says how an application is written, evaluated, bounded and substituted in; what
-the function means to a solver is in `solve.axioms`.
+the function means to a solver is in `solve.meaning`.
 """
 
 from __future__ import annotations
@@ -200,7 +200,9 @@ def _choose_value(arguments: tuple[Any, ...], values: Mapping[Symbol, int]) -> i
 
 
 def _choose_substitute(arguments: tuple[Any, ...], values: Mapping[Symbol, Number]) -> Number:
-    return choose((c.substitute(values), dim(size).substitute(values)) for c, size in arguments)
+    cases = ((condition.substitute(values), size) for condition, size in arguments)
+    # A size need not exist where it is not chosen.
+    return choose((c, dim(size).substitute(values)) for c, size in cases if not c.never)
 
 
 def choose(cases: Iterable[tuple[Condition, Number]]) -> Number:

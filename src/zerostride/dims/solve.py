@@ -113,6 +113,7 @@ def _outer_calls(size: Dim) -> Iterator[Call]:
                         yield from _outer_calls(argument)
 
 
+@functools.lru_cache(1 << 10)
 def exists(size: Number) -> Condition:
     """That a size exists: that sizes broadcast, that a divisor is not 0.
 
@@ -147,6 +148,7 @@ def _cases(call: Call) -> Iterator[tuple[Condition, Number]]:
         before.append(complement(condition))
 
 
+@functools.lru_cache(1 << 12)
 def complement(condition: Condition) -> Condition:
     """That a condition does not hold, whether or not its sizes exist.
 
@@ -374,9 +376,9 @@ def bounds_under(size: Dim, given: Condition) -> Interval:
     if not found:
         return everywhere
     # A system that is not exact may know less than the size itself.
-    if low_open or (everywhere[0] is not None and low < everywhere[0]):
+    if low_open or low is None or (everywhere[0] is not None and low < everywhere[0]):
         low = everywhere[0]
-    if high_open or (everywhere[1] is not None and high > everywhere[1]):
+    if high_open or high is None or (everywhere[1] is not None and high > everywhere[1]):
         high = everywhere[1]
     return low, high
 
