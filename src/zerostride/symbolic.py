@@ -342,8 +342,8 @@ def _apart(landed: list[Landed], known: Condition) -> list[Landed]:
     return kept
 
 
-def mismatch(leaf: Leaf, axis: int) -> Misfit:
-    """The fact that sizes do not fit along an axis, whatever they are."""
+def mismatch(leaf: Leaf, axis: int, *, certain: bool = True) -> Misfit:
+    """The fact that sizes do not fit along an axis: whatever they are, or (not certain) some."""
     assert leaf.alignment is not None
     landed = _landing(leaf.sizes, leaf.alignment)[axis]
     rows = laid_out(leaf.sizes, leaf.alignment)
@@ -353,7 +353,8 @@ def mismatch(leaf: Leaf, axis: int) -> Misfit:
     elif any(size == 1 for size, _ in landed):
         reason, said = Reason.ONE_WAY, f"{against}: {leaf.rule.one_way}"
     else:
-        reason, said = Reason.EXTENT_MISMATCH, f"{against} fits for no values"
+        said = f"{against} fits for no values" if certain else f"{against}, and neither is 1"
+        reason = Reason.EXTENT_MISMATCH
     return Misfit(reason, said, axis=axis, rows=rows)
 
 
@@ -377,6 +378,33 @@ def build_open(
     known = ALWAYS if given is None else given
     operands = sizes[: len(sizes) - rule.to_target]
     return assemble(use, operands, leaves_of(rule, sizes, full, known), known)
+
+
+def open_leaves(
+    rule: Rule, shapes: Sequence[Any], attributes: Attributes, given: Condition
+) -> tuple[Leaf, ...]:
+    """Every way the rule may go for these shapes, the refused ones included.
+
+    Raises:
+        Misfit: the rule is asked what it cannot be.
+    """
+    names = ("data", "target") if rule.to_target else default_names(len(shapes))
+    sizes = tuple(map(open_shape, shapes, names))
+    check_count(rule, sizes)
+    asked = {name: value for name, value in attributes.items() if value is not None}
+    return leaves_of(rule, sizes, complete(rule, asked), given)
+
+
+def ways_of(plan: Plan) -> tuple[Leaf, ...]:
+    """The ways on which there is a plan; of a plan of numbers the one that it is."""
+    if plan.open is not None:
+        return plan.open.accepted
+    rule = Rule(plan.rule.name, _no_align, "", "")
+    return (Leaf(ALWAYS, (), plan.shape, plan.axes_mapping, None, None, plan.operands, rule, {}),)
+
+
+def _no_align(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    raise AssertionError("a plan of numbers is not aligned again")
 
 
 def open_shape(shape: Any, prefix: str) -> Shape:
