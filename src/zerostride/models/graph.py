@@ -6,8 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..dims.dim import Dim
+
 #: A size as a file gives it: a number, a symbol's name, or None where nothing is known.
-FileSize = int | str | None
+FileSize = int | str | Dim | None
 FileShape = tuple[FileSize, ...] | None
 
 
@@ -21,6 +23,9 @@ class Value:
         constant: its data does not depend on the model's inputs.
         content: the numbers of a small integer constant (a shape, axes), where the file has them.
         missing: the file that should hold its data and does not exist.
+        declared: its sizes as the file itself gives them, whatever was inferred.
+        reals: the numbers of a small constant that are no integers (scales), where the file has
+            them.
     """
 
     name: str
@@ -28,6 +33,8 @@ class Value:
     constant: bool = False
     content: tuple[int, ...] | None = None
     missing: str | None = None
+    declared: FileShape = None
+    reals: tuple[float, ...] | None = None
 
     @property
     def known(self) -> bool:
@@ -48,6 +55,7 @@ class Node:
         outputs: the results.
         attributes: attributes as Python values (numbers, strings, tuples).
         scope: names of the nodes whose bodies this one is in, outermost first.
+        bodies: the graphs that it runs (branches of an If, the body of a Loop).
     """
 
     name: str
@@ -58,11 +66,29 @@ class Node:
     outputs: tuple[Value, ...]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     scope: tuple[str, ...] = ()
+    bodies: tuple[Body, ...] = ()
 
     @property
     def path(self) -> str:
         """The name with the bodies it is in: 'if_1/then_branch/add'."""
         return "/".join((*self.scope, self.name))
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A graph that a node runs.
+
+    Attributes:
+        name: the attribute that holds it.
+        inputs: what the node hands to it, without initialisers.
+        outputs: what it hands back, None where the file names a tensor that is not there.
+        nodes: its own nodes in order; those of deeper bodies are theirs.
+    """
+
+    name: str
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value | None, ...]
+    nodes: tuple[Node, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +102,8 @@ class Graph:
         inputs: the main graph's inputs, without initialisers.
         nodes: all nodes in order, those of a body after the node that has it.
         notes: what a reader should know of the file (missing data, inference that failed).
+        outputs: the main graph's outputs, as far as they are there.
+        operators: the op sets' versions by domain.
     """
 
     path: str
@@ -84,6 +112,8 @@ class Graph:
     inputs: tuple[Value, ...]
     nodes: tuple[Node, ...]
     notes: tuple[str, ...] = ()
+    outputs: tuple[Value, ...] = ()
+    operators: Mapping[str, int] = field(default_factory=dict)
 
     def values(self) -> Iterator[Value]:
         """Every tensor once."""

@@ -7,14 +7,18 @@ raises becomes one line that names the file, or a note.
 
 from __future__ import annotations
 
+import math
 import stat
 from collections import ChainMap
-from collections.abc import Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from ..dims.dim import Dim
 from ..errors import ModelError
-from .graph import FileShape, FileSize, Graph, Node, Value
+from .graph import Body, FileShape, FileSize, Graph, Node, Value
 from .isolated import infer_apart
 from .soundness import quarantined, refuse_functions, restore, strange, text
 
@@ -51,12 +55,25 @@ def _read(file: Path) -> Graph:
     notes: list[str] = []
     model = _parse(file)
     versions = _versions(file, model, notes)
-    model = _infer(_inline(model, notes), versions, notes)
+    plain = _inline(model, notes)
+    inferred = _infer(plain, versions, notes)
     reader = _Reader(file, versions, notes)
-    inputs = reader.read(model.graph, {}, ())
+    main = reader.read("", inferred.graph, plain.graph, {}, ())
     version = versions.get("", versions.get("ai.onnx", 1))
     said = tuple(dict.fromkeys(notes))
-    return Graph(str(file), "onnx", version, inputs, tuple(reader.nodes), said)
+    outputs = tuple(value for value in main.outputs if value is not None)
+    nodes = tuple(flattened(main.nodes))
+    return Graph(
+        str(file), "onnx", version, main.inputs, nodes, said, outputs, MappingProxyType(versions)
+    )
+
+
+def flattened(nodes: Sequence[Node]) -> Iterator[Node]:
+    """Nodes in order, those of a body after the node that has it."""
+    for node in nodes:
+        yield node
+        for body in node.bodies:
+            yield from flattened(body.nodes)
 
 
 def _parse(file: Path) -> onnx.ModelProto:
@@ -180,15 +197,19 @@ class _Reader:
         self.file = file
         self.versions = versions
         self.notes = notes
-        self.nodes: list[Node] = []
 
     def read(
-        self, graph: onnx.GraphProto, outer: MutableMapping[str, Value], scope: tuple[str, ...]
-    ) -> tuple[Value, ...]:
-        """Appends the graph's nodes, and returns its inputs."""
+        self,
+        key: str,
+        graph: onnx.GraphProto,
+        file_graph: onnx.GraphProto,
+        outer: MutableMapping[str, Value],
+        scope: tuple[str, ...],
+    ) -> Body:
+        """The graph as a body called `key`; `file_graph` is the same before inference."""
         # A body sees the names around it; copying them would cost (bodies x names).
         names: MutableMapping[str, Value] = ChainMap({}, outer)
-        shapes = _declared(graph)
+        shapes, declared = _declared(graph), _declared(file_graph)
         for tensor in graph.initializer:
             value = self._constant(tensor)
             names[value.name] = value
@@ -199,68 +220,76 @@ class _Reader:
         for entry in graph.input:
             name = text(entry.name)
             if name not in names or name in outer:
-                names[name] = Value(name, shapes.get(name))
+                names[name] = Value(name, shapes.get(name), declared=declared.get(name))
                 inputs.append(names[name])
+        nodes = []
         for position, node in enumerate(graph.node):
-            self._node(node, position, names, shapes, scope)
-        return tuple(inputs)
+            own = file_graph.node[position]
+            nodes.append(self._node(node, own, position, names, (shapes, declared), scope))
+        outputs = tuple(names.get(text(entry.name)) for entry in graph.output)
+        return Body(key, tuple(inputs), outputs, tuple(nodes))
 
     def _node(
         self,
         node: onnx.NodeProto,
+        file_node: onnx.NodeProto,
         position: int,
         names: MutableMapping[str, Value],
-        shapes: Mapping[str, FileShape],
+        shapes: tuple[Mapping[str, FileShape], Mapping[str, FileShape]],
         scope: tuple[str, ...],
-    ) -> None:
+    ) -> Node:
         op = text(node.op_type)
         name = text(node.name) or f"{op}_{position}"
         operands = tuple(_operand(text(entry), names) for entry in node.input)
-        attributes, bodies = _attributes(node)
+        attributes, graphs = _attributes(node)
         outputs = tuple(
-            self._output(text(entry), node, operands, shapes, bool(bodies)) for entry in node.output
+            self._output(text(entry), node, operands, shapes, bool(graphs)) for entry in node.output
         )
-        names.update((value.name, value) for value in outputs if value.name)
         domain = "" if node.domain == "ai.onnx" else text(node.domain)
         version = self.versions.get(node.domain, self.versions.get("", 1))
-        self.nodes.append(Node(name, op, domain, version, operands, outputs, attributes, scope))
-        for key, body in bodies:
-            inferred = self._infer_body(body, names)
-            self.read(inferred, names, (*scope, name, key))
+        # A body does not see what its own node makes.
+        bodies = tuple(
+            self.read(key, self._infer_body(body, names), own, names, (*scope, name, key))
+            for (key, body), (_, own) in zip(graphs, _attributes(file_node)[1], strict=True)
+        )
+        names.update((value.name, value) for value in outputs if value.name)
+        return Node(name, op, domain, version, operands, outputs, attributes, scope, bodies)
 
     def _output(
         self,
         name: str,
         node: onnx.NodeProto,
         operands: Sequence[Value | None],
-        shapes: Mapping[str, FileShape],
+        shapes: tuple[Mapping[str, FileShape], Mapping[str, FileShape]],
         has_bodies: bool,
     ) -> Value:
-        content = None
-        shape = shapes.get(name)
+        shape, declared = (given.get(name) for given in shapes)
         if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
             made = self._constant_node(name, node)
             if made is not None:
-                return made
+                return replace(made, declared=declared)
         constant = (
             not has_bodies
             and node.op_type not in _NONDETERMINISTIC
             and all(value is None or value.constant for value in operands)
         )
-        return Value(name, shape, constant, content)
+        return Value(name, shape, constant, declared=declared)
 
     def _constant_node(self, name: str, node: onnx.NodeProto) -> Value | None:
         for attribute in node.attribute:
             if attribute.name == "value":
                 value = self._constant(attribute.t)
-                return Value(name, value.shape, True, value.content, value.missing)
+                return replace(value, name=name)
             if attribute.name == "value_int":
                 return Value(name, (), True, (attribute.i,))
             if attribute.name == "value_ints":
                 return Value(name, (len(attribute.ints),), True, tuple(attribute.ints))
             if attribute.name == "value_floats":
-                return Value(name, (len(attribute.floats),), True)
-            if attribute.name in ("value_float", "value_string"):
+                reals = tuple(attribute.floats) if len(attribute.floats) <= MAX_CONTENT else None
+                return Value(name, (len(attribute.floats),), True, reals=reals)
+            if attribute.name == "value_float":
+                return Value(name, (), True, reals=(attribute.f,))
+            if attribute.name == "value_string":
                 return Value(name, (), True)
         return None
 
@@ -271,18 +300,18 @@ class _Reader:
         name = text(tensor.name)
         if tensor.data_location == onnx.TensorProto.EXTERNAL:
             return Value(name, shape, True, None, self._missing(name, tensor))
-        content = None
-        count = 1
-        for size in shape:
-            count *= size
-        if tensor.data_type in (onnx.TensorProto.INT64, onnx.TensorProto.INT32) and (
-            0 <= count <= MAX_CONTENT
-        ):
-            try:
-                content = tuple(int(item) for item in onnx.numpy_helper.to_array(tensor).flat)
-            except (ValueError, TypeError):
-                self.notes.append(f"constant {name!r} has not as many numbers as {shape}")
-        return Value(name, shape, True, content)
+        count = math.prod(shape)
+        kinds = {tensor.data_type} if 0 <= count <= MAX_CONTENT else set()
+        try:
+            if kinds & {onnx.TensorProto.INT64, onnx.TensorProto.INT32, onnx.TensorProto.BOOL}:
+                flat = onnx.numpy_helper.to_array(tensor).flat
+                return Value(name, shape, True, tuple(int(item) for item in flat))
+            if kinds & {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE}:
+                flat = onnx.numpy_helper.to_array(tensor).flat
+                return Value(name, shape, True, reals=tuple(float(item) for item in flat))
+        except (ValueError, TypeError):
+            self.notes.append(f"constant {name!r} has not as many numbers as {shape}")
+        return Value(name, shape, True)
 
     def _missing(self, name: str, tensor: onnx.TensorProto) -> str | None:
         """The external file's name if it is not where it should be, or leaves the folder."""
@@ -317,8 +346,9 @@ class _Reader:
                 )
             elif value is not None:
                 # The element type does not matter to shapes, but must be one that is there.
+                sizes = value.shape and [None if isinstance(s, Dim) else s for s in value.shape]
                 graph.input.append(
-                    onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, value.shape)
+                    onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, sizes)
                 )
         imports = [onnx.helper.make_opsetid(d, v) for d, v in self.versions.items()]
         model = onnx.helper.make_model(graph, opset_imports=imports)
@@ -396,7 +426,22 @@ def _attributes(
             plain[name] = tuple(attribute.ints)
         elif attribute.type == kinds.FLOATS:
             plain[name] = tuple(attribute.floats)
+        elif attribute.type == kinds.TENSOR and node.op_type == "ConstantOfShape":
+            plain.update(_fill(name, attribute.t))
     return plain, bodies
+
+
+def _fill(name: str, tensor: onnx.TensorProto) -> dict[str, int | float]:
+    """The one number of a ConstantOfShape, where it is one."""
+    import onnx
+
+    if math.prod(tensor.dims) == 1 and tensor.data_location != onnx.TensorProto.EXTERNAL:
+        try:
+            (number,) = onnx.numpy_helper.to_array(tensor).flat
+            return {name: float(number) if tensor.data_type in (1, 11) else int(number)}
+        except (ValueError, TypeError, KeyError, OverflowError):
+            pass  # malformed, or no number: the shape does not need it
+    return {}
 
 
 def _line(error: BaseException) -> str:
