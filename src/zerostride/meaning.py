@@ -74,7 +74,9 @@ class Meanings:
 
     def words(self, *kinds: Kind) -> Condition:
         """Where the target does one of these, simplified by what is known."""
-        return simplified(self.where(*kinds), self.known)
+        others = negation(any_of(r.condition for r in self.regions if r.kind not in kinds))
+        ways = (simplified(way, self.known) for way in (self.where(*kinds), others))
+        return min(ways, key=lambda way: len(str(way)))
 
     def example(self, *kinds: Kind) -> tuple[Region, dict[Symbol, int]] | None:
         """A region of one of these kinds with values in it; None where none were found."""
@@ -102,26 +104,24 @@ def meanings(
         shapes: what the target is asked: for a Broadcast op the data's shape and the target's.
         known: what is known of the symbols, beside what the source was given.
         divergences: the engine's, which may strike plans of the target.
-
-    Raises:
-        BroadcastError: the target has no plan for any values (then there are no regions to tell
-            apart), or is asked what it cannot be.
     """
     given = all_of([known, source.open.given if source.open is not None else ALWAYS])
     exists = source.open.exists if source.open is not None else ALWAYS
     where = all_of([given, exists])
+    sizes = [size for shape in (*source.operands, *shapes) for size in shape]
+    symbols = tuple(dict.fromkeys(s for size in sizes for s in dim(size).symbols))
     found: list[Region] = []
-    leaves = open_leaves(target.rule, shapes, target.attributes, where)
+    try:
+        leaves = open_leaves(target.rule, shapes, target.attributes, where)
+    except Misfit as misfit:  # asked what it cannot be, whatever the sizes are
+        return Meanings(where, (Region("refused", ALWAYS, misfit.reason, misfit.detail),), symbols)
     for leaf in leaves:
         for meant in ways_of(source):
             here = all_of([leaf.path, meant.when])
             if here.never:
                 continue
             found += _regions(leaf, meant, source, target, here, where, divergences)
-    kept = [r for r in found if not r.condition.never]
-    sizes = [size for shape in (*source.operands, *shapes) for size in shape]
-    symbols = tuple(dict.fromkeys(s for size in sizes for s in dim(size).symbols))
-    return Meanings(where, tuple(kept), symbols)
+    return Meanings(where, tuple(r for r in found if not r.condition.never), symbols)
 
 
 def _regions(

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..dims import Asker, Shape
-from ..engines.history import past_notes
+from ..dims.condition import ALWAYS, Condition
 from ..engines.model import Engine
 from ..engines.table import find_engine
 from ..engines.versions import warn_if_unmeasured
 from ..errors import BroadcastError, NotExpressible, Reason, ZerostrideError
 from ..express import Expression, express
 from ..plan import Plan, RuleUse
+from ..planner import as_facts
 from ..traps import Side, Trap, size_traps
-from .batch import BatchAxes, Sample, batch_axes, contracted_batch, without_batch
+from .batch import BatchAxes, batch_axes, contracted_batch, without_batch
 from .carriers import CARRIERS
+from .case import Case, finding_of, sizes_of
 from .findings import Cause, Finding, Report, Verdict, Witness
 from .graph import Graph
 from .onnx import read_onnx
 from .pnnx import RULE as PNNX
-from .pnnx import carried, knows_batch, pnnx_transport, reshaped
+from .pnnx import carried, knows_batch, pnnx_transport
+from .resolve import resolved
 from .sites import Kind, Operand, Site, find_site
+from .symbolic_audit import compare_open, is_open, related
 from .targets import NotJudged, canonical, transport
 from .witness import find_batch_witness, find_witness
 
@@ -41,6 +45,8 @@ def audit(
     via: str | None = None,
     *,
     batch_axis: int | None = None,
+    facts: Any = None,
+    sizes: Mapping[str, int] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Judges every broadcast of an ONNX model against what `target` would make of it.
@@ -54,6 +60,8 @@ def audit(
         via: judge what this converter makes of each node ("pnnx", for ncnn), not the node itself.
         batch_axis: for engines without a batch axis, which axis of the model's inputs it is; −1 for
             none. None: axis 0 where its extent is 1.
+        facts: what is known of sizes that the model leaves open: "N >= 1", or a list of such.
+        sizes: numbers for sizes that the model names.
         progress: called with the number of nodes done and of all.
 
     Raises:
@@ -64,7 +72,10 @@ def audit(
     _check_via(via, target)
     warn_if_unmeasured(target)
     graph = read_onnx(model)
-    return audit_graph(graph, engine, via, batch_axis=batch_axis, progress=progress)
+    known = ALWAYS if facts is None else as_facts(facts)
+    return audit_graph(
+        graph, engine, via, batch_axis=batch_axis, facts=known, sizes=sizes, progress=progress
+    )
 
 
 def _check_via(via: str | None, target: str) -> None:
@@ -79,9 +90,12 @@ def audit_graph(
     via: str | None = None,
     *,
     batch_axis: int | None = None,
+    facts: Condition = ALWAYS,
+    sizes: Mapping[str, int] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Judges every broadcast of a graph; see :func:`audit`."""
+    graph, needs = resolved(graph, facts, sizes)
     batch = BatchAxes()
     told = via != "pnnx" or batch_axis is not None or knows_batch(graph)
     if engine.name in BATCHLESS and told:
@@ -90,20 +104,23 @@ def audit_graph(
     for done, node in enumerate(graph.nodes):
         site = find_site(node)
         if site is not None:
-            findings.append(_judge(site, engine, via, batch))
+            findings.append(_judge(site, engine, via, batch, needs))
         if progress is not None:
             progress(done + 1, len(graph.nodes))
     return Report(graph.path, engine.name, via, engine.release, tuple(findings), graph.notes)
 
 
-def _judge(site: Site, engine: Engine, via: str | None, batch: BatchAxes) -> Finding:
+def _judge(
+    site: Site, engine: Engine, via: str | None, batch: BatchAxes, needs: Condition
+) -> Finding:
     """One finding: can it be judged, what does the source mean, what does the target."""
     unknown = _not_judged(site)
     if unknown is not None:
         return unknown
-    shapes = tuple(_numbers(part) for part in site.operands)
+    shapes = tuple(sizes_of(part) for part in site.operands)
+    known = related(needs, shapes)
     try:
-        source = site.plan(shapes)
+        source = site.plan(shapes, None if known.always else known)
     except BroadcastError as error:
         return _invalid(site, error)
     lost = contracted_batch(site, batch)
@@ -119,10 +136,16 @@ def _judge(site: Site, engine: Engine, via: str | None, batch: BatchAxes) -> Fin
     try:
         side = (pnnx_transport if via == "pnnx" else transport)(site, engine)
     except NotJudged as answer:
-        return _finding(site, source, None, Verdict.UNKNOWN, Cause.NOT_MEASURED, str(answer))
+        return finding_of(site, source, None, Verdict.UNKNOWN, Cause.NOT_MEASURED, str(answer))
     except BroadcastError as error:
-        return _finding(site, source, error, Verdict.REFUSED, error.reason, error.detail)
-    return _compare(_Case(site, engine, source, sample, side))
+        return finding_of(site, source, error, Verdict.REFUSED, error.reason, error.detail)
+    case = Case(site, engine, source, sample, side)
+    if not is_open(case):
+        return _compare(case)
+    if via == "pnnx" and side.rule is PNNX:
+        said = "pnnx leaves operands alone whose sizes it does not know; give them (--set)"
+        return finding_of(site, source, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
+    return compare_open(case, known)
 
 
 def _batch_axis(part: Operand, batch: BatchAxes) -> int | None:
@@ -131,64 +154,29 @@ def _batch_axis(part: Operand, batch: BatchAxes) -> int | None:
     return axis if axis is not None and axis < len(part.shape or ()) else None
 
 
-def _numbers(part: Operand) -> Shape:
-    return tuple(size for size in part.shape or () if isinstance(size, int))
-
-
-def _finding(
-    site: Site,
-    source: Plan | BroadcastError | None,
-    target: Plan | BroadcastError | None,
-    verdict: Verdict,
-    reason: str,
-    message: str,
-    fix: Expression | None = None,
-    witness: Witness | None = None,
-    notes: tuple[str, ...] = (),
-) -> Finding:
-    operands = tuple((part.name, part.shape) for part in site.operands)
-    return Finding(
-        site.node.path,
-        site.node.op,
-        operands,
-        source,
-        target,
-        verdict,
-        str(reason),
-        message,
-        fix,
-        witness,
-        notes,
-    )
-
-
 def _not_judged(site: Site) -> Finding | None:
     """A finding for what cannot be planned: custom ops, ops not modelled, unknown shapes."""
     node = site.node
     if site.kind is Kind.CUSTOM:
         said = f"nothing is known about {node.op} of domain {node.domain!r}"
-        return _finding(site, None, None, Verdict.UNKNOWN, Cause.CUSTOM_OP, said)
+        return finding_of(site, None, None, Verdict.UNKNOWN, Cause.CUSTOM_OP, said)
     if site.kind is Kind.NOT_MODELLED:
         said = f"{node.op} may broadcast in a way that is not modelled"
-        return _finding(site, None, None, Verdict.UNKNOWN, Cause.NOT_MODELLED, said)
+        return finding_of(site, None, None, Verdict.UNKNOWN, Cause.NOT_MODELLED, said)
     for part in site.operands:
         if part.missing is not None and part.shape is None:
             said = f"{part.name!r} is needed, and its data is missing: {part.missing}"
-            return _finding(site, None, None, Verdict.UNKNOWN, Cause.MISSING_DATA, said)
+            return finding_of(site, None, None, Verdict.UNKNOWN, Cause.MISSING_DATA, said)
     for part in site.operands:
         if part.shape is None:
             said = f"the shape of {part.name!r} is not known"
-            return _finding(site, None, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
-        sizes = ", ".join("?" if size is None else str(size) for size in part.shape)
-        if not all(isinstance(size, int) for size in part.shape):
-            said = f"a size of {part.name!r} is not known: ({sizes})"
-            return _finding(site, None, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
+            return finding_of(site, None, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
     return None
 
 
 def _invalid(site: Site, error: BroadcastError) -> Finding:
     said = f"the model itself does not broadcast here: {error.detail}"
-    return _finding(site, error, None, Verdict.REFUSED, Cause.INVALID, said)
+    return finding_of(site, error, None, Verdict.REFUSED, Cause.INVALID, said)
 
 
 def _across(
@@ -209,83 +197,10 @@ def _across(
             model = Side(site.rule, site.attributes).plan
             op = canonical(site) or "add"
             witness = find_batch_witness(source.operands, model, side.plan, axes, op)
-    return _finding(site, source, None, Verdict.DIFFERENT, Cause.BATCH, said, witness=witness)
+    return finding_of(site, source, None, Verdict.DIFFERENT, Cause.BATCH, said, witness=witness)
 
 
-@dataclass(frozen=True, slots=True)
-class _Case:
-    """A site whose source is planned and whose way to the target is known."""
-
-    site: Site
-    engine: Engine
-    source: Plan
-    sample: Sample
-    target: Side
-
-    @property
-    def shapes(self) -> tuple[Shape, ...]:
-        """What the target's rule is asked: for a Broadcast op the target shape comes last."""
-        if not self.target.rule.to_target:
-            return self.sample.shapes
-        return (*self.sample.shapes, _numbers(self.site.operands[-1]))
-
-    @property
-    def meaning(self) -> Side | None:
-        """The source's rule for the shapes that the target sees; None where none says it."""
-        if self.site.rule.to_target != self.target.rule.to_target:
-            return None
-        axis = self.site.attributes.get("axis")
-        # Without the batch axis, an `axis` attribute counts one axis fewer.
-        tries = [self.site.attributes]
-        if axis is not None and self.sample.axis is not None:
-            tries.append({**self.site.attributes, "axis": axis - 1})
-        for attributes in tries:
-            side = Side(self.site.rule, attributes)
-            if side.plan(self.shapes) == self.sample.plan:
-                return side
-        return None
-
-    @property
-    def op(self) -> str:
-        """The op that a counter-example computes; "add" where none has its name."""
-        return canonical(self.site) or "add"
-
-    def plan(self, shapes: tuple[Shape, ...]) -> Plan | BroadcastError:
-        """The target's plan; a rule of two operands takes more of them two by two."""
-        if len(shapes) <= self.target.rule.operands[1]:
-            return self.target.plan(shapes)
-        made = self.target.plan(shapes[:2])
-        for shape in shapes[2:]:
-            if isinstance(made, BroadcastError):
-                return made
-            step = self.target.plan((made.shape, shape))
-            made = step if isinstance(step, BroadcastError) else _after(made, step)
-        return made
-
-    def finding(
-        self, made: Plan | BroadcastError, verdict: Verdict, reason: str, message: str, **more: Any
-    ) -> Finding:
-        """The finding of this case."""
-        notes: tuple[str, ...] = ()
-        if isinstance(made, Plan) and self.site.kind is Kind.ELEMENTWISE:
-            # After pnnx operands are of one rank, and that is what an older release was given.
-            given = reshaped(made) if self.target.rule is PNNX else made
-            notes = past_notes(self.engine.name, given)
-        return _finding(self.site, self.source, made, verdict, reason, message, notes=notes, **more)
-
-
-def _after(first: Plan, step: Plan) -> Plan:
-    """Two plans in a row as one: the first's result is the first operand of the second."""
-    through, last = step.axes_mapping
-    mapping = tuple(
-        tuple(None if axis is None else through[axis] for axis in places)
-        for places in first.axes_mapping
-    )
-    operands = (*first.operands, step.operands[1])
-    return Plan(step.shape, operands, (*mapping, last), step.rule)
-
-
-def _compare(case: _Case) -> Finding:
+def _compare(case: Case) -> Finding:
     """Source and target, planned and compared."""
     name = case.engine.name
     made = case.plan(case.shapes)
@@ -319,7 +234,7 @@ def _compare(case: _Case) -> Finding:
     return case.finding(made, Verdict.SAME, Cause.SAME_PLAN, f"means the same on {name}")
 
 
-def _refused(case: _Case, error: BroadcastError) -> Finding:
+def _refused(case: Case, error: BroadcastError) -> Finding:
     """The target's rule has no plan: it refuses, or does not refuse and goes wrong."""
     name = case.engine.name
     if not error.silent:
@@ -336,7 +251,7 @@ def _refused(case: _Case, error: BroadcastError) -> Finding:
     )
 
 
-def _alignment_words(case: _Case, made: Plan) -> str:
+def _alignment_words(case: Case, made: Plan) -> str:
     for part, meant, aligned in zip(
         case.site.operands, case.sample.plan.aligned, made.aligned, strict=False
     ):
@@ -345,7 +260,7 @@ def _alignment_words(case: _Case, made: Plan) -> str:
     return f"the result is {made.shape}; the model means {case.sample.plan.shape}"
 
 
-def _fix(case: _Case) -> Expression | None:
+def _fix(case: Case) -> Expression | None:
     """How the target says what the source means, or None."""
     # Rules of compounds are not in the engine table, where `express` would search.
     compound = case.target.op in CARRIERS
@@ -361,7 +276,7 @@ def _fix(case: _Case) -> Expression | None:
     return said
 
 
-def _reshaped(case: _Case) -> Expression | None:
+def _reshaped(case: Case) -> Expression | None:
     """The operands after the first as they are meant, with all their axes, or without ones."""
     meant = case.sample.plan
     first, *rest = meant.operands
@@ -376,12 +291,12 @@ def _without_outer(shape: Shape) -> Shape:
     return shape[filled[0] :] if filled else ()
 
 
-def _fix_trap(case: _Case) -> Expression | None:
+def _fix_trap(case: Case) -> Expression | None:
     """For a size trap: every operand at the result's rank, where no size can misplace it."""
     return _try(case, case.sample.plan.aligned)
 
 
-def _try(case: _Case, shapes: tuple[Shape, ...]) -> Expression | None:
+def _try(case: Case, shapes: tuple[Shape, ...]) -> Expression | None:
     """The operands reshaped to `shapes`, if the target then means what the source means."""
     meant = case.sample.plan
     made = case.plan(shapes)
@@ -392,14 +307,14 @@ def _try(case: _Case, shapes: tuple[Shape, ...]) -> Expression | None:
     return Expression(shapes, {}, False, (), meant.shape, use, changed)
 
 
-def _witness(case: _Case, shapes: tuple[Shape, ...]) -> Witness | None:
+def _witness(case: Case, shapes: tuple[Shape, ...]) -> Witness | None:
     meaning = case.meaning
     if meaning is None:
         return None
     return find_witness(shapes, meaning.plan, case.plan, case.op)
 
 
-def _trap_witness(case: _Case, trap: Trap) -> Witness | None:
+def _trap_witness(case: Case, trap: Trap) -> Witness | None:
     meaning = case.meaning
     if meaning is None:
         return None
@@ -407,7 +322,7 @@ def _trap_witness(case: _Case, trap: Trap) -> Witness | None:
     return find_witness(trap.shapes, meaning.plan, case.plan, case.op)
 
 
-def _traps(case: _Case) -> tuple[Trap, ...]:
+def _traps(case: Case) -> tuple[Trap, ...]:
     """The sizes at which the meaning flips, of the first pair that has some."""
     meaning = case.meaning
     names = [part.name for part in case.site.operands]

@@ -8,11 +8,13 @@ axis through the graph, and takes it out of a site's shapes.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ..dims import Shape
+from ..dims.condition import ALWAYS
 from ..plan import Plan
+from ..symbolic import assemble
 from .graph import Graph, Node, Value
 from .sites import Kind, Site
 
@@ -279,8 +281,30 @@ def without_batch(plan: Plan, batch: Sequence[int | None], constant: Sequence[bo
         for mapping in plan.axes_mapping
     )
     result = plan.shape[:result_axis] + plan.shape[result_axis + 1 :]
-    left = Plan(result, tuple(shapes), mapping_, plan.rule)
+    left = _rebuilt(plan, result, tuple(shapes), mapping_)
     return Sample(*_with_an_axis(left.operands, left), result_axis)
+
+
+def _rebuilt(
+    plan: Plan,
+    result: Shape,
+    shapes: tuple[Shape, ...],
+    mapping: tuple[tuple[int | None, ...], ...],
+) -> Plan:
+    """The plan of other shapes that means the same; what it needed to exist it still needs."""
+    if plan.open is None:
+        return Plan(result, shapes, mapping, plan.rule)
+    whole = plan.open.accepted
+    leaf = replace(
+        whole[0],
+        path=ALWAYS,
+        clauses=tuple((None, clause) for clause in plan.open.exists),
+        shape=result,
+        mapping=mapping,
+        alignment=None,
+        sizes=shapes,
+    )
+    return assemble(plan.rule, shapes, (leaf,), plan.open.given)
 
 
 def _with_an_axis(shapes: tuple[Shape, ...], plan: Plan) -> tuple[tuple[Shape, ...], Plan]:

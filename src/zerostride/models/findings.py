@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from ..dims.condition import Condition
 from ..errors import BroadcastError
 from ..express import Expression
 from ..plan import Plan
@@ -88,6 +89,9 @@ class Finding:
         fix: how the source's plan is said on the target, where it can be.
         witness: a counter-example, computed.
         notes: what else a reader should know, such as what older releases did.
+        when: with sizes that are not known: for which of them the target does not mean the same;
+            None where that is no question of sizes.
+        values: such sizes, by name.
     """
 
     node: str
@@ -101,6 +105,8 @@ class Finding:
     fix: Expression | None = None
     witness: Witness | None = None
     notes: tuple[str, ...] = ()
+    when: Condition | None = None
+    values: Mapping[str, int] | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -131,6 +137,8 @@ class Finding:
                 "target": json_number(self.witness.target),
             },
             "notes": self.notes,
+            "when": None if self.when is None else str(self.when),
+            "values": None if self.values is None else dict(self.values),
         }
 
 

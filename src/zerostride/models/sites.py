@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..alignment import Alignment, Attribute, Attributes, Rule, apply
 from ..dims import Asker, Shape
@@ -19,6 +19,9 @@ from ..errors import Misfit, Reason
 from ..plan import Plan
 from ..rules import RULES, right_aligned
 from .graph import FileShape, Node, Value
+
+if TYPE_CHECKING:
+    from ..dims.condition import Condition
 
 
 class Kind(StrEnum):
@@ -67,9 +70,9 @@ class Site:
     rule: Rule
     attributes: Mapping[str, Any]
 
-    def plan(self, shapes: tuple[Shape, ...]) -> Plan:
-        """The source's plan for operands of these shapes."""
-        return apply(self.rule, shapes, self.attributes)
+    def plan(self, shapes: tuple[Shape, ...], facts: Condition | None = None) -> Plan:
+        """The source's plan for operands of these shapes, where `facts` hold of their symbols."""
+        return apply(self.rule, shapes, self.attributes, facts=facts)
 
 
 Builder = Callable[[Node], "Site | None"]

@@ -1,0 +1,134 @@
+"""One site whose source is planned and whose way to the target is known, about to be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..dims import Shape
+from ..dims.condition import Condition
+from ..engines.history import past_notes
+from ..engines.model import Engine
+from ..errors import BroadcastError
+from ..express import Expression
+from ..plan import Plan
+from ..traps import Side
+from .batch import Sample
+from .findings import Finding, Verdict, Witness
+from .pnnx import RULE as PNNX
+from .pnnx import reshaped
+from .sites import Kind, Operand, Site
+from .targets import canonical
+
+
+def sizes_of(part: Operand) -> Shape:
+    """The sizes of an operand: numbers, or symbols."""
+    return tuple(size for size in part.shape or () if size is not None)
+
+
+def finding_of(
+    site: Site,
+    source: Plan | BroadcastError | None,
+    target: Plan | BroadcastError | None,
+    verdict: Verdict,
+    reason: str,
+    message: str,
+    fix: Expression | None = None,
+    witness: Witness | None = None,
+    notes: tuple[str, ...] = (),
+    when: Condition | None = None,
+    values: Mapping[str, int] | None = None,
+) -> Finding:
+    """The finding of a site."""
+    operands = tuple((part.name, part.shape) for part in site.operands)
+    return Finding(
+        site.node.path,
+        site.node.op,
+        operands,
+        source,
+        target,
+        verdict,
+        str(reason),
+        message,
+        fix,
+        witness,
+        notes,
+        when,
+        values,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A site whose source is planned and whose way to the target is known."""
+
+    site: Site
+    engine: Engine
+    source: Plan
+    sample: Sample
+    target: Side
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """What the target's rule is asked: for a Broadcast op the target shape comes last."""
+        if not self.target.rule.to_target:
+            return self.sample.shapes
+        return (*self.sample.shapes, sizes_of(self.site.operands[-1]))
+
+    @property
+    def meaning(self) -> Side | None:
+        """The source's rule for the shapes that the target sees; None where none says it."""
+        if self.site.rule.to_target != self.target.rule.to_target:
+            return None
+        axis = self.site.attributes.get("axis")
+        # Without the batch axis, an `axis` attribute counts one axis fewer.
+        tries = [self.site.attributes]
+        if axis is not None and self.sample.axis is not None:
+            tries.append({**self.site.attributes, "axis": axis - 1})
+        for attributes in tries:
+            side = Side(self.site.rule, attributes)
+            if side.plan(self.shapes) == self.sample.plan:
+                return side
+        return None
+
+    @property
+    def op(self) -> str:
+        """The op that a counter-example computes; "add" where none has its name."""
+        return canonical(self.site) or "add"
+
+    def plan(self, shapes: tuple[Shape, ...]) -> Plan | BroadcastError:
+        """The target's plan; a rule of two operands takes more of them two by two."""
+        if len(shapes) <= self.target.rule.operands[1]:
+            return self.target.plan(shapes)
+        made = self.target.plan(shapes[:2])
+        for shape in shapes[2:]:
+            if isinstance(made, BroadcastError):
+                return made
+            step = self.target.plan((made.shape, shape))
+            made = step if isinstance(step, BroadcastError) else after(made, step)
+        return made
+
+    def finding(
+        self, made: Plan | BroadcastError, verdict: Verdict, reason: str, message: str, **more: Any
+    ) -> Finding:
+        """The finding of this case."""
+        notes: tuple[str, ...] = ()
+        # What older releases did is known for numbers.
+        if isinstance(made, Plan) and made.open is None and self.site.kind is Kind.ELEMENTWISE:
+            # After pnnx operands are of one rank, and that is what an older release was given.
+            given = reshaped(made) if self.target.rule is PNNX else made
+            notes = past_notes(self.engine.name, given)
+        more.setdefault("notes", notes)
+        return finding_of(self.site, self.source, made, verdict, reason, message, **more)
+
+
+def after(first: Plan, step: Plan) -> Plan:
+    """Two plans in a row as one: the first's result is the first operand of the second."""
+    through, last = step.axes_mapping
+    mapping = tuple(
+        tuple(None if axis is None else through[axis] for axis in places)
+        for places in first.axes_mapping
+    )
+    operands = (*first.operands, step.operands[1])
+    return Plan(step.shape, operands, (*mapping, last), step.rule)

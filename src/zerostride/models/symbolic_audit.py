@@ -1,0 +1,220 @@
+"""Judging a broadcast whose sizes are not all known: for which of them the target differs.
+
+The answer is a condition, simplified by what the model itself needs, with sizes for which it holds;
+the witness is computed for those. Tensors without elements are set apart: a verdict is about sizes
+from 1, and what the target does with 0 is a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ..dims import Answer, Shape
+from ..dims.condition import ALWAYS, Condition, all_of
+from ..dims.dim import Dim, Symbol, dim
+from ..dims.solve import listing
+from ..errors import BroadcastError
+from ..express import Expression
+from ..meaning import Kind, Meanings, Region, meanings, not_empty, real_shapes
+from ..plan import Plan, RuleUse
+from .case import Case, finding_of
+from .findings import Cause, Finding, Verdict, Witness
+from .witness import find_witness
+
+_BAD: tuple[Kind, ...] = ("different", "silent", "refused")
+#: How a region is said, by its kind.
+_WORDS: Mapping[Kind, str] = {
+    "different": "different when {when}, for example {values}: {detail}",
+    "silent": "when {when} it does not refuse, but computes nonsense or crashes, "
+    "for example {values}: {detail}",
+    "refused": "refused when {when}, for example {values}: {detail}",
+}
+_ALWAYS: Mapping[Kind, str] = {
+    "different": "different for all sizes: {detail}",
+    "silent": "it does not refuse, but computes nonsense or crashes: {detail}",
+    "refused": "refused for all sizes: {detail}",
+}
+_CAUSES: Mapping[Kind, Cause] = {"different": Cause.OTHER_ALIGNMENT, "silent": Cause.SILENT}
+
+
+def is_open(case: Case) -> bool:
+    """Whether a size that has a say is not a number."""
+    shapes = (*case.shapes, *case.source.operands)
+    return case.source.open is not None or any(
+        isinstance(size, Dim) for shape in shapes for size in shape
+    )
+
+
+def compare_open(case: Case, known: Condition) -> Finding:
+    """The finding of a case with sizes that are not known.
+
+    Args:
+        case: the site, its source plan and the target's rule.
+        known: what the model and the caller say of the symbols.
+    """
+    if len(case.shapes) > case.target.rule.operands[1]:
+        said = f"{len(case.shapes)} operands of sizes that are not known; give them (--set)"
+        return _unknown(case, said)
+    filled = all_of([known, not_empty(case.shapes)])
+    found = _meanings(case, case.shapes, filled)
+    possible = {kind: found.possible(kind) for kind in ("same", *_BAD)}
+    bad = [kind for kind in _BAD if possible[kind] is Answer.YES]
+    if not bad:
+        if Answer.UNKNOWN in possible.values():
+            return _unknown(case, "whether sizes part the two is beyond what is decided here")
+        return _same(case, found, known)
+    certain = possible["same"] is Answer.NO
+    examples = {kind: example for kind in bad if (example := found.example(kind)) is not None}
+    if not examples:
+        return _unknown(case, "there are sizes that part the two, but none were found")
+    worst = next(iter(examples))
+    when = found.words(*bad)
+    region, values = examples[worst]
+    if certain:
+        verdict = Verdict.REFUSED if bad == ["refused"] else Verdict.DIFFERENT
+        reason: str = _CAUSES.get(worst) or str(region.reason)
+    else:
+        verdict = Verdict.SAME_HERE
+        reason = str(region.reason) if bad == ["refused"] else Cause.SIZE_TRAP
+    said = "; ".join(
+        _words(case, found, kind, *example, certain=certain and len(bad) == 1)
+        for kind, example in examples.items()
+    )
+    return case.finding(
+        _target(case),
+        verdict,
+        reason,
+        f"on {case.engine.name} {said}",
+        fix=_fix(case, filled),
+        witness=_witness(case, values),
+        when=when,
+        values={symbol.name: value for symbol, value in values.items()},
+    )
+
+
+def _meanings(case: Case, shapes: tuple[Shape, ...], known: Condition) -> Meanings:
+    return meanings(
+        case.sample.plan, case.target, shapes, known=known, divergences=case.engine.divergences
+    )
+
+
+def _target(case: Case) -> Plan | BroadcastError:
+    """The target's plan, for what values it may have one."""
+    return case.plan(case.shapes)
+
+
+def _unknown(case: Case, said: str) -> Finding:
+    return finding_of(case.site, case.source, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
+
+
+def _same(case: Case, found: Meanings, known: Condition) -> Finding:
+    """The same for all sizes from 1; what happens to tensors without elements is a note."""
+    name = case.engine.name
+    names = ", ".join(symbol.name for symbol in found.symbols)
+    said = f"means the same on {name} for every {names}" if names else f"means the same on {name}"
+    needs = case.source.conditions
+    if len(needs):
+        said += f" that the model takes ({needs})"
+    notes: tuple[str, ...] = ()
+    with_empty = _meanings(case, case.shapes, known)
+    example = with_empty.example(*_BAD)
+    if example is not None:
+        region, values = example
+        real = case.plan(real_shapes(case.shapes, values))
+        what = real.detail if isinstance(real, BroadcastError) else region.detail
+        notes = (f"for {listing(values)}: {what or 'it means something else'}",)
+    made = _target(case)
+    return case.finding(made, Verdict.SAME, Cause.SAME_PLAN, said, notes=notes)
+
+
+def _words(
+    case: Case,
+    found: Meanings,
+    kind: Kind,
+    region: Region,
+    values: Mapping[Symbol, int],
+    *,
+    certain: bool,
+) -> str:
+    when = found.words(kind)
+    detail = region.detail or _alignment(case, region)
+    if certain or when.always or not values:
+        return _ALWAYS[kind].format(detail=detail)
+    return _WORDS[kind].format(when=when, values=listing(values), detail=detail)
+
+
+def _alignment(case: Case, region: Region) -> str:
+    """How the target aligns what it aligns otherwise."""
+    for part, meant, aligned in zip(
+        case.site.operands, case.sample.plan.aligned, region.aligned, strict=False
+    ):
+        if meant != aligned:
+            return f"{part.name!r} is aligned as {_shape(aligned)}; the model means {_shape(meant)}"
+    return f"the result is not {_shape(case.sample.plan.shape)}"
+
+
+def _shape(shape: Shape) -> str:
+    sizes = ", ".join(map(str, shape))
+    return f"({sizes},)" if len(shape) == 1 else f"({sizes})"
+
+
+# Shown and mended.
+
+
+def _witness(case: Case, values: Mapping[Symbol, int]) -> Witness | None:
+    """Numbers on which the two differ, at these sizes."""
+    meaning = case.meaning
+    if meaning is None:
+        return None
+    shapes = real_shapes(case.shapes, values)
+    return find_witness(shapes, meaning.plan, case.plan, case.op, renamed=False)
+
+
+def _fix(case: Case, known: Condition) -> Expression | None:
+    """The operands reshaped so that the target means the same, for all sizes or where it says."""
+    limited: Expression | None = None
+    for shapes in _forms(case):
+        asked = (*shapes, *case.shapes[len(shapes) :])
+        found = _meanings(case, asked, known)
+        if found.possible("same") is not Answer.YES:
+            continue
+        bad = found.possible(*_BAD)
+        if bad is Answer.NO:
+            return _expression(case, shapes, None)
+        if bad is Answer.YES and limited is None:
+            limited = _expression(case, shapes, found.words("same"))
+    return limited
+
+
+def _forms(case: Case) -> Iterator[tuple[Shape, ...]]:
+    """Shapes to try for the operands, least change first."""
+    meant = case.sample.plan
+    first, *rest = meant.operands
+    outer = tuple(_without_outer(aligned) for aligned in meant.aligned[1:])
+    for shapes in ((first, *meant.aligned[1:]), (first, *outer), meant.aligned):
+        if shapes != meant.operands and len(shapes) == 1 + len(rest):
+            yield shapes
+
+
+def _without_outer(shape: Shape) -> Shape:
+    filled = [axis for axis, size in enumerate(shape) if size != 1]
+    return shape[filled[0] :] if filled else ()
+
+
+def _expression(case: Case, shapes: tuple[Shape, ...], only_if: Condition | None) -> Expression:
+    meant = case.sample.plan
+    changed = tuple(a != b for a, b in zip(shapes, meant.operands, strict=True))
+    use = RuleUse(case.target.rule.name, case.target.attributes, case.engine.name, case.target.op)
+    return Expression(shapes, {}, False, (), meant.shape, use, changed, only_if=only_if)
+
+
+def related(needs: Condition, shapes: Any) -> Condition:
+    """The clauses of a model's needs that speak of the symbols in these shapes."""
+    wanted = {s for shape in shapes for size in shape for s in dim(size).symbols}
+    if not wanted:
+        return ALWAYS
+    return all_of(clause for clause in needs.clauses if not wanted.isdisjoint(clause.symbols))
+
+
+__all__ = ["compare_open", "is_open", "related"]
