@@ -9,10 +9,23 @@ that is :mod:`.solve`'s.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from .dim import Call, Dim, Number, Symbol, bounds, decide_zero, dim, lone_symbol, made, of_atom
+from .dim import (
+    Call,
+    Dim,
+    Number,
+    Symbol,
+    bounds,
+    decide_zero,
+    dim,
+    lone_symbol,
+    made,
+    name_of,
+    of_atom,
+)
+from .functions import grouped
 from .sizes import Answer
 
 Kind: TypeAlias = Literal["true", "false", "==", "!=", ">=", "and", "or"]
@@ -179,7 +192,7 @@ class Condition:
     # Words.
 
     def __str__(self) -> str:
-        return self.write(_name)
+        return self.write(name_of)
 
     def __repr__(self) -> str:
         return f"<Condition {self}>"
@@ -191,17 +204,10 @@ class Condition:
         if self.kind == "false":
             return "never"
         if self.kind == "and":
-            return " and ".join(
-                f"({part.write(name)})" if part.kind == "or" else part.write(name)
-                for part in self.parts
-            )
+            return " and ".join(_write_parts(self.parts, name))
         if self.kind == "or":
             return " or ".join(part.write(name) for part in self.parts)
         return _write_atom(self.kind, self.size, name)
-
-
-def _name(symbol: Symbol) -> str:
-    return symbol.name
 
 
 class Decision:
@@ -335,41 +341,48 @@ def _joined(kind: Literal["and", "or"], ends: str, conditions: Iterable[Conditio
 # Words.
 
 
+def _write_parts(parts: Sequence[Condition], name: Callable[[Symbol], str]) -> Iterator[str]:
+    """The parts of an *and*, each as text; the two ends of one size together."""
+    ends = {part.size.terms: part for part in parts if part.kind == ">="}
+    for part in parts:
+        other = ends.get(tuple((monomial, -factor) for monomial, factor in part.size.terms))
+        if other is None or ends.get(part.size.terms) is not part or _remainder(part.size):
+            yield f"({part.write(name)})" if part.kind == "or" else part.write(name)
+        elif part.size.terms[0][1] > 0:
+            middle = made(0, part.size.terms).write(name)
+            yield f"{-part.size.const} <= {middle} <= {other.size.const}"
+
+
 def _write_atom(kind: Kind, size: Dim, name: Callable[[Symbol], str]) -> str:
     """``size kind 0`` with the negative terms on the other side."""
-    if kind != ">=" and (remainder := _remainder(size)) is not None:
-        whole, divisor = remainder
-        text = whole.write(name)
-        return f"{f'({text})' if ' ' in text else text} % {divisor} {kind} 0"
-    left = Dim(0)
-    right = Dim(0)
-    for monomial, factor in size.terms:
-        part = dim(abs(factor))
-        for atom in monomial:
-            part = part * of_atom(atom)
-        if factor > 0:
-            left = left + part
-        else:
-            right = right + part
+    sign: str = kind
+    if (remainder := _remainder(size)) is not None:
+        whole, divisor, factor, rest = remainder
+        sign = "<=" if factor < 0 and kind == ">=" else kind
+        return f"{grouped(whole, name)} % {divisor} {sign} {rest}"
+    left = made(0, tuple((m, factor) for m, factor in size.terms if factor > 0))
+    right = made(0, tuple((m, -factor) for m, factor in size.terms if factor < 0))
     if left.terms and right.terms:
         left, right = (left + size.const, right) if size.const > 0 else (left, right - size.const)
     elif left.terms:
         right = right - size.const
     else:
-        left, right, kind = right, left + size.const, "<=" if kind == ">=" else kind  # type: ignore[assignment]
-    return f"{left.write(name)} {kind} {right.write(name)}"
+        left, right, sign = right, left + size.const, "<=" if kind == ">=" else kind
+    return f"{left.write(name)} {sign} {right.write(name)}"
 
 
-def _remainder(size: Dim) -> tuple[Dim, int] | None:
-    """``(x, n)`` where the size is ``x - n * (x // n)``, the remainder of x by n."""
-    for sign in (1, -1):
-        for monomial, factor in size.terms:
-            call = monomial[0]
-            if len(monomial) != 1 or not isinstance(call, Call) or call.function != "floordiv":
-                continue
-            whole, divisor = call.arguments
-            if divisor == -factor * sign and (size * sign) == whole + of_atom(call) * factor * sign:
-                return whole, -factor * sign
+def _remainder(size: Dim) -> tuple[Dim, int, int, int] | None:
+    """``(x, n, sign, r)`` where the size is ``sign * (x % n - r)``, sign 1 or -1."""
+    for monomial, factor in size.terms:
+        call = monomial[0]
+        if len(monomial) != 1 or not isinstance(call, Call) or call.function != "floordiv":
+            continue
+        whole, divisor = call.arguments
+        if divisor == abs(factor):
+            sign = -1 if factor > 0 else 1
+            rest = whole - of_atom(call) * divisor - size * sign
+            if not rest.terms:
+                return whole, divisor.const, sign, rest.const
     return None
 
 

@@ -43,7 +43,7 @@ class Symbol(NamedTuple):
     def text(self) -> str:
         """How a shape shows it: its name; bounds or ``?`` where it has none of its own."""
         if self.named:
-            return _name(self)
+            return name_of(self)
         if self.high is None:
             return f"{self.low}.." if self.low else "?"
         return f"{self.low}..{self.high}"
@@ -63,14 +63,15 @@ class Call(NamedTuple):
     @property
     def name(self) -> str:
         """How words show it."""
-        return self.write(_name)
+        return self.write(name_of)
 
     def write(self, name: Callable[[Symbol], str]) -> str:
         """The application as text, symbols written by `name`."""
         return FUNCTIONS[self.function].text(self.arguments, name)
 
 
-def _name(symbol: Symbol) -> str:
+def name_of(symbol: Symbol) -> str:
+    """A symbol's name on one line: it may come from a model file."""
     return symbol.name if symbol.name.isprintable() else printable(symbol.name)
 
 
@@ -214,7 +215,7 @@ class Dim:
     @property
     def words(self) -> str:
         """The expression with every symbol by its name, as conditions write it."""
-        return self.write(_name)
+        return self.write(name_of)
 
     # Arithmetic.
 

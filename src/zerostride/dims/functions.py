@@ -106,9 +106,24 @@ def _listed(word: str) -> Callable[[tuple[Any, ...], Callable[[Symbol], str]], s
 
 
 def _quotient(arguments: tuple[Any, ...], name: Callable[[Symbol], str]) -> str:
-    whole, divisor = (size.write(name) for size in arguments)
-    whole = f"({whole})" if " " in whole else whole
-    return f"{whole} // {f'({divisor})' if ' ' in divisor or '*' in divisor else divisor}"
+    whole, divisor = arguments
+    return f"{grouped(whole, name)} // {grouped(divisor, name, factor=True)}"
+
+
+def grouped(size: Dim, name: Callable[[Symbol], str], *, factor: bool = False) -> str:
+    """A size as text before ``//`` or ``%``, or as a `factor` after it, in parentheses if need be.
+
+    >>> from zerostride.dims.dim import name_of
+    >>> print(*(grouped(Dim(text), name_of) for text in ("N + 1", "2*N", "max(N, 2)")))
+    (N + 1) 2*N max(2, N)
+    """
+    text = size.write(name)
+    if not size.terms:
+        return text
+    ((*_, last), times), *more = size.terms
+    loose = isinstance(last, Call) and last.function in ("floordiv", "choose")
+    product = len(size.terms[0][0]) > 1 or times != 1
+    return f"({text})" if more or size.const or (factor and product) or loose else text
 
 
 def maximum(*sizes: Number) -> Dim:
@@ -201,8 +216,17 @@ def _choose_value(arguments: tuple[Any, ...], values: Mapping[Symbol, int]) -> i
 
 def _choose_substitute(arguments: tuple[Any, ...], values: Mapping[Symbol, Number]) -> Number:
     cases = ((condition.substitute(values), size) for condition, size in arguments)
-    # A size need not exist where it is not chosen.
-    return choose((c, dim(size).substitute(values)) for c, size in cases if not c.never)
+    return choose((c, _if_chosen(size, values)) for c, size in cases if not c.never)
+
+
+def _if_chosen(size: Number, values: Mapping[Symbol, Number]) -> Number:
+    """The size of one case; it need not exist where another case is chosen."""
+    try:
+        return dim(size).substitute(values)
+    except OverflowError:
+        raise
+    except ArithmeticError:
+        return of_atom(Call("floordiv", (dim(0), dim(0))))
 
 
 def choose(cases: Iterable[tuple[Condition, Number]]) -> Number:

@@ -90,7 +90,8 @@ def _possible(condition: Condition, system: System) -> bool:
 def _may_fail(call: Call) -> bool:
     """Whether there may be values for which an application does not exist."""
     if call.function == "floordiv":
-        return bool(call.arguments[1].terms)
+        divisor = call.arguments[1]
+        return bool(divisor.terms) or divisor.const < 1
     return call.function in ("bcast", "choose")
 
 
@@ -197,7 +198,7 @@ def _axiom(call: Call) -> Condition:
             for when, value in _cases(call)
         )
     whole, divisor = call.arguments
-    if divisor.terms:
+    if _may_fail(call):
         return ge(divisor, 1)
     return all_of(
         [ge(whole - size * divisor.const, 0), ge(size * divisor.const + divisor.const - 1, whole)]

@@ -1,0 +1,188 @@
+"""Formulas over sizes: making them, what they say of values, and their words."""
+
+from __future__ import annotations
+
+import pickle
+
+import pytest
+from formulas import BOXED, OPEN, Formula, formulas, points
+from hypothesis import given
+from hypothesis import strategies as st
+
+import zerostride as zs
+from zerostride.dims.condition import (
+    ALWAYS,
+    NEVER,
+    Condition,
+    all_of,
+    any_of,
+    eq,
+    ge,
+    is_lone,
+    ne,
+    negation,
+)
+from zerostride.dims.dim import Dim, Symbol, dim, of_atom
+from zerostride.dims.functions import broadcast_size
+
+N, M, K, H = (of_atom(Symbol(name)) for name in "NMKH")
+BOXED_N = of_atom(Symbol("N", 1, 8))
+
+
+# Making them.
+
+
+def test_what_plainly_holds_or_cannot_is_said_so() -> None:
+    for always in (N >= 0, eq(N, N), ne(2 * N, 1), BOXED_N <= 8, ge(N + 1, N), ALWAYS):
+        assert always.always
+        assert len(always) == 0
+    for never in (N < 0, eq(N, N + 1), eq(2 * N, 3), BOXED_N >= 9, NEVER):
+        assert never.never
+        assert len(never) == 1
+    assert ALWAYS != NEVER
+
+
+def test_the_same_condition_is_written_in_one_way() -> None:
+    assert eq(N, M) == eq(M, N) == eq(2 * M, 2 * N)
+    assert ge(2 * N, 3) == (N >= 2) == (N > 1) == (dim(2) <= N)
+    assert all_of([eq(N, 1), eq(M, 1)]) == all_of([eq(M, 1), eq(N, 1), eq(M, 1)])
+    assert hash(any_of([eq(N, 1), eq(M, 1)])) == hash(any_of([eq(M, 1), eq(N, 1)]))
+    assert eq(N, 1) != ne(N, 1)
+    assert eq(N, 1) != 1
+    assert N.differs(M) == ne(N, M)
+
+
+def test_joining_says_nothing_twice() -> None:
+    one, two = eq(N, 1), eq(M, 2)
+    assert all_of([]) is ALWAYS
+    assert any_of([]) is NEVER
+    assert all_of([one]) is one
+    assert all_of([one, ALWAYS, one]) == one
+    assert any_of([one, NEVER]) == one
+    assert all_of([one, NEVER]).never
+    assert any_of([one, ALWAYS]).always
+    assert all_of([one, negation(one)]).never
+    assert any_of([one, negation(one)]).always
+    assert list(all_of([one, all_of([two, N >= 3])])) == [one, two, N >= 3]
+    assert (one & two)[1] == two
+    assert (one | two).kind == "or"
+    assert ~(one | two) == ne(N, 1) & ne(M, 2)
+
+
+def test_lone_symbols_with_a_number() -> None:
+    assert is_lone(eq(N, 3)) == (Symbol("N"), 3)
+    for other in (eq(N, M), N >= 3, eq(2 * N, M), eq(N * M, 3), ALWAYS):
+        assert is_lone(other) is None
+
+
+# Truth.
+
+
+@given(formulas(BOXED))
+def test_truth_negation_and_substitution(formula: Formula) -> None:
+    condition, opposite = formula.condition, negation(formula.condition)
+    for values in points(BOXED):
+        right = formula.truth(values)
+        if right is None:
+            continue
+        assert condition.evaluate(values) == right
+        assert opposite.evaluate(values) != right
+        some = {s: v for s, v in values.items() if s in BOXED[::2]}
+        assert condition.substitute(some).evaluate(values) == right
+        assert condition({s.name: v for s, v in values.items()}) == right
+
+
+def test_a_size_that_does_not_exist_makes_its_part_false() -> None:
+    size = broadcast_size(N, M)
+    at = {Symbol("N"): 2, Symbol("M"): 3, Symbol("K"): 1}
+    assert not eq(size, 3).evaluate(at)
+    assert not ne(size, 3).evaluate(at)
+    assert any_of([eq(size, 3), eq(K, 1)]).evaluate(at)
+    divided = eq(N // M, 2)
+    assert not divided.evaluate({**at, Symbol("M"): 0})
+    assert divided.substitute({Symbol("M"): 0}).never
+
+
+def test_a_symbol_without_value_is_missed() -> None:
+    with pytest.raises(KeyError):
+        eq(N, M)(N=3)
+    assert eq(N, M)(N=3, M=3, W=9)
+    assert not eq(N, M)({"N": 3, "M": 4})
+
+
+@given(formulas(OPEN))
+def test_it_pickles(formula: Formula) -> None:
+    again = pickle.loads(pickle.dumps(formula.condition))
+    assert again == formula.condition
+    assert hash(again) == hash(formula.condition)
+    assert {*again.symbols} == {*formula.condition.symbols}
+
+
+# Words.
+
+
+@pytest.mark.parametrize(
+    ("condition", "text"),
+    [
+        (ALWAYS, "always"),
+        (NEVER, "never"),
+        (eq(N - M, 0), "M == N"),
+        (eq(N, 1), "N == 1"),
+        (ne(2 * N, 6), "N != 3"),
+        (N >= 1, "N >= 1"),
+        (N < 8, "N <= 7"),
+        (N > M + 2, "N >= M + 3"),
+        (all_of([N >= 1, N <= 8]), "1 <= N <= 8"),
+        (all_of([N <= 8, eq(M, 1), N >= 1]), "M == 1 and 1 <= N <= 8"),
+        (all_of([N >= 1, N <= 8, N <= 9]), "1 <= N <= 9 and N <= 8"),
+        (all_of([N + M >= 2, N + M <= 5]), "2 <= M + N <= 5"),
+        (eq(N % 8, 0), "N % 8 == 0"),
+        (ne((2 * N + M) % 8, 3), "(M + 2*N) % 8 != 3"),
+        (N % 8 >= 2, "N % 8 >= 2"),
+        (N % 8 < 2, "N % 8 <= 1"),
+        (eq(N // 2, M), "M == N // 2"),
+        (any_of([eq(N, M), eq(N, 1)]), "M == N or N == 1"),
+        (
+            all_of([any_of([eq(N, M), eq(N, 1)]), eq(K, 2)]),
+            "(M == N or N == 1) and K == 2",
+        ),
+        (any_of([all_of([eq(N, M), eq(N, 1)]), eq(K, 2)]), "M == N and N == 1 or K == 2"),
+        (eq(broadcast_size(N, M), K), "K == bcast(M, N)"),
+    ],
+)
+def test_words(condition: Condition, text: str) -> None:
+    assert str(condition) == text
+    assert repr(condition) == f"<Condition {text}>"
+    assert zs.Condition.parse(text) == condition
+
+
+#: Symbols as text makes them: plain names, and no bounds.
+PLAIN = tuple(Symbol(name) for name in ("N", "batch_size", "max", "seq.len"))
+
+
+@given(formulas(PLAIN))
+def test_what_is_written_can_be_read(formula: Formula) -> None:
+    text = str(formula.condition)
+    assert zs.Condition.parse(text) == formula.condition
+
+
+@given(formulas(PLAIN), st.sampled_from(["{}", " ( {} ) ", "\t{}\n"]))
+def test_space_and_parentheses_change_nothing(formula: Formula, around: str) -> None:
+    if not (formula.condition.always or formula.condition.never):
+        assert zs.Condition.parse(around.format(formula.condition)) == formula.condition
+
+
+def test_python_reads_it_too() -> None:
+    for text in ("1 <= N <= 8 and (M == N or N % 8 == 3)", "max(M, N) // 2 >= K"):
+        condition = zs.Condition.parse(text)
+        for n in range(5):
+            values = {"N": n, "M": 3, "K": 1}
+            names = {**values, "max": max}
+            needed = {symbol.name: values[symbol.name] for symbol in condition.symbols}
+            assert condition(needed) == eval(str(condition), names)
+
+
+def test_unnamed_sizes_have_their_names_in_conditions() -> None:
+    size = Dim(Symbol("x[0]", 0, None, named=False))
+    assert str(size) == "?"
+    assert str(eq(size, 3)) == "x[0] == 3"

@@ -1,0 +1,372 @@
+"""Deciding formulas: every answer against all values in a box."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections import Counter
+
+import pytest
+from formulas import (
+    BOXED,
+    OPEN,
+    Formula,
+    Twin,
+    decidable,
+    evaluated,
+    formulas,
+    linear,
+    points,
+    sizes,
+)
+from hypothesis import given, settings
+
+import zerostride as zs
+from zerostride.dims import Answer
+from zerostride.dims.condition import (
+    ALWAYS,
+    NEVER,
+    Condition,
+    all_of,
+    any_of,
+    eq,
+    ge,
+    ne,
+    negation,
+)
+from zerostride.dims.dim import Dim, Symbol, dim, of_atom
+from zerostride.dims.functions import broadcast_size, choose, floordiv, maximum
+from zerostride.dims.solve import (
+    bounds_under,
+    complement,
+    decide,
+    excludes,
+    exists,
+    implies,
+    pinned,
+    satisfiable,
+    simplified,
+    values_for,
+)
+from zerostride.dims.system import System
+
+N, M, K, H = (of_atom(Symbol(name)) for name in "NMKH")
+BIT = of_atom(Symbol("A", 0, 1))
+FEW = BOXED[:3]
+
+
+def check_values(condition: Condition, symbols: tuple[Symbol, ...]) -> Answer:
+    """Values that are found are good; returns whether there are some."""
+    answer, values = satisfiable(condition), values_for(condition, symbols)
+    assert (values is not None) == (answer is Answer.YES)
+    if values is not None:
+        assert {*values} == {*symbols, *condition.symbols}
+        assert condition.evaluate(values)
+        for symbol, value in values.items():
+            assert symbol.low <= value
+            assert symbol.high is None or value <= symbol.high
+    return answer
+
+
+# What is decided exactly: linear, and one symbol in what is left over.
+
+
+@given(decidable(BOXED))
+def test_linear_formulas_are_always_decided(formula: Formula) -> None:
+    holds = any(formula.truth(values) for values in points(BOXED))
+    answer = check_values(formula.condition, BOXED)
+    assert answer is (Answer.YES if holds else Answer.NO)
+
+
+@given(decidable(OPEN))
+def test_linear_formulas_without_ends_are_always_decided(formula: Formula) -> None:
+    answer = check_values(formula.condition, OPEN)
+    assert answer is not Answer.UNKNOWN
+    if answer is Answer.NO:
+        assert not any(formula.truth(values) for values in points(OPEN))
+
+
+@given(decidable(FEW), decidable(FEW))
+def test_implication_is_exact(a: Formula, b: Formula) -> None:
+    given_, condition = a.condition, b.condition
+    pairs = {(a.truth(values), b.truth(values)) for values in points(FEW)}
+    assert implies(given_, condition) == ((True, False) not in pairs)
+    assert excludes(given_, condition) == ((True, True) not in pairs)
+    said = decide(condition, given_)
+    if (True, False) not in pairs:
+        assert said.answer is Answer.YES
+    elif (True, True) not in pairs:
+        assert said.answer is Answer.NO
+    else:
+        assert said.answer is Answer.UNKNOWN
+        assert "it holds for" in said.reason
+
+
+@given(linear(FEW, 3), decidable(FEW))
+def test_bounds_are_tight(twin: Twin, formula: Formula) -> None:
+    found = [twin.value(values) for values in points(FEW) if formula.truth(values)]
+    if found:
+        assert bounds_under(twin.size, formula.condition) == (min(found), max(found))
+
+
+@given(decidable(FEW), decidable(FEW))
+def test_simplified_is_equal_and_minimal(a: Formula, b: Formula) -> None:
+    simple = simplified(b.condition, a.condition)
+    for values in points(FEW):
+        if a.truth(values):
+            assert simple.evaluate(values) == b.truth(values)
+    assert sum(1 for _ in simple.sizes()) <= sum(1 for _ in b.condition.sizes())
+
+
+# Everything else: nothing is guessed.
+
+
+@given(formulas(FEW))
+def test_no_answer_is_wrong(formula: Formula) -> None:
+    condition = formula.condition
+    holds = [condition.evaluate(values) for values in points(FEW)]
+    answer = check_values(condition, FEW)
+    assert answer is not Answer.NO or not any(holds)
+    assert answer is not Answer.YES or any(holds)
+    opposite = complement(condition)
+    for values, held in zip(points(FEW), holds, strict=True):
+        assert opposite.evaluate(values) != held
+
+
+@given(formulas(OPEN))
+def test_no_answer_is_wrong_without_ends(formula: Formula) -> None:
+    if check_values(formula.condition, OPEN) is Answer.NO:
+        assert not any(formula.condition.evaluate(values) for values in points(OPEN))
+
+
+@given(formulas(FEW), formulas(FEW), sizes(FEW))
+def test_no_proof_is_wrong(a: Formula, b: Formula, twin: Twin) -> None:
+    given_, condition = a.condition, b.condition
+    allowed = [values for values in points(FEW) if given_.evaluate(values)]
+    if implies(given_, condition):
+        assert all(condition.evaluate(values) for values in allowed)
+    if excludes(given_, condition):
+        assert not any(condition.evaluate(values) for values in allowed)
+    simple = simplified(condition, given_)
+    low, high = bounds_under(twin.size, given_)
+    put = pinned(twin.size, given_)
+    for values in allowed:
+        assert simple.evaluate(values) == condition.evaluate(values)
+        value = evaluated(twin.size, values)
+        if value is not None:
+            assert low is None or low <= value
+            assert high is None or value <= high
+            assert evaluated(put, values) == value
+
+
+@given(sizes(BOXED))
+def test_exists_says_where(twin: Twin) -> None:
+    where = exists(twin.size)
+    for values in points(BOXED):
+        assert where.evaluate(values) == (evaluated(twin.size, values) is not None)
+
+
+def test_few_questions_stay_unknown() -> None:
+    """Of any formulas at all, of functions and products too."""
+    answers: Counter[Answer] = Counter()
+
+    @settings(max_examples=300, database=None, derandomize=True)
+    @given(formulas(FEW))
+    def ask(formula: Formula) -> None:
+        answers[satisfiable(formula.condition)] += 1
+
+    ask()
+    assert answers[Answer.UNKNOWN] < 0.05 * answers.total()
+    assert min(answers[Answer.YES], answers[Answer.NO]) > 30
+
+
+# By example.
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("3*N == 2*M and N == 4", Answer.YES),
+        ("3*N == 2*M and N == 5", Answer.NO),
+        ("6*N + 4*M == 7", Answer.NO),
+        ("3*N == 2*M and 5*M == 3*K and N == 2 and K != 5", Answer.NO),
+        ("N % 8 == 0 and N % 12 == 6", Answer.NO),
+        ("N % 8 == 0 and 1 <= N <= 7", Answer.NO),
+        ("N % 8 == 0 and 1 <= N <= 8", Answer.YES),
+        ("N // 4 == 2 and N >= 11", Answer.YES),
+        ("N // 4 == 2 and N >= 12", Answer.NO),
+        ("max(N, M) == 3 and N + M == 7", Answer.NO),
+        ("min(N, 3) == 3 and N <= 2", Answer.NO),
+        ("bcast(N, M) == 4 and N == 3", Answer.NO),
+        ("bcast(N, M) == 4 and N == 1 and M != 4", Answer.NO),
+        ("bcast(N, M) == 1 and N == 1", Answer.YES),
+        ("N * M == 6 and N == 4", Answer.NO),
+        ("N >= 9223372036854775807", Answer.YES),
+    ],
+)
+def test_examples(text: str, answer: Answer) -> None:
+    assert satisfiable(zs.Condition.parse(text)) is answer
+
+
+def test_many_inequations_in_a_small_interval() -> None:
+    """Candidates are counted from the ends of intervals, and never lie outside."""
+    bits = [of_atom(Symbol(f"b{k}", 0, 1)) for k in range(6)]
+    different = [ne(a, b) for a, b in itertools.pairwise(bits)]
+    assert satisfiable(all_of(different)) is Answer.YES
+    assert satisfiable(all_of([*different, eq(bits[0], bits[5])])) is Answer.NO
+    low = of_atom(Symbol("low", 2, 4))
+    assert satisfiable(all_of([ne(low, bits[0] + 3), ne(low, bits[0] + 2)])) is Answer.YES
+
+
+def test_a_sum_of_what_does_not_broadcast_proves_nothing() -> None:
+    """What fails where N and M do not fit is not implied, although it cannot be false beside it."""
+    both = broadcast_size(N, M)
+    fits = any_of([eq(N, M), eq(N, 1), eq(M, 1)])
+    apart = all_of([N >= 2, M >= 2, ne(N, M)])
+    assert not implies(apart, eq(both, 7))
+    assert not implies(apart, ne(both, 7))
+    assert excludes(apart, eq(both, 7))
+    assert implies(fits, any_of([eq(both, N), eq(both, M)]))
+    assert satisfiable(all_of([apart, any_of([eq(K, 1), eq(both, K)])])) is Answer.YES
+    whole = all_of([fits, any_of([eq(both, K), eq(K, 1)])])
+    assert not implies(eq(K, 1), whole)
+    assert implies(all_of([eq(K, 1), fits]), whole)
+
+
+def test_complement_where_a_size_does_not_exist() -> None:
+    apart = {Symbol("N"): 2, Symbol("M"): 3}
+    literal = eq(broadcast_size(N, M), 3)
+    assert not literal.evaluate(apart)
+    assert not negation(literal).evaluate(apart)
+    assert complement(literal).evaluate(apart)
+    assert complement(eq(N, 3)) == ne(N, 3)
+
+
+def test_only_the_case_that_is_chosen_has_to_exist() -> None:
+    size = dim(choose([(eq(N, 1), broadcast_size(K, M)), (N >= 2, K)]))
+    apart = all_of([K >= 2, M >= 2, ne(K, M)])
+    assert satisfiable(all_of([apart, eq(size, 5)])) is Answer.YES
+    assert satisfiable(all_of([apart, eq(size, 5), N <= 1])) is Answer.NO
+    assert bounds_under(size, all_of([apart, K <= 9])) == (2, 9)
+
+
+def test_a_quotient_by_a_size_is_not_taken_for_any_number() -> None:
+    quotient = floordiv(N, M)
+    assert satisfiable(all_of([eq(quotient, 3), eq(M, 0)])) is Answer.NO
+    assert satisfiable(all_of([eq(quotient, 3), ne(quotient, 3)])) is Answer.NO
+    assert satisfiable(eq(quotient, 3)) is not Answer.NO
+
+
+def test_bounds_of_what_is_not_exact_are_never_wider_than_the_sizes_own() -> None:
+    few = of_atom(Symbol("few", 0, 8))
+    assert bounds_under(few, eq(few, N - M)) == (0, 8)
+    assert bounds_under(maximum(few, 3), few >= 2) == (3, 8)
+    assert bounds_under(few, few <= 5) == (0, 5)
+    assert bounds_under(few, all_of([ne(few, 0), ne(few, 8), ne(few, 1)])) == (2, 7)
+    assert bounds_under(few, eq(few, 9)) == (0, 8)  # of no values: those of all
+
+
+def test_pinned_invents_no_symbols() -> None:
+    equation = eq(3 * N, 2 * M)
+    assert pinned(N, equation) == N
+    assert pinned(N, all_of([equation, eq(M, 6)])) == 4
+    assert pinned(M + 1, all_of([equation, eq(N, 4)])) == 7
+    assert type(pinned(2 * N, eq(N, 3))) is int
+    assert pinned(N, N >= 3) == N
+    assert pinned(N, all_of([eq(N, 3), eq(N, 4)])) == N
+
+
+def test_decisions_say_why() -> None:
+    assert str(decide(eq(2 * N, 7))) == "no: for no values"
+    assert str(decide(N >= 1, N >= 2)) == "yes: for all values where N >= 2"
+    assert str(decide(eq(N, 3))) == "unknown: it holds for N=3, not for N=2"
+    assert "beyond what is decided" in str(decide(eq(N * N * N + M * M * M, K * K * K + 1001)))
+
+
+def test_simplified_examples() -> None:
+    parse = zs.Condition.parse
+    for text, simple in (
+        ("N >= 1 and N >= 3", "N >= 3"),
+        ("N == 3 or N >= 2", "N >= 2"),
+        ("(N == M or N == 1) and N >= 2", "M == N and N >= 2"),
+        ("N == 3 and (M == N or M == 3)", "N == 3 and M == 3"),
+        ("N >= 2 and N <= 1", "never"),
+        ("N >= 0 or M == 2", "always"),
+    ):
+        assert simplified(parse(text)) == parse(simple)
+    assert simplified(eq(N, M) | eq(N, 1), N >= 2) == eq(N, M)
+
+
+# The system itself: what the driver of rules uses.
+
+
+def test_a_system_never_gives_up_loudly() -> None:
+    low, high = (of_atom(Symbol(name, 0, 2**62)) for name in ("low", "high"))
+    system = System()
+    assert system.assume(">=", low - high - 1)
+    assert system.assume(">=", high - low - 1)  # each tightens the other by one, 2^62 times
+    assert not system.exact
+    assert satisfiable(all_of([low > high, high > low])) is not Answer.YES
+    terms = [of_atom(Symbol(f"t{k}")) for k in range(20)]
+    system = System()
+    assert system.assume("==", N - sum(terms, dim(0)))
+    assert system.assume("!=", N * N * N - 3)  # too long when put in
+    assert not system.exact
+
+
+def test_copies_go_their_own_way() -> None:
+    system = System()
+    assert system.assume(">=", N - 2)
+    twin = system.copy()
+    assert twin.assume("==", N - 5)
+    assert not twin.copy().assume("==", N - 6)
+    assert system.assume("==", N - 6)
+
+
+# Time.
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        all_of(
+            any_of([eq(a, b), eq(a, 1), eq(b, 1)])
+            for k in range(64)
+            for a, b in [(of_atom(Symbol(f"a{k}")), of_atom(Symbol(f"b{k}")))]
+        ),
+        any_of(eq(N, k) for k in range(300)),
+        all_of(ne(N, k) for k in range(300)),
+        all_of(any_of([eq(N, k), eq(M, k), eq(K, k)]) for k in range(40)),
+        all_of(
+            ge(of_atom(Symbol(f"a{k}")), of_atom(Symbol(f"a{(k + 1) % 40}")) + 1) for k in range(40)
+        ),
+        all_of(ge(a * b, c * 2 + 1) for a in (N, M, K) for b in (N, M, H) for c in (K, H)),
+        all_of(any_of([ne(N, M + k), ge(N, M * k + 3)]) for k in range(60)),
+        all_of(any_of([eq(BIT, k), eq(N, M + k), eq(N + M, K + k)]) for k in range(30)),
+    ],
+    ids=lambda condition: str(condition)[:30],
+)
+def test_every_question_has_an_end(condition: Condition) -> None:
+    began = time.process_time()
+    satisfiable(condition)
+    satisfiable(complement(condition))
+    bounds_under(N, condition)
+    assert time.process_time() - began < 5.0
+
+
+def test_a_thousand_clauses_are_no_recursion() -> None:
+    clauses = [
+        any_of([eq(a, 1), eq(a, 2)]) for a in (of_atom(Symbol(f"s{k}")) for k in range(1500))
+    ]
+    assert satisfiable(all_of(clauses)) in (Answer.YES, Answer.UNKNOWN)
+
+
+def test_ends() -> None:
+    assert satisfiable(ALWAYS) is Answer.YES
+    assert satisfiable(NEVER) is Answer.NO
+    assert values_for(ALWAYS, [Symbol("N"), Symbol("A", 0, 1)]) == {
+        Symbol("N"): 2,
+        Symbol("A", 0, 1): 1,
+    }
+    assert simplified(NEVER) is NEVER
+    assert isinstance(pinned(Dim("N"), ALWAYS), Dim)
