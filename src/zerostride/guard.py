@@ -154,17 +154,15 @@ def _concrete(plan: Plan, values: Mapping[Symbol, int]) -> Plan:
 
 def _fault(leaf: Leaf, values: Mapping[Symbol, int]) -> Misfit | None:
     """Why there is no plan on this leaf for these values, or None."""
-    if leaf.misfit is not None:
-        return leaf.misfit
-    if leaf.fits.evaluate(values):
+    if leaf.misfit is None and leaf.fits.evaluate(values):
         return None
     sizes = tuple(_numbers(shape, values) for shape in leaf.sizes)
     asker = Asker()
-    try:  # of numbers the rule itself says what is wrong
+    try:  # of numbers the rule itself says what is wrong first
         resolve(asker, sizes, leaf.rule.align(asker, sizes, leaf.attributes), leaf.rule)
     except Misfit as misfit:
         return misfit
-    return Misfit(Reason.EXTENT_MISMATCH, "the sizes do not fit")
+    return leaf.misfit or Misfit(Reason.EXTENT_MISMATCH, "the sizes do not fit")
 
 
 def _numbers(shape: Iterable[Number], values: Mapping[Symbol, int]) -> tuple[int, ...]:

@@ -216,26 +216,22 @@ def _target_row(mode: Any, engine: str | None, op: Any) -> tuple[Rule, str | Non
 
 def _keep(row: Rule, data: Any, target: Any, engine: str) -> Any:
     """The target with −1 replaced by the extent of the data's axis there."""
-    try:
-        sizes, whole = as_shape(data), whole_numbers(target)
-    except Misfit:
-        whole = None
-    if whole is None:
+    if not isinstance(target, tuple | list) or not isinstance(data, tuple | list):
         return target  # the driver says what is wrong with it
-    kept = list(whole)
+    kept = list(target)
     for k, size in enumerate(kept):
-        if size == -1:
-            axis = k - (len(kept) - len(sizes))
+        if whole_numbers((size,)) == (-1,):
+            axis = k - (len(kept) - len(data))
             if axis < 0:
                 raise BroadcastError(
                     "-1 keeps the extent of an axis that the data does not have",
                     reason=Reason.BAD_EXTENT,
                     rule=RuleUse(row.name, engine=engine),
-                    shapes=(sizes, whole),
+                    shapes=(tuple(data), tuple(target)),
                     axis=k,
                     names=("data", "target"),
                 )
-            kept[k] = sizes[axis]
+            kept[k] = data[axis]
     return tuple(kept)
 
 

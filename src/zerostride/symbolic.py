@@ -325,7 +325,8 @@ def _axis(landed: Sequence[Landed], known: Condition) -> tuple[Condition, Number
     clause = all_of(pairs)
     if clause.always or clause.never or known.always:
         return clause, plain(broadcast_size(*free))
-    wide = next((size for size in free if excludes(known, eq(size, 1))), None)
+    numbers_first = sorted(free, key=lambda size: isinstance(size, Dim))
+    wide = next((size for size in numbers_first if excludes(known, eq(size, 1))), None)
     return clause, plain(broadcast_size(*free)) if wide is None else wide
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -35,6 +36,10 @@ MakeCases = Callable[[EngineReport], list[Case]]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line; returns the exit status."""
     options = _parser().parse_args(arguments)
+    if options.command == "exhaustion":
+        from .exhaustion import run_all
+
+        return run_all(options.rank, options.samples, options.seed, options.jobs, options.json)
     try:
         chosen = _interpreters(options.python)
         jobs: dict[str, MakeCases]
@@ -77,6 +82,14 @@ def _parser() -> argparse.ArgumentParser:
     conformance.add_argument("--cases-file", help="verified cases, one JSON object a line")
     probe = commands.add_parser("probe", help="measure the installed release again")
     probe.add_argument("engine", metavar="ENGINE")
+    exhaustion = commands.add_parser(
+        "exhaustion", help="symbolic plans against concrete ones: all small cases, and samples"
+    )
+    exhaustion.add_argument("--rank", type=int, choices=range(4), default=2, help="of all cases")
+    exhaustion.add_argument("--samples", type=int, default=100_000, help="of rank 3 and 4")
+    exhaustion.add_argument("--jobs", type=_count, default=os.cpu_count() or 1)
+    exhaustion.add_argument("--seed", type=int, default=0)
+    exhaustion.add_argument("--json", action="store_true", help="print JSON")
     for command in (conformance, probe):
         command.add_argument("--seed", type=int, default=0)
         command.add_argument("--json", action="store_true", help="print JSON")

@@ -8,11 +8,16 @@ the interval of each result size is the least one that has all its values.
 from __future__ import annotations
 
 import itertools
+import json
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from rich.console import Console
+from rich.progress import Progress
+
+from ..dims.condition import Condition
 from ..dims.dim import Dim, Symbol, dim
 from ..dims.parse import read_shape
 from ..dims.solve import listing
@@ -139,16 +144,18 @@ def _check(
     names = ("data", "target") if asked.to else default_names(2)
     pair = read_shape(first, names[0]), read_shape(second, names[1])
     symbols = tuple(dict.fromkeys(s for shape in pair for size in shape for s in dim(size).symbols))
+    made: Plan | BroadcastError
     try:
         made = asked.plan(*pair)
     except BroadcastError as error:
-        made = error  # type: ignore[assignment]
+        made = error
     values = _assignments(symbols, VALUES, random_, each)
     report = _Report(asked, first, second, tally)
     seen = []
+    cases = [case.conditions for case in made.cases] if isinstance(made, Plan) else []
     for value in values:
         tally.assignments += 1
-        bound = _against_numbers(asked, pair, made, value, report)
+        bound = _against_numbers(asked, pair, made, cases, value, report)
         if bound is not None:
             seen.append(bound.shape)
     if isinstance(made, Plan):
@@ -196,6 +203,7 @@ def _against_numbers(
     asked: Asked,
     pair: tuple[Any, Any],
     made: Plan | BroadcastError,
+    cases: Sequence[Condition],
     values: Mapping[Symbol, int],
     report: _Report,
 ) -> Plan | None:
@@ -215,9 +223,9 @@ def _against_numbers(
         return made
     if made.conditions.evaluate(values) is not exists:
         report(f"the condition {made.conditions} is {not exists}", values)
-    cases = [case for case in made.cases if case.conditions.evaluate(values)]
-    if made.cases and len(cases) != exists:
-        report(f"{len(cases)} cases hold", values)
+    holding = sum(case.evaluate(values) for case in cases)
+    if cases and holding != exists:
+        report(f"{holding} cases hold", values)
     try:
         bound = made.bind({symbol.name: number for symbol, number in values.items()})
     except BroadcastError as error:
@@ -286,4 +294,53 @@ def _within(made: Plan, seen: Sequence[tuple[int, ...]], report: _Report) -> Non
                 report(f"axis {axis} is in {low}..{high}, found {shape[axis]}")
 
 
-__all__ = ["Asked", "Tally", "exhaust", "rules", "sample"]
+# The command.
+
+#: Samples that are taken with one seed.
+CHUNK = 20_000
+
+
+def run_all(rank: int, samples: int, seed: int, jobs: int, as_json: bool) -> int:
+    """Everything, in several processes; prints a table, and returns the exit status."""
+    from concurrent.futures import ProcessPoolExecutor
+
+    work: list[tuple[str, Callable[..., Tally], tuple[Any, ...]]] = [
+        (f"{asked}, all pairs up to rank {rank}", exhaust, (asked, rank)) for asked in rules(rank)
+    ]
+    for chunk in range(-(-samples // CHUNK)):
+        count = min(CHUNK, samples - chunk * CHUNK)
+        work.append(("samples of rank 3 and 4", sample, (count, seed + chunk)))
+    tallies: dict[str, Tally] = {}
+    console = Console(stderr=True)
+    with (
+        ProcessPoolExecutor(jobs) as pool,
+        Progress(console=console, disable=as_json or not console.is_terminal) as progress,
+    ):
+        task = progress.add_task("exhaustion", total=len(work))
+        waiting = [(name, pool.submit(run, *arguments)) for name, run, arguments in work]
+        for name, future in waiting:
+            tallies.setdefault(name, Tally()).add(future.result())
+            progress.advance(task)
+    total = Tally()
+    for tally in tallies.values():
+        total.add(tally)
+    if as_json:
+        print(json.dumps({name: asdict(tally) for name, tally in tallies.items()}, indent=1))
+    else:
+        _show({**tallies, "all": total})
+    return 1 if total.exceptions else 0
+
+
+def _show(tallies: Mapping[str, Tally]) -> None:
+    width = max(map(len, tallies))
+    print(f"{'':<{width}}  {'pairs':>9} {'plans':>9} {'assignments':>12} exceptions")
+    for name, tally in tallies.items():
+        print(
+            f"{name:<{width}}  {tally.pairs:>9,} {tally.plans:>9,} {tally.assignments:>12,} "
+            f"{len(tally.exceptions)}"
+        )
+    for said in tallies["all"].exceptions[:20]:
+        print("  " + said)
+
+
+__all__ = ["Asked", "Tally", "exhaust", "rules", "run_all", "sample"]
