@@ -104,13 +104,31 @@ def apply(
     """
     given = {name: value for name, value in attributes.items() if value is not None}
     try:
-        if facts is not None or any(map(is_open, shapes)):
-            from .symbolic import build_open
-
-            return build_open(rule, shapes, given, engine, op, facts)
-        return _build(rule, shapes, given, engine, op)
+        if facts is None:
+            return _build(rule, shapes, given, engine, op)
+        return _build_open(rule, shapes, given, engine, op, facts)
     except Misfit as misfit:
-        raise _enrich(misfit, rule, shapes, RuleUse(rule.name, given, engine, op)) from None
+        problem = misfit
+    if facts is None and problem.reason is Reason.BAD_EXTENT and any(map(is_open, shapes)):
+        # Found out this late, sizes that are no numbers cost nothing where all are.
+        try:
+            return _build_open(rule, shapes, given, engine, op, facts)
+        except Misfit as misfit:
+            problem = misfit
+    raise _enrich(problem, rule, shapes, RuleUse(rule.name, given, engine, op))
+
+
+def _build_open(
+    rule: Rule,
+    shapes: Sequence[Any],
+    given: Attributes,
+    engine: str | None,
+    op: str | None,
+    facts: Condition | None,
+) -> Plan:
+    from .symbolic import build_open
+
+    return build_open(rule, shapes, given, engine, op, facts)
 
 
 def _build(

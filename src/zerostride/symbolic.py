@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from .alignment import Alignment, Attributes, Mapping_, Rule, check_count, complete, laid_out
 from .dims import MAX_RANK, Asker, Shape
-from .dims.condition import ALWAYS, Condition, all_of, any_of, eq, is_lone, negation
+from .dims.condition import ALWAYS, Condition, all_of, any_of, eq, negation
 from .dims.dim import Atom, Dim, Number, Symbol, dim, lone_symbol, plain
 from .dims.functions import broadcast_size, choose
 from .dims.parse import read_shape
@@ -432,21 +432,20 @@ def assemble(
     if not any(isinstance(size, Dim) for shape in operands for size in shape) and not _open(leaves):
         return Plan(accepted[0].shape, operands, accepted[0].mapping, use)
     rank = len(accepted[0].shape)
-    if len(accepted) == 1 or all(leaf.mapping == accepted[0].mapping for leaf in accepted):
+    ways = [(leaf.path, _system(leaf.path)) for leaf in accepted]
+    if all(leaf.mapping == accepted[0].mapping for leaf in accepted):
         mapping = accepted[0].mapping
         aligned = align_operands(operands, mapping, rank)
     else:
         mapping = _same_places([leaf.mapping for leaf in accepted])
         each = [align_operands(operands, leaf.mapping, rank) for leaf in accepted]
         aligned = tuple(
-            tuple(
-                _joined([leaf.path for leaf in accepted], [rows[k][axis] for rows in each])
-                for axis in range(rank)
-            )
-            for k in range(len(operands))
+            tuple(_joined(ways, sizes) for sizes in zip(*rows, strict=True))
+            for rows in zip(*each, strict=True)
         )
-    paths = [leaf.path for leaf in accepted]
-    shape = tuple(_joined(paths, [leaf.shape[axis] for leaf in accepted]) for axis in range(rank))
+    shape = tuple(
+        _joined(ways, sizes) for sizes in zip(*(leaf.shape for leaf in accepted), strict=True)
+    )
     context = all_of([given, exists])
     if not context.always:
         shape = tuple(_in_context(size, exists, context) for size in shape)
@@ -462,9 +461,10 @@ def _open(leaves: Sequence[Leaf]) -> bool:
 
 def _check_possible(exists: Condition, accepted: Sequence[Leaf], given: Condition) -> None:
     """Refuses where the clauses contradict one another, or what is known."""
-    if exists.always or (given.always and _plainly_possible(exists)):
+    possible = all_of([given, exists])
+    if possible.always or _plainly_possible(possible):
         return
-    if satisfiable(all_of([given, exists])) is not Answer.NO:
+    if satisfiable(possible) is not Answer.NO:
         return
     for leaf in accepted:
         for axis, clause in leaf.clauses:
@@ -477,17 +477,9 @@ def _check_possible(exists: Condition, accepted: Sequence[Leaf], given: Conditio
 
 
 def _plainly_possible(exists: Condition) -> bool:
-    """Whether every clause can be fulfilled by giving one symbol of its own a number."""
-    seen: set[Symbol] = set()
-    for clause in exists.clauses:
-        symbols = clause.symbols
-        if not seen.isdisjoint(symbols) or clause.kind == "and":
-            return False
-        seen.update(symbols)
-        parts = clause.parts or (clause,)
-        if not any(is_lone(part) for part in parts):
-            return False
-    return True
+    """Whether the first numbers that come to mind fulfil it: all ones."""
+    ones = {s: 1 if s.high is None else min(max(s.low, 1), s.high) for s in exists.symbols}
+    return exists.evaluate(ones)
 
 
 def _same_places(mappings: Sequence[tuple[Mapping_, ...]]) -> tuple[Mapping_, ...]:
@@ -501,17 +493,22 @@ def _same_places(mappings: Sequence[tuple[Mapping_, ...]]) -> tuple[Mapping_, ..
     )
 
 
-def _joined(paths: Sequence[Condition], sizes: Sequence[Number]) -> Number:
+def _joined(ways: Sequence[tuple[Condition, System]], sizes: Sequence[Number]) -> Number:
     """One size for several cases: that of one case, where it is right in all of them."""
     if all(size == sizes[0] for size in sizes):
         return sizes[0]
     for general in reversed(sizes):
         if all(
-            size == general or pinned(general, path) == pinned(size, path)
-            for size, path in zip(sizes, paths, strict=True)
+            size == general or _by(general, system) == _by(size, system)
+            for size, (_, system) in zip(sizes, ways, strict=True)
         ):
             return general
-    return choose(zip(paths, sizes, strict=True))
+    return choose((path, size) for (path, _), size in zip(ways, sizes, strict=True))
+
+
+def _by(size: Number, system: System) -> Number:
+    """The size with what a path says put in."""
+    return size if isinstance(size, int) else plain(system.reduced(size))
 
 
 def _in_context(size: Number, exists: Condition, context: Condition) -> Number:
