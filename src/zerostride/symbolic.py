@@ -478,7 +478,7 @@ def _check_possible(exists: Condition, accepted: Sequence[Leaf], given: Conditio
 
 def _plainly_possible(exists: Condition) -> bool:
     """Whether the first numbers that come to mind fulfil it: all ones."""
-    ones = {s: 1 if s.high is None else min(max(s.low, 1), s.high) for s in exists.symbols}
+    ones = {s: max(s.low, 1 if s.high is None else min(1, s.high)) for s in exists.symbols}
     return exists.evaluate(ones)
 
 

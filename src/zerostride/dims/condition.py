@@ -8,6 +8,7 @@ that is :mod:`.solve`'s.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
@@ -244,8 +245,9 @@ ALWAYS = _make("true", _ZERO)
 NEVER = _make("false", _ZERO)
 
 
+@functools.lru_cache(1 << 14)
 def eq(a: Number, b: Number) -> Condition:
-    """That two sizes are the same number."""
+    """That two sizes are the same number. Kept, because rules ask the same again and again."""
     return _compared("==", dim(a) - b)
 
 
