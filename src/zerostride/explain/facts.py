@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,7 +19,9 @@ class Fact(NamedTuple):
     """One sentence about a plan, and its kind.
 
     Kinds: ``stretch``, ``identical`` (nothing stretches), ``dropped``, ``growth``, ``order`` (the
-    shapes in the engine's own order), ``two_sided`` (a warning).
+    shapes in the engine's own order), ``two_sided`` (a warning). Where sizes are not known also
+    ``may_stretch``, ``needs`` (the conditions), ``interval`` (bounds of a result's size),
+    ``given``, ``legend``, and ``case``, after which the facts of one case follow.
     """
 
     kind: str
@@ -44,7 +46,7 @@ class Growth:
 
 
 def growth(plan: Plan) -> Growth:
-    """The result's size against the largest operand's.
+    """The result's size against the largest operand's, of a plan of numbers.
 
     >>> import zerostride as zs
     >>> growth(zs.plan((5, 1), (5,)))
@@ -88,7 +90,12 @@ def headline(plan: Plan, names: Sequence[Any] = ()) -> str:
     """
     *operands, _ = names_of(plan, names)
     if broadcasts_to(plan):
-        return f"{plan.rule.label} lays {operands[0]} over {plan.shape}"
+        over = str(plan.shape)
+        if plan.open is not None:
+            from .open import namer, shape_text
+
+            over = shape_text(plan.shape, namer(plan, names))
+        return f"{plan.rule.label} lays {operands[0]} over {over}"
     if len(operands) == 1:
         return f"{plan.rule.label} takes {operands[0]} alone"
     return f"{plan.rule.label} combines {listing(operands)}"
@@ -103,18 +110,64 @@ def listing(words: Sequence[str]) -> str:
     return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
-def cells(plan: Plan, k: int) -> tuple[str | None, ...]:
+def cells(plan: Plan, k: int, names: Sequence[Any] = ()) -> tuple[str | None, ...]:
     """Operand k's row of a drawing: a size, `1→5` where it stretches, None where nothing lands.
 
+    A size that is not known and may stretch is marked: `N⇢`.
+
     >>> import zerostride as zs
-    >>> cells(zs.plan((2, 3, 5), (3, 1)), 1)
-    (None, '3', '1→5')
+    >>> cells(zs.plan((2, 3, 5), (3, 1)), 1), cells(zs.plan(("N",), ("M",)), 0)
+    ((None, '3', '1→5'), ('N⇢',))
     """
+    if plan.open is not None:
+        from .open import namer, open_cells
+
+        return open_cells(plan, k, namer(plan, names))
     lands = set(plan.axes_mapping[k])
     return tuple(
         None if axis not in lands else f"1→{full}" if axis in plan.stretched[k] else str(size)
         for axis, (size, full) in enumerate(zip(plan.aligned[k], plan.shape, strict=True))
     )
+
+
+def result_cells(plan: Plan, names: Sequence[Any] = ()) -> tuple[str, ...]:
+    """The result's row of a drawing."""
+    if plan.open is None:
+        return tuple(map(str, plan.shape))
+    from .open import namer, shown
+
+    return tuple(shown(size, namer(plan, names)) for size in plan.shape)
+
+
+def stretching(plan: Plan, k: int) -> Collection[int]:
+    """The result axes along which operand k stretches, or may."""
+    if plan.open is None:
+        return plan.stretched[k]
+    from .open import Fate, fate
+
+    return [axis for axis in plan.stretched[k] if fate(plan, k, axis) is not Fate.STAYS]
+
+
+class Block(NamedTuple):
+    """One drawing: its title (the condition of a case, or nothing), the plan, and its facts."""
+
+    title: str
+    plan: Plan
+    facts: list[Fact]
+
+
+def blocks(plan: Plan, names: Sequence[Any] = ()) -> tuple[list[Block], list[Fact]]:
+    """What is drawn one below the other, and the facts that hold of all: one block, or the cases.
+
+    >>> import zerostride as zs
+    >>> [block.title for block in blocks(zs.plan(("H", "W"), ("W",), rule="ncnn"))[0]]
+    ['where H == W:', 'where H != W:']
+    """
+    if plan.open is None:
+        return [Block("", plan, facts(plan, names))], []
+    from .open import open_blocks
+
+    return open_blocks(plan, names)
 
 
 def facts(plan: Plan, names: Sequence[Any] = ()) -> list[Fact]:
@@ -130,12 +183,19 @@ def facts(plan: Plan, names: Sequence[Any] = ()) -> list[Fact]:
     stretch: y stretches along result axis 0 (absent→3)
     growth: the result has 12 elements, as many as x
     """
+    if plan.open is not None:
+        found = []
+        told, closing = blocks(plan, names)
+        for title, _, of_case in told:
+            found += [Fact("case", title)] if title else []
+            found += of_case
+        return found + closing
     *operands, result = names_of(plan, names)
     found = list(_stretch_facts(plan, operands))
     found += _dropped_facts(plan, operands)
     found.append(Fact("growth", _growth_text(plan, operands)))
     if plan.rule == "ncnn":
-        found.append(Fact("order", _whdc_text(plan, operands, result)))
+        found.append(Fact("order", whdc_text(plan, operands, result)))
     if plan.two_sided:
         found.append(Fact("two_sided", _two_sided_text(plan, operands)))
     return found
@@ -146,15 +206,15 @@ def _stretch_facts(plan: Plan, names: Sequence[str]) -> Iterator[Fact]:
         yield Fact("identical", "nothing stretches")
     for name, mapping, axes in zip(names, plan.axes_mapping, plan.stretched, strict=True):
         if axes:
-            runs = [_run_text(plan, absent, run) for absent, run in _runs(axes, mapping)]
+            said = [run_text(plan, absent, run) for absent, run in runs(axes, mapping)]
             yield Fact(
                 "stretch",
-                f"{name} stretches along result {_plural('axis', 'axes', axes)} {listing(runs)}",
+                f"{name} stretches along result {plural('axis', 'axes', axes)} {listing(said)}",
             )
 
 
-def _runs(
-    axes: Sequence[int], mapping: Sequence[int | None]
+def runs(
+    axes: Sequence[int], mapping: Collection[int | None]
 ) -> Iterator[tuple[bool, tuple[int, ...]]]:
     """Neighbouring axes that stretch alike, three or more together; each with: absent or a 1."""
     # Axes that follow one another have one difference to their position.
@@ -166,9 +226,12 @@ def _runs(
         yield from ((absent, part) for part in ([run] if len(run) > 2 else [(k,) for k in run]))
 
 
-def _run_text(plan: Plan, absent: bool, run: tuple[int, ...]) -> str:
+def run_text(
+    plan: Plan, absent: bool, run: tuple[int, ...], written: Callable[[Any], str] = str
+) -> str:
+    """Axes that stretch alike, and to what."""
     axes = str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}"
-    sizes = "×".join(str(plan.shape[axis]) for axis in run)
+    sizes = "×".join(written(plan.shape[axis]) for axis in run)
     return f"{axes} ({'absent' if absent else 1}→{sizes})"
 
 
@@ -178,12 +241,13 @@ def _dropped_facts(plan: Plan, names: Sequence[str]) -> Iterator[Fact]:
         if dropped:
             yield Fact(
                 "dropped",
-                f"{_plural('axis', 'axes', dropped)} {listing(dropped)} of {name}, of extent 1, "
-                f"{_plural('is', 'are', dropped)} dropped",
+                f"{plural('axis', 'axes', dropped)} {listing(dropped)} of {name}, of extent 1, "
+                f"{plural('is', 'are', dropped)} dropped",
             )
 
 
-def _plural(one: str, many: str, items: Sequence[Any]) -> str:
+def plural(one: str, many: str, items: Sequence[Any]) -> str:
+    """The form of a word that goes with so many items."""
     return one if len(items) == 1 else many
 
 
@@ -200,7 +264,8 @@ def _growth_text(plan: Plan, names: Sequence[str]) -> str:
     return f"the result has {count}, {size.factor:,} times {largest}"
 
 
-def _whdc_text(plan: Plan, names: Sequence[str], result: str) -> str:
+def whdc_text(plan: Plan, names: Sequence[str], result: str) -> str:
+    """The shapes in ncnn's order."""
     shapes = zip((*names, result), (*plan.operands, plan.shape), strict=True)
     return "in ncnn's order: " + ", ".join(f"{name} {_whdc(shape)}" for name, shape in shapes)
 
@@ -253,9 +318,17 @@ def element_by_element(plan: Plan) -> tuple[int, Shape] | None:
                 changed = apply(row, shapes, plan.rule.attributes)
             except BroadcastError:
                 continue
-            if not changed.two_sided:
+            if not _may_be_two_sided(changed):
                 return k, placed
     return None
+
+
+def _may_be_two_sided(plan: Plan) -> bool:
+    if plan.open is None:
+        return plan.two_sided
+    from .open import two_sided_where
+
+    return not two_sided_where(plan).never
 
 
 def _placed(shape: Shape, other: Shape) -> Shape | None:
@@ -284,23 +357,37 @@ def row_of(use: RuleUse) -> Rule | None:
 def as_dict(plan: Plan) -> dict[str, Any]:
     """A plan as plain data, ready for JSON.
 
+    A size that is not known is text; ``growth`` is None then. In ``axes_mapping`` "depends" stands
+    for an axis that lands elsewhere in another one of the ``cases``.
+
     >>> import zerostride as zs
     >>> as_dict(zs.plan((2, 3), (3,)))["stretched"]
     [[], [0]]
+    >>> as_dict(zs.plan(("N",), ("M",)))["conditions"]
+    ['M == N or N == 1 or M == 1']
     """
+    data = _open_fields(plan) if plan.open is not None else _fields(plan)
+    data["cases"] = [as_dict(case) for case in plan.cases] if plan.open is not None else []
+    plain: dict[str, Any] = _plain(data)
+    return plain
+
+
+def _open_fields(plan: Plan) -> dict[str, Any]:
+    from .open import open_dict
+
+    return {**open_dict(plan), "rule": _rule_dict(plan.rule)}
+
+
+def _fields(plan: Plan) -> dict[str, Any]:
     size = growth(plan)
-    data = {
+    return {
         "shape": plan.shape,
         "operands": plan.operands,
         "aligned": plan.aligned,
         "axes_mapping": plan.axes_mapping,
         "stretched": plan.stretched,
-        "rule": {
-            "name": plan.rule.name,
-            "attributes": plan.rule.attributes,
-            "engine": plan.rule.engine,
-            "op": plan.rule.op,
-        },
+        "may_stretch": [[] for _ in plan.operands],
+        "rule": _rule_dict(plan.rule),
         "growth": {
             "elements": size.elements,
             "largest": size.largest,
@@ -308,9 +395,19 @@ def as_dict(plan: Plan) -> dict[str, Any]:
             "factor": size.factor,
         },
         "two_sided": plan.two_sided,
+        "conditions": [],
+        "given": [],
+        "symbols": [],
     }
-    plain: dict[str, Any] = _plain(data)
-    return plain
+
+
+def _rule_dict(use: RuleUse) -> dict[str, Any]:
+    return {
+        "name": use.name,
+        "attributes": use.attributes,
+        "engine": use.engine,
+        "op": use.op,
+    }
 
 
 def _plain(value: Any) -> Any:

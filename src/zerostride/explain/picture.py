@@ -11,7 +11,7 @@ from html import escape
 from typing import Any
 
 from ..plan import Plan
-from .facts import cells, facts, headline, names_of
+from .facts import Block, blocks, cells, facts, headline, names_of, result_cells, stretching
 
 #: Width of a character of 14 px monospace; fonts differ, so it is taken rather wide.
 _CHAR = 8.6
@@ -49,51 +49,96 @@ def svg(plan: Plan, names: Sequence[Any] = ()) -> str:
     """
     named = names_of(plan, names)
     labels = [_shortened(name, _LONGEST_NAME) for name in named]
-    rows: list[Sequence[str | None]] = [cells(plan, k) for k in range(len(plan.operands))]
-    rows.append([str(size) for size in plan.shape])
+    drawn, closing = blocks(plan, names)
+    tables = [_rows(block.plan, names) for block in drawn]
+    every = [row for rows in tables for row in rows]
     widths = [
-        max(_LEAST_BOX, round(max(len(row[axis] or "") for row in rows) * _CHAR) + 16)
+        max(_LEAST_BOX, round(max(len(row[axis] or "") for row in every) * _CHAR) + 16)
         for axis in range(plan.rank)
     ]
     left = round(_PAD + max(map(len, labels)) * _CHAR + 14)
     lefts = [left + sum(widths[:axis]) + _GAP * axis for axis in range(plan.rank)]
     title = headline(plan, names)
     head = _shortened(title, _LONGEST_LINE)
-    told = facts(plan, names)
-    notes = [
-        (_shortened(text, _LONGEST_LINE), "zs-dim") for kind, text in told if kind == "dropped"
-    ]
-    if plan.two_sided:
-        notes.append((_warning(plan), "zs-warn"))
-    right = lefts[-1] + widths[-1] if lefts else left + _LEAST_BOX
-    longest = max(len(line) for line, _ in [(head, ""), *notes])
-    width = max(right, _PAD + round(longest * _CHAR)) + _PAD
-    top = _PAD + _HEAD + 18
-    height = top + _ROW * len(rows) + _NOTE * len(notes) + 8
 
-    said = ". ".join(text for _, text in told)
-    parts = [
+    parts: list[str] = []
+    longest = len(head)
+    top = _PAD + _HEAD
+    for block, rows in zip(drawn, tables, strict=True):
+        if block.title:
+            line = _shortened(block.title, _LONGEST_LINE)
+            parts.append(_text(_PAD, top + 8, line, "zs-head"))
+            longest = max(longest, len(line))
+            top += _NOTE
+        top += 18
+        parts += _table(block.plan, rows, top, left, lefts, widths, labels, named)
+        top += _ROW * len(rows)
+        for note, classes in _notes(block):
+            parts.append(_text(_PAD, top + 12, note, classes))
+            longest = max(longest, len(note))
+            top += _NOTE
+    for fact in closing:
+        note = _shortened(fact.text, _LONGEST_LINE)
+        parts.append(_text(_PAD, top + 12, note, "zs-dim"))
+        longest = max(longest, len(note))
+        top += _NOTE
+    right = lefts[-1] + widths[-1] if lefts else left + _LEAST_BOX
+    width = max(right, _PAD + round(longest * _CHAR)) + _PAD
+    height = top + 8
+
+    said = ". ".join(text for _, text in facts(plan, names))
+    start = [
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}">',
         f"<title>{escape(title)}</title><desc>{escape(said)}</desc><style>{_STYLE}</style>",
         f'<rect class="zs-card" x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="6"/>',
         _text(_PAD, _PAD + 14, head, "zs-head"),
     ]
+    return "\n".join([*start, *parts, "</svg>"])
+
+
+def _rows(plan: Plan, names: Sequence[Any]) -> list[Sequence[str | None]]:
+    return [
+        *(cells(plan, k, names) for k in range(len(plan.operands))),
+        result_cells(plan, names),
+    ]
+
+
+def _table(
+    plan: Plan,
+    rows: Sequence[Sequence[str | None]],
+    top: int,
+    left: int,
+    lefts: Sequence[int],
+    widths: Sequence[int],
+    labels: Sequence[str],
+    named: Sequence[str],
+) -> Iterator[str]:
+    """The boxes of one plan, the numbers of the axes above them."""
     for axis, (x, w) in enumerate(zip(lefts, widths, strict=True)):
-        parts.append(_text(x + w / 2, top - 8, str(axis), "zs-dim zs-small zs-mid"))
+        yield _text(x + w / 2, top - 8, str(axis), "zs-dim zs-small zs-mid")
     for n, row in enumerate(rows):
         y = top + _ROW * n
         last = n == len(rows) - 1
-        stretched = () if last else plan.stretched[n]
-        parts.append(_label(left - 14, y + 19, labels[n], named[n], "zs-head" if last else ""))
+        stretched = () if last else stretching(plan, n)
+        yield _label(left - 14, y + 19, labels[n], named[n], "zs-head" if last else "")
         if not row:
-            parts.append(_text(left, y + 19, "()", ""))
+            yield _text(left, y + 19, "()", "")
         for axis, cell in enumerate(row):
             kind = "result" if last else "wide" if axis in stretched else "box"
-            parts += _box(lefts[axis], y, widths[axis], cell, kind)
-    for n, (note, classes) in enumerate(notes):
-        parts.append(_text(_PAD, top + _ROW * len(rows) + _NOTE * n + 12, note, classes))
-    return "\n".join([*parts, "</svg>"])
+            yield from _box(lefts[axis], y, widths[axis], cell, kind)
+
+
+#: Facts that stand below the boxes, which do not show them.
+_NOTED = frozenset({"dropped", "may_stretch", "needs", "given", "legend"})
+
+
+def _notes(block: Block) -> Iterator[tuple[str, str]]:
+    for kind, text in block.facts:
+        if kind in _NOTED:
+            yield _shortened(text, _LONGEST_LINE), "zs-dim"
+    if any(kind == "two_sided" for kind, _ in block.facts):
+        yield _warning(block.plan), "zs-warn"
 
 
 def html(plan: Plan) -> str:
@@ -112,7 +157,8 @@ def html(plan: Plan) -> str:
 
 def _warning(plan: Plan) -> str:
     count = sum(map(bool, plan.stretched))
-    return f"WARNING: {'both' if count == 2 else count} operands stretch"
+    there = " at some sizes" if plan.open is not None else ""
+    return f"WARNING: {'both' if count == 2 else count} operands stretch{there}"
 
 
 def _shortened(text: str, most: int) -> str:

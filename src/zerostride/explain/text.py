@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import columns
 from ..plan import Plan
-from .facts import cells, facts, headline, names_of
+from .facts import Fact, blocks, cells, headline, names_of, result_cells, stretching
 
 _STRETCHED, _WARNING, _RESULT, _END = "\x1b[36m", "\x1b[1;33m", "\x1b[1m", "\x1b[0m"
 
@@ -30,20 +30,31 @@ def explain(plan: Plan, names: Sequence[Any] = (), *, color: bool = False) -> st
       y stretches along result axes 0 (absent→2), 2 (1→4) and 3 (absent→5)
       the result has 120 elements, as many as x
     """
-    rows: list[Sequence[Any]] = [cells(plan, k) for k in range(len(plan.operands))]
-    rows.append(plan.shape)
+    lines = [headline(plan, names)]
+    found, closing = blocks(plan, names)
+    for title, case, told in found:
+        indent = "    " if title else "  "
+        lines += [f"  {title}"] if title else []
+        lines += [indent + line for line in _drawing(case, names, color)]
+        lines += [indent + _said(fact, color) for fact in told]
+    return "\n".join([*lines, *("  " + _said(fact, color) for fact in closing)])
+
+
+def _drawing(plan: Plan, names: Sequence[Any], color: bool) -> list[str]:
+    rows: list[Sequence[Any]] = [cells(plan, k, names) for k in range(len(plan.operands))]
+    rows.append(result_cells(plan, names))
+    stretched = [stretching(plan, k) for k in range(len(plan.operands))] if color else []
 
     def paint(cell: str, row: int, axis: int) -> str:
         if row == len(plan.operands):
             return _RESULT + cell + _END
-        return _STRETCHED + cell + _END if axis in plan.stretched[row] else cell
+        return _STRETCHED + cell + _END if axis in stretched[row] else cell
 
-    drawing = columns(names_of(plan, names), rows, paint if color else None)
-    lines = [headline(plan, names), *("  " + line for line in drawing)]
-    for kind, text in facts(plan, names):
-        if kind == "two_sided":
-            text = f"WARNING: {text}"
-            lines.append("  " + (_WARNING + text + _END if color else text))
-        else:
-            lines.append("  " + text)
-    return "\n".join(lines)
+    return columns(names_of(plan, names), rows, paint if color else None)
+
+
+def _said(fact: Fact, color: bool) -> str:
+    if fact.kind != "two_sided":
+        return fact.text
+    text = f"WARNING: {fact.text}"
+    return _WARNING + text + _END if color else text
