@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from hypothesis import settings
 from hypothesis import strategies as st
 
 from zerostride.dims.condition import Condition, all_of, any_of, eq, ge, ne
@@ -18,6 +19,9 @@ from zerostride.dims.dim import Dim, Number, Symbol, dim, of_atom
 from zerostride.dims.functions import broadcast_size, floordiv, maximum, minimum
 
 Values = Mapping[Symbol, int]
+
+#: Enumeration takes its time on a busy machine.
+slow = settings(deadline=None)
 
 #: Symbols with both ends: what is said of all their values can be compared exactly.
 BOXED = (Symbol("A", 0, 1), Symbol("B", 1, 3), Symbol("C", 2, 5), Symbol("D", 0, 3))

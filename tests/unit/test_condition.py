@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from formulas import BOXED, OPEN, Formula, formulas, points
+from formulas import BOXED, OPEN, Formula, formulas, points, slow
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -78,6 +78,7 @@ def test_lone_symbols_with_a_number() -> None:
 # Truth.
 
 
+@slow
 @given(formulas(BOXED))
 def test_truth_negation_and_substitution(formula: Formula) -> None:
     condition, opposite = formula.condition, negation(formula.condition)
@@ -110,6 +111,7 @@ def test_a_symbol_without_value_is_missed() -> None:
     assert not eq(N, M)({"N": 3, "M": 4})
 
 
+@slow
 @given(formulas(OPEN))
 def test_it_pickles(formula: Formula) -> None:
     again = pickle.loads(pickle.dumps(formula.condition))
@@ -160,12 +162,14 @@ def test_words(condition: Condition, text: str) -> None:
 PLAIN = tuple(Symbol(name) for name in ("N", "batch_size", "max", "seq.len"))
 
 
+@slow
 @given(formulas(PLAIN))
 def test_what_is_written_can_be_read(formula: Formula) -> None:
     text = str(formula.condition)
     assert zs.Condition.parse(text) == formula.condition
 
 
+@slow
 @given(formulas(PLAIN), st.sampled_from(["{}", " ( {} ) ", "\t{}\n"]))
 def test_space_and_parentheses_change_nothing(formula: Formula, around: str) -> None:
     if not (formula.condition.always or formula.condition.never):

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from formulas import BOXED, OPEN, Twin, evaluated, points, polynomials, sizes
+from formulas import BOXED, OPEN, Twin, evaluated, points, polynomials, sizes, slow
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +43,7 @@ def test_equal_polynomials_are_equal_and_hash_alike() -> None:
     assert N + 1 != N
 
 
+@slow
 @given(polynomials(OPEN), polynomials(OPEN))
 def test_polynomials_are_equal_exactly_where_their_values_are(a: Twin, b: Twin) -> None:
     # Degree 5 at most in each of three symbols: they agree on 9 x 9 x 8 points, or not at all.
@@ -50,6 +51,7 @@ def test_polynomials_are_equal_exactly_where_their_values_are(a: Twin, b: Twin) 
     assert (a.size == b.size) == same
 
 
+@slow
 @given(polynomials(OPEN), polynomials(OPEN), polynomials(OPEN))
 def test_the_laws_of_a_ring(a: Twin, b: Twin, c: Twin) -> None:
     x, y, z = a.size, b.size, c.size
@@ -177,6 +179,7 @@ def test_names_cannot_act_on_a_terminal() -> None:
 # Functions.
 
 
+@slow
 @given(sizes(BOXED))
 def test_values_bounds_and_substitution(twin: Twin) -> None:
     low, high = twin.size.interval
@@ -192,6 +195,7 @@ def test_values_bounds_and_substitution(twin: Twin) -> None:
         assert evaluated(twin.size.substitute(some), values) == right
 
 
+@slow
 @given(sizes(OPEN))
 def test_bounds_without_ends(twin: Twin) -> None:
     low, high = twin.size.interval
@@ -202,6 +206,7 @@ def test_bounds_without_ends(twin: Twin) -> None:
             assert high is None or right <= high
 
 
+@slow
 @given(sizes(OPEN), sizes(OPEN))
 def test_the_order_of_arguments_makes_no_difference(a: Twin, b: Twin) -> None:
     x, y = a.size, b.size
@@ -260,6 +265,7 @@ def test_a_case_that_is_not_chosen_need_not_exist() -> None:
     assert evaluated(without, {Symbol("N"): 1, Symbol("K"): 7}) is None
 
 
+@slow
 @given(polynomials(OPEN), polynomials(OPEN))
 def test_exact_quotients(a: Twin, b: Twin) -> None:
     if b.size != 0:
@@ -271,6 +277,7 @@ def test_exact_quotients(a: Twin, b: Twin) -> None:
 # The two questions.
 
 
+@slow
 @given(polynomials(BOXED), st.integers(-3, 3))
 def test_answers_are_never_guessed(twin: Twin, number: int) -> None:
     found = {twin.value(values) == number for values in points(BOXED)}

@@ -245,7 +245,7 @@ ALWAYS = _make("true", _ZERO)
 NEVER = _make("false", _ZERO)
 
 
-@functools.lru_cache(1 << 14)
+@functools.lru_cache(1 << 14, typed=True)  # 2.0 and "N" are equal to sizes
 def eq(a: Number, b: Number) -> Condition:
     """That two sizes are the same number. Kept, because rules ask the same again and again."""
     return _compared("==", dim(a) - b)

@@ -49,7 +49,7 @@ class Symbol(NamedTuple):
         return f"{self.low}..{self.high}"
 
 
-class Call(NamedTuple):
+class Call:
     """A function of sizes that is no polynomial: opaque, equal to itself.
 
     Attributes:
@@ -57,8 +57,30 @@ class Call(NamedTuple):
         arguments: sizes; for "choose" pairs of a condition and a size.
     """
 
-    function: str
-    arguments: tuple[Any, ...]
+    __slots__ = ("_hash", "arguments", "function")
+
+    def __init__(self, function: str, arguments: tuple[Any, ...]) -> None:
+        self.function = function
+        self.arguments = arguments
+        self._hash = hash((function, arguments))  # looked up often, and long
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Call):
+            return NotImplemented
+        return self is other or (
+            self._hash == other._hash
+            and self.function == other.function
+            and self.arguments == other.arguments
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Call, (self.function, self.arguments)
+
+    def __repr__(self) -> str:
+        return f"Call({self.function!r}, {self.arguments!r})"
 
     @property
     def name(self) -> str:
@@ -94,6 +116,8 @@ MAX_TERMS = 256
 MAX_WRITTEN = 4000
 #: Functions within functions: what walks an expression recurses as deep.
 MAX_NESTED = 32
+#: Sizes in one maximum or broadcast: each pair of them is a clause.
+MAX_ARGUMENTS = 64
 
 
 # A total order, so that a sum has one way to be written: atoms may share their name.
@@ -435,7 +459,8 @@ def applied(function: str, arguments: tuple[Any, ...]) -> Dim:
     """
     call = Call(function, arguments)
     written, nested = _atom_weight(call)
-    if written > MAX_WRITTEN or nested > MAX_NESTED:
+    many = len(arguments) > MAX_ARGUMENTS and function != "choose"
+    if many or written > MAX_WRITTEN or nested > MAX_NESTED:
         raise OverflowError("a size of too many functions")
     return of_atom(call)
 

@@ -27,7 +27,7 @@ MAX_TEXT = 1000
 MAX_DEPTH = 32
 
 _RANGE = re.compile(r"\s*(?:(\?)|(\d{1,20})?\s*\.\.\s*(\d{1,20})?)\s*", re.ASCII)
-_TOKEN = re.compile(r"\s*([0-9]+|[^\W\d][\w.]*|\|\||&&|//|[<>=!]=|[-+*/%(),<>])\s*")
+_TOKEN = re.compile(r"\s*([0-9]+|[^\W\d]\w*(?:\.\w+)*|\|\||&&|//|[<>=!]=|[-+*/%(),<>])\s*")
 _NUMBER = re.compile(r"\s*\d{1,20}\s*", re.ASCII)
 _count = itertools.count(1)
 

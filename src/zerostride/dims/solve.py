@@ -39,13 +39,20 @@ def _solutions(condition: Condition, budget: _Budget) -> Iterator[System]:
         choices = _assumed(waiting, system, budget)
         if choices is None:
             continue
-        open_parts = [[p for p in choice.parts if _possible(p, system)] for choice in choices]
-        budget.spend(len(choices))
-        position = min(range(len(choices)), key=lambda k: len(open_parts[k]), default=None)
-        if position is None:
+        open_parts = []
+        remaining = []
+        for choice in choices:
+            answers = [_answer(part, system) for part in choice.parts]
+            if True not in answers:
+                parts = zip(choice.parts, answers, strict=True)
+                open_parts.append([part for part, answer in parts if answer is None])
+                remaining.append(choice)
+        budget.spend(1 + sum(len(choice.parts) for choice in choices) // 4)
+        if not remaining:
             yield system
             continue
-        remaining = choices[:position] + choices[position + 1 :]
+        position = min(range(len(remaining)), key=lambda k: len(open_parts[k]))
+        del remaining[position]
         for part in reversed(open_parts[position]):
             ways.append(([part, *remaining], system.copy()))
 
@@ -71,17 +78,19 @@ def _assumed(waiting: list[Condition], system: System, budget: _Budget) -> list[
     return choices
 
 
-def _possible(condition: Condition, system: System) -> bool:
-    """A quick look at whether a part contradicts the system."""
+def _answer(condition: Condition, system: System) -> bool | None:
+    """A quick look at whether a part follows from the system, or contradicts it."""
     if condition.parts or condition.kind in ("true", "false"):
-        return condition.kind != "false"
+        return False if condition.kind == "false" else None
     size = system.reduced(condition.size)
     low, high = system.interval(size)
-    if condition.kind == "==":
-        return (low is None or low <= 0) and (high is None or high >= 0)
-    if condition.kind == "!=":
-        return not low == 0 == high
-    return high is None or high >= 0
+    if condition.kind == ">=":
+        if low is not None and low >= 0:
+            return True
+        return False if high is not None and high < 0 else None
+    if (low is not None and low > 0) or (high is not None and high < 0):
+        return condition.kind == "!="
+    return condition.kind == "==" if low == 0 == high else None
 
 
 # What the functions mean. A literal is false at values for which its size does not exist.
@@ -137,8 +146,17 @@ def _call_exists(call: Call) -> Condition:
             for a, b in itertools.combinations(call.arguments, 2)
         )
     if call.function == "choose":
-        return any_of(all_of([when, exists(value)]) for when, value in _cases(call))
+        return any_of(all_of([_guarded(when), exists(value)]) for when, value in _cases(call))
     return ge(call.arguments[1], 1)
+
+
+def _guarded(condition: Condition) -> Condition:
+    """The condition with what makes its literals exist: then ``x == 0 or x != 0`` says that."""
+    if condition.kind == "and":
+        return all_of(map(_guarded, condition.parts))
+    if condition.kind == "or":
+        return any_of(map(_guarded, condition.parts))
+    return all_of([condition, exists(condition.size)])
 
 
 def _cases(call: Call) -> Iterator[tuple[Condition, Number]]:
