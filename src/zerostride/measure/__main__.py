@@ -40,6 +40,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from .exhaustion import run_all
 
         return run_all(options.rank, options.samples, options.seed, options.jobs, options.json)
+    if options.command == "inference":
+        from .inference_report import run
+
+        return run(options.cases, options.seed, options.json)
     try:
         chosen = _interpreters(options.python)
         jobs: dict[str, MakeCases]
@@ -90,6 +94,12 @@ def _parser() -> argparse.ArgumentParser:
     exhaustion.add_argument("--jobs", type=_count, default=os.cpu_count() or 1)
     exhaustion.add_argument("--seed", type=int, default=0)
     exhaustion.add_argument("--json", action="store_true", help="print JSON")
+    inference = commands.add_parser(
+        "inference", help="other tools' shape inference and ours, judged by numbers put in"
+    )
+    inference.add_argument("--cases", type=_count, default=5000)
+    inference.add_argument("--seed", type=int, default=0)
+    inference.add_argument("--json", action="store_true", help="print JSON")
     for command in (conformance, probe):
         command.add_argument("--seed", type=int, default=0)
         command.add_argument("--json", action="store_true", help="print JSON")

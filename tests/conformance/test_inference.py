@@ -1,0 +1,188 @@
+"""Shape inference of other tools beside ours, and a judge that can be shown wrong answers.
+
+The whole: ``python -m zerostride.measure inference --cases 5000``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from zerostride.measure.inference import (
+    FIRST,
+    LOOSER,
+    UNKNOWNS,
+    WRONG,
+    generate,
+    holds,
+    judge,
+    measure,
+    truth,
+    unknowns,
+)
+from zerostride.measure.inference_report import run
+from zerostride.measure.inferrers import (
+    OPS,
+    UNKNOWN,
+    Answer,
+    Asked,
+    Claim,
+    Refused,
+    Tool,
+    ask_openvino,
+    ask_zerostride,
+    expression,
+    name,
+    number,
+    onnx_claim,
+    tools,
+)
+
+pytestmark = pytest.mark.conformance
+
+CASES = 300
+
+
+def add(first: str, second: str, rule: str = "numpy") -> Asked:
+    """The sum of two shapes, written as ``"N, 1"``."""
+    shapes = (tuple(s.strip() for s in text.split(",") if s.strip()) for text in (first, second))
+    return Asked("add", rule, *shapes)
+
+
+def test_ours_is_never_wrong_and_never_looser_than_another() -> None:
+    found = tools()
+    if len(found) < 2:
+        pytest.skip("neither openvino, onnx nor onnxruntime is installed")
+    ours, *others = measure(found, list(generate(CASES, 1)))
+    assert holds(ours), "\n".join([*ours.behind, *ours.examples.values()])
+    assert ours.cases == CASES
+    assert ours.tight > CASES * 0.95
+    assert any(other.looser for other in others), "the cases tell nobody apart"
+
+
+def test_generated_cases_are_the_same_again_and_have_every_op() -> None:
+    cases = list(generate(CASES, 5))
+    assert cases == list(generate(CASES, 5))
+    assert cases != list(generate(CASES, 6))
+    assert len(set(cases)) == CASES
+    assert cases[: len(FIRST)] == list(FIRST)
+    assert {(case.op, case.rule) for case in cases} == set(OPS)
+    assert max(len(unknowns(case)) for case in cases) == UNKNOWNS
+    exist = sum(truth(case).rank is not None for case in cases)
+    assert CASES * 0.7 < exist < CASES
+
+
+#: Question, planted answer, and the kinds of flaws that are to be found.
+PLANTED: list[tuple[Asked, Answer, list[str]]] = [
+    (add("1", "N"), (name("N"),), []),
+    (add("1", "N"), (UNKNOWN,), ["name"]),
+    (add("1", "N"), (number(1),), ["wrong number"]),
+    (add("1", "N"), None, ["rank"]),
+    (add("1", "N"), (number(1), name("N")), ["wrong rank"]),
+    (add("1", "N"), Refused("no"), ["refuses"]),
+    (add("1", "0"), (number(0),), []),
+    (add("1", "0"), (number(1),), ["wrong number"]),
+    (add("1", "0"), (UNKNOWN,), ["number"]),
+    (add("N", "5"), (number(5),), []),
+    (add("N", "5"), (name("N"),), ["wrong name"]),
+    (add("N", "M"), (name("N"),), ["wrong name"]),
+    (add("N", "M"), (UNKNOWN,), ["expression"]),
+    (add("N", "M"), (Claim(value=lambda v: v["N"] if v["M"] == 1 else v["M"]),), []),
+    (add("N", "M"), (Claim(value=lambda v: max(v["N"], v["M"])),), ["wrong name"]),
+    (add("1", "1..8"), (Claim(1, 8),), []),
+    (add("1", "1..8"), (Claim(0, 8),), ["bounds"]),
+    (add("1", "1..8"), (Claim(1, None),), ["bounds"]),
+    (add("1", "1..8"), (Claim(2, 8),), ["wrong bounds"]),
+    (add("1", "1..8"), (Claim(1, 7),), ["wrong bounds"]),
+    (add("2..", "?"), (Claim(2, None),), []),
+    (add("2..", "?"), (UNKNOWN,), ["bounds"]),
+    (add("N, N", "5, 1"), (number(5), Claim(1, 5, lambda v: v["N"])), []),
+    (add("N, N", "5, 1"), (number(5), name("N")), ["bounds"]),
+    (add("N, N", "5, 1"), (UNKNOWN, UNKNOWN), ["number", "name"]),
+    (add("2", "5"), Refused("no"), []),
+    (add("2", "5"), (number(5),), ["accepts"]),
+    (add("2", "5"), None, ["silent"]),
+    (add("N, N", "2, 5", "none"), (name("N"), name("N")), ["accepts"]),
+    (add("?", "N", "none"), (Claim(value=lambda v: v["x[0]"], named=False),), ["name"]),
+    (add("", ""), (), []),
+    (Asked("broadcast", "numpy", ("N",), ("1",)), (number(1),), []),
+    (Asked("broadcast", "numpy", ("2",), ("5",)), (number(5),), ["accepts"]),
+    (Asked("broadcast", "explicit", ("2",), ("2", "5"), axes=(0,)), Refused("no"), ["refuses"]),
+    (Asked("add", "pdpd", ("2", "5"), ("2",), axis=0), (number(2), number(5)), []),
+    (Asked("add", "pdpd", ("2", "5"), ("2",), axis=1), (number(2), number(5)), ["accepts"]),
+]
+
+
+@pytest.mark.parametrize(("asked", "answer", "kinds"), PLANTED, ids=str)
+def test_the_judge_finds_a_planted_answer(asked: Asked, answer: Answer, kinds: list[str]) -> None:
+    if asked.rule == "pdpd":
+        pytest.importorskip("openvino")
+    found = judge(asked, answer)
+    assert [flaw.kind for flaw in found] == kinds
+    assert {flaw.kind for flaw in found} <= {*WRONG, *LOOSER}
+
+
+def test_a_tool_without_bounds_is_judged_by_what_it_is_told() -> None:
+    told: list[Asked] = []
+
+    def ask(asked: Asked) -> Answer:
+        told.append(asked)
+        return (UNKNOWN,)
+
+    case = add("1", "1..8")
+    with_bounds, without = measure([Tool("with", ask, bounds=True), Tool("without", ask)], [case])
+    assert told == [case, add("1", "?")]
+    assert (with_bounds.looser, without.tight) == (1, 1)
+
+
+def test_an_answer_behind_another_is_counted_whoever_is_wrong() -> None:
+    wrong = Tool("wrong", lambda asked: (number(7),))
+    loose = Tool("loose", lambda asked: (UNKNOWN,))
+    tight = Tool("tight", lambda asked: (name("N"),))
+    tallies = measure([wrong, loose, tight], [add("1", "N")])
+    assert [(t.tight, t.looser, t.wrong, len(t.behind)) for t in tallies] == [
+        (0, 0, 1, 1),
+        (0, 1, 0, 1),
+        (1, 0, 0, 0),
+    ]
+    assert [holds(tally) for tally in tallies] == [False, False, True]
+    assert "behind loose, tight" in tallies[0].behind[0]
+
+
+def test_the_command_fails_when_ours_is_wrong_or_behind(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    other = Tool("other", ask_zerostride, bounds=True)
+    blind = Tool("zerostride", lambda asked: None, bounds=True)
+    assert run(20, 0, True, [blind, other]) == 1
+    assert json.loads(capsys.readouterr().out)["ok"] is False
+    right = Tool("zerostride", ask_zerostride, bounds=True)
+    assert run(20, 0, True, [right, replace(blind, name="other")]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["ok"] is True
+    assert [tool["cases"] for tool in found["tools"]] == [
+        sum(right.has(case) for case in generate(20, 0))
+    ] * 2
+    assert run(20, 0, False, [blind, other]) == 1
+    assert "behind other" in capsys.readouterr().out
+    assert run(20, 0, True, [right]) == 2
+
+
+def test_names_that_a_tool_makes_up_say_nothing() -> None:
+    names = frozenset({"N", "M"})
+    assert onnx_claim("unk__0", names).value is None
+    assert onnx_claim("N + unk__0", names).value is None
+    made = expression("2*N + floor(M/2)", names)
+    pytest.importorskip("sympy")
+    assert made is not None
+    assert made({"N": 3, "M": 5}) == 8
+
+
+def test_openvino_symbols_are_read_as_names() -> None:
+    pytest.importorskip("openvino")
+    found = ask_openvino(add("N, 1", "1, M"))
+    assert isinstance(found, tuple)
+    assert [str(claim) for claim in found] == ["N", "M"]
+    assert not judge(add("N, 1", "1, M"), found)
