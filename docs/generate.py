@@ -73,7 +73,8 @@ def _engine(engine: Engine) -> str:
     for title, rules in (
         ("element-wise", engine.elementwise),
         ("Broadcast op", engine.to_target),
-        *((op, rules) for op, rules in engine.ops.items()),
+        *engine.ops.items(),
+        *((f"{op}, compiled before sizes are known", r) for op, r in engine.dynamic.items()),
     ):
         for name, rule in rules.items():
             most = f" Up to {rule.max_rank} axes." if rule.max_rank else ""

@@ -114,6 +114,17 @@ def prelu_channel(asker: Asker, shapes: tuple[Shape, ...], attributes: Attribute
     return Alignment(rank, (tuple(every), tuple(range(start, start + len(slope)))), ((), every))
 
 
+def prelu_axis_1(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """PRelu compiled before its sizes are known: a vector goes to axis 1, and both may stretch."""
+    data, slope = shapes
+    rank = len(data)
+    if len(slope) > rank:
+        raise Misfit(Reason.RANK, f"the slope has rank {len(slope)}, more than the data's {rank}")
+    start = 1 if len(slope) == 1 and rank > 1 else rank - len(slope)
+    every = range(rank)
+    return Alignment(rank, (tuple(every), tuple(range(start, start + len(slope)))), (every, every))
+
+
 def jax_dims(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
     """jax.lax.broadcast_in_dim: axes distinct, in range; unsorted ones would transpose.
 

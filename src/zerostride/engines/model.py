@@ -47,6 +47,7 @@ class Engine:
         to_target: Broadcast mode to the engine's version; the first is its default. Empty: the
             engine has no such op.
         ops: ops that differ from the rest, by canonical name or by the engine's own.
+        dynamic: ops that differ where a model is compiled before its sizes are known.
         keeps: −1 in a target keeps the extent of the data's axis there.
         divergences: see :class:`Divergence`.
         dtypes: dtypes that go wrong, with what happens.
@@ -61,6 +62,7 @@ class Engine:
     elementwise: Rules
     to_target: Rules = field(default_factory=dict)
     ops: Mapping[str, Rules] = field(default_factory=dict)
+    dynamic: Mapping[str, Rules] = field(default_factory=dict)
     keeps: bool = False
     divergences: tuple[Divergence, ...] = ()
     dtypes: Mapping[str, str] = field(default_factory=dict)

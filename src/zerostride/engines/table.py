@@ -42,6 +42,7 @@ def _is_target(plan: Plan) -> bool:
 
 
 _OPENVINO = _measured("OpenVINO 2026.4.1")
+_OPENVINO_DYNAMIC = "OpenVINO 2026.4.1, run: tests/conformance/test_audit_symbolic.py"
 #: Rank 33 is refused at compile: bitset::test: __position (which is 32) >= _Nb (which is 32).
 _OPENVINO_RANK = 32
 _OPENVINO_PDPD = replace(
@@ -83,6 +84,12 @@ _PRELU_CHANNEL = replace(
     attributes=MappingProxyType({}),
     summary="A vector slope goes to axis 1 where it fits there, else right-aligned.",
     one_way="only the slope may stretch, to the data",
+)
+_PRELU_DYNAMIC = replace(
+    _PRELU_CHANNEL,
+    align=aligns.prelu_axis_1,
+    silent=frozenset(),
+    summary="Compiled before sizes are known: a vector slope goes to axis 1, and both may stretch.",
 )
 #: Where nothing but the data's shape may result, a slope that would stretch the data is one way.
 _ONE_SLOPE = replace(
@@ -263,7 +270,14 @@ ENGINES: Mapping[str, Engine] = MappingProxyType(
                         _openvino_rules(limits.openvino_compared, Reason.WRONG_RESULT),
                     ),
                 },
+                dynamic={"prelu": _rows(_PRELU_DYNAMIC, source=_OPENVINO_DYNAMIC)},
                 divergences=(
+                    Divergence(
+                        "PRelu with a vector slope, compiled before its sizes are known, takes "
+                        "axis 1 whether the slope fits there or not",
+                        Reason.WRONG_RESULT,
+                        _OPENVINO_DYNAMIC,
+                    ),
                     Divergence(
                         "Subtract and Divide with pdpd: the CPU plugin rewrites them into ops with "
                         "the numpy rule, whose answer or refusal one gets",

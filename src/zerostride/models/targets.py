@@ -42,9 +42,21 @@ def transport(site: Site, engine: Engine) -> Side:
             _check_has(engine, site, op)
         _check_opset(engine, site)
         row = rule_row(None, engine=engine.name, op=op)
+        if op is not None and op in engine.dynamic and _compiled_open(site):
+            row = next(iter(engine.dynamic[op].values()))
         kept = {k: v for k, v in site.attributes.items() if k in row.attributes and v is not None}
         return Side(row, kept, engine.name, op)
     return _compound(site, engine)
+
+
+def _compiled_open(site: Site) -> bool:
+    """Whether the sizes by which a vector slope finds its axis are unknown to a compiler."""
+    data, slope = (part.shape or () for part in site.operands[:2])
+    return (
+        len(data) > 1
+        and len(slope) == 1
+        and not (isinstance(data[1], int) and isinstance(slope[0], int))
+    )
 
 
 def _compound(site: Site, engine: Engine) -> Side:
