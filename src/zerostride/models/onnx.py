@@ -346,7 +346,9 @@ class _Reader:
                 )
             elif value is not None:
                 # The element type does not matter to shapes, but must be one that is there.
-                sizes = value.shape and [None if isinstance(s, Dim) else s for s in value.shape]
+                sizes = None
+                if value.shape is not None:
+                    sizes = [None if isinstance(size, Dim) else size for size in value.shape]
                 graph.input.append(
                     onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, sizes)
                 )

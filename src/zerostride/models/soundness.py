@@ -236,7 +236,7 @@ def strange(model: onnx.ModelProto) -> bool:
     for node in nodes_of(model.graph.node):
         ranges = ranges or node.op_type == "Range"
         for attribute in node.attribute:
-            if _strange_attribute(attribute):
+            if strange_attribute(attribute):
                 return True
     return _strange_sizes(model.graph, LONG if ranges else HUGE) or (ranges and _long_range(model))
 
@@ -249,7 +249,8 @@ _SIGNED = re.compile(rb"ax[ei]s|pads|starts|ends|shape|ignore_index|seed|value|p
 _POSITIVE = re.compile(rb"strides|dilations|kernel_shape|blocksize|group|num_|_size|block")
 
 
-def _strange_attribute(attribute: onnx.AttributeProto) -> bool:
+def strange_attribute(attribute: onnx.AttributeProto) -> bool:
+    """Whether an attribute holds a number that no exporter writes."""
     values = list(attribute.ints) or ([attribute.i] if attribute.i else [])
     spelled = text(attribute.name).encode("utf-8", "replace")
     if attribute.type == 2 and not attribute.i and _POSITIVE.search(spelled):

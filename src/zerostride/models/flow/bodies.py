@@ -1,0 +1,257 @@
+"""Sizes through the bodies of If, Loop and Scan.
+
+A body's facts hold in the body: its needs are known to hold there alone, and its unnamed sizes do
+not leave it. What a loop carries is looked for as what stays: sizes that a pass through the body
+changes are made unknown until nothing changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ...dims.dim import Number, Symbol, dim, of_atom, plain
+from ...dims.functions import maximum
+from ..graph import Body, Node
+from .facts import UNKNOWN, Fact, Open, Refused, Size, Unclear, at_least, bounds_of, place
+
+if TYPE_CHECKING:
+    from .walk import Walk
+
+#: Passes through a loop's body before everything that it carries is given up. Two show what
+#: changes; what depends on that needs another one each.
+MAX_PASSES = 4
+
+
+def run(walk: Walk, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact, ...]:
+    """The results of a node with bodies."""
+    if walk.steps < 0:
+        raise Unclear("the bodies within bodies are too many to follow")
+    if node.domain == "" and node.op == "If":
+        return _if(walk, node, facts)
+    if node.domain == "" and node.op == "Loop" and len(node.bodies) == 1:
+        return _loop(walk, node, facts)
+    if node.domain == "" and node.op == "Scan" and node.version >= 9 and len(node.bodies) == 1:
+        return _scan(walk, node, facts)
+    for body in node.bodies:
+        enter(walk, node, body, [UNKNOWN] * len(body.inputs))
+    return (UNKNOWN,) * len(node.outputs)
+
+
+def enter(
+    walk: Walk,
+    node: Node,
+    body: Body,
+    inputs: Sequence[Fact],
+    *,
+    quiet: bool = False,
+    certain: bool = False,
+) -> list[Fact]:
+    """Walks through a body; its outputs' facts.
+
+    Args:
+        walk: the walk.
+        node: whose body it is.
+        body: the graph.
+        inputs: what it is given.
+        quiet: nothing is recorded but facts.
+        certain: it runs whenever the node does.
+    """
+    mark, aliases = walk.ledger.mark(), walk.aliases.copy()
+    walk.quiet += quiet
+    walk.unsure += not certain
+    for value, fact in zip(body.inputs, inputs, strict=False):
+        closed = walk.close(fact, value.name, {})
+        walk.facts[id(value)] = walk.claimed(node, value, closed, set())
+    for inner in body.nodes:
+        if walk.steps < 0:
+            break
+        walk.node(inner)
+    walk.quiet -= quiet
+    walk.unsure -= not certain
+    walk.ledger.forget(mark)
+    walk.aliases = aliases
+    return [walk.fact(value) for value in body.outputs]
+
+
+def outward(fact: Fact, own: set[Symbol]) -> Fact:
+    """A fact of a body as it is outside, where the body's own sizes mean nothing."""
+    if fact.shape is None:
+        return UNKNOWN
+    shape = tuple(_without(size, own) for size in fact.shape)
+    content = fact.content
+    if content is not None:
+        content = tuple(
+            None if hasattr(item, "terms") and _has(item, own) else item for item in content
+        )
+    return Fact(shape, content)
+
+
+def _has(size: object, own: set[Symbol]) -> bool:
+    return not own.isdisjoint(dim(size).symbols)  # type: ignore[arg-type]
+
+
+def _without(size: Size, own: set[Symbol]) -> Size:
+    if isinstance(size, (int, Open)) or not _has(size, own):
+        return size
+    low, high = bounds_of(size)
+    return Open(max(low or 0, 0), high)
+
+
+def joined(a: Fact, b: Fact) -> Fact:
+    """What is known of a tensor that is one of two."""
+    if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+        return UNKNOWN
+    shape = tuple(_either(x, y) for x, y in zip(a.shape, b.shape, strict=True))
+    content = None
+    if a.content is not None and b.content is not None and len(a.content) == len(b.content):
+        pairs = zip(a.content, b.content, strict=True)
+        content = tuple(x if x == y else None for x, y in pairs)
+    return Fact(shape, content)
+
+
+def _either(a: Size, b: Size) -> Size:
+    if a is b or (not isinstance(a, Open) and a == b):
+        return a
+    (low_a, high_a), (low_b, high_b) = bounds_of(a), bounds_of(b)
+    high = None if high_a is None or high_b is None else max(high_a, high_b)
+    return Open(max(min(low_a or 0, low_b or 0), 0), high)
+
+
+def _if(walk: Walk, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact, ...]:
+    """The results of the branch that is taken; of both where that is not known."""
+    content = facts[0].content if facts and facts[0] is not None else None
+    taken = None
+    if content is not None and len(content) == 1 and isinstance(content[0], int):
+        taken = "then_branch" if content[0] else "else_branch"
+    before = len(walk.made)
+    found = []
+    for body in node.bodies:
+        dead = taken is not None and body.name != taken
+        results = enter(walk, node, body, (), quiet=dead, certain=body.name == taken)
+        if not dead:
+            found.append(results)
+    own = set(walk.made[before:])
+    results = [outward(fact, own) for fact in found[0]] if found else []
+    for others in found[1:]:
+        pairs = zip(results, others, strict=False)
+        results = [joined(a, outward(b, own)) for a, b in pairs]
+    return tuple(results)
+
+
+class _State:
+    """What a loop carries, as far as passes through its body leave it as it is.
+
+    Attributes:
+        facts: one for each carried tensor.
+    """
+
+    def __init__(self, walk: Walk, node: Node, facts: Sequence[Fact]) -> None:
+        self.walk = walk
+        self.names = [value.name for value in node.bodies[0].inputs]
+        self.facts = list(facts)
+        self.wide: set[Symbol] = set()
+
+    def widen(self, outputs: Sequence[Fact], first: int) -> bool:
+        """Makes unknown what a pass changed; whether there was anything."""
+        changed = False
+        for position, out in enumerate(outputs[: len(self.facts)]):
+            fact = self.facts[position]
+            merged = self._merged(fact, out, self._name(position + first))
+            changed = changed or merged != fact
+            self.facts[position] = merged
+        return changed
+
+    def _name(self, position: int) -> str:
+        return self.names[position] if position < len(self.names) else f"carried {position}"
+
+    def _merged(self, fact: Fact, out: Fact, name: str) -> Fact:
+        if fact.shape is None or out.shape is None or len(fact.shape) != len(out.shape):
+            return UNKNOWN
+        sizes: list[Number] = []
+        for axis, (a, b) in enumerate(zip(fact.shape, out.shape, strict=True)):
+            if a == b or (not isinstance(a, int) and not self.wide.isdisjoint(dim(a).symbols)):
+                sizes.append(a)
+                continue
+            symbol = self.walk.unnamed(f"{name}[{axis}]")
+            self.wide.add(symbol)
+            sizes.append(of_atom(symbol))
+        return Fact(tuple(sizes), fact.content if fact.content == out.content else None)
+
+
+def _settle(
+    walk: Walk, node: Node, state: _State, before: Sequence[Fact], after: Sequence[Fact], first: int
+) -> list[Fact]:
+    """Passes through the body until its state stays; the outputs of the last one."""
+    body = node.bodies[0]
+    for _ in range(MAX_PASSES):
+        outputs = enter(walk, node, body, [*before, *state.facts, *after], quiet=True)
+        if not state.widen(outputs, first):
+            break
+    else:
+        state.facts = [UNKNOWN] * len(state.facts)
+    return enter(walk, node, body, [*before, *state.facts, *after])
+
+
+def _loop(walk: Walk, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact, ...]:
+    """What a Loop carries keeps the sizes that stay; what it collects gets an axis of its trips."""
+    begin = len(walk.made)
+    going = facts[1] if len(facts) > 1 else None
+    initial = [going or Fact((), (1,)), *(fact or UNKNOWN for fact in facts[2:])]
+    state = _State(walk, node, initial)
+    outputs = _settle(walk, node, state, [Fact(())], (), 1)
+    own = set(walk.made[begin:])
+    trips: Size = Open()
+    limit = facts[0].content if facts and facts[0] is not None else None
+    if state.facts[0].content == (1,) and limit is not None and len(limit) == 1:
+        number = limit[0]
+        if isinstance(number, int) or hasattr(number, "terms"):
+            trips = plain(maximum(number, 0))  # type: ignore[arg-type]
+    carried = [outward(fact, own) for fact in state.facts[1:]]
+    collected = [_collected(outward(fact, own), trips, 0) for fact in outputs[len(state.facts) :]]
+    return (*carried, *collected)
+
+
+def _collected(fact: Fact, trips: Size, axis: int) -> Fact:
+    """What a loop collects of a tensor: an axis more, as long as there are passes."""
+    if fact.shape is None:
+        return UNKNOWN
+    shape = fact.shape
+    if isinstance(trips, Open) or not at_least(trips, 1):
+        # Without a pass there is no tensor whose sizes could be asked.
+        shape = tuple(size if isinstance(size, int) else Open() for size in shape)
+    axis = place(axis, len(shape) + 1)
+    return Fact((*shape[:axis], trips, *shape[axis:]))
+
+
+def _scan(walk: Walk, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact, ...]:
+    """A Scan goes along an axis of its last operands, as often as that is long."""
+    begin = len(walk.made)
+    count = int(node.attributes.get("num_scan_inputs", 0))
+    if not 1 <= count <= len(facts):
+        raise Refused(f"{count} scanned operands of {len(facts)}")
+    given = [fact or UNKNOWN for fact in facts]
+    axes = tuple(node.attributes.get("scan_input_axes", ())) or (0,) * count
+    trips: Size = Open()
+    slices = []
+    for fact, axis in zip(given[-count:], axes, strict=True):
+        if fact.shape is None:
+            slices.append(UNKNOWN)
+            continue
+        axis = place(axis, len(fact.shape))
+        size = fact.shape[axis]
+        if isinstance(trips, Open):
+            trips = size
+        else:
+            walk.need(node, dim(trips).equals(size), "a Scan's operands are as long as each other")
+        slices.append(Fact((*fact.shape[:axis], *fact.shape[axis + 1 :])))
+    state = _State(walk, node, given[:-count])
+    outputs = _settle(walk, node, state, (), slices, 0)
+    own = set(walk.made[begin:])
+    carried = [outward(fact, own) for fact in state.facts]
+    rest = outputs[len(carried) :]
+    places = tuple(node.attributes.get("scan_output_axes", ())) or (0,) * len(rest)
+    collected = [
+        _collected(outward(fact, own), trips, axis) for fact, axis in zip(rest, places, strict=True)
+    ]
+    return (*carried, *collected)

@@ -1,0 +1,352 @@
+"""Rows of ops that combine tensors by broadcasting, or leave a tensor's sizes alone.
+
+What broadcasts is judged by the rule of its site (:mod:`..sites`), which is also what an audit
+judges: one table says by which rule an op broadcasts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ...dims import Answer, is_one
+from ...dims.dim import Dim, Number, made
+from ...errors import BroadcastError, Reason
+from ..graph import Node, Value
+from ..sites import Kind, Site, find_site
+from .facts import (
+    UNKNOWN,
+    Call,
+    Element,
+    Fact,
+    Open,
+    Refused,
+    Results,
+    Unclear,
+    count_of,
+    place,
+    product,
+    target_sizes,
+)
+from .numbers import UNARY, apply, arithmetic, array, cast, choice, exact, filled, listed
+
+#: The reasons for which a rule refuses whatever the sizes are; others are limits of ours.
+_CERTAIN = frozenset(
+    {
+        Reason.EXTENT_MISMATCH,
+        Reason.NOT_IDENTICAL,
+        Reason.ONE_WAY,
+        Reason.RANK,
+        Reason.AXIS_RANGE,
+    }
+)
+
+
+def site_of(call: Call) -> Site | None:
+    """The site of a call: what it broadcasts and by which rule."""
+    values: list[Value | None] = []
+    for position, fact in enumerate(call.facts):
+        if fact is None:
+            values.append(None)
+            continue
+        # A target is known where all its numbers are sizes.
+        content: Any = fact.content
+        if content is not None and not all(isinstance(item, (int, Dim)) for item in content):
+            content = None
+        values.append(Value(f"operand {position}", fact.shape, content=content))
+    result = (Value("result", None),)
+    node = Node(call.op, call.op, call.domain, call.version, tuple(values), result, call.attributes)
+    return find_site(node)
+
+
+def planned(site: Site, call: Call) -> tuple[Number, ...]:
+    """The shape that a site's rule gives, its conditions said as needs."""
+    shapes = []
+    for operand in site.operands:
+        if operand.shape is None:
+            raise Unclear("the rank of an operand is unknown")
+        shapes.append(operand.shape)
+    try:
+        plan = site.plan(tuple(shapes))
+    except BroadcastError as error:
+        if error.reason in _CERTAIN:
+            raise Refused(error.detail) from None
+        raise Unclear(error.detail) from None
+    written = " and ".join(f"({', '.join(map(str, shape))})" for shape in shapes)
+    call.need(plan.conditions, f"{call.op} broadcasts {written}")
+    return tuple(bare(size) for size in plan.shape)
+
+
+def bare(size: Any) -> Number:
+    """A size without the interval that belongs to one plan."""
+    return made(size.const, size.terms) if isinstance(size, Dim) else size
+
+
+def broadcast(call: Call) -> Results:
+    """The element-wise ops: all operands by the rule of the op's version."""
+    shapes = [fact.shape for fact in call.facts if fact is not None]
+    if not shapes or any(shape is None for shape in shapes):
+        return UNKNOWN
+    if all(shape == shapes[0] for shape in shapes):
+        shape = shapes[0]
+    else:
+        site = site_of(call)
+        if site is None:
+            return UNKNOWN
+        shape = planned(site, call)
+    return Fact(shape, arithmetic(call, shape))
+
+
+def where(call: Call) -> Results:
+    """Where: three operands; its numbers where the condition's are decided."""
+    found = broadcast(call)
+    assert isinstance(found, Fact)
+    facts = [fact for fact in call.facts if fact is not None]
+    return Fact(found.shape, apply(choice, facts, found.shape) if found.shape is not None else None)
+
+
+def expand(call: Call) -> Results:
+    """Expand: data and target broadcast both ways; an unknown target size makes a new size."""
+    data, target = call.shape(0), call.whole(1)
+    if target is None:
+        raise Unclear("the target is left out")
+    for item in target:
+        if isinstance(item, int) and item < 0:
+            raise Refused(f"a target size of {item}")
+    site = site_of(call)
+    if site is None:
+        return UNKNOWN
+    # What is not known of the target is taken as 1 here, and makes a new size below.
+    numbers = tuple(1 if item is None else item for item in target)
+    first, second = (replace(site.operands[0], shape=s) for s in (data, numbers))
+    shape: tuple[Any, ...] = planned(replace(site, operands=(first, second)), call)
+    for position, item in enumerate(reversed(target), start=1):
+        if item is None and (position > len(data) or is_one(data[-position]) is not Answer.NO):
+            axis = len(shape) - position
+            shape = (*shape[:axis], Open(), *shape[axis + 1 :])
+    values = array(call.fact(0))
+    content = None
+    if values is not None and count_of(shape) is not None:
+        content = listed(np.broadcast_to(values, shape))
+    return Fact(shape, content)
+
+
+def unary(call: Call) -> Results:
+    """Ops of one tensor that leave its sizes alone; of a few the numbers are followed."""
+    fact = call.fact(0)
+    function = cast(call.integer("to")) if call.op == "Cast" else UNARY.get(call.op)
+    content = None
+    if function is not None and fact.content is not None:
+        content = tuple(map(function, fact.content))
+    first = Fact(fact.shape, content)
+    return first if call.outputs < 2 else (first, *[Fact(fact.shape)] * (call.outputs - 1))
+
+
+def by_site(call: Call) -> Results:
+    """Ops whose further operands broadcast to the first, which gives the result its shape."""
+    shape = call.shape(0)
+    site = site_of(call)
+    modelled = site is not None and site.kind not in (Kind.NOT_MODELLED, Kind.CUSTOM)
+    if site is not None and modelled and all(part.shape is not None for part in site.operands):
+        planned(site, call)
+    return Fact(shape)
+
+
+def normalised(call: Call) -> Results:
+    """Normalisations: the first result is as the data, statistics are by the op's document."""
+    data = call.shape(0)
+    by_site(call)
+    rest: tuple[Fact, ...] = (UNKNOWN,) * (call.outputs - 1)
+    if call.op in ("LayerNormalization", "RMSNormalization"):
+        axis = call.axis(len(data), -1)
+        rest = (Fact((*data[:axis], *(1,) * (len(data) - axis))),) * (call.outputs - 1)
+    elif call.op == "BatchNormalization":
+        rest = (Fact(data[1:2] if len(data) > 1 else None),) * (call.outputs - 1)
+    return (Fact(data), *rest)
+
+
+def quantized(call: Call) -> Results:
+    """DynamicQuantizeLinear: the data, one scale and one zero point."""
+    return Fact(call.shape(0)), Fact(()), Fact(())
+
+
+# Products.
+
+
+def _matrix_product(
+    call: Call, a: tuple[Number, ...], b: tuple[Number, ...], site: Site | None
+) -> tuple[Number, ...]:
+    """numpy.matmul: vectors are one row, one column; the axes before the last two broadcast."""
+    if not a or not b:
+        raise Refused("a product of a tensor without axes")
+    call.same(a[-1], b[-2] if len(b) > 1 else b[0], "rows and columns of the product")
+    rows, columns = a[-2:-1], b[-1:] if len(b) > 1 else ()
+    batch_a, batch_b = a[:-2], b[:-2]
+    if not batch_a or not batch_b or batch_a == batch_b:
+        batch = batch_a or batch_b
+    elif site is not None and site.kind is Kind.MATMUL:
+        batch = planned(site, call)
+    else:
+        batch = _both_ways(call, batch_a, batch_b)
+    return (*batch, *rows, *columns)
+
+
+def _both_ways(call: Call, a: tuple[Number, ...], b: tuple[Number, ...]) -> tuple[Number, ...]:
+    probe = Call("Add", "", 14, (Fact(a), Fact(b)), {}, 1, call.needs)
+    found = broadcast(probe)
+    assert isinstance(found, Fact)
+    if found.shape is None:
+        raise Unclear("the batch is not known")
+    return found.shape
+
+
+def matmul(call: Call) -> Results:
+    """MatMul and its quantised kin: data and weights, the batch by the site's rule."""
+    second = 3 if call.op == "QLinearMatMul" else 1
+    site = site_of(call) if call.op in ("MatMul", "MatMulInteger") else None
+    return Fact(_matrix_product(call, call.shape(0), call.shape(second), site))
+
+
+def gemm(call: Call) -> Results:
+    """Gemm: a product of two matrices, C one way to it."""
+    a, b = call.shape(0), call.shape(1)
+    if len(a) != 2 or len(b) != 2:
+        raise Refused(f"Gemm of ranks {len(a)} and {len(b)}")
+    rows = a[::-1] if call.integer("transA") else a
+    columns = b[::-1] if call.integer("transB") else b
+    call.same(rows[1], columns[0], "rows and columns of the product")
+    site = site_of(call) if call.has(2) and call.fact(2).shape is not None else None
+    if site is not None:
+        planned(site, call)
+    return Fact((rows[0], columns[1]))
+
+
+def einsum(call: Call) -> Results:
+    """Einsum: every letter is one size; a 1 stretches, as in NumPy and ONNX Runtime."""
+    equation = str(call.attributes.get("equation", "")).replace(" ", "")
+    left, arrow, right = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(call.facts):
+        raise Refused(f"an equation of {len(terms)} terms for {len(call.facts)} operands")
+    letters: dict[str, Number] = {}
+    batch: tuple[Number, ...] = ()
+    for position, term in enumerate(terms):
+        shape = call.shape(position)
+        before, dots, after = term.partition("...")
+        hidden = len(shape) - len(before) - len(after)
+        if hidden < 0 or (hidden and not dots):
+            raise Refused(f"the term {term!r} for an operand of rank {len(shape)}")
+        middle = shape[len(before) : len(before) + hidden]
+        batch = _both_ways(call, batch, middle) if batch and middle else batch or middle
+        outer = shape[: len(before)] + shape[len(before) + hidden :]
+        for letter, size in zip(before + after, outer, strict=True):
+            letters[letter] = _stretched(call, letters, letter, size)
+    if not arrow:
+        once = sorted(c for c in set(left) if c.isalpha() and left.count(c) == 1)
+        right = ("..." if "..." in left else "") + "".join(once)
+    before, dots, after = right.partition("...")
+    made = [letters[letter] for letter in before]
+    return Fact((*made, *(batch if dots else ()), *(letters[letter] for letter in after)))
+
+
+def _stretched(call: Call, letters: Mapping[str, Number], letter: str, size: Number) -> Number:
+    known = letters.get(letter)
+    return size if known is None or known == size else _both_ways(call, (known,), (size,))[0]
+
+
+# Tensors made of numbers.
+
+
+def shape_of(call: Call) -> Results:
+    """Shape: the sizes of a tensor as its numbers."""
+    shape = call.fact(0).shape
+    if shape is None:
+        return Fact((Open(),))
+    rank = len(shape)
+    start, end = call.integer("start"), call.integer("end", rank)
+    start, end = (max(0, min(p + rank if p < 0 else p, rank)) for p in (start, end))
+    part = shape[start : max(start, end)]
+    return Fact((len(part),), tuple(part))
+
+
+def size_of(call: Call) -> Results:
+    """Size: how many elements a tensor has."""
+    shape = call.fact(0).shape
+    return Fact((), None if shape is None else (product(shape),))
+
+
+def constant_of_shape(call: Call) -> Results:
+    """ConstantOfShape: sizes given as numbers, one value everywhere."""
+    shape = target_sizes(call, call.whole(0) or ())
+    value: Element = None
+    found = call.attributes.get("value", 0.0)
+    if isinstance(found, int):
+        value = found
+    elif isinstance(found, float):
+        value = exact(found)
+    return Fact(shape, filled(shape, value))
+
+
+def like(call: Call) -> Results:
+    """Ops that make a tensor in the shape of another."""
+    return Fact(call.shape(0))
+
+
+def by_attribute(call: Call) -> Results:
+    """Ops that make a tensor in the shape that an attribute gives."""
+    shape = call.integers("shape")
+    if shape is None or any(size < 0 for size in shape):
+        raise Unclear("the shape is not given")
+    return Fact(shape)
+
+
+def along(call: Call) -> Results:
+    """Ops along an axis (Softmax, CumSum): as the data, the axis must be there."""
+    shape = call.shape(0)
+    if "axis" in call.attributes and (shape or call.op != "Softmax"):
+        place(call.integer("axis"), max(len(shape), 1))
+    return Fact(shape)
+
+
+_ROWS: tuple[tuple[Callable[[Call], Results], str], ...] = (
+    (
+        broadcast,
+        "Add Sub Mul Div Pow Mod And Or Xor BitShift BitwiseAnd BitwiseOr BitwiseXor Equal Greater "
+        "Less GreaterOrEqual LessOrEqual StringConcat Max Min Sum Mean",
+    ),
+    (where, "Where"),
+    (expand, "Expand"),
+    (
+        unary,
+        "Identity Cast Neg Abs Floor Ceil Not Sign Dropout Relu LeakyRelu Elu Selu Celu Gelu Mish "
+        "ThresholdedRelu HardSigmoid HardSwish Swish Sigmoid Softplus Softsign Sqrt Reciprocal Exp "
+        "Log Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Erf Round IsNaN IsInf "
+        "BitwiseNot Shrink LRN BitCast",
+    ),
+    (like, "CastLike EyeLike RandomNormalLike RandomUniformLike Bernoulli LpNormalization Trilu"),
+    (like, "MeanVarianceNormalization ImageScaler ParametricSoftplus ScaledTanh Affine"),
+    (along, "Softmax LogSoftmax Hardmax CumSum CumProd"),
+    (by_site, "PRelu Clip QuantizeLinear DequantizeLinear"),
+    (
+        normalised,
+        "BatchNormalization InstanceNormalization GroupNormalization LayerNormalization "
+        "RMSNormalization",
+    ),
+    (quantized, "DynamicQuantizeLinear"),
+    (matmul, "MatMul MatMulInteger QLinearMatMul"),
+    (gemm, "Gemm"),
+    (einsum, "Einsum"),
+    (shape_of, "Shape"),
+    (size_of, "Size"),
+    (constant_of_shape, "ConstantOfShape"),
+    (by_attribute, "RandomNormal RandomUniform"),
+)
+
+#: The rows of this module by op.
+ROWS: Mapping[str, Callable[[Call], Results]] = MappingProxyType(
+    {name: row for row, names in _ROWS for name in names.split()}
+)

@@ -1,0 +1,325 @@
+"""What is known of a tensor, and the call of an op as its row sees it.
+
+A row of the op table is a pure function of the operands' facts and the node's attributes: it has no
+node and no names, so its answer can be kept. What it does not know it leaves as an :class:`Open`
+size, which the walk gives a name; what must hold it says with :meth:`Call.need`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeGuard
+
+from ...dims import MAX_ELEMENTS, MAX_RANK
+from ...dims.condition import Condition, eq, ge
+from ...dims.dim import Dim, Interval, Number, bounds, dim, plain
+from ...errors import ZerostrideError
+
+#: Numbers of a tensor that are followed: shapes, axes, repeats have a few.
+MAX_CONTENT = 64
+#: An end of a slice from here on means the last index: exporters write 2^31-1 and 2^63-1.
+FAR = 2**31 - 1
+
+
+class Open:
+    """A size that a row does not know; one object is one size, wherever it stands.
+
+    Attributes:
+        low, high: its bounds.
+    """
+
+    __slots__ = ("high", "low")
+
+    def __init__(self, low: int = 0, high: int | None = None) -> None:
+        self.low = low
+        self.high = high
+
+
+@dataclass(frozen=True, slots=True)
+class Real:
+    """An element of a float tensor that is exact: ``top / bottom``."""
+
+    top: Number
+    bottom: int
+
+
+#: What is known of one number of a tensor: None is nothing.
+Element: TypeAlias = Number | Real | None
+Content: TypeAlias = tuple[Element, ...] | None
+Shape: TypeAlias = tuple[Number, ...] | None
+Size: TypeAlias = Number | Open
+
+
+class Fact(NamedTuple):
+    """What is known of a tensor.
+
+    Attributes:
+        shape: its sizes, None where not even the rank is known.
+        content: its numbers in row-major order, None where it is large or nothing is known.
+    """
+
+    shape: tuple[Any, ...] | None = None
+    content: Content = None
+
+
+UNKNOWN = Fact()
+
+
+class Unclear(Exception):  # noqa: N818 - an answer, not a fault
+    """A row cannot say what comes out; nothing is wrong with the node."""
+
+
+class Refused(Exception):  # noqa: N818 - an answer, not a fault
+    """No sizes make the node work; says why."""
+
+
+#: What a row may stumble over in a hostile file. Anything else is a mistake of ours.
+SURPRISES = (
+    ArithmeticError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    ZerostrideError,
+)
+
+
+@dataclass(slots=True)
+class Call:
+    """An op with what is known of its operands.
+
+    Attributes:
+        op, domain, version: which document describes it.
+        facts: what is known of each operand; None where an optional one is left out.
+        attributes: the node's attributes.
+        outputs: how many results the node has.
+        needs: what must hold, with words, as rows said it.
+        notes: what rows could not do.
+    """
+
+    op: str
+    domain: str
+    version: int
+    facts: tuple[Fact | None, ...]
+    attributes: Mapping[str, Any]
+    outputs: int
+    needs: list[tuple[Condition, str]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    # Operands.
+
+    def has(self, position: int) -> bool:
+        """Whether an operand is given."""
+        return position < len(self.facts) and self.facts[position] is not None
+
+    def fact(self, position: int) -> Fact:
+        """What is known of an operand; Unclear where it is left out."""
+        found = self.facts[position] if position < len(self.facts) else None
+        if found is None:
+            raise Unclear("an operand is left out")
+        return found
+
+    def shape(self, position: int) -> tuple[Number, ...]:
+        """The sizes of an operand; Unclear where its rank is unknown."""
+        shape = self.fact(position).shape
+        if shape is None:
+            raise Unclear("the rank of an operand is unknown")
+        return shape
+
+    def content(self, position: int) -> Content:
+        """The numbers of an operand, as far as they are known."""
+        return self.fact(position).content
+
+    # Attributes.
+
+    def integer(self, name: str, default: int = 0) -> int:
+        """An attribute that is one number."""
+        return operator.index(self.attributes.get(name, default))
+
+    def integers(self, name: str) -> tuple[int, ...] | None:
+        """An attribute that is a list of numbers, None where it is not there."""
+        found = self.attributes.get(name)
+        if found is None:
+            return None
+        return tuple(map(operator.index, found if isinstance(found, tuple) else (found,)))
+
+    def whole(self, position: int, name: str = "") -> tuple[Number | None, ...] | None:
+        """Numbers given as an attribute in old versions, as an operand in others.
+
+        None where neither is there; Unclear where not even their count is known.
+        """
+        listed = self.integers(name) if name else None
+        if listed is not None:
+            return listed
+        if not self.has(position):
+            return None
+        content = self.content(position)
+        if content is not None:
+            return tuple(None if isinstance(item, Real) else item for item in content)
+        shape = self.shape(position)
+        count = plain(shape[0]) if len(shape) == 1 else 1 if not shape else None
+        if not isinstance(count, int) or count > MAX_RANK:
+            raise Unclear("it is not known how many numbers an operand has")
+        return (None,) * count
+
+    def fixed(self, position: int, name: str = "") -> tuple[int, ...] | None:
+        """The same as plain numbers; Unclear where one of them is not known."""
+        found = self.whole(position, name)
+        if found is None:
+            return None
+        numbers = tuple(item for item in found if isinstance(item, int))
+        if len(numbers) < len(found):
+            raise Unclear("numbers that the shape depends on are not known")
+        return numbers
+
+    def axis(self, rank: int, default: int = 0, name: str = "axis") -> int:
+        """The attribute `axis`, counted from the front."""
+        return place(self.integer(name, default), rank)
+
+    # Answers.
+
+    def need(self, condition: Condition, words: str) -> None:
+        """Says what must hold of the sizes; nothing where it always does."""
+        if condition.never:
+            raise Refused(words)
+        if not condition.always:
+            self.needs.append((condition, words))
+
+    def same(self, a: Number, b: Number, what: str) -> None:
+        """Says that two sizes must be equal."""
+        if a is not b:
+            self.need(eq(a, b), f"{what}: {a} and {b} must be equal")
+
+
+Results: TypeAlias = Fact | tuple[Fact, ...]
+
+
+def refuse(words: str) -> NoReturn:
+    """Says that no sizes make the node work."""
+    raise Refused(words)
+
+
+def place(axis: int, rank: int) -> int:
+    """An axis counted from the front; refused where there is none."""
+    if not -rank <= axis < rank:
+        refuse(f"axis {axis} of a tensor of rank {rank}")
+    return axis % rank
+
+
+def places(axes: Iterable[int], rank: int) -> tuple[int, ...]:
+    """Axes counted from the front, each once."""
+    found = tuple(place(axis, rank) for axis in axes)
+    if len(set(found)) < len(found):
+        refuse(f"axes {list(axes)} name one axis twice")
+    return found
+
+
+def product(sizes: Iterable[Number]) -> Number:
+    """How many elements sizes make."""
+    total: Number = 1
+    for size in sizes:
+        if type(size) is int and size == 0:
+            return 0
+        total = total * size
+    return plain(total)
+
+
+def low_of(size: Number) -> int | None:
+    """The least value, whatever else is known."""
+    return bounds(size)[0]
+
+
+def at_least(size: Number, least: int) -> bool:
+    """Whether a size is certainly no less."""
+    low = low_of(size)
+    return low is not None and low >= least
+
+
+def bounds_of(size: Size) -> Interval:
+    """Least and greatest value of a size that may be unknown."""
+    return (size.low, size.high) if isinstance(size, Open) else bounds(size)
+
+
+def is_number(item: object) -> TypeGuard[Number]:
+    """Whether an element, or a size, is a whole number or an expression."""
+    return isinstance(item, (int, Dim))
+
+
+def known(size: Size) -> Number:
+    """A size as an expression; Unclear where nothing is known of it."""
+    if isinstance(size, Open):
+        raise Unclear("a size is not known")
+    return size
+
+
+def target_sizes(call: Call, numbers: Sequence[Number | None]) -> tuple[Size, ...]:
+    """Numbers as sizes: an unknown one is a new size, one that may be below 0 a need."""
+    sizes: list[Size] = []
+    for item in numbers:
+        if isinstance(item, int) and item < 0:
+            refuse(f"a size of {item}")
+        if item is not None:
+            call.need(ge(item, 0), f"{item} is a size, and so not below 0")
+        sizes.append(Open() if item is None else item)
+    return tuple(sizes)
+
+
+def vector(content: Sequence[Element]) -> Fact:
+    """The fact of a vector of these numbers."""
+    return Fact((len(content),), tuple(content) if len(content) <= MAX_CONTENT else None)
+
+
+def count_of(shape: tuple[Any, ...] | None) -> int | None:
+    """How many elements a tensor has, where that is a number that may be listed."""
+    if shape is None or not all(isinstance(size, int) for size in shape):
+        return None
+    count = math.prod(size for size in shape if isinstance(size, int))
+    return count if 0 <= count <= MAX_CONTENT else None
+
+
+def sound(size: Size) -> str | None:
+    """Why a size cannot be worked with, or None."""
+    if isinstance(size, int):
+        return None if size <= MAX_ELEMENTS else f"a size of {size}"
+    if isinstance(size, Dim) and any(abs(factor) > MAX_ELEMENTS for _, factor in size.terms):
+        return "a size of factors above 2^63-1"
+    return None
+
+
+__all__ = [
+    "FAR",
+    "MAX_CONTENT",
+    "SURPRISES",
+    "UNKNOWN",
+    "Call",
+    "Content",
+    "Element",
+    "Fact",
+    "Open",
+    "Real",
+    "Refused",
+    "Results",
+    "Shape",
+    "Size",
+    "Unclear",
+    "at_least",
+    "bounds_of",
+    "count_of",
+    "dim",
+    "is_number",
+    "known",
+    "low_of",
+    "place",
+    "places",
+    "product",
+    "refuse",
+    "sound",
+    "target_sizes",
+    "vector",
+]

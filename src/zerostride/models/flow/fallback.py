@@ -1,0 +1,103 @@
+"""Ops without a row: onnx's own inference of one node, for our sizes.
+
+Every distinct size goes in as a name of its own and is found again by it. What comes out under
+another name is a new size. Inference of one node knows no values, and where it drops a condition
+the sizes are still right of every model that runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ...dims.dim import Number
+from ..soundness import HUGE, malformed, strange_attribute
+from .facts import MAX_CONTENT, SURPRISES, UNKNOWN, Call, Fact, Open, Size
+
+if TYPE_CHECKING:
+    import onnx
+
+#: Ops that read the numbers of an operand: without these their inference has nothing to say, or
+#: makes as many axes as a file asks for.
+_NEED_NUMBERS = frozenset({"AffineGrid", "MaxUnpool", "Loop", "Scan", "If", "SequenceMap"})
+
+
+def inferred(call: Call) -> tuple[Fact, ...]:
+    """What onnx's inference says of a node, or nothing where it is not to be trusted with it."""
+    nothing = (UNKNOWN,) * call.outputs
+    if call.domain not in ("", "ai.onnx.ml") or call.op in _NEED_NUMBERS:
+        return nothing
+    try:
+        import onnx
+        import onnx.shape_inference
+    except ImportError:
+        return nothing
+    names: dict[Number, str] = {}
+    types: dict[str, onnx.TypeProto] = {}
+    inputs = []
+    for position, fact in enumerate(call.facts):
+        inputs.append("" if fact is None else f"x{position}")
+        if fact is not None:
+            types[f"x{position}"] = _type(fact, names)
+    try:
+        node = onnx.helper.make_node(
+            call.op,
+            inputs,
+            [f"y{position}" for position in range(call.outputs)],
+            domain=call.domain,
+            **call.attributes,
+        )
+        schema = onnx.defs.get_schema(call.op, call.version, call.domain)
+        if not schema.has_type_and_shape_inference_function or _untrusted(call, node):
+            return nothing
+        opsets = [onnx.helper.make_opsetid(call.domain, call.version)]
+        found = onnx.shape_inference.infer_node_outputs(schema, node, types, opset_imports=opsets)
+    except (*SURPRISES, RuntimeError, onnx.defs.SchemaError):
+        return nothing
+    sizes = {name: size for size, name in names.items()}
+    made: dict[str, Open] = {}
+    return tuple(_fact(found.get(f"y{k}"), sizes, made) for k in range(call.outputs))
+
+
+def _untrusted(call: Call, node: onnx.NodeProto) -> bool:
+    """Whether the package's C++ is better not asked about a node."""
+    if malformed(node, {call.domain: call.version}) is not None:
+        return True
+    if any(strange_attribute(attribute) for attribute in node.attribute):
+        return True
+    ranks = [fact.shape for fact in call.facts if fact is not None and fact.shape is not None]
+    return any(len(shape) > MAX_CONTENT or _huge(shape) for shape in ranks)
+
+
+def _huge(shape: tuple[Any, ...]) -> bool:
+    return any(isinstance(size, int) and size > HUGE for size in shape)
+
+
+def _type(fact: Fact, names: dict[Number, str]) -> onnx.TypeProto:
+    """The operand's type, every size that is no number under a name of its own."""
+    import onnx
+
+    shape: list[int | str] | None = None
+    if fact.shape is not None:
+        shape = [
+            size if isinstance(size, int) else names.setdefault(size, f"d{len(names)}")
+            for size in fact.shape
+        ]
+    return onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, shape)
+
+
+def _fact(found: onnx.TypeProto | None, sizes: Mapping[str, Number], made: dict[str, Open]) -> Fact:
+    if found is None or not found.HasField("tensor_type"):
+        return UNKNOWN
+    tensor = found.tensor_type
+    if not tensor.HasField("shape") or len(tensor.shape.dim) > MAX_CONTENT:
+        return UNKNOWN
+    shape: list[Size] = []
+    for entry in tensor.shape.dim:
+        if entry.HasField("dim_value"):
+            shape.append(entry.dim_value if 0 <= entry.dim_value <= HUGE else Open())
+        elif entry.dim_param in sizes:
+            shape.append(sizes[entry.dim_param])
+        else:
+            shape.append(made.setdefault(entry.dim_param, Open()) if entry.dim_param else Open())
+    return Fact(tuple(shape))

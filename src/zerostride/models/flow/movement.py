@@ -1,0 +1,354 @@
+"""Rows of ops that lay a tensor out anew: reshape, permute, join, cut, repeat."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from ...dims import Answer, is_one
+from ...dims.condition import any_of, eq, ge
+from ...dims.dim import Number, dim, exact_quotient, plain
+from ...dims.functions import floordiv, maximum
+from .facts import (
+    UNKNOWN,
+    Call,
+    Fact,
+    Open,
+    Refused,
+    Results,
+    Size,
+    Unclear,
+    at_least,
+    count_of,
+    is_number,
+    known,
+    place,
+    places,
+    product,
+    target_sizes,
+)
+from .numbers import array, listed
+
+
+def reshape(call: Call) -> Results:
+    """Reshape: 0 keeps a size, −1 is what remains; the number of elements stays."""
+    data = call.fact(0).shape
+    numbers = call.whole(1, "shape")
+    if numbers is None:
+        raise Unclear("the target is left out")
+    sizes = _target(call, data, numbers)
+    total = None if data is None else product(data)
+    hidden = [axis for axis, size in enumerate(sizes) if isinstance(size, Open)]
+    others = product(known(size) for size in sizes if not isinstance(size, Open))
+    if total is None:
+        return Fact(sizes)
+    if not hidden:
+        said = f"({', '.join(map(str, data or ()))}) and ({', '.join(map(str, sizes))})"
+        call.need(eq(total, others), f"Reshape keeps the number of elements: {said}")
+    elif len(hidden) == 1 and (at_least(others, 1) or -1 in numbers):
+        if not at_least(others, 1):
+            call.need(ge(others, 1), "Reshape's -1 has no answer beside a size of 0")
+        sizes = tuple(
+            _divided(call, total, others, "Reshape's -1") if isinstance(size, Open) else size
+            for size in sizes
+        )
+    return Fact(sizes, _kept(call.fact(0), sizes))
+
+
+def _target(
+    call: Call, data: tuple[Number, ...] | None, numbers: tuple[Number | None, ...]
+) -> tuple[Size, ...]:
+    """The target's numbers as sizes; what is −1 or unknown is open."""
+    literal = bool(call.integer("allowzero"))
+    if [item for item in numbers if isinstance(item, int)].count(-1) > 1:
+        raise Refused("more than one -1 in the target")
+    if literal and -1 in numbers and 0 in numbers:
+        raise Refused("both 0 and -1 in the target, with allowzero")
+    sizes: list[Size] = []
+    for axis, item in enumerate(numbers):
+        if item is None or item == -1:
+            sizes.append(Open())
+            continue
+        if isinstance(item, int) and item < -1:
+            raise Refused(f"a size of {item} in the target")
+        if isinstance(item, int) and (item > 0 or literal):
+            sizes.append(item)
+            continue
+        if data is not None and axis < len(data) and (item == 0 or item == data[axis]):
+            sizes.append(data[axis])
+            continue
+        if item == 0:
+            if data is not None:
+                raise Refused(f"0 in the target at axis {axis}, which the data does not have")
+            sizes.append(Open())
+            continue
+        # A number that is 0 for some sizes means the data's size there, and −1 what remains.
+        stays = [ge(item, 0 if literal else 1)]
+        if not literal and data is not None and axis < len(data):
+            stays.append(eq(data[axis], 0) if at_least(item, 0) else any_of([]))
+        call.need(any_of(stays), f"Reshape's target has {item}, where 0 means the data's size")
+        sizes.append(item)
+    return tuple(sizes)
+
+
+def _divided(call: Call, total: Number, others: Number, what: str) -> Number:
+    """The quotient of two numbers of elements; a need where it may have a rest."""
+    if isinstance(total, int) and isinstance(others, int):
+        if others == 0 or total % others:
+            raise Refused(f"{what}: {others} does not divide {total}")
+        return total // others
+    exact = exact_quotient(total, others)
+    if exact is not None:
+        return plain(exact)
+    quotient = floordiv(total, others)
+    call.need(eq(dim(total), quotient * others), f"{what}: {others} must divide {total}")
+    return plain(quotient)
+
+
+def _kept(fact: Fact, shape: tuple[Size, ...]) -> Any:
+    """The numbers of a tensor whose elements stay in order."""
+    return fact.content if count_of(shape) is not None else None
+
+
+def _moved(
+    call: Call, shape: tuple[Size, ...], move: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+) -> Fact:
+    """The fact of a rearranged tensor, its numbers moved as its elements are."""
+    values = array(call.fact(0))
+    return Fact(shape, None if values is None else listed(move(values)))
+
+
+def flatten(call: Call) -> Results:
+    """Flatten: two axes, those before `axis` and the others."""
+    shape = call.shape(0)
+    axis = call.integer("axis", 1)
+    if not -len(shape) <= axis <= len(shape):
+        raise Refused(f"axis {axis} of a tensor of rank {len(shape)}")
+    axis += len(shape) if axis < 0 else 0
+    return Fact((product(shape[:axis]), product(shape[axis:])))
+
+
+def squeeze(call: Call) -> Results:
+    """Squeeze: axes of size 1 go away; without a list all of them do."""
+    shape = call.shape(0)
+    given = call.fixed(1, "axes")
+    if given is None:
+        answers = [is_one(size) for size in shape]
+        if Answer.UNKNOWN in answers:
+            raise Unclear("which sizes are 1 is not known")
+        axes = tuple(axis for axis, answer in enumerate(answers) if answer is Answer.YES)
+    else:
+        axes = places(given, len(shape))
+    for axis in axes:
+        call.need(eq(shape[axis], 1), f"Squeeze takes axis {axis} away, of {shape[axis]}")
+    left = tuple(size for axis, size in enumerate(shape) if axis not in axes)
+    return Fact(left, _kept(call.fact(0), left))
+
+
+def unsqueeze(call: Call) -> Results:
+    """Unsqueeze: axes of size 1 where the result is to have them."""
+    shape = call.shape(0)
+    given = call.fixed(1, "axes") or ()
+    axes = places(given, len(shape) + len(given))
+    rest = iter(shape)
+    made = tuple(1 if k in axes else next(rest) for k in range(len(shape) + len(axes)))
+    return Fact(made, _kept(call.fact(0), made))
+
+
+def transpose(call: Call) -> Results:
+    """Transpose: axes in the order of `perm`, reversed without."""
+    shape = call.shape(0)
+    order = call.integers("perm")
+    if order is None:
+        order = tuple(reversed(range(len(shape))))
+    elif sorted(order) != list(range(len(shape))):
+        raise Refused(f"perm {list(order)} of a tensor of rank {len(shape)}")
+    return _moved(call, tuple(shape[axis] for axis in order), lambda v: v.transpose(order))
+
+
+def concat(call: Call) -> Results:
+    """Concat: sizes add up along the axis, all others are equal."""
+    ranks = {len(fact.shape) for fact in call.facts if fact is not None and fact.shape is not None}
+    if not ranks:
+        return UNKNOWN
+    if len(ranks) > 1:
+        raise Refused(f"Concat of ranks {sorted(ranks)}")
+    (rank,) = ranks
+    axis = call.axis(rank, 1)
+    shapes = [fact.shape for fact in call.facts if fact is not None]
+    made: list[Size] = []
+    for place_, sizes in enumerate(zip(*(s for s in shapes if s is not None), strict=True)):
+        if place_ == axis:
+            whole = None not in shapes
+            total: Number = 0
+            for size in sizes:
+                total = total + size
+            made.append(plain(total) if whole else Open())
+            continue
+        first = next((size for size in sizes if isinstance(size, int)), sizes[0])
+        for size in sizes:
+            call.same(first, size, f"Concat's axis {place_}")
+        made.append(first)
+    return Fact(tuple(made), _joined(call, axis, rank))
+
+
+def _joined(call: Call, axis: int, rank: int) -> Any:
+    """The numbers of joined vectors; an operand of unknown numbers has as many unknown ones."""
+    rows = []
+    for fact in call.facts:
+        if fact is None or count_of(fact.shape) is None or fact.shape is None:
+            return None
+        values = array(fact)
+        rows.append(np.full(fact.shape, None, object) if values is None else values)
+    if len({tuple(np.delete(row.shape, axis)) for row in rows}) > 1:
+        return None
+    return listed(np.concatenate(rows, axis))
+
+
+def split(call: Call) -> Results:
+    """Split: parts of given sizes, or as many equal ones as there are results."""
+    shape = call.shape(0)
+    axis = call.axis(len(shape))
+    size, count = shape[axis], call.outputs
+    given = call.whole(1, "split")
+    parts: list[Size]
+    if given is not None:
+        if len(given) != count:
+            raise Refused(f"{len(given)} sizes for {count} results")
+        parts = list(target_sizes(call, given))
+        hidden = [k for k, part in enumerate(parts) if isinstance(part, Open)]
+        total: Number = 0
+        for part in parts:
+            total = total if isinstance(part, Open) else plain(total + part)
+        if not hidden:
+            call.need(eq(total, size), f"Split's sizes must add up to {size}")
+        elif len(hidden) == 1:
+            parts[hidden[0]] = plain(size - total)
+    elif call.version >= 18:
+        if call.integer("num_outputs", count) != count:
+            raise Refused(f"num_outputs is not the number of results, {count}")
+        chunk = plain(-floordiv(-dim(size), count))
+        parts = [*[chunk] * (count - 1), plain(size - chunk * (count - 1))]
+    else:
+        part = _divided(call, size, count, "Split into equal parts")
+        parts = [part for _ in range(count)]
+    facts = [Fact((*shape[:axis], part, *shape[axis + 1 :])) for part in parts]
+    values = array(call.fact(0))
+    if values is not None and all(isinstance(part, int) for part in parts):
+        ends = np.cumsum([part for part in parts if isinstance(part, int)])[:-1]
+        pieces = np.split(values, ends, axis)
+        facts = [Fact(f.shape, listed(piece)) for f, piece in zip(facts, pieces, strict=True)]
+    return tuple(facts)
+
+
+def tile(call: Call) -> Results:
+    """Tile: each size as often as its repeat says."""
+    shape = call.shape(0)
+    if call.version < 6:
+        return _tile_axis(call, shape)
+    repeats = call.whole(1)
+    if repeats is None or len(repeats) != len(shape):
+        raise Refused(f"{len(repeats or ())} repeats for a tensor of rank {len(shape)}")
+    times = target_sizes(call, repeats)
+    made = tuple(
+        Open() if isinstance(by, Open) else plain(dim(size) * by)
+        for size, by in zip(shape, times, strict=True)
+    )
+    if all(isinstance(by, int) for by in times) and count_of(made) is not None:
+        return _moved(call, made, lambda v: np.tile(v, times))  # type: ignore[arg-type]
+    return Fact(made)
+
+
+def _tile_axis(call: Call, shape: tuple[Number, ...]) -> Fact:
+    """Tile before opset 6: one axis, so many times."""
+    (times,), (axis,) = call.fixed(1) or (1,), call.fixed(2) or (0,)
+    axis = place(axis, len(shape))
+    return Fact((*shape[:axis], plain(dim(shape[axis]) * times), *shape[axis + 1 :]))
+
+
+def pad(call: Call) -> Results:
+    """Pad: what is put before and after each axis; below 0 it is taken away."""
+    shape = call.shape(0)
+    pads = call.whole(1, "pads" if "pads" in call.attributes else "paddings")
+    if pads is None:
+        raise Unclear("the pads are left out")
+    axes = tuple(range(len(shape)))
+    if call.has(3):
+        axes = places(call.fixed(3) or (), len(shape))
+    if len(pads) != 2 * len(axes):
+        raise Refused(f"{len(pads)} pads for {len(axes)} axes")
+    made: list[Size] = list(shape)
+    for position, axis in enumerate(axes):
+        before, after = pads[position], pads[position + len(axes)]
+        if before is None or after is None:
+            made[axis] = Open()
+        else:
+            made[axis] = plain(dim(shape[axis]) + before + after)
+    return Fact(tuple(made))
+
+
+def depth_to_space(call: Call) -> Results:
+    """DepthToSpace: channels become blocks of the plane."""
+    batch, channels, height, width = _image(call)
+    block = call.integer("blocksize", 1)
+    if block < 1:
+        raise Refused(f"a block of {block}")
+    depth = _divided(call, channels, block * block, "DepthToSpace's channels")
+    return Fact((batch, depth, plain(dim(height) * block), plain(dim(width) * block)))
+
+
+def space_to_depth(call: Call) -> Results:
+    """SpaceToDepth: blocks of the plane become channels."""
+    batch, channels, height, width = _image(call)
+    block = call.integer("blocksize", 1)
+    if block < 1:
+        raise Refused(f"a block of {block}")
+    rows, columns = (_divided(call, s, block, "SpaceToDepth's plane") for s in (height, width))
+    return Fact((batch, plain(dim(channels) * block * block), rows, columns))
+
+
+def _image(call: Call) -> tuple[Number, Number, Number, Number]:
+    shape = call.shape(0)
+    if len(shape) != 4:
+        raise Refused(f"{call.op} of a tensor of rank {len(shape)}; it takes 4 axes")
+    return shape[0], shape[1], shape[2], shape[3]
+
+
+def counted(call: Call) -> Results:
+    """Range: so many numbers from start on."""
+    numbers = [call.content(position) for position in range(3)]
+    if any(content is None or len(content) != 1 for content in numbers):
+        return Fact((Open(),))
+    start, limit, step = (content[0] for content in numbers if content is not None)
+    if not isinstance(step, int) or step == 0:
+        return Fact((Open(),))
+    if isinstance(start, int) and isinstance(limit, int):
+        span = range(start, limit, step)
+        return Fact((len(span),), tuple(span) if len(span) <= 64 else None)
+    if not is_number(start) or not is_number(limit):
+        return Fact((Open(),))
+    distance = dim(limit) - start if step > 0 else dim(start) - limit
+    count = -floordiv(-distance, abs(step))
+    return Fact((plain(maximum(count, 0)),))
+
+
+ROWS: Mapping[str, Callable[[Call], Results]] = MappingProxyType(
+    {
+        "Reshape": reshape,
+        "Flatten": flatten,
+        "Squeeze": squeeze,
+        "Unsqueeze": unsqueeze,
+        "Transpose": transpose,
+        "Concat": concat,
+        "Split": split,
+        "Tile": tile,
+        "Pad": pad,
+        "DepthToSpace": depth_to_space,
+        "SpaceToDepth": space_to_depth,
+        "Range": counted,
+    }
+)

@@ -1,0 +1,143 @@
+"""What a model needs of its sizes, collected in order and said once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from ...dims.condition import Condition, all_of
+from ...dims.dim import Symbol
+from ...dims.solve import excludes, implies
+
+#: Questions to the solver in one model. A model in use has some ten different needs; after these a
+#: need is only compared with what was said word for word.
+MAX_QUESTIONS = 1000
+#: Clauses that one question may look at: as premises, fewer are safe.
+MAX_PREMISES = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """What must hold of the sizes for a node to work.
+
+    Attributes:
+        node_path: the node, with the bodies that it is in.
+        op: its op type.
+        condition: what must hold, without what earlier needs say.
+        words: why.
+        certain: the node runs whenever the model does; a branch may not be taken, a loop may run
+            no times.
+    """
+
+    node_path: str
+    op: str
+    condition: Condition
+    words: str
+    certain: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.node_path}: needs {self.condition} ({self.words})"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A node that no sizes satisfy.
+
+    Attributes:
+        node_path: the node, with the bodies that it is in.
+        op: its op type.
+        words: what is wrong.
+        certain: the node runs whenever the model does.
+    """
+
+    node_path: str
+    op: str
+    words: str
+    certain: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.node_path}: {self.words}"
+
+
+class Ledger:
+    """The clauses that are known to hold where the walk is now.
+
+    Attributes:
+        spent: questions asked of the solver.
+    """
+
+    def __init__(self, given: Condition) -> None:
+        self.spent = 0
+        self._clauses: list[tuple[Condition, frozenset[Symbol]]] = []
+        self._said: dict[Condition, int] = {}
+        self.learn(given.clauses)
+
+    def learn(self, clauses: Iterable[Condition]) -> None:
+        """Takes clauses as known."""
+        for clause in clauses:
+            if clause not in self._said:
+                self._said[clause] = len(self._clauses)
+                self._clauses.append((clause, frozenset(clause.symbols)))
+
+    def mark(self) -> int:
+        """Where the ledger stands, for :meth:`forget`."""
+        return len(self._clauses)
+
+    def forget(self, mark: int) -> None:
+        """Forgets what was learned after a mark: what holds in a body holds nowhere else."""
+        for clause, _ in self._clauses[mark:]:
+            del self._said[clause]
+        del self._clauses[mark:]
+
+    def fresh(self, condition: Condition) -> Condition | None:
+        """What of a condition is not known yet (perhaps nothing), or None if it cannot be.
+
+        The new part is known from then on.
+        """
+        if condition.never:
+            return None
+        kept = []
+        for clause in condition.clauses:
+            if clause in self._said:
+                continue
+            if self.spent < MAX_QUESTIONS:
+                known = self._about(clause)
+                self.spent += 1
+                if implies(known, clause):
+                    # Remembered by its words alone: it is no premise that adds anything.
+                    self._said[clause] = len(self._clauses)
+                    self._clauses.append((clause, frozenset()))
+                    continue
+                if excludes(known, clause):
+                    return None
+            kept.append(clause)
+            self.learn([clause])
+        return all_of(kept)
+
+    def implies(self, condition: Condition) -> bool:
+        """Whether a condition is known to hold."""
+        if condition.always or condition in self._said:
+            return True
+        if self.spent >= MAX_QUESTIONS:
+            return False
+        self.spent += 1
+        return all(implies(self._about(clause), clause) for clause in condition.clauses)
+
+    def _about(self, condition: Condition) -> Condition:
+        """The clauses that share symbols with a condition, directly or through others."""
+        symbols = set(condition.symbols)
+        found: list[Condition] = []
+        waiting = [row for row in self._clauses[-256:] if row[1]]
+        grown = True
+        while grown and len(found) < MAX_PREMISES:
+            grown = False
+            for row in waiting.copy():
+                if not row[1].isdisjoint(symbols) and len(found) < MAX_PREMISES:
+                    found.append(row[0])
+                    symbols |= row[1]
+                    waiting.remove(row)
+                    grown = True
+        return all_of(found)
+
+
+__all__ = ["Failure", "Ledger", "Need"]

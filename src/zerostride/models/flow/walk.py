@@ -1,0 +1,485 @@
+"""The walk through a graph: operands' facts to an op's row, its answer to the results."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from ...dims import MAX_ELEMENTS, MAX_RANK
+from ...dims.condition import ALWAYS, Condition, all_of, eq, ge
+from ...dims.dim import Dim, Number, Symbol, bounds, dim, lone_symbol, of_atom, plain
+from ...dims.parse import read
+from ...errors import Misfit
+from ..graph import FileShape, Graph, Node, Value
+from . import bodies
+from .facts import (
+    SURPRISES,
+    UNKNOWN,
+    Call,
+    Fact,
+    Open,
+    Real,
+    Refused,
+    Shape,
+    Unclear,
+    sound,
+)
+from .fallback import inferred
+from .needs import Failure, Ledger, Need
+from .numbers import exact
+from .table import ROWS
+
+#: Names that tools invent for sizes they know nothing of: the same one may stand for several.
+_INVENTED = re.compile(r"unk__\d+|\?|-1|None|")
+#: A hyphen between words joins them; exporters write differences with spaces.
+_HYPHENATED = re.compile(r"[^\W\d]\w*-[^\W\d]")
+
+
+class Counts(NamedTuple):
+    """How much of a model's tensors is known.
+
+    Attributes:
+        tensors: all tensors that some node reads or makes.
+        ranks: those whose rank is known.
+        axes: axes of these.
+        sizes: axes whose size is a number, or an expression of sizes that have a name.
+    """
+
+    tensors: int
+    ranks: int
+    axes: int
+    sizes: int
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What is known of a model's sizes.
+
+    Attributes:
+        graph: the graph; tensors are looked up by identity, since bodies may shadow names.
+        conditions: what the model needs of its sizes, in order; none is implied by earlier ones.
+        failures: nodes that no sizes satisfy, or that contradict what the file says.
+        notes: what could not be followed, and what of the file was not taken as it is.
+        names: what a size is that the file gives a name of its own inside the model.
+        symbols: the sizes with names that the model's inputs have, in order.
+    """
+
+    graph: Graph
+    conditions: tuple[Need, ...]
+    failures: tuple[Failure, ...]
+    notes: tuple[str, ...]
+    names: Mapping[str, Number]
+    symbols: tuple[Symbol, ...]
+    facts: Mapping[int, Fact]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no node fails for all sizes."""
+        return not self.failures
+
+    @property
+    def condition(self) -> Condition:
+        """All that the model certainly needs, as one condition."""
+        return all_of(need.condition for need in self.conditions if need.certain)
+
+    def shape_of(self, value: Value) -> Shape:
+        """The sizes of a tensor: numbers and expressions; None where the rank is unknown."""
+        return self.facts.get(id(value), UNKNOWN).shape
+
+    def content_of(self, value: Value) -> tuple[Number | None, ...] | None:
+        """The whole numbers of a small tensor, None for each that is unknown."""
+        content = self.facts.get(id(value), UNKNOWN).content
+        if content is None or any(isinstance(item, Real) for item in content):
+            return None
+        return tuple(item for item in content if not isinstance(item, Real))
+
+    def counts(self) -> Counts:
+        """How much is known, over the model and its bodies."""
+        shapes = [self.shape_of(value) for value in self.graph.values() if value.name]
+        known = [shape for shape in shapes if shape is not None]
+        sizes = [size for shape in known for size in shape]
+        named = sum(all(symbol.named for symbol in dim(size).symbols) for size in sizes)
+        return Counts(len(shapes), len(known), len(sizes), named)
+
+
+def flow(
+    graph: Graph, *, given: Condition = ALWAYS, sizes: Mapping[str, int] | None = None
+) -> Flow:
+    """The sizes of every tensor of a graph in terms of those of its inputs.
+
+    Args:
+        graph: the model.
+        given: what the caller knows of its sizes.
+        sizes: numbers for sizes that the file names.
+
+    Raises:
+        ValueError: a number for a size is no size.
+    """
+    for name, number in (sizes or {}).items():
+        if type(number) is not int or not 0 <= number <= MAX_ELEMENTS:
+            raise ValueError(f"{name} = {number!r} is not a size from 0 to 2^63-1")
+    walk = Walk(graph, given, sizes or {})
+    walk.inputs()
+    for node in graph.nodes:
+        if not node.scope:
+            walk.node(node)
+    return Flow(
+        graph,
+        tuple(walk.needs),
+        tuple(walk.failures),
+        tuple(dict.fromkeys(walk.notes)),
+        MappingProxyType({symbol.name: size for symbol, size in walk.aliases.items()}),
+        tuple(walk.named),
+        MappingProxyType(walk.facts),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a row says of a call.
+
+    Attributes:
+        facts: one for each result; sizes may be Open.
+        needs: what must hold, with words.
+        failure: why no sizes work, or None.
+        notes: what could not be followed.
+    """
+
+    facts: tuple[Fact, ...]
+    needs: tuple[tuple[Condition, str], ...] = ()
+    failure: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+class Walk:
+    """One walk through a model.
+
+    Attributes:
+        facts: what is known of tensors, by identity.
+        needs, failures, notes: what comes of the walk.
+        named: the symbols of the inputs.
+        aliases: what sizes are that the file names inside the model.
+        made: the sizes without a name, in the order in which they were made.
+        unsure: bodies around the current node that may not run.
+        quiet: passes through a body around the current node that only look for what stays.
+    """
+
+    def __init__(self, graph: Graph, given: Condition, sizes: Mapping[str, int]) -> None:
+        self.graph = graph
+        self.values = {Symbol(name): number for name, number in sizes.items()}
+        self.ledger = Ledger(given)
+        self.facts: dict[int, Fact] = {}
+        self.needs: list[Need] = []
+        self.failures: list[Failure] = []
+        self.notes: list[str] = []
+        self.named: dict[Symbol, None] = dict.fromkeys(given.symbols)
+        self.aliases: dict[Symbol, Number] = {}
+        self.made: list[Symbol] = []
+        self.unsure = 0
+        self.quiet = 0
+        # Bodies within bodies are walked several times each: bounded, they double with each.
+        self.steps = 20 * len(graph.nodes) + 1000
+        self._taken: set[str] = set()
+        self._read: set[Symbol] = set()
+        self._answers: dict[Hashable, Answer] = {}
+
+    # Sizes of the file.
+
+    def inputs(self) -> None:
+        """Gives the model's inputs their shapes, as the file says."""
+        for value in self.graph.inputs:
+            shape = value.shape if value.declared is None else value.declared
+            if shape is None:
+                self.facts[id(value)] = UNKNOWN
+                continue
+            sizes: list[Any] = []
+            for given in shape:
+                size = self.read(given, value.name)
+                if size is not None:
+                    self.named.update(dict.fromkeys(dim(size).symbols))
+                    words = f"the size {size} is not below 0"
+                    self._require(f"the input {value.name}", "", ge(size, 0), words)
+                sizes.append(Open() if size is None else size)
+            self.facts[id(value)] = self.close(Fact(tuple(sizes)), value.name, {})
+        for symbol in self.values:
+            if symbol not in self._read:
+                self.notes.append(f"no size of the model's inputs is called {symbol.name!r}")
+
+    def read(self, size: Any, where: str) -> Number | None:
+        """A size of the file; None where it says nothing."""
+        if size is None or isinstance(size, Dim):
+            return size
+        if isinstance(size, int):
+            if 0 <= size <= MAX_ELEMENTS:
+                return size
+            self.notes.append(f"{where}: a size of {size} in the file is taken as unknown")
+            return None
+        found = self._text(str(size))
+        if found is None:
+            return None
+        self._read.update(found.symbols)
+        try:
+            return plain(found.substitute(self.values))
+        except ArithmeticError:
+            self.notes.append(f"{where}: the size {size!r} does not exist for these values")
+            return None
+
+    def _text(self, text: str) -> Dim | None:
+        """A name or an expression; what reads as neither is a name with odd characters."""
+        if _INVENTED.fullmatch(text.strip()):
+            return None
+        if not _HYPHENATED.search(text):
+            try:
+                found = read(text)
+            except (Misfit, ArithmeticError, RecursionError):
+                pass  # a name that exporters are free to choose
+            else:
+                if isinstance(found, Dim):
+                    return found
+        return of_atom(Symbol(text))
+
+    # Facts.
+
+    def fact(self, value: Value | None) -> Fact:
+        """What is known of a tensor."""
+        if value is None:
+            return UNKNOWN
+        found = self.facts.get(id(value))
+        if found is None:
+            found = self.facts[id(value)] = self.constant(value)
+        return found
+
+    def constant(self, value: Value) -> Fact:
+        """The fact of a constant of the file, or nothing."""
+        shape = value.shape if value.constant else None
+        if shape is None or not all(isinstance(size, int) for size in shape):
+            return UNKNOWN
+        if len(shape) > MAX_RANK or any(not 0 <= s <= MAX_ELEMENTS for s in _ints(shape)):
+            self.notes.append(f"{value.name}: the constant's shape {shape} is taken as unknown")
+            return UNKNOWN
+        content: Any = value.content
+        if value.reals is not None:
+            content = tuple(map(exact, value.reals))
+        return Fact(tuple(_ints(shape)), content)
+
+    def close(self, fact: Fact, name: str, opened: dict[int, Symbol]) -> Fact:
+        """The fact with a name for every size that is open; `opened` keeps those of one node."""
+        if fact.shape is None or not any(isinstance(size, Open) for size in fact.shape):
+            return fact
+        sizes = []
+        for axis, size in enumerate(fact.shape):
+            if isinstance(size, Open):
+                if id(size) not in opened:
+                    opened[id(size)] = self.unnamed(f"{name}[{axis}]", size.low, size.high)
+                size = of_atom(opened[id(size)])
+            sizes.append(size)
+        return Fact(tuple(sizes), fact.content)
+
+    def unnamed(self, name: str, low: int = 0, high: int | None = None) -> Symbol:
+        """A new size, called by where it appears; no two are called the same."""
+        unique, count = name, 1
+        while unique in self._taken:
+            count += 1
+            unique = f"{name}'{count}"
+        if not self.quiet:
+            self._taken.add(unique)
+        else:
+            # It lives as long as a trial pass; the final pass gives the name that people see.
+            unique = f"{unique}~{len(self.made)}"
+        symbol = Symbol(unique, max(low, 0), high, named=False)
+        self.made.append(symbol)
+        return symbol
+
+    # Nodes.
+
+    def node(self, node: Node) -> None:
+        """Gives the results of a node their facts."""
+        self.steps -= 1
+        facts = tuple(None if value is None else self.fact(value) for value in node.inputs)
+        if node.op == "Constant" and node.domain == "" and not node.inputs:
+            found: tuple[Fact, ...] = tuple(map(self.constant, node.outputs))
+        elif node.bodies:
+            found = self._with_bodies(node, facts)
+        else:
+            found = self.take(node, self.answer(node, facts))
+        opened: dict[int, Symbol] = {}
+        for value, fact in zip(node.outputs, found, strict=False):
+            fact = self.close(fact, value.name or node.path, opened)
+            self.facts[id(value)] = self.claimed(node, value, fact, set(opened.values()))
+        for value in node.outputs[len(found) :]:
+            self.facts[id(value)] = self.claimed(node, value, UNKNOWN, set())
+
+    def _with_bodies(self, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact, ...]:
+        quiet, unsure = self.quiet, self.unsure
+        try:
+            return bodies.run(self, node, facts)
+        except Refused as refusal:
+            self.fail(node, str(refusal))
+        except Unclear:
+            pass
+        except SURPRISES as surprise:
+            self.note(node, surprise)
+        self.quiet, self.unsure = quiet, unsure
+        return (UNKNOWN,) * len(node.outputs)
+
+    def take(self, node: Node, answer: Answer) -> tuple[Fact, ...]:
+        """Records what a row says of a node beside its facts."""
+        if answer.failure is not None:
+            self.fail(node, answer.failure)
+        for condition, words in answer.needs:
+            self.need(node, condition, words)
+        if not self.quiet:
+            self.notes += [f"{node.path}: {note}" for note in answer.notes]
+        return answer.facts
+
+    def answer(self, node: Node, facts: tuple[Fact | None, ...]) -> Answer:
+        """What the op's row says of a call; asked once for calls that are alike."""
+        attributes = tuple(sorted(node.attributes.items())) if node.attributes else ()
+        key = (node.op, node.domain, node.version, attributes, facts, len(node.outputs))
+        found = self._answers.get(key)
+        if found is None:
+            call = Call(
+                node.op, node.domain, node.version, facts, node.attributes, len(node.outputs)
+            )
+            found = self._answers[key] = ask(call)
+        return found
+
+    # What comes of it.
+
+    def need(self, node: Node, condition: Condition, words: str) -> None:
+        """Records what must hold, as far as it is not known yet."""
+        if not self.quiet:
+            self._require(node.path, node.op, condition, words)
+
+    def _require(self, path: str, op: str, condition: Condition, words: str) -> None:
+        new = self.ledger.fresh(condition)
+        if new is None:
+            known = "" if condition.never else f"; {condition} contradicts what else must hold"
+            self.failures.append(Failure(path, op, words + known, not self.unsure))
+        elif not new.always:
+            self.needs.append(Need(path, op, new, words, not self.unsure))
+
+    def fail(self, node: Node, words: str) -> None:
+        """Records that no sizes satisfy a node."""
+        if not self.quiet:
+            self.failures.append(Failure(node.path, node.op, words, not self.unsure))
+
+    def note(self, node: Node, surprise: BaseException) -> None:
+        """Records that a node could not be followed."""
+        said = next(iter(str(surprise).splitlines()), "") or type(surprise).__name__
+        self.notes.append(f"{node.path}: {node.op} could not be followed: {said[:160]}")
+
+    # What the file says.
+
+    def claimed(self, node: Node, value: Value, fact: Fact, opened: set[Symbol]) -> Fact:
+        """The fact together with what the file declares of the tensor.
+
+        Where nothing is known the file is believed; where something is, both must hold.
+        """
+        declared = value.declared
+        if declared is None or len(declared) > MAX_RANK:
+            return fact
+        if fact.shape is None:
+            return self._adopted(value, declared, fact)
+        if len(declared) != len(fact.shape):
+            written = ", ".join(map(str, fact.shape))
+            said = f"the file says {value.name} has rank {len(declared)}; it is ({written})"
+            self.fail(node, said)
+            return fact
+        sizes = tuple(
+            self._one_claim(node, value, axis, size, said, opened)
+            for axis, (size, said) in enumerate(zip(fact.shape, declared, strict=True))
+        )
+        return Fact(sizes, fact.content)
+
+    def _adopted(self, value: Value, declared: Sequence[Any], fact: Fact) -> Fact:
+        sizes = []
+        for size in declared:
+            found = self.read(size, value.name)
+            if found is not None:
+                found = self._settled(found)
+                self.named.update(dict.fromkeys(dim(found).symbols))
+            sizes.append(Open() if found is None else found)
+        return self.close(Fact(tuple(sizes), fact.content), value.name, {})
+
+    def _settled(self, size: Number) -> Number:
+        """A size of the file with the names in it that stand for something known."""
+        if isinstance(size, int) or not self.aliases:
+            return size
+        try:
+            return plain(size.substitute(self.aliases))
+        except ArithmeticError:
+            return size
+
+    def _one_claim(
+        self, node: Node, value: Value, axis: int, size: Number, said: Any, opened: set[Symbol]
+    ) -> Number:
+        claim = self.read(said, value.name)
+        if claim is None:
+            return size
+        name = lone_symbol(claim)
+        claim = self._settled(claim)
+        if claim == size:
+            return size
+        if lone_symbol(size) in opened:
+            self.named.update(dict.fromkeys(dim(claim).symbols))
+            return claim
+        strange = [symbol for symbol in dim(claim).symbols if symbol not in self.named]
+        if strange and all(symbol.named for symbol in strange):
+            # A name that the file gives to this size, and perhaps to others after it.
+            if name is not None and name == lone_symbol(claim):
+                self.aliases[name] = size
+            return size
+        words = f"the file says {value.name}'s axis {axis} is {said}; it is {size}"
+        condition = eq(size, claim)
+        self.need(node, condition, words)
+        return claim if isinstance(claim, int) and not condition.never else size
+
+
+def _ints(shape: FileShape) -> Iterator[int]:
+    return (size for size in shape or () if isinstance(size, int))
+
+
+def ask(call: Call) -> Answer:
+    """The answer of an op's row, made fit to be used: whatever surprises it becomes a note."""
+    row = ROWS.get(call.op) if call.domain == "" else None
+    try:
+        found = inferred(call) if row is None else row(call)
+        facts = (found,) if isinstance(found, Fact) else found
+        facts = tuple(_checked(call, fact) for fact in facts[: call.outputs])
+    except Refused as refusal:
+        return Answer((UNKNOWN,) * call.outputs, failure=str(refusal))
+    except Unclear:
+        facts = ()
+    except SURPRISES as surprise:
+        said = next(iter(str(surprise).splitlines()), "") or type(surprise).__name__
+        call.notes.append(f"{call.op} could not be followed: {said[:160]}")
+        facts, call.needs = (), []
+    facts += (UNKNOWN,) * (call.outputs - len(facts))
+    return Answer(facts, tuple(call.needs), None, tuple(call.notes))
+
+
+def _checked(call: Call, fact: Fact) -> Fact:
+    """The fact with sizes that are sizes: not below 0, and not beyond counting."""
+    if fact.shape is None:
+        return fact
+    if len(fact.shape) > MAX_RANK:
+        call.notes.append(f"{call.op} makes {len(fact.shape)} axes; sizes are followed to 64")
+        return UNKNOWN
+    sizes: list[Any] = []
+    for size in fact.shape:
+        wrong = None if isinstance(size, Open) else sound(size)
+        if wrong is not None:
+            call.notes.append(f"{call.op} makes {wrong}, taken as unknown")
+            size = Open()
+        elif isinstance(size, Dim):
+            low = bounds(size)[0]
+            if low is None or low < 0:
+                call.need(ge(size, 0), f"{call.op} makes a size of {size}")
+        elif isinstance(size, int) and size < 0:
+            raise Refused(f"{call.op} makes a size of {size}")
+        sizes.append(size)
+    return Fact(tuple(sizes), fact.content)

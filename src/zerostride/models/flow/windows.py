@@ -1,0 +1,208 @@
+"""Rows of ops that move a window over a plane, or scale one: convolutions, pools, Resize."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from types import MappingProxyType
+
+import numpy as np
+
+from ...dims.condition import ge
+from ...dims.dim import Number, dim, plain
+from ...dims.functions import floordiv
+from .facts import (
+    Call,
+    Element,
+    Fact,
+    Open,
+    Real,
+    Refused,
+    Results,
+    Size,
+    Unclear,
+    places,
+    target_sizes,
+)
+
+_SAME = ("SAME_UPPER", "SAME_LOWER")
+
+
+def _planes(call: Call, least: int = 3) -> tuple[Number, ...]:
+    shape = call.shape(0)
+    if len(shape) < least:
+        raise Refused(f"{call.op} of a tensor of rank {len(shape)}")
+    return shape
+
+
+def _listed(call: Call, name: str, count: int, default: int, least: int) -> tuple[int, ...]:
+    found = call.integers(name)
+    if not found:
+        return (default,) * count
+    if len(found) != count or min(found) < least:
+        raise Refused(f"{name} {list(found)} for {count} axes")
+    return found
+
+
+def _positions(call: Call, sizes: tuple[Number, ...], kernel: tuple[Number, ...]) -> list[Number]:
+    """How many places a window has along each axis."""
+    count = len(sizes)
+    if len(kernel) != count:
+        raise Refused(f"a window of {len(kernel)} axes over {count}")
+    strides = _listed(call, "strides", count, 1, 1)
+    dilations = _listed(call, "dilations", count, 1, 1)
+    automatic = str(call.attributes.get("auto_pad", "NOTSET"))
+    if automatic in _SAME:
+        return [plain(-floordiv(-dim(s), by)) for s, by in zip(sizes, strides, strict=True)]
+    pads = (0,) * (2 * count)
+    if automatic != "VALID":
+        pads = _listed(call, "pads", 2 * count, 0, -(1 << 31))
+    made = []
+    for axis, (size, width, stride) in enumerate(zip(sizes, kernel, strides, strict=True)):
+        reach = (dim(width) - 1) * dilations[axis] + 1
+        before, after = pads[axis], pads[axis + count]
+        room = dim(size) + before + after - reach
+        call.need(ge(room, 0), f"the window of {plain(reach)} fits into {size} and its padding")
+        if call.integer("ceil_mode"):
+            # A window that would start behind the data, in the padding, is left out.
+            last, start = room + stride - 1, dim(size) + before - 1
+            difference = plain(last - start)
+            if not isinstance(difference, int):
+                raise Unclear("where the last window starts is not known")
+            room = last if difference <= 0 else start
+        made.append(plain(floordiv(room, stride) + 1))
+    return made
+
+
+def convolution(call: Call) -> Results:
+    """Conv and its quantised kin: batch, output channels, places of the window."""
+    shape = _planes(call)
+    weights = call.shape(3 if call.op == "QLinearConv" else 1)
+    if len(weights) != len(shape):
+        raise Refused(f"{call.op} of ranks {len(shape)} and {len(weights)}")
+    group = call.integer("group", 1)
+    call.same(shape[1], plain(dim(weights[1]) * group), f"{call.op}'s channels")
+    if call.op == "Conv" and call.has(2):
+        bias = call.fact(2).shape
+        if bias is not None and len(bias) == 1:
+            call.same(weights[0], bias[0], "the bias of the channels")
+    return Fact((shape[0], weights[0], *_positions(call, shape[2:], weights[2:])))
+
+
+def transposed(call: Call) -> Results:
+    """ConvTranspose: what a convolution would have had to be given."""
+    shape, weights = _planes(call), call.shape(1)
+    count = len(shape) - 2
+    if len(weights) != len(shape):
+        raise Refused(f"{call.op} of ranks {len(shape)} and {len(weights)}")
+    call.same(shape[1], weights[0], "ConvTranspose's channels")
+    channels = plain(dim(weights[1]) * call.integer("group", 1))
+    strides = _listed(call, "strides", count, 1, 1)
+    dilations = _listed(call, "dilations", count, 1, 1)
+    extra = _listed(call, "output_padding", count, 0, 0)
+    pads = _listed(call, "pads", 2 * count, 0, -(1 << 31))
+    automatic = str(call.attributes.get("auto_pad", "NOTSET"))
+    given = call.integers("output_shape")
+    made: list[Number] = []
+    for axis, (size, width) in enumerate(zip(shape[2:], weights[2:], strict=True)):
+        if given and len(given) >= count:
+            made.append(given[axis - count])
+        elif automatic in _SAME:
+            made.append(plain(dim(size) * strides[axis]))
+        else:
+            reach = (dim(width) - 1) * dilations[axis] + 1
+            cut = 0 if automatic == "VALID" else pads[axis] + pads[axis + count]
+            made.append(plain((dim(size) - 1) * strides[axis] + extra[axis] + reach - cut))
+    return Fact((shape[0], channels, *made))
+
+
+def pool(call: Call) -> Results:
+    """Pools over a window."""
+    shape = _planes(call)
+    kernel = call.integers("kernel_shape")
+    if not kernel or min(kernel) < 1:
+        raise Refused("a pool without a window")
+    found = Fact((*shape[:2], *_positions(call, shape[2:], kernel)))
+    return (found,) * max(call.outputs, 1)
+
+
+def global_pool(call: Call) -> Results:
+    """Pools over the whole plane."""
+    shape = _planes(call, 2)
+    return Fact((*shape[:2], *(1,) * (len(shape) - 2)))
+
+
+def resize(call: Call) -> Results:
+    """Resize and Upsample: sizes as given, or scaled and rounded down."""
+    shape = call.shape(0)
+    axes = tuple(range(len(shape)))
+    if call.attributes.get("axes") is not None:
+        axes = places(call.integers("axes") or (), len(shape))
+    made: list[Size] = list(shape)
+    if call.op == "Resize" and call.version >= 11 and _given(call, 3):
+        numbers = target_sizes(call, call.whole(3) or ())
+        policy = str(call.attributes.get("keep_aspect_ratio_policy", "stretch"))
+        if len(numbers) != len(axes):
+            raise Refused(f"{len(numbers)} sizes for {len(axes)} axes")
+        for axis, size in zip(axes, numbers, strict=True):
+            made[axis] = size if policy == "stretch" else Open()
+        return Fact(tuple(made))
+    for axis, scale in zip(axes, _scales(call, len(axes)), strict=True):
+        made[axis] = scaled(shape[axis], scale)
+    return Fact(tuple(made))
+
+
+def _given(call: Call, position: int) -> bool:
+    """Whether an operand is there and not the empty tensor that means it is not."""
+    return call.has(position) and call.fact(position).shape != (0,)
+
+
+def _scales(call: Call, count: int) -> tuple[Element, ...]:
+    listed = call.attributes.get("scales")
+    if listed is not None:
+        found: tuple[Element, ...] = tuple(_fraction(scale) for scale in listed)
+    else:
+        position = 2 if call.op == "Resize" and call.version >= 11 else 1
+        content = call.content(position) if call.has(position) else None
+        found = (None,) * count if content is None else content
+    if len(found) != count:
+        raise Refused(f"{len(found)} scales for {count} axes")
+    return found
+
+
+def _fraction(value: float) -> Element:
+    number = Fraction(value)
+    return Real(number.numerator, number.denominator)
+
+
+def scaled(size: Number, scale: Element) -> Size:
+    """A size times a scale, rounded down; open where engines may round differently.
+
+    >>> from zerostride.dims.dim import Dim
+    >>> print(scaled(Dim("N"), Real(2, 1)), scaled(Dim("N"), Real(3, 2)), scaled(5, Real(1, 2)))
+    2*N (3*N) // 2 2
+    """
+    if not isinstance(scale, Real) or not isinstance(scale.top, int):
+        return Open()
+    top, bottom = scale.top, scale.bottom
+    if top <= 0:
+        raise Refused("a scale that is not above 0")
+    if isinstance(size, int):
+        single = np.float32(size) * np.float32(top / bottom)
+        exact = size * top // bottom
+        return exact if math.isfinite(single) and int(single) == exact else Open()
+    if bottom & (bottom - 1) or bottom > 1024 or top > 1 << 20:
+        return Open()
+    return plain(floordiv(dim(size) * top, bottom))
+
+
+ROWS: Mapping[str, Callable[[Call], Results]] = MappingProxyType(
+    {
+        **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv"), convolution),
+        "ConvTranspose": transposed,
+        **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), pool),
+        **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), global_pool),
+        **dict.fromkeys(("Resize", "Upsample"), resize),
+    }
+)
