@@ -258,7 +258,10 @@ class Dim:
         return made(-self.const, tuple((monomial, -factor) for monomial, factor in self.terms))
 
     def __sub__(self, other: Number) -> Dim:
-        return self + -other
+        if not isinstance(other, Dim) or not other.terms:
+            return self + -other
+        less = ((monomial, -factor) for monomial, factor in other.terms)
+        return _collect(self.const - other.const, itertools.chain(self.terms, less))
 
     def __rsub__(self, other: Number) -> Dim:
         return -self + other
