@@ -20,7 +20,6 @@ from zerostride.measure.inference import (
     judge,
     measure,
     truth,
-    unknowns,
 )
 from zerostride.measure.inference_report import run
 from zerostride.measure.inferrers import (
@@ -38,6 +37,7 @@ from zerostride.measure.inferrers import (
     number,
     onnx_claim,
     tools,
+    unknowns,
 )
 
 pytestmark = pytest.mark.conformance
@@ -178,6 +178,13 @@ def test_names_that_a_tool_makes_up_say_nothing() -> None:
     pytest.importorskip("sympy")
     assert made is not None
     assert made({"N": 3, "M": 5}) == 8
+
+
+def test_openvino_keeps_a_name_where_the_other_size_has_no_symbol() -> None:
+    pytest.importorskip("openvino")
+    asked = add("N", "?")
+    assert not judge(asked, ask_openvino(asked))
+    assert [flaw.kind for flaw in judge(asked, ask_openvino(asked, every=False))] == ["wrong name"]
 
 
 def test_openvino_symbols_are_read_as_names() -> None:

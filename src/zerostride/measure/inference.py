@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .inferrers import OPS, Answer, Asked, Claim, Refused, Tool, bounds_of, written
+from .inferrers import OPS, Answer, Asked, Claim, Refused, Tool, key, unknowns, written
 from .inferrers import openvino_node as _node
 
 #: Numbers that stand for all: every size and bound below, their neighbours, and three that are
@@ -101,16 +101,6 @@ def _question(random_: random.Random) -> Asked:
     return Asked(op, rule, shapes[0], shapes[1], axis, axes)
 
 
-def unknowns(asked: Asked) -> dict[str, tuple[int, int | None]]:
-    """The sizes that are not known, with their bounds: by name, or "x[0]" where there is none."""
-    found = {}
-    for label, shape in zip("xy", asked.shapes, strict=True):
-        for axis, size in enumerate(shape):
-            if not size.isdigit():
-                found[size if size.isidentifier() else f"{label}[{axis}]"] = bounds_of(size)
-    return found
-
-
 def told(asked: Asked, tool: Tool) -> Asked:
     """The question as the tool can be asked it."""
     if tool.bounds:
@@ -169,7 +159,7 @@ def truth(asked: Asked) -> Truth:
         values = dict(zip(free, point, strict=True))
         first, second = (
             tuple(
-                int(size) if size.isdigit() else values.get(size, values.get(f"{label}[{axis}]", 0))
+                int(size) if size.isdigit() else values[key(label, axis, size)]
                 for axis, size in enumerate(shape)
             )
             for label, shape in zip("xy", asked.shapes, strict=True)
@@ -343,7 +333,7 @@ class Tally:
         looser: right answers that could.
         wrong: the others.
         kinds: answers by kind of flaw; one may have several.
-        examples: one of each kind, in words: the one of the fewest sizes.
+        examples: one of each kind, in words: of the plainest op, and few sizes.
         behind: questions of which another tool said more, or was right where this was not.
     """
 
@@ -355,7 +345,7 @@ class Tally:
     kinds: Counter[str] = field(default_factory=Counter)
     examples: dict[str, str] = field(default_factory=dict)
     behind: list[str] = field(default_factory=list)
-    _least: dict[str, tuple[int, int]] = field(default_factory=dict)
+    _least: dict[str, tuple[int, ...]] = field(default_factory=dict)
 
     def add(self, asked: Asked, flaws: Sequence[Flaw]) -> None:
         """Counts one answer."""
@@ -368,7 +358,8 @@ class Tally:
             self.looser += 1
         self.kinds.update({flaw.kind for flaw in flaws})
         for flaw in flaws:
-            size = len(unknowns(asked)), len(asked.first) + len(asked.second)
+            least = OPS.index((asked.op, asked.rule)), len(unknowns(asked))
+            size = *least, len(asked.first) + len(asked.second)
             if flaw.kind not in self.examples or size < self._least[flaw.kind]:
                 self._least[flaw.kind] = size
                 self.examples[flaw.kind] = f"{asked}: {flaw.words}"

@@ -155,6 +155,21 @@ def bounds_of(size: str) -> tuple[int, int | None]:
     return (int(low) if low.isdigit() else 0), (int(high) if high else None)
 
 
+def key(label: str, axis: int, size: str) -> str:
+    """What a size that is not known is called: its name, or "x[0]" where it has none."""
+    return size if size.isidentifier() else f"{label}[{axis}]"
+
+
+def unknowns(asked: Asked) -> dict[str, tuple[int, int | None]]:
+    """The sizes that are not known, with their bounds."""
+    return {
+        key(label, axis, size): bounds_of(size)
+        for label, shape in zip("xy", asked.shapes, strict=True)
+        for axis, size in enumerate(shape)
+        if not size.isdigit()
+    }
+
+
 def tools() -> list[Tool]:
     """Every tool that is installed, this package first."""
     found = [Tool(ZEROSTRIDE, ask_zerostride, bounds=True, ops=frozenset(OPS))]
@@ -199,13 +214,22 @@ def _operand(name: str) -> str:
 
 def _openvino() -> list[Tool]:
     importlib.import_module("openvino")
-    return [Tool("openvino", ask_openvino, bounds=True, ops=frozenset(OPS))]
+    ops = frozenset(OPS)
+    named = functools.partial(ask_openvino, every=False)
+    return [
+        Tool("openvino", ask_openvino, bounds=True, ops=ops),
+        Tool("openvino names", named, bounds=True, ops=ops),
+    ]
 
 
-def ask_openvino(asked: Asked) -> Answer:
-    """The output's partial shape of one node; names are OpenVINO's symbols."""
+def ask_openvino(asked: Asked, every: bool = True) -> Answer:
+    """The output's partial shape of one node; names are OpenVINO's symbols.
+
+    Its own pass over a model gives every size a symbol that is not known; without `every` only
+    names have one, as where a caller sets them on some inputs.
+    """
     ov: Any = importlib.import_module("openvino")
-    symbols = {name: ov.Symbol() for name in sorted(asked.names)}
+    symbols = {label: ov.Symbol() for label in unknowns(asked) if every or label in asked.names}
     try:
         shape = openvino_node(asked, symbols).output(0).partial_shape
     except RuntimeError as error:
@@ -220,17 +244,18 @@ def openvino_node(asked: Asked, symbols: Mapping[str, Any]) -> Any:
     ov: Any = importlib.import_module("openvino")
     ops: Any = importlib.import_module("openvino.opset13")
 
-    def partial(sizes: Sizes) -> Any:
+    def parameter(label: str, sizes: Sizes) -> Any:
         dimensions = []
-        for size in sizes:
+        for axis, size in enumerate(sizes):
             low, high = bounds_of(size)
             dimension = ov.Dimension(low, -1 if high is None else high)
-            if size in symbols:
-                dimension.set_symbol(symbols[size])
+            symbol = symbols.get(key(label, axis, size))
+            if symbol is not None:
+                dimension.set_symbol(symbol)
             dimensions.append(dimension)
-        return ov.PartialShape(dimensions)
+        return ops.parameter(ov.PartialShape(dimensions), np.float32)
 
-    first, second = (ops.parameter(partial(sizes), np.float32) for sizes in asked.shapes)
+    first, second = parameter("x", asked.first), parameter("y", asked.second)
     if asked.op == "broadcast":
         target = ops.shape_of(second)
         if all(size.isdigit() for size in asked.second):
@@ -264,8 +289,10 @@ def openvino_claim(size: Any, symbols: Mapping[str, Any]) -> Claim:
     text = f"{ends[0]}..{'' if ends[1] is None else ends[1]}" if ends != (0, None) else "?"
     if found is None:
         return Claim(*ends, text=text)
+    if not found.isidentifier():
+        return Claim(*ends, lambda values: values[found], text, named=False)
     said = found if ends == (0, None) else f"{found} in {text}"
-    return Claim(*ends, value=lambda values: values[found], text=said)
+    return Claim(*ends, lambda values: values[found], said)
 
 
 # onnx and ONNX Runtime.
