@@ -35,7 +35,8 @@ def _solutions(condition: Condition, budget: _Budget) -> Iterator[System]:
     """Systems of which every solution of a condition solves one, and nothing else does."""
     ways = [([condition], System())]
     while ways:
-        waiting, system = ways.pop()
+        waiting, parent = ways.pop()
+        system = parent.copy()
         choices = _assumed(waiting, system, budget)
         if choices is None:
             continue
@@ -54,7 +55,7 @@ def _solutions(condition: Condition, budget: _Budget) -> Iterator[System]:
         position = min(range(len(remaining)), key=lambda k: len(open_parts[k]))
         del remaining[position]
         for part in reversed(open_parts[position]):
-            ways.append(([part, *remaining], system.copy()))
+            ways.append(([part, *remaining], system))
 
 
 def _assumed(waiting: list[Condition], system: System, budget: _Budget) -> list[Condition] | None:
