@@ -1,4 +1,4 @@
-"""A sample of both fuzzers in the light tests, and what the harness itself must not miss."""
+"""A sample of the fuzzers in the light tests, and what the harness itself must not miss."""
 
 from __future__ import annotations
 
@@ -34,6 +34,12 @@ def test_garbage_plans_in_the_thousands() -> None:
     assert tally.cases == 2000
     assert tally.words["Plan"] > 200
     assert sum(word.startswith("BroadcastError") for word in tally.words) > 10
+
+
+def test_sizes_and_conditions_in_the_thousands() -> None:
+    tally = hunt(HERE / "fuzz_dims.py", 1500)
+    assert tally.bad == []
+    assert tally.cases == 1500
 
 
 def test_a_mutation_is_the_same_for_the_same_seed() -> None:

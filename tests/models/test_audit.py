@@ -279,10 +279,12 @@ def test_weights_that_come_at_run_time() -> None:
 def test_custom_ops_and_unknown_shapes() -> None:
     finding = small.site("Add", {"x": (2,)}, {"c": (2,)}, domain="com.example")
     assert (finding.verdict, finding.reason) == ("unknown", "custom_op")
-    for shape in (None, (2, "N"), (2, None)):
+    finding = small.site("Add", {"x": None}, {"c": (2,)}, target="torch")
+    assert (finding.verdict, finding.reason) == ("unknown", "unknown_shape")
+    assert "'x'" in finding.message
+    for shape in ((2, "N"), (2, None)):
         finding = small.site("Add", {"x": shape}, {"c": (2,)}, target="torch")
-        assert (finding.verdict, finding.reason) == ("unknown", "unknown_shape")
-        assert "'x'" in finding.message
+        assert (finding.verdict, finding.reason) == ("same", "same_plan")
 
 
 def test_legacy_attributes() -> None:
@@ -357,6 +359,8 @@ def test_every_fix_applied_gives_the_models_meaning() -> None:
     for target, finding, site in FOUND:
         fix, source = finding.fix, finding.source
         if fix is None or not isinstance(source, Plan) or site.kind == "expand":
+            continue
+        if source.open is not None:  # tests/models/test_symbolic_audit.py
             continue
         side = _side(target, site, finding)
         shapes = fix.shapes

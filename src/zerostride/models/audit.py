@@ -23,6 +23,7 @@ from .batch import BatchAxes, batch_axes, contracted_batch, without_batch
 from .carriers import CARRIERS
 from .case import Case, finding_of, sizes_of
 from .findings import Cause, Finding, Report, Verdict, Witness
+from .flow import Need
 from .graph import Graph
 from .onnx import read_onnx
 from .pnnx import RULE as PNNX
@@ -95,7 +96,7 @@ def audit_graph(
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Judges every broadcast of a graph; see :func:`audit`."""
-    graph, needs = resolved(graph, facts, sizes)
+    graph, known, found = resolved(graph, facts, sizes)
     batch = BatchAxes()
     told = via != "pnnx" or batch_axis is not None or knows_batch(graph)
     if engine.name in BATCHLESS and told:
@@ -104,10 +105,15 @@ def audit_graph(
     for done, node in enumerate(graph.nodes):
         site = find_site(node)
         if site is not None:
-            findings.append(_judge(site, engine, via, batch, needs))
+            findings.append(_judge(site, engine, via, batch, known))
         if progress is not None:
             progress(done + 1, len(graph.nodes))
-    return Report(graph.path, engine.name, via, engine.release, tuple(findings), graph.notes)
+    notes = graph.notes
+    needs: tuple[Need, ...] = ()
+    if found is not None:
+        failures = tuple(f"no sizes make {failure} work" for failure in found.failures)
+        notes, needs = (*graph.notes, *failures, *found.notes), found.conditions
+    return Report(graph.path, engine.name, via, engine.release, tuple(findings), notes, needs)
 
 
 def _judge(

@@ -93,7 +93,8 @@ def _axes_given(node: Node, position: int = 1) -> tuple[int, ...] | None:
         axes = value.content if value is not None else None
     if axes is None:
         return None
-    return axes if isinstance(axes, tuple) else (axes,)
+    given = axes if isinstance(axes, tuple) else (axes,)
+    return given if all(isinstance(axis, int) for axis in given) else None
 
 
 def _normal(axes: Sequence[int], rank: int) -> set[int]:

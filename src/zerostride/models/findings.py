@@ -14,6 +14,7 @@ from ..dims.condition import Condition
 from ..errors import BroadcastError
 from ..express import Expression
 from ..plan import Plan
+from .flow.needs import Need
 
 #: Version of the JSON form; it grows by one when a field changes its meaning or goes.
 SCHEMA = 1
@@ -153,6 +154,17 @@ def json_number(value: Any) -> Any:
     return value
 
 
+def need_dict(need: Need) -> dict[str, Any]:
+    """A need for JSON."""
+    return {
+        "node": need.node_path,
+        "op": need.op,
+        "condition": str(need.condition),
+        "words": need.words,
+        "certain": need.certain,
+    }
+
+
 def _plan_dict(plan: Plan | BroadcastError | None) -> dict[str, Any] | None:
     if plan is None:
         return None
@@ -185,6 +197,7 @@ class Report:
         release: the release of the engine that was measured.
         findings: one for each node that may broadcast, in the model's order.
         notes: what a reader should know beside them.
+        needs: with sizes that are not known: what the model itself needs of them, node by node.
     """
 
     model: str
@@ -193,6 +206,7 @@ class Report:
     release: str
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
+    needs: tuple[Need, ...] = ()
 
     @property
     def ok(self) -> bool:
@@ -225,6 +239,7 @@ class Report:
             "counts": self.counts,
             "findings": [finding.as_dict() for finding in self.findings],
             "notes": self.notes,
+            "needs": [need_dict(need) for need in self.needs],
         }
 
     def to_json(self, indent: int | None = 2) -> str:

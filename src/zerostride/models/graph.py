@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..dims.dim import Dim
+from ..dims.dim import Dim, Number
 
 #: A size as a file gives it: a number, a symbol's name, or None where nothing is known.
 FileSize = int | str | Dim | None
@@ -21,7 +21,8 @@ class Value:
         name: its name in the file.
         shape: its sizes; None where not even the rank is known.
         constant: its data does not depend on the model's inputs.
-        content: the numbers of a small integer constant (a shape, axes), where the file has them.
+        content: the numbers of a small integer tensor (a shape, axes), where they are known: of a
+            constant of the file, or expressions of sizes that flow through the model.
         missing: the file that should hold its data and does not exist.
         declared: its sizes as the file itself gives them, whatever was inferred.
         reals: the numbers of a small constant that are no integers (scales), where the file has
@@ -31,7 +32,7 @@ class Value:
     name: str
     shape: FileShape
     constant: bool = False
-    content: tuple[int, ...] | None = None
+    content: tuple[Number, ...] | None = None
     missing: str | None = None
     declared: FileShape = None
     reals: tuple[float, ...] | None = None

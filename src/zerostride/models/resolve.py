@@ -1,42 +1,79 @@
-"""A graph with sizes in it: what flows through the model, and what the model needs."""
+"""A graph with the sizes in it that flow through the model, and what the model needs of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
 
-from ..dims.condition import ALWAYS, Condition
-from ..dims.dim import plain
-from ..dims.parse import symbol, unnamed
-from .graph import Graph, Value
+from ..dims.condition import ALWAYS, Condition, all_of
+from .flow import Flow, flow
+from .graph import Body, Graph, Node, Value
 
 
 def resolved(
     graph: Graph, facts: Condition = ALWAYS, sizes: Mapping[str, int] | None = None
-) -> tuple[Graph, Condition]:
-    """The graph whose values have symbolic sizes, and what must hold of them."""
+) -> tuple[Graph, Condition, Flow | None]:
+    """The graph whose values have all that is known of their sizes.
+
+    A graph whose sizes are all numbers comes back as it is, without a flow.
+
+    Args:
+        graph: the model.
+        facts: what the caller knows of its sizes.
+        sizes: numbers for sizes that the file names.
+
+    Returns:
+        The graph, what must hold of its sizes, and the flow that says so.
+    """
+    if not sizes and all(value.known or value.constant for value in graph.values()):
+        return graph, facts, None
+    found = flow(graph, given=facts, sizes=sizes)
     made: dict[int, Value] = {}
 
-    def value(old: Value | None) -> Value | None:
-        if old is None or old.shape is None or old.known:
-            return old
+    def value(old: Value) -> Value:
         if id(old) not in made:
-            shape = tuple(
-                plain(symbol(size))
-                if isinstance(size, str)
-                else plain(unnamed(0, None, f"{old.name}[{axis}]"))
-                if size is None
-                else size
-                for axis, size in enumerate(old.shape)
-            )
-            made[id(old)] = replace(old, shape=shape)
+            made[id(old)] = _with_sizes(old, found)
         return made[id(old)]
 
-    nodes = tuple(
-        replace(
-            node, inputs=tuple(map(value, node.inputs)), outputs=tuple(map(value, node.outputs))
+    def optional(old: Value | None) -> Value | None:
+        return None if old is None else value(old)
+
+    def node(old: Node) -> Node:
+        return replace(
+            old,
+            inputs=tuple(map(optional, old.inputs)),
+            outputs=tuple(map(value, old.outputs)),
+            bodies=tuple(map(body, old.bodies)),
         )
-        for node in graph.nodes
+
+    def body(old: Body) -> Body:
+        return replace(
+            old,
+            inputs=tuple(map(value, old.inputs)),
+            outputs=tuple(map(optional, old.outputs)),
+            nodes=tuple(map(node, old.nodes)),
+        )
+
+    whole = replace(
+        graph,
+        nodes=tuple(map(node, graph.nodes)),
+        inputs=tuple(map(value, graph.inputs)),
+        outputs=tuple(map(value, graph.outputs)),
     )
-    inputs = tuple(map(value, graph.inputs))
-    return replace(graph, nodes=nodes, inputs=inputs), facts
+    return whole, all_of([facts, found.condition]), found
+
+
+def _with_sizes(value: Value, found: Flow) -> Value:
+    """The value with what flows through it; what the file has of a constant stays."""
+    shape = found.shape_of(value)
+    if value.constant and shape is None:
+        return value
+    content = value.content
+    if content is None:
+        numbers = found.content_of(value)
+        if numbers is not None and all(number is not None for number in numbers):
+            content = tuple(number for number in numbers if number is not None)
+    return replace(value, shape=shape, content=content)
+
+
+__all__ = ["resolved"]

@@ -65,7 +65,7 @@ def compare_open(case: Case, known: Condition) -> Finding:
             return _unknown(case, "whether sizes part the two is beyond what is decided here")
         return _same(case, found, known)
     certain = possible["same"] is Answer.NO
-    examples = {kind: example for kind in bad if (example := found.example(kind)) is not None}
+    examples = {kind: example for kind in bad if (example := _example(found, kind)) is not None}
     if not examples:
         return _unknown(case, "there are sizes that part the two, but none were found")
     worst = next(iter(examples))
@@ -91,6 +91,15 @@ def compare_open(case: Case, known: Condition) -> Finding:
         when=when,
         values={symbol.name: value for symbol, value in values.items()},
     )
+
+
+def _example(found: Meanings, kind: Kind) -> tuple[Region, dict[Symbol, int]] | None:
+    """A region of a kind, with values for the symbols that have a say here."""
+    example = found.example(kind)
+    if example is None:
+        return None
+    region, values = example
+    return region, {symbol: values[symbol] for symbol in found.symbols}
 
 
 def _meanings(case: Case, shapes: tuple[Shape, ...], known: Condition) -> Meanings:
