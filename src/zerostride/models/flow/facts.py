@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeGuard
 from ...dims import MAX_ELEMENTS, MAX_RANK
 from ...dims.condition import Condition, eq, ge
 from ...dims.dim import Dim, Interval, Number, bounds, dim, plain
+from ...dims.functions import floordiv
 from ...errors import ZerostrideError
 
 #: Numbers of a tensor that are followed: shapes, axes, repeats have a few.
@@ -230,6 +231,11 @@ def product(sizes: Iterable[Number]) -> Number:
     return plain(total)
 
 
+def rounded_up(size: Number, by: int) -> Number:
+    """``size / by`` rounded up."""
+    return plain(floordiv(dim(size) + (by - 1), by))
+
+
 def low_of(size: Number) -> int | None:
     """The least value, whatever else is known."""
     return bounds(size)[0]
@@ -319,6 +325,7 @@ __all__ = [
     "places",
     "product",
     "refuse",
+    "rounded_up",
     "sound",
     "target_sizes",
     "vector",

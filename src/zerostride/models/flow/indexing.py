@@ -10,7 +10,7 @@ import numpy as np
 
 from ...dims.condition import ge
 from ...dims.dim import Number, bounds, dim, plain
-from ...dims.functions import floordiv, maximum, minimum
+from ...dims.functions import maximum, minimum
 from .facts import (
     FAR,
     UNKNOWN,
@@ -28,6 +28,7 @@ from .facts import (
     place,
     places,
     product,
+    rounded_up,
 )
 from .numbers import BINARY, array, folded, listed
 
@@ -73,7 +74,7 @@ def sliced(size: Number, start: Number | None, end: Number | None, step: Number 
     count = _backwards(size, start, end) if step < 0 else _length(size, start, end)
     if count is None:
         return Open(0, top)
-    return plain(-floordiv(-dim(count), abs(step)))
+    return rounded_up(count, abs(step))
 
 
 def _sign(number: Number) -> int | None:

@@ -29,6 +29,7 @@ from .facts import (
     place,
     places,
     product,
+    rounded_up,
     target_sizes,
 )
 from .numbers import array, listed
@@ -231,8 +232,9 @@ def split(call: Call) -> Results:
     elif call.version >= 18:
         if call.integer("num_outputs", count) != count:
             raise Refused(f"num_outputs is not the number of results, {count}")
-        chunk = plain(-floordiv(-dim(size), count))
-        parts = [*[chunk] * (count - 1), plain(size - chunk * (count - 1))]
+        chunk = rounded_up(size, count)
+        last = size - chunk * (count - 1) if count != 2 else floordiv(size, 2)
+        parts = [*[chunk] * (count - 1), plain(last)]
     else:
         part = _divided(call, size, count, "Split into equal parts")
         parts = [part for _ in range(count)]
@@ -332,8 +334,7 @@ def counted(call: Call) -> Results:
     if not is_number(start) or not is_number(limit):
         return Fact((Open(),))
     distance = dim(limit) - start if step > 0 else dim(start) - limit
-    count = -floordiv(-distance, abs(step))
-    return Fact((plain(maximum(count, 0)),))
+    return Fact((plain(maximum(rounded_up(distance, abs(step)), 0)),))
 
 
 ROWS: Mapping[str, Callable[[Call], Results]] = MappingProxyType(

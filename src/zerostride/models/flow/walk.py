@@ -12,7 +12,7 @@ from ...dims import MAX_ELEMENTS, MAX_RANK
 from ...dims.condition import ALWAYS, Condition, all_of, eq, ge
 from ...dims.dim import Dim, Number, Symbol, bounds, dim, lone_symbol, of_atom, plain
 from ...dims.parse import read
-from ...errors import Misfit
+from ...errors import Misfit, printable
 from ..graph import FileShape, Graph, Node, Value
 from . import bodies
 from .facts import (
@@ -169,7 +169,7 @@ class Walk:
 
     def __init__(self, graph: Graph, given: Condition, sizes: Mapping[str, int]) -> None:
         self.graph = graph
-        self.values = {Symbol(name): number for name, number in sizes.items()}
+        self.values = {Symbol(printable(name)): number for name, number in sizes.items()}
         self.ledger = Ledger(given)
         self.facts: dict[int, Fact] = {}
         self.needs: list[Need] = []
@@ -239,7 +239,7 @@ class Walk:
             else:
                 if isinstance(found, Dim):
                     return found
-        return of_atom(Symbol(text))
+        return of_atom(Symbol(printable(text)))  # it will be shown on terminals
 
     # Facts.
 

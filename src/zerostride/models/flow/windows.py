@@ -23,6 +23,7 @@ from .facts import (
     Size,
     Unclear,
     places,
+    rounded_up,
     target_sizes,
 )
 
@@ -54,7 +55,7 @@ def _positions(call: Call, sizes: tuple[Number, ...], kernel: tuple[Number, ...]
     dilations = _listed(call, "dilations", count, 1, 1)
     automatic = str(call.attributes.get("auto_pad", "NOTSET"))
     if automatic in _SAME:
-        return [plain(-floordiv(-dim(s), by)) for s, by in zip(sizes, strides, strict=True)]
+        return [rounded_up(s, by) for s, by in zip(sizes, strides, strict=True)]
     pads = (0,) * (2 * count)
     if automatic != "VALID":
         pads = _listed(call, "pads", 2 * count, 0, -(1 << 31))
