@@ -1,0 +1,222 @@
+"""A plan as source: the table's templates filled in."""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..dims import Asker, Shape
+from ..engines import ENGINES
+from ..errors import BroadcastError, Reason
+from ..explain.facts import names_of
+from ..express import express
+from ..plan import Plan
+from ..rules import whdc
+from .targets import TARGETS, Each, Target
+
+
+def code(plan: Plan, target: str, names: Sequence[str] = ()) -> str:
+    """Source that does a plan's broadcast in another framework.
+
+    Sizes that are not known are read from the operands' shapes, and the conditions of the plan are
+    asserted.
+
+    Args:
+        plan: any plan.
+        target: a key of :data:`TARGETS`. For onnx and openvino the source makes a `model` with one
+            output an operand; for ncnn it is the text of a .param file that adds the two operands.
+        names: what to call the operands: identifiers, distinct.
+
+    Raises:
+        BroadcastError: an unknown target, a name that cannot be used, or a plan that the target's
+            measured release does not carry; sizes that are not known, where the target needs them
+            (``unknown_size``).
+        NotExpressible: ncnn has no way to say the plan.
+
+    >>> import zerostride as zs
+    >>> print(code(zs.plan((5, 5), (5,)), "ncnn"))
+    7767517
+    4 4
+    Input x 0 1 x 0=5 1=5
+    Input y 0 1 y 0=5
+    Reshape y.reshape 1 1 y y.reshaped 0=5 1=1
+    BinaryOp broadcast.add 2 1 x y.reshaped broadcast.sum 0=0
+    """
+    row = TARGETS.get(str(target))
+    if row is None:
+        raise BroadcastError(
+            f"there is no code for {target!r}",
+            reason=Reason.UNKNOWN_ENGINE,
+            hint=f"one of {', '.join(TARGETS)}",
+        )
+    called = checked_names(plan, row, target, names)
+    if plan.open is not None:
+        from .symbols import open_code
+
+        return open_code(plan, row, target, called)
+    check_limits(plan, row, target)
+    operands = _ncnn_operands(plan, called) if target == "ncnn" else operands_of(plan, called)
+    return written(row.parts, operands, common_fields(plan, operands))
+
+
+def checked_names(plan: Plan, row: Target, target: str, names: Sequence[str]) -> tuple[str, ...]:
+    """The operands' names, which must be identifiers that the source can use."""
+    called = names_of(plan, names)[:-1]
+    wrong = None
+    if len(names) > len(called):
+        wrong = f"{len(names)} names for {len(called)} operands"
+    for n, name in enumerate(called):
+        if not name.isidentifier() or keyword.iskeyword(name):
+            wrong = f"{name!r} is not an identifier"
+        elif name in row.reserved:
+            wrong = f"{name!r} is the module's name in the source"
+        elif name in called[:n]:
+            wrong = f"{name!r} names two operands"
+    if wrong is None:
+        return called
+    raise BroadcastError(
+        f"{wrong}; the source for {target} needs distinct identifiers",
+        reason=Reason.ATTRIBUTE,
+        rule=plan.rule,
+        headline=f"no {target} source for this plan",
+        hint="pass other names, or none",
+    )
+
+
+def check_limits(plan: Plan, row: Target, target: str) -> None:
+    """Refuses what the target's measured release is known not to carry."""
+    engine = ENGINES.get(row.engine or "")
+    limits = [row.max_rank]
+    if engine is not None:
+        limits += [rule.max_rank for rule in engine.to_target.values()]
+    most = min((limit for limit in limits if limit is not None), default=None)
+    reason, detail = Reason.CRASH, ""
+    if row.empty and (0 in plan.shape or any(0 in shape for shape in plan.operands)):
+        detail = row.empty
+    elif most is not None and plan.rank > most:
+        reason, detail = Reason.RANK_LIMIT, f"{plan.rank} axes; {target} broadcasts at most {most}"
+    elif engine is not None and plan.open is None:  # else `symbols` asks at which sizes
+        for divergence in engine.divergences:
+            if divergence.strikes is not None and divergence.strikes(plan, Asker()):
+                reason, detail = divergence.effect, divergence.text
+    if detail:
+        raise BroadcastError(
+            detail,
+            reason=reason,
+            rule=plan.rule,
+            shapes=plan.operands,
+            names=names_of(plan),
+            headline=f"no {target} source for this plan",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What a template says of an operand."""
+
+    name: str
+    shape: Shape
+    aligned: Shape
+    reshapes: bool
+    stretches: bool
+
+    def worded(self, shape: Shape, aligned: Shape) -> Operand:
+        """The same with sizes as the source writes them."""
+        return replace(self, shape=shape, aligned=aligned)
+
+
+def operands_of(plan: Plan, names: Sequence[str]) -> list[Operand]:
+    """The operands as templates take them."""
+    rows = zip(names, plan.operands, plan.aligned, plan.stretched, strict=True)
+    return [
+        Operand(
+            name,
+            shape,
+            aligned,
+            (1,) * (plan.rank - len(shape)) + shape != aligned,
+            bool(stretched) or len(shape) != plan.rank,
+        )
+        for name, shape, aligned, stretched in rows
+    ]
+
+
+def _ncnn_operands(plan: Plan, names: Sequence[str]) -> list[Operand]:
+    """The operands in the order, and with the shapes, in which BinaryOp means the plan."""
+    said = express(plan, None, engine="ncnn")
+    pairs = list(zip(names, plan.operands, strict=True))[:: -1 if said.swapped else 1]
+    if said.merged_axes and plan.rank:
+        raise BroadcastError(
+            f"a .param file has at most 4 axes; the plan has {plan.rank}",
+            reason=Reason.RANK_LIMIT,
+            rule=plan.rule,
+            shapes=plan.operands,
+            names=names,
+            headline="no ncnn source for this plan",
+            hint=f"merge axes before: {said.describe(names)}",
+        )
+    return [
+        # ncnn has no rank 0: a scalar is a vector of length 1.
+        Operand(name, shape or (1,), wanted or (1,), (wanted or (1,)) != (shape or (1,)), True)
+        for (name, shape), wanted in zip(pairs, said.shapes, strict=True)
+    ]
+
+
+def common_fields(plan: Plan, operands: Sequence[Operand]) -> dict[str, Any]:
+    """The fields that are the same for all operands."""
+    shapes = ", ".join(f"{operand.name}: {operand.shape}" for operand in operands)
+    reshapes = sum(operand.reshapes for operand in operands)
+    count = len(operands) + reshapes + 1
+    return {
+        "comment": f"# {shapes} -> {plan.shape}",
+        "shape": plan.shape,
+        "list": list(plan.shape),
+        "rank": plan.rank,
+        "layers": count,
+        "blobs": count,
+        "bottoms": " ".join(o.name + ".reshaped" * o.reshapes for o in operands),
+    }
+
+
+def written(
+    parts: Sequence[str | Each], operands: Sequence[Operand], common: Mapping[str, Any]
+) -> str:
+    """The templates filled in."""
+    lines = []
+    for part in parts:
+        if isinstance(part, str):
+            lines.append(part.format(**common))
+            continue
+        for k, operand in enumerate(operands):
+            template = part.reshaped if operand.reshapes else part.plain
+            if not operand.reshapes and not operand.stretches and part.unchanged is not None:
+                template = part.unchanged
+            lines.append(template.format(**common, **_fields(operand, k)))
+    return "\n".join(line for line in lines if line)
+
+
+def _fields(operand: Operand, k: int) -> dict[str, Any]:
+    return {
+        "k": k,
+        "name": operand.name,
+        "operand_list": list(operand.shape),
+        "operand_params": _params(operand.shape),
+        "aligned": operand.aligned,
+        "aligned_list": list(operand.aligned),
+        "aligned_arguments": ", ".join(map(str, operand.aligned)) or "()",
+        "aligned_params": _params(operand.aligned),
+    }
+
+
+#: Parameters of ncnn's Input and Reshape for [w], [w,h], [w,h,c] and [w,h,d,c]
+#: (ncnn, operators.md, 'Reshape': 0 = w, 1 = h, 11 = d, 2 = c).
+_PARAMS = ((), (0,), (0, 1), (0, 1, 2), (0, 1, 11, 2))
+
+
+def _params(shape: Shape) -> str:
+    if len(shape) >= len(_PARAMS):
+        return ""
+    return " ".join(
+        f"{key}={size}" for key, size in zip(_PARAMS[len(shape)], whdc(shape), strict=True)
+    )
