@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ...dims.condition import ge
 from ...dims.dim import Number, Symbol, dim, of_atom, plain
 from ...dims.functions import maximum
 from ..graph import Body, Node
-from .facts import UNKNOWN, Fact, Open, Refused, Size, Unclear, at_least, bounds_of, place
+from .facts import UNKNOWN, Fact, Open, Refused, Size, Unclear, bounds_of, is_number, place
 
 if TYPE_CHECKING:
     from .walk import Walk
@@ -81,14 +82,12 @@ def outward(fact: Fact, own: set[Symbol]) -> Fact:
     shape = tuple(_without(size, own) for size in fact.shape)
     content = fact.content
     if content is not None:
-        content = tuple(
-            None if hasattr(item, "terms") and _has(item, own) else item for item in content
-        )
+        content = tuple(None if is_number(item) and _has(item, own) else item for item in content)
     return Fact(shape, content)
 
 
-def _has(size: object, own: set[Symbol]) -> bool:
-    return not own.isdisjoint(dim(size).symbols)  # type: ignore[arg-type]
+def _has(size: Number, own: set[Symbol]) -> bool:
+    return not own.isdisjoint(dim(size).symbols)
 
 
 def _without(size: Size, own: set[Symbol]) -> Size:
@@ -205,19 +204,21 @@ def _loop(walk: Walk, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact,
     limit = facts[0].content if facts and facts[0] is not None else None
     if state.facts[0].content == (1,) and limit is not None and len(limit) == 1:
         number = limit[0]
-        if isinstance(number, int) or hasattr(number, "terms"):
-            trips = plain(maximum(number, 0))  # type: ignore[arg-type]
+        if is_number(number):
+            trips = plain(maximum(number, 0))
     carried = [outward(fact, own) for fact in state.facts[1:]]
-    collected = [_collected(outward(fact, own), trips, 0) for fact in outputs[len(state.facts) :]]
+    collected = [
+        _collected(walk, outward(fact, own), trips, 0) for fact in outputs[len(state.facts) :]
+    ]
     return (*carried, *collected)
 
 
-def _collected(fact: Fact, trips: Size, axis: int) -> Fact:
+def _collected(walk: Walk, fact: Fact, trips: Size, axis: int) -> Fact:
     """What a loop collects of a tensor: an axis more, as long as there are passes."""
     if fact.shape is None:
         return UNKNOWN
     shape = fact.shape
-    if isinstance(trips, Open) or not at_least(trips, 1):
+    if isinstance(trips, Open) or not walk.ledger.implies(ge(trips, 1)):
         # Without a pass there is no tensor whose sizes could be asked.
         shape = tuple(size if isinstance(size, int) else Open() for size in shape)
     axis = place(axis, len(shape) + 1)
@@ -252,6 +253,7 @@ def _scan(walk: Walk, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact,
     rest = outputs[len(carried) :]
     places = tuple(node.attributes.get("scan_output_axes", ())) or (0,) * len(rest)
     collected = [
-        _collected(outward(fact, own), trips, axis) for fact, axis in zip(rest, places, strict=True)
+        _collected(walk, outward(fact, own), trips, axis)
+        for fact, axis in zip(rest, places, strict=True)
     ]
     return (*carried, *collected)

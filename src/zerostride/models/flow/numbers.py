@@ -31,6 +31,7 @@ from .facts import (
     at_least,
     count_of,
     low_of,
+    rounded_up,
 )
 
 Function: TypeAlias = Callable[..., Element]
@@ -249,7 +250,7 @@ def _floor(a: Element) -> Element:
 
 
 def _ceiling(a: Element) -> Element:
-    return Real(plain(-floordiv(-a.top, a.bottom)), 1) if isinstance(a, Real) else None
+    return Real(rounded_up(a.top, a.bottom), 1) if isinstance(a, Real) else None
 
 
 def _not(a: Element) -> Element:
