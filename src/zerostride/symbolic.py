@@ -160,9 +160,10 @@ class _Forks(Asker):
             self.system = self.given.copy()
             self._learn(self.taken)
         if_equal, unless = self.system.copy(), self.system.copy()
-        if not if_equal.assume("==", asked.size):
+        if not if_equal.assume(asked.kind, asked.size):
             return False, False
-        if not unless.assume("!=", asked.size):
+        other = negation(asked)
+        if not unless.assume(other.kind, other.size):
             return True, False
         self.system = None
         return True, True
@@ -171,7 +172,8 @@ class _Forks(Asker):
         assert self.system is not None
         for asked, yes, fork in taken:
             if fork:
-                self.system.assume("==" if yes else "!=", asked.size)
+                literal = asked if yes else negation(asked)
+                self.system.assume(literal.kind, literal.size)
 
 
 #: Answers to questions in order, and whether each might have been the other.

@@ -247,13 +247,37 @@ NEVER = _make("false", _ZERO)
 
 @functools.lru_cache(1 << 14, typed=True)  # 2.0 and "N" are equal to sizes
 def eq(a: Number, b: Number) -> Condition:
-    """That two sizes are the same number. Kept, because rules ask the same again and again."""
+    """That two sizes are the same number. Kept, because rules ask the same again and again.
+
+    >>> print(eq(Dim("min(N, 64)"), Dim("N")))
+    N <= 64
+    """
+    size = dim(a) - b
+    return _extreme(size) or _compared("==", size)
+
+
+def equation(a: Number, b: Number) -> Condition:
+    """The same, as it is written: what defines ``min(a, b)`` must not be put by means of it."""
     return _compared("==", dim(a) - b)
 
 
 def ne(a: Number, b: Number) -> Condition:
     """That two sizes are different numbers."""
-    return _compared("!=", dim(a) - b)
+    return negation(eq(a, b))
+
+
+def _extreme(size: Dim) -> Condition | None:
+    """``min(a, b) - a == 0`` as what it says: that a is the lesser one; None for anything else."""
+    for (atom, *more), factor in size.terms:
+        if not isinstance(atom, Call) or more or atom.function not in ("max", "min"):
+            continue
+        if abs(factor) != 1 or len(atom.arguments) != 2:
+            continue
+        one = of_atom(atom) - size * factor
+        if one in atom.arguments:
+            other = atom.arguments[one == atom.arguments[0]]
+            return ge(other, one) if atom.function == "min" else ge(one, other)
+    return None
 
 
 def ge(a: Number, b: Number) -> Condition:

@@ -11,7 +11,18 @@ import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from .condition import ALWAYS, NEVER, Condition, Decision, all_of, any_of, eq, ge, negation
+from .condition import (
+    ALWAYS,
+    NEVER,
+    Condition,
+    Decision,
+    all_of,
+    any_of,
+    eq,
+    equation,
+    ge,
+    negation,
+)
 from .dim import Atom, Call, Dim, Interval, Number, Symbol, bounds, calls, dim, of_atom, plain
 from .sizes import Answer
 from .system import MAX_STEPS, GivenUpError, System, value_at
@@ -199,21 +210,21 @@ def _axiom(call: Call) -> Condition:
     if call.function == "bcast":
         return all_of(
             [
-                any_of(eq(size, argument) for argument in call.arguments),
-                *(any_of([eq(a, 1), eq(a, size)]) for a in call.arguments),
+                any_of(equation(size, argument) for argument in call.arguments),
+                *(any_of([eq(a, 1), equation(a, size)]) for a in call.arguments),
             ]
         )
     if call.function in ("max", "min"):
         sign = 1 if call.function == "max" else -1
         return all_of(
             [
-                any_of(eq(size, argument) for argument in call.arguments),
+                any_of(equation(size, argument) for argument in call.arguments),
                 *(ge((size - a) * sign, 0) for a in call.arguments),
             ]
         )
     if call.function == "choose":
         return any_of(
-            all_of([meant(when), eq(size, value), meaning(dim(value))])
+            all_of([meant(when), equation(size, value), meaning(dim(value))])
             for when, value in _cases(call)
         )
     whole, divisor = call.arguments

@@ -113,7 +113,20 @@ def audit_graph(
     if found is not None:
         failures = tuple(f"no sizes make {failure} work" for failure in found.failures)
         notes, needs = (*graph.notes, *failures, *found.notes), found.conditions
+    if engine.name in BATCHLESS and batch_axis is None and _perhaps_batch(graph):
+        notes = (*notes, _OPEN_BATCH.format(engine=engine.name))
     return Report(graph.path, engine.name, via, engine.release, tuple(findings), notes, needs)
+
+
+_OPEN_BATCH = (
+    "axis 0 of the inputs is taken for data, since its size is not known to be 1; if it is a "
+    "batch, which {engine} does not have, name it (batch_axis=0, --batch-axis 0)"
+)
+
+
+def _perhaps_batch(graph: Graph) -> bool:
+    """Whether an input has an axis 0 of which it is not known that it is no batch of one."""
+    return any(value.shape and not isinstance(value.shape[0], int) for value in graph.inputs)
 
 
 def _judge(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from ..alignment import apply
 from ..dims import Shape
 from ..dims.condition import Condition
 from ..engines.history import past_notes
@@ -86,10 +87,14 @@ class Case:
         tries = [self.site.attributes]
         if axis is not None and self.sample.axis is not None:
             tries.append({**self.site.attributes, "axis": axis - 1})
+        facts = self.sample.plan.open.given if self.sample.plan.open is not None else None
         for attributes in tries:
-            side = Side(self.site.rule, attributes)
-            if side.plan(self.shapes) == self.sample.plan:
-                return side
+            try:
+                said = apply(self.site.rule, self.shapes, attributes, facts=facts)
+            except BroadcastError:
+                continue
+            if said == self.sample.plan:
+                return Side(self.site.rule, attributes)
         return None
 
     @property

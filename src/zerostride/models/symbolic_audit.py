@@ -77,9 +77,9 @@ def compare_open(case: Case, known: Condition) -> Finding:
     else:
         verdict = Verdict.SAME_HERE
         reason = str(region.reason) if bad == ["refused"] else Cause.SIZE_TRAP
+    told = {worst: examples[worst]} if certain else examples
     said = "; ".join(
-        _words(case, found, kind, *example, certain=certain and len(bad) == 1)
-        for kind, example in examples.items()
+        _words(case, found, kind, *example, certain=certain) for kind, example in told.items()
     )
     return case.finding(
         _target(case),
