@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from .alignment import Alignment, Attributes, Mapping_, Rule, check_count, complete, laid_out
 from .dims import MAX_RANK, Asker, Shape
 from .dims.condition import ALWAYS, Condition, all_of, any_of, eq, negation
-from .dims.dim import Atom, Dim, Number, Symbol, dim, lone_symbol, plain
+from .dims.dim import Atom, Dim, Number, Symbol, dim, lone_call, lone_symbol, plain
 from .dims.functions import broadcast_size, choose
 from .dims.parse import read_shape
 from .dims.sizes import Answer, as_tuple
@@ -521,7 +521,18 @@ def _in_context(size: Number, exists: Condition, context: Condition) -> Number:
         number = pinned(size, exists)
         if isinstance(number, int):
             return number
-    return size.under(context)
+    return _one_of(size, context).under(context)
+
+
+def _one_of(size: Dim, context: Condition) -> Dim:
+    """Of a broadcast of sizes the one that it is wherever the plan exists, if there is such a one.
+
+    Of two symbols neither is, so that is not asked.
+    """
+    call = lone_call(size)
+    if call is None or call.function != "bcast" or all(map(lone_symbol, call.arguments)):
+        return size
+    return next((a for a in call.arguments if implies(context, eq(size, a))), size)
 
 
 def align_operands(

@@ -256,7 +256,7 @@ def eq(a: Number, b: Number) -> Condition:
     return _extreme(size) or _compared("==", size)
 
 
-def equation(a: Number, b: Number) -> Condition:
+def equality(a: Number, b: Number) -> Condition:
     """The same, as it is written: what defines ``min(a, b)`` must not be put by means of it."""
     return _compared("==", dim(a) - b)
 

@@ -510,6 +510,15 @@ def lone_symbol(value: Any) -> Symbol | None:
     return None
 
 
+def lone_call(size: Dim) -> Call | None:
+    """The application that a size is, or None."""
+    if size.const == 0 and len(size.terms) == 1:
+        monomial, factor = size.terms[0]
+        if factor == 1 and len(monomial) == 1 and isinstance(monomial[0], Call):
+            return monomial[0]
+    return None
+
+
 def calls(size: Dim) -> Iterator[Call]:
     """The applications in a size, those in arguments first."""
     for monomial, _ in size.terms:

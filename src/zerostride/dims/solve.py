@@ -19,7 +19,6 @@ from .condition import (
     all_of,
     any_of,
     eq,
-    equation,
     ge,
     negation,
 )
@@ -210,21 +209,21 @@ def _axiom(call: Call) -> Condition:
     if call.function == "bcast":
         return all_of(
             [
-                any_of(equation(size, argument) for argument in call.arguments),
-                *(any_of([eq(a, 1), equation(a, size)]) for a in call.arguments),
+                any_of(equality(size, argument) for argument in call.arguments),
+                *(any_of([eq(a, 1), equality(a, size)]) for a in call.arguments),
             ]
         )
     if call.function in ("max", "min"):
         sign = 1 if call.function == "max" else -1
         return all_of(
             [
-                any_of(equation(size, argument) for argument in call.arguments),
+                any_of(equality(size, argument) for argument in call.arguments),
                 *(ge((size - a) * sign, 0) for a in call.arguments),
             ]
         )
     if call.function == "choose":
         return any_of(
-            all_of([meant(when), equation(size, value), meaning(dim(value))])
+            all_of([meant(when), equality(size, value), meaning(dim(value))])
             for when, value in _cases(call)
         )
     whole, divisor = call.arguments
