@@ -11,15 +11,18 @@ import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .alignment import Rule, apply
 from .dims import Shape, elements
 from .engines.table import ENGINES, find_engine
-from .errors import BroadcastError, NotExpressible, Reason, operand_names
+from .errors import BroadcastError, Misfit, NotExpressible, Reason, operand_names
 from .plan import Plan, RuleUse
 from .planner import rule_row
 from .rules import MODES, RULES, find_rule
+
+if TYPE_CHECKING:
+    from .dims.condition import Condition
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +40,7 @@ class Expression:
         rule: the rule that was asked for, and the engine.
         changed: which operands are reshaped; for a Broadcast op of a model also whether the target
             shape is another one.
+        only_if: for which sizes that are not known it means the same; None: for all.
     """
 
     shapes: tuple[Shape, ...]
@@ -46,6 +50,7 @@ class Expression:
     result_shape: Shape
     rule: RuleUse
     changed: tuple[bool, ...]
+    only_if: Condition | None = None
 
     def describe(self, names: Sequence[Any] = ()) -> str:
         """The change in a line, operands by these names; x, y, z ... otherwise.
@@ -60,7 +65,7 @@ class Expression:
         # The target of a Broadcast op is a list of sizes, not a tensor to reshape.
         verbs = ("reshape", "set") if to_target else ("reshape",) * len(self.shapes)
         steps = [
-            f"{verb} {name} to {shape}"
+            f"{verb} {name} to {_text(shape)}"
             for verb, name, shape, changed in zip(
                 verbs, order, self.shapes, self.changed, strict=False
             )
@@ -73,20 +78,35 @@ class Expression:
             for key, value in self.attributes.items()
         ]
         if self.merged_axes:
-            steps.append(f"the result has shape {self.result_shape} then: reshape it back")
-        return ", ".join(steps) or "nothing to change"
+            steps.append(f"the result has shape {_text(self.result_shape)} then: reshape it back")
+        text = ", ".join(steps) or "nothing to change"
+        return text if self.only_if is None else f"{text}, only if {self.only_if}"
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "shapes": self.shapes,
+            "shapes": tuple(map(_plain, self.shapes)),
             "attributes": dict(self.attributes),
             "swapped": self.swapped,
             "merged_axes": self.merged_axes,
-            "result_shape": self.result_shape,
+            "result_shape": _plain(self.result_shape),
             "rule": self.rule.name,
             "engine": self.rule.engine,
+            "only_if": None if self.only_if is None else str(self.only_if),
         }
+
+
+def _plain(shape: Shape) -> Shape:
+    """Sizes as JSON has them: what is not known as text."""
+    return tuple(size if isinstance(size, int) else str(size) for size in shape)
+
+
+def _text(shape: Shape) -> str:
+    if all(isinstance(size, int) for size in shape):
+        return str(shape)
+    from .explain.open import shape_text
+
+    return shape_text(shape)
 
 
 def express(
@@ -103,11 +123,17 @@ def express(
 
     Raises:
         NotExpressible: no reshape of the operands makes the rule mean this.
+
+    >>> import zerostride as zs
+    >>> plan = zs.plan(("H", "W"), ("W",))
+    >>> express(plan, "ncnn").describe(), express(plan, "none").describe()
+    ('reshape y to (1, W)', 'reshape y to (1, W), only if H == 1')
     """
     if isinstance(rule, str) and engine is None and _names_engine(rule, plan):
         rule, engine = None, rule
     # Equal plans are written differently, so provenance is part of the key.
-    asked = (plan, plan.operands, _is_target(plan), rule, engine, op)
+    where = None if plan.open is None else (plan.open.given, plan.open.exists)
+    asked = (plan, plan.operands, _is_target(plan), rule, engine, op, where)
     try:
         found = _cached(*asked)
     except TypeError:
@@ -134,15 +160,22 @@ def _express(
     rule: str | None,
     engine: str | None,
     op: str | None,
+    where: tuple[Condition, Condition] | None,
 ) -> Expression:
     rows = tuple(_rows(rule, engine, op, to_target))
-    for said in _merges(plan, rows):
-        for row in rows:
-            found = _search(said, row, engine, operands)
-            if found is not None:
-                return found
+    if where is not None:
+        found = _search_open(plan, rows, engine, operands, where)
+        if found is not None:
+            return found
+    else:
+        for merged in _merges(plan, rows):
+            for row in rows:
+                found = _search(merged, row, engine, operands)
+                if found is not None:
+                    return found
+    said = _text(plan.shape)
     raise NotExpressible(
-        f"no reshape of the operands makes {engine or 'the rule'} give {plan.shape} this way",
+        f"no reshape of the operands makes {engine or 'the rule'} give {said} this way",
         reason=Reason.RANK_LIMIT if _over_limit(plan, rows) else Reason.NO_RULE,
         rule=RuleUse(rule or rows[0].name, engine=engine, op=op),
         shapes=plan.operands,
@@ -190,6 +223,95 @@ def _search(
     return None
 
 
+#: Candidates that mean the same for some sizes only, of which the one for most sizes is kept.
+_MOST_CONDITIONAL = 48
+
+
+def _search_open(
+    plan: Plan,
+    rows: Sequence[Rule],
+    engine: str | None,
+    operands: tuple[Shape, ...],
+    where: tuple[Condition, Condition],
+) -> Expression | None:
+    """The least change that means the same for all sizes; else for as many as can be; or None."""
+    from .dims.condition import all_of
+    from .dims.solve import excludes, implies, simplified
+
+    known = all_of(where)
+    best: tuple[Condition, Expression] | None = None
+    tried = 0
+    for said in _merges(plan, rows):
+        for row in rows:
+            for shapes, attributes, swapped in _candidates(said, row):
+                same = _same_where(said, row, shapes, attributes, swapped, known)
+                if same.never or tried > _MOST_CONDITIONAL:
+                    continue
+                always = implies(known, same)
+                tried += 1
+                if not always and (
+                    excludes(known, same) or (best and not _weaker(same, best[0], known))
+                ):
+                    continue
+                written = operands[::-1] if swapped else operands
+                changed = tuple(a != b for a, b in zip(shapes, written, strict=False))
+                groups = getattr(said.rule, "groups", ())
+                use = RuleUse(row.name, attributes, engine)
+                shape = said.shape
+                found = Expression(shapes, attributes, swapped, groups, shape, use, changed)
+                if always:
+                    return found
+                best = same, found
+    if best is None:
+        return None
+    return replace(best[1], only_if=simplified(best[0], known))
+
+
+def _weaker(condition: Condition, other: Condition, known: Condition) -> bool:
+    """Whether a condition holds wherever the other one does, and elsewhere too."""
+    from .dims.condition import all_of
+    from .dims.solve import implies
+
+    return implies(all_of([known, other]), condition) and not implies(
+        all_of([known, condition]), other
+    )
+
+
+def _same_where(
+    plan: Plan,
+    row: Rule,
+    shapes: tuple[Shape, ...],
+    attributes: Mapping[str, Any],
+    swapped: bool,
+    known: Condition,
+) -> Condition:
+    """For which sizes `row` makes of these shapes what the plan means."""
+    from .dims.condition import NEVER, all_of, any_of, eq
+    from .symbolic import align_operands, open_leaves, ways_of
+
+    try:
+        leaves = open_leaves(row, shapes, attributes, known)
+    except Misfit:
+        return NEVER
+    found = []
+    for leaf in leaves:
+        if leaf.misfit is not None:
+            continue
+        rank = len(leaf.shape)
+        aligned = align_operands(leaf.sizes[: len(leaf.mapping)], leaf.mapping, rank)
+        for meant in ways_of(plan):
+            if len(meant.shape) != rank or len(aligned) != len(meant.mapping):
+                continue
+            wanted = align_operands(plan.operands, meant.mapping, rank)
+            pairs = [(leaf.shape, meant.shape)]
+            pairs += zip(aligned[::-1] if swapped else aligned, wanted, strict=True)
+            equal = [
+                eq(a, b) for one, other in pairs for a, b in zip(one, other, strict=True) if a != b
+            ]
+            found.append(all_of([leaf.when, meant.when, *equal]))
+    return any_of(found)
+
+
 def _candidates(
     plan: Plan, row: Rule
 ) -> Iterator[tuple[tuple[Shape, ...], Mapping[str, Any], bool]]:
@@ -216,29 +338,44 @@ def _combinations(plan: Plan) -> Iterator[tuple[Shape, ...]]:
         return
     # Any number of operands: all as written, or all in the same form.
     yield plan.operands
-    yield plan.aligned
+    yield tuple(_placements(plan, k)[0] for k in range(count))
     yield tuple(options[-1] for options in forms)
 
 
 def _forms(plan: Plan, k: int) -> list[Shape]:
     """Shapes that operand `k` may be given: as written, aligned, and without outer ones."""
-    aligned = plan.aligned[k]
-    filled = [axis for axis, size in enumerate(aligned) if size != 1] or [plan.rank]
-    first, last = filled[0], filled[-1] + 1
-    forms = (plan.operands[k], aligned, aligned[first:], aligned[:last], aligned[first:last])
+    forms = [plan.operands[k]]
+    for aligned in _placements(plan, k):
+        filled = [axis for axis, size in enumerate(aligned) if size != 1] or [plan.rank]
+        first, last = filled[0], filled[-1] + 1
+        forms += (aligned, aligned[first:], aligned[:last], aligned[first:last])
     return list(dict.fromkeys(forms))
+
+
+def _placements(plan: Plan, k: int) -> tuple[Shape, ...]:
+    """Operand `k` at the result's rank: in each case, where that depends on sizes."""
+    if plan.open is None or len(plan.open.accepted) == 1:
+        return (plan.aligned[k],)
+    from .symbolic import align_operands
+
+    ways = {leaf.mapping: None for leaf in plan.open.accepted}
+    rows = [align_operands(plan.operands, mapping, plan.rank)[k] for mapping in ways]
+    return tuple(dict.fromkeys(rows))
 
 
 def _cost(plan: Plan, shapes: Sequence[Shape]) -> tuple[int, int, int]:
     """Fewest operands reshaped, then the smaller ones, then as few axes as can be."""
     changed = [new for new, old in zip(shapes, plan.operands, strict=True) if new != old]
+    if plan.open is not None:  # smaller is then what has fewer axes that may be long
+        wide = sum(size != 1 for shape in changed for size in shape)
+        return len(changed), wide, sum(map(len, changed))
     return len(changed), sum(map(elements, changed)), sum(map(len, changed))
 
 
 def _attributes(row: Rule, plan: Plan, last: Shape) -> Iterator[dict[str, Any]]:
     """The rule's attributes to try, none first."""
     if "axes_mapping" in row.attributes:
-        if last == plan.operands[0] and None not in plan.axes_mapping[0]:
+        if last == plan.operands[0] and all(isinstance(a, int) for a in plan.axes_mapping[0]):
             yield {"axes_mapping": plan.axes_mapping[0]}
         for axes in itertools.islice(itertools.combinations(range(plan.rank), len(last)), 256):
             yield {"axes_mapping": axes}
@@ -288,6 +425,10 @@ def _merge_order(plan: Plan, groups: Sequence[tuple[int, ...]]) -> list[int]:
 def _mergeable(plan: Plan, axes: Sequence[int]) -> bool:
     """Whether every operand fills all of these axes, or none; axes of extent 1 go with any."""
     wide = [axis for axis in axes if plan.shape[axis] != 1]
+    if plan.open is not None and any(
+        aligned[axis] not in (1, plan.shape[axis]) for aligned in plan.aligned for axis in wide
+    ):
+        return False  # it may stretch along one of them and fill another
     return all(len({axis in stretched for axis in wide}) <= 1 for stretched in plan.stretched)
 
 
@@ -298,8 +439,21 @@ def _merged(plan: Plan, groups: Sequence[tuple[int, ...]]) -> Plan:
     use = _Merged(plan.rule.name, plan.rule.attributes, plan.rule.engine, plan.rule.op)
     use.groups = tuple(groups)
     aligned = tuple(map(fold, plan.aligned))
-    every = tuple(range(len(groups)))
-    return Plan(fold(plan.shape), aligned, (every,) * len(aligned), use)
+    every = (tuple(range(len(groups))),) * len(aligned)
+    shape = fold(plan.shape)
+    if plan.open is None:
+        return Plan(shape, aligned, every, use)
+    from .symbolic import Open
+
+    leaf = replace(
+        plan.open.accepted[0],
+        path=plan.open.exists,
+        clauses=(),
+        shape=shape,
+        mapping=every,
+        sizes=aligned,
+    )
+    return Plan(shape, aligned, every, use, Open(plan.open.given, (leaf,), aligned))
 
 
 def _over_limit(plan: Plan, rows: Sequence[Rule]) -> bool:

@@ -11,10 +11,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 
 import zerostride as zs
+from zerostride.dims.dim import dim
 from zerostride.engines import ENGINES
 from zerostride.rules import RULES
+from zerostride.symbolic import symbols
 
 Shape = tuple[int, ...]
 ELEMENTWISE = [name for name, rule in RULES.items() if not rule.to_target]
@@ -281,3 +285,92 @@ def test_unknown_names(rule: Any, engine: Any, reason: str) -> None:
     with pytest.raises(zs.BroadcastError) as caught:
         zs.plan((2, 3), (3,)).express(rule, engine=engine)
     assert caught.value.reason == reason
+
+
+# Sizes that are not known.
+
+SIZES = [1, 2, 3, "N", "M", "K", "?", "1..3", "2*N", "N*M"]
+
+
+@st.composite
+def open_plan(draw: st.DrawFn) -> zs.Plan:
+    name = draw(st.sampled_from(["numpy", "pdpd", "paddle", "ncnn", "none"]))
+    shape = st.lists(st.sampled_from(SIZES), max_size=3)
+    axis = draw(st.sampled_from([None, 0, 1])) if "axis" in RULES[name].attributes else None
+    facts = draw(st.sampled_from([None, "N >= 2", "M == N"]))
+    try:
+        plan = zs.plan(draw(shape), draw(shape), rule=name, axis=axis, facts=facts)
+    except zs.BroadcastError:
+        assume(False)
+    assume(plan.open is not None)
+    return plan
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    plan=open_plan(),
+    rule=st.sampled_from(["numpy", "pdpd", "paddle", "ncnn", "none", "mnn"]),
+    numbers=st.lists(st.lists(st.integers(0, 3), min_size=8, max_size=8), min_size=6, max_size=6),
+)
+def test_what_is_said_of_symbols_holds_of_numbers(
+    plan: zs.Plan, rule: str, numbers: list[list[int]]
+) -> None:
+    try:
+        said = plan.express(rule)
+    except zs.NotExpressible:
+        return
+    for row in numbers:
+        values = dict(zip(symbols(plan), row, strict=False))
+        try:
+            bound = plan.bind(values)
+        except zs.BroadcastError:
+            continue
+        if said.only_if is not None and not said.only_if.evaluate(values):
+            continue
+        shapes = [tuple(dim(size).evaluate(values) for size in s) for s in said.shapes]
+        made = zs.plan(*shapes, rule=rule, **said.attributes)
+        assert made.shape == bound.shape
+        assert made.aligned[:: -1 if said.swapped else 1] == bound.aligned
+
+
+@pytest.mark.parametrize(
+    ("plan", "rule", "words"),
+    [
+        (zs.plan(("H", "W"), ("W",)), "ncnn", "reshape y to (1, W)"),
+        (zs.plan(("H", "W"), ("W",)), "none", "reshape y to (1, W), only if H == 1"),
+        (zs.plan(("N", 3), ("M", 3)), "none", "nothing to change, only if M == N"),
+        (zs.plan(("N", "C", 5), ("C",), rule="pdpd", axis=1), "numpy", "reshape y to (C, 1)"),
+        (
+            zs.plan(("N", "C", "D", "H", "W"), ("C", 1, 1, 1), rule="numpy"),
+            "ncnn",
+            "reshape x to (N, C, D, H*W), reshape y to (1, C, 1, 1), "
+            "the result has shape (N, C, D, H*W) then: reshape it back",
+        ),
+        (zs.plan_to(("N",), ("M", 4, "K")), "explicit", "set axes_mapping=[2]"),
+    ],
+)
+def test_words_for_symbols(plan: zs.Plan, rule: str, words: str) -> None:
+    assert plan.express(rule).describe() == words
+
+
+def test_plans_that_are_alike_but_for_their_facts_are_told_apart() -> None:
+    shapes = ("N", 3), ("N", 3)
+    assert zs.plan(*shapes) == zs.plan(*shapes, facts="N >= 1")
+    wide = zs.plan(("N", 3), ("M", 3), facts="N >= 2")
+    square = zs.plan(("N", 3), ("M", 3), facts=["N >= 2", "M == N"])
+    assert wide.express("none").only_if is not None
+    assert square.express("none").only_if is None
+
+
+def test_axes_that_may_stretch_are_not_merged() -> None:
+    with pytest.raises(zs.NotExpressible):
+        zs.plan(("N", "C", "D", "H", "W"), ("C", 1, "H", 1)).express("ncnn")
+    with pytest.raises(zs.NotExpressible):
+        zs.plan((2, 3, 4, "N", 6), (1, 3, 1, "M", 6)).express("ncnn")
+
+
+def test_what_holds_for_some_sizes_is_data() -> None:
+    data = zs.plan(("N", 3), ("M", 3)).express("none").as_dict()
+    assert data["only_if"] == "M == N"
+    assert data["shapes"] == (("N", 3), ("M", 3))
+    assert zs.plan((2,), (2,)).express("none").as_dict()["only_if"] is None
