@@ -19,6 +19,7 @@ from .condition import (
     all_of,
     any_of,
     eq,
+    equality,
     ge,
     negation,
 )
