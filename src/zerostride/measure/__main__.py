@@ -44,6 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from .inference_report import run
 
         return run(options.cases, options.seed, options.json)
+    if options.command == "coverage":
+        from .coverage_report import run as cover
+
+        return cover(options.models, options.json)
     try:
         chosen = _interpreters(options.python)
         jobs: dict[str, MakeCases]
@@ -100,6 +104,11 @@ def _parser() -> argparse.ArgumentParser:
     inference.add_argument("--cases", type=_count, default=5000)
     inference.add_argument("--seed", type=int, default=0)
     inference.add_argument("--json", action="store_true", help="print JSON")
+    coverage = commands.add_parser(
+        "coverage", help="sizes through ONNX models: how much each tool says, and whether it is so"
+    )
+    coverage.add_argument("models", nargs="+", metavar="MODEL")
+    coverage.add_argument("--json", action="store_true", help="print JSON")
     for command in (conformance, probe):
         command.add_argument("--seed", type=int, default=0)
         command.add_argument("--json", action="store_true", help="print JSON")

@@ -20,11 +20,10 @@ import numpy as np
 from ..dims.dim import Dim, dim
 from ..errors import BroadcastError
 from ..planner import plan, plan_to
+from .expressions import Values, expression
 
 #: What this package is called among the tools.
 ZEROSTRIDE = "zerostride"
-#: Numbers for the sizes that are not known: by name, or "x[0]" where there is none.
-Values: TypeAlias = Mapping[str, int]
 Sizes: TypeAlias = tuple[str, ...]
 
 
@@ -430,22 +429,6 @@ def onnx_claim(size: int | str | None, names: frozenset[str]) -> Claim:
         return name(size)
     value = expression(size, names)
     return Claim(value=value, text=size if value else "?")
-
-
-def expression(text: str, names: frozenset[str]) -> Callable[[Values], int] | None:
-    """A size as sympy writes it, as a function of the names; None where others are in it."""
-    try:
-        sympy: Any = importlib.import_module("sympy")
-    except ImportError:
-        return None
-    symbols = {name: sympy.Symbol(name) for name in names}
-    try:
-        parsed = sympy.sympify(text, locals=symbols)
-    except (sympy.SympifyError, TypeError, SyntaxError):
-        return None
-    if {str(symbol) for symbol in parsed.free_symbols} - names:
-        return None
-    return lambda values: int(parsed.subs({symbols[n]: values[n] for n in names}))
 
 
 @contextlib.contextmanager

@@ -1,0 +1,430 @@
+"""Sizes through whole models: how much each tool says, and whether it is so.
+
+Each tool reads the same file, stripped of every shape but the inputs'. Looked at are the tensors
+that nodes of the main graph make, constants left out. A size is *said* where it is a number or an
+expression of the inputs' names; a name that the inputs do not have was made up, and says nothing.
+What is said is compared with what ONNX Runtime makes of a few sizes. Run as
+``python -m zerostride.measure coverage MODEL...``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import itertools
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..dims.dim import Dim, dim
+from .case import BadInput
+from .inferrers import (
+    UNKNOWN,
+    ZEROSTRIDE,
+    Claim,
+    infer_symbolic,
+    number,
+    onnx_claim,
+    onnx_size,
+    openvino_claim,
+    quiet,
+)
+
+#: Claims of a tensor's sizes by its name; a tensor without a known rank is left out.
+Shapes: TypeAlias = Mapping[str, tuple[Claim, ...]]
+#: Numbers for the names of a model, in this order; each row is one run.
+TRIED = ((2, 5, 9, 7, 4), (1, 6, 4, 3, 2), (3, 1, 8, 1, 5), (4, 16, 24, 8, 32), (1, 1, 1, 1, 1))
+#: Wrong sizes that are shown of one tool.
+SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """A model file as every tool is given it.
+
+    Attributes:
+        path: the stripped file.
+        proto: its content.
+        names: the names of sizes that its inputs have, in order.
+        tensors: what its nodes make, constants left out.
+    """
+
+    path: Path
+    proto: Any
+    names: tuple[str, ...]
+    tensors: tuple[str, ...]
+
+
+@dataclass(slots=True)
+class Row:
+    """What one tool says of one model.
+
+    Attributes:
+        tool: its name.
+        seconds: from the file to the shapes.
+        tensors: all of them.
+        ranks: tensors whose rank it says.
+        axes: axes of all tensors, as they are when run.
+        numbers: axes of which it says a number.
+        expressions: axes of which it says an expression of the inputs' names.
+        bounds: axes of which it says no more than an interval with an end.
+        wrong: axes of which what it says is not so.
+        examples: some of these, in words.
+        failed: why it has no answer.
+    """
+
+    tool: str
+    seconds: float = 0.0
+    tensors: int = 0
+    ranks: int = 0
+    axes: int = 0
+    numbers: int = 0
+    expressions: int = 0
+    bounds: int = 0
+    wrong: int = 0
+    examples: list[str] = field(default_factory=list)
+    failed: str = ""
+
+    @property
+    def said(self) -> int:
+        """Axes that are a number or an expression."""
+        return self.numbers + self.expressions
+
+    def to_json(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "tool": self.tool,
+            "seconds": round(self.seconds, 4),
+            "tensors": self.tensors,
+            "ranks": self.ranks,
+            "axes": self.axes,
+            "numbers": self.numbers,
+            "expressions": self.expressions,
+            "bounds": self.bounds,
+            "wrong": self.wrong,
+            "examples": self.examples,
+            "failed": self.failed,
+        }
+
+
+@dataclass(slots=True)
+class Coverage:
+    """One model, with a row for each tool.
+
+    Attributes:
+        path: the file.
+        rows: the tools.
+        runs: the sizes at which it was run.
+    """
+
+    path: str
+    rows: list[Row]
+    runs: list[dict[str, int]]
+
+    @property
+    def ok(self) -> bool:
+        """Whether this package says nothing wrong, and no less than any tool that is right."""
+        ours = next(row for row in self.rows if row.tool == ZEROSTRIDE)
+        right = [row for row in self.rows if not row.wrong]
+        return (
+            not ours.failed
+            and not ours.wrong
+            and all(row.said <= ours.said and row.ranks <= ours.ranks for row in right)
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "model": self.path,
+            "ok": self.ok,
+            "runs": self.runs,
+            "tools": [row.to_json() for row in self.rows],
+        }
+
+
+def cover(path: str | Path, tools: Mapping[str, Callable[[Model], Shapes]]) -> Coverage:
+    """Asks every tool about one model, and runs the model."""
+    with tempfile.TemporaryDirectory() as folder:
+        model = stripped(Path(path), Path(folder) / "model.onnx")
+        answers = []
+        for name, ask in tools.items():
+            row, shapes = Row(name), dict[str, tuple[Claim, ...]]()
+            start = time.perf_counter()
+            try:
+                shapes = dict(ask(model))
+            except Exception as error:  # noqa: BLE001 - a tool that fails is a row of its own
+                row.failed = f"{type(error).__name__}: {error}".strip()[:200]
+            row.seconds = time.perf_counter() - start
+            answers.append((row, shapes))
+        runs = list(executed(model))
+    ranks = _ranks(model, runs, [shapes for _, shapes in answers])
+    for row, shapes in answers:
+        count(row, model, shapes, ranks, runs)
+    return Coverage(str(path), [row for row, _ in answers], [values for values, _ in runs])
+
+
+def stripped(source: Path, target: Path) -> Model:
+    """The model without any shape but the inputs', written to `target`.
+
+    Raises:
+        BadInput: it cannot be read.
+    """
+    onnx: Any = importlib.import_module("onnx")
+    try:
+        proto = onnx.load(source)
+    except Exception as error:  # noqa: BLE001 - protobuf's errors have no common class
+        raise BadInput(f"{source} cannot be read: {error}") from None
+    del proto.graph.value_info[:]
+    for output in proto.graph.output:
+        if output.type.HasField("tensor_type"):
+            output.type.tensor_type.ClearField("shape")
+    onnx.save(proto, target)
+    given = {tensor.name for tensor in proto.graph.initializer}
+    sizes = [
+        size.dim_param
+        for entry in proto.graph.input
+        if entry.name not in given
+        for size in entry.type.tensor_type.shape.dim
+    ]
+    tensors = [
+        name
+        for node in proto.graph.node
+        if node.op_type != "Constant"
+        for name in node.output
+        if name
+    ]
+    return Model(target, proto, tuple(dict.fromkeys(filter(None, sizes))), tuple(tensors))
+
+
+# What is so.
+
+
+def executed(model: Model) -> Iterator[tuple[dict[str, int], dict[str, tuple[int, ...]]]]:
+    """Every tensor's shape for some sizes, by ONNX Runtime; sizes that it refuses are left out."""
+    try:
+        onnx: Any = importlib.import_module("onnx")
+        runtime: Any = importlib.import_module("onnxruntime")
+    except ImportError:
+        return
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.proto)
+    present = {output.name for output in proto.graph.output}
+    for name in model.tensors:
+        if name not in present:
+            proto.graph.output.append(onnx.helper.make_empty_tensor_value_info(name))
+    options = runtime.SessionOptions()
+    options.log_severity_level = 4
+    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        session = runtime.InferenceSession(
+            proto.SerializeToString(), options, ["CPUExecutionProvider"]
+        )
+    except Exception:  # noqa: BLE001 - a model that does not run is not compared
+        return
+    seen = set()
+    for numbers in TRIED:
+        values = dict(zip(model.names, itertools.cycle(numbers), strict=False))
+        if tuple(values.values()) in seen:
+            continue
+        seen.add(tuple(values.values()))
+        try:
+            found = session.run(list(model.tensors), _feeds(model, session, values))
+        except Exception:  # noqa: BLE001 - sizes that the model does not take
+            continue
+        shapes = {
+            name: np.shape(value)
+            for name, value in zip(model.tensors, found, strict=True)
+            if isinstance(value, np.ndarray)
+        }
+        yield values, shapes
+
+
+def _feeds(model: Model, session: Any, values: Mapping[str, int]) -> dict[str, Any]:
+    helper: Any = importlib.import_module("onnx.helper")
+    wanted = {entry.name for entry in session.get_inputs()}
+    return {
+        entry.name: np.zeros(
+            [
+                values[size.dim_param] if size.dim_param else size.dim_value
+                for size in entry.type.tensor_type.shape.dim
+            ],
+            helper.tensor_dtype_to_np_dtype(entry.type.tensor_type.elem_type),
+        )
+        for entry in model.proto.graph.input
+        if entry.name in wanted
+    }
+
+
+def _ranks(model: Model, runs: Sequence[Any], answers: Iterable[Shapes]) -> dict[str, int]:
+    """Every tensor's rank as it was run, or as somebody says it."""
+    found: dict[str, int] = {}
+    for shapes in (*(shapes for _, shapes in runs), *answers):
+        for name, shape in shapes.items():
+            found.setdefault(name, len(shape))
+    return {name: found.get(name, 0) for name in model.tensors}
+
+
+def count(
+    row: Row,
+    model: Model,
+    shapes: Shapes,
+    ranks: Mapping[str, int],
+    runs: Sequence[tuple[Mapping[str, int], Mapping[str, tuple[int, ...]]]],
+) -> None:
+    """Fills the counts of a row."""
+    row.tensors = len(model.tensors)
+    row.axes = sum(ranks.values())
+    for name in model.tensors:
+        claims = shapes.get(name)
+        if claims is None:
+            continue
+        row.ranks += 1
+        if len(claims) != ranks[name]:
+            row.wrong += ranks[name]
+            row.examples.append(f"{name} has rank {ranks[name]}, not {len(claims)}")
+            continue
+        for axis, claim in enumerate(claims):
+            if claim.low == claim.high:
+                row.numbers += 1
+            elif claim.value is not None and claim.named:
+                row.expressions += 1
+            elif claim.high is not None or claim.low > 1:
+                row.bounds += 1
+            so = _contradiction(claim, name, axis, runs)
+            if so:
+                row.wrong += 1
+                row.examples.append(so)
+    del row.examples[SHOWN:]
+
+
+def _contradiction(
+    claim: Claim,
+    name: str,
+    axis: int,
+    runs: Sequence[tuple[Mapping[str, int], Mapping[str, tuple[int, ...]]]],
+) -> str:
+    for values, shapes in runs:
+        if name not in shapes:
+            continue
+        size = shapes[name][axis]
+        fits = claim.low <= size and (claim.high is None or size <= claim.high)
+        if fits and claim.value is not None and claim.named:
+            with contextlib.suppress(ArithmeticError):
+                fits = claim.value(values) == size
+        if not fits:
+            where = ", ".join(f"{key}={value}" for key, value in values.items())
+            return f"{name} axis {axis} is {size} at {where}, not {claim}"
+    return ""
+
+
+# The tools.
+
+
+def installed() -> dict[str, Callable[[Model], Shapes]]:
+    """Every tool that is installed, this package first."""
+    found: dict[str, Callable[[Model], Shapes]] = {ZEROSTRIDE: zerostride_shapes}
+    for names, module in (
+        ({"openvino": openvino_shapes}, "openvino"),
+        ({"onnx": onnx_shapes}, "onnx.shape_inference"),
+        (
+            {
+                "ort symbolic": symbolic_shapes,
+                "ort auto_merge": lambda model: symbolic_shapes(model, auto_merge=True),
+            },
+            "onnxruntime.tools.symbolic_shape_infer",
+        ),
+    ):
+        with contextlib.suppress(ImportError):
+            importlib.import_module(module)
+            found |= names
+    return found
+
+
+def zerostride_shapes(model: Model) -> Shapes:
+    """This package's `flow`."""
+    from ..models.flow import flow
+    from ..models.onnx import read_onnx
+
+    found = flow(read_onnx(model.path))
+    wanted, names = set(model.tensors), frozenset(model.names)
+    shapes: dict[str, tuple[Claim, ...]] = {}
+    for node in found.graph.nodes:
+        if node.scope:
+            continue
+        for value in node.outputs:
+            shape = found.shape_of(value)
+            if shape is not None and value.name in wanted:
+                shapes[value.name] = tuple(_dim_claim(dim(size), names) for size in shape)
+    return shapes
+
+
+def _dim_claim(size: Dim, names: frozenset[str]) -> Claim:
+    if size.constant is not None:
+        return number(size.constant)
+    low, high = size.interval
+    named = all(symbol.name in names for symbol in size.symbols)
+
+    def value(values: Mapping[str, int]) -> int:
+        return size.evaluate({symbol: values[symbol.name] for symbol in size.symbols})
+
+    return Claim(low or 0, high, value, str(size), named)
+
+
+def openvino_shapes(model: Model) -> Shapes:
+    """OpenVINO's ONNX frontend, the inputs' names set as symbols."""
+    ov: Any = importlib.import_module("openvino")
+    network = ov.Core().read_model(model.path)
+    symbols = {name: ov.Symbol() for name in model.names}
+    inputs = {entry.name: entry.type.tensor_type.shape.dim for entry in model.proto.graph.input}
+    for parameter in network.get_parameters():
+        name = next(name for name in parameter.output(0).get_names() if name in inputs)
+        sizes = []
+        for size, written in zip(parameter.get_partial_shape(), inputs[name], strict=True):
+            if written.dim_param:
+                size = ov.Dimension(size.get_min_length(), size.get_max_length())
+                size.set_symbol(symbols[written.dim_param])
+            sizes.append(size)
+        parameter.set_partial_shape(ov.PartialShape(sizes))
+    network.validate_nodes_and_infer_types()
+    shapes: dict[str, tuple[Claim, ...]] = {}
+    for node in network.get_ordered_ops():
+        for output in node.outputs():
+            shape = output.partial_shape
+            if not shape.rank.is_dynamic:
+                claims = tuple(openvino_claim(size, symbols) for size in shape)
+                shapes |= dict.fromkeys(output.get_names(), claims)
+    return shapes
+
+
+def onnx_shapes(model: Model) -> Shapes:
+    """onnx's own inference, with data propagation."""
+    onnx: Any = importlib.import_module("onnx")
+    inference: Any = importlib.import_module("onnx.shape_inference")
+    found = inference.infer_shapes(onnx.load(model.path), data_prop=True)
+    return _of_graph(found, model)
+
+
+def symbolic_shapes(model: Model, auto_merge: bool = False) -> Shapes:
+    """ONNX Runtime's symbolic shape inference, what it has found where it gives up too."""
+    onnx: Any = importlib.import_module("onnx")
+    with quiet():
+        found = infer_symbolic(onnx.load(model.path), auto_merge=auto_merge)
+    return _of_graph(found, model)
+
+
+def _of_graph(found: Any, model: Model) -> Shapes:
+    names = frozenset(model.names)
+    shapes: dict[str, tuple[Claim, ...]] = {}
+    for entry in (*found.graph.value_info, *found.graph.output):
+        tensor = entry.type.tensor_type
+        if entry.type.HasField("tensor_type") and tensor.HasField("shape"):
+            shapes[entry.name] = tuple(
+                onnx_claim(onnx_size(size), names) if size.WhichOneof("value") else UNKNOWN
+                for size in tensor.shape.dim
+            )
+    return shapes

@@ -1,0 +1,145 @@
+"""Sizes through whole models: what is said of them is counted, and compared with what is run."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+onnx = pytest.importorskip("onnx", reason="the models are ONNX files")
+pytest.importorskip("onnxruntime", reason="it says what is so")
+
+from zerostride.measure.coverage import (  # noqa: E402
+    Model,
+    Row,
+    Shapes,
+    cover,
+    installed,
+    stripped,
+)
+from zerostride.measure.coverage_report import run  # noqa: E402
+from zerostride.measure.inferrers import ZEROSTRIDE, Claim, name, number  # noqa: E402
+
+pytestmark = pytest.mark.conformance
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+DYNAMIC = sorted(EXAMPLES.glob("*_dynamic*.onnx"))
+
+
+@pytest.fixture
+def added(tmp_path: Path) -> Path:
+    """A model whose sums have the sizes (N, M), (N, M) and (2,)."""
+    helper = onnx.helper
+    nodes = [
+        helper.make_node("Add", ["x", "y"], ["z"]),
+        helper.make_node("Relu", ["z"], ["r"]),
+        helper.make_node("Shape", ["r"], ["s"]),
+    ]
+    inputs = [
+        helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["N", 1]),
+        helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, "M"]),
+    ]
+    outputs = [helper.make_tensor_value_info("s", onnx.TensorProto.INT64, ["made_up"])]
+    graph = helper.make_graph(nodes, "added", inputs, outputs)
+    graph.value_info.append(helper.make_tensor_value_info("z", onnx.TensorProto.FLOAT, [7, 7]))
+    path = tmp_path / "added.onnx"
+    opset = [helper.make_opsetid("", 18)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), path)
+    return path
+
+
+def right(model: Model) -> Shapes:
+    return {"z": (name("N"), name("M")), "r": (name("N"), name("M")), "s": (number(2),)}
+
+
+def planted(path: Path, shapes: Shapes) -> Row:
+    """The row of a tool that answers this, beside one that is right."""
+    _, row = cover(path, {ZEROSTRIDE: right, "planted": lambda model: shapes}).rows
+    return row
+
+
+def test_only_the_inputs_sizes_are_handed_on(added: Path, tmp_path: Path) -> None:
+    model = stripped(added, tmp_path / "m.onnx")
+    assert (model.names, model.tensors) == (("N", "M"), ("z", "r", "s"))
+    read = onnx.load(model.path).graph
+    assert not read.value_info
+    assert not read.output[0].type.tensor_type.HasField("shape")
+
+
+def test_what_is_right_is_counted(added: Path) -> None:
+    found = cover(added, {ZEROSTRIDE: right})
+    (row,) = found.rows
+    assert found.ok
+    assert (row.ranks, row.tensors, row.numbers, row.expressions, row.axes) == (3, 3, 1, 4, 5)
+    assert not row.wrong
+    assert found.runs[0] == {"N": 2, "M": 5}
+
+
+@pytest.mark.parametrize(
+    ("claims", "wrong"),
+    [
+        ((name("M"), name("M")), 1),
+        ((number(2), name("M")), 1),
+        ((name("N"), Claim(low=0, high=3)), 1),
+        ((name("N"), Claim(value=lambda values: values["N"] + 3)), 1),
+        ((name("N"),), 2),
+        ((name("M"), name("N")), 2),
+        ((Claim(), Claim()), 0),
+    ],
+)
+def test_a_planted_wrong_answer_is_found(
+    added: Path, claims: tuple[Claim, ...], wrong: int
+) -> None:
+    row = planted(added, {"z": claims, "s": (number(2),)})
+    assert (row.ranks, row.wrong, bool(row.examples)) == (2, wrong, wrong > 0)
+
+
+def test_a_name_that_was_made_up_says_nothing(added: Path) -> None:
+    unnamed = Claim(value=lambda values: 0, named=False)
+    row = planted(added, {"z": (unnamed, Claim()), "r": (Claim(high=8), Claim(low=3))})
+    assert (row.said, row.bounds, row.ranks) == (0, 2, 2)
+
+
+def test_less_than_another_or_wrong_is_not_ok(added: Path) -> None:
+    assert cover(added, {ZEROSTRIDE: right, "other": right}).ok
+    assert not cover(added, {ZEROSTRIDE: lambda model: {}, "other": right}).ok
+    wrong = {"s": (number(3),)}
+    assert not cover(added, {ZEROSTRIDE: lambda model: wrong}).ok
+    # Who is wrong may say more.
+    assert cover(added, {ZEROSTRIDE: lambda model: {}, "other": lambda model: wrong}).ok
+
+
+def test_a_tool_that_fails_is_a_row(added: Path) -> None:
+    def fail(model: Model) -> Shapes:
+        raise RuntimeError("no")
+
+    found = cover(added, {ZEROSTRIDE: fail, "other": right})
+    assert found.rows[0].failed == "RuntimeError: no"
+    assert not found.ok
+
+
+def test_every_tool_reads_a_small_model(added: Path) -> None:
+    for row in cover(added, installed()).rows:
+        assert not row.failed, row.failed
+        assert (row.ranks, row.said, row.wrong) == (3, 5, 0), row.tool
+
+
+@pytest.mark.parametrize("path", DYNAMIC, ids=lambda path: path.stem)
+def test_ours_says_as_much_as_any(path: Path) -> None:
+    found = cover(path, installed())
+    assert len(found.runs) >= 4
+    assert found.ok, found.to_json()
+
+
+def test_the_command(added: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([str(added)], True) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["ok"]
+    assert found["models"][0]["tools"][0]["tool"] == ZEROSTRIDE
+    assert run([str(added)], False) == 0
+    assert "100.0% (5/5)" in capsys.readouterr().out
+    (tmp_path / "bad.onnx").write_bytes(b"\x0bnothing")
+    assert run([str(tmp_path / "bad.onnx")], False) == 2
+    assert run([str(tmp_path / "none.onnx")], False) == 2
+    assert "cannot be read" in capsys.readouterr().err
