@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from .dims.dim import Dim
     from .models.audit import audit
     from .models.findings import Finding, Report, Verdict
+    from .models.shapes import shapes
 
 __version__ = "0.1.0"
 
@@ -77,6 +78,7 @@ _LATER = {
     "Finding": "models.findings",
     "Report": "models.findings",
     "Verdict": "models.findings",
+    "shapes": "models.shapes",
 }
 
 
@@ -139,6 +141,7 @@ __all__ = [
     "power",
     "prelu",
     "remainder",
+    "shapes",
     "squared_difference",
     "subtract",
     "supports",

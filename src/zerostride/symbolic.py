@@ -532,7 +532,8 @@ def _one_of(size: Dim, context: Condition) -> Dim:
     call = lone_call(size)
     if call is None or call.function != "bcast" or all(map(lone_symbol, call.arguments)):
         return size
-    return next((a for a in call.arguments if implies(context, eq(size, a))), size)
+    simple_first = sorted(call.arguments, key=lambda size: lone_symbol(size) is None)
+    return next((a for a in simple_first if implies(context, eq(size, a))), size)
 
 
 def align_operands(

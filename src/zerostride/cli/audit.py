@@ -35,6 +35,15 @@ MOST_DETAILS = 20
     "--batch-axis",
     help="Batch axis of the model's inputs, for engines that drop it; 'none' if there is none.",
 )
+@click.option(
+    "--set",
+    "sizes",
+    multiple=True,
+    type=options.SizeType(),
+    metavar="NAME=NUMBER",
+    help="A number for a size that the model names: N=4. May be given again.",
+)
+@options.facts
 @click.option("--full", is_flag=True, help="Show findings that are the same, too.")
 @click.option(
     "--details/--summary",
@@ -47,6 +56,8 @@ def audit(
     target: str,
     via: str | None,
     batch_axis: str | None,
+    sizes: tuple[tuple[str, int | str], ...],
+    facts: tuple[str, ...],
     full: bool,
     details: bool | None,
     as_json: bool,
@@ -62,11 +73,22 @@ def audit(
     from ..models.audit import audit as run
 
     axis = _batch_axis(batch_axis)
+    numbers = options.numbers(sizes)
     answers: list[Report | ZerostrideError] = []
     for model in models:
         try:
             with _bar(model) as progress:
-                answers.append(run(model, target, via, batch_axis=axis, progress=progress))
+                answers.append(
+                    run(
+                        model,
+                        target,
+                        via,
+                        batch_axis=axis,
+                        facts=facts or None,
+                        sizes=numbers,
+                        progress=progress,
+                    )
+                )
         except ZerostrideError as error:
             if len(models) == 1:
                 raise

@@ -16,6 +16,7 @@ from ..errors import BroadcastError, EngineVersionWarning, ZerostrideError, prin
 from . import options
 from .audit import audit
 from .engines import engines
+from .model_shapes import shapes
 from .plans import compare, compute, explain
 
 #: Set to anything, it shows where an internal error came from.
@@ -58,7 +59,7 @@ def completion(shell: str) -> None:
     click.echo(source)
 
 
-for command in (explain, compare, compute, audit, engines):
+for command in (explain, compare, compute, audit, shapes, engines):
     cli.add_command(command)
 
 

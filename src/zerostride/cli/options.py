@@ -6,7 +6,7 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 import click
@@ -49,6 +49,15 @@ broadcast = click.option("--broadcast", type=int, help="onnx6's attribute: 1 all
 mode = click.option("--mode", type=click.Choice(list(MODES)), help="Mode of the Broadcast op.")
 
 
+facts = click.option(
+    "--given",
+    "facts",
+    multiple=True,
+    metavar="CONDITION",
+    help="What is known of sizes: 'N >= 1', 'N % 8 == 0'. May be given again.",
+)
+
+
 class ShapeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     """A shape on the command line."""
 
@@ -56,12 +65,38 @@ class ShapeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[int, ...]:
+    ) -> tuple[Any, ...]:
         """The shape, or a usage error that says how one is written."""
         try:
             return parse_shape(value)
         except ZerostrideError as error:
             self.fail(str(error), param, ctx)
+
+
+class SizeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """NAME=VALUE: a value for a size that is not known."""
+
+    name = "name=value"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, int | str]:
+        """The name, whatever characters are in it, and a number or another size."""
+        if not isinstance(value, str):
+            return cast(tuple[str, int | str], value)
+        name, equals, number = value.rpartition("=")
+        name, number = name.strip(), number.strip()
+        if not equals or not name or not number:
+            self.fail(f"{value[:80]!r} is not NAME=VALUE, such as N=4", param, ctx)
+        return name, int(number) if number.isascii() and number.isdigit() else number
+
+
+def numbers(sizes: Sequence[tuple[str, int | str]]) -> dict[str, int]:
+    """Values given with --set that can only be numbers."""
+    for name, value in sizes:
+        if not isinstance(value, int):
+            raise ZerostrideError(f"--set {name}={value}: a model's size is set to a number")
+    return {name: value for name, value in sizes if isinstance(value, int)}
 
 
 class AxesType(click.ParamType):  # type: ignore[type-arg,unused-ignore]

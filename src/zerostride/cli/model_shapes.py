@@ -1,0 +1,90 @@
+"""shapes: every tensor's shape in a model, and what the model needs of its sizes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ..errors import printable
+from ..report import LONGEST_NAME, MOST_NOTES, shown
+from . import options, tables
+from .options import SizeType
+
+if TYPE_CHECKING:
+    from ..models.shapes import Shapes
+
+
+@click.command(short_help="Every tensor's shape in a model, and what the model needs.")
+@click.argument("model", type=click.Path())
+@click.option(
+    "--set",
+    "sizes",
+    multiple=True,
+    type=SizeType(),
+    metavar="NAME=NUMBER",
+    help="A number for a size that the file names: N=4. May be given again.",
+)
+@options.facts
+@click.option("--only", metavar="TEXT", help="Only tensors whose name contains this.")
+@click.option("--constants", is_flag=True, help="Show constants, too.")
+@click.option(
+    "-o", "--output", type=click.Path(), help="Write the model here with the shapes it lacks."
+)
+@options.as_json
+def shapes(
+    model: str,
+    sizes: tuple[tuple[str, int | str], ...],
+    facts: tuple[str, ...],
+    only: str | None,
+    constants: bool,
+    output: str | None,
+    as_json: bool,
+) -> int:
+    """The shape of every tensor of MODEL in terms of its inputs' sizes, and what it needs.
+
+    Exit status 0: some sizes make the model work. 1: a node fails for all sizes, or contradicts
+    what the file says. 2: the model cannot be read, or --output not be written.
+
+    \b
+    zerostride shapes model.onnx --set batch=1
+    """
+    from ..models.shapes import shapes as run
+
+    found = run(model, sizes=options.numbers(sizes), facts=facts or None, output=output)
+    if as_json:
+        options.put_json({**found.as_dict(), "output": output})
+    else:
+        _show(found, only, constants)
+        if output is not None:
+            click.echo(f"written to {printable(output)}")
+    return 0 if found.ok else options.FOUND
+
+
+def _show(found: Shapes, only: str | None, constants: bool) -> None:
+    from rich.table import Table
+
+    table = Table("tensor", "", "shape", box=None, pad_edge=False)
+    for tensor in found.tensors:
+        if only is not None and only not in tensor.name:
+            continue
+        if tensor.role != "constant" or constants:
+            table.add_row(shown(tensor.name, LONGEST_NAME), tensor.role, shown(tensor.text))
+    console = tables.console()
+    if table.row_count:
+        tables.put_table(console, table)
+    else:
+        click.echo("no tensor is called so" if only else "no tensors")
+    if found.needs:
+        click.echo("\nthe model needs")
+        for need in found.needs:
+            maybe = "" if need.certain else " (where its branch is taken)"
+            click.echo(f"  {shown(need.condition)} at {shown(need.node_path, 200)}{maybe}")
+            click.echo(f"    {shown(need.words)}")
+    for failure in found.failures:
+        click.echo(f"\nno sizes make {shown(failure.node_path, 200)} work: {shown(failure.words)}")
+    for note in found.notes[:MOST_NOTES]:
+        click.echo(f"note: {shown(note)}")
+    more = len(found.notes) - MOST_NOTES
+    if more > 0:
+        click.echo(f"note: and {more} more like these")
