@@ -12,11 +12,13 @@ pytest.importorskip("onnxruntime", reason="it says what is so")
 
 from zerostride.measure.coverage import (  # noqa: E402
     Model,
+    Needs,
     Row,
     Shapes,
     cover,
     installed,
     stripped,
+    zerostride_needs,
 )
 from zerostride.measure.coverage_report import run  # noqa: E402
 from zerostride.measure.inferrers import ZEROSTRIDE, Claim, name, number  # noqa: E402
@@ -110,6 +112,19 @@ def test_less_than_another_or_wrong_is_not_ok(added: Path) -> None:
     assert cover(added, {ZEROSTRIDE: lambda model: {}, "other": lambda model: wrong}).ok
 
 
+def test_a_need_that_is_none_is_found(added: Path) -> None:
+    def needs(model: Model) -> Needs:
+        return [("N >= 2", lambda values: values["N"] >= 2), ("M >= 1", lambda values: True)]
+
+    found = cover(added, {ZEROSTRIDE: right}, needs)
+    assert not found.ok
+    assert set(found.denied) == {
+        "N >= 2, and it runs at N=1, M=6",
+        "N >= 2, and it runs at N=1, M=1",
+        "N >= 2, and it runs at N=0, M=4",
+    }
+
+
 def test_a_tool_that_fails_is_a_row(added: Path) -> None:
     def fail(model: Model) -> Shapes:
         raise RuntimeError("no")
@@ -127,7 +142,7 @@ def test_every_tool_reads_a_small_model(added: Path) -> None:
 
 @pytest.mark.parametrize("path", DYNAMIC, ids=lambda path: path.stem)
 def test_ours_says_as_much_as_any(path: Path) -> None:
-    found = cover(path, installed())
+    found = cover(path, installed(), zerostride_needs)
     assert len(found.runs) >= 4
     assert found.ok, found.to_json()
 

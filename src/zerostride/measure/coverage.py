@@ -10,6 +10,7 @@ What is said is compared with what ONNX Runtime makes of a few sizes. Run as
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import itertools
 import tempfile
@@ -21,8 +22,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ..dims.condition import Condition
 from ..dims.dim import Dim, dim
 from .case import BadInput
+from .expressions import Values
 from .inferrers import (
     UNKNOWN,
     ZEROSTRIDE,
@@ -37,8 +40,17 @@ from .inferrers import (
 
 #: Claims of a tensor's sizes by its name; a tensor without a known rank is left out.
 Shapes: TypeAlias = Mapping[str, tuple[Claim, ...]]
+#: What a model is said to need of its sizes: words, and whether numbers fulfil it.
+Needs: TypeAlias = Sequence[tuple[str, Callable[[Values], bool]]]
 #: Numbers for the names of a model, in this order; each row is one run.
-TRIED = ((2, 5, 9, 7, 4), (1, 6, 4, 3, 2), (3, 1, 8, 1, 5), (4, 16, 24, 8, 32), (1, 1, 1, 1, 1))
+TRIED = (
+    (2, 5, 9, 7, 4),
+    (1, 6, 4, 3, 2),
+    (3, 1, 8, 1, 5),
+    (4, 16, 24, 8, 32),
+    (1, 1, 1, 1, 1),
+    (0, 4, 6, 5, 3),
+)
 #: Wrong sizes that are shown of one tool.
 SHOWN = 3
 
@@ -120,11 +132,13 @@ class Coverage:
         path: the file.
         rows: the tools.
         runs: the sizes at which it was run.
+        denied: needs that are not fulfilled by sizes at which it ran.
     """
 
     path: str
     rows: list[Row]
     runs: list[dict[str, int]]
+    denied: list[str] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -134,6 +148,7 @@ class Coverage:
         return (
             not ours.failed
             and not ours.wrong
+            and not self.denied
             and all(row.said <= ours.said and row.ranks <= ours.ranks for row in right)
         )
 
@@ -143,12 +158,23 @@ class Coverage:
             "model": self.path,
             "ok": self.ok,
             "runs": self.runs,
+            "denied": self.denied,
             "tools": [row.to_json() for row in self.rows],
         }
 
 
-def cover(path: str | Path, tools: Mapping[str, Callable[[Model], Shapes]]) -> Coverage:
-    """Asks every tool about one model, and runs the model."""
+def cover(
+    path: str | Path,
+    tools: Mapping[str, Callable[[Model], Shapes]],
+    needs: Callable[[Model], Needs] = lambda model: (),
+) -> Coverage:
+    """Asks every tool about one model, and runs the model.
+
+    Args:
+        path: the model's file.
+        tools: what gives the shapes, by name.
+        needs: what this package says that the model needs of its sizes.
+    """
     with tempfile.TemporaryDirectory() as folder:
         model = stripped(Path(path), Path(folder) / "model.onnx")
         answers = []
@@ -162,10 +188,17 @@ def cover(path: str | Path, tools: Mapping[str, Callable[[Model], Shapes]]) -> C
             row.seconds = time.perf_counter() - start
             answers.append((row, shapes))
         runs = list(executed(model))
+        denied = [
+            f"{words}, and it runs at {_listed(values)}"
+            for words, holds in needs(model)
+            for values, _ in runs
+            if not holds(values)
+        ]
     ranks = _ranks(model, runs, [shapes for _, shapes in answers])
     for row, shapes in answers:
         count(row, model, shapes, ranks, runs)
-    return Coverage(str(path), [row for row, _ in answers], [values for values, _ in runs])
+    rows = [row for row, _ in answers]
+    return Coverage(str(path), rows, [values for values, _ in runs], denied)
 
 
 def stripped(source: Path, target: Path) -> Model:
@@ -317,9 +350,12 @@ def _contradiction(
             with contextlib.suppress(ArithmeticError):
                 fits = claim.value(values) == size
         if not fits:
-            where = ", ".join(f"{key}={value}" for key, value in values.items())
-            return f"{name} axis {axis} is {size} at {where}, not {claim}"
+            return f"{name} axis {axis} is {size} at {_listed(values)}, not {claim}"
     return ""
+
+
+def _listed(values: Values) -> str:
+    return ", ".join(f"{name}={value}" for name, value in values.items())
 
 
 # The tools.
@@ -363,13 +399,30 @@ def zerostride_shapes(model: Model) -> Shapes:
     return shapes
 
 
+def zerostride_needs(model: Model) -> Needs:
+    """What this package says that the model certainly needs, where the inputs' names decide it."""
+    from ..models.flow import flow
+    from ..models.onnx import read_onnx
+
+    names = frozenset(model.names)
+    return [
+        (str(need), functools.partial(_holds, need.condition))
+        for need in flow(read_onnx(model.path)).conditions
+        if need.certain and all(symbol.name in names for symbol in need.condition.symbols)
+    ]
+
+
+def _holds(condition: Condition, values: Values) -> bool:
+    return condition.evaluate({symbol: values[symbol.name] for symbol in condition.symbols})
+
+
 def _dim_claim(size: Dim, names: frozenset[str]) -> Claim:
     if size.constant is not None:
         return number(size.constant)
     low, high = size.interval
     named = all(symbol.name in names for symbol in size.symbols)
 
-    def value(values: Mapping[str, int]) -> int:
+    def value(values: Values) -> int:
         return size.evaluate({symbol: values[symbol.name] for symbol in size.symbols})
 
     return Claim(low or 0, high, value, str(size), named)

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from .case import BadInput
-from .coverage import Coverage, cover, installed
+from .coverage import Coverage, cover, installed, zerostride_needs
 
 #: Columns of text where there is no terminal to ask.
 _WIDE = 140
@@ -26,7 +26,7 @@ def run(paths: Sequence[str], as_json: bool) -> int:
     """
     try:
         tools = installed()
-        found = [cover(path, tools) for path in paths]
+        found = [cover(path, tools, zerostride_needs) for path in paths]
     except (BadInput, ImportError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -64,6 +64,7 @@ def print_coverage(console: Console, coverage: Coverage) -> None:
     for row in coverage.rows:
         lines += [f"{row.tool} fails: {row.failed}"] if row.failed else []
         lines += [f"{row.tool}: {example}" for example in row.examples]
+    lines += [f"not needed: {need}" for need in coverage.denied]
     for line in lines:
         console.print(line, markup=False, highlight=False, soft_wrap=True)
 

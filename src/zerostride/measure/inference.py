@@ -22,7 +22,7 @@ import numpy as np
 from .inferrers import OPS, Answer, Asked, Claim, Refused, Tool, key, unknowns, written
 from .inferrers import openvino_node as _node
 
-#: Numbers that stand for all: every size and bound below, their neighbours, and three that are
+#: Numbers that stand for all: every size and bound below, their neighbours, and two that are
 #: larger than all of them. Broadcasting asks for equality and for 1 alone, and does no arithmetic.
 NUMBERS = (0, 1, 2, 3, 4, 5, 8, 9, 11)
 #: From here on a size has no end: no number or bound is as large.
