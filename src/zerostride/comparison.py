@@ -6,18 +6,51 @@ nothing complains is marked, and so is one that agrees only at the sizes given.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .alignment import Attributes
-from .dims import Shape, as_shape
+from .alignment import Attributes, apply
+from .dims import Shape, as_shape, is_open
 from .engines import ENGINES
 from .engines.history import past_notes
-from .errors import BroadcastError, Misfit, Reason
+from .errors import BroadcastError, Misfit, Reason, default_names
 from .plan import Plan
+from .planner import as_facts
 from .rules import RULES
 from .traps import Side, Trap, size_traps
+
+if TYPE_CHECKING:
+    from .dims.condition import Condition
+    from .meaning import Kind
+
+
+class Part(NamedTuple):
+    """Sizes at which a row does not mean what the reference means; of sizes that are not known.
+
+    Attributes:
+        kind: "different", "silent" (it goes wrong and does not say so) or "refused".
+        when: for which sizes.
+        values: an example.
+        detail: what is wrong, in a phrase; empty where the alignment is.
+    """
+
+    kind: str
+    when: Condition
+    values: Mapping[str, int]
+    detail: str
+
+    def __str__(self) -> str:
+        word = {"silent": "nonsense"}.get(self.kind, self.kind)
+        where = "" if self.when.always else f" when {self.when}"
+        named = ", ".join(f"{name}={value}" for name, value in self.values.items())
+        example = f", for example {named}" if named and where else ""
+        return word + where + example + (f": {self.detail}" if self.detail else "")
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        when, values = str(self.when), dict(self.values)
+        return {"kind": self.kind, "when": when, "values": values, "detail": self.detail}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +65,12 @@ class Row:
         attributes: what the rule was used with.
         answer: the plan, or the error that refuses the shapes.
         verdict: against the reference: "same", "same_here" (only at these sizes: see `traps`),
-            "different", "refused", or "only_here" (the reference refuses, this does not).
+            "different", "refused", or "only_here" (the reference refuses, this does not). Of sizes
+            that are not known: "same" for all of them, "same_here" for some (see `parts`), or
+            "unknown".
         traps: the sizes at which it would mean something else.
         notes: what older releases of the engine did with these shapes, where that was otherwise.
+        parts: of sizes that are not known: for which of them it is not the same.
     """
 
     kind: str
@@ -46,10 +82,13 @@ class Row:
     verdict: str
     traps: tuple[Trap, ...] = ()
     notes: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
 
     @property
     def silent(self) -> bool:
         """Whether a wrong meaning would pass unnoticed."""
+        if self.parts and self.verdict == "refused":
+            return any(part.kind == "silent" for part in self.parts)
         if isinstance(self.answer, BroadcastError):
             return self.answer.silent
         return self.verdict == "different"
@@ -68,6 +107,7 @@ class Row:
             "silent": self.silent,
             "traps": [trap.as_dict() for trap in self.traps],
             "notes": list(self.notes),
+            "parts": [part.as_dict() for part in self.parts],
         }
         if isinstance(self.answer, Plan):
             return {**said, "plan": as_dict(self.answer), "refusal": None}
@@ -92,7 +132,7 @@ class Comparison:
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
         return {
-            "shapes": [list(shape) for shape in self.shapes],
+            "shapes": [[_size(size) for size in shape] for shape in self.shapes],
             "reference": self.reference.as_dict(),
             "rows": [row.as_dict() for row in self.rows],
         }
@@ -104,16 +144,31 @@ class Comparison:
         return json.dumps(self.as_dict(), indent=indent)
 
     def __str__(self) -> str:
-        shapes = " and ".join(map(str, self.shapes))
-        lines = [f"{shapes}, against {self.reference.kind} {_label(self.reference)}", ""]
+        shapes = " and ".join(map(_text, self.shapes))
+        which = ", for sizes from 1 up" if any(map(is_open, self.shapes)) else ""
+        lines = [f"{shapes}, against {self.reference.kind} {_label(self.reference)}{which}", ""]
         heads = ("", "kind", "name", "release", "result", "aligned", "meaning")
         lines += _table([heads, *map(_cells, self.rows)])
-        notes = [f"  {mark} {text}" for mark, text in _LEGEND.items() if self._has(mark)]
+        legend = _OPEN_LEGEND if which else _LEGEND
+        notes = [f"  {mark} {text}" for mark, text in legend.items() if self._has(mark)]
         # A rule and the engine that has it part at the same sizes: once is enough.
         told = {trap.shapes: trap for row in reversed(self.rows) for trap in row.traps}
         notes += [f"  {trap}" for trap in told.values()]
         notes += [f"  {note}" for row in self.rows for note in row.notes]
+        notes += [f"  {', '.join(names)}: {part}" for part, names in self._parts().items()]
         return "\n".join([*lines, "", *notes] if notes else lines)
+
+    def _parts(self) -> dict[str, list[str]]:
+        """What is said of sizes that part rules, with the rows of which it is said."""
+        told: dict[str, list[str]] = {}
+        for row in self.rows:
+            if isinstance(row.answer, BroadcastError):
+                continue  # the table has it
+            for part in row.parts:
+                names = told.setdefault(str(part), [])
+                if _label(row) not in names:
+                    names.append(_label(row))
+        return told
 
     def _has(self, mark: str) -> bool:
         return any(_mark(row) == mark for row in self.rows)
@@ -123,15 +178,20 @@ _LEGEND = {
     "!": "silent: it computes something else, or nonsense, and does not say so",
     "~": "the same only at these sizes",
 }
+_OPEN_LEGEND = {**_LEGEND, "~": "the same for some sizes, not for all"}
 
 
-def compare(*shapes: Any, reference: str = "numpy", axis: int | None = None) -> Comparison:
+def compare(
+    *shapes: Any, reference: str = "numpy", axis: int | None = None, facts: Any = None
+) -> Comparison:
     """What every rule and every engine makes of element-wise operands of these shapes.
 
     Args:
         shapes: the operands' shapes.
         reference: the rule, or else the engine (with its default rule), that says what is meant.
         axis: for the rules that have it; the others are asked without.
+        facts: what is known of sizes that are no numbers; see :func:`zerostride.plan`. Such sizes
+            are taken to be 1 at least.
 
     Raises:
         BroadcastError: malformed shapes, an unknown reference, or an axis that is not a number.
@@ -141,9 +201,14 @@ def compare(*shapes: Any, reference: str = "numpy", axis: int | None = None) -> 
     >>> rows = zs.compare((3, 5), (5,)).rows
     >>> next(row.verdict for row in rows if row.name == "ncnn")
     'same_here'
+    >>> rows = zs.compare(("H", "W"), ("W",)).rows
+    >>> next(str(row.parts[0]) for row in rows if row.name == "ncnn")
+    'different when H == W and W != 1, for example H=2, W=2'
     """
     sizes = _checked(shapes, axis)
     judge = _reference(reference, axis)
+    if any(map(is_open, sizes)):
+        return _compare_open(sizes, judge, axis, as_facts(() if facts is None else facts))
     meant = judge.plan(sizes)
     return Comparison(
         sizes,
@@ -155,7 +220,12 @@ def compare(*shapes: Any, reference: str = "numpy", axis: int | None = None) -> 
 def _checked(shapes: Sequence[Any], axis: Any) -> tuple[Shape, ...]:
     """The shapes, well-formed; what is wrong with all rows alike is an error of its own."""
     try:
-        sizes = tuple(map(as_shape, shapes))
+        if any(map(is_open, shapes)):
+            from .symbolic import open_shape
+
+            sizes = tuple(map(open_shape, shapes, default_names(len(shapes))))
+        else:
+            sizes = tuple(map(as_shape, shapes))
         if not sizes:
             raise Misfit(Reason.OPERAND_COUNT, "no shapes given; compare takes two or more")
         if axis is not None and (isinstance(axis, bool) or not hasattr(axis, "__index__")):
@@ -195,6 +265,77 @@ def _reference(name: Any, axis: int | None) -> Side:
         reason=Reason.UNKNOWN_RULE,
         hint=f"one of {', '.join(known)}",
     )
+
+
+def _compare_open(
+    shapes: tuple[Shape, ...], judge: Side, axis: int | None, facts: Condition
+) -> Comparison:
+    """The comparison of sizes that are not known."""
+    from .meaning import not_empty
+
+    known = facts & not_empty(shapes)
+    meant = _open_answer(judge, shapes, facts)
+    return Comparison(
+        shapes,
+        _open_row(judge, shapes, meant, meant, known),
+        tuple(
+            _open_row(side, shapes, _open_answer(side, shapes, facts), meant, known)
+            for side in _sides(axis)
+        ),
+    )
+
+
+def _open_answer(side: Side, shapes: tuple[Shape, ...], facts: Condition) -> Plan | BroadcastError:
+    try:
+        return apply(side.rule, shapes, side.attributes, engine=side.engine, facts=facts)
+    except BroadcastError as error:
+        return error
+
+
+def _open_row(
+    side: Side,
+    shapes: tuple[Shape, ...],
+    answer: Plan | BroadcastError,
+    meant: Plan | BroadcastError,
+    known: Condition,
+) -> Row:
+    from .dims.sizes import Answer
+    from .meaning import meanings
+
+    parts: list[Part] = []
+    if isinstance(meant, BroadcastError):
+        verdict = "refused" if isinstance(answer, BroadcastError) else "only_here"
+    else:
+        found = meanings(meant, side, shapes, known=known)
+        unsure = found.possible("same") is Answer.UNKNOWN
+        for kind in _BAD:
+            unsure = unsure or found.possible(kind) is Answer.UNKNOWN
+            example = found.example(kind)
+            if example is not None:
+                region, values = example
+                named = {symbol.name: values[symbol] for symbol in found.symbols}
+                parts.append(Part(kind, found.words(kind), named, region.detail))
+        if not parts:
+            verdict = "unknown" if unsure else "same"
+        elif found.possible("same") is not Answer.NO:
+            verdict = "same_here"
+        else:
+            verdict = "different" if any(p.kind == "different" for p in parts) else "refused"
+    engine = ENGINES[side.engine] if side.engine else None
+    return Row(
+        "engine" if engine else "rule",
+        engine.name if engine else side.rule.name,
+        side.rule.name,
+        engine.release if engine else "",
+        side.attributes,
+        answer,
+        verdict,
+        parts=tuple(parts),
+    )
+
+
+#: What a rule may do that is not the same, worst first.
+_BAD: tuple[Kind, ...] = ("different", "silent", "refused")
 
 
 def _row(side: Side, shapes: tuple[Shape, ...], judge: Side, meant: Plan | BroadcastError) -> Row:
@@ -238,8 +379,20 @@ def _cells(row: Row) -> tuple[str, ...]:
     if isinstance(row.answer, BroadcastError):
         word = "nonsense" if row.answer.silent else "refused"
         return (*start, "-", "-", f"{word}: {row.answer.detail}")
-    aligned = " ".join(map(str, row.answer.aligned))
-    return (*start, str(row.answer.shape), aligned, row.verdict.replace("_", " "))
+    aligned = " ".join(map(_text, row.answer.aligned))
+    return (*start, _text(row.answer.shape), aligned, row.verdict.replace("_", " "))
+
+
+def _size(size: Any) -> int | str:
+    return size if isinstance(size, int) else str(size)
+
+
+def _text(shape: Shape) -> str:
+    if not is_open(shape):
+        return str(shape)
+    from .explain.open import shape_text
+
+    return shape_text(shape)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -107,7 +107,7 @@ def test_a_missing_choice_is_one_line(run: Run) -> None:
 
 BAD_SHAPES = [
     "",
-    "x",
+    "N x",
     "2,,3",
     "2;3",
     "[2,3",
@@ -115,7 +115,7 @@ BAD_SHAPES = [
     "(2,3]",
     "2.5",
     "1e3",
-    "two",
+    "2N",
     "²",
     "٣",
     "a.npy",

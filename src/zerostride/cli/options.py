@@ -73,6 +73,10 @@ class ShapeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             self.fail(str(error), param, ctx)
 
 
+#: Digits of a number that are read; Python refuses to read thousands.
+_LONGEST_NUMBER = 40
+
+
 class SizeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     """NAME=VALUE: a value for a size that is not known."""
 
@@ -88,7 +92,11 @@ class SizeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         name, number = name.strip(), number.strip()
         if not equals or not name or not number:
             self.fail(f"{value[:80]!r} is not NAME=VALUE, such as N=4", param, ctx)
-        return name, int(number) if number.isascii() and number.isdigit() else number
+        if not (number.isascii() and number.isdigit()):
+            return name, number
+        if len(number) > _LONGEST_NUMBER:
+            self.fail(f"{number[:20]}... is more than a size can be", param, ctx)
+        return name, int(number)
 
 
 def numbers(sizes: Sequence[tuple[str, int | str]]) -> dict[str, int]:

@@ -19,7 +19,7 @@ from ..planner import plan, plan_to
 from ..rules import whdc
 from . import options
 from .files import open_array, physical_memory, write_array, write_whole
-from .options import AxesType, ShapeType
+from .options import AxesType, ShapeType, SizeType
 
 _whdc = click.option("--whdc", "in_whdc", is_flag=True, help="Shapes are in ncnn's order w,h,d,c.")
 
@@ -33,31 +33,44 @@ _whdc = click.option("--whdc", "in_whdc", is_flag=True, help="Shapes are in ncnn
 @click.option("--axes-mapping", type=AxesType(), help="Target axis of each data axis: 1,2.")
 @click.option("--express", "other", help="Also say it in this rule, or on this engine.")
 @click.option("--code", "language", help="Print source for this framework instead.")
+@options.facts
+@click.option(
+    "--set",
+    "sizes",
+    multiple=True,
+    type=SizeType(),
+    help="A value for a size that is not known: N=4. May be given again.",
+)
 @click.option("--svg", "svg_file", type=click.Path(), help="Write the drawing here.")
 @_whdc
 @options.as_json
 def explain(
-    shapes: tuple[tuple[int, ...], ...],
+    shapes: tuple[tuple[Any, ...], ...],
     rule: str | None,
     axis: int | None,
     broadcast: int | None,
     engine: str | None,
     op: str | None,
-    target: tuple[int, ...] | None,
+    target: tuple[Any, ...] | None,
     mode: str | None,
     axes_mapping: list[int] | None,
     other: str | None,
     language: str | None,
+    facts: tuple[str, ...],
+    sizes: tuple[tuple[str, int | str], ...],
     svg_file: str | None,
     in_whdc: bool,
     as_json: bool,
 ) -> int:
     """Draw how SHAPES are combined, or why they are not.
 
-    A shape is 2,3,4 or [2,3,4] or 2x3x4 or (), a .npy file, or MODEL.onnx:TENSOR.
+    A shape is 2,3,4 or [2,3,4] or 2x3x4 or (), a .npy file, or MODEL.onnx:TENSOR. A size that is
+    not known is a name, ?, bounds or an expression: 'N,?,1..8,2*N+1'. Quote those: to a shell ?, *
+    and parentheses are patterns.
 
     \b
     zerostride explain 2,3,4,5 3,4 --rule pdpd --axis 1
+    zerostride explain N,1,H C,H --given 'N >= 1' --set C=3
     zerostride explain 16 --to 1,16,50,50 --mode explicit --axes-mapping 1
     """
     if in_whdc:
@@ -65,10 +78,20 @@ def explain(
     if target is not None:
         _refuse_extra(rule=rule, axis=axis, broadcast=broadcast)
         _single(shapes)
-        made = plan_to(shapes[0], target, mode, axes_mapping, engine, op)
+        made = plan_to(shapes[0], target, mode, axes_mapping, engine, op, facts or None)
     else:
         _refuse_extra(mode=mode, axes_mapping=axes_mapping)
-        made = plan(*shapes, rule=rule, axis=axis, broadcast=broadcast, engine=engine, op=op)
+        made = plan(
+            *shapes,
+            rule=rule,
+            axis=axis,
+            broadcast=broadcast,
+            engine=engine,
+            op=op,
+            facts=facts or None,
+        )
+    if sizes:
+        made = made.bind(_values(sizes))
     if svg_file is not None:
         write_whole(svg_file, made.svg().encode())
     if as_json:
@@ -82,6 +105,13 @@ def explain(
         color = options.colored()
         click.echo(made.explain(color=color) + expressed, color=color)
     return 0
+
+
+def _values(sizes: tuple[tuple[str, int | str], ...]) -> dict[str, int | str]:
+    values = dict(sizes)
+    if len(values) < len(sizes):
+        raise click.UsageError("--set gives one size two values")
+    return values
 
 
 def _refuse_extra(**given: Any) -> None:
@@ -112,23 +142,28 @@ def _plan_dict(made: Plan, other: str | None, language: str | None) -> dict[str,
 @click.argument("shapes", nargs=-1, required=True, type=ShapeType())
 @click.option("--reference", default="numpy", show_default=True, help="What is meant: a rule.")
 @options.axis
+@options.facts
 @_whdc
 @options.as_json
 def compare(
-    shapes: tuple[tuple[int, ...], ...],
+    shapes: tuple[tuple[Any, ...], ...],
     reference: str,
     axis: int | None,
+    facts: tuple[str, ...],
     in_whdc: bool,
     as_json: bool,
 ) -> int:
     """What every rule and engine makes of SHAPES; exit status 1 if one computes something else.
 
+    Of sizes that are not known: for which of them, with an example.
+
     \b
     zerostride compare 5,5 5
+    zerostride compare H,W W --given 'H != W'
     """
     if in_whdc:
         shapes = tuple(map(whdc, shapes))
-    found = compare_shapes(*shapes, reference=reference, axis=axis)
+    found = compare_shapes(*shapes, reference=reference, axis=axis, facts=facts or None)
     if as_json:
         options.put_json(found.as_dict())
     else:

@@ -1,12 +1,19 @@
-"""Shapes as people write them: 2,3,4 or [2,3,4] or 2x3x4, a .npy file, a tensor of a model."""
+"""Shapes as people write them: 2,3,4 or [2,3,4] or 2x3x4, a .npy file, a tensor of a model.
+
+Sizes that are not known: N,C,? or 1..8,2*N; or those of a model's tensor.
+"""
 
 from __future__ import annotations
 
+import os
 import re
 from difflib import get_close_matches
 from pathlib import Path
+from typing import Any
 
-from ..errors import ZerostrideError
+from ..dims import MAX_RANK, brief
+from ..dims.parse import MAX_TEXT, read, symbol
+from ..errors import Misfit, Reason, ZerostrideError
 from .files import open_array
 
 #: Forty digits are twice what a size can have, and few enough to be a number at once.
@@ -14,23 +21,31 @@ _SIZE = re.compile(r"-?[0-9]{1,40}")
 _CLOSING = {"[": "]", "(": ")"}
 
 
-def parse_shape(text: str) -> tuple[int, ...]:
+#: Characters of a shape; the longest with a meaning has 64 sizes.
+_LONGEST = 64 * (MAX_TEXT + 1)
+
+
+def parse_shape(text: str) -> tuple[Any, ...]:
     """The shape that `text` stands for.
 
     Args:
         text: sizes ("2,3,4", "[2,3,4]", "(2,3,4)", "2x3x4"; "()" or "scalar" for rank 0), the name
-            of a .npy file, or MODEL.onnx:TENSOR.
+            of a .npy file, or MODEL.onnx:TENSOR. A size that is not known is a name, "?", bounds
+            as "1..8", or an expression.
+
+    Returns:
+        Whole numbers, and text or Dims for sizes that are not known.
 
     Raises:
         ZerostrideError: it is none of these; says what is expected.
 
-    >>> parse_shape("2x3x4"), parse_shape("[5]"), parse_shape("()")
-    ((2, 3, 4), (5,), ())
+    >>> parse_shape("2x3x4"), parse_shape("[5]"), parse_shape("()"), parse_shape("N, ?, 2*N+1")
+    ((2, 3, 4), (5,), (), ('N', '?', '2*N+1'))
     """
     text = text.strip()
     if text == "scalar":
         return ()
-    sizes = _sizes(text)
+    sizes = _numbers(text)
     if sizes is not None:
         return sizes
     if text.endswith(".npy"):
@@ -39,33 +54,102 @@ def parse_shape(text: str) -> tuple[int, ...]:
     model, colon, tensor = text.partition(".onnx:")
     if colon:
         return _tensor_shape(f"{model}.onnx", tensor)
+    why = ""
+    if len(text) <= _LONGEST and text.isprintable() and not _names_a_file(text):
+        try:
+            return _symbols(text)
+        except Misfit as misfit:
+            why = f" ({misfit.detail})" if misfit.detail else ""
     raise ZerostrideError(
-        f"{_cut(text)!r} is not a shape: write 2,3,4 or [2,3,4] or 2x3x4 or (), or name a .npy "
-        "file or MODEL.onnx:TENSOR"
+        f"{_cut(text)!r} is not a shape{why}: write 2,3,4 or [2,3,4] or 2x3x4 or (), N,?,1..8,2*N "
+        "for sizes that are not known, or name a .npy file or MODEL.onnx:TENSOR"
     )
 
 
-def _sizes(text: str) -> tuple[int, ...] | None:
-    """The sizes of a list of them, or None if `text` is no such list."""
+def _names_a_file(text: str) -> bool:
+    """Whether it is a file that holds no shape; names of sizes may have a dot, too."""
+    return text.endswith(".onnx") or ("." in text and os.path.isfile(text))
+
+
+def _words(text: str) -> list[str] | None:
+    """The sizes of a list as they are written, or None if `text` is no list."""
     opening = text[:1]
-    if opening in _CLOSING:
+    if opening in _CLOSING and _closes(text):
         if text[-1] != _CLOSING[opening]:
             return None
         text = text[1:-1].strip()
         if not text:
-            return ()
-    words = text.split(",") if "," in text else text.replace("×", "x").split("x")
+            return []
+    words = _parts(text) if "," in text else text.replace("×", "x").split("x")
     if "," in text and not words[-1].strip():
         words.pop()  # (3,) as Python writes it
-    words = [word.strip() for word in words]
-    return tuple(map(int, words)) if all(map(_SIZE.fullmatch, words)) else None
+    return [word.strip() for word in words]
+
+
+def _closes(text: str) -> bool:
+    """Whether the first bracket is closed by the last character: not so in (N+1)*(M+1)."""
+    if text[-1] not in _CLOSING.values():
+        return text[0] == "["
+    depth = 0
+    for position, character in enumerate(text):
+        depth += (character in _CLOSING) - (character in _CLOSING.values())
+        if not depth:
+            return position == len(text) - 1
+    return True
+
+
+def _parts(text: str) -> list[str]:
+    """A list cut at its commas, not at those in parentheses: bcast(N, M) is one size."""
+    if not any(bracket in text for bracket in "()"):
+        return text.split(",")
+    parts, depth, start = [], 0, 0
+    for position, character in enumerate(text):
+        depth += (character == "(") - (character == ")")
+        if character == "," and depth <= 0:
+            parts.append(text[start:position])
+            start = position + 1
+    return [*parts, text[start:]]
+
+
+def _numbers(text: str) -> tuple[int, ...] | None:
+    """The sizes of a list of numbers, or None if `text` is no such list."""
+    words = _words(text) if text else None
+    if words is None or not all(map(_SIZE.fullmatch, words)):
+        return None
+    return tuple(map(int, words))
+
+
+def _symbols(text: str) -> tuple[Any, ...]:
+    """The sizes of a list that has names or expressions in it; a Misfit if it is none."""
+    words = _words(text) if text else None
+    if words is None:
+        raise Misfit(Reason.BAD_EXTENT, "")
+    if "," not in text and len(words) > 1:  # an x is a letter here, not a sign between sizes
+        words = [text]
+        if _opens(text):
+            words = [text[1:-1].strip()]
+    if len(words) > MAX_RANK:
+        raise Misfit(Reason.RANK_LIMIT, f"more than {MAX_RANK} sizes")
+    return tuple(int(word) if _SIZE.fullmatch(word) else _readable(word) for word in words)
+
+
+def _opens(text: str) -> bool:
+    return text[:1] in _CLOSING and _closes(text) and text[-1] == _CLOSING[text[:1]]
+
+
+def _readable(word: str) -> str:
+    """The text of a size, which reads as one; it gets its name where its operand is known."""
+    if word.startswith("--"):
+        raise Misfit(Reason.BAD_EXTENT, f"{brief(word)} looks like an option")
+    read(word)
+    return word
 
 
 def _cut(text: str) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-def _tensor_shape(model: str, tensor: str) -> tuple[int, ...]:
+def _tensor_shape(model: str, tensor: str) -> tuple[Any, ...]:
     from ..models.onnx import read_onnx
 
     graph = read_onnx(Path(model))
@@ -77,9 +161,5 @@ def _tensor_shape(model: str, tensor: str) -> tuple[int, ...]:
         raise ZerostrideError(f"{model}: there is no tensor {_cut(tensor)!r}{meant}")
     if found.shape is None:
         raise ZerostrideError(f"{model}: the rank of tensor {_cut(tensor)!r} is not known")
-    if not found.known:
-        sizes = ", ".join("?" if size is None else str(size) for size in found.shape)
-        raise ZerostrideError(
-            f"{model}: tensor {_cut(tensor)!r} has sizes that are not numbers: ({sizes})"
-        )
-    return tuple(size for size in found.shape if isinstance(size, int))
+    # A name in a file is a name, whatever characters are in it; two operands may share it.
+    return tuple(symbol(size) if isinstance(size, str) else size for size in found.shape)
