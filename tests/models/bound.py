@@ -185,9 +185,18 @@ def check(
     sizes: Sequence[int] = (0, 1, 2, 3, 4, 6, 8),
     tries: int = 24,
     strict: bool = True,
+    refusals: bool = False,
     seed: int = 0,
 ) -> int:
     """Puts sizes in and compares: shapes where all needs hold, a refusal where one does not.
+
+    Args:
+        content, found: the model and its flow.
+        sizes: what to put in for each symbol, in `tries` combinations.
+        tries: see there.
+        strict: where a need does not hold, the evaluator has to refuse.
+        refusals: it may refuse where all needs hold: NumPy's -1 has no answer beside a 0.
+        seed: of the choice.
 
     Returns how often shapes were compared.
     """
@@ -204,7 +213,7 @@ def check(
             assert not strict or given is None, f"{values}: computed {given}, needs {needs(found)}"
             continue
         if given is None:
-            assert fits is None, f"{values}: refused, though {needs(found)} hold"
+            assert fits is None or refusals, f"{values}: refused, though {needs(found)} hold"
             continue
         for entry, actual in zip(content.graph.output, given, strict=True):
             value = next(v for v in found.graph.outputs if v.name == entry.name)

@@ -141,7 +141,7 @@ def _inline(model: onnx.ModelProto, notes: list[str]) -> onnx.ModelProto:
     if said is None:
         try:
             return onnx.inliner.inline_local_functions(model)
-        except _package_errors() as error:
+        except package_errors() as error:
             said = _line(error)
     notes.append(f"functions were not inlined, their bodies are not judged: {said}")
     # Inference would go into them all the same.
@@ -161,14 +161,14 @@ def _infer(
                 inferred = infer_apart(model)
             else:
                 inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
-        except _package_errors() as error:
+        except package_errors() as error:
             notes.append(f"onnx's shape inference stopped, shapes may be unknown: {_line(error)}")
             return model
     restore(inferred.graph, domains)
     return inferred
 
 
-def _package_errors() -> tuple[type[Exception], ...]:
+def package_errors() -> tuple[type[Exception], ...]:
     """What the onnx package raises for models that it cannot work on.
 
     Its C++ exceptions arrive as Python's by their kind, so the list is long.
@@ -339,10 +339,13 @@ class _Reader:
         graph.CopyFrom(body)
         for name in sorted(_used(body) - own - made):
             value = names.get(name)
-            if value is not None and value.content is not None:
+            numbers = None if value is None else value.content
+            if value is not None and numbers is not None:
                 shape = [size for size in value.shape or () if isinstance(size, int)]
                 graph.initializer.append(
-                    onnx.helper.make_tensor(name, onnx.TensorProto.INT64, shape, value.content)
+                    onnx.helper.make_tensor(
+                        name, onnx.TensorProto.INT64, shape, [int(number) for number in numbers]
+                    )
                 )
             elif value is not None:
                 # The element type does not matter to shapes, but must be one that is there.

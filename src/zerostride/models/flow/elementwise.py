@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from ...dims import Answer, is_one
+from ...dims.condition import ALWAYS, Condition
 from ...dims.dim import Dim, Number, made
 from ...errors import BroadcastError, Reason
+from ...plan import Plan
 from ..graph import Node, Value
 from ..sites import Kind, Site, find_site
 from .facts import (
@@ -32,7 +34,7 @@ from .facts import (
     product,
     target_sizes,
 )
-from .numbers import UNARY, apply, arithmetic, array, cast, choice, exact, filled, listed
+from .numbers import UNARY, apply, arithmetic, array, attempted, cast, choice, exact, filled, listed
 
 #: The reasons for which a rule refuses whatever the sizes are; others are limits of ours.
 _CERTAIN = frozenset(
@@ -44,6 +46,11 @@ _CERTAIN = frozenset(
         Reason.AXIS_RANGE,
     }
 )
+
+
+#: Sizes with a name up to which a condition is simplified: the solver takes milliseconds for these,
+#: and seconds for a sum of sixty tensors that all have their own.
+MAX_SIMPLIFIED = 6
 
 
 def site_of(call: Call) -> Site | None:
@@ -77,8 +84,14 @@ def planned(site: Site, call: Call) -> tuple[Number, ...]:
             raise Refused(error.detail) from None
         raise Unclear(error.detail) from None
     written = " and ".join(f"({', '.join(map(str, shape))})" for shape in shapes)
-    call.need(plan.conditions, f"{call.op} broadcasts {written}")
+    call.need(_conditions(plan), f"{call.op} broadcasts {written}")
     return tuple(bare(size) for size in plan.shape)
+
+
+def _conditions(plan: Plan) -> Condition:
+    """What a plan needs, in few words where there are few sizes in it."""
+    exists = ALWAYS if plan.open is None else plan.open.exists
+    return plan.conditions if len(exists.symbols) <= MAX_SIMPLIFIED else exists
 
 
 def bare(size: Any) -> Number:
@@ -141,7 +154,7 @@ def unary(call: Call) -> Results:
     function = cast(call.integer("to")) if call.op == "Cast" else UNARY.get(call.op)
     content = None
     if function is not None and fact.content is not None:
-        content = tuple(map(function, fact.content))
+        content = tuple(attempted(function, item) for item in fact.content)
     first = Fact(fact.shape, content)
     return first if call.outputs < 2 else (first, *[Fact(fact.shape)] * (call.outputs - 1))
 

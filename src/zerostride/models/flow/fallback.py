@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ...dims.dim import Number
+from ..onnx import package_errors
 from ..soundness import HUGE, malformed, strange_attribute
 from .facts import MAX_CONTENT, SURPRISES, UNKNOWN, Call, Fact, Open, Size
 
@@ -32,6 +33,11 @@ def inferred(call: Call) -> tuple[Fact, ...]:
         import onnx.shape_inference
     except ImportError:
         return nothing
+    errors: tuple[type[Exception], ...] = (
+        *SURPRISES,
+        *package_errors(),
+        onnx.defs.SchemaError,
+    )
     names: dict[Number, str] = {}
     types: dict[str, onnx.TypeProto] = {}
     inputs = []
@@ -52,7 +58,7 @@ def inferred(call: Call) -> tuple[Fact, ...]:
             return nothing
         opsets = [onnx.helper.make_opsetid(call.domain, call.version)]
         found = onnx.shape_inference.infer_node_outputs(schema, node, types, opset_imports=opsets)
-    except (*SURPRISES, RuntimeError, onnx.defs.SchemaError):
+    except errors:
         return nothing
     sizes = {name: size for size, name in names.items()}
     made: dict[str, Open] = {}

@@ -134,13 +134,12 @@ def gather(call: Call) -> Results:
         raise Unclear("the rank of the indices is unknown")
     shape = (*data[:axis], *indices, *data[axis + 1 :])
     values, picks = array(call.fact(0)), call.content(1)
-    if values is None or picks is None:
+    if picks is None:
         return Fact(shape)
-    size = values.shape[axis]
-    for pick in picks:
-        if isinstance(pick, int) and not -size <= pick < size:
-            raise Refused(f"index {pick} of an axis of size {size}")
-    if not all(isinstance(pick, int) for pick in picks):
+    for pick in sorted({pick for pick in picks if isinstance(pick, int)}):
+        least = pick + 1 if pick >= 0 else -pick
+        call.need(ge(data[axis], least), f"index {pick} of an axis of size {data[axis]}")
+    if values is None or not all(isinstance(pick, int) for pick in picks):
         return Fact(shape)
     # Flat, so that one index of a vector gives an array, too.
     return Fact(shape, listed(np.take(values, np.array(picks, np.intp), axis)))

@@ -12,8 +12,9 @@ from ...dims.solve import excludes, implies
 #: Questions to the solver in one model. A model in use has some ten different needs; after these a
 #: need is only compared with what was said word for word.
 MAX_QUESTIONS = 1000
-#: Clauses that one question may look at: as premises, fewer are safe.
+#: Clauses and sizes with a name that one question may look at: as premises, fewer are safe.
 MAX_PREMISES = 24
+MAX_SYMBOLS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +101,7 @@ class Ledger:
         for clause in condition.clauses:
             if clause in self._said:
                 continue
-            if self.spent < MAX_QUESTIONS:
+            if self.spent < MAX_QUESTIONS and len(clause.symbols) <= MAX_SYMBOLS:
                 known = self._about(clause)
                 self.spent += 1
                 if implies(known, clause):
@@ -132,11 +133,13 @@ class Ledger:
         while grown and len(found) < MAX_PREMISES:
             grown = False
             for row in waiting.copy():
-                if not row[1].isdisjoint(symbols) and len(found) < MAX_PREMISES:
-                    found.append(row[0])
-                    symbols |= row[1]
-                    waiting.remove(row)
-                    grown = True
+                wide = len(row[1] | symbols) > MAX_SYMBOLS or len(found) >= MAX_PREMISES
+                if wide or row[1].isdisjoint(symbols):
+                    continue
+                found.append(row[0])
+                symbols |= row[1]
+                waiting.remove(row)
+                grown = True
         return all_of(found)
 
 

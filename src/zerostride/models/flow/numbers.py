@@ -303,6 +303,14 @@ def cast(kind: int) -> Function:
 # Tensors of numbers.
 
 
+def attempted(function: Function, *numbers: Element) -> Element:
+    """What a function makes of numbers; None where the expression becomes too long."""
+    try:
+        return function(*numbers)
+    except ArithmeticError:
+        return None
+
+
 def apply(function: Function, operands: Sequence[Fact], shape: tuple[Any, ...] | None) -> Content:
     """The numbers of an element-wise op, as far as they are known."""
     if shape is None or count_of(shape) is None or all(fact.content is None for fact in operands):
@@ -318,7 +326,8 @@ def apply(function: Function, operands: Sequence[Fact], shape: tuple[Any, ...] |
         rows.append(np.broadcast_to(values, shape))
     made: npt.NDArray[Any] = np.empty(shape, object)
     for index in np.ndindex(*made.shape):
-        made[index] = function(*(row[index] for row in rows))
+        numbers: list[Any] = [row[index] for row in rows]
+        made[index] = attempted(function, *numbers)
     return listed(made)
 
 
@@ -351,6 +360,6 @@ def folded(function: Function, values: npt.NDArray[Any], axis: int) -> npt.NDArr
         column = moved[(slice(None), *index)]
         total = column[0]
         for item in column[1:]:
-            total = function(total, item)
+            total = attempted(function, total, item)
         made[index] = total
     return np.expand_dims(made, axis)
