@@ -257,15 +257,15 @@ def _stretch_facts(plan: Plan, names: Sequence[str], name: Namer) -> Iterator[Fa
 
 
 def _interval_facts(plan: Plan, result: str, name: Namer) -> Iterator[Fact]:
-    """Bounds of result sizes that the drawing does not show."""
-    where = known(plan)
+    """Bounds of result sizes that neither the drawing shows nor what was given says."""
+    assert plan.open is not None
+    where, given = known(plan), plan.open.given
     for axis, size in enumerate(plan.shape):
         if not isinstance(size, Dim):
             continue
         low, high = bounds_under(size, where)
-        symbol = lone_symbol(size)
-        # What holds of a symbol by itself the drawing shows, and a lower end is said by the needs.
-        if symbol is not None and (high is None or high == symbol.high):
+        # Of a symbol a lower end is said by the needs.
+        if lone_symbol(size) is not None and (high is None or high == bounds_under(size, given)[1]):
             continue
         if high is None and not low:
             continue
