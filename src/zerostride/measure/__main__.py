@@ -1,4 +1,7 @@
-"""The command line: ``python -m zerostride.measure conformance`` and ``... probe ENGINE``.
+"""The command line: ``python -m zerostride.measure conformance``, ``... probe ENGINE``, and others.
+
+``exhaustion`` asks symbolic plans beside concrete ones; ``inference`` and ``coverage`` ask other
+tools' shape inference beside ours, for generated cases and through whole models.
 
 Exit status 0: no disagreement; 1: at least one; 2: bad input, or nothing could be run.
 """

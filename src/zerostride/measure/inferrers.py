@@ -288,10 +288,8 @@ def openvino_claim(size: Any, symbols: Mapping[str, Any]) -> Claim:
     text = f"{ends[0]}..{'' if ends[1] is None else ends[1]}" if ends != (0, None) else "?"
     if found is None:
         return Claim(*ends, text=text)
-    if not found.isidentifier():
-        return Claim(*ends, lambda values: values[found], text, named=False)
     said = found if ends == (0, None) else f"{found} in {text}"
-    return Claim(*ends, lambda values: values[found], said)
+    return Claim(*ends, lambda values: values[found], said, named=found.isidentifier())
 
 
 # onnx and ONNX Runtime.
