@@ -13,7 +13,7 @@ from pathlib import Path
 
 import onnx
 import onnx.checker
-from builders import bugs, clean, legacy, structure, vision
+from builders import bugs, clean, dynamic, legacy, structure, vision
 
 HERE = Path(__file__).parent
 
@@ -21,6 +21,7 @@ NETWORKS: dict[str, Callable[[], onnx.ModelProto]] = {
     "tiny_vision.onnx": vision.build,
     "legacy_opset6.onnx": legacy.build,
     "clean.onnx": clean.build,
+    "dynamic.onnx": dynamic.build,
     "functions_and_subgraphs.onnx": structure.build,
 }
 

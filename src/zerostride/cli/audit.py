@@ -184,6 +184,7 @@ def _table(findings: list[Finding]) -> None:
     from rich.table import Table
     from rich.text import Text
 
+    from ..models.findings import Verdict
     from ..report import MARKS
 
     console = tables.console()
@@ -194,15 +195,18 @@ def _table(findings: list[Finding]) -> None:
     table.add_column("op", no_wrap=True, max_width=24)
     if roomy:
         table.add_column("shapes", overflow="fold")
-    table.add_column("reason", no_wrap=True)
+    table.add_column("reason", overflow="fold", max_width=36)
     if roomy:
         table.add_column("fix", overflow="fold")
     for finding in findings:
         mark, style = MARKS[finding.verdict]
         shapes = " ".join(_shape(shape) for _, shape in finding.operands)
         fix = finding.fix.describe(finding.names) if finding.fix is not None else ""
-        cells = [finding.node, finding.op, shapes, finding.reason, fix]
-        kept = cells if roomy else [finding.node, finding.op, finding.reason]
+        reason = str(finding.reason)
+        if finding.verdict is Verdict.SAME_HERE and finding.when is not None:
+            reason = f"{reason}: {shown(finding.when, 100)}"
+        cells = [finding.node, finding.op, shapes, reason, fix]
+        kept = cells if roomy else [finding.node, finding.op, reason]
         table.add_row(Text(mark, style), *map(Text, kept))
     tables.put_table(console, table)
 
