@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -102,10 +102,11 @@ def audit_graph(
     if engine.name in BATCHLESS and told:
         batch = batch_axes(graph, batch_axis)
     findings = []
+    judge = _Judge(engine, via, batch, known)
     for done, node in enumerate(graph.nodes):
         site = find_site(node)
         if site is not None:
-            findings.append(_judge(site, engine, via, batch, known))
+            findings.append(judge(site))
         if progress is not None:
             progress(done + 1, len(graph.nodes))
     notes = graph.notes
@@ -127,6 +128,85 @@ _OPEN_BATCH = (
 def _perhaps_batch(graph: Graph) -> bool:
     """Whether an input has an axis 0 of which it is not known that it is no batch of one."""
     return any(value.shape and not isinstance(value.shape[0], int) for value in graph.inputs)
+
+
+class _Judge:
+    """Judges sites, those that differ in names alone once: models repeat their blocks."""
+
+    def __init__(self, engine: Engine, via: str | None, batch: BatchAxes, needs: Condition) -> None:
+        self.engine = engine
+        self.via = via
+        self.batch = batch
+        self.needs = needs
+        self._found: dict[Hashable, Finding] = {}
+
+    def __call__(self, site: Site) -> Finding:
+        """The finding of a site."""
+        named = any(part.missing for part in site.operands) or site.kind in _NAMED
+        if named or contracted_batch(site, self.batch) is not None:
+            return self._fresh(site)
+        key = self._key(site)
+        found = self._found.get(key)
+        if found is None:
+            parts = tuple(replace(part, name=_MARK.format(k)) for k, part in _numbered(site))
+            found = self._found[key] = self._fresh(replace(site, operands=parts))
+        return _renamed(found, site)
+
+    def _fresh(self, site: Site) -> Finding:
+        return _judge(site, self.engine, self.via, self.batch, self.needs)
+
+    def _key(self, site: Site) -> Hashable:
+        """Everything of a site that a verdict may depend on."""
+        node = site.node
+        return (
+            site.kind,
+            site.rule.name,
+            _frozen(site.attributes),
+            tuple(
+                (part.shape, part.constant, _batch_axis(part, self.batch)) for part in site.operands
+            ),
+            node.op,
+            node.domain,
+            node.version,
+            _frozen(node.attributes),
+            tuple(
+                None if value is None else (value.shape, value.constant, self.batch.of(value))
+                for value in node.inputs
+            ),
+        )
+
+
+#: Stands for the name of an operand while a site is judged.
+_MARK = "\x00{}\x00"
+#: Kinds whose findings name more than operands.
+_NAMED = frozenset({Kind.CUSTOM, Kind.NOT_MODELLED})
+
+
+def _numbered(site: Site) -> Iterable[tuple[int, Operand]]:
+    return enumerate(site.operands)
+
+
+def _frozen(attributes: Mapping[str, Any]) -> Hashable:
+    return tuple(sorted((name, repr(value)) for name, value in attributes.items()))
+
+
+def _renamed(finding: Finding, site: Site) -> Finding:
+    """The finding of a site that is like this one, said of this one."""
+
+    def said(words: str) -> str:
+        for k, part in _numbered(site):
+            mark = _MARK.format(k)
+            words = words.replace(repr(mark), repr(part.name)).replace(mark, part.name)
+        return words
+
+    return replace(
+        finding,
+        node=site.node.path,
+        op=site.node.op,
+        operands=tuple((part.name, part.shape) for part in site.operands),
+        message=said(finding.message),
+        notes=tuple(map(said, finding.notes)),
+    )
 
 
 def _judge(
