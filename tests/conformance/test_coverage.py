@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 onnx = pytest.importorskip("onnx", reason="the models are ONNX files")
@@ -16,12 +17,14 @@ from zerostride.measure.coverage import (  # noqa: E402
     Row,
     Shapes,
     cover,
+    executed,
     installed,
     stripped,
     zerostride_needs,
 )
 from zerostride.measure.coverage_report import run  # noqa: E402
 from zerostride.measure.inferrers import ZEROSTRIDE, Claim, name, number  # noqa: E402
+from zerostride.measure.shape_runner import TRIED  # noqa: E402
 
 pytestmark = pytest.mark.conformance
 
@@ -123,6 +126,26 @@ def test_a_need_that_is_none_is_found(added: Path) -> None:
         "N >= 2, and it runs at N=1, M=1",
         "N >= 2, and it runs at N=0, M=4",
     }
+
+
+def test_sizes_that_end_the_engine_are_left_out(tmp_path: Path) -> None:
+    """ONNX Runtime 1.31 ends the process at an LSTM of a batch of 0, which is the last row."""
+    helper = onnx.helper
+    weights = [
+        onnx.numpy_helper.from_array(np.zeros((1, 8, size), np.float32), label)
+        for label, size in (("w", 3), ("r", 2))
+    ]
+    node = helper.make_node("LSTM", ["x", "w", "r"], ["y", "h"], hidden_size=2)
+    entries = [
+        helper.make_tensor_value_info(label, onnx.TensorProto.FLOAT, shape)
+        for label, shape in (("x", ["B", "T", 3]), ("y", None))
+    ]
+    graph = helper.make_graph([node], "steps", entries[:1], entries[1:], weights)
+    opset = [helper.make_opsetid("", 18)]
+    onnx.save(helper.make_model(graph, opset_imports=opset, ir_version=9), tmp_path / "steps.onnx")
+    runs = list(executed(stripped(tmp_path / "steps.onnx", tmp_path / "m.onnx")))
+    assert [values["B"] for values, _ in runs][:6] == [row[0] for row in TRIED[:6]]
+    assert all(shapes["y"] == (v["B"], 1, v["T"], 2) for v, shapes in runs)
 
 
 def test_a_tool_that_fails_is_a_row(added: Path) -> None:

@@ -12,15 +12,16 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import itertools
+import json
+import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
-
-import numpy as np
 
 from ..dims.condition import Condition
 from ..dims.dim import Dim, dim
@@ -37,20 +38,14 @@ from .inferrers import (
     openvino_claim,
     quiet,
 )
+from .shape_runner import TRIED, names_of, tensors_of
 
 #: Claims of a tensor's sizes by its name; a tensor without a known rank is left out.
 Shapes: TypeAlias = Mapping[str, tuple[Claim, ...]]
 #: What a model is said to need of its sizes: words, and whether numbers fulfil it.
 Needs: TypeAlias = Sequence[tuple[str, Callable[[Values], bool]]]
-#: Numbers for the names of a model, in this order; each row is one run.
-TRIED = (
-    (2, 5, 9, 7, 4),
-    (1, 6, 4, 3, 2),
-    (3, 1, 8, 1, 5),
-    (4, 16, 24, 8, 32),
-    (1, 1, 1, 1, 1),
-    (0, 4, 6, 5, 3),
-)
+#: Running a small model at a few sizes takes seconds, most of them to import ONNX Runtime.
+RUN_SECONDS = 120.0
 #: Wrong sizes that are shown of one tool.
 SHOWN = 3
 
@@ -217,80 +212,47 @@ def stripped(source: Path, target: Path) -> Model:
         if output.type.HasField("tensor_type"):
             output.type.tensor_type.ClearField("shape")
     onnx.save(proto, target)
-    given = {tensor.name for tensor in proto.graph.initializer}
-    sizes = [
-        size.dim_param
-        for entry in proto.graph.input
-        if entry.name not in given
-        for size in entry.type.tensor_type.shape.dim
-    ]
-    tensors = [
-        name
-        for node in proto.graph.node
-        if node.op_type != "Constant"
-        for name in node.output
-        if name
-    ]
-    return Model(target, proto, tuple(dict.fromkeys(filter(None, sizes))), tuple(tensors))
+    return Model(target, proto, names_of(proto), tensors_of(proto))
 
 
 # What is so.
 
 
 def executed(model: Model) -> Iterator[tuple[dict[str, int], dict[str, tuple[int, ...]]]]:
-    """Every tensor's shape for some sizes, by ONNX Runtime; sizes that it refuses are left out."""
-    try:
-        onnx: Any = importlib.import_module("onnx")
-        runtime: Any = importlib.import_module("onnxruntime")
-    except ImportError:
-        return
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.proto)
-    present = {output.name for output in proto.graph.output}
-    for name in model.tensors:
-        if name not in present:
-            proto.graph.output.append(onnx.helper.make_empty_tensor_value_info(name))
-    options = runtime.SessionOptions()
-    options.log_severity_level = 4
-    options.graph_optimization_level = runtime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    try:
-        session = runtime.InferenceSession(
-            proto.SerializeToString(), options, ["CPUExecutionProvider"]
-        )
-    except Exception:  # noqa: BLE001 - a model that does not run is not compared
-        return
-    seen = set()
-    for numbers in TRIED:
-        values = dict(zip(model.names, itertools.cycle(numbers), strict=False))
-        if tuple(values.values()) in seen:
-            continue
-        seen.add(tuple(values.values()))
+    """Every tensor's shape for some sizes, by ONNX Runtime; sizes that it refuses are left out.
+
+    In a process of its own, which some sizes end; a fresh one goes on after these.
+    """
+    row = 0
+    seen = []
+    while row < len(TRIED):
+        runner = [sys.executable, "-m", "zerostride.measure.shape_runner"]
         try:
-            found = session.run(list(model.tensors), _feeds(model, session, values))
-        except Exception:  # noqa: BLE001 - sizes that the model does not take
-            continue
-        shapes = {
-            name: np.shape(value)
-            for name, value in zip(model.tensors, found, strict=True)
-            if isinstance(value, np.ndarray)
-        }
-        yield values, shapes
+            done = subprocess.run(
+                [*runner, str(model.path), str(row)],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=_environment(),
+                timeout=RUN_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            return
+        lines = done.stdout.splitlines()
+        for values, shapes in map(json.loads, lines):
+            if shapes is not None and values not in seen:
+                seen.append(values)
+                yield values, {name: tuple(shape) for name, shape in shapes.items()}
+        if done.returncode >= 0:
+            return  # all were tried, or the model does not run at all
+        row += len(lines) + 1
 
 
-def _feeds(model: Model, session: Any, values: Mapping[str, int]) -> dict[str, Any]:
-    helper: Any = importlib.import_module("onnx.helper")
-    wanted = {entry.name for entry in session.get_inputs()}
-    return {
-        entry.name: np.zeros(
-            [
-                values[size.dim_param] if size.dim_param else size.dim_value
-                for size in entry.type.tensor_type.shape.dim
-            ],
-            helper.tensor_dtype_to_np_dtype(entry.type.tensor_type.elem_type),
-        )
-        for entry in model.proto.graph.input
-        if entry.name in wanted
-    }
+def _environment() -> dict[str, str]:
+    """This process's, with this zerostride on the path."""
+    source = str(Path(__file__).resolve().parents[2])
+    paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def _ranks(model: Model, runs: Sequence[Any], answers: Iterable[Shapes]) -> dict[str, int]:
@@ -363,6 +325,8 @@ def _listed(values: Values) -> str:
 
 def installed() -> dict[str, Callable[[Model], Shapes]]:
     """Every tool that is installed, this package first."""
+    importlib.import_module("zerostride.models.flow")  # here, since what follows is timed
+    importlib.import_module("zerostride.models.onnx")
     found: dict[str, Callable[[Model], Shapes]] = {ZEROSTRIDE: zerostride_shapes}
     for names, module in (
         ({"openvino": openvino_shapes}, "openvino"),
