@@ -281,7 +281,10 @@ def test_completion_without_the_shell_is_one_line(
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("zerostride ", {"audit", "compare", "completion", "compute", "engines", "explain"}),
+        (
+            "zerostride ",
+            {"audit", "compare", "completion", "compute", "engines", "explain", "shapes"},
+        ),
         ("zerostride au", {"audit"}),
         ("zerostride audit --target op", {"openvino"}),
         ("zerostride explain --rule pd", {"pdpd"}),
