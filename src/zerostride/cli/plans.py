@@ -173,7 +173,7 @@ def compare(
     return options.FOUND if trapped else 0
 
 
-_TRAPS = frozenset({"different", "same_here", "only_here"})
+_TRAPS = frozenset({"different", "same_here", "only_here", "unknown"})
 
 
 @click.command(short_help="Compute an op over .npy files under any rule.")
