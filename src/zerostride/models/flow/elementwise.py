@@ -340,7 +340,11 @@ _ROWS: tuple[tuple[Callable[[Call], Results], str], ...] = (
         "Log Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Erf Round IsNaN IsInf "
         "BitwiseNot Shrink LRN BitCast",
     ),
-    (like, "CastLike EyeLike RandomNormalLike RandomUniformLike Bernoulli LpNormalization Trilu"),
+    (
+        like,
+        "CastLike EyeLike RandomNormalLike RandomUniformLike Bernoulli LpNormalization Trilu "
+        "ReverseSequence RotaryEmbedding TensorScatter",
+    ),
     (like, "MeanVarianceNormalization ImageScaler ParametricSoftplus ScaledTanh Affine"),
     (along, "Softmax LogSoftmax Hardmax CumSum CumProd"),
     (by_site, "PRelu Clip QuantizeLinear DequantizeLinear"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeGuard
 
@@ -102,6 +102,8 @@ class Call:
         outputs: how many results the node has.
         needs: what must hold, with words, as rows said it.
         notes: what rows could not do.
+        holds: whether a condition is known to hold where the node is.
+        asked: a row asked that, so its answer is one for this place.
     """
 
     op: str
@@ -112,6 +114,18 @@ class Call:
     outputs: int
     needs: list[tuple[Condition, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    holds: Callable[[Condition], bool] | None = None
+    asked: bool = False
+
+    def sure(self, size: Number, least: int) -> bool:
+        """Whether a size is no less, by itself or by what is known of the sizes in it."""
+        if at_least(size, least):
+            return True
+        high = bounds(size)[1]
+        if isinstance(size, int) or self.holds is None or (high is not None and high < least):
+            return False
+        self.asked = True
+        return self.holds(ge(size, least))
 
     # Operands.
 

@@ -8,6 +8,7 @@ the sizes are still right of every model that runs.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ...dims.dim import Number
@@ -18,6 +19,8 @@ from .facts import MAX_CONTENT, SURPRISES, UNKNOWN, Call, Fact, Open, Size
 if TYPE_CHECKING:
     import onnx
 
+#: Sizes are put in as numbers from here on, each its own.
+_STAND_IN = 1009
 #: Ops that read the numbers of an operand: without these their inference has nothing to say, or
 #: makes as many axes as a file asks for.
 _NEED_NUMBERS = frozenset({"AffineGrid", "MaxUnpool", "Loop", "Scan", "If", "SequenceMap"})
@@ -39,12 +42,9 @@ def inferred(call: Call) -> tuple[Fact, ...]:
         onnx.defs.SchemaError,
     )
     names: dict[Number, str] = {}
-    types: dict[str, onnx.TypeProto] = {}
-    inputs = []
-    for position, fact in enumerate(call.facts):
-        inputs.append("" if fact is None else f"x{position}")
-        if fact is not None:
-            types[f"x{position}"] = _type(fact, names)
+    inputs = ["" if fact is None else f"x{position}" for position, fact in enumerate(call.facts)]
+    given = {f"x{position}": fact for position, fact in enumerate(call.facts) if fact is not None}
+    types = {name: _type(fact, names) for name, fact in given.items()}
     try:
         node = onnx.helper.make_node(
             call.op,
@@ -60,9 +60,20 @@ def inferred(call: Call) -> tuple[Fact, ...]:
         found = onnx.shape_inference.infer_node_outputs(schema, node, types, opset_imports=opsets)
     except errors:
         return nothing
+    proof = found
+    if names:
+        numbers = {name: _STAND_IN + 2 * k for k, name in enumerate(names.values())}
+        types = {name: _type(fact, names, numbers) for name, fact in given.items()}
+        try:
+            proof = onnx.shape_inference.infer_node_outputs(
+                schema, node, types, opset_imports=opsets
+            )
+        except errors:
+            proof = {}
     sizes = {name: size for size, name in names.items()}
     made: dict[str, Open] = {}
-    return tuple(_fact(found.get(f"y{k}"), sizes, made) for k in range(call.outputs))
+    outputs = [f"y{k}" for k in range(call.outputs)]
+    return tuple(_fact(found.get(name), proof.get(name), sizes, made) for name in outputs)
 
 
 def _untrusted(call: Call, node: onnx.NodeProto) -> bool:
@@ -79,8 +90,10 @@ def _huge(shape: tuple[Any, ...]) -> bool:
     return any(isinstance(size, int) and size > HUGE for size in shape)
 
 
-def _type(fact: Fact, names: dict[Number, str]) -> onnx.TypeProto:
-    """The operand's type, every size that is no number under a name of its own."""
+def _type(
+    fact: Fact, names: dict[Number, str], numbers: Mapping[str, int] = MappingProxyType({})
+) -> onnx.TypeProto:
+    """The operand's type, every size that is no number under a name of its own, or its number."""
     import onnx
 
     shape: list[int | str] | None = None
@@ -89,19 +102,29 @@ def _type(fact: Fact, names: dict[Number, str]) -> onnx.TypeProto:
             size if isinstance(size, int) else names.setdefault(size, f"d{len(names)}")
             for size in fact.shape
         ]
+        shape = [numbers.get(size, size) if isinstance(size, str) else size for size in shape]
     return onnx.helper.make_tensor_type_proto(onnx.TensorProto.FLOAT, shape)
 
 
-def _fact(found: onnx.TypeProto | None, sizes: Mapping[str, Number], made: dict[str, Open]) -> Fact:
+def _fact(
+    found: onnx.TypeProto | None,
+    proof: onnx.TypeProto | None,
+    sizes: Mapping[str, Number],
+    made: dict[str, Open],
+) -> Fact:
+    """What inference says of a result; a number only where numbers put in give the same."""
     if found is None or not found.HasField("tensor_type"):
         return UNKNOWN
     tensor = found.tensor_type
     if not tensor.HasField("shape") or len(tensor.shape.dim) > MAX_CONTENT:
         return UNKNOWN
+    proven = [] if proof is None else list(proof.tensor_type.shape.dim)
     shape: list[Size] = []
-    for entry in tensor.shape.dim:
+    for axis, entry in enumerate(tensor.shape.dim):
         if entry.HasField("dim_value"):
-            shape.append(entry.dim_value if 0 <= entry.dim_value <= HUGE else Open())
+            # Inference takes a name for 0 where it forgets to ask, and computes with that.
+            same = len(proven) == len(tensor.shape.dim) and proven[axis] == entry
+            shape.append(entry.dim_value if same and 0 <= entry.dim_value <= HUGE else Open())
         elif entry.dim_param in sizes:
             shape.append(sizes[entry.dim_param])
         else:

@@ -29,8 +29,9 @@ from .facts import (
     places,
     product,
     rounded_up,
+    target_sizes,
 )
-from .numbers import BINARY, array, folded, listed
+from .numbers import BINARY, Sure, array, folded, listed
 
 
 def cut(call: Call) -> Results:
@@ -39,7 +40,10 @@ def cut(call: Call) -> Results:
     starts, ends = call.whole(1, "starts"), call.whole(2, "ends")
     if starts is None or ends is None or len(starts) != len(ends):
         raise Refused("Slice needs as many ends as starts")
-    axes = call.fixed(3, "axes")
+    try:
+        axes = call.fixed(3, "axes")
+    except Unclear:
+        return Fact(tuple(Open(0, bounds(size)[1]) for size in shape))
     axes = tuple(range(len(starts))) if axes is None else axes
     steps = call.whole(4)
     steps = (1,) * len(starts) if steps is None else steps
@@ -48,7 +52,7 @@ def cut(call: Call) -> Results:
     made: list[Any] = list(shape)
     axes = places(axes, len(shape))
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        made[axis] = sliced(shape[axis], start, end, step)
+        made[axis] = sliced(shape[axis], start, end, step, call.sure)
     content: Content = None
     values = array(call.fact(0))
     if values is not None and all(isinstance(n, int) for n in (*starts, *ends, *steps)):
@@ -61,7 +65,13 @@ def cut(call: Call) -> Results:
     return Fact(tuple(made), content)
 
 
-def sliced(size: Number, start: Number | None, end: Number | None, step: Number | None) -> Size:
+def sliced(
+    size: Number,
+    start: Number | None,
+    end: Number | None,
+    step: Number | None,
+    sure: Sure = at_least,
+) -> Size:
     """How many indices a slice has.
 
     >>> from zerostride.dims.dim import Dim
@@ -71,15 +81,15 @@ def sliced(size: Number, start: Number | None, end: Number | None, step: Number 
     top = bounds(size)[1]
     if not isinstance(step, int) or step == 0 or start is None or end is None:
         return Open(0, top)
-    count = _backwards(size, start, end) if step < 0 else _length(size, start, end)
+    count = _backwards(size, start, end) if step < 0 else _length(size, start, end, sure)
     if count is None:
         return Open(0, top)
     return rounded_up(count, abs(step))
 
 
-def _sign(number: Number) -> int | None:
+def _sign(number: Number, sure: Sure) -> int | None:
     """0 where a number counts from the front, −1 where it counts from the end."""
-    if at_least(number, 0):
+    if sure(number, 0):
         return 0
     high = bounds(number)[1]
     return -1 if high is not None and high < 0 else None
@@ -89,11 +99,11 @@ def _far(number: Number) -> bool:
     return isinstance(number, int) and number >= FAR
 
 
-def _length(size: Number, start: Number, end: Number) -> Number | None:
+def _length(size: Number, start: Number, end: Number, sure: Sure) -> Number | None:
     """The indices from start to end, both clamped to the axis."""
     if isinstance(size, int) and isinstance(start, int) and isinstance(end, int):
         return len(range(size)[start:end])
-    first, last = _sign(start), _sign(end)
+    first, last = _sign(start, sure), _sign(end, sure)
     if first is None or last is None:
         return None
     if first == 0:
@@ -210,9 +220,10 @@ def reduce(call: Call) -> Results:
     try:
         given = call.fixed(1, "axes")
     except Unclear:
-        if keep and fact.shape is not None:
-            return Fact(tuple(Open() for _ in fact.shape))
-        raise
+        if fact.shape is None:
+            raise
+        gone = 0 if keep else len(call.whole(1, "axes") or ())
+        return Fact(tuple(Open() for _ in fact.shape[gone:]))
     if not given and call.integer("noop_with_empty_axes"):
         return fact
     if fact.shape is None:
@@ -248,8 +259,9 @@ def top(call: Call) -> Results:
     """TopK: so many along one axis, twice."""
     shape = call.shape(0)
     axis = call.axis(len(shape), -1)
-    (count,) = call.whole(1, "k") or (None,)
-    if count is None:
+    listed_ = call.content(1) if call.has(1) else call.integers("k")
+    count = listed_[0] if listed_ is not None and len(listed_) == 1 else None
+    if not is_number(count):
         made: Size = Open(0, bounds(shape[axis])[1])
     else:
         call.need(ge(count, 0), f"TopK takes {count}")
@@ -346,6 +358,21 @@ def recurrent(call: Call) -> Results:
     return Fact((data[0], directions, data[1], hidden)), last, last
 
 
+def loss(call: Call) -> Results:
+    """Losses: one number, or one for each target; then what the scores become."""
+    scores, target = call.fact(0).shape, call.fact(1).shape
+    each = str(call.attributes.get("reduction", "mean")) == "none"
+    return Fact(target if each else ()), Fact(scores)
+
+
+def window(call: Call) -> Results:
+    """Window functions: as many numbers as said."""
+    size = call.content(0)
+    if size is None or len(size) != 1 or not is_number(size[0]):
+        return Fact((Open(),))
+    return Fact(target_sizes(call, (size[0],)))
+
+
 _REDUCTIONS = "Sum Mean Prod Max Min L1 L2 LogSum LogSumExp SumSquare"
 
 ROWS: Mapping[str, Callable[[Call], Results]] = MappingProxyType(
@@ -361,6 +388,8 @@ ROWS: Mapping[str, Callable[[Call], Results]] = MappingProxyType(
         "ArgMax": arg_extreme,
         "ArgMin": arg_extreme,
         "TopK": top,
+        **dict.fromkeys(("NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss"), loss),
+        **dict.fromkeys(("HannWindow", "HammingWindow", "BlackmanWindow"), window),
         "NonZero": nonzero,
         "OneHot": one_hot,
         "Compress": compress,

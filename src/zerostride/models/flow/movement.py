@@ -136,7 +136,10 @@ def flatten(call: Call) -> Results:
 def squeeze(call: Call) -> Results:
     """Squeeze: axes of size 1 go away; without a list all of them do."""
     shape = call.shape(0)
-    given = call.fixed(1, "axes")
+    try:
+        given = call.fixed(1, "axes")
+    except Unclear:
+        return Fact(tuple(Open() for _ in shape[len(call.whole(1, "axes") or ()) :]))
     if given is None:
         answers = [is_one(size) for size in shape]
         if Answer.UNKNOWN in answers:
@@ -153,7 +156,10 @@ def squeeze(call: Call) -> Results:
 def unsqueeze(call: Call) -> Results:
     """Unsqueeze: axes of size 1 where the result is to have them."""
     shape = call.shape(0)
-    given = call.fixed(1, "axes") or ()
+    try:
+        given = call.fixed(1, "axes") or ()
+    except Unclear:
+        return Fact(tuple(Open() for _ in (*shape, *(call.whole(1, "axes") or ()))))
     axes = places(given, len(shape) + len(given))
     rest = iter(shape)
     made = tuple(1 if k in axes else next(rest) for k in range(len(shape) + len(axes)))
@@ -280,7 +286,10 @@ def pad(call: Call) -> Results:
         raise Unclear("the pads are left out")
     axes = tuple(range(len(shape)))
     if call.has(3):
-        axes = places(call.fixed(3) or (), len(shape))
+        try:
+            axes = places(call.fixed(3) or (), len(shape))
+        except Unclear:
+            return Fact(tuple(Open() for _ in shape))
     if len(pads) != 2 * len(axes):
         raise Refused(f"{len(pads)} pads for {len(axes)} axes")
     made: list[Size] = list(shape)

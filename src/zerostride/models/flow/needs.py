@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
-from ...dims.condition import Condition, all_of
-from ...dims.dim import Symbol
+from ...dims.condition import Condition, all_of, any_of, eq, ge
+from ...dims.dim import Call, Dim, Number, Symbol, dim, of_atom, plain
+from ...dims.functions import broadcast_size, maximum, minimum
 from ...dims.solve import excludes, implies
 
 #: Questions to the solver in one model. A model in use has some ten different needs; after these a
@@ -65,10 +69,13 @@ class Ledger:
 
     Attributes:
         spent: questions asked of the solver.
+        state: changes whenever what is known does.
     """
 
     def __init__(self, given: Condition) -> None:
         self.spent = 0
+        self.state = 0
+        self._changes = itertools.count(1)
         self._clauses: list[tuple[Condition, frozenset[Symbol]]] = []
         self._said: dict[Condition, int] = {}
         self.learn(given.clauses)
@@ -79,6 +86,7 @@ class Ledger:
             if clause not in self._said:
                 self._said[clause] = len(self._clauses)
                 self._clauses.append((clause, frozenset(clause.symbols)))
+                self.state = next(self._changes)
 
     def mark(self) -> int:
         """Where the ledger stands, for :meth:`forget`."""
@@ -86,6 +94,8 @@ class Ledger:
 
     def forget(self, mark: int) -> None:
         """Forgets what was learned after a mark: what holds in a body holds nowhere else."""
+        if mark < len(self._clauses):
+            self.state = next(self._changes)
         for clause, _ in self._clauses[mark:]:
             del self._said[clause]
         del self._clauses[mark:]
@@ -119,10 +129,16 @@ class Ledger:
         """Whether a condition is known to hold."""
         if condition.always or condition in self._said:
             return True
-        if self.spent >= MAX_QUESTIONS:
+        if condition.never or len(condition.symbols) > MAX_SYMBOLS:
             return False
-        self.spent += 1
-        return all(implies(self._about(clause), clause) for clause in condition.clauses)
+        for clause in condition.clauses:
+            known = self._about(clause)
+            if self.spent >= MAX_QUESTIONS:
+                return False
+            self.spent += 1
+            if not implies(known, clause):
+                return False
+        return True
 
     def _about(self, condition: Condition) -> Condition:
         """The clauses that share symbols with a condition, directly or through others."""
@@ -143,4 +159,50 @@ class Ledger:
         return all_of(found)
 
 
-__all__ = ["Failure", "Ledger", "Need"]
+#: The functions that choose one of their arguments.
+_CHOICES = ("max", "min", "bcast")
+
+
+def undecided(size: object) -> bool:
+    """Whether a size chooses one of several."""
+    return isinstance(size, Dim) and any(
+        isinstance(atom, Call) and atom.function in _CHOICES
+        for monomial, _ in size.terms
+        for atom in monomial
+    )
+
+
+def decided(size: Number, holds: Callable[[Condition], bool]) -> Number:
+    """A size with the choices in it made, where what is known makes them."""
+    total: Number = 0
+    size = dim(size)
+    for monomial, factor in size.terms:
+        product: Number = factor
+        for atom in monomial:
+            whole = of_atom(atom)
+            product = product * (_choice(atom, holds) if undecided(whole) else whole)
+        total = total + product
+    return plain(total + size.const)
+
+
+def _choice(atom: Any, holds: Callable[[Condition], bool]) -> Number:
+    kept = list(atom.arguments)
+    for size in atom.arguments:
+        others = [other for other in kept if other is not size]
+        if others and any(holds(_gives_way(atom.function, size, other)) for other in others):
+            kept = others
+    return FUNCTION_OF[atom.function](*kept)
+
+
+def _gives_way(function: str, size: Dim, other: Dim) -> Condition:
+    """That one argument may be left out beside another."""
+    if function == "bcast":
+        return any_of([eq(size, other), eq(size, 1)])
+    return ge(other, size) if function == "max" else ge(size, other)
+
+
+FUNCTION_OF: Mapping[str, Callable[..., Number]] = MappingProxyType(
+    {"max": maximum, "min": minimum, "bcast": broadcast_size}
+)
+
+__all__ = ["Failure", "Ledger", "Need", "decided", "undecided"]

@@ -129,18 +129,24 @@ def _divide_real(a: Real, b: Real) -> Element:
     return _real(a.top * b.bottom, a.bottom * b.top)
 
 
-def _divide(a: Number, b: Number) -> Number | None:
+#: Whether a number is certainly no less than another.
+Sure: TypeAlias = Callable[[Number, int], bool]
+
+
+def division(sure: Sure) -> Function:
     """ONNX's Div of integers rounds to zero; that is down where both are 0 or above."""
-    if isinstance(a, int) and isinstance(b, int):
-        if b == 0:
-            return None
-        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    if at_least(a, 0) and at_least(b, 1):
-        return floordiv(a, b)
-    return None
+
+    def compute(a: Number, b: Number) -> Number | None:
+        if isinstance(a, int) and isinstance(b, int):
+            if b == 0:
+                return None
+            return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        return floordiv(a, b) if sure(a, 0) and sure(b, 1) else None
+
+    return _both(compute, _divide_real)
 
 
-def modulo(truncated: bool) -> Function:
+def modulo(truncated: bool, sure: Sure) -> Function:
     """The remainder: with the divisor's sign, or with `fmod` with the dividend's."""
 
     def compute(a: Number, b: Number) -> Number | None:
@@ -148,7 +154,7 @@ def modulo(truncated: bool) -> Function:
             if b == 0:
                 return None
             return int(math.fmod(a, b)) if truncated and max(abs(a), abs(b)) < 2**53 else a % b
-        if at_least(b, 1) and (at_least(a, 0) or not truncated):
+        if sure(b, 1) and (not truncated or sure(a, 0)):
             return a - floordiv(a, b) * b
         return None
 
@@ -211,7 +217,6 @@ BINARY: Mapping[str, Function] = MappingProxyType(
         "Sum": _both(operator.add, _add_real),
         "Sub": _both(operator.sub, _subtract_real),
         "Mul": _both(operator.mul, _multiply_real),
-        "Div": _both(_divide, _divide_real),
         "Pow": _both(_power),
         "Max": _extreme(maximum),
         "Min": _extreme(minimum),
@@ -334,7 +339,11 @@ def apply(function: Function, operands: Sequence[Fact], shape: tuple[Any, ...] |
 def arithmetic(call: Call, shape: tuple[Any, ...] | None) -> Content:
     """The numbers that an element-wise op of the tables computes; None for other ops."""
     facts = [fact for fact in call.facts if fact is not None]
-    function = modulo(bool(call.integer("fmod"))) if call.op == "Mod" else BINARY.get(call.op)
+    function = BINARY.get(call.op)
+    if call.op == "Div":
+        function = division(call.sure)
+    elif call.op == "Mod":
+        function = modulo(bool(call.integer("fmod")), call.sure)
     if function is None or len(facts) < 2:
         return facts[0].content if function is not None and facts else None
     found = facts[0]

@@ -28,7 +28,7 @@ from .facts import (
     sound,
 )
 from .fallback import inferred
-from .needs import Failure, Ledger, Need
+from .needs import Failure, Ledger, Need, decided, undecided
 from .numbers import exact
 from .table import ROWS
 
@@ -185,6 +185,7 @@ class Walk:
         self._taken: set[str] = set()
         self._read: set[Symbol] = set()
         self._answers: dict[Hashable, Answer] = {}
+        self._sizes: dict[Hashable, Number] = {}
 
     # Sizes of the file.
 
@@ -307,10 +308,24 @@ class Walk:
             found = self.take(node, self.answer(node, facts))
         opened: dict[int, Symbol] = {}
         for value, fact in zip(node.outputs, found, strict=False):
-            fact = self.close(fact, value.name or node.path, opened)
+            fact = self.settled(self.close(fact, value.name or node.path, opened))
             self.facts[id(value)] = self.claimed(node, value, fact, set(opened.values()))
         for value in node.outputs[len(found) :]:
             self.facts[id(value)] = self.claimed(node, value, UNKNOWN, set())
+
+    def settled(self, fact: Fact) -> Fact:
+        """The fact with the extremes in its sizes decided, where what is known decides them."""
+        if fact.shape is None or not any(map(undecided, fact.shape)):
+            return fact
+        sizes = []
+        for size in fact.shape:
+            if undecided(size):
+                key = ("size", size, self.ledger.state)
+                if key not in self._sizes:
+                    self._sizes[key] = decided(size, self.ledger.implies)
+                size = self._sizes[key]
+            sizes.append(size)
+        return Fact(tuple(sizes), fact.content)
 
     def _with_bodies(self, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact, ...]:
         quiet, unsure = self.quiet, self.unsure
@@ -339,12 +354,16 @@ class Walk:
         """What the op's row says of a call; asked once for calls that are alike."""
         attributes = tuple(sorted(node.attributes.items())) if node.attributes else ()
         key = (node.op, node.domain, node.version, attributes, facts, len(node.outputs))
-        found = self._answers.get(key)
+        here = (key, self.ledger.state)
+        found = self._answers.get(key) or self._answers.get(here)
         if found is None:
             call = Call(
                 node.op, node.domain, node.version, facts, node.attributes, len(node.outputs)
             )
-            found = self._answers[key] = ask(call)
+            call.holds = self.ledger.implies
+            found = ask(call)
+            # What depends on what is known here is an answer for here alone.
+            self._answers[here if call.asked else key] = found
         return found
 
     # What comes of it.
