@@ -25,6 +25,7 @@ from typing import Any, TypeAlias
 
 from ..dims.condition import Condition
 from ..dims.dim import Dim, dim
+from ..models.flow import flow
 from .case import BadInput
 from .expressions import Values
 from .inferrers import (
@@ -325,8 +326,7 @@ def _listed(values: Values) -> str:
 
 def installed() -> dict[str, Callable[[Model], Shapes]]:
     """Every tool that is installed, this package first."""
-    importlib.import_module("zerostride.models.flow")  # here, since what follows is timed
-    importlib.import_module("zerostride.models.onnx")
+    importlib.import_module("zerostride.models.onnx")  # here, since what follows is timed
     found: dict[str, Callable[[Model], Shapes]] = {ZEROSTRIDE: zerostride_shapes}
     for names, module in (
         ({"openvino": openvino_shapes}, "openvino"),
@@ -347,7 +347,6 @@ def installed() -> dict[str, Callable[[Model], Shapes]]:
 
 def zerostride_shapes(model: Model) -> Shapes:
     """This package's `flow`."""
-    from ..models.flow import flow
     from ..models.onnx import read_onnx
 
     found = flow(read_onnx(model.path))
@@ -365,7 +364,6 @@ def zerostride_shapes(model: Model) -> Shapes:
 
 def zerostride_needs(model: Model) -> Needs:
     """What this package says that the model certainly needs, where the inputs' names decide it."""
-    from ..models.flow import flow
     from ..models.onnx import read_onnx
 
     names = frozenset(model.names)
