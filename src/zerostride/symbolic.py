@@ -317,7 +317,7 @@ def _axis(landed: Sequence[Landed], known: Condition) -> tuple[Condition, Number
     fixed = list(dict.fromkeys(size for size, may in landed if not may))
     free = list(dict.fromkeys(size for size, may in landed if may))
     if fixed:
-        first = next((size for size in fixed if isinstance(size, int)), fixed[0])
+        first = min(fixed, key=_vagueness)
         same = [eq(first, size) for size in fixed if size is not first]
         fit = [any_of([eq(size, first), eq(size, 1)]) for size in free]
         return all_of([*same, *fit]), first
@@ -330,6 +330,13 @@ def _axis(landed: Sequence[Landed], known: Condition) -> tuple[Condition, Number
     numbers_first = sorted(free, key=lambda size: isinstance(size, Dim))
     wide = next((size for size in numbers_first if excludes(known, eq(size, 1))), None)
     return clause, plain(broadcast_size(*free)) if wide is None else wide
+
+
+def _vagueness(size: Number) -> int:
+    """Of equal sizes a number says most, then names, then what has no name."""
+    if isinstance(size, int):
+        return 0
+    return 1 if all(symbol.named for symbol in size.symbols) else 2
 
 
 def _apart(landed: list[Landed], known: Condition) -> list[Landed]:
