@@ -42,7 +42,9 @@ class Part(NamedTuple):
 
     def __str__(self) -> str:
         word = {"silent": "nonsense"}.get(self.kind, self.kind)
-        where = "" if self.when.always else f" when {self.when}"
+        when = str(self.when)
+        where = f" when {when}" if len(when) <= _LONGEST else " for some sizes"
+        where = "" if self.when.always else where
         named = ", ".join(f"{name}={value}" for name, value in self.values.items())
         example = f", for example {named}" if named and where else ""
         return word + where + example + (f": {self.detail}" if self.detail else "")
@@ -309,12 +311,15 @@ def _open_row(
         found = meanings(meant, side, shapes, known=known)
         unsure = found.possible("same") is Answer.UNKNOWN
         for kind in _BAD:
-            unsure = unsure or found.possible(kind) is Answer.UNKNOWN
             example = found.example(kind)
-            if example is not None:
-                region, values = example
-                named = {symbol.name: values[symbol] for symbol in found.symbols}
-                parts.append(Part(kind, found.words(kind), named, region.detail))
+            if example is None:
+                unsure = unsure or found.possible(kind) is Answer.UNKNOWN
+                continue
+            region, values = example
+            named = {symbol.name: values[symbol] for symbol in found.symbols}
+            simple = len(found.regions) <= _MOST_REGIONS
+            when = found.words(kind) if simple else found.where(kind)
+            parts.append(Part(kind, when, named, region.detail))
         if not parts:
             verdict = "unknown" if unsure else "same"
         elif found.possible("same") is not Answer.NO:
@@ -334,6 +339,10 @@ def _open_row(
     )
 
 
+#: Regions up to which their conditions are put together in few words; that takes seconds for more.
+_MOST_REGIONS = 12
+#: Characters of a condition that is said; a longer one is for programs.
+_LONGEST = 200
 #: What a rule may do that is not the same, worst first.
 _BAD: tuple[Kind, ...] = ("different", "silent", "refused")
 

@@ -23,8 +23,11 @@ _LEGEND = f"{MAY} marks a size that may stretch: it does where it is 1 and the r
 _LONGEST = 300
 _LONGEST_PRODUCT = 60
 
-#: Comparisons in a condition up to which it is simplified: a warning is not worth seconds.
-_MOST_COMPARISONS = 16
+#: Comparisons in a condition up to which it is simplified, and up to which it is asked whether it
+#: can hold at all: a warning is not worth seconds.
+_MOST_COMPARISONS, _MOST_ASKED = 16, 24
+#: Characters of a condition in a warning.
+_LONGEST_WARNING = 120
 #: What stands in a mapping where an axis lands elsewhere in another case.
 _DEPENDS: Any = ...
 
@@ -166,8 +169,11 @@ def _stretch_where(plan: Plan, aligned: Shape, axis: int) -> Condition:
 
 @functools.lru_cache(1 << 10)
 def _simplified(condition: Condition, given: Condition) -> Condition:
-    if sum(1 for _ in condition.sizes()) <= _MOST_COMPARISONS:
+    comparisons = sum(1 for _ in condition.sizes())
+    if comparisons <= _MOST_COMPARISONS:
         return simplified(condition, given)
+    if comparisons > _MOST_ASKED:
+        return condition
     return NEVER if excludes(given, condition) else condition
 
 
@@ -305,7 +311,9 @@ def _two_sided_text(plan: Plan, names: Sequence[str], name: Namer) -> str:
     where = two_sided_where(plan)
     if where.never:
         return ""
-    there = "" if where.always else f"where {condition_text(where, name)}, "
+    said = where.write(name)
+    there = f"where {said}, " if len(said) <= _LONGEST_WARNING else "at some sizes "
+    there = "" if where.always else there
     text = (
         f"{there}{listing(names)} {'both' if len(names) == 2 else 'all'} stretch, "
         "each along an axis that another one fills"
