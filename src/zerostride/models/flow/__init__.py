@@ -5,6 +5,7 @@ what goes in, and what must hold for that; nothing is guessed. What must hold is
 """
 
 from .needs import Failure, Need
-from .walk import Counts, Flow, flow
+from .result import Counts, Flow
+from .walk import flow
 
 __all__ = ["Counts", "Failure", "Flow", "Need", "flow"]

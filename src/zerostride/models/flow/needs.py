@@ -12,6 +12,7 @@ from ...dims.condition import Condition, all_of, any_of, eq, ge
 from ...dims.dim import Call, Dim, Number, Symbol, dim, of_atom, plain
 from ...dims.functions import broadcast_size, maximum, minimum
 from ...dims.solve import excludes, implies
+from ...errors import printable
 
 #: Questions to the solver in one model. A model in use has some ten different needs; after these a
 #: need is only compared with what was said word for word.
@@ -41,7 +42,7 @@ class Need:
     certain: bool = True
 
     def __str__(self) -> str:
-        return f"{self.node_path}: needs {self.condition} ({self.words})"
+        return f"{printable(self.node_path)}: needs {self.condition} ({self.words})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ class Failure:
     certain: bool = True
 
     def __str__(self) -> str:
-        return f"{self.node_path}: {self.words}"
+        return f"{printable(self.node_path)}: {self.words}"
 
 
 class Ledger:

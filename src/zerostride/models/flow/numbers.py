@@ -328,7 +328,10 @@ def apply(function: Function, operands: Sequence[Fact], shape: tuple[Any, ...] |
             if fact.shape is None or count_of(fact.shape) is None:
                 return None
             values = np.full(fact.shape, None, object)
-        rows.append(np.broadcast_to(values, shape))
+        try:
+            rows.append(np.broadcast_to(values, shape))
+        except ValueError:
+            return None  # an old version's rule, which lays operands otherwise than NumPy
     made: npt.NDArray[Any] = np.empty(shape, object)
     for index in np.ndindex(*made.shape):
         numbers: list[Any] = [row[index] for row in rows]

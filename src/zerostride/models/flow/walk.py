@@ -4,105 +4,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...dims import MAX_ELEMENTS, MAX_RANK
-from ...dims.condition import ALWAYS, Condition, all_of, eq, ge
-from ...dims.dim import Dim, Number, Symbol, bounds, dim, lone_symbol, of_atom, plain
+from ...dims.condition import ALWAYS, Condition, eq, ge
+from ...dims.dim import Dim, Number, Symbol, dim, lone_symbol, of_atom, plain
 from ...dims.parse import read
 from ...errors import Misfit, printable
 from ..graph import FileShape, Graph, Node, Value
 from . import bodies
+from .answers import Answer, ask, first_line
 from .facts import (
     SURPRISES,
     UNKNOWN,
     Call,
     Fact,
     Open,
-    Real,
     Refused,
-    Shape,
     Unclear,
-    sound,
 )
-from .fallback import inferred
 from .needs import Failure, Ledger, Need, decided, undecided
 from .numbers import exact
-from .table import ROWS
+from .result import Flow
 
 #: Names that tools invent for sizes they know nothing of: the same one may stand for several.
 _INVENTED = re.compile(r"unk__\d+|\?|-1|None|")
 #: A hyphen between words joins them; exporters write differences with spaces.
 _HYPHENATED = re.compile(r"[^\W\d]\w*-[^\W\d]")
-
-
-class Counts(NamedTuple):
-    """How much of a model's tensors is known.
-
-    Attributes:
-        tensors: all tensors that some node reads or makes.
-        ranks: those whose rank is known.
-        axes: axes of these.
-        sizes: axes whose size is a number, or an expression of sizes that have a name.
-    """
-
-    tensors: int
-    ranks: int
-    axes: int
-    sizes: int
-
-
-@dataclass(frozen=True)
-class Flow:
-    """What is known of a model's sizes.
-
-    Attributes:
-        graph: the graph; tensors are looked up by identity, since bodies may shadow names.
-        conditions: what the model needs of its sizes, in order; none is implied by earlier ones.
-        failures: nodes that no sizes satisfy, or that contradict what the file says.
-        notes: what could not be followed, and what of the file was not taken as it is.
-        names: what a size is that the file gives a name of its own inside the model.
-        symbols: the sizes with names that the model's inputs have, in order.
-    """
-
-    graph: Graph
-    conditions: tuple[Need, ...]
-    failures: tuple[Failure, ...]
-    notes: tuple[str, ...]
-    names: Mapping[str, Number]
-    symbols: tuple[Symbol, ...]
-    facts: Mapping[int, Fact]
-
-    @property
-    def ok(self) -> bool:
-        """Whether no node fails for all sizes."""
-        return not self.failures
-
-    @property
-    def condition(self) -> Condition:
-        """All that the model certainly needs, as one condition."""
-        return all_of(need.condition for need in self.conditions if need.certain)
-
-    def shape_of(self, value: Value) -> Shape:
-        """The sizes of a tensor: numbers and expressions; None where the rank is unknown."""
-        return self.facts.get(id(value), UNKNOWN).shape
-
-    def content_of(self, value: Value) -> tuple[Number | None, ...] | None:
-        """The whole numbers of a small tensor, None for each that is unknown."""
-        content = self.facts.get(id(value), UNKNOWN).content
-        if content is None or any(isinstance(item, Real) for item in content):
-            return None
-        return tuple(item for item in content if not isinstance(item, Real))
-
-    def counts(self) -> Counts:
-        """How much is known, over the model and its bodies."""
-        shapes = [self.shape_of(value) for value in self.graph.values() if value.name]
-        known = [shape for shape in shapes if shape is not None]
-        sizes = [size for shape in known for size in shape]
-        named = sum(all(symbol.named for symbol in dim(size).symbols) for size in sizes)
-        return Counts(len(shapes), len(known), len(sizes), named)
 
 
 def flow(
@@ -130,28 +59,11 @@ def flow(
         graph,
         tuple(walk.needs),
         tuple(walk.failures),
-        tuple(dict.fromkeys(walk.notes)),
+        tuple(dict.fromkeys(map(printable, walk.notes))),
         MappingProxyType({symbol.name: size for symbol, size in walk.aliases.items()}),
         tuple(walk.named),
         MappingProxyType(walk.facts),
     )
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What a row says of a call.
-
-    Attributes:
-        facts: one for each result; sizes may be Open.
-        needs: what must hold, with words.
-        failure: why no sizes work, or None.
-        notes: what could not be followed.
-    """
-
-    facts: tuple[Fact, ...]
-    needs: tuple[tuple[Condition, str], ...] = ()
-    failure: str | None = None
-    notes: tuple[str, ...] = ()
 
 
 class Walk:
@@ -281,6 +193,7 @@ class Walk:
 
     def unnamed(self, name: str, low: int = 0, high: int | None = None) -> Symbol:
         """A new size, called by where it appears; no two are called the same."""
+        name = printable(name)
         unique, count = name, 1
         while unique in self._taken:
             count += 1
@@ -377,19 +290,18 @@ class Walk:
         new = self.ledger.fresh(condition)
         if new is None:
             known = "" if condition.never else f"; {condition} contradicts what else must hold"
-            self.failures.append(Failure(path, op, words + known, not self.unsure))
+            self.failures.append(Failure(path, op, printable(words) + known, not self.unsure))
         elif not new.always:
-            self.needs.append(Need(path, op, new, words, not self.unsure))
+            self.needs.append(Need(path, op, new, printable(words), not self.unsure))
 
     def fail(self, node: Node, words: str) -> None:
         """Records that no sizes satisfy a node."""
         if not self.quiet:
-            self.failures.append(Failure(node.path, node.op, words, not self.unsure))
+            self.failures.append(Failure(node.path, node.op, printable(words), not self.unsure))
 
     def note(self, node: Node, surprise: BaseException) -> None:
         """Records that a node could not be followed."""
-        said = next(iter(str(surprise).splitlines()), "") or type(surprise).__name__
-        self.notes.append(f"{node.path}: {node.op} could not be followed: {said[:160]}")
+        self.notes.append(f"{node.path}: {node.op} could not be followed: {first_line(surprise)}")
 
     # What the file says.
 
@@ -460,45 +372,3 @@ class Walk:
 
 def _ints(shape: FileShape) -> Iterator[int]:
     return (size for size in shape or () if isinstance(size, int))
-
-
-def ask(call: Call) -> Answer:
-    """The answer of an op's row, made fit to be used: whatever surprises it becomes a note."""
-    row = ROWS.get(call.op) if call.domain == "" else None
-    try:
-        found = inferred(call) if row is None else row(call)
-        facts = (found,) if isinstance(found, Fact) else found
-        facts = tuple(_checked(call, fact) for fact in facts[: call.outputs])
-    except Refused as refusal:
-        return Answer((UNKNOWN,) * call.outputs, failure=str(refusal))
-    except Unclear:
-        facts = ()
-    except SURPRISES as surprise:
-        said = next(iter(str(surprise).splitlines()), "") or type(surprise).__name__
-        call.notes.append(f"{call.op} could not be followed: {said[:160]}")
-        facts, call.needs = (), []
-    facts += (UNKNOWN,) * (call.outputs - len(facts))
-    return Answer(facts, tuple(call.needs), None, tuple(call.notes))
-
-
-def _checked(call: Call, fact: Fact) -> Fact:
-    """The fact with sizes that are sizes: not below 0, and not beyond counting."""
-    if fact.shape is None:
-        return fact
-    if len(fact.shape) > MAX_RANK:
-        call.notes.append(f"{call.op} makes {len(fact.shape)} axes; sizes are followed to 64")
-        return UNKNOWN
-    sizes: list[Any] = []
-    for size in fact.shape:
-        wrong = None if isinstance(size, Open) else sound(size)
-        if wrong is not None:
-            call.notes.append(f"{call.op} makes {wrong}, taken as unknown")
-            size = Open()
-        elif isinstance(size, Dim):
-            low = bounds(size)[0]
-            if low is None or low < 0:
-                call.need(ge(size, 0), f"{call.op} makes a size of {size}")
-        elif isinstance(size, int) and size < 0:
-            raise Refused(f"{call.op} makes a size of {size}")
-        sizes.append(size)
-    return Fact(tuple(sizes), fact.content)

@@ -64,7 +64,10 @@ def _positions(call: Call, sizes: tuple[Number, ...], kernel: tuple[Number, ...]
         reach = (dim(width) - 1) * dilations[axis] + 1
         before, after = pads[axis], pads[axis + count]
         room = dim(size) + before + after - reach
-        call.need(ge(room, 0), f"the window of {plain(reach)} fits into {size} and its padding")
+        # Rounded up, a window that sticks out behind counts, even if it is the only one.
+        out = stride - 1 if call.integer("ceil_mode") else 0
+        words = f"the window of {plain(reach)} fits into {size} and its padding"
+        call.need(ge(room + out, 0), words + (f", but for {out}" if out else ""))
         if call.integer("ceil_mode"):
             # A window that would start behind the data, in the padding, is left out.
             last, start = room + stride - 1, dim(size) + before - 1

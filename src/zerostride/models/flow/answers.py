@@ -1,0 +1,76 @@
+"""What a row says of a call, fit to be used: sizes that are sizes, surprises that are notes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...dims import MAX_RANK
+from ...dims.condition import Condition, ge
+from ...dims.dim import Dim, bounds
+from .facts import SURPRISES, UNKNOWN, Call, Fact, Open, Refused, Unclear, sound
+from .fallback import inferred
+from .table import ROWS
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a row says of a call.
+
+    Attributes:
+        facts: one for each result; sizes may be Open.
+        needs: what must hold, with words.
+        failure: why no sizes work, or None.
+        notes: what could not be followed.
+    """
+
+    facts: tuple[Fact, ...]
+    needs: tuple[tuple[Condition, str], ...] = ()
+    failure: str | None = None
+    notes: tuple[str, ...] = ()
+
+
+def first_line(surprise: BaseException) -> str:
+    """What went wrong, cut to a readable length."""
+    return (next(iter(str(surprise).splitlines()), "") or type(surprise).__name__)[:160]
+
+
+def ask(call: Call) -> Answer:
+    """The answer of an op's row, made fit to be used: whatever surprises it becomes a note."""
+    row = ROWS.get(call.op) if call.domain == "" else None
+    try:
+        found = inferred(call) if row is None else row(call)
+        facts = (found,) if isinstance(found, Fact) else found
+        facts = tuple(_checked(call, fact) for fact in facts[: call.outputs])
+    except Refused as refusal:
+        return Answer((UNKNOWN,) * call.outputs, failure=str(refusal))
+    except Unclear:
+        facts = ()
+    except SURPRISES as surprise:
+        call.notes.append(f"{call.op} could not be followed: {first_line(surprise)}")
+        facts, call.needs = (), []
+    facts += (UNKNOWN,) * (call.outputs - len(facts))
+    return Answer(facts, tuple(call.needs), None, tuple(call.notes))
+
+
+def _checked(call: Call, fact: Fact) -> Fact:
+    """The fact with sizes that are sizes: not below 0, and not beyond counting."""
+    if fact.shape is None:
+        return fact
+    if len(fact.shape) > MAX_RANK:
+        call.notes.append(f"{call.op} makes {len(fact.shape)} axes; sizes are followed to 64")
+        return UNKNOWN
+    sizes: list[Any] = []
+    for size in fact.shape:
+        wrong = None if isinstance(size, Open) else sound(size)
+        if wrong is not None:
+            call.notes.append(f"{call.op} makes {wrong}, taken as unknown")
+            size = Open()
+        elif isinstance(size, Dim):
+            low = bounds(size)[0]
+            if low is None or low < 0:
+                call.need(ge(size, 0), f"{call.op} makes a size of {size}")
+        elif isinstance(size, int) and size < 0:
+            raise Refused(f"{call.op} makes a size of {size}")
+        sizes.append(size)
+    return Fact(tuple(sizes), fact.content)

@@ -1,0 +1,80 @@
+"""What a walk through a model found: every tensor's sizes, needs, failures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ...dims.condition import Condition, all_of
+from ...dims.dim import Number, Symbol, dim
+from ..graph import Graph, Value
+from .facts import UNKNOWN, Fact, Real, Shape
+from .needs import Failure, Need
+
+
+class Counts(NamedTuple):
+    """How much of a model's tensors is known.
+
+    Attributes:
+        tensors: all tensors that some node reads or makes.
+        ranks: those whose rank is known.
+        axes: axes of these.
+        sizes: axes whose size is a number, or an expression of sizes that have a name.
+    """
+
+    tensors: int
+    ranks: int
+    axes: int
+    sizes: int
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What is known of a model's sizes.
+
+    Attributes:
+        graph: the graph; tensors are looked up by identity, since bodies may shadow names.
+        conditions: what the model needs of its sizes, in order; none is implied by earlier ones.
+        failures: nodes that no sizes satisfy, or that contradict what the file says.
+        notes: what could not be followed, and what of the file was not taken as it is.
+        names: what a size is that the file gives a name of its own inside the model.
+        symbols: the sizes with names that the model's inputs have, in order.
+    """
+
+    graph: Graph
+    conditions: tuple[Need, ...]
+    failures: tuple[Failure, ...]
+    notes: tuple[str, ...]
+    names: Mapping[str, Number]
+    symbols: tuple[Symbol, ...]
+    facts: Mapping[int, Fact]
+
+    @property
+    def ok(self) -> bool:
+        """Whether no node fails for all sizes."""
+        return not self.failures
+
+    @property
+    def condition(self) -> Condition:
+        """All that the model certainly needs, as one condition."""
+        return all_of(need.condition for need in self.conditions if need.certain)
+
+    def shape_of(self, value: Value) -> Shape:
+        """The sizes of a tensor: numbers and expressions; None where the rank is unknown."""
+        return self.facts.get(id(value), UNKNOWN).shape
+
+    def content_of(self, value: Value) -> tuple[Number | None, ...] | None:
+        """The whole numbers of a small tensor, None for each that is unknown."""
+        content = self.facts.get(id(value), UNKNOWN).content
+        if content is None or any(isinstance(item, Real) for item in content):
+            return None
+        return tuple(item for item in content if not isinstance(item, Real))
+
+    def counts(self) -> Counts:
+        """How much is known, over the model and its bodies."""
+        shapes = [self.shape_of(value) for value in self.graph.values() if value.name]
+        known = [shape for shape in shapes if shape is not None]
+        sizes = [size for shape in known for size in shape]
+        named = sum(all(symbol.named for symbol in dim(size).symbols) for size in sizes)
+        return Counts(len(shapes), len(known), len(sizes), named)
