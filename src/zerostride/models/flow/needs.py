@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 from ...dims.condition import Condition, all_of, any_of, eq, ge
-from ...dims.dim import Call, Dim, Number, Symbol, dim, of_atom, plain
+from ...dims.dim import Call, Dim, Number, Symbol, dim, lone_call, lone_symbol, of_atom, plain
 from ...dims.functions import broadcast_size, maximum, minimum
-from ...dims.solve import excludes, implies
+from ...dims.solve import excludes, implies, simplified
 from ...errors import printable
 
 #: Questions to the solver in one model. A model in use has some ten different needs; after these a
@@ -79,6 +79,7 @@ class Ledger:
         self._changes = itertools.count(1)
         self._clauses: list[tuple[Condition, frozenset[Symbol]]] = []
         self._said: dict[Condition, int] = {}
+        self._ones: dict[tuple[Number, int], Number] = {}
         self.learn(given.clauses)
 
     def learn(self, clauses: Iterable[Condition]) -> None:
@@ -122,9 +123,23 @@ class Ledger:
                     continue
                 if excludes(known, clause):
                     return None
+                if not known.always:
+                    clause = simplified(clause, known)
             kept.append(clause)
-            self.learn([clause])
+            self.learn(clause.clauses)
         return all_of(kept)
+
+    def one_of(self, size: Number) -> Number:
+        """Of a broadcast of sizes the one that it is known to be, if there is such a one."""
+        call = lone_call(size) if isinstance(size, Dim) else None
+        if call is None or call.function != "bcast":
+            return size
+        key = (size, self.state)
+        if key not in self._ones:
+            simple_first = sorted(call.arguments, key=lambda size: lone_symbol(size) is None)
+            equal = (plain(one) for one in simple_first if self.implies(eq(size, one)))
+            self._ones[key] = next(equal, size)
+        return self._ones[key]
 
     def implies(self, condition: Condition) -> bool:
         """Whether a condition is known to hold."""

@@ -261,7 +261,13 @@ class Walk:
             self.need(node, condition, words)
         if not self.quiet:
             self.notes += [f"{node.path}: {note}" for note in answer.notes]
-        return answer.facts
+        return tuple(map(self._by_needs, answer.facts))
+
+    def _by_needs(self, fact: Fact) -> Fact:
+        """The fact with sizes that are one of several by what must hold: now it is known which."""
+        if fact.shape is None or not any(isinstance(size, Dim) for size in fact.shape):
+            return fact
+        return Fact(tuple(map(self.ledger.one_of, fact.shape)), fact.content)
 
     def answer(self, node: Node, facts: tuple[Fact | None, ...]) -> Answer:
         """What the op's row says of a call; asked once for calls that are alike."""

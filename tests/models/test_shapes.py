@@ -1,0 +1,164 @@
+"""`zs.shapes` and `zerostride shapes`: sizes of a whole model, needs, and the file written back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+import small
+
+import zerostride as zs
+from zerostride.errors import ModelError
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def saved(folder: Path, *nodes: Any, **more: Any) -> Path:
+    made = small.model(nodes, **more)
+    file = folder / "m.onnx"
+    file.write_bytes(made.SerializeToString())
+    return file
+
+
+@pytest.fixture
+def add(tmp_path: Path) -> Path:
+    """x (N, 3) + z (M, 3), then a Relu."""
+    return saved(
+        tmp_path,
+        small.node("Add", "x z", "a", name="first"),
+        small.node("Relu", "a", name="second"),
+        inputs={"x": ("N", 3), "z": ("M", 3)},
+    )
+
+
+def test_shapes_and_needs(add: Path) -> None:
+    found = zs.shapes(add)
+    assert found.ok
+    assert found.shapes["x"] == ("N", 3)
+    assert found.shapes["y"] == ("bcast(M, N)", 3)
+    (need,) = found.needs
+    assert (need.node_path, str(need.condition)) == ("first", "M == N or N == 1 or M == 1")
+    assert found.condition(N=4, M=1)
+    assert not found.condition(N=4, M=3)
+    assert [t.role for t in found.tensors] == ["input", "input", "", "output"]
+
+
+def test_sizes_and_facts(add: Path) -> None:
+    assert zs.shapes(add, sizes={"N": 4}).shapes["y"] == (4, 3)
+    assert zs.shapes(add, sizes={"N": 4, "M": 1}).shapes["y"] == (4, 3)
+    assert zs.shapes(add, facts="M == N").needs == ()
+    assert zs.shapes(add, facts=["N >= 2", "M >= 2"]).needs[0].condition == zs.Condition.parse(
+        "M == N"
+    )
+    failed = zs.shapes(add, sizes={"N": 4, "M": 3})
+    assert not failed.ok
+    assert failed.failures[0].node_path == "first"
+
+
+def test_what_it_writes_is_what_it_says(add: Path, tmp_path: Path) -> None:
+    output = tmp_path / "shaped.onnx"
+    zs.shapes(add, facts="M == 1", output=output)
+    written = onnx.load(output)
+    onnx.checker.check_model(written, full_check=True)
+    (entry,) = written.graph.value_info
+    assert entry.name == "a"
+    sizes = [d.dim_param or d.dim_value for d in entry.type.tensor_type.shape.dim]
+    assert sizes == ["N", 3]
+    (result,) = written.graph.output
+    sizes = [d.dim_param or d.dim_value for d in result.type.tensor_type.shape.dim]
+    assert sizes == ["N", 3]
+    # Nothing else changed.
+    del written.graph.value_info[:]
+    written.graph.output[0].CopyFrom(onnx.load(add).graph.output[0])
+    assert written == onnx.load(add)
+
+
+def test_nothing_is_written_over_a_contradiction(tmp_path: Path) -> None:
+    file = saved(tmp_path, small.node("Relu", "x", name="culprit"), inputs={"x": (2, 3)})
+    model = onnx.load(file)
+    model.graph.output[0].CopyFrom(
+        onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, (2, 4))
+    )
+    onnx.save(model, file)
+    output = tmp_path / "out.onnx"
+    with pytest.raises(ModelError, match="culprit"):
+        zs.shapes(file, output=output)
+    assert not output.exists()
+    assert list(tmp_path.iterdir()) == [file]
+    found = zs.shapes(file)
+    assert not found.ok
+    assert "culprit" in str(found.failures[0])
+
+
+def test_external_weights_stay_where_they_are(tmp_path: Path) -> None:
+    file = saved(
+        tmp_path, small.node("Add", "x w"), inputs={"x": ("N", 300)}, weights={"w": np.ones(300)}
+    )
+    model = onnx.load(file)
+    onnx.save(model, file, save_as_external_data=True, location="w.bin", size_threshold=0)
+    elsewhere = tmp_path / "other"
+    elsewhere.mkdir()
+    with pytest.raises(ModelError, match="same folder"):
+        zs.shapes(file, output=elsewhere / "out.onnx")
+    assert not list(elsewhere.iterdir())
+    zs.shapes(file, output=tmp_path / "out.onnx")
+    assert onnx.load(tmp_path / "out.onnx").graph.initializer[0].name == "w"
+
+
+def test_an_output_that_cannot_be_written_is_a_line(add: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="nowhere"):
+        zs.shapes(add, output=tmp_path / "nowhere" / "out.onnx")
+
+
+@pytest.mark.parametrize("name", ["transformer_dynamic", "unet_dynamic_script"])
+def test_exported_models_are_known_throughout(name: str) -> None:
+    found = zs.shapes(EXAMPLES / f"{name}.onnx")
+    assert found.ok
+    for tensor in found.tensors:
+        assert tensor.shape is not None, tensor.name
+        for size in tensor.shape:
+            assert isinstance(size, int) or all(s.named for s in size.symbols), tensor
+    if name == "transformer_dynamic":
+        needs = [str(need.condition) for need in found.needs]
+        assert needs == ["source_length <= 64", "target_length <= 64"]
+
+
+# The command.
+
+
+def command(*arguments: str) -> tuple[int, str]:
+    from click.testing import CliRunner
+
+    from zerostride.cli.main import cli
+
+    result = CliRunner().invoke(cli, ["shapes", *arguments], standalone_mode=False)
+    status = result.return_value if result.exception is None else -1
+    return int(status), result.output
+
+
+def test_the_command_shows_sizes_and_needs(add: Path) -> None:
+    status, out = command(str(add))
+    assert status == 0
+    assert "(bcast(M, N), 3)" in out
+    assert "M == N or N == 1 or M == 1 at first" in out
+    status, out = command(str(add), "--set", "N=4", "--set", "M=3")
+    assert status == 1
+    assert "no sizes make first work" in out
+    status, out = command(str(add), "--given", "M == N", "--only", "y")
+    assert status == 0
+    assert "needs" not in out
+
+
+def test_the_command_speaks_json_and_writes(add: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.onnx"
+    status, out = command(str(add), "--json", "-o", str(output))
+    assert status == 0
+    data = json.loads(out)
+    assert data["tensors"][0] == {"name": "x", "shape": ["N", 3], "role": "input"}
+    assert data["needs"][0]["condition"] == "M == N or N == 1 or M == 1"
+    assert data["output"] == str(output)
+    assert output.exists()
