@@ -75,6 +75,8 @@ def test_what_is_said_holds_of_numbers(plan: zs.Plan, numbers: list[list[int]]) 
     for row in numbers:
         values = dict(zip(symbols(plan), row, strict=False))
         try:
+            for size in itertools.chain(*plan.operands, plan.shape):
+                dim(size).evaluate(values)  # a broadcast of sizes need not exist
             bound = plan.bind(values)
         except (zs.BroadcastError, ArithmeticError):
             continue
@@ -215,9 +217,9 @@ def test_a_comparison_of_symbols() -> None:
     assert row.verdict == "same_here"
     (part,) = row.parts
     assert part.kind == "different"
-    assert str(part.when) == "H == W and W != 1"
+    assert set(map(str, part.when)) == {"H == W", "W != 1"}
     assert part.when(part.values)
-    assert "different when H == W and W != 1" in str(found)
+    assert f"different when {part.when}, for example H=" in str(found)
     assert json.loads(found.to_json())["shapes"] == [["H", "W"], ["W"]]
     assert verdicts(("H", "W"), ("W",), facts="H != W")["ncnn"] == "same"
     assert verdicts(("N", "N"), ("N",), facts="N >= 2")["ncnn"] == "different"

@@ -363,8 +363,8 @@ def as_dict(plan: Plan) -> dict[str, Any]:
     >>> import zerostride as zs
     >>> as_dict(zs.plan((2, 3), (3,)))["stretched"]
     [[], [0]]
-    >>> as_dict(zs.plan(("N",), ("M",)))["conditions"]
-    ['M == N or N == 1 or M == 1']
+    >>> as_dict(zs.plan(("N",), (5,), facts="N != 1"))["conditions"]
+    ['N == 5']
     """
     data = _open_fields(plan) if plan.open is not None else _fields(plan)
     data["cases"] = [as_dict(case) for case in plan.cases] if plan.open is not None else []
