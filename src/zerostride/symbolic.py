@@ -453,7 +453,8 @@ def assemble(
             for rows in zip(*each, strict=True)
         )
     shape = tuple(
-        _joined(ways, sizes) for sizes in zip(*(leaf.shape for leaf in accepted), strict=True)
+        _result(accepted, ways, sizes)
+        for sizes in zip(*(leaf.shape for leaf in accepted), strict=True)
     )
     context = all_of([given, exists])
     if not context.always:
@@ -513,6 +514,23 @@ def _joined(ways: Sequence[tuple[Condition, System]], sizes: Sequence[Number]) -
         ):
             return general
     return choose((path, size) for (path, _), size in zip(ways, sizes, strict=True))
+
+
+def _result(
+    leaves: Sequence[Leaf], ways: Sequence[tuple[Condition, System]], sizes: Sequence[Number]
+) -> Number:
+    """The same for a result size, which also has to be right only where its leaf has a plan."""
+    found = _joined(ways, sizes)
+    if any(found == size for size in sizes):
+        return found
+    for general in dict.fromkeys(sizes):
+        if all(
+            implies(leaf.when, eq(size, general))
+            for leaf, size in zip(leaves, sizes, strict=True)
+            if size != general
+        ):
+            return general
+    return found
 
 
 def _by(size: Number, system: System) -> Number:
