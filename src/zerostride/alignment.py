@@ -278,7 +278,7 @@ def _as_written(shape: Any) -> Any:
 
 def _is_shape(shape: Any) -> bool:
     try:
-        return as_shape(shape) is shape
+        return is_open(shape) or as_shape(shape) is shape
     except Misfit:
         return False
 
@@ -306,7 +306,7 @@ def _other_rule(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> st
         if other.to_target != rule.to_target or other.name == rule.name:
             continue
         if plan := plan_or_none(other, shapes, attributes):
-            return f"{RuleUse(other.name, attributes).label} gives {plan.shape}"
+            return f"{RuleUse(other.name, attributes).label} gives {_text(plan.shape)}"
     return None
 
 
@@ -350,7 +350,7 @@ def _proposals(
         name = "data" if rule.to_target else "xy"[small]
         for placed in _placements(shapes[small], rank):
             pair = (placed, second) if small == 0 else (first, placed)
-            yield ((pair, attributes), f"reshape {name} to {placed}")
+            yield ((pair, attributes), f"reshape {name} to {_text(placed)}")
     if not rule.to_target and rule.operands == (2, 2):
         yield (((second, first), attributes), "swap the operands")
 
@@ -366,12 +366,28 @@ def _placements(shape: Sequence[int], rank: int) -> Iterator[Shape]:
         lead = axes[0] if axes else rank
         for kept in (tuple(row[lead:]), tuple(row)):
             seen.add(kept)
-    yield from sorted(seen - {tuple(shape)}, key=lambda placed: (len(placed), placed))
+    yield from sorted(seen - {tuple(shape)}, key=_placement_order)
+
+
+def _placement_order(placed: Shape) -> tuple[int, list[int]]:
+    # Sizes that are not known have no order; they go where numbers from 2 go.
+    return len(placed), [size if type(size) is int else 2 for size in placed]
+
+
+def _text(shape: Shape) -> str:
+    """A shape as Python prints one; sizes that are not known by their names."""
+    sizes = ", ".join(map(str, shape))
+    return f"({sizes},)" if len(shape) == 1 else f"({sizes})"
 
 
 def plan_or_none(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> Plan | None:
-    """The plan if the rule accepts the shapes, else None."""
+    """The plan if the rule accepts the shapes, whatever sizes that are not known are; else None."""
     try:
+        if any(map(is_open, shapes)):
+            from .symbolic import build_open
+
+            made = build_open(rule, shapes, attributes, None, None, None)
+            return None if len(made.conditions) else made
         return _build(rule, shapes, attributes)
     except Misfit:
         return None

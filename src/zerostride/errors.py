@@ -268,6 +268,9 @@ _LONGEST_SHAPE = 240
 
 def _as_written(shape: Any) -> str:
     text = printable(repr(shape))
+    if isinstance(shape, tuple) and any(hasattr(size, "equal_to") for size in shape):
+        sizes = ", ".join(map(str, shape))  # not known yet: shown by their names
+        text = f"({sizes},)" if len(shape) == 1 else f"({sizes})"
     return text if len(text) <= _LONGEST_SHAPE else text[: _LONGEST_SHAPE - 3] + "..."
 
 

@@ -40,14 +40,16 @@ def bind(plan: Plan, shapes: Sequence[Any], sizes: Mapping[str, Any]) -> Plan:
     missing = [s for s in (*symbols(plan), *plan.open.given.symbols) if s not in numbers]
     if not missing:
         return _concrete(plan, numbers)
-    leaves = tuple(substituted(leaf, values) for leaf in plan.open.leaves)
-    operands = tuple(replaced_shape(shape, values) for shape in plan.operands)
-    given = plan.open.given.substitute(values)
     try:
+        leaves = tuple(substituted(leaf, values) for leaf in plan.open.leaves)
+        operands = tuple(replaced_shape(shape, values) for shape in plan.operands)
+        given = plan.open.given.substitute(values)
         kept = tuple(leaf for leaf in leaves if not leaf.path.never)
         return assemble(plan.rule, operands, kept, given)
     except Misfit as misfit:
         raise _refused(plan, misfit.detail, misfit.reason, misfit.axis) from None
+    except ArithmeticError as fault:  # a size that does not exist for these values
+        raise _refused(plan, str(fault), Reason.BAD_EXTENT) from None
 
 
 def _only_numbers(plan: Plan, shapes: Sequence[Any], named: Mapping[Any, Any]) -> None:
@@ -97,7 +99,8 @@ def _matched(
     if not shapes:
         return {}
     if len(shapes) != len(plan.operands):
-        said = f"{len(shapes)} shapes for a plan of {len(plan.operands)} operands"
+        plural = "" if len(shapes) == 1 else "s"
+        said = f"{len(shapes)} shape{plural} for a plan of {len(plan.operands)} operands"
         raise Misfit(Reason.OPERAND_COUNT, said)
     names = operand_names((), len(shapes))
     system = System()
@@ -127,7 +130,10 @@ def _concrete(plan: Plan, values: Mapping[Symbol, int]) -> Plan:
     if not plan.open.given.evaluate(values):
         said = f"{where} contradicts what is given: {plan.open.given}"
         raise _refused(plan, said, Reason.EXTENT_MISMATCH)
-    operands = tuple(_numbers(shape, values) for shape in plan.operands)
+    try:
+        operands = tuple(_numbers(shape, values) for shape in plan.operands)
+    except ArithmeticError as fault:
+        raise _refused(plan, f"for {where} {fault}", Reason.BAD_EXTENT) from None
     for shape in operands:
         if any(size < 0 for size in shape):
             raise _refused(plan, f"for {where} an operand is {shape}", Reason.BAD_EXTENT)
@@ -150,6 +156,8 @@ def _concrete(plan: Plan, values: Mapping[Symbol, int]) -> Plan:
         return Plan(_numbers(leaf.shape, values), operands, leaf.mapping, plan.rule)
     except Misfit as misfit:
         raise _refused(plan, misfit.detail, misfit.reason) from None
+    except ArithmeticError as fault:  # of a target's size
+        raise _refused(plan, f"for {where} {fault}", Reason.BAD_EXTENT) from None
 
 
 def _fault(leaf: Leaf, values: Mapping[Symbol, int]) -> Misfit | None:
@@ -206,7 +214,9 @@ class Guard:
 
         >>> import zerostride as zs
         >>> print(zs.plan(("N", 3), ("M", 3)).guard().code())
+        assert len(x.shape) == 2 and x.shape[1] == 3, "x is not (N, 3)"
         N, _ = x.shape
+        assert len(y.shape) == 2 and y.shape[1] == 3, "y is not (M, 3)"
         M, _ = y.shape
         assert M == N or N == 1 or M == 1, "x and y do not broadcast on axis 0"
         """

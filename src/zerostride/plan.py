@@ -210,7 +210,7 @@ class Plan:
         """A Plan for each way the axes may land, with its condition; none where there is one way.
 
         >>> import zerostride as zs
-        >>> for case in zs.plan(("H", "W"), ("W",), engine="ncnn").cases:
+        >>> for case in zs.plan(("H", "W"), ("W",), rule="ncnn").cases:
         ...     print(case.conditions, "->", case.aligned[1])
         H == W -> (Dim('W'), 1)
         H != W -> (1, Dim('W'))

@@ -325,7 +325,9 @@ def _axis(landed: Sequence[Landed], known: Condition) -> tuple[Condition, Number
         any_of([eq(a, b), eq(a, 1), eq(b, 1)]) for k, a in enumerate(free) for b in free[k + 1 :]
     ]
     clause = all_of(pairs)
-    if clause.always or clause.never or known.always:
+    if clause.never:
+        return clause, 1
+    if clause.always or known.always:
         return clause, plain(broadcast_size(*free))
     numbers_first = sorted(free, key=lambda size: isinstance(size, Dim))
     wide = next((size for size in numbers_first if excludes(known, eq(size, 1))), None)
@@ -579,13 +581,17 @@ def align_operands(
 
 
 @functools.lru_cache(1 << 12)
-def _simplified(exists: Condition, given: Condition) -> Condition:
+def _simplified(exists: Condition, given: Condition, written: str) -> Condition:
+    """Kept by its words too: conditions are equal in any order, and a plan has its own."""
     return simplified(exists, given)
 
 
 def conditions(plan: Plan) -> Condition:
     """What must hold for the plan to exist, where what the caller knows holds; simplified."""
-    return ALWAYS if plan.open is None else _simplified(plan.open.exists, plan.open.given)
+    if plan.open is None:
+        return ALWAYS
+    exists = plan.open.exists
+    return exists if exists.always else _simplified(exists, plan.open.given, str(exists))
 
 
 def cases(plan: Plan) -> tuple[Plan, ...]:

@@ -150,7 +150,7 @@ def test_binding_by_name_by_shape_and_in_part() -> None:
         ((), {"Q": 2}, "there is no size 'Q' to bind; there are: N, M"),
         ((), {"N": -2}, "-2"),
         ((), {"N": 2.5}, "2.5"),
-        (((2, 3),), {}, "1 shapes for a plan of 2 operands"),
+        (((2, 3),), {}, "1 shape for a plan of 2 operands"),
         (((2,), (2, 3)), {}, "x has rank 1"),
         (((2, 4), (2, 3)), {}, "axis 1 of x is 4"),
         (((2, 3), (2, 3)), {"N": 4}, "axis 0 of x is 2"),

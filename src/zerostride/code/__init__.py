@@ -24,7 +24,7 @@ def guard_code(plan: Plan, names: Sequence[str] = ()) -> str:
     """
     from .symbols import guard_source
 
-    return guard_source(plan, names)
+    return guard_source(plan, names, whole=True)
 
 
 __all__ = ["TARGETS", "Each", "Target", "code", "guard_code"]

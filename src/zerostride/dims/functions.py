@@ -164,7 +164,8 @@ def _extreme_bounds(arguments: tuple[Any, ...], pick: Callable[..., int]) -> Int
 def broadcast_size(*sizes: Number) -> Dim:
     """What sizes that broadcast together become: the one that is not 1.
 
-    A size that cannot be 1 is the answer. It says nothing of sizes that do not broadcast.
+    A size that cannot be 1 is the answer. Of sizes that may not broadcast it says nothing; two
+    numbers that do not are a size that does not exist.
 
     >>> print(broadcast_size(Dim("N"), 1), broadcast_size(Dim("N"), 5))
     N 5
@@ -172,10 +173,15 @@ def broadcast_size(*sizes: Number) -> Dim:
     bcast(M, N)
     """
     kept: dict[Dim, None] = {}
+    wide: Dim | None = None
     for size in map(dim, sizes):
         answer = size.is_one()
         if answer is Answer.NO:
-            return size
+            if wide is None or wide.terms:
+                wide = size
+            elif not size.terms and size != wide:
+                return applied("bcast", tuple(sorted((wide, size), key=size_order)))
+            continue
         if answer is Answer.YES:
             continue
         call = size.terms[0][0][0] if not size.const and len(size.terms) == 1 else None
@@ -183,6 +189,8 @@ def broadcast_size(*sizes: Number) -> Dim:
             kept.update(dict.fromkeys(call.arguments))
         else:
             kept[size] = None
+    if wide is not None:
+        return wide
     if not kept:
         return dim(1)
     if len(kept) == 1:

@@ -487,7 +487,18 @@ def _simpler_clause(clause: Condition, given: Condition) -> Condition:
             parts = others
         else:
             position += 1
-    return any_of(parts)
+    whole = any_of(parts)
+    return any_of(_wider_part(part, whole, given) for part in parts)
+
+
+def _wider_part(part: Condition, whole: Condition, given: Condition) -> Condition:
+    """A part of an "or" without what the other parts make needless: A or not A and B is A or B."""
+    kept = list(part.clauses)
+    for clause in part.clauses if part.kind == "and" else ():
+        fewer = [other for other in kept if other is not clause]
+        if fewer and implies(all_of([given, *fewer]), whole):
+            kept = fewer
+    return all_of(kept)
 
 
 __all__ = [

@@ -76,7 +76,7 @@ def sliced(
 
     >>> from zerostride.dims.dim import Dim
     >>> print(sliced(Dim("N"), 1, 2**63 - 1, 1), sliced(Dim("N"), -2, FAR, 1), sliced(7, 0, 5, 2))
-    max(N - 1, 0) min(2, N) 3
+    max(0, N - 1) min(2, N) 3
     """
     top = bounds(size)[1]
     if not isinstance(step, int) or step == 0 or start is None or end is None:

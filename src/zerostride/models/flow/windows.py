@@ -185,7 +185,7 @@ def scaled(size: Number, scale: Element) -> Size:
 
     >>> from zerostride.dims.dim import Dim
     >>> print(scaled(Dim("N"), Real(2, 1)), scaled(Dim("N"), Real(3, 2)), scaled(5, Real(1, 2)))
-    2*N (3*N) // 2 2
+    2*N 3*N // 2 2
     """
     if not isinstance(scale, Real) or not isinstance(scale.top, int):
         return Open()
