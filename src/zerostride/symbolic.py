@@ -365,7 +365,8 @@ def mismatch(leaf: Leaf, axis: int, *, certain: bool = True) -> Misfit:
     elif any(size == 1 for size, _ in landed):
         reason, said = Reason.ONE_WAY, f"{against}: {leaf.rule.one_way}"
     else:
-        said = f"{against} fits for no values" if certain else f"{against}, and neither is 1"
+        open_ = certain and any(isinstance(size, Dim) for size, _ in landed)
+        said = f"{against} fits for no values" if open_ else f"{against}, and neither is 1"
         reason = Reason.EXTENT_MISMATCH
     return Misfit(reason, said, axis=axis, rows=rows)
 
