@@ -178,3 +178,15 @@ def test_kinds_of_tensors_that_are_none() -> None:
     content = model([node("SequenceAt", "q i")], {}, {"i": np.array(0)})
     content.graph.input.append(sequence)
     assert shapes(flowing(content))["y"] is None
+
+
+def test_broadcasts_within_broadcasts() -> None:
+    # Each size is a broadcast of the last one and a new one: cases of cases, without a bound.
+    nodes = []
+    for k in range(30):
+        nodes.append(node("Concat", f"h{k} one", f"c{k}", axis=0))
+        nodes.append(node("Add", f"c{k} h0", f"h{k + 1}"))
+    nodes.append(node("Relu", "h30"))
+    found = flowing(model(nodes, {"h0": ("N", 3)}, {"one": np.ones((1, 3), np.float32)}))
+    assert len(found.shape_of(found.graph.outputs[0]) or ()) == 2
+    assert any("too many cases" in note for note in found.notes)

@@ -7,6 +7,7 @@ size, which the walk gives a name; what must hold it says with :meth:`Call.need`
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,12 +16,15 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias, TypeGuard
 
 from ...dims import MAX_ELEMENTS, MAX_RANK
 from ...dims.condition import Condition, eq, ge
-from ...dims.dim import Dim, Interval, Number, bounds, dim, plain
+from ...dims.dim import Dim, Interval, Number, bounds, calls, dim, plain
 from ...dims.functions import floordiv
 from ...errors import ZerostrideError
 
 #: Numbers of a tensor that are followed: shapes, axes, repeats have a few.
 MAX_CONTENT = 64
+#: Functions in one size that choose among cases: what decides sizes looks at all cases of all of
+#: them, and takes minutes for ten that are nested.
+MAX_CHOICES = 3
 #: An end of a slice from here on means the last index: exporters write 2^31-1 and 2^63-1.
 FAR = 2**31 - 1
 
@@ -307,6 +311,10 @@ def sound(size: Size) -> str | None:
     """Why a size cannot be worked with, or None."""
     if isinstance(size, int):
         return None if size <= MAX_ELEMENTS else f"a size of {size}"
+    if isinstance(size, Dim):
+        choices = sum(call.function != "floordiv" for call in itertools.islice(calls(size), 64))
+        if choices > MAX_CHOICES:
+            return "a size of too many cases"
     if isinstance(size, Dim) and any(abs(factor) > MAX_ELEMENTS for _, factor in size.terms):
         return "a size of factors above 2^63-1"
     return None

@@ -16,10 +16,10 @@ from ...errors import printable
 
 #: Questions to the solver in one model. A model in use has some ten different needs; after these a
 #: need is only compared with what was said word for word.
-MAX_QUESTIONS = 1000
+MAX_QUESTIONS = 400
 #: Clauses and sizes with a name that one question may look at: as premises, fewer are safe.
-MAX_PREMISES = 24
-MAX_SYMBOLS = 10
+MAX_PREMISES = 12
+MAX_SYMBOLS = 6
 
 
 @dataclass(frozen=True, slots=True)
