@@ -128,7 +128,10 @@ def _build_open(
 ) -> Plan:
     from .symbolic import build_open
 
-    return build_open(rule, shapes, given, engine, op, facts)
+    try:
+        return build_open(rule, shapes, given, engine, op, facts)
+    except ArithmeticError as fault:  # an expression beyond all bounds
+        raise Misfit(Reason.UNKNOWN_SIZE, f"{fault}; give some sizes as numbers") from None
 
 
 def _build(

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..dims import Asker, Shape
 from ..dims.condition import ALWAYS, Condition
+from ..dims.solve import allowance
 from ..engines.model import Engine
 from ..engines.table import find_engine
 from ..engines.versions import warn_if_unmeasured
@@ -36,6 +37,8 @@ from .witness import find_batch_witness, find_witness
 
 #: Engines whose tensors hold one sample, without the batch axis.
 BATCHLESS = frozenset({"ncnn"})
+#: Steps of the solver in one audit, some 20 microseconds each; a model in use takes thousands.
+MAX_STEPS = 1_000_000
 #: Converters that can be judged, with the engine that they write for.
 CONVERTERS: Mapping[str, str] = {"pnnx": "ncnn"}
 
@@ -96,6 +99,19 @@ def audit_graph(
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Judges every broadcast of a graph; see :func:`audit`."""
+    with allowance(MAX_STEPS):
+        return _audit_graph(graph, engine, via, batch_axis, facts, sizes, progress)
+
+
+def _audit_graph(
+    graph: Graph,
+    engine: Engine,
+    via: str | None,
+    batch_axis: int | None,
+    facts: Condition,
+    sizes: Mapping[str, int] | None,
+    progress: Callable[[int, int], None] | None,
+) -> Report:
     graph, known, found = resolved(graph, facts, sizes)
     batch = BatchAxes()
     told = via != "pnnx" or batch_axis is not None or knows_batch(graph)
@@ -221,6 +237,9 @@ def _judge(
     try:
         source = site.plan(shapes, None if known.always else known)
     except BroadcastError as error:
+        if error.reason is Reason.UNKNOWN_SIZE:
+            said = f"its sizes are beyond what is worked with: {error.detail}"
+            return finding_of(site, None, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
         return _invalid(site, error)
     lost = contracted_batch(site, batch)
     if lost is not None:

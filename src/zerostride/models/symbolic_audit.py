@@ -218,12 +218,17 @@ def _expression(case: Case, shapes: tuple[Shape, ...], only_if: Condition | None
     return Expression(shapes, {}, False, (), meant.shape, use, changed, only_if=only_if)
 
 
+#: Clauses of the needs that a site is judged by: as premises, fewer are safe.
+MAX_PREMISES = 12
+
+
 def related(needs: Condition, shapes: Any) -> Condition:
-    """The clauses of a model's needs that speak of the symbols in these shapes."""
+    """The clauses of a model's needs that speak of the symbols in these shapes, the short first."""
     wanted = {s for shape in shapes for size in shape for s in dim(size).symbols}
     if not wanted:
         return ALWAYS
-    return all_of(clause for clause in needs.clauses if not wanted.isdisjoint(clause.symbols))
+    found = [clause for clause in needs.clauses if not wanted.isdisjoint(clause.symbols)]
+    return all_of(sorted(found, key=lambda clause: len(clause.symbols))[:MAX_PREMISES])
 
 
 __all__ = ["compare_open", "is_open", "related"]
