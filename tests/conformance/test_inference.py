@@ -62,7 +62,6 @@ def test_ours_is_never_wrong_and_never_looser_than_another() -> None:
     assert any(other.looser for other in others), "the cases tell nobody apart"
 
 
-@pytest.mark.xfail(strict=True, reason="of equal sizes a plan shows the first, named or not")
 def test_ours_shows_the_name_of_sizes_that_are_equal() -> None:
     asked = add("?", "N", "none")
     assert not judge(asked, ask_zerostride(asked))
