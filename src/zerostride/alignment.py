@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 from .dims import Asker, Shape, Size, as_shape, brief, is_open, whole_numbers
@@ -81,6 +81,11 @@ class Rule:
     one_way: str = "it may not stretch"
     silent: frozenset[Reason] = frozenset()
     check: Callable[[Plan, Asker], None] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = [getattr(self, row.name) for row in fields(self)]
+        # A view of the table's attributes cannot be pickled; a copy of them can.
+        return Rule, tuple(dict(v) if isinstance(v, Mapping) else v for v in values)
 
 
 def apply(

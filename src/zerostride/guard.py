@@ -190,7 +190,7 @@ class Guard:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
 
-    def __call__(self, *operands: Any, **sizes: Any) -> Plan:
+    def __call__(self, /, *operands: Any, **sizes: Any) -> Plan:
         """The plan for these arrays or shapes; a BroadcastError if there is none."""
         return self.plan.bind(
             *(getattr(operand, "shape", operand) for operand in operands), **sizes

@@ -219,7 +219,7 @@ class Plan:
 
         return cases(self)
 
-    def bind(self, *shapes: Any, **sizes: Any) -> Plan:
+    def bind(self, /, *shapes: Any, **sizes: Any) -> Plan:
         """The plan for sizes put in: by name, by the operands' real shapes, or as a mapping.
 
         A size may be bound to a number, or to another size (then the plan stays symbolic).

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from .alignment import Alignment, Attributes, Mapping_, Rule, check_count, complete, laid_out
 from .dims import MAX_RANK, Asker, Shape
-from .dims.condition import ALWAYS, Condition, all_of, any_of, eq, negation
+from .dims.condition import ALWAYS, Condition, all_of, any_of, eq, ge, negation
 from .dims.dim import Atom, Dim, Number, Symbol, dim, lone_call, lone_symbol, plain
 from .dims.functions import broadcast_size, choose
 from .dims.parse import read_shape
@@ -390,7 +390,17 @@ def build_open(
     use = RuleUse(rule.name, {name: full[name] for name in attributes}, engine, op)
     known = ALWAYS if given is None else given
     operands = sizes[: len(sizes) - rule.to_target]
-    return assemble(use, operands, leaves_of(rule, sizes, full, known), known)
+    leaves = leaves_of(rule, sizes, full, known)
+    real = _sizes_are_real(sizes)
+    if real:
+        leaves = tuple(replace(leaf, clauses=(*leaf.clauses, *real)) for leaf in leaves)
+    return assemble(use, operands, leaves, known)
+
+
+def _sizes_are_real(sizes: Sequence[Shape]) -> tuple[tuple[None, Condition], ...]:
+    """That expressions which may be negative are not: N - 5 is a size from N = 5 on."""
+    found = (ge(size, 0) for shape in sizes for size in shape if isinstance(size, Dim))
+    return tuple((None, c) for c in dict.fromkeys(found) if not (c.always or implies(ALWAYS, c)))
 
 
 def open_leaves(
@@ -479,6 +489,8 @@ def _check_possible(exists: Condition, accepted: Sequence[Leaf], given: Conditio
         return
     if satisfiable(possible) is not Answer.NO:
         return
+    if satisfiable(given) is Answer.NO:
+        raise Misfit(Reason.ATTRIBUTE, f"what is given holds for no values: {given}")
     for leaf in accepted:
         for axis, clause in leaf.clauses:
             if axis is not None and excludes(given, clause):

@@ -72,16 +72,23 @@ def size_code(size: Number, words: Words) -> str:
     return "".join(parts)
 
 
-def _told(size: Dim, words: Words) -> Dim:
+#: Sizes that are being told: telling one by means of itself would not end.
+Busy: TypeAlias = frozenset[Dim]
+
+
+def _told(size: Dim, words: Words, busy: Busy = frozenset()) -> Dim:
     """The size in terms of variables, as far as these tell it: functions and expressions, too."""
-    if any(symbol not in words for symbol in size.symbols):
+    if size not in busy and any(symbol not in words for symbol in size.symbols):
+        busy = busy | {size}
         for whole, word in words.items():
             if isinstance(whole, Dim):
                 for rest, times in ((size - whole, 1), (size + whole, -1)):
                     if all(
-                        _is_told(atom, words) for monomial, _ in rest.terms for atom in monomial
+                        _is_told(atom, words, busy)
+                        for monomial, _ in rest.terms
+                        for atom in monomial
                     ):
-                        return _told(rest, words) + of_atom(_variable(word)) * times
+                        return _told(rest, words, busy) + of_atom(_variable(word)) * times
     total = dim(size.const)
     for monomial, factor in size.terms:
         product = dim(factor)
@@ -97,27 +104,29 @@ def _variable(word: str) -> Symbol:
     return Symbol(word, named=False)
 
 
-def _is_told(atom: Atom, words: Words) -> bool:
+def _is_told(atom: Atom, words: Words, busy: Busy = frozenset()) -> bool:
     if atom in words or isinstance(atom, Symbol):
         return atom in words
     if atom.function == "choose":
-        return all(tells(words, size) and decides(words, when) for when, size in atom.arguments)
-    return all(tells(words, size) for size in atom.arguments)
+        return all(
+            tells(words, size, busy) and decides(words, when, busy) for when, size in atom.arguments
+        )
+    return all(tells(words, size, busy) for size in atom.arguments)
 
 
-def tells(words: Words, size: Number) -> bool:
+def tells(words: Words, size: Number, busy: Busy = frozenset()) -> bool:
     """Whether a size can be computed from what was read."""
-    atoms = _atoms(_told(dim(size), words))
-    return all(_is_told(atom, words) or _is_variable(atom) for atom in atoms)
+    atoms = _atoms(_told(dim(size), words, busy))
+    return all(_is_told(atom, words, busy) or _is_variable(atom) for atom in atoms)
 
 
 def _atoms(size: Dim) -> Iterator[Atom]:
     return (atom for monomial, _ in size.terms for atom in monomial)
 
 
-def decides(words: Words, condition: Condition) -> bool:
+def decides(words: Words, condition: Condition, busy: Busy = frozenset()) -> bool:
     """Whether a condition can be checked by what was read."""
-    return all(tells(words, size) for size in condition.sizes())
+    return all(tells(words, size, busy) for size in condition.sizes())
 
 
 def _is_variable(atom: Atom) -> bool:

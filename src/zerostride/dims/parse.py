@@ -277,5 +277,8 @@ def read_shape(shape: tuple[Any, ...], prefix: str) -> tuple[Number, ...]:
         elif isinstance(size, Dim):
             sizes.append(plain(size))
         else:
-            sizes.append(whole_number(size))
+            number = whole_number(size)
+            if not 0 <= number <= MAX_ELEMENTS:
+                raise Misfit(Reason.BAD_EXTENT, f"a size of {brief(number)} is not in 0 .. 2^63-1")
+            sizes.append(number)
     return tuple(sizes)

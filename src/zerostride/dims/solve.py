@@ -494,6 +494,10 @@ def _invented(system: System) -> bool:
     return any(isinstance(atom, Symbol) and atom.low is None for atom in atoms)
 
 
+#: Clauses that are weighed against one another; of more, each is simplified by itself.
+MAX_CLAUSES = 10
+
+
 def simplified(condition: Condition, given: Condition = ALWAYS) -> Condition:
     """An equal condition (where `given` holds) without what is said twice or cannot be."""
     if condition.kind in ("true", "false"):
@@ -503,6 +507,8 @@ def simplified(condition: Condition, given: Condition = ALWAYS) -> Condition:
     if excludes(given, condition):
         return NEVER
     clauses = list(condition.clauses)
+    if len(clauses) > MAX_CLAUSES:
+        return all_of(_simpler_clause(clause, given) for clause in clauses)
     for position in range(len(clauses)):
         others = all_of([given, *clauses[:position], *clauses[position + 1 :]])
         clauses[position] = _simpler_clause(clauses[position], others)

@@ -56,7 +56,7 @@ def _read(file: Path) -> Graph:
     model = _parse(file)
     versions = _versions(file, model, notes)
     plain = _inline(model, notes)
-    inferred = _infer(plain, versions, notes)
+    inferred = infer(plain, versions, notes)
     reader = _Reader(file, versions, notes)
     main = reader.read("", inferred.graph, plain.graph, {}, ())
     version = versions.get("", versions.get("ai.onnx", 1))
@@ -149,9 +149,7 @@ def _inline(model: onnx.ModelProto, notes: list[str]) -> onnx.ModelProto:
     return model
 
 
-def _infer(
-    model: onnx.ModelProto, versions: Mapping[str, int], notes: list[str]
-) -> onnx.ModelProto:
+def infer(model: onnx.ModelProto, versions: Mapping[str, int], notes: list[str]) -> onnx.ModelProto:
     """The model with the shapes that inference finds."""
     import onnx.shape_inference
 
@@ -357,7 +355,7 @@ class _Reader:
                 )
         imports = [onnx.helper.make_opsetid(d, v) for d, v in self.versions.items()]
         model = onnx.helper.make_model(graph, opset_imports=imports)
-        inferred = _infer(model, self.versions, self.notes).graph
+        inferred = infer(model, self.versions, self.notes).graph
         result = onnx.GraphProto()
         result.CopyFrom(inferred)
         del result.input[len(body.input) :]

@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..dims.condition import ALWAYS, Condition
-from ..dims.dim import Dim, Number, dim
-from ..errors import ModelError
+from ..dims.dim import Dim, Number, lone_symbol
+from ..dims.parse import read
+from ..errors import Misfit, ModelError
 from ..planner import as_facts
 from .findings import need_dict
 from .flow import Failure, Flow, Need, flow
 from .graph import Graph, Value
-from .onnx import read_onnx
+from .onnx import infer, read_onnx
 
 if TYPE_CHECKING:
     import onnx
@@ -172,8 +173,14 @@ def _write(model: Path, output: Path, graph: Graph, found: Flow) -> None:
 
     for failure in found.failures:
         raise ModelError(f"{graph.path}: not written: {failure}")
+    try:
+        output = output.resolve()  # through a link to what it stands for
+        if output.exists() and not output.is_file():
+            raise ModelError(f"{output}: not a regular file")
+    except (OSError, RuntimeError) as error:
+        raise ModelError(f"{output}: {error}") from None
     proto = onnx.load_model(str(model), load_external_data=False)
-    if _has_external(proto) and output.resolve().parent != model.resolve().parent:
+    if _has_external(proto.graph) and output.parent != model.resolve().parent:
         raise ModelError(
             f"{output}: the weights of {model} lie in files beside it; write into the same folder"
         )
@@ -200,11 +207,18 @@ def _umask() -> int:
     return mask
 
 
-def _has_external(proto: onnx.ModelProto) -> bool:
+def _has_external(graph: onnx.GraphProto) -> bool:
+    """Whether a graph or a body in it has weights in other files."""
     import onnx
 
-    return any(
-        tensor.data_location == onnx.TensorProto.EXTERNAL for tensor in proto.graph.initializer
+    tensors = [*graph.initializer]
+    bodies = []
+    for node in graph.node:
+        for attribute in node.attribute:
+            tensors += [attribute.t, *attribute.tensors]
+            bodies += [attribute.g, *attribute.graphs]
+    return any(t.data_location == onnx.TensorProto.EXTERNAL for t in tensors) or any(
+        map(_has_external, bodies)
     )
 
 
@@ -214,8 +228,6 @@ def _add_shapes(proto: onnx.ModelProto, graph: Graph, found: Flow) -> None:
     Only tensors whose element type the file (or onnx's inference) knows get an entry: an entry
     without one is no valid model.
     """
-    import onnx
-
     main = [value for node in graph.nodes if not node.scope for value in node.outputs]
     values = {value.name: value for value in (*graph.inputs, *main) if value.name}
     entries = {
@@ -223,7 +235,7 @@ def _add_shapes(proto: onnx.ModelProto, graph: Graph, found: Flow) -> None:
         for group in (proto.graph.input, proto.graph.output, proto.graph.value_info)
         for entry in group
     }
-    inferred = onnx.shape_inference.infer_shapes(proto) if len(values) > len(entries) else proto
+    inferred = infer(_copied(proto), graph.operators, []) if len(values) > len(entries) else proto
     types = {entry.name: entry.type for entry in inferred.graph.value_info}
     for name, value in values.items():
         shape = found.shape_of(value)
@@ -237,6 +249,12 @@ def _add_shapes(proto: onnx.ModelProto, graph: Graph, found: Flow) -> None:
             entry.name = name
             entry.type.tensor_type.elem_type = types[name].tensor_type.elem_type
         _fill(entry.type.tensor_type, shape)
+
+
+def _copied(proto: onnx.ModelProto) -> onnx.ModelProto:
+    twin = type(proto)()
+    twin.CopyFrom(proto)
+    return twin
 
 
 def _fill(tensor: onnx.TypeProto.Tensor, shape: Shape) -> None:
@@ -254,8 +272,16 @@ def _fill(tensor: onnx.TypeProto.Tensor, shape: Shape) -> None:
 
 
 def _named(size: Dim) -> bool:
-    """Whether a size has a name that means the same in the whole file."""
-    return len(str(size)) <= MAX_NAME and all(symbol.named for symbol in dim(size).symbols)
+    """Whether a size has a name that means the same in the whole file, and is read as such."""
+    text = str(size)
+    if len(text) > MAX_NAME or not all(symbol.named for symbol in size.symbols):
+        return False
+    if lone_symbol(size) is not None:
+        return True
+    try:
+        return read(text) == size
+    except Misfit:
+        return False
 
 
 __all__ = ["Shapes", "Tensor", "shapes"]

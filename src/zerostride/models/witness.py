@@ -95,6 +95,8 @@ def find_batch_witness(
             return None
         if _wide(a.shape) != _wide(b.shape):
             return Witness(tried, op, (), list(a.shape), list(b.shape))
+        if any(elements(x) != elements(_without(x, k)) for x, k in zip(tried, batch, strict=True)):
+            continue  # a batch of more than one: what is left of it is not the operand
         found = _by_value(tried, a, b, op) or _by_value(tried, a, b, "add")
         if found is not None:
             return found

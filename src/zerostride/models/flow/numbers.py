@@ -75,10 +75,16 @@ def exact(value: float) -> Element:
 # One number from others.
 
 
+#: Greatest factor of a size that is followed: times a size beyond it, 32 bits may overflow.
+MAX_FACTOR = 1 << 20
+
+
 def _bounded(value: Number) -> Element:
-    """A result as it is stored in 64 bits, None where it does not fit."""
+    """A result as it is stored in 64 bits, None where it does not fit, or may not."""
     value = plain(value)
-    return None if isinstance(value, int) and abs(value) > MAX_ELEMENTS else value
+    if isinstance(value, int):
+        return None if abs(value) > MAX_ELEMENTS else value
+    return None if any(abs(factor) > MAX_FACTOR for _, factor in value.terms) else value
 
 
 def _both(
@@ -111,20 +117,37 @@ def _real(top: Number, bottom: int) -> Element:
 
 
 def _add_real(a: Real, b: Real) -> Element:
+    if not _may_add(a, b):
+        return None
     return _real(a.top * b.bottom + b.top * a.bottom, a.bottom * b.bottom)
 
 
 def _subtract_real(a: Real, b: Real) -> Element:
+    if not _may_add(a, b):
+        return None
     return _real(a.top * b.bottom - b.top * a.bottom, a.bottom * b.bottom)
 
 
 def _multiply_real(a: Real, b: Real) -> Element:
-    # The factor of a file is what its float is: exact only if it has few binary digits.
+    # The factor of a file is what its float is: exact only if it has few binary digits. A quotient
+    # that was rounded does not come back: N / 49 * 49 is not N for all N.
+    if not (_is_binary(a.bottom) and _is_binary(b.bottom)):
+        return None
     return _real(a.top * b.top, a.bottom * b.bottom)
 
 
+def _may_add(a: Real, b: Real) -> bool:
+    """Whether a sum of floats is as near to the sum as it takes: beside a quotient, a whole one."""
+    return 1 in (a.bottom, b.bottom) or (_is_binary(a.bottom) and _is_binary(b.bottom))
+
+
+def _is_binary(divisor: int) -> bool:
+    """Whether a float divides by it exactly."""
+    return divisor & (divisor - 1) == 0
+
+
 def _divide_real(a: Real, b: Real) -> Element:
-    if not isinstance(b.top, int) or b.top == 0:
+    if not isinstance(b.top, int) or b.top == 0 or not _is_binary(a.bottom):
         return None
     return _real(a.top * b.bottom, a.bottom * b.top)
 
