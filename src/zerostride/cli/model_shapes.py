@@ -53,7 +53,8 @@ def shapes(
 
     found = run(model, sizes=options.numbers(sizes), facts=facts or None, output=output)
     if as_json:
-        options.put_json({**found.as_dict(), "output": output})
+        tensors = [t.as_dict() for t in found.tensors if only is None or only in t.name]
+        options.put_json({**found.as_dict(), "tensors": tensors, "output": output})
     else:
         _show(found, only, constants)
         if output is not None:
@@ -76,9 +77,9 @@ def _show(found: Shapes, only: str | None, constants: bool) -> None:
     else:
         click.echo("no tensor is called so" if only else "no tensors")
     if found.needs:
-        click.echo("\nthe model needs")
+        click.echo("\nfor these shapes the model needs")
         for need in found.needs:
-            maybe = "" if need.certain else " (where its branch is taken)"
+            maybe = "" if need.certain else " (where its branch or its loop is run)"
             click.echo(f"  {shown(need.condition)} at {shown(need.node_path, 200)}{maybe}")
             click.echo(f"    {shown(need.words)}")
     for failure in found.failures:

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from ..dims import Asker, Shape
+from ..dims import Answer, Asker, Shape
 from ..dims.condition import ALWAYS, Condition
-from ..dims.solve import allowance
+from ..dims.solve import allowance, satisfiable
 from ..engines.model import Engine
 from ..engines.table import find_engine
 from ..engines.versions import warn_if_unmeasured
@@ -77,6 +77,8 @@ def audit(
     warn_if_unmeasured(target)
     graph = read_onnx(model)
     known = ALWAYS if facts is None else as_facts(facts)
+    if satisfiable(known) is Answer.NO:
+        raise ZerostrideError(f"what is given holds for no sizes: {known}")
     return audit_graph(
         graph, engine, via, batch_axis=batch_axis, facts=known, sizes=sizes, progress=progress
     )

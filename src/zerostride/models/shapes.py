@@ -14,9 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..dims import Answer
 from ..dims.condition import ALWAYS, Condition
 from ..dims.dim import Dim, Number, lone_symbol
 from ..dims.parse import read
+from ..dims.solve import satisfiable
 from ..errors import Misfit, ModelError
 from ..planner import as_facts
 from .findings import need_dict
@@ -133,6 +135,8 @@ def shapes(
         BroadcastError: a fact cannot be read.
     """
     known = ALWAYS if facts is None else as_facts(facts)
+    if satisfiable(known) is Answer.NO:
+        raise ModelError(f"what is given holds for no sizes: {known}")
     graph = read_onnx(model)
     try:
         found = flow(graph, given=known, sizes=sizes)

@@ -256,7 +256,11 @@ def einsum(call: Call) -> Results:
         middle = shape[len(before) : len(before) + hidden]
         batch = _both_ways(call, batch, middle) if batch and middle else batch or middle
         outer = shape[: len(before)] + shape[len(before) + hidden :]
+        own: dict[str, Number] = {}
         for letter, size in zip(before + after, outer, strict=True):
+            if letter in own:  # a diagonal
+                call.same(own[letter], size, f"the letter {letter!r} of one operand")
+            own[letter] = size
             letters[letter] = _stretched(call, letters, letter, size)
     if not arrow:
         once = sorted(c for c in set(left) if c.isalpha() and left.count(c) == 1)

@@ -140,7 +140,7 @@ def squeeze(call: Call) -> Results:
         given = call.fixed(1, "axes")
     except Unclear:
         return Fact(tuple(Open() for _ in shape[len(call.whole(1, "axes") or ()) :]))
-    if given is None:
+    if not given and (given is None or call.has(1)):  # runtimes take an empty list for none
         answers = [is_one(size) for size in shape]
         if Answer.UNKNOWN in answers:
             raise Unclear("which sizes are 1 is not known")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from types import MappingProxyType
@@ -28,6 +29,8 @@ from .needs import Failure, Ledger, Need, decided, undecided
 from .numbers import exact
 from .result import Flow
 
+#: Characters of a size's name that are kept.
+LONGEST_NAME = 200
 #: Names that tools invent for sizes they know nothing of: the same one may stand for several.
 _INVENTED = re.compile(r"unk__\d+|\?|-1|None|")
 #: A hyphen between words joins them; exporters write differences with spaces.
@@ -66,6 +69,13 @@ def flow(
     )
 
 
+def _shown(name: str) -> str:
+    """A name as it may be shown on terminals; an endless one cut, and still its own."""
+    if len(name) > LONGEST_NAME:
+        name = f"{name[:LONGEST_NAME]}~{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+    return printable(name)
+
+
 class Walk:
     """One walk through a model.
 
@@ -81,7 +91,7 @@ class Walk:
 
     def __init__(self, graph: Graph, given: Condition, sizes: Mapping[str, int]) -> None:
         self.graph = graph
-        self.values = {Symbol(printable(name)): number for name, number in sizes.items()}
+        self.values = {Symbol(_shown(name)): number for name, number in sizes.items()}
         self.ledger = Ledger(given)
         self.facts: dict[int, Fact] = {}
         self.needs: list[Need] = []
@@ -152,7 +162,7 @@ class Walk:
             else:
                 if isinstance(found, Dim):
                     return found
-        return of_atom(Symbol(printable(text)))  # it will be shown on terminals
+        return of_atom(Symbol(_shown(text)))
 
     # Facts.
 

@@ -108,12 +108,15 @@ def transposed(call: Call) -> Results:
     pads = _listed(call, "pads", 2 * count, 0, -(1 << 31))
     automatic = str(call.attributes.get("auto_pad", "NOTSET"))
     given = call.integers("output_shape")
-    made: list[Number] = []
+    made: list[Size] = []
     for axis, (size, width) in enumerate(zip(shape[2:], weights[2:], strict=True)):
         if given and len(given) >= count:
             made.append(given[axis - count])
         elif automatic in _SAME:
-            made.append(plain(dim(size) * strides[axis]))
+            # Where a kernel is smaller than its stride, runtimes and the document part.
+            reach = plain((dim(width) - 1) * dilations[axis] + 1)
+            wide = isinstance(reach, int) and reach >= strides[axis]
+            made.append(plain(dim(size) * strides[axis]) if wide else Open())
         else:
             reach = (dim(width) - 1) * dilations[axis] + 1
             cut = 0 if automatic == "VALID" else pads[axis] + pads[axis + count]
