@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -125,6 +127,61 @@ def test_exported_models_are_known_throughout(name: str) -> None:
     if name == "transformer_dynamic":
         needs = [str(need.condition) for need in found.needs]
         assert needs == ["source_length <= 64", "target_length <= 64"]
+
+
+def test_only_regular_files_are_replaced(add: Path, tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe", tmp_path / "link.onnx"
+    os.mkfifo(pipe)
+    with pytest.raises(ModelError, match="not a regular file"):
+        zs.shapes(add, output=pipe)
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+    target = tmp_path / "target.onnx"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    zs.shapes(add, output=link)
+    assert link.is_symlink()
+    assert onnx.load(target).graph.value_info[0].name == "a"
+
+
+def test_names_in_the_file_mix_up_no_sizes(tmp_path: Path) -> None:
+    file = saved(
+        tmp_path,
+        small.node("Concat", "x x", "w", axis=0, name="twice"),
+        small.node("Relu", "w", name="last"),
+        inputs={"x": ("a b",), "z": ("2*a b",)},
+    )
+    found = zs.shapes(file, output=tmp_path / "out.onnx")
+    assert found.needs == ()
+    assert zs.shapes(tmp_path / "out.onnx").needs == ()
+
+
+def test_facts_that_contradict_one_another(add: Path) -> None:
+    with pytest.raises(ModelError, match="holds for no sizes"):
+        zs.shapes(add, facts=["N == 2", "N == 3"])
+
+
+def test_numbers_that_floats_round_and_integers_lose_are_not_followed(tmp_path: Path) -> None:
+    """floor(N / 49 * 49) is not N in floats, nor N * 2**29 / 2**29 in 32 bits."""
+    for wide, middle in (
+        (np.float32(49), ("Div", "Mul", "Floor")),
+        (np.int64(1 << 29), ("Mul", "Div", "Identity")),
+    ):
+        to = onnx.TensorProto.FLOAT if wide.dtype == np.float32 else onnx.TensorProto.INT64
+        first, second, third = middle
+        file = saved(
+            tmp_path,
+            small.node("Shape", "x", "s", name="shape"),
+            small.node("Cast", "s", "c", name="cast", to=to),
+            small.node(first, "c d", "p", name="one"),
+            small.node(second, "p d", "q", name="two"),
+            small.node(third, "q", "r", name="three"),
+            small.node("Cast", "r", "t", name="back", to=onnx.TensorProto.INT64),
+            small.node("ConstantOfShape", "t", name="made"),
+            inputs={"x": ("N",)},
+            weights={"d": np.asarray([wide])},
+        )
+        (size,) = zs.shapes(file).shapes["y"] or ()
+        assert str(size) == "?", middle
 
 
 # The command.

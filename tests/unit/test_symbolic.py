@@ -210,3 +210,51 @@ def test_targets_may_be_symbols_too() -> None:
     assert zs.plan_to((1, "C"), ("N", "C")).shape == ("N", "C")
     assert zs.plan_to((4,), ("N",)).conditions == zs.Condition.parse("N == 4")
     assert zs.plan_to(("N", 4), (-1, 4), engine="torch").shape == ("N", 4)
+
+
+# What a reader who tried to break it found.
+
+
+def test_a_size_is_not_negative_beside_a_symbol_either() -> None:
+    with pytest.raises(zs.BroadcastError) as caught:
+        zs.plan((-3, "N"), ("N",))
+    assert caught.value.reason == "bad_extent"
+    assert str(zs.plan(("N - 5",), (1,)).conditions) == "N >= 5"
+    assert str(zs.plan(("N % 3",), (1,)).conditions) == "always"
+
+
+@pytest.mark.parametrize("rule", ["pdpd", "paddle", "onnx6", "ncnn"])
+def test_every_plan_can_be_pickled(rule: str) -> None:
+    more = {"broadcast": 1} if rule == "onnx6" else {}
+    plan = zs.plan(("N", "K"), ("N", "K"), rule=rule, **more)
+    twin = pickle.loads(pickle.dumps(plan))
+    assert twin == plan
+    assert twin.bind(N=2, K=3) == plan.bind(N=2, K=3)
+
+
+def test_names_that_python_uses_are_names() -> None:
+    assert zs.plan(("self", 3), ("lambda", 3)).bind({"lambda": 1}, self=3).shape == (3, 3)
+
+
+def test_facts_that_contradict_one_another_are_said_so() -> None:
+    with pytest.raises(zs.BroadcastError, match="holds for no values"):
+        zs.plan(("N",), ("M",), facts=["N >= 3", "N <= 2"])
+
+
+def test_sizes_that_do_not_exist_are_not_bound() -> None:
+    plan = zs.plan(("bcast(N, M)", "K"), (1, "K"))
+    with pytest.raises(zs.BroadcastError, match="do not broadcast"):
+        plan.bind(N=2, M=0, K=3)
+    with pytest.raises(zs.BroadcastError, match="do not broadcast"):
+        zs.plan_to((), ("bcast(N, M)",)).bind(N=0, M=2)
+
+
+def test_many_operands_are_simplified_in_no_time() -> None:
+    operands = [tuple(pair) for pair in zip("acegikmo", "bdfhjlnp", strict=True)]
+    assert len(zs.plan(*operands).conditions) == 56
+
+
+def test_code_of_sizes_told_by_themselves_ends() -> None:
+    source = zs.plan(("M",), ("N%2", "N*N"), facts="N != 1").code("numpy")
+    assert "always" not in source
+    compile(source, "source", "exec")

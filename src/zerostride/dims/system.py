@@ -225,6 +225,12 @@ class System:
             if factor > 0:
                 return self._tighten(atom, -(size.const // factor), most, waiting)
             return self._tighten(atom, least, size.const // -factor, waiting)
+        for kind, other in self.rest:
+            # x - y >= 1 and y - x >= 0: two that are opposite leave a number.
+            if kind == ">=" and len(other.terms) == len(size.terms):
+                both = size + other
+                if not both.terms and both.const < 0:
+                    return False
         self.rest.append((">=", size))
         return self._propagate(size, high, waiting)
 

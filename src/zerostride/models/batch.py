@@ -56,6 +56,8 @@ def batch_axes(graph: Graph, override: int | None = None) -> BatchAxes:
     for value in graph.inputs:
         rank = len(value.shape or ())
         axis = override or 0
+        if value.shape == (1,):
+            continue  # one number: whether its axis is kept or dropped, it means the same
         if axis < rank and (override is not None or _is_one(value, axis)):
             axes.put(value, axis)
     for node in graph.nodes:
