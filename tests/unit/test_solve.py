@@ -311,12 +311,14 @@ def test_simplified_examples() -> None:
 
 
 def test_a_system_never_gives_up_loudly() -> None:
-    low, high = (of_atom(Symbol(name, 0, 2**62)) for name in ("low", "high"))
+    low, high, mid = (of_atom(Symbol(name, 0, 2**62)) for name in ("low", "high", "mid"))
+    assert satisfiable(all_of([low > high, high > low])) is Answer.NO  # opposite
     system = System()
     assert system.assume(">=", low - high - 1)
-    assert system.assume(">=", high - low - 1)  # each tightens the other by one, 2^62 times
+    assert system.assume(">=", high - mid - 1)
+    assert system.assume(">=", mid - low - 1)  # each tightens the next by one, 2^62 times
     assert not system.exact
-    assert satisfiable(all_of([low > high, high > low])) is not Answer.YES
+    assert satisfiable(all_of([low > high, high > mid, mid > low])) is not Answer.YES
     terms = [of_atom(Symbol(f"t{k}")) for k in range(20)]
     system = System()
     assert system.assume("==", N - sum(terms, dim(0)))
