@@ -117,7 +117,7 @@ def test_what_is_written_can_be_read(twin: Twin) -> None:
     [
         *("", " ", "\n", "+", "N +", "N M", "2N", "N *", "* N", "N ** 2", "N / 2", "2.5", "1e3"),
         *("(N", "N)", "()", "N,", "max(", "max()", "max(N", "max(N,)", "max(N M)", "f(N)"),
-        *("-1", "3 - 5", "9223372036854775808", "9" * 30, "9" * 5000, "N // 0", "N % 0", "0 // 0"),
+        *("-2", "3 - 5", "9223372036854775808", "9" * 30, "9" * 5000, "N // 0", "N % 0", "0 // 0"),
         *("8..1", "1..2..3", "N..8", "...", "-1..3", "??", "1..99999999999999999999"),
         *("²", "²N", "٣", "N + ²", "½", "Ⅷ", "N\x00", "\x1b[31m", "\udcff", "N; M", "N = 1"),
         *(
@@ -278,3 +278,8 @@ def test_any_text_is_read_or_refused(text: str) -> None:
 def test_any_characters_are_read_or_refused(text: str) -> None:
     made = read_or_refused(zs.Dim, text)
     assert made is None or str(made).isprintable()
+
+
+def test_the_text_minus_one_is_a_size_that_is_not_known() -> None:
+    assert zs.Dim("-1").interval == (0, None)
+    assert zs.plan(("-1", "1..10"), (3, "?")).operands[0] == ("?", "1..10")

@@ -1,7 +1,7 @@
 """Floor 0: sizes and conditions as text.
 
-A size: ``3``, ``N``, ``?``, ``1..8``, ``0..``, ``..8``, and sums, differences, products, ``//``,
-``%``, ``max(..)``, ``min(..)`` and ``bcast(..)`` of numbers and names. A condition: comparisons of
+A size: ``3``, ``N``, ``?``, ``-1``, ``1..8``, ``0..``, ``..8``, and sums, differences, products,
+``//``, ``%``, ``max(..)``, ``min(..)`` and ``bcast(..)`` of numbers and names. A condition: comparisons of
 sizes, chained as in mathematics, joined with ``and`` and ``or``. Text is hostile: bounded in length
 and depth.
 """
@@ -23,6 +23,8 @@ from .sizes import MAX_ELEMENTS, brief
 
 #: Longest text of one size or condition.
 MAX_TEXT = 1000
+#: A size that is not known, as OpenVINO's IR writes it beside ``?``.
+UNKNOWN = "-1"
 #: Parentheses within parentheses.
 MAX_DEPTH = 32
 
@@ -47,6 +49,8 @@ def read(text: str) -> Dim | tuple[int, int | None]:
     """An expression, or the bounds of a size that has no name; a Misfit says what is wrong."""
     if _NUMBER.fullmatch(text):
         return dim(_bounded(int(text)))
+    if text.strip() == UNKNOWN:
+        return 0, None
     found = _RANGE.fullmatch(text)
     if found is None or (found[1] is None and found[2] is None and found[3] is None):
         return _Reader(text).whole_size()
