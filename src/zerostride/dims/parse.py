@@ -1,9 +1,9 @@
 """Floor 0: sizes and conditions as text.
 
 A size: ``3``, ``N``, ``?``, ``-1``, ``1..8``, ``0..``, ``..8``, and sums, differences, products,
-``//``, ``%``, ``max(..)``, ``min(..)`` and ``bcast(..)`` of numbers and names. A condition: comparisons of
-sizes, chained as in mathematics, joined with ``and`` and ``or``. Text is hostile: bounded in length
-and depth.
+``//``, ``%``, ``max(..)``, ``min(..)`` and ``bcast(..)`` of numbers and names. A condition:
+comparisons of sizes, chained as in mathematics, joined with ``and`` and ``or``. Text is hostile:
+bounded in length and depth.
 """
 
 from __future__ import annotations
