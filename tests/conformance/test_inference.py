@@ -52,6 +52,7 @@ def add(first: str, second: str, rule: str = "numpy") -> Asked:
 
 
 def test_ours_is_never_wrong_and_never_looser_than_another() -> None:
+    pytest.importorskip("openvino", reason="it says what pdpd gives")
     found = tools()
     if len(found) < 2:
         pytest.skip("neither openvino, onnx nor onnxruntime is installed")
@@ -68,6 +69,7 @@ def test_ours_shows_the_name_of_sizes_that_are_equal() -> None:
 
 
 def test_generated_cases_are_the_same_again_and_have_every_op() -> None:
+    pytest.importorskip("openvino", reason="it says what pdpd gives")
     cases = list(generate(CASES, 5))
     assert cases == list(generate(CASES, 5))
     assert cases != list(generate(CASES, 6))
