@@ -6,6 +6,7 @@ the function means to a solver is in `solve.meaning`.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from .dim import (
     applied,
     bounds,
     dim,
+    lone_call,
     made,
     of_atom,
     plain,
@@ -172,30 +174,30 @@ def broadcast_size(*sizes: Number) -> Dim:
     >>> print(broadcast_size(Dim("N"), Dim("M")))
     bcast(M, N)
     """
+    every = list(itertools.chain.from_iterable(map(_broadcast_arguments, map(dim, sizes))))
+    numbers = dict.fromkeys(size for size in every if not size.terms and size.const != 1)
+    if len(numbers) > 1:
+        return applied("bcast", tuple(sorted(numbers, key=size_order)))
+    if numbers:
+        return next(iter(numbers))
     kept: dict[Dim, None] = {}
-    wide: Dim | None = None
-    for size in map(dim, sizes):
+    for size in every:
         answer = size.is_one()
         if answer is Answer.NO:
-            if wide is None or wide.terms:
-                wide = size
-            elif not size.terms and size != wide:
-                return applied("bcast", tuple(sorted((wide, size), key=size_order)))
-            continue
-        if answer is Answer.YES:
-            continue
-        call = size.terms[0][0][0] if not size.const and len(size.terms) == 1 else None
-        if isinstance(call, Call) and call.function == "bcast" and of_atom(call) == size:
-            kept.update(dict.fromkeys(call.arguments))
-        else:
+            return size
+        if answer is Answer.UNKNOWN:
             kept[size] = None
-    if wide is not None:
-        return wide
     if not kept:
         return dim(1)
     if len(kept) == 1:
         return next(iter(kept))
     return applied("bcast", tuple(sorted(kept, key=size_order)))
+
+
+def _broadcast_arguments(size: Dim) -> Iterable[Dim]:
+    """The sizes that a size broadcasts, or itself: broadcasts of broadcasts are one."""
+    call = lone_call(size)
+    return call.arguments if call is not None and call.function == "bcast" else (size,)
 
 
 def _broadcast_value(arguments: tuple[Any, ...], values: Mapping[Symbol, int]) -> int:
