@@ -17,8 +17,9 @@ from .dims.dim import Dim, Number, Symbol, dim
 from .dims.solve import satisfiable, simplified, values_for
 from .engines.model import Divergence
 from .errors import Misfit, Reason
+from .forks import explore
 from .plan import Plan, RuleUse
-from .symbolic import Leaf, Open, align_operands, explore, mismatch, open_leaves, ways_of
+from .symbolic import Leaf, Open, align_operands, mismatch, open_leaves, ways_of
 from .traps import Side
 
 Kind: TypeAlias = Literal["same", "different", "silent", "refused"]

@@ -11,24 +11,20 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any
 
 from .alignment import Alignment, Attributes, Mapping_, Rule, check_count, complete, laid_out
 from .dims import MAX_RANK, Asker, Shape
-from .dims.condition import ALWAYS, Condition, all_of, any_of, eq, ge, negation
-from .dims.dim import Atom, Dim, Number, Symbol, dim, lone_call, lone_symbol, plain
+from .dims.condition import ALWAYS, Condition, all_of, any_of, eq, ge
+from .dims.dim import Dim, Number, Symbol, dim, lone_call, lone_symbol, plain
 from .dims.functions import broadcast_size, choose
 from .dims.parse import read_shape
 from .dims.sizes import Answer, as_tuple
 from .dims.solve import excludes, implies, pinned, satisfiable, simplified
 from .dims.system import System
 from .errors import Misfit, Reason, default_names
+from .forks import conjunction, explore
 from .plan import Plan, RuleUse
-
-T = TypeVar("T")
-
-#: Ways to go through one rule. ncnn's has 4 at most, pdpd's one for each axis of B.
-MAX_LEAVES = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,144 +91,6 @@ class Open:
 
 
 # All ways to go.
-
-
-class _Forks(Asker):
-    """Answers by what is known; where both answers are possible, by its script, then yes.
-
-    Attributes:
-        given: what is known, as far as it is a conjunction.
-        script: the answers to the first questions, and whether each might have been the other.
-        taken: the same of all questions so far, with what was asked.
-        required: what must hold on this way beside the answers.
-    """
-
-    __slots__ = ("given", "required", "script", "system", "taken", "touched")
-
-    def __init__(self, given: System, touched: frozenset[Atom], script: Script) -> None:
-        super().__init__()
-        self.given = given
-        self.script = script
-        self.taken: list[tuple[Condition, bool, bool]] = []
-        self.required: list[Condition] = []
-        self.touched = set(touched)
-        self.system: System | None = None
-
-    @property
-    def path(self) -> Condition:
-        """The answers that might have been others."""
-        return all_of(asked if yes else negation(asked) for asked, yes, fork in self.taken if fork)
-
-    def equal(self, a: Any, b: Any) -> bool:
-        if type(a) is int and type(b) is int:
-            return a == b
-        return self._answer(eq(a, b))
-
-    def is_one(self, a: Any) -> bool:
-        return a == 1 if type(a) is int else self._answer(eq(a, 1))
-
-    def forbid(self, a: Any, b: Any, misfit: Callable[[], Misfit]) -> None:
-        equal = eq(a, b)
-        if equal.always:
-            raise misfit()
-        if not equal.never:
-            self.required.append(negation(equal))
-
-    def _answer(self, asked: Condition) -> bool:
-        if asked.always or asked.never:
-            return asked.always
-        position = len(self.taken)
-        if position < len(self.script):
-            yes, fork = self.script[position]
-        else:
-            yes, fork = self._decided(asked)
-        self.taken.append((asked, yes, fork))
-        self.touched.update(atom for monomial, _ in asked.size.terms for atom in monomial)
-        return yes
-
-    def _decided(self, asked: Condition) -> tuple[bool, bool]:
-        """The answer, and whether the other one is possible too."""
-        atoms = {atom for monomial, _ in asked.size.terms for atom in monomial}
-        if self.touched.isdisjoint(atoms) and len(atoms) == 1:
-            return True, True  # nothing is known of this one
-        # A way that is taken although it contradicts what is known leads to a leaf of no values.
-        if self.system is None:
-            self.system = self.given.copy()
-            self._learn(self.taken)
-        if_equal, unless = self.system.copy(), self.system.copy()
-        if not if_equal.assume(asked.kind, asked.size):
-            return False, False
-        other = negation(asked)
-        if not unless.assume(other.kind, other.size):
-            return True, False
-        self.system = None
-        return True, True
-
-    def _learn(self, taken: Iterable[tuple[Condition, bool, bool]]) -> None:
-        assert self.system is not None
-        for asked, yes, fork in taken:
-            if fork:
-                literal = asked if yes else negation(asked)
-                self.system.assume(literal.kind, literal.size)
-
-
-#: Answers to questions in order, and whether each might have been the other.
-Script: TypeAlias = tuple[tuple[bool, bool], ...]
-
-
-def _system(given: Condition) -> System:
-    """What is known, as far as it is a conjunction."""
-    system = System()
-    for clause in given.clauses:
-        if clause.kind in ("==", "!=", ">="):
-            system.assume(clause.kind, clause.size)
-    return system
-
-
-@dataclass(frozen=True, slots=True)
-class Way(Generic[T]):
-    """One way that a function that asks may go.
-
-    Attributes:
-        path: the answers it needs.
-        required: what it forbids, turned round.
-        found: what it answers, or the Misfit that it raises.
-    """
-
-    path: Condition
-    required: Condition
-    found: T | Misfit
-
-
-def explore(run: Callable[[Asker], T], given: Condition) -> Iterator[Way[T]]:
-    """Every way that `run` may go.
-
-    Raises:
-        Misfit: there are more than MAX_LEAVES.
-    """
-    waiting: list[Script] = [()]
-    known = _system(given)
-    touched = frozenset(
-        atom for size in given.sizes() for monomial, _ in size.terms for atom in monomial
-    )
-    for _ in range(MAX_LEAVES):
-        if not waiting:
-            return
-        script = waiting.pop()
-        asker = _Forks(known, touched, script)
-        found: T | Misfit
-        try:
-            found = run(asker)
-        except Misfit as misfit:
-            found = misfit
-        answers = tuple((yes, fork) for _, yes, fork in asker.taken)
-        waiting += [
-            (*answers[:k], (False, True))
-            for k in range(len(answers) - 1, len(script) - 1, -1)
-            if answers[k][1]
-        ]
-        yield Way(asker.path, all_of(asker.required), found)
-    raise Misfit(Reason.UNKNOWN_SIZE, f"more than {MAX_LEAVES} cases; give some sizes as numbers")
 
 
 def leaves_of(
@@ -454,7 +312,7 @@ def assemble(
     if not any(isinstance(size, Dim) for shape in operands for size in shape) and not _open(leaves):
         return Plan(accepted[0].shape, operands, accepted[0].mapping, use)
     rank = len(accepted[0].shape)
-    ways = [(leaf.path, _system(leaf.path)) for leaf in accepted]
+    ways = [(leaf.path, conjunction(leaf.path)) for leaf in accepted]
     if all(leaf.mapping == accepted[0].mapping for leaf in accepted):
         mapping = accepted[0].mapping
         aligned = align_operands(operands, mapping, rank)
@@ -658,7 +516,6 @@ __all__ = [
     "build_open",
     "cases",
     "conditions",
-    "explore",
     "leaves_of",
     "lone_symbol",
     "mismatch",

@@ -19,8 +19,8 @@ from ..engines import ENGINES
 from ..errors import BroadcastError, Reason
 from ..explain.facts import broadcasts_to, listing, names_of
 from ..explain.open import known, namer, shape_text, ways
+from ..forks import explore
 from ..plan import Plan
-from ..symbolic import explore
 from .source import check_limits, checked_names, common_fields, operands_of, written
 from .targets import Target
 
