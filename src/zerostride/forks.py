@@ -58,7 +58,7 @@ class Forks(Asker):
         return a == 1 if type(a) is int else self._answer(eq(a, 1))
 
     def forbid(self, a: Any, b: Any, misfit: Callable[[], Misfit]) -> None:
-        """Refuses the two being equal: where that is not known, it is required that they are not."""
+        """Refuses the two being equal; where that is not known, requires that they are not."""
         equal = eq(a, b)
         if equal.always:
             raise misfit()
