@@ -365,7 +365,8 @@ def test_tables_fit_a_terminal_of_80_columns(
 def test_audit_json_keeps_its_form(run: Run) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     data = json.loads(run("audit", VISION, "--target", "ncnn", "--json").out)
-    keys = "schema model target via release ok counts findings notes needs"
+    keys = "schema model target via release ok counts findings notes needs command before"
+    keys += " changes output checks"
     assert data.keys() == set(keys.split())
     keys = "node op operands source target verdict reason message fix witness notes when values"
     assert all(row.keys() == set(keys.split()) for row in data["findings"])

@@ -150,9 +150,9 @@ def _cut(text: str) -> str:
 
 
 def _tensor_shape(model: str, tensor: str) -> tuple[Any, ...]:
-    from ..models.onnx import read_onnx
+    from ..models.formats import read_model
 
-    graph = read_onnx(Path(model))
+    graph = read_model(Path(model))
     values = {value.name: value for value in graph.values()}
     found = values.get(tensor)
     if found is None:

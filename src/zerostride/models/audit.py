@@ -25,12 +25,12 @@ from .carriers import CARRIERS
 from .case import Case, finding_of, sizes_of
 from .findings import Cause, Finding, Report, Verdict, Witness
 from .flow import Need
+from .formats import lowered, module_of, read_model
 from .graph import Graph
-from .onnx import read_onnx
 from .pnnx import RULE as PNNX
 from .pnnx import carried, knows_batch, pnnx_transport
 from .resolve import resolved
-from .sites import Kind, Operand, Site, find_site
+from .sites import Kind, Operand, Site
 from .symbolic_audit import compare_open, is_open, related
 from .targets import NotJudged, canonical, transport
 from .witness import find_batch_witness, find_witness
@@ -53,13 +53,13 @@ def audit(
     sizes: Mapping[str, int] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
-    """Judges every broadcast of an ONNX model against what `target` would make of it.
+    """Judges every broadcast of a model against what `target` would make of it.
 
     Each node is judged as if carried over op for op. Of every node that may broadcast there is a
     finding; what cannot be judged is `unknown`.
 
     Args:
-        model: an .onnx file.
+        model: a model file; its format is known by the end of its name.
         target: an engine's name.
         via: judge what this converter makes of each node ("pnnx", for ncnn), not the node itself.
         batch_axis: for engines without a batch axis, which axis of the model's inputs it is; −1 for
@@ -75,7 +75,7 @@ def audit(
     engine = find_engine(target)
     _check_via(via, target)
     warn_if_unmeasured(target)
-    graph = read_onnx(model)
+    graph = read_model(model)
     known = ALWAYS if facts is None else as_facts(facts)
     if satisfiable(known) is Answer.NO:
         raise ZerostrideError(f"what is given holds for no sizes: {known}")
@@ -118,11 +118,12 @@ def _audit_graph(
     batch = BatchAxes()
     told = via != "pnnx" or batch_axis is not None or knows_batch(graph)
     if engine.name in BATCHLESS and told:
-        batch = batch_axes(graph, batch_axis)
+        batch = batch_axes(lowered(graph), batch_axis)
     findings = []
+    module = module_of(graph)
     judge = _Judge(engine, via, batch, known)
     for done, node in enumerate(graph.nodes):
-        site = find_site(node)
+        site = module.find_site(node)
         if site is not None:
             findings.append(judge(site))
         if progress is not None:
@@ -178,6 +179,7 @@ class _Judge:
         node = site.node
         return (
             site.kind,
+            site.op,
             site.rule.name,
             _frozen(site.attributes),
             tuple(

@@ -1,4 +1,4 @@
-"""What an audit answers: findings, and the report that holds them."""
+"""What an audit, a port or a verification answers: findings, and the report that holds them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -187,8 +187,77 @@ def _plan_dict(plan: Plan | BroadcastError | None) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True, slots=True)
+class Change:
+    """One node that a port rewrote.
+
+    Attributes:
+        node, op: which one it was.
+        by: the name of the pass.
+        words: what was done, in a sentence.
+        before, after: how the file says it, line by line, before and after.
+        elements: how many numbers were computed before and after and found equal.
+    """
+
+    node: str
+    op: str
+    by: str
+    words: str
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    elements: int
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return asdict(self)
+
+
+class Outcome(StrEnum):
+    """How an engine's answer compares with zerostride's own."""
+
+    AGREES = "agrees"
+    DIFFERS = "differs"
+    REFUSED = "refused"  # the engine said no
+    CRASHED = "crashed"  # its process ended, or did not answer in time
+    NOT_RUN = "not_run"  # the engine was not asked; the detail says why
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One broadcast, or one output of a model, computed on a real engine.
+
+    Attributes:
+        node, op: what was computed; "" and the model's output for a whole model.
+        operands: names and shapes of what it was given.
+        outcome: see :class:`Outcome`.
+        detail: what differs, or what the engine said, in a sentence.
+        elements: how many numbers were compared.
+        error: the largest difference, relative to the larger of 1 and the expected number.
+        release: the engine's release that answered.
+        cached: whether the answer is one of an earlier run.
+    """
+
+    node: str
+    op: str
+    operands: tuple[tuple[str, tuple[Any, ...] | None], ...]
+    outcome: Outcome
+    detail: str = ""
+    elements: int = 0
+    error: float = 0.0
+    release: str = ""
+    cached: bool = False
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            **{key: value for key, value in asdict(self).items() if key != "operands"},
+            "operands": [{"name": name, "shape": shape} for name, shape in self.operands],
+            "error": json_number(self.error),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
-    """The findings of one audit.
+    """The findings of one audit, and what a port or a verification adds to them.
 
     Attributes:
         model: the file.
@@ -198,6 +267,11 @@ class Report:
         findings: one for each node that may broadcast, in the model's order.
         notes: what a reader should know beside them.
         needs: with sizes that are not known: what the model itself needs of them, node by node.
+        command: "audit", "port" or "verify".
+        before: of a port, the findings of the model as it was; `findings` are those of the result.
+        changes: of a port, what was rewritten.
+        output: of a port, the file that was written, or None.
+        checks: of a verification, what the engine answered.
     """
 
     model: str
@@ -207,11 +281,18 @@ class Report:
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
     needs: tuple[Need, ...] = ()
+    command: str = "audit"
+    before: tuple[Finding, ...] = ()
+    changes: tuple[Change, ...] = ()
+    output: str | None = None
+    checks: tuple[Check, ...] = ()
 
     @property
     def ok(self) -> bool:
-        """Whether every broadcast means the same on the target."""
-        return all(finding.verdict is Verdict.SAME for finding in self.findings)
+        """Whether every broadcast means the same on the target, and every answer agrees."""
+        return all(finding.verdict is Verdict.SAME for finding in self.findings) and all(
+            check.outcome is Outcome.AGREES for check in self.checks
+        )
 
     @property
     def counts(self) -> Mapping[Verdict, int]:
@@ -240,6 +321,11 @@ class Report:
             "findings": [finding.as_dict() for finding in self.findings],
             "notes": self.notes,
             "needs": [need_dict(need) for need in self.needs],
+            "command": self.command,
+            "before": [finding.as_dict() for finding in self.before],
+            "changes": [change.as_dict() for change in self.changes],
+            "output": self.output,
+            "checks": [check.as_dict() for check in self.checks],
         }
 
     def to_json(self, indent: int | None = 2) -> str:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..dims.dim import Dim, Number
+import numpy as np
+import numpy.typing as npt
 
+from ..dims.dim import Dim, Number
+from ..errors import ModelError
+
+Array = npt.NDArray[Any]
 #: A size as a file gives it: a number, a symbol's name, or None where nothing is known.
 FileSize = int | str | Dim | None
 FileShape = tuple[FileSize, ...] | None
+#: Where a node stands in its file: its position in the main graph, then, for a node of a body, the
+#: body's name and the position in it, and so on.
+Place = tuple[int | str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +35,8 @@ class Value:
         declared: its sizes as the file itself gives them, whatever was inferred.
         reals: the numbers of a small constant that are no integers (scales), where the file has
             them.
+        dtype: NumPy's name of its element type ("float32"); None where the file does not say.
+        source: reads the data of a constant of the file; see :meth:`data`.
     """
 
     name: str
@@ -36,6 +46,23 @@ class Value:
     missing: str | None = None
     declared: FileShape = None
     reals: tuple[float, ...] | None = None
+    dtype: str | None = None
+    source: Callable[[], Array] | None = field(default=None, compare=False, repr=False)
+
+    def data(self) -> Array:
+        """The numbers of a constant of the file, read when asked for.
+
+        Raises:
+            ModelError: it is no constant of the file, or its data are missing or malformed.
+        """
+        if self.missing is not None:
+            raise ModelError(f"the data of {self.name!r} is missing: {self.missing!r}")
+        if self.source is not None:
+            return self.source()
+        if self.content is not None and all(isinstance(number, int) for number in self.content):
+            numbers = np.array(self.content, self.dtype or np.int64)
+            return numbers.reshape([int(size) for size in self.shape or () if size is not None])
+        raise ModelError(f"{self.name!r} is no constant of the file")
 
     @property
     def known(self) -> bool:
@@ -57,6 +84,7 @@ class Node:
         attributes: attributes as Python values (numbers, strings, tuples).
         scope: names of the nodes whose bodies this one is in, outermost first.
         bodies: the graphs that it runs (branches of an If, the body of a Loop).
+        place: where it stands in the file; None for a node that the reader made itself.
     """
 
     name: str
@@ -68,6 +96,7 @@ class Node:
     attributes: Mapping[str, Any] = field(default_factory=dict)
     scope: tuple[str, ...] = ()
     bodies: tuple[Body, ...] = ()
+    place: Place | None = None
 
     @property
     def path(self) -> str:
@@ -115,6 +144,18 @@ class Graph:
     notes: tuple[str, ...] = ()
     outputs: tuple[Value, ...] = ()
     operators: Mapping[str, int] = field(default_factory=dict)
+
+    def uses(self) -> Mapping[int, tuple[tuple[Node, int], ...]]:
+        """The use lists: by identity of a value, the nodes that read it and at which position.
+
+        What the bodies of a node hand back, and the graph's own outputs, are not in it.
+        """
+        found: dict[int, list[tuple[Node, int]]] = {}
+        for node in self.nodes:
+            for position, value in enumerate(node.inputs):
+                if value is not None:
+                    found.setdefault(id(value), []).append((node, position))
+        return {key: tuple(users) for key, users in found.items()}
 
     def values(self) -> Iterator[Value]:
         """Every tensor once."""

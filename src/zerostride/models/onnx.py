@@ -12,14 +12,15 @@ import stat
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from ..dims.dim import Dim
 from ..errors import ModelError
-from .graph import Body, FileShape, FileSize, Graph, Node, Value
+from .graph import Body, FileShape, FileSize, Graph, Node, Place, Value
 from .isolated import infer_apart
+from .onnx_tensors import Tensors, dtype_name
 from .soundness import quarantined, refuse_functions, restore, strange, text
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES = 2**31 - 1
 #: Versions of op sets are 32-bit numbers to the package.
 MAX_VERSION = 2**31 - 1
-#: Integer constants up to this many elements are kept: shapes, axes, repeats.
-MAX_CONTENT = 64
 #: Ops whose result is not constant though they have no input that changes.
 _NONDETERMINISTIC = frozenset(
     {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial"}
@@ -188,6 +187,10 @@ def package_errors() -> tuple[type[Exception], ...]:
     )
 
 
+#: What a graph says of its tensors by name: shapes, shapes before inference, element types.
+_Said = tuple[Mapping[str, FileShape], Mapping[str, FileShape], Mapping[str, str | None]]
+
+
 class _Reader:
     """Walks a graph and its bodies, names in scope mapped to values."""
 
@@ -195,6 +198,7 @@ class _Reader:
         self.file = file
         self.versions = versions
         self.notes = notes
+        self.tensors = Tensors(file, notes)
 
     def read(
         self,
@@ -203,13 +207,15 @@ class _Reader:
         file_graph: onnx.GraphProto,
         outer: MutableMapping[str, Value],
         scope: tuple[str, ...],
+        place: Place = (),
     ) -> Body:
         """The graph as a body called `key`; `file_graph` is the same before inference."""
         # A body sees the names around it; copying them would cost (bodies x names).
         names: MutableMapping[str, Value] = ChainMap({}, outer)
         shapes, declared = _declared(graph), _declared(file_graph)
-        for tensor in graph.initializer:
-            value = self._constant(tensor)
+        types = _dtypes(graph)
+        for tensor in file_graph.initializer:
+            value = self.tensors.constant(tensor)
             names[value.name] = value
         for sparse in graph.sparse_initializer:
             name = text(sparse.values.name)
@@ -218,12 +224,15 @@ class _Reader:
         for entry in graph.input:
             name = text(entry.name)
             if name not in names or name in outer:
-                names[name] = Value(name, shapes.get(name), declared=declared.get(name))
+                names[name] = Value(
+                    name, shapes.get(name), declared=declared.get(name), dtype=types.get(name)
+                )
                 inputs.append(names[name])
         nodes = []
         for position, node in enumerate(graph.node):
             own = file_graph.node[position]
-            nodes.append(self._node(node, own, position, names, (shapes, declared), scope))
+            here = (*place, position)
+            nodes.append(self._node(node, own, here, names, (shapes, declared, types), scope))
         outputs = tuple(names.get(text(entry.name)) for entry in graph.output)
         return Body(key, tuple(inputs), outputs, tuple(nodes))
 
@@ -231,39 +240,48 @@ class _Reader:
         self,
         node: onnx.NodeProto,
         file_node: onnx.NodeProto,
-        position: int,
+        place: Place,
         names: MutableMapping[str, Value],
-        shapes: tuple[Mapping[str, FileShape], Mapping[str, FileShape]],
+        said: _Said,
         scope: tuple[str, ...],
     ) -> Node:
         op = text(node.op_type)
-        name = text(node.name) or f"{op}_{position}"
+        name = text(node.name) or f"{op}_{place[-1]}"
         operands = tuple(_operand(text(entry), names) for entry in node.input)
         attributes, graphs = _attributes(node)
         outputs = tuple(
-            self._output(text(entry), node, operands, shapes, bool(graphs)) for entry in node.output
+            self._output(text(entry), file_node, operands, said, bool(graphs))
+            for entry in node.output
         )
         domain = "" if node.domain == "ai.onnx" else text(node.domain)
         version = self.versions.get(node.domain, self.versions.get("", 1))
         # A body does not see what its own node makes.
         bodies = tuple(
-            self.read(key, self._infer_body(body, names), own, names, (*scope, name, key))
+            self.read(
+                key,
+                self._infer_body(body, names),
+                own,
+                names,
+                (*scope, name, key),
+                (*place, key),
+            )
             for (key, body), (_, own) in zip(graphs, _attributes(file_node)[1], strict=True)
         )
         names.update((value.name, value) for value in outputs if value.name)
-        return Node(name, op, domain, version, operands, outputs, attributes, scope, bodies)
+        return Node(name, op, domain, version, operands, outputs, attributes, scope, bodies, place)
 
     def _output(
         self,
         name: str,
         node: onnx.NodeProto,
         operands: Sequence[Value | None],
-        shapes: tuple[Mapping[str, FileShape], Mapping[str, FileShape]],
+        said: _Said,
         has_bodies: bool,
     ) -> Value:
-        shape, declared = (given.get(name) for given in shapes)
+        shapes, declarations, types = said
+        shape, declared = shapes.get(name), declarations.get(name)
         if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
-            made = self._constant_node(name, node)
+            made = self.tensors.of_node(name, node)
             if made is not None:
                 return replace(made, declared=declared)
         constant = (
@@ -271,60 +289,7 @@ class _Reader:
             and node.op_type not in _NONDETERMINISTIC
             and all(value is None or value.constant for value in operands)
         )
-        return Value(name, shape, constant, declared=declared)
-
-    def _constant_node(self, name: str, node: onnx.NodeProto) -> Value | None:
-        for attribute in node.attribute:
-            if attribute.name == "value":
-                value = self._constant(attribute.t)
-                return replace(value, name=name)
-            if attribute.name == "value_int":
-                return Value(name, (), True, (attribute.i,))
-            if attribute.name == "value_ints":
-                return Value(name, (len(attribute.ints),), True, tuple(attribute.ints))
-            if attribute.name == "value_floats":
-                reals = tuple(attribute.floats) if len(attribute.floats) <= MAX_CONTENT else None
-                return Value(name, (len(attribute.floats),), True, reals=reals)
-            if attribute.name == "value_float":
-                return Value(name, (), True, reals=(attribute.f,))
-            if attribute.name == "value_string":
-                return Value(name, (), True)
-        return None
-
-    def _constant(self, tensor: onnx.TensorProto) -> Value:
-        import onnx
-
-        shape = tuple(tensor.dims)
-        name = text(tensor.name)
-        if tensor.data_location == onnx.TensorProto.EXTERNAL:
-            return Value(name, shape, True, None, self._missing(name, tensor))
-        count = math.prod(shape)
-        kinds = {tensor.data_type} if 0 <= count <= MAX_CONTENT else set()
-        try:
-            if kinds & {onnx.TensorProto.INT64, onnx.TensorProto.INT32, onnx.TensorProto.BOOL}:
-                flat = onnx.numpy_helper.to_array(tensor).flat
-                return Value(name, shape, True, tuple(int(item) for item in flat))
-            if kinds & {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE}:
-                flat = onnx.numpy_helper.to_array(tensor).flat
-                return Value(name, shape, True, reals=tuple(float(item) for item in flat))
-        except (ValueError, TypeError):
-            self.notes.append(f"constant {name!r} has not as many numbers as {shape}")
-        return Value(name, shape, True)
-
-    def _missing(self, name: str, tensor: onnx.TensorProto) -> str | None:
-        """The external file's name if it is not where it should be, or leaves the folder."""
-        entries = {text(entry.key): text(entry.value) for entry in tensor.external_data}
-        location = entries.get("location", "")
-        relative = PurePosixPath(location)
-        if not location or relative.is_absolute() or ".." in relative.parts:
-            self.notes.append(
-                f"the constant {name!r} points outside the model's folder: {location!r}"
-            )
-            return location or "(no name)"
-        if not (self.file.parent / relative).is_file():
-            self.notes.append(f"the data of {name!r} is missing: {location!r}")
-            return location
-        return None
+        return Value(name, shape, constant, declared=declared, dtype=types.get(name))
 
     def _infer_body(self, body: onnx.GraphProto, names: Mapping[str, Value]) -> onnx.GraphProto:
         """The body with shapes inferred; onnx's inference leaves bodies without any."""
@@ -388,6 +353,14 @@ def _declared(graph: onnx.GraphProto) -> dict[str, FileShape]:
         if shape is not None or name not in found:
             found[name] = shape
     return found
+
+
+def _dtypes(graph: onnx.GraphProto) -> dict[str, str | None]:
+    """Element types by name."""
+    return {
+        text(entry.name): dtype_name(entry.type.tensor_type.elem_type)
+        for entry in (*graph.input, *graph.value_info, *graph.output)
+    }
 
 
 def _shape(entry: onnx.ValueInfoProto) -> FileShape:

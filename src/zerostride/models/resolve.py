@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from ..dims.condition import ALWAYS, Condition, all_of
 from .flow import Flow, flow
+from .formats import lowered
 from .graph import Body, Graph, Node, Value
 
 
@@ -27,7 +28,7 @@ def resolved(
     """
     if not sizes and all(value.known or value.constant for value in graph.values()):
         return graph, facts, None
-    found = flow(graph, given=facts, sizes=sizes)
+    found = flow(lowered(graph), given=facts, sizes=sizes)
     made: dict[int, Value] = {}
 
     def value(old: Value) -> Value:

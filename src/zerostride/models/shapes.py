@@ -23,8 +23,9 @@ from ..errors import Misfit, ModelError
 from ..planner import as_facts
 from .findings import need_dict
 from .flow import Failure, Flow, Need, flow
+from .formats import lowered, read_model
 from .graph import Graph, Value
-from .onnx import infer, read_onnx
+from .onnx import infer
 
 if TYPE_CHECKING:
     import onnx
@@ -123,11 +124,11 @@ def shapes(
     """The shape of every tensor of a model in terms of its inputs' sizes, and what it needs.
 
     Args:
-        model: an .onnx file.
+        model: a model file.
         sizes: numbers for sizes that the file names: {"N": 4}.
         facts: what is known of its sizes: "N >= 1", or a list of such.
-        output: write the model here with the shapes that it lacks. External data stay where they
-            are, so it must be in the model's folder if there are any.
+        output: write the model, an ONNX file, here with the shapes that it lacks. External data
+            stay where they are, so it must be in the model's folder if there are any.
 
     Raises:
         ModelError: the file cannot be read; `output` cannot be written, or a node contradicts what
@@ -137,9 +138,9 @@ def shapes(
     known = ALWAYS if facts is None else as_facts(facts)
     if satisfiable(known) is Answer.NO:
         raise ModelError(f"what is given holds for no sizes: {known}")
-    graph = read_onnx(model)
+    graph = read_model(model)
     try:
-        found = flow(graph, given=known, sizes=sizes)
+        found = flow(lowered(graph), given=known, sizes=sizes)
     except ValueError as error:
         raise ModelError(f"{graph.path}: {error}") from None
     if output is not None:
@@ -173,6 +174,8 @@ def _role(value: Value) -> str:
 
 def _write(model: Path, output: Path, graph: Graph, found: Flow) -> None:
     """The model with shapes added, whole or not at all."""
+    if graph.format != "onnx":
+        raise ModelError(f"{output}: shapes are written back to ONNX files only")
     import onnx
 
     for failure in found.failures:

@@ -62,6 +62,8 @@ class Site:
         operands: what is broadcast; for EXPAND the data and a target whose sizes are its shape.
         rule: the source's rule.
         attributes: the rule's attributes.
+        op: the op in ONNX's words, or by its name in the op table where ONNX has none; the node's
+            own where it is empty.
     """
 
     node: Node
@@ -69,6 +71,12 @@ class Site:
     operands: tuple[Operand, ...]
     rule: Rule
     attributes: Mapping[str, Any]
+    op: str = ""
+
+    @property
+    def stands_for(self) -> str:
+        """The op by which engines are asked."""
+        return self.op or self.node.op
 
     def plan(self, shapes: tuple[Shape, ...], facts: Condition | None = None) -> Plan:
         """The source's plan for operands of these shapes, where `facts` hold of their symbols."""

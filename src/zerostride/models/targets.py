@@ -36,7 +36,7 @@ def transport(site: Site, engine: Engine) -> Side:
     """
     if site.kind is Kind.EXPAND:
         return Side(rule_row(None, engine=engine.name, to_target=True), {}, engine.name)
-    if site.kind in _TABLED and engine.name not in CARRIERS.get(site.node.op, {}):
+    if site.kind in _TABLED and engine.name not in CARRIERS.get(site.stands_for, {}):
         op = canonical(site)
         if engine.name not in NAMELESS and engine.name != "onnxruntime":
             _check_has(engine, site, op)
@@ -61,7 +61,7 @@ def _compiled_open(site: Site) -> bool:
 
 def _compound(site: Site, engine: Engine) -> Side:
     _check_opset(engine, site)
-    name = site.node.op
+    name = site.stands_for
     rows = CARRIERS.get(name, {}).get(engine.name, ())
     if site.kind is Kind.PER_AXIS and engine.name in PER_AXIS:
         rows = (PER_AXIS[engine.name](site.rule),)
@@ -104,7 +104,7 @@ def canonical(site: Site) -> str | None:
     """The op table's name for the site's op, or None where the table has no row."""
     if site.kind is Kind.WHERE:
         return "where"
-    name = _ALIKE.get(site.node.op, site.node.op)
+    name = _ALIKE.get(site.stands_for, site.stands_for)
     try:
         return find_op(name).name
     except BroadcastError:
@@ -113,7 +113,7 @@ def canonical(site: Site) -> str | None:
 
 def _check_has(engine: Engine, site: Site, op: str | None) -> None:
     if op is None:
-        raise NotJudged(f"{site.node.op} is not in the op table, so {engine.name} was not asked")
+        raise NotJudged(f"{site.stands_for} is not in the op table, so {engine.name} was not asked")
     answer = supports(engine.name, op)
     if not answer.ok:
         raise _refusal(site, answer.reason, Reason.NO_OP)
@@ -127,6 +127,8 @@ _FIRST_KERNEL = MappingProxyType(
 
 def _check_opset(engine: Engine, site: Site) -> None:
     node = site.node
+    if node.domain:
+        return
     if engine.name == "onnxruntime" and node.version < _FIRST_KERNEL.get(node.op, 7):
         raise BroadcastError(
             f"ONNX Runtime has no kernel for {node.op} of opset {node.version}",

@@ -1,0 +1,126 @@
+"""The formats of model files: a row each, and the one place where a file finds its reader.
+
+A format is a module of this package with the four functions of :class:`FormatModule` and a row of
+`FORMATS`. Nothing else in the package asks which format a graph came from.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+from typing import Protocol, cast
+
+from ...errors import ModelError
+from ..graph import Body, Graph, Node
+from ..rewrite import Editor
+from ..sites import Site
+
+
+class FormatModule(Protocol):
+    """What every format's module has."""
+
+    def read(self, path: Path) -> Graph:
+        """The graph of a file; ModelError where it cannot be read, and says why."""
+        ...
+
+    def find_site(self, node: Node) -> Site | None:
+        """What a node broadcasts and by which rule, or None if it cannot broadcast."""
+        ...
+
+    def lower(self, node: Node) -> tuple[Node, ...] | None:
+        """The node in ONNX's words (domain "", attributes of a current op set).
+
+        Only where those mean exactly the same. The last of the nodes hands out the node's own
+        values, the very objects; what lies between is new. None where there are no such words.
+        """
+        ...
+
+    def edit(self, path: Path) -> Editor:
+        """The file, open for changes; ModelError where the format cannot be written."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A row of the table.
+
+    Attributes:
+        name: how the format is called here, and in `Graph.format`.
+        suffixes: the ends of its files' names.
+        module: its module in this package, imported when it is needed.
+        engine: the engine that runs such files, whose meaning they have; None where documents say
+            what they mean.
+        writable: whether it can be written back.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    module: str
+    engine: str | None = None
+    writable: bool = True
+
+    def load(self) -> FormatModule:
+        """The format's functions."""
+        return cast(FormatModule, importlib.import_module(f"{__name__}.{self.module}"))
+
+
+FORMATS: Mapping[str, Format] = MappingProxyType(
+    {row.name: row for row in (Format("onnx", (".onnx",), "onnx_"),)}
+)
+
+
+def format_of(path: str | Path) -> Format:
+    """The format of a file, by the end of its name.
+
+    Raises:
+        ModelError: no format has files of that name; says which there are.
+    """
+    name = Path(path).name.lower()
+    for row in FORMATS.values():
+        if name.endswith(row.suffixes):
+            return row
+    known = ", ".join(f"{' '.join(row.suffixes)} ({row.name})" for row in FORMATS.values())
+    raise ModelError(f"{path}: its name does not end like a model's; known: {known}")
+
+
+def read_model(path: str | Path) -> Graph:
+    """The graph of a model file of any format.
+
+    Raises:
+        ModelError: the file cannot be read; says why.
+    """
+    return format_of(path).load().read(Path(path))
+
+
+def module_of(graph: Graph) -> FormatModule:
+    """The functions of the format that a graph came from."""
+    return FORMATS[graph.format].load()
+
+
+def lowered(graph: Graph) -> Graph:
+    """The graph in ONNX's words as far as they reach; what has no such words stays as it is.
+
+    The values are the same objects, so what is found out about one holds in both graphs.
+    """
+    if graph.format == "onnx":
+        return graph
+    module = module_of(graph)
+
+    def nodes(given: tuple[Node, ...]) -> tuple[Node, ...]:
+        made: list[Node] = []
+        for node in given:
+            words = module.lower(node)
+            made += (node,) if words is None else words
+        return tuple(made)
+
+    def body(given: Body) -> Body:
+        return replace(given, nodes=nodes(given.nodes))
+
+    whole = tuple(
+        replace(node, bodies=tuple(map(body, node.bodies))) if node.bodies else node
+        for node in nodes(graph.nodes)
+    )
+    return replace(graph, nodes=whole)
