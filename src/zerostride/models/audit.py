@@ -24,7 +24,7 @@ from .batch import BatchAxes, batch_axes, contracted_batch, without_batch
 from .carriers import CARRIERS
 from .case import Case, finding_of, sizes_of
 from .findings import Cause, Finding, Report, Verdict, Witness
-from .flow import Need
+from .flow import Flow, Need
 from .formats import lowered, module_of, read_model
 from .graph import Graph
 from .pnnx import RULE as PNNX
@@ -114,14 +114,9 @@ def _audit_graph(
     sizes: Mapping[str, int] | None,
     progress: Callable[[int, int], None] | None,
 ) -> Report:
-    graph, known, found = resolved(graph, facts, sizes)
-    batch = BatchAxes()
-    told = via != "pnnx" or batch_axis is not None or knows_batch(graph)
-    if engine.name in BATCHLESS and told:
-        batch = batch_axes(lowered(graph), batch_axis)
+    graph, judge, found = prepared(graph, engine, via, batch_axis, facts, sizes)
     findings = []
     module = module_of(graph)
-    judge = _Judge(engine, via, batch, known)
     for done, node in enumerate(graph.nodes):
         site = module.find_site(node)
         if site is not None:
@@ -138,6 +133,23 @@ def _audit_graph(
     return Report(graph.path, engine.name, via, engine.release, tuple(findings), notes, needs)
 
 
+def prepared(
+    graph: Graph,
+    engine: Engine,
+    via: str | None,
+    batch_axis: int | None,
+    facts: Condition,
+    sizes: Mapping[str, int] | None,
+) -> tuple[Graph, Judge, Flow | None]:
+    """The graph with the sizes that flow through it, what judges its sites, and the flow."""
+    graph, known, found = resolved(graph, facts, sizes)
+    batch = BatchAxes()
+    told = via != "pnnx" or batch_axis is not None or knows_batch(graph)
+    if engine.name in BATCHLESS and told:
+        batch = batch_axes(lowered(graph), batch_axis)
+    return graph, Judge(engine, via, batch, known), found
+
+
 _OPEN_BATCH = (
     "axis 0 of the inputs is taken for data, since its size is not known to be 1; if it is a "
     "batch, which {engine} does not have, name it (batch_axis=0, --batch-axis 0)"
@@ -149,7 +161,7 @@ def _perhaps_batch(graph: Graph) -> bool:
     return any(value.shape and not isinstance(value.shape[0], int) for value in graph.inputs)
 
 
-class _Judge:
+class Judge:
     """Judges sites, those that differ in names alone once: models repeat their blocks."""
 
     def __init__(self, engine: Engine, via: str | None, batch: BatchAxes, needs: Condition) -> None:
@@ -164,7 +176,7 @@ class _Judge:
         named = any(part.missing for part in site.operands) or site.kind in _NAMED
         if named or contracted_batch(site, self.batch) is not None:
             return self._fresh(site)
-        key = self._key(site)
+        key = self.key(site)
         found = self._found.get(key)
         if found is None:
             parts = tuple(replace(part, name=_MARK.format(k)) for k, part in _numbered(site))
@@ -174,7 +186,7 @@ class _Judge:
     def _fresh(self, site: Site) -> Finding:
         return _judge(site, self.engine, self.via, self.batch, self.needs)
 
-    def _key(self, site: Site) -> Hashable:
+    def key(self, site: Site) -> Hashable:
         """Everything of a site that a verdict may depend on."""
         node = site.node
         return (
@@ -265,6 +277,9 @@ def _judge(
     if not is_open(case):
         return _compare(case)
     if via == "pnnx" and side.rule is PNNX:
+        if len({len(part.shape or ()) for part in site.operands}) == 1:
+            # Nothing to put in front: the operands arrive as they are.
+            return compare_open(replace(case, target=transport(site, engine)), known)
         said = "pnnx leaves operands alone whose sizes it does not know; give them (--set)"
         return finding_of(site, source, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
     return compare_open(case, known)

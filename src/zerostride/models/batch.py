@@ -61,7 +61,7 @@ def batch_axes(graph: Graph, override: int | None = None) -> BatchAxes:
         if axis < rank and (override is not None or _is_one(value, axis)):
             axes.put(value, axis)
     for node in graph.nodes:
-        _follow(node, axes, any_extent=override is not None)
+        follow(node, axes, any_extent=override is not None)
     return axes
 
 
@@ -69,7 +69,7 @@ def _is_one(value: Value, axis: int) -> bool:
     return value.shape is not None and len(value.shape) > axis and value.shape[axis] == 1
 
 
-def _follow(node: Node, axes: BatchAxes, *, any_extent: bool) -> None:
+def follow(node: Node, axes: BatchAxes, *, any_extent: bool = False) -> None:
     """Hands the batch axis of a node's operands to its results."""
     carriers = [v for v in node.inputs if v is not None and axes.of(v) is not None]
     if not carriers or node.op in _DETACHES:
