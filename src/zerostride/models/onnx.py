@@ -20,6 +20,7 @@ from ..dims.dim import Dim
 from ..errors import ModelError
 from .graph import Body, FileShape, FileSize, Graph, Node, Place, Value
 from .isolated import infer_apart
+from .onnx_light import light
 from .onnx_tensors import Tensors, dtype_name
 from .soundness import quarantined, refuse_functions, restore, strange, text
 
@@ -57,7 +58,8 @@ def _read(file: Path) -> Graph:
     plain = _inline(model, notes)
     inferred = infer(plain, versions, notes)
     reader = _Reader(file, versions, notes)
-    main = reader.read("", inferred.graph, plain.graph, {}, ())
+    # Inlining was given no weights; it makes no initialisers and takes none away.
+    main = reader.read("", inferred.graph, plain.graph, {}, (), tensors=model.graph.initializer)
     version = versions.get("", versions.get("ai.onnx", 1))
     said = tuple(dict.fromkeys(notes))
     outputs = tuple(value for value in main.outputs if value is not None)
@@ -139,7 +141,7 @@ def _inline(model: onnx.ModelProto, notes: list[str]) -> onnx.ModelProto:
     said = refuse_functions(model)
     if said is None:
         try:
-            return onnx.inliner.inline_local_functions(model)
+            return onnx.inliner.inline_local_functions(light(model, whole=False))
         except package_errors() as error:
             said = _line(error)
     notes.append(f"functions were not inlined, their bodies are not judged: {said}")
@@ -149,9 +151,10 @@ def _inline(model: onnx.ModelProto, notes: list[str]) -> onnx.ModelProto:
 
 
 def infer(model: onnx.ModelProto, versions: Mapping[str, int], notes: list[str]) -> onnx.ModelProto:
-    """The model with the shapes that inference finds."""
+    """The model with the shapes that inference finds, and without weights."""
     import onnx.shape_inference
 
+    model = light(model)
     with quarantined(model, versions, notes) as domains:
         try:
             if strange(model):
@@ -208,13 +211,17 @@ class _Reader:
         outer: MutableMapping[str, Value],
         scope: tuple[str, ...],
         place: Place = (),
+        tensors: Sequence[onnx.TensorProto] | None = None,
     ) -> Body:
-        """The graph as a body called `key`; `file_graph` is the same before inference."""
+        """The graph as a body called `key`; `file_graph` is the same before inference.
+
+        `tensors` are its initialisers, where those of `file_graph` have no numbers.
+        """
         # A body sees the names around it; copying them would cost (bodies x names).
-        names: MutableMapping[str, Value] = ChainMap({}, outer)
-        shapes, declared = _declared(graph), _declared(file_graph)
-        types = _dtypes(graph)
-        for tensor in file_graph.initializer:
+        names: MutableMapping[str, Value] = ChainMap({}, outer) if outer else {}
+        declared, _ = _declared(file_graph)
+        shapes, types = _declared(graph)
+        for tensor in file_graph.initializer if tensors is None else tensors:
             value = self.tensors.constant(tensor)
             names[value.name] = value
         for sparse in graph.sparse_initializer:
@@ -229,10 +236,9 @@ class _Reader:
                 )
                 inputs.append(names[name])
         nodes = []
-        for position, node in enumerate(graph.node):
-            own = file_graph.node[position]
-            here = (*place, position)
-            nodes.append(self._node(node, own, here, names, (shapes, declared, types), scope))
+        said = (shapes, declared, types)
+        for position, (node, own) in enumerate(zip(graph.node, file_graph.node, strict=True)):
+            nodes.append(self._node(node, own, (*place, position), names, said, scope))
         outputs = tuple(names.get(text(entry.name)) for entry in graph.output)
         return Body(key, tuple(inputs), outputs, tuple(nodes))
 
@@ -265,9 +271,13 @@ class _Reader:
                 (*scope, name, key),
                 (*place, key),
             )
-            for (key, body), (_, own) in zip(graphs, _attributes(file_node)[1], strict=True)
+            for (key, body), (_, own) in zip(
+                graphs, _attributes(file_node)[1] if graphs else (), strict=True
+            )
         )
-        names.update((value.name, value) for value in outputs if value.name)
+        for value in outputs:
+            if value.name:
+                names[value.name] = value
         return Node(name, op, domain, version, operands, outputs, attributes, scope, bodies, place)
 
     def _output(
@@ -342,25 +352,25 @@ def _used(graph: onnx.GraphProto) -> set[str]:
 
 
 def _operand(name: str, names: Mapping[str, Value]) -> Value | None:
-    return names.get(name, Value(name, None)) if name else None
+    if not name:
+        return None
+    found = names.get(name)
+    return Value(name, None) if found is None else found
 
 
-def _declared(graph: onnx.GraphProto) -> dict[str, FileShape]:
-    found: dict[str, FileShape] = {}
-    for entry in (*graph.input, *graph.value_info, *graph.output):
-        shape = _shape(entry)
-        name = text(entry.name)
-        if shape is not None or name not in found:
-            found[name] = shape
-    return found
-
-
-def _dtypes(graph: onnx.GraphProto) -> dict[str, str | None]:
-    """Element types by name."""
-    return {
-        text(entry.name): dtype_name(entry.type.tensor_type.elem_type)
-        for entry in (*graph.input, *graph.value_info, *graph.output)
-    }
+def _declared(
+    graph: onnx.GraphProto,
+) -> tuple[Mapping[str, FileShape], Mapping[str, str | None]]:
+    """Shapes and element types by name, as a graph says them."""
+    shapes: dict[str, FileShape] = {}
+    types: dict[str, str | None] = {}
+    for entries in (graph.input, graph.value_info, graph.output):
+        for entry in entries:
+            shape, name = _shape(entry), text(entry.name)
+            if shape is not None or name not in shapes:
+                shapes[name] = shape
+            types[name] = dtype_name(entry.type.tensor_type.elem_type)
+    return shapes, types
 
 
 def _shape(entry: onnx.ValueInfoProto) -> FileShape:

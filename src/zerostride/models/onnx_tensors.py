@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MAX_CONTENT = 64
 
 
+@cache
 def dtype_name(kind: int) -> str | None:
     """NumPy's name for one of ONNX's element types; None for no tensor of numbers.
 

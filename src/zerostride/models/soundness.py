@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -251,14 +251,26 @@ _POSITIVE = re.compile(rb"strides|dilations|kernel_shape|blocksize|group|num_|_s
 
 def strange_attribute(attribute: onnx.AttributeProto) -> bool:
     """Whether an attribute holds a number that no exporter writes."""
-    values = list(attribute.ints) or ([attribute.i] if attribute.i else [])
-    spelled = text(attribute.name).encode("utf-8", "replace")
-    if attribute.type == 2 and not attribute.i and _POSITIVE.search(spelled):
-        return True  # an INT of 0
-    if not values or _SIGNED.search(spelled):
+    if attribute.type not in (_INT, _INTS) and not (attribute.ints or attribute.i):
         return False
-    least = 1 if _POSITIVE.search(spelled) else 0
-    return bool(min(values) < least or max(values) > LONG)
+    values = attribute.ints or ((attribute.i,) if attribute.i else ())
+    signed, positive = _sort_of(text(attribute.name))
+    if positive and attribute.type == _INT and not attribute.i:
+        return True
+    if signed or not values:
+        return False
+    return bool(min(values) < positive or max(values) > LONG)
+
+
+#: Numbers of ONNX's kinds of attribute.
+_INT, _INTS = 2, 7
+
+
+@lru_cache(4096)
+def _sort_of(name: str) -> tuple[bool, bool]:
+    """Whether an integer attribute of that name may be negative; whether it is to be above 0."""
+    spelled = name.encode("utf-8", "replace")
+    return bool(_SIGNED.search(spelled)), bool(_POSITIVE.search(spelled))
 
 
 def _strange_sizes(graph: onnx.GraphProto, most: int) -> bool:
@@ -266,16 +278,25 @@ def _strange_sizes(graph: onnx.GraphProto, most: int) -> bool:
 
     Inference follows the numbers in vectors, because they may be shapes: one by one.
     """
-    shapes: list[list[int]] = []
-    for part in graphs_of(graph):
-        for entry in (*part.input, *part.value_info, *part.output):
-            shapes.append([dim.dim_value for dim in entry.type.tensor_type.shape.dim])
-        shapes += [list(tensor.dims) for tensor in part.initializer]
-        for node in part.node:
-            shapes += [list(a.t.dims) for a in node.attribute if a.HasField("t")]
     return any(
-        max(shape, default=0) > most or (len(shape) == 1 and shape[0] > LONG) for shape in shapes
+        max(shape) > most or (len(shape) == 1 and shape[0] > LONG) for shape in _shapes_of(graph)
     )
+
+
+def _shapes_of(graph: onnx.GraphProto) -> Iterator[Sequence[int]]:
+    """The shapes that a file declares, as far as they have an axis."""
+    for part in graphs_of(graph):
+        for entries in (part.input, part.value_info, part.output):
+            for entry in entries:
+                if dims := entry.type.tensor_type.shape.dim:
+                    yield [dim.dim_value for dim in dims]
+        for tensor in part.initializer:
+            if tensor.dims:
+                yield tensor.dims
+        for node in part.node:
+            for attribute in node.attribute:
+                if attribute.HasField("t") and attribute.t.dims:
+                    yield attribute.t.dims
 
 
 def _long_range(model: onnx.ModelProto) -> bool:

@@ -1,0 +1,98 @@
+"""An ONNX model without its weights: what shape inference and the inliner are given.
+
+Both of the package's C++ parts take a model as bytes and give one back as bytes: with its weights
+in it a model would be in memory five times. They look at short tensors alone, which may be shapes,
+axes or repeats.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import onnx
+
+#: Tensors with more bytes than this are weights: scales of a Resize have 4 for each axis.
+MAX_BYTES = 1 << 10
+#: The same for whole numbers, of which inference follows vectors: 8 for each of 4096 axes.
+MAX_WHOLE_BYTES = 1 << 15
+
+
+def light(model: onnx.ModelProto, *, whole: bool = True) -> onnx.ModelProto:
+    """A copy of the model in which weights have a type and a shape, and no numbers.
+
+    What is left of them says that their data are elsewhere, as it does for external files.
+
+    Args:
+        model: is left as it is.
+        whole: also the tensors in nodes, and no functions. Otherwise only the main graph's
+            initialisers lose their numbers.
+    """
+    import onnx
+
+    made = onnx.ModelProto(ir_version=model.ir_version)
+    made.opset_import.extend(model.opset_import)
+    if not whole:
+        made.functions.extend(model.functions)
+    _copy_graph(model.graph, made.graph, whole)
+    return made
+
+
+def _copy_graph(graph: onnx.GraphProto, made: onnx.GraphProto, whole: bool) -> None:
+    for field in ("input", "output", "value_info"):
+        getattr(made, field).extend(getattr(graph, field))
+    if whole:
+        for node in graph.node:
+            _copy_node(node, made.node.add())
+    else:
+        made.node.extend(graph.node)
+    for tensor in graph.initializer:
+        _copy_tensor(tensor, made.initializer.add())
+    for sparse in graph.sparse_initializer:
+        copied = made.sparse_initializer.add(dims=sparse.dims)
+        _copy_tensor(sparse.values, copied.values)
+        _copy_tensor(sparse.indices, copied.indices)
+
+
+def _copy_node(node: onnx.NodeProto, made: onnx.NodeProto) -> None:
+    # Names that are not UTF-8 are bytes, and cannot be set.
+    if not node.attribute or node.ByteSize() <= MAX_BYTES or not _is_text(node.output):
+        made.CopyFrom(node)
+        return
+    if not _is_text((*node.input, node.name, node.op_type, node.domain)):
+        made.CopyFrom(node)
+        return
+    made.name, made.op_type, made.domain = node.name, node.op_type, node.domain
+    made.input.extend(node.input)
+    made.output.extend(node.output)
+    for attribute in node.attribute:
+        copied = made.attribute.add()
+        tensor, body = attribute.HasField("t"), attribute.HasField("g")
+        if not (tensor or body or attribute.graphs) or not _is_text((attribute.name,)):
+            copied.CopyFrom(attribute)
+            continue
+        copied.name, copied.type = attribute.name, attribute.type
+        if tensor:
+            _copy_tensor(attribute.t, copied.t)
+        if body:
+            _copy_graph(attribute.g, copied.g, True)
+        for part in attribute.graphs:
+            _copy_graph(part, copied.graphs.add(), True)
+
+
+def _copy_tensor(tensor: onnx.TensorProto, made: onnx.TensorProto) -> None:
+    import onnx
+
+    whole = tensor.data_type in (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
+    most = MAX_WHOLE_BYTES if whole else MAX_BYTES
+    if tensor.ByteSize() <= most or not _is_text((tensor.name,)):
+        made.CopyFrom(tensor)
+        return
+    made.name, made.data_type = tensor.name, tensor.data_type
+    made.dims.extend(tensor.dims)
+    made.data_location = onnx.TensorProto.EXTERNAL
+
+
+def _is_text(names: Iterable[Any]) -> bool:
+    return all(isinstance(name, str) for name in names)
