@@ -14,6 +14,7 @@ from ..dims.condition import Condition
 from ..errors import BroadcastError
 from ..express import Expression
 from ..plan import Plan
+from .evidence import evidence
 from .flow.needs import Need
 
 #: Version of the JSON form; it grows by one when a field changes its meaning or goes.
@@ -176,6 +177,7 @@ def _plan_dict(plan: Plan | BroadcastError | None) -> dict[str, Any] | None:
             "shapes": plan.shapes,
             "axis": plan.axis,
         }
+    known = evidence(plan.rule)
     return {
         "shape": plan.shape,
         "operands": plan.operands,
@@ -183,6 +185,7 @@ def _plan_dict(plan: Plan | BroadcastError | None) -> dict[str, Any] | None:
         "rule": plan.rule.name,
         "attributes": dict(plan.rule.attributes),
         "engine": plan.rule.engine,
+        "evidence": None if known is None else {"source": known.source, "run": known.run},
     }
 
 
@@ -256,6 +259,40 @@ class Check:
 
 
 @dataclass(frozen=True, slots=True)
+class Known:
+    """What a baseline says of a report's findings.
+
+    Attributes:
+        accepted: positions in `findings` of those that the baseline has.
+        stale: what the baseline has and the model has no more, each in a line.
+    """
+
+    accepted: frozenset[int] = frozenset()
+    stale: tuple[str, ...] = ()
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"accepted": sorted(self.accepted), "stale": self.stale}
+
+
+@dataclass(frozen=True, slots=True)
+class Unread:
+    """A model of many that there is no report of.
+
+    Attributes:
+        model: the file.
+        detail: why not, in a sentence.
+    """
+
+    model: str
+    detail: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {"ok": False, "reason": "bad_input", "detail": self.detail, "model": self.model}
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """The findings of one audit, and what a port or a verification adds to them.
 
@@ -272,6 +309,7 @@ class Report:
         changes: of a port, what was rewritten.
         output: of a port, the file that was written, or None.
         checks: of a verification, what the engine answered.
+        baseline: what a baseline says of the findings, where one was given.
     """
 
     model: str
@@ -286,6 +324,7 @@ class Report:
     changes: tuple[Change, ...] = ()
     output: str | None = None
     checks: tuple[Check, ...] = ()
+    baseline: Known | None = None
 
     @property
     def ok(self) -> bool:
@@ -308,9 +347,19 @@ class Report:
             key=lambda finding: order.index(finding.verdict),
         )
 
+    @property
+    def fresh(self) -> Sequence[Finding]:
+        """The findings that are not `same` and that no baseline accepts, in the model's order."""
+        accepted = self.baseline.accepted if self.baseline is not None else frozenset()
+        return [
+            finding
+            for k, finding in enumerate(self.findings)
+            if finding.verdict is not Verdict.SAME and k not in accepted
+        ]
+
     def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
+        """For JSON; `docs/schema/report.schema.json` describes it."""
+        said = {
             "schema": SCHEMA,
             "model": self.model,
             "target": self.target,
@@ -327,6 +376,9 @@ class Report:
             "output": self.output,
             "checks": [check.as_dict() for check in self.checks],
         }
+        if self.baseline is not None:
+            said["baseline"] = self.baseline.as_dict()
+        return said
 
     def to_json(self, indent: int | None = 2) -> str:
         """The report as JSON, its form numbered by "schema"."""
@@ -337,6 +389,12 @@ class Report:
         from ..report import html
 
         return html(self)
+
+    def to_markdown(self) -> str:
+        """The report as Markdown for a pull request, short enough for a comment."""
+        from ..report import markdown
+
+        return markdown(self)
 
     def __str__(self) -> str:
         from ..report import text

@@ -1,0 +1,234 @@
+"""A report as Markdown for a pull request: a headline, a table, and the rest folded.
+
+Every text from a file stands in code, where Markdown, HTML, mentions and links mean nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ..models.findings import Change, Check, Finding, Outcome, Report, Unread
+from .plain import change_text, finding_text, stale_lines, unread_text, worst_checks
+from .words import (
+    MARKS,
+    OUTCOMES,
+    Reports,
+    counted,
+    headline,
+    listed,
+    notes,
+    readable,
+    shapes_text,
+    shown,
+    total_line,
+)
+
+#: Characters of a comment that code hosts take, counted as bytes to be sure.
+LIMIT = 65_536
+#: What is kept for closing tags and the sentence of what was left out.
+_RESERVE = 600
+#: Of the room, what tables may take before details get the rest.
+_FOR_TABLES = 0.6
+#: Characters of a cell.
+_CELL = 120
+
+
+def markdown(reports: Reports, *, limit: int = LIMIT) -> str:
+    """One report or many as Markdown, short enough for a comment.
+
+    Args:
+        reports: a report of any command, or a list of reports and of models without one.
+        limit: bytes of the text. What finds no room is counted in a sentence at the end.
+    """
+    every = listed(reports)
+    paper = _Paper(limit - _RESERVE)
+    paper.put(_head(every))
+    rows = list(_rows(every))
+    if len(every) == 1:  # it is in the headline
+        left = paper.rows(_HEADER[:1] + _HEADER[2:], [row[:1] + row[2:] for row in rows])
+    else:
+        left = paper.rows(_HEADER, rows)
+    details = list(_details(every))
+    untold = paper.details(details)
+    return paper.finished(_missing(left, "row") + _missing(untold, "detail"))
+
+
+_HEADER = ("", "model", "node", "op", "shapes", "why", "what to do")
+
+
+class _Paper:
+    """Text that knows how much room is left."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self.whole = room
+        self.parts: list[str] = []
+
+    def put(self, text: str) -> bool:
+        """Adds a part if there is room for it."""
+        size = len(text.encode("utf-8", "backslashreplace")) + 1
+        if size > self.room:
+            return False
+        self.room -= size
+        self.parts.append(text)
+        return True
+
+    def rows(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
+        """A table of the first rows that fit; how many did not."""
+        if not rows:
+            return 0
+        kept = self.room - int(self.whole * _FOR_TABLES)
+        self.put("")
+        self.put(_row(header))
+        self.put(_row(["---"] * len(header)))
+        for done, row in enumerate(rows):
+            if self.room < kept or not self.put(_row(row)):
+                return len(rows) - done
+        return 0
+
+    def details(self, details: Sequence[tuple[str, str]]) -> int:
+        """Folded texts, those that fit; how many did not."""
+        left = 0
+        for title, body in details:
+            fence = "`" * max(3, 1 + _longest_run(body))
+            folded = (
+                f"\n<details><summary>{title}</summary>\n\n{fence}text\n{body}\n{fence}\n\n"
+                "</details>"
+            )
+            left += not self.put(folded)
+        return left
+
+    def finished(self, missing: Sequence[str]) -> str:
+        """The whole text."""
+        if missing:
+            said = " and ".join(missing)
+            self.parts.append(f"\n_Left out for want of room: {said}. The HTML report has all._")
+        return "\n".join(self.parts) + "\n"
+
+
+def _missing(count: int, what: str) -> list[str]:
+    return [f"{count:,} more {what}{'' if count == 1 else 's'}"] if count else []
+
+
+def _head(reports: Sequence[Report | Unread]) -> str:
+    report = reports[0] if len(reports) == 1 else None
+    if isinstance(report, Report):
+        mark = "✅" if _fine(report) else "❌"
+        lines = [f"### {mark} {_TITLES[report.command]}", "", code(headline(report))]
+        lines += [f"- {code(note)}" for note in notes(report)]
+    else:
+        fine = all(isinstance(one, Report) and _fine(one) for one in reports)
+        lines = [f"### {'✅' if fine else '❌'} Broadcasts", "", total_line(reports)]
+    return "\n".join(lines)
+
+
+_TITLES = {"audit": "Broadcast audit", "port": "Port", "verify": "Verification"}
+
+
+def _fine(report: Report) -> bool:
+    """Whether there is nothing new."""
+    agree = all(check.outcome is Outcome.AGREES for check in report.checks)
+    return agree and not report.fresh
+
+
+def _rows(reports: Sequence[Report | Unread]) -> Iterator[tuple[str, ...]]:
+    """What went wrong, what is not the same and not known, and what was changed."""
+    for report in reports:
+        if isinstance(report, Unread):
+            yield ("not read", code(report.model), "", "", "", code(unread_text(report)), "")
+            continue
+        model = code(report.model)
+        for check in worst_checks(report.checks):
+            if check.outcome is not Outcome.AGREES:
+                yield _check_row(model, check)
+        for change in report.changes:
+            yield _change_row(model, change)
+        fresh = {id(finding) for finding in report.fresh}
+        for finding in report.worst():
+            if id(finding) in fresh:
+                yield _finding_row(model, finding)
+
+
+def _finding_row(model: str, finding: Finding) -> tuple[str, ...]:
+    finding = readable(finding)
+    fix = "" if finding.fix is None else code(finding.fix.describe(finding.names))
+    cells = (code(finding.node), code(finding.op), code(shapes_text(finding)), code(finding.reason))
+    return (MARKS[finding.verdict][0].lower(), model, *cells, fix)
+
+
+def _change_row(model: str, change: Change) -> tuple[str, ...]:
+    cells = (code(change.node), code(change.op), "", code(change.by), code(change.words))
+    return ("changed", model, *cells)
+
+
+def _check_row(model: str, check: Check) -> tuple[str, ...]:
+    cells = (code(check.node), code(check.op), code(shapes_text(check)), code(check.detail))
+    return (OUTCOMES[check.outcome][0].lower(), model, *cells, "")
+
+
+def _details(reports: Sequence[Report | Unread]) -> Iterator[tuple[str, str]]:
+    """Titles and texts that are folded: a table of models, changes, findings."""
+    if len(reports) > 1:
+        yield "Every model", "\n".join(_model_lines(reports))
+    for report in reports:
+        if isinstance(report, Unread):
+            continue
+        stale = stale_lines(report)
+        if stale:
+            yield "Known findings that are gone", "\n".join(stale)
+        for change in report.changes:
+            title = f"changed: {entities(shown(change.op, _CELL))} "
+            yield title + entities(shown(change.node, _CELL)), change_text(change)
+        fresh = {id(finding) for finding in report.fresh}
+        for finding in report.worst():
+            if id(finding) in fresh:
+                mark = MARKS[finding.verdict][0].lower()
+                title = f"{mark}: {entities(shown(finding.op, _CELL))} "
+                yield title + entities(shown(finding.node, _CELL)), finding_text(finding)
+
+
+def _model_lines(reports: Sequence[Report | Unread]) -> Iterator[str]:
+    for report in reports:
+        if isinstance(report, Unread):
+            yield unread_text(report)
+            continue
+        counts = ", ".join(f"{count} {mark}" for mark, count in counted(report).items() if count)
+        yield f"{shown(report.model)}: {counts or 'nothing that broadcasts'}"
+
+
+def _row(cells: Sequence[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+_PLAIN = re.compile(r"[^`|\\]+")
+
+
+def code(words: object) -> str:
+    r"""Text as code that fits a table: between backticks, or as entities where it has some.
+
+    >>> code("a*b@c <i>"), code("a|b`"), code("")
+    ('`a*b@c <i>`', '<code>a&#124;b&#96;</code>', '')
+    """
+    text = shown(words, _CELL).strip()
+    if not text:
+        return ""
+    if _PLAIN.fullmatch(text):
+        return f"`{text}`"
+    return f"<code>{entities(text)}</code>"
+
+
+def entities(text: str) -> str:
+    """Text in which nothing is markup: all but letters, digits and blanks as numbers.
+
+    >>> entities("a_b c")
+    'a&#95;b c'
+    """
+    return re.sub(r"[^A-Za-z0-9 ]", lambda found: f"&#{ord(found[0])};", text)
+
+
+def _longest_run(text: str) -> int:
+    return max(map(len, re.findall("`+", text)), default=0)
+
+
+__all__ = ["LIMIT", "code", "entities", "markdown"]

@@ -1,0 +1,65 @@
+"""Findings that differ in names alone, shown once: models repeat their blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
+
+from ..errors import BroadcastError
+from ..models.findings import Finding
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Findings of one kind.
+
+    Attributes:
+        findings: at least one; they differ in the names of nodes and operands.
+        known: whether a baseline accepts them.
+    """
+
+    findings: tuple[Finding, ...]
+    known: bool = False
+
+    @property
+    def first(self) -> Finding:
+        """The one that is shown."""
+        return self.findings[0]
+
+
+def grouped(findings: Iterable[tuple[Finding, bool]]) -> list[Group]:
+    """Findings, each with whether it is known, in groups, in the order of their first ones."""
+    found: dict[tuple[bool, Hashable], list[Finding]] = {}
+    for finding, known in findings:
+        found.setdefault((known, _key(finding)), []).append(finding)
+    return [Group(tuple(group), known) for (known, _), group in found.items()]
+
+
+def _key(finding: Finding) -> Hashable:
+    fix, witness = finding.fix, finding.witness
+    return (
+        finding.verdict,
+        finding.reason,
+        finding.op,
+        tuple(shape and tuple(map(str, shape)) for _, shape in finding.operands),
+        _plan_key(finding.source),
+        _plan_key(finding.target),
+        None if fix is None else (fix.describe(), str(fix.rule)),
+        None if witness is None else str(witness),
+        str(finding.when),
+        # Two messages are alike if they differ in the names of their operands only.
+        _unnamed(finding.message, finding.names),
+    )
+
+
+def _plan_key(plan: object) -> Hashable:
+    if isinstance(plan, BroadcastError):
+        return (plan.reason, plan.axis, str(plan.rule))
+    return (plan, repr(plan))
+
+
+def _unnamed(words: str, names: Sequence[str]) -> str:
+    for k, name in enumerate(names):
+        if name:
+            words = words.replace(repr(name), f"\0{k}")
+    return words

@@ -1,0 +1,362 @@
+"""A report as one HTML page: summary, filters, every finding with its drawings, print and phone.
+
+Nothing is loaded from elsewhere. Without the script everything can be read; the script filters.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from .. import __version__
+from ..models.evidence import Evidence, divergences, evidence
+from ..models.findings import Finding, Report, Unread, Verdict
+from ..plan import Plan
+from . import page_work
+from .drawing import drawings
+from .groups import Group, grouped
+from .markup import esc, page
+from .plain import unread_text
+from .words import (
+    Reports,
+    counted,
+    headline,
+    listed,
+    mark_of,
+    notes,
+    readable,
+    shapes_text,
+    shown,
+    total_line,
+)
+
+#: Groups that are open at first: more are a list to choose from.
+_OPEN = 20
+#: Groups whose plans are drawn as tables. A browser takes a second for 50,000 tables, and the plans
+#: of the groups after these are text (measured by benchmarks/report_scale.py).
+_DRAWN = 1500
+#: Nodes of a group that are named without being asked for, and at most.
+_NAMED = 3
+_WORST = (Verdict.DIFFERENT, Verdict.REFUSED, Verdict.SAME_HERE, Verdict.UNKNOWN, Verdict.SAME)
+_TITLES = {"audit": "Broadcast audit", "port": "Port", "verify": "Verification"}
+
+
+def html(reports: Reports) -> str:
+    """One report or many as one self-contained page.
+
+    Args:
+        reports: a report of any command, or a list of reports and of models without one.
+    """
+    every = listed(reports)
+    one = every[0] if len(every) == 1 and isinstance(every[0], Report) else None
+    title = headline(one) if one is not None else total_line(every)
+    return page(title, "".join(_Page(every).parts()))
+
+
+class _Page:
+    """One page being written: what its findings share is counted over all of them."""
+
+    def __init__(self, reports: Sequence[Report | Unread]) -> None:
+        self.reports = reports
+        self.read = [report for report in reports if isinstance(report, Report)]
+        self.groups = {
+            id(report): grouped(zip(report.findings, _known(report), strict=True))
+            for report in self.read
+        }
+        every = [group for groups in self.groups.values() for group in groups]
+        self.open = sum(group.first.verdict is not Verdict.SAME for group in every) <= _OPEN
+        self.sources: dict[Evidence, int] = {}
+        self.drawn = 0
+
+    def parts(self) -> Iterator[str]:
+        """The body of the page."""
+        yield '<a class="skip" href="#findings">Skip to the findings</a>'
+        yield self._header()
+        yield "<main>"
+        yield self._summary()
+        yield self._filters()
+        yield '<div id="findings">'
+        for number, report in enumerate(self.reports, 1):
+            yield from self._report(number, report)
+        yield '<p class="none" id="none" hidden>No finding matches the filters.</p></div>'
+        yield self._sources()
+        yield f"</main><footer>Made by zerostride {esc(__version__)}.</footer>"
+
+    # The head of the page.
+
+    def _header(self) -> str:
+        commands = {report.command for report in self.read}
+        title = _TITLES.get(commands.pop(), "Report") if len(commands) == 1 else "Report"
+        if len(self.reports) == 1 and self.read:
+            (report,) = self.read
+            via = f" via {report.via}" if report.via else ""
+            about = f"<code>{esc(shown(report.model))}</code> "
+            about += f"on <strong>{esc(f'{report.target} {report.release}{via}')}</strong>"
+        else:
+            count = len(self.reports)
+            places = sorted({f"{report.target} {report.release}" for report in self.read})
+            about = f"{count} model{'' if count == 1 else 's'}"
+            about += f" on <strong>{esc(', '.join(places))}</strong>" if places else ""
+        return f'<header><p class="brand">zerostride</p><h1>{title}</h1><p>{about}</p></header>'
+
+    def _summary(self) -> str:
+        total: Counter[str] = Counter()
+        for report in self.read:
+            total.update(counted(report))
+        said = '<section aria-label="Summary" class="summary">'
+        if len(self.reports) == 1 and self.read:
+            (report,) = self.read
+            if report.command != "audit" or report.baseline is not None:
+                said += f'<p class="headline">{esc(headline(report))}</p>'
+        said += _tiles(total) + _bar(total)
+        reasons = Counter(
+            finding.reason
+            for report in self.read
+            for finding in report.findings
+            if finding.verdict is not Verdict.SAME
+        )
+        if reasons:
+            rows = "".join(
+                f"<li><code>{esc(shown(reason))}</code> <strong>{count:,}</strong>"
+                for reason, count in reasons.most_common()
+            )
+            said += f'<h2 class="minor">By reason</h2><ul class="reasons">{rows}</ul>'
+        if len(self.reports) > 1:
+            said += self._models()
+        return said + "</section>"
+
+    def _models(self) -> str:
+        marks = [
+            mark for mark in _marks(self.read) if any(counted(one)[mark] for one in self.of(mark))
+        ]
+        head = "".join(f'<th scope="col">{esc(mark)}' for mark in marks)
+        rows = []
+        for number, report in enumerate(self.reports, 1):
+            name = f'<tr><th scope="row"><a href="#m{number}">{esc(shown(report.model, 200))}</a>'
+            if isinstance(report, Unread):
+                rows.append(f'{name}<td colspan="{max(1, len(marks))}">not read')
+                continue
+            counts = counted(report)
+            rows.append(name + "".join(f"<td>{counts.get(mark) or '–'}" for mark in marks))
+        return (
+            '<div class="x"><table class="t models"><caption>By model</caption>'
+            f'<thead><tr><th scope="col">model{head}</thead><tbody>{"".join(rows)}</table></div>'
+        )
+
+    def of(self, mark: str) -> list[Report]:
+        """The reports that count such things."""
+        return [report for report in self.read if mark in counted(report)]
+
+    def _filters(self) -> str:
+        """Controls that do nothing without the script are hidden until it runs."""
+        findings = [finding for report in self.read for finding in report.findings]
+        if not findings:
+            return ""
+        found = Counter(finding.verdict for finding in findings)
+        chips = "".join(
+            f'<button type="button" class="chip {verdict}" data-v="{verdict}" '
+            f'aria-pressed="true">{mark_of(verdict)} <span>{found[verdict]:,}</span></button>'
+            for verdict in _WORST
+            if found[verdict]
+        )
+        ops = _select("op", "Op", sorted({shown(finding.op, 200) for finding in findings}))
+        reasons = _select("reason", "Reason", sorted({finding.reason for finding in findings}))
+        return (
+            '<form class="filters" role="search" aria-label="Filter the findings" hidden>'
+            f'<div class="chips" role="group" aria-label="Verdicts">{chips}</div>{ops}{reasons}'
+            '<label>Text <input type="search" id="text" placeholder="node, tensor, shape  ( / )" '
+            'autocomplete="off" spellcheck="false"></label>'
+            '<button type="button" id="open">Open all</button>'
+            '<output id="count" aria-live="polite"></output></form>'
+        )
+
+    # One model.
+
+    def _report(self, number: int, report: Report | Unread) -> Iterator[str]:
+        yield f'<section class="model" id="m{number}">'
+        if isinstance(report, Unread):
+            yield f"<h2>{esc(shown(report.model, 400))}</h2>"
+            yield f'<p class="unread">Not read: {esc(unread_text(report))}</p></section>'
+            return
+        if len(self.reports) > 1:
+            yield f"<h2>{esc(shown(report.model, 400))}</h2><p>{esc(headline(report))}</p>"
+        yield "".join(f'<p class="note">{esc(note)}</p>' for note in notes(report))
+        yield page_work.stale(report)
+        yield page_work.changes(report)
+        yield page_work.checks(report)
+        groups = sorted(
+            self.groups[id(report)],
+            key=lambda group: (group.known, _WORST.index(group.first.verdict)),
+        )
+        if report.command == "port" and any(g.first.verdict is not Verdict.SAME for g in groups):
+            yield "<h3>What is left</h3>"
+        for group in groups:
+            if group.first.verdict is not Verdict.SAME:
+                yield self._group(group, report)
+        yield self._same([group for group in groups if group.first.verdict is Verdict.SAME])
+        yield page_work.needs(report)
+        if report.before:
+            yield "<details class='fold'><summary>The findings before the port</summary>"
+            for group in grouped((finding, False) for finding in report.before):
+                if group.first.verdict is not Verdict.SAME:
+                    yield self._group(group, report, past=True)
+            yield "</details>"
+        yield "</section>"
+
+    def _group(self, group: Group, report: Report, *, past: bool = False) -> str:
+        """One finding, or several that differ in names alone."""
+        finding = readable(group.first)
+        mark = mark_of(finding.verdict)
+        count = len(group.findings)
+        several = f' <span class="times">× {count:,} nodes</span>' if count > 1 else ""
+        known = ' <span class="known">known</span>' if group.known else ""
+        self.drawn += 1
+        kept = "" if past else ' class="f"'
+        return "".join(
+            (
+                f'<details{kept} data-v="{finding.verdict}" data-o="{esc(finding.op)}" '
+                f'data-r="{esc(finding.reason)}" data-n="{count}"{" open" if self.open else ""}>'
+                f'<summary><span class="badge {finding.verdict}">{mark}</span> '
+                f"<strong>{esc(finding.op)}</strong> <code>{esc(finding.node)}</code> "
+                f'<span class="shapes">{esc(shapes_text(finding))}</span>{several}{known}'
+                f'<span class="reason">{esc(finding.reason)}</span></summary>'
+                f"<p>{esc(finding.message)}</p>",
+                drawings(finding, report.target, tables=self.drawn <= _DRAWN),
+                self._told(finding, report),
+                _nodes(group),
+                "</details>",
+            )
+        )
+
+    def _told(self, finding: Finding, report: Report) -> str:
+        """Counter-example, fix, conditions, sources, notes."""
+        rows: list[tuple[str, str]] = []
+        if finding.fix is not None:
+            words = finding.fix.describe(finding.names)
+            rows.append(("Fix", f'<span class="fix">{esc(shown(words))}</span>'))
+        if finding.witness is not None:
+            rows.append(("Counter-example", page_work.witness(finding.witness)))
+        if finding.when is not None:
+            said = f"<code>{esc(shown(finding.when))}</code>"
+            if finding.values:
+                values = ", ".join(f"{name} = {value}" for name, value in finding.values.items())
+                said += f" such as <code>{esc(shown(values))}</code>"
+            rows.append(("Not the same where", said))
+        rows += [("Note", esc(shown(note))) for note in finding.notes]
+        sources = ", ".join(self._source(known) for known in _evidence(finding, report.target))
+        if sources:
+            rows.append(("Known from", sources))
+        body = "".join(f"<dt>{name}<dd>{said}" for name, said in rows)
+        return f"<dl>{body}</dl>" if rows else ""
+
+    def _source(self, known: Evidence) -> str:
+        number = self.sources.setdefault(known, len(self.sources) + 1)
+        how = "run" if known.run else "read"
+        return f'{esc(known.what)} ({how}) <a href="#s{number}">[{number}]</a>'
+
+    def _sources(self) -> str:
+        """What the numbers of the sources stand for."""
+        if not self.sources:
+            return ""
+        items = "".join(
+            f'<li id="s{number}"><strong>{esc(known.what)}</strong>, '
+            f"{'run' if known.run else 'read'}: {esc(known.source)}"
+            for known, number in self.sources.items()
+        )
+        return f'<section class="sources"><h2>Sources</h2><ol>{items}</ol></section>'
+
+    def _same(self, groups: Sequence[Group]) -> str:
+        """What means the same, as a list: nobody needs a drawing of it."""
+        count = sum(len(group.findings) for group in groups)
+        if not count:
+            return ""
+        rows = "".join(
+            f'<tr class="f" data-v="same" data-o="{esc(finding.op)}" '
+            f'data-r="{esc(finding.reason)}" data-n="1"><td>{esc(finding.op)}'
+            f"<td><code>{esc(finding.node)}</code><td>{esc(shapes_text(finding))}"
+            for group in groups
+            for finding in map(readable, group.findings)
+        )
+        return (
+            f'<details class="fold same"><summary><span class="badge same">same</span> {count:,} '
+            f'broadcast{"" if count == 1 else "s"}</summary><div class="x"><table class="t">'
+            '<thead><tr><th scope="col">op<th scope="col">node<th scope="col">shapes</thead>'
+            f"<tbody>{rows}</table></div></details>"
+        )
+
+
+def _known(report: Report) -> list[bool]:
+    accepted = report.baseline.accepted if report.baseline is not None else frozenset()
+    return [k in accepted for k in range(len(report.findings))]
+
+
+def _marks(reports: Sequence[Report]) -> list[str]:
+    return list(dict.fromkeys(mark for report in reports for mark in counted(report)))
+
+
+#: The class of a mark, for its colour.
+_KINDS = {
+    "same here": "same_here",
+    "agrees": "same",
+    "differs": "different",
+    "crashed": "different",
+    "not run": "unknown",
+}
+
+
+def _tiles(total: Counter[str]) -> str:
+    tiles = "".join(
+        f'<li class="{_KINDS.get(mark, mark)}{"" if count else " zero"}">'
+        f"<strong>{count:,}</strong> {mark}"
+        for mark, count in total.items()
+    )
+    return f'<ul class="tiles">{tiles}</ul>' if total else ""
+
+
+def _bar(total: Counter[str]) -> str:
+    """The shares as a bar; the tiles above say the same in numbers."""
+    whole = sum(total.values())
+    if not whole:
+        return ""
+    parts, left = [], 0.0
+    for mark, count in total.items():
+        width = 100 * count / whole
+        if count:
+            kind = _KINDS.get(mark, mark)
+            parts.append(f'<rect class="{kind}" x="{left:.3f}" width="{width:.3f}" height="1"/>')
+        left += width
+    return (
+        '<svg class="bar" viewBox="0 0 100 1" preserveAspectRatio="none" aria-hidden="true">'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def _select(name: str, label: str, values: Sequence[str]) -> str:
+    options = "".join(f'<option value="{esc(value)}">{esc(value)}</option>' for value in values)
+    return (
+        f'<label>{label} <select id="{name}"><option value="">all</option>'
+        f"{options}</select></label>"
+    )
+
+
+def _evidence(finding: Finding, target: str) -> list[Evidence]:
+    """The sources behind a finding, without repetition."""
+    sides = [getattr(side, "rule", None) for side in (finding.source, finding.target)]
+    if isinstance(finding.source, Plan) and finding.source.rule.engine is None:
+        sides = [*sides[1:], sides[0]]  # the engine's row first: that is what is in doubt
+    found = [known for known in map(evidence, sides) if known is not None]
+    return list(dict.fromkeys([*divergences(target, finding.message), *found]))
+
+
+def _nodes(group: Group) -> str:
+    """The nodes of a group and their operands."""
+    if len(group.findings) == 1:
+        return ""
+    items = "".join(
+        f"<li><code>{esc(finding.node)}</code> <span>{esc(', '.join(finding.names))}</span>"
+        for finding in map(readable, group.findings)
+    )
+    return (
+        f'<details class="nodes"><summary>{len(group.findings):,} nodes alike</summary>'
+        f"<ul>{items}</ul></details>"
+    )

@@ -1,0 +1,107 @@
+"""The parts of the page that only some reports have: rewrites, checks, needs, numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..models.findings import Change, Outcome, Report, Witness
+from .markup import esc
+from .plain import check_row, computed_words, stale_lines, worst_checks
+from .words import LONGEST_NAME, shape_text, shown
+
+#: Needs of a model that are listed; a model in use has some ten.
+_MOST_NEEDS = 200
+_CLASSES = {
+    Outcome.AGREES: "same",
+    Outcome.DIFFERS: "different",
+    Outcome.REFUSED: "refused",
+    Outcome.CRASHED: "different",
+    Outcome.NOT_RUN: "unknown",
+}
+
+
+def witness(found: Witness) -> str:
+    """A counter-example: the same numbers in, other numbers out."""
+    where = f"result[{', '.join(map(str, found.index))}]" if found.index else "the result"
+    shapes = " and ".join(map(shape_text, found.shapes))
+    return (
+        f"{esc(found.op)} of <code>{esc(shapes)}</code> counted from 0: <code>{esc(where)}</code> "
+        f'is <strong class="good">{esc(shown(found.source))}</strong> in the model, '
+        f'<strong class="bad">{esc(shown(found.target))}</strong> on the target'
+    )
+
+
+def changes(report: Report) -> str:
+    """What a port rewrote: the lines before and after, and how many numbers were computed."""
+    if report.command != "port":
+        return ""
+    if not report.changes:
+        return '<p class="none">Nothing was rewritten.</p>'
+    return "<h3>What was rewritten</h3>" + "".join(map(_change, report.changes))
+
+
+def _change(change: Change) -> str:
+    sides = "".join(_side(name, lines) for name, lines in _sides(change))
+    return (
+        f'<article class="change"><h4><strong>{esc(shown(change.op, LONGEST_NAME))}</strong> '
+        f"<code>{esc(shown(change.node, LONGEST_NAME))}</code> "
+        f'<span class="reason">{esc(shown(change.by, LONGEST_NAME))}</span></h4>'
+        f'<p>{esc(shown(change.words))}</p><div class="diff">{sides}</div>'
+        f'<p class="fact">{esc(computed_words(change))}</p></article>'
+    )
+
+
+def _sides(change: Change) -> Iterator[tuple[str, tuple[str, ...]]]:
+    yield "before", change.before
+    yield "after", change.after
+
+
+def _side(name: str, lines: tuple[str, ...]) -> str:
+    said = "\n".join(esc(shown(line)) for line in lines)
+    head = f'<figure class="{name}"><figcaption>{name.title()}</figcaption>'
+    return f"{head}<pre>{said}</pre></figure>"
+
+
+def checks(report: Report) -> str:
+    """The table of agreement."""
+    if report.command != "verify":
+        return ""
+    if not report.checks:
+        return '<p class="none">Nothing was computed.</p>'
+    rows = []
+    for check in worst_checks(report.checks):
+        answer, node, op, shapes, numbers, error, detail = map(esc, check_row(check))
+        rows.append(
+            f'<tr><td><span class="badge {_CLASSES[check.outcome]}">{answer.lower()}</span>'
+            f'<td><code>{node}</code><td>{op}<td>{shapes}<td class="n">{numbers}'
+            f'<td class="n">{error}<td>{detail}'
+        )
+    head = "".join(
+        f'<th scope="col">{name}'
+        for name in ("answer", "node", "op", "shapes", "numbers", "largest error", "detail")
+    )
+    return (
+        '<div class="x"><table class="t checks"><caption>What the engine answered</caption>'
+        f"<thead><tr>{head}</thead><tbody>{''.join(rows)}</table></div>"
+    )
+
+
+def needs(report: Report) -> str:
+    """What the model itself needs of sizes that are not known."""
+    if not report.needs:
+        return ""
+    items = "".join(
+        f"<li><code>{esc(shown(need.condition))}</code> at <code>{esc(shown(need.node_path, 200))}"
+        f"</code> ({esc(shown(need.op, 200))}): {esc(shown(need.words))}"
+        for need in report.needs[:_MOST_NEEDS]
+    )
+    more = len(report.needs) - _MOST_NEEDS
+    items += f"<li>and {more:,} more" if more > 0 else ""
+    title = "What the model needs of its sizes"
+    return f'<details class="fold"><summary>{title}</summary><ul>{items}</ul></details>'
+
+
+def stale(report: Report) -> str:
+    """What a baseline has and the model has no more."""
+    items = "".join(f"<li>{esc(line)}" for line in stale_lines(report))
+    return f'<ul class="stale">{items}</ul>' if items else ""

@@ -1,0 +1,177 @@
+"""A report as plain text, for a terminal or a file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import BroadcastError
+from ..explain import explain
+from ..models.findings import Change, Check, Finding, Outcome, Report, Unread
+from ..plan import Plan
+from .words import (
+    LONGEST_NAME,
+    MARKS,
+    OUTCOMES,
+    Reports,
+    counted,
+    headline,
+    listed,
+    names_for,
+    notes,
+    readable,
+    refusal,
+    shapes_text,
+    shown,
+    total_line,
+)
+
+
+def text(reports: Reports, *, full: bool = False) -> str:
+    """One report or many in full sentences: what is not the same, with drawing, numbers and fix.
+
+    Args:
+        reports: what was found; of many models first each one, then a table of all.
+        full: findings that are the same too.
+    """
+    every = listed(reports)
+    parts = [_one(report, full) for report in every]
+    if len(every) > 1:
+        parts.append(overview(every))
+    return "\n\n".join(parts)
+
+
+def _one(report: Report | Unread, full: bool) -> str:
+    if isinstance(report, Unread):
+        return unread_text(report)
+    findings = report.findings if full else report.worst()
+    parts = [headline(report), *notes(report), *stale_lines(report)]
+    parts += ["\n" + change_text(change) for change in report.changes]
+    if report.checks:
+        parts += ["", *check_lines(report.checks)]
+    parts += ["\n" + finding_text(finding) for finding in findings]
+    return "\n".join(parts)
+
+
+def unread_text(report: Unread) -> str:
+    """Why there is no report of a model; most messages begin with its name already."""
+    detail = shown(report.detail)
+    return detail if detail.startswith(shown(report.model)) else f"{shown(report.model)}: {detail}"
+
+
+def stale_lines(report: Report) -> list[str]:
+    """What a baseline has and the model has no more."""
+    stale = report.baseline.stale if report.baseline is not None else ()
+    return [f"stale: can be removed from the baseline: {shown(line)}" for line in stale]
+
+
+def finding_text(finding: Finding) -> str:
+    """One finding with everything a reader needs to act on it."""
+    mark, _ = MARKS[finding.verdict]
+    finding = readable(finding)
+    lines = [f"{mark}  {finding.op} {finding.node}  [{finding.reason}]", f"  {finding.message}"]
+    lines += _indented(_drawings(finding))
+    if finding.witness is not None:
+        lines.append(f"  shown by: {shown(finding.witness)}")
+    if finding.fix is not None:
+        lines.append(f"  fix: {finding.fix.describe(finding.names)}")
+    lines += [f"  note: {note}" for note in finding.notes]
+    return "\n".join(lines)
+
+
+def _drawings(finding: Finding) -> Sequence[str]:
+    """The model's plan and the target's, each drawn where there is one."""
+    drawings: list[str] = []
+    for title, plan in (("in the model", finding.source), ("on the target", finding.target)):
+        if isinstance(plan, Plan):
+            drawn = explain(plan, names_for(finding, plan))
+            drawings += [f"{title}:", *_indented(drawn.splitlines())]
+        elif isinstance(plan, BroadcastError) and plan.rows:
+            drawings += [f"{title}:", *_indented(refusal(plan, finding))]
+    if finding.source == finding.target:
+        drawings = drawings[: len(drawings) // 2]
+    return drawings
+
+
+def change_text(change: Change) -> str:
+    """One rewrite of a port: what was done, the lines before and after, and what was computed."""
+    lines = [f"{shown(change.op, LONGEST_NAME)} {shown(change.node, LONGEST_NAME)}  [{change.by}]"]
+    lines.append(f"  {shown(change.words)}")
+    lines += [f"  - {shown(line)}" for line in change.before]
+    lines += [f"  + {shown(line)}" for line in change.after]
+    return "\n".join([*lines, f"  {computed_words(change)}"])
+
+
+def computed_words(change: Change) -> str:
+    """What a port computed to check a change."""
+    if not change.elements:
+        return "not computed: there are no numbers in its result"
+    numbers = "number" if change.elements == 1 else "numbers"
+    return f"computed before and after: {change.elements:,} {numbers}, equal"
+
+
+def check_lines(checks: Sequence[Check]) -> list[str]:
+    """The table of agreement: what is wrong first."""
+    rows: list[tuple[str, ...]] = [("answer", "node", "op", "shapes", "numbers", "error", "")]
+    rows += [check_row(check) for check in worst_checks(checks)]
+    return _columns(rows)
+
+
+def worst_checks(checks: Sequence[Check]) -> list[Check]:
+    """Checks in the order in which they should be read: agreement last."""
+    order = [Outcome.DIFFERS, Outcome.CRASHED, Outcome.REFUSED, Outcome.NOT_RUN, Outcome.AGREES]
+    return sorted(checks, key=lambda check: order.index(check.outcome))
+
+
+def check_row(check: Check) -> tuple[str, ...]:
+    """One check as the cells of a table."""
+    detail = shown(check.detail, 300)
+    if check.cached:
+        detail = f"{detail} (from the cache)".strip()
+    return (
+        OUTCOMES[check.outcome][0],
+        shown(check.node, LONGEST_NAME) or "(the model)",
+        shown(check.op, LONGEST_NAME),
+        shapes_text(check),
+        f"{check.elements:,}" if check.elements else "",
+        f"{check.error:.1e}" if check.elements else "",
+        detail,
+    )
+
+
+def overview(reports: Sequence[Report | Unread]) -> str:
+    """A table with a row per model, and the sum."""
+    marks = present_marks(reports)
+    rows = [("model", *marks, "")]
+    for report in reports:
+        if isinstance(report, Unread):
+            rows.append((shown(report.model, LONGEST_NAME), *("" for _ in marks), "NOT READ"))
+            continue
+        counts = counted(report)
+        extra = ""
+        if report.baseline is not None:
+            extra = f"{len(report.baseline.accepted)} known, {len(report.fresh)} new"
+        cells = (str(counts.get(mark) or "") for mark in marks)
+        rows.append((shown(report.model, LONGEST_NAME), *cells, extra))
+    return "\n".join([total_line(reports), *_columns(rows)])
+
+
+def present_marks(reports: Sequence[Report | Unread]) -> list[str]:
+    """The verdicts and outcomes that some report counts, in their order."""
+    marks: dict[str, int] = {}
+    for report in reports:
+        if isinstance(report, Report):
+            for mark, count in counted(report).items():
+                marks[mark] = marks.get(mark, 0) + count
+    return [mark for mark, count in marks.items() if count]
+
+
+def _columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return ["  " + line for line in lines]

@@ -1,0 +1,182 @@
+"""What every form of a report says alike: headlines, notes, and names as they may be shown."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from ..alignment import apply
+from ..errors import BroadcastError, printable, render
+from ..explain.facts import row_of
+from ..models.findings import Check, Finding, Outcome, Report, Unread, Verdict
+from ..plan import Plan
+
+#: How a verdict is marked in text, and its colour for terminals that have some.
+MARKS = {
+    Verdict.SAME: ("same", "green"),
+    Verdict.SAME_HERE: ("SAME HERE", "yellow"),
+    Verdict.DIFFERENT: ("DIFFERENT", "red"),
+    Verdict.REFUSED: ("REFUSED", "magenta"),
+    Verdict.UNKNOWN: ("unknown", "cyan"),
+}
+#: The same for what an engine answered.
+OUTCOMES = {
+    Outcome.AGREES: ("agrees", "green"),
+    Outcome.DIFFERS: ("DIFFERS", "red"),
+    Outcome.REFUSED: ("REFUSED", "magenta"),
+    Outcome.CRASHED: ("CRASHED", "red"),
+    Outcome.NOT_RUN: ("not run", "cyan"),
+}
+
+#: Characters of a name and of a sentence that are shown. Names come from files: exporters make some
+#: of 200 characters, and a hostile file one of a million.
+LONGEST_NAME, LONGEST_LINE = 200, 2000
+#: Notes that are shown; a file without its weights has one for each of them.
+MOST_NOTES = 10
+
+#: What a renderer takes: a report, or those of many models, with the models that have none.
+Reports: TypeAlias = Report | Sequence[Report | Unread]
+
+
+def listed(reports: Reports) -> list[Report | Unread]:
+    """One report or many, as a list."""
+    return [reports] if isinstance(reports, Report) else list(reports)
+
+
+def shown(words: object, most: int = LONGEST_LINE) -> str:
+    """Text from a file as one line for a terminal: no control characters, no endless names.
+
+    >>> shown("a\\x1b[31mb"), shown("x" * 50, 9)
+    ('a\\\\x1b[31mb', 'xxx...xxx')
+    """
+    line = str(words)
+    if len(line) > most:
+        half = (most - 3) // 2
+        line = f"{line[:half]}...{line[-half:]}"
+    return printable(line)
+
+
+def notes(report: Report) -> list[str]:
+    """The report's notes for a reader: the first of them, and how many more there are."""
+    lines = [f"note: {shown(note)}" for note in report.notes[:MOST_NOTES]]
+    more = len(report.notes) - len(lines)
+    return [*lines, f"note: and {more} more like these"] if more else lines
+
+
+def headline(report: Report) -> str:
+    """The report in a line."""
+    via = f" via {report.via}" if report.via else ""
+    where = f"{shown(report.model)} on {report.target} {report.release}{via}"
+    if report.command == "verify":
+        return f"{where}: {_computed(report)}"
+    if report.command != "port":
+        return f"{where}: {_broadcasts(report.findings)}{_accepted(report)}"
+    count = len(report.changes)
+    if not count:
+        done = "nothing to change" if report.ok else "nothing changed"
+    else:
+        done = f"{count} change{'' if count == 1 else 's'}"
+    written = f", written to {shown(report.output)}" if report.output else ", nothing written"
+    return f"{where}: {done}{written if count else ''}; {_broadcasts(report.findings)}"
+
+
+def _broadcasts(findings: Sequence[Finding]) -> str:
+    found = Counter(finding.verdict for finding in findings)
+    counts = ", ".join(f"{found[one]} {mark_of(one)}" for one in Verdict if found[one])
+    total = len(findings)
+    return f"{total} broadcast{'' if total == 1 else 's'}" + (f": {counts}" if counts else "")
+
+
+def _accepted(report: Report) -> str:
+    if report.baseline is None:
+        return ""
+    return f"; {len(report.baseline.accepted)} known, {len(report.fresh)} new"
+
+
+def _computed(report: Report) -> str:
+    found = Counter(check.outcome for check in report.checks)
+    counts = ", ".join(f"{found[one]} {OUTCOMES[one][0].lower()}" for one in Outcome if found[one])
+    return f"{len(report.checks)} computed" + (f": {counts}" if counts else "")
+
+
+def mark_of(verdict: Verdict) -> str:
+    """A verdict as prose has it."""
+    return MARKS[verdict][0].lower()
+
+
+def counted(report: Report) -> Mapping[str, int]:
+    """How many of each verdict, or of each outcome of a verification, by their marks."""
+    if report.command == "verify":
+        found = Counter(check.outcome for check in report.checks)
+        return {OUTCOMES[one][0].lower(): found[one] for one in Outcome}
+    return {mark_of(verdict): count for verdict, count in report.counts.items()}
+
+
+def readable(finding: Finding) -> Finding:
+    """The finding with every text that comes from the file as it may be shown."""
+    operands = tuple(
+        (shown(name, LONGEST_NAME), shape and tuple(map(_size, shape)))
+        for name, shape in finding.operands
+    )
+    return replace(
+        finding,
+        node=shown(finding.node, LONGEST_NAME),
+        op=shown(finding.op, LONGEST_NAME),
+        operands=operands,
+        message=shown(finding.message),
+    )
+
+
+def _size(size: Any) -> Any:
+    return shown(size, LONGEST_NAME) if isinstance(size, str) else size
+
+
+def names_for(finding: Finding, plan: Plan) -> tuple[str, ...]:
+    """What the rows of a drawing are called; mode bidirectional may not give the target's sizes."""
+    return finding.names[:1] if plan.rule == "bidirectional" else finding.names
+
+
+def refusal(error: BroadcastError, finding: Finding) -> list[str]:
+    """The refusal under the model's names; the finding's own fix keeps the model's meaning."""
+    return render(error, finding.names, hint=False).splitlines()
+
+
+def after_fix(finding: Finding) -> Plan | None:
+    """What the target makes of the fixed node; None where no table's rule can plan it."""
+    fix = finding.fix
+    row = None if fix is None else row_of(fix.rule)
+    if fix is None or row is None:
+        return None
+    try:
+        return apply(row, fix.shapes, fix.attributes, engine=fix.rule.engine, op=fix.rule.op)
+    except BroadcastError:
+        return None
+
+
+def shape_text(shape: Sequence[Any] | None) -> str:
+    """A shape as tables have it.
+
+    >>> shape_text((5, "N", None)), shape_text(None)
+    ('(5,N,?)', '(unknown)')
+    """
+    if shape is None:
+        return "(unknown)"
+    return "(" + ",".join("?" if size is None else shown(size, 60) for size in shape) + ")"
+
+
+def shapes_text(judged: Finding | Check) -> str:
+    """The operands' shapes, one after the other."""
+    return " ".join(shape_text(shape) for _, shape in judged.operands)
+
+
+def total_line(reports: Sequence[Report | Unread]) -> str:
+    """Many models in a line."""
+    read = [one for one in reports if isinstance(one, Report)]
+    total = sum((Counter(counted(report)) for report in read), Counter[str]())
+    counts = ", ".join(f"{count} {mark}" for mark, count in total.items() if count)
+    missing = len(reports) - len(read)
+    said = f"{len(reports)} model{'' if len(reports) == 1 else 's'}"
+    said += f", {missing} not read" if missing else ""
+    return said + (f": {counts}" if counts else "")
