@@ -273,7 +273,8 @@ class _Page:
         rows = "".join(
             f'<tr class="f" data-v="same" data-o="{esc(finding.op)}" '
             f'data-r="{esc(finding.reason)}" data-n="1"><td>{esc(finding.op)}'
-            f"<td><code>{esc(finding.node)}</code><td>{esc(shapes_text(finding))}"
+            f"<td><code>{esc(finding.node)}</code>{_remarks(finding)}"
+            f"<td>{esc(shapes_text(finding))}"
             for group in groups
             for finding in map(readable, group.findings)
         )
@@ -283,6 +284,11 @@ class _Page:
             '<thead><tr><th scope="col">op<th scope="col">node<th scope="col">shapes</thead>'
             f"<tbody>{rows}</table></div></details>"
         )
+
+
+def _remarks(finding: Finding) -> str:
+    """What should be known of a broadcast that means the same: an older release, say."""
+    return "".join(f'<p class="fact">{esc(shown(note))}' for note in finding.notes)
 
 
 def _known(report: Report) -> list[bool]:
