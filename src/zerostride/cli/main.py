@@ -18,6 +18,7 @@ from .audit import audit
 from .engines import engines
 from .model_shapes import shapes
 from .plans import compare, compute, explain
+from .run import run
 
 #: Set to anything, it shows where an internal error came from.
 DEBUG = "ZEROSTRIDE_DEBUG"
@@ -59,7 +60,7 @@ def completion(shell: str) -> None:
     click.echo(source)
 
 
-for command in (explain, compare, compute, audit, shapes, engines):
+for command in (explain, compare, compute, run, audit, shapes, engines):
     cli.add_command(command)
 
 

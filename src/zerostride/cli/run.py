@@ -1,0 +1,262 @@
+"""run: what a model computes, by the rules that its file says."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from ..errors import ZerostrideError
+from . import options
+from .files import open_array, write_array
+
+if TYPE_CHECKING:
+    from ..models.graph import Array, Graph
+
+#: Bytes of a .json file of numbers, and of an archive once it is unpacked.
+MAX_JSON, MAX_UNPACKED = 2**28, 2**32
+#: Outputs of up to so many elements are printed in numbers, others as what they range over.
+MOST_SHOWN = 20
+#: Elements that --print and --json put out at most.
+MOST_PRINTED = 100_000
+
+
+@click.command(short_help="Compute a model with NumPy, by the rules that its file says.")
+@click.argument("model", type=click.Path())
+@click.option(
+    "--input",
+    "given",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="An input: NAME=FILE.npy, NAME=FILE.json or numbers, NAME=[1,2,3]; or FILE.npz, whose "
+    "arrays have the names of inputs. May be given again.",
+)
+@click.option("--random", "seed", type=click.IntRange(0), help="Make up what is not given.")
+@click.option(
+    "--set",
+    "sizes",
+    multiple=True,
+    type=options.SizeType(),
+    metavar="NAME=NUMBER",
+    help="With --random, a number for a size that the model names: N=4. May be given again.",
+)
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    metavar="FOLDER|NAME=FILE.npy",
+    help="Write every output to a folder, or the tensor NAME to a file. May be given again.",
+)
+@click.option("--print", "show", is_flag=True, help="Print every output's numbers.")
+@options.as_json
+def run(
+    model: str,
+    given: tuple[str, ...],
+    seed: int | None,
+    sizes: tuple[tuple[str, int | str], ...],
+    outputs: tuple[str, ...],
+    show: bool,
+    as_json: bool,
+) -> int:
+    """Compute MODEL on the inputs given and show its outputs.
+
+    \b
+    zerostride run model.onnx --input x=x.npy --input 'bias=[1, 2, 3]' -o results/
+    zerostride run model.onnx --random 0 --set N=4
+    """
+    from ..models.execute import execute
+    from ..models.execute.inputs import described
+    from ..models.execute.made_up import random_inputs
+    from ..models.formats import read_model
+
+    numbers = options.numbers(sizes)
+    if numbers and seed is None:
+        raise ZerostrideError("--set says the sizes of made-up inputs; it needs --random SEED")
+    targets = _targets(outputs)
+    graph = read_model(model)
+    arrays = _inputs(given)
+    if seed is not None:
+        arrays |= random_inputs(graph, seed, numbers, arrays)
+    elif graph.inputs and not arrays:
+        raise ZerostrideError(
+            f"{model}: its inputs are {described(graph.inputs)}; give each as --input NAME=FILE, "
+            "or make them up with --random SEED"
+        )
+    made = execute(graph, arrays, _wanted(graph, targets))
+    written = _write(made, targets, graph)
+    if as_json:
+        said = {name: _as_dict(array, whole=show) for name, array in made.items()}
+        options.put_json({"ok": True, "model": model, "outputs": said, "written": written})
+        return 0
+    for name, array in made.items():
+        click.echo(_line(name, array, whole=show))
+    for path in written.values():
+        click.echo(f"wrote {path}", err=True)
+    return 0
+
+
+def _inputs(words: Sequence[str]) -> dict[str, Any]:
+    """Arrays by name, from the words of --input."""
+    arrays: dict[str, Any] = {}
+    for word in words:
+        for name, array in _input(word).items():
+            if name in arrays:
+                raise ZerostrideError(f"--input: {name!r} is given twice")
+            arrays[name] = array
+    return arrays
+
+
+def _input(word: str) -> dict[str, Any]:
+    name, equals, value = word.partition("=")
+    if not equals:
+        if word.lower().endswith(".npz"):
+            return dict(_archive(word))
+        raise ZerostrideError(f"--input {word[:80]!r}: write NAME=FILE.npy, or name an .npz file")
+    if not name or not value:
+        raise ZerostrideError(f"--input {word[:80]!r}: write NAME=FILE or NAME=NUMBERS")
+    ending = value.lower()
+    if ending.endswith(".npy"):
+        return {name: open_array(value)}
+    if ending.endswith(".npz"):
+        found = dict(_archive(value))
+        if name not in found and len(found) != 1:
+            raise ZerostrideError(f"{value}: it has no array {name!r} (arrays: {', '.join(found)})")
+        return {name: found.get(name, next(iter(found.values())))}
+    if ending.endswith(".json"):
+        return {name: _numbers(_text(value), value)}
+    return {name: _numbers(value, f"--input {name}")}
+
+
+def _archive(path: str) -> Mapping[str, Array]:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            weight = sum(entry.file_size for entry in archive.infolist())
+        if weight > MAX_UNPACKED:
+            raise ZerostrideError(f"{path}: {weight} bytes once unpacked; at most {MAX_UNPACKED}")
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: arrays[name] for name in arrays.files}
+    except OSError as error:
+        raise ZerostrideError(f"{path}: {error.strerror or error}") from None
+    except ZerostrideError:
+        raise
+    except Exception as error:  # noqa: BLE001 - zipfile, zlib and NumPy raise of every kind
+        raise ZerostrideError(f"{path}: not a readable .npz file ({error})") from None
+
+
+def _text(path: str) -> str:
+    try:
+        if Path(path).stat().st_size > MAX_JSON:
+            raise ZerostrideError(f"{path}: too large for numbers as text; give a .npy file")
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ZerostrideError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise ZerostrideError(f"{path}: not a text file") from None
+
+
+def _numbers(text: str, where: str) -> Any:
+    """A number, or nested lists of them."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        raise ZerostrideError(f"{where}: {text[:80]!r} is no .npy file and no numbers") from None
+    if not isinstance(found, int | float | list):
+        raise ZerostrideError(f"{where}: {text[:80]!r} is no list of numbers")
+    try:
+        made = np.asarray(found)
+    except (ValueError, RecursionError, OverflowError) as error:
+        raise ZerostrideError(f"{where}: {error}") from None
+    if made.dtype.kind not in "biuf":
+        raise ZerostrideError(f"{where}: {text[:80]!r} is no list of numbers")
+    return found
+
+
+def _targets(words: Sequence[str]) -> dict[str | None, str]:
+    """Where outputs go: by name, and under None the folder for all."""
+    targets: dict[str | None, str] = {}
+    for word in words:
+        name, equals, path = word.partition("=")
+        key = name if equals else None
+        if key in targets:
+            raise ZerostrideError(f"-o {word[:80]!r}: that output has a place already")
+        if equals and not (name and path.lower().endswith(".npy")):
+            raise ZerostrideError(f"-o {word[:80]!r}: write NAME=FILE.npy")
+        targets[key] = path if equals else word
+    return targets
+
+
+def _wanted(graph: Graph, targets: Mapping[str | None, str]) -> list[str]:
+    """The model's outputs, and other tensors that are to be written."""
+    names = [value.name for value in graph.outputs]
+    return list(dict.fromkeys([*names, *(name for name in targets if name is not None)]))
+
+
+def _write(
+    made: Mapping[str, Array], targets: Mapping[str | None, str], graph: Graph
+) -> dict[str, str]:
+    paths = {name: path for name, path in targets.items() if name is not None}
+    folder = targets.get(None)
+    if folder is not None:
+        try:
+            Path(folder).mkdir(exist_ok=True)
+        except OSError as error:
+            raise ZerostrideError(f"{folder}: {error.strerror or error}") from None
+        taken: set[str] = set()
+        for value in graph.outputs:
+            if value.name not in paths:
+                paths[value.name] = str(Path(folder, _file_name(value.name, taken)))
+    for name, path in paths.items():
+        write_array(path, made[name])
+    return paths
+
+
+def _file_name(name: str, taken: set[str]) -> str:
+    """A name of the model as one of a file: no folders, nothing hidden, none twice."""
+    plain = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:100].lstrip(".")
+    made, count = f"{plain or 'output'}.npy", 1
+    while made in taken:
+        count += 1
+        made = f"{plain or 'output'}_{count}.npy"
+    taken.add(made)
+    return made
+
+
+def _line(name: str, array: Array, *, whole: bool) -> str:
+    head = f"{name}  ({','.join(map(str, array.shape))})  {array.dtype}"
+    if whole or array.size <= MOST_SHOWN:
+        numbers = np.array2string(array, threshold=MOST_PRINTED, separator=", ")
+        return (
+            f"{head}\n{numbers}" if "\n" in numbers or len(numbers) > 60 else f"{head}  {numbers}"
+        )
+    stats = _statistics(array)
+    return head + "  " + "  ".join(f"{key} {value:g}" for key, value in stats.items())
+
+
+def _statistics(array: Array) -> dict[str, float]:
+    """What an array ranges over; NaN and infinities are counted apart."""
+    values = array.astype(np.float64) if array.dtype.kind != "c" else np.abs(array)
+    finite = values[np.isfinite(values)]
+    found = {}
+    if finite.size:
+        found = {
+            "min": float(finite.min()),
+            "max": float(finite.max()),
+            "mean": float(finite.mean()),
+        }
+    return found | ({"not finite": values.size - finite.size} if finite.size < values.size else {})
+
+
+def _as_dict(array: Array, *, whole: bool) -> dict[str, Any]:
+    said: dict[str, Any] = {"shape": array.shape, "dtype": str(array.dtype)}
+    if array.size <= (MOST_PRINTED if whole else MOST_SHOWN):
+        plain = array.astype(np.float64) if array.dtype.kind not in "biufc" else array
+        said["data"] = plain.tolist()
+    else:
+        said["statistics"] = _statistics(array)
+    return said

@@ -1,0 +1,110 @@
+"""A node that broadcasts, computed by its own site's plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...compute.reference import compute
+from ...errors import BroadcastError
+from ...ops import find_op
+from ...plan import Plan, RuleUse
+from ..graph import Array, Node, Value
+from ..sites import Kind, Site
+from .call import Call, Unfit, room
+from .pointwise import BROADCAST
+
+#: Kinds that are computed by their plan; compounds and clamps are in the table of ops.
+PLANNED = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU, Kind.EXPAND})
+#: Ops whose operands need not have one element type.
+_MIXED = frozenset({"Pow", "Where"})
+#: Integer tensors up to this many elements are handed to a site as numbers: a target shape.
+_MOST_NUMBERS = 64
+
+
+def can_plan(site: Site) -> bool:
+    """Whether the values of a site's op are known here."""
+    if site.kind not in PLANNED:
+        return False
+    if site.kind is Kind.EXPAND or site.stands_for in BROADCAST:
+        return True
+    try:
+        find_op(site.stands_for)
+    except BroadcastError:
+        return False
+    return True
+
+
+def measured(node: Node, arrays: Sequence[Array | None]) -> Node:
+    """The node with the shapes and small contents of the operands that it really gets."""
+    values = tuple(
+        value if array is None or value is None else _measured(value, array)
+        for value, array in zip(node.inputs, arrays, strict=True)
+    )
+    return replace(node, inputs=values)
+
+
+def _measured(value: Value, array: Array) -> Value:
+    content = value.content
+    if array.dtype.kind in "iu" and array.ndim <= 1 and array.size <= _MOST_NUMBERS:
+        content = tuple(int(number) for number in array.reshape(-1))
+    return replace(value, shape=array.shape, content=content)
+
+
+def broadcast(site: Site, call: Call, engine: str | None) -> Array:
+    """What a site gives.
+
+    Args:
+        site: found for the node as :func:`measured`.
+        call: the node and its operands.
+        engine: whose values an op has that ONNX has no words for.
+
+    Raises:
+        Unfit: the operands' element types do not go together, or the result is too large.
+        BroadcastError: their shapes do not.
+    """
+    arrays = call.given()
+    if site.kind is Kind.EXPAND:
+        return _expanded(site, arrays[0])
+    shapes = tuple(array.shape for array in arrays)
+    plan = site.plan(shapes)
+    room(plan.shape, arrays[-1].dtype)
+    values = BROADCAST.get(site.stands_for)
+    if values is None:
+        return _by_table(site, plan, arrays, engine)
+    _check_types(site, arrays)
+    with np.errstate(all="ignore"):
+        return values(call, [plan.view(k, array) for k, array in enumerate(arrays)])
+
+
+def _expanded(site: Site, data: Array) -> Array:
+    target = site.operands[1].shape
+    if target is None or not all(isinstance(size, int) for size in target):
+        raise Unfit("its target shape is not known")
+    sizes = tuple(size for size in target if isinstance(size, int))
+    plan = site.plan((data.shape, sizes))
+    room(plan.shape, data.dtype)
+    return plan.view(0, data)
+
+
+def _by_table(site: Site, plan: Plan, arrays: Sequence[Array], engine: str | None) -> Array:
+    """An op by its name in the op table, with the values of the file's engine."""
+    row = find_op(site.stands_for)
+    use = RuleUse(str(plan.rule), plan.rule.attributes, engine, row.name)
+    said = Plan(plan.shape, plan.operands, plan.axes_mapping, use)
+    try:
+        return np.asarray(compute(row, said, arrays))
+    except ZeroDivisionError as error:
+        raise Unfit(str(error)) from None
+
+
+def _check_types(site: Site, arrays: Sequence[Array]) -> None:
+    if site.stands_for in _MIXED:
+        arrays = arrays[1:]
+    kinds: list[Any] = [array.dtype for array in arrays]
+    if any(kind != kinds[0] for kind in kinds):
+        names = " and ".join(map(str, kinds))
+        raise Unfit(f"its operands are {names}; they must be of one element type")

@@ -1,0 +1,118 @@
+"""One node about to be computed: its operands, its attributes, and what its result may weigh."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ..graph import Array, Node
+
+#: Bytes of one tensor that is made here. A file of a few bytes can ask for more than any machine
+#: has; models in use stay far below.
+MAX_BYTES = 2**31
+
+
+class Unfit(ValueError):  # noqa: N818 - a small fact, enriched once by the walk
+    """Why a node cannot be computed on these operands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A node and the numbers of its operands, None where an optional one is left out."""
+
+    node: Node
+    inputs: tuple[Array | None, ...]
+
+    def maybe(self, position: int) -> Array | None:
+        """An operand that may be left out."""
+        return self.inputs[position] if position < len(self.inputs) else None
+
+    def __getitem__(self, position: int) -> Array:
+        """An operand that must be there."""
+        found = self.maybe(position)
+        if found is None:
+            raise Unfit(f"operand {position} is missing")
+        return found
+
+    def given(self) -> list[Array]:
+        """The operands that are there."""
+        return [array for array in self.inputs if array is not None]
+
+    def attribute(self, name: str, default: Any = None) -> Any:
+        """An attribute, or what stands for it."""
+        return self.node.attributes.get(name, default)
+
+    def flag(self, name: str, default: int = 0) -> bool:
+        """An attribute that is 0 or 1."""
+        return bool(self.attribute(name, default))
+
+    def integers(self, name: str, position: int | None = None) -> tuple[int, ...] | None:
+        """Integers that are an attribute in some op sets and an operand in others."""
+        said = self.attribute(name)
+        if said is None and position is not None:
+            array = self.maybe(position)
+            if array is None:
+                return None
+            if array.dtype.kind not in "iu" or array.ndim > 1:
+                raise Unfit(
+                    f"{name} is {array.dtype} of shape {array.shape}, not a list of integers"
+                )
+            return tuple(int(number) for number in array.reshape(-1))
+        if said is None:
+            return None
+        return tuple(map(int, said)) if isinstance(said, Sequence) else (int(said),)
+
+    def number(self, position: int) -> int:
+        """The one integer of an operand."""
+        array = self[position]
+        if array.size != 1 or array.dtype.kind not in "iub":
+            raise Unfit(
+                f"operand {position} is {array.dtype} of shape {array.shape}, not an integer"
+            )
+        return int(array.reshape(-1)[0])
+
+    def output_dtype(self) -> np.dtype[Any] | None:
+        """The element type that the file gives the first result."""
+        name = self.node.outputs[0].dtype if self.node.outputs else None
+        return None if name is None else np.dtype(name)
+
+
+Results: TypeAlias = "Array | tuple[Array, ...]"
+Kernel = Callable[[Call], Results]
+
+
+def room(shape: Iterable[int], dtype: Any = np.float32) -> tuple[int, ...]:
+    """The shape, if a tensor of it may be made.
+
+    Raises:
+        Unfit: it has negative sizes, more axes than NumPy carries, or more bytes than are made.
+    """
+    sizes = tuple(int(size) for size in shape)
+    if any(size < 0 for size in sizes):
+        raise Unfit(f"the result would have the shape {sizes}")
+    if len(sizes) > 64:
+        raise Unfit(f"the result would have {len(sizes)} axes; NumPy carries 64")
+    # Zeros among the sizes do not count: NumPy refuses such products, too.
+    weight = math.prod(size for size in sizes if size) * np.dtype(dtype).itemsize
+    if weight > MAX_BYTES:
+        raise Unfit(f"the result, of shape {sizes}, would take {weight} bytes; at most {MAX_BYTES}")
+    return sizes
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """An axis counted from 0."""
+    if not -rank <= axis < rank:
+        raise Unfit(f"axis {axis} of a tensor of rank {rank}")
+    return axis % rank if rank else 0
+
+
+def axes_of(axes: Sequence[int], rank: int) -> tuple[int, ...]:
+    """Axes counted from 0, none twice."""
+    found = tuple(axis_of(axis, rank) for axis in axes)
+    if len(set(found)) != len(found):
+        raise Unfit(f"an axis is named twice: {tuple(axes)}")
+    return found

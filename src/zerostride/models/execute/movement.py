@@ -1,0 +1,437 @@
+"""Ops that move, choose or make elements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..graph import Array
+from .call import Call, Kernel, Unfit, axes_of, axis_of, room
+
+
+def _shape(call: Call) -> Array:
+    x = call[0]
+    start, end, _ = slice(call.attribute("start", 0), call.attribute("end")).indices(x.ndim)
+    return np.array(x.shape[start:end], np.int64)
+
+
+def _reshape(call: Call) -> Array:
+    x, wanted = call[0], call.integers("shape", 1)
+    if wanted is None:
+        raise Unfit("it has no target shape")
+    sizes = list(wanted)
+    for axis, size in enumerate(sizes):
+        if size == 0 and not call.flag("allowzero"):
+            if axis >= x.ndim:
+                raise Unfit(f"size {axis} of the target is 0, and the data have {x.ndim} axes")
+            sizes[axis] = x.shape[axis]
+    if sizes.count(-1) > 1 or any(size < -1 for size in sizes):
+        raise Unfit(f"the target {wanted} is no shape")
+    rest = math.prod(size for size in sizes if size != -1)
+    fits = rest and x.size % rest == 0 if -1 in sizes else rest == x.size
+    if not fits:
+        raise Unfit(f"{x.size} elements do not fill the target {wanted}")
+    return x.reshape([x.size // rest if size == -1 else size for size in sizes])
+
+
+def _flatten(call: Call) -> Array:
+    x, axis = call[0], call.attribute("axis", 1)
+    if not -x.ndim <= axis <= x.ndim:
+        raise Unfit(f"axis {axis} of a tensor of rank {x.ndim}")
+    axis += x.ndim if axis < 0 else 0
+    return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
+
+
+def _squeeze(call: Call) -> Array:
+    x, said = call[0], call.integers("axes", 1)
+    if said is None:
+        axes = tuple(axis for axis, size in enumerate(x.shape) if size == 1)
+    else:
+        axes = axes_of(said, x.ndim)
+    for axis in axes:
+        if x.shape[axis] != 1:
+            raise Unfit(f"axis {axis} has {x.shape[axis]} elements; it cannot be squeezed")
+    return x.reshape([size for axis, size in enumerate(x.shape) if axis not in axes])
+
+
+def _unsqueeze(call: Call) -> Array:
+    x, said = call[0], call.integers("axes", 1)
+    if said is None:
+        raise Unfit("it has no axes")
+    room(x.shape + (1,) * len(said), x.dtype)
+    return np.expand_dims(x, axes_of(said, x.ndim + len(said)))
+
+
+def _transpose(call: Call) -> Array:
+    x = call[0]
+    order = call.integers("perm")
+    if order is None:
+        return x.transpose()
+    if len(order) != x.ndim:
+        raise Unfit(f"perm {order} for a tensor of rank {x.ndim}")
+    return x.transpose(axes_of(order, x.ndim))
+
+
+def _concat(call: Call) -> Array:
+    parts = call.given()
+    axis = axis_of(call.attribute("axis", 1), parts[0].ndim)
+    shape = list(parts[0].shape)
+    shape[axis] = sum(part.shape[axis] for part in parts if part.ndim > axis)
+    room(shape, parts[0].dtype)
+    return np.concatenate(parts, axis)
+
+
+def _split(call: Call) -> tuple[Array, ...]:
+    x = call[0]
+    axis = axis_of(call.attribute("axis", 0), x.ndim)
+    size, count = x.shape[axis], len(call.node.outputs)
+    sizes = call.integers("split", 1)
+    if sizes is None:
+        part = -(-size // count)
+        if call.node.version < 18 and part * count != size:
+            raise Unfit(f"{size} elements along axis {axis} do not split into {count} equal parts")
+        sizes = tuple(max(0, min(part, size - k * part)) for k in range(count))
+    if sum(sizes) != size or len(sizes) != count or min(sizes, default=0) < 0:
+        raise Unfit(f"split {sizes} of {size} elements along axis {axis} into {count}")
+    ends = np.cumsum(sizes).tolist()
+    return tuple(np.split(x, ends[:-1], axis))
+
+
+def _slice(call: Call) -> Array:
+    x = call[0]
+    starts, ends = call.integers("starts", 1), call.integers("ends", 2)
+    if starts is None or ends is None:
+        raise Unfit("it has no starts or no ends")
+    said, steps = call.integers("axes", 3), call.integers("steps", 4)
+    axes = axes_of(range(len(starts)) if said is None else said, x.ndim)
+    steps = (1,) * len(starts) if steps is None else steps
+    if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
+        raise Unfit(f"starts {starts}, ends {ends}, axes {axes} and steps {steps} do not fit")
+    parts = [slice(None)] * x.ndim
+    for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
+        size = x.shape[axis]
+        start, end = (at + size if at < 0 else at for at in (start, end))
+        if step > 0:
+            parts[axis] = slice(min(max(start, 0), size), min(max(end, 0), size), step)
+        else:
+            start, end = min(max(start, 0), size - 1), min(max(end, -1), size - 1)
+            parts[axis] = slice(start, None if end < 0 else end, step) if size else slice(0, 0)
+    return np.asarray(x[tuple(parts)])
+
+
+def _indices(array: Array, size: int) -> Array:
+    """Indices counted from 0."""
+    if array.dtype.kind not in "iu":
+        raise Unfit(f"the indices are {array.dtype}, not integers")
+    if array.size and not (-size <= int(array.min()) and int(array.max()) < size):
+        raise Unfit(f"an index lies outside {size} elements")
+    return np.where(array < 0, array + size, array).astype(np.int64)
+
+
+def _gather(call: Call) -> Array:
+    x = call[0]
+    axis = axis_of(call.attribute("axis", 0), x.ndim)
+    indices = _indices(call[1], x.shape[axis])
+    room(x.shape[:axis] + indices.shape + x.shape[axis + 1 :], x.dtype)
+    return np.take(x, indices, axis)
+
+
+def _along(call: Call) -> tuple[Array, int, tuple[Any, ...]]:
+    """For the ops on elements: the data, the axis, and an index that reaches each element."""
+    x, indices = call[0], call[1]
+    axis = axis_of(call.attribute("axis", 0), x.ndim)
+    if indices.ndim != x.ndim or any(
+        few > many for k, (few, many) in enumerate(zip(indices.shape, x.shape, strict=True))
+        if k != axis
+    ):  # fmt: skip
+        raise Unfit(f"indices of shape {indices.shape} reach outside data of shape {x.shape}")
+    places: list[Any] = list(np.indices(room(indices.shape, np.int64), sparse=True))
+    places[axis] = _indices(indices, x.shape[axis])
+    return x, axis, tuple(places)
+
+
+def _gather_elements(call: Call) -> Array:
+    x, _, places = _along(call)
+    return np.asarray(x[places])
+
+
+_REDUCTIONS: Mapping[str, Any] = MappingProxyType(
+    {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}
+)
+
+
+def _scatter(call: Call, x: Array, places: tuple[Any, ...], updates: Array) -> Array:
+    made, how = x.copy(), call.attribute("reduction", "none")
+    if how == "none":
+        made[places] = updates
+    elif how in _REDUCTIONS:
+        _REDUCTIONS[how].at(made, places, updates)
+    else:
+        raise Unfit(f"reduction {how!r}")
+    return made
+
+
+def _scatter_elements(call: Call) -> Array:
+    x, _, places = _along(call)
+    if call[2].shape != call[1].shape:
+        raise Unfit(f"updates of shape {call[2].shape} for indices of shape {call[1].shape}")
+    return _scatter(call, x, places, call[2])
+
+
+def _deep(x: Array, indices: Array, batch: int) -> tuple[Any, ...]:
+    """The index of GatherND and ScatterND: each last row of `indices` is one."""
+    depth = indices.shape[-1] if indices.ndim else 0
+    if not indices.ndim or batch + depth > x.ndim or batch >= indices.ndim:
+        raise Unfit(f"indices of shape {indices.shape} for data of shape {x.shape}")
+    if indices.shape[:batch] != x.shape[:batch]:
+        raise Unfit(f"the first {batch} axes of data and indices differ")
+    rank = indices.ndim - 1
+    places: list[Any] = [
+        np.arange(size).reshape([-1 if k == axis else 1 for k in range(rank)])
+        for axis, size in enumerate(indices.shape[:batch])
+    ]
+    places += [_indices(indices[..., k], x.shape[batch + k]) for k in range(depth)]
+    return tuple(places)
+
+
+def _gather_nd(call: Call) -> Array:
+    x, indices = call[0], call[1]
+    batch = call.attribute("batch_dims", 0)
+    places = _deep(x, indices, batch)
+    room(indices.shape[:-1] + x.shape[len(places) :], x.dtype)
+    return x[places] if places else np.broadcast_to(x, indices.shape[:-1] + x.shape)
+
+
+def _scatter_nd(call: Call) -> Array:
+    x, indices, updates = call[0], call[1], call[2]
+    places = _deep(x, indices, 0)
+    if updates.shape != indices.shape[:-1] + x.shape[len(places) :]:
+        raise Unfit(f"updates of shape {updates.shape} for indices of shape {indices.shape}")
+    return _scatter(call, x, places, updates)
+
+
+def _tile(call: Call) -> Array:
+    x, repeats = call[0], call.integers("repeats", 1)
+    if repeats is None or len(repeats) != x.ndim or min(repeats, default=0) < 0:
+        raise Unfit(f"repeats {repeats} for a tensor of rank {x.ndim}")
+    room([size * times for size, times in zip(x.shape, repeats, strict=True)], x.dtype)
+    return np.tile(x, repeats)
+
+
+_MODES = frozenset({"reflect", "edge", "wrap"})
+
+
+def _pad(call: Call) -> Array:
+    x, mode = call[0], call.attribute("mode", "constant")
+    pads = call.integers("pads", 1) or call.integers("paddings")
+    said = call.integers("axes", 3)
+    axes = axes_of(range(x.ndim) if said is None else said, x.ndim)
+    if pads is None or len(pads) != 2 * len(axes):
+        raise Unfit(f"pads {pads} for {len(axes)} axes")
+    widths = [(0, 0)] * x.ndim
+    for k, axis in enumerate(axes):
+        widths[axis] = (pads[k], pads[k + len(axes)])
+    parts = tuple(
+        slice(max(0, -before), max(0, size - max(0, -after)))
+        for size, (before, after) in zip(x.shape, widths, strict=True)
+    )
+    x = x[parts]
+    widths = [(max(0, before), max(0, after)) for before, after in widths]
+    room([size + sum(width) for size, width in zip(x.shape, widths, strict=True)], x.dtype)
+    if mode in _MODES:
+        return np.asarray(np.pad(x, widths, mode=mode))
+    if mode != "constant":
+        raise Unfit(f"mode {mode!r}")
+    value = call.maybe(2)
+    fill = call.attribute("value", 0) if value is None else value.reshape(-1)[0]
+    return np.pad(x, widths, constant_values=fill)
+
+
+def _range(call: Call) -> Array:
+    start, limit, delta = (call[k].reshape(()) for k in range(3))
+    if not delta or not np.isfinite([float(start), float(limit), float(delta)]).all():
+        raise Unfit(f"a range from {start} to {limit} by {delta}")
+    if start.dtype.kind in "iu":
+        count = max(0, -((int(start) - int(limit)) // int(delta)))
+    else:
+        # In the tensor's own precision, as engines count.
+        count = max(0, math.ceil(float((limit - start) / delta)))
+    room([count], start.dtype)
+    return (np.arange(count).astype(start.dtype) * delta + start).astype(start.dtype)
+
+
+def _constant_of_shape(call: Call) -> Array:
+    sizes = call.integers("shape", 0)
+    if sizes is None or min(sizes, default=0) < 0:
+        raise Unfit(f"{sizes} is no shape")
+    fill = call.attribute("value")
+    dtype = np.dtype(np.float32) if fill is None else call.output_dtype()
+    if dtype is None or dtype.kind not in "biuf" or (fill is not None and dtype.itemsize < 4
+                                                     and dtype.kind == "f"):  # fmt: skip
+        raise Unfit("the element type of its value is not known, or none that is executed")
+    return np.full(room(sizes, dtype), 0 if fill is None else fill, dtype)
+
+
+def _eye_like(call: Call) -> Array:
+    x = call[0]
+    if x.ndim != 2:
+        raise Unfit(f"data of rank {x.ndim}; it takes matrices")
+    dtype = x.dtype if call.attribute("dtype") is None else call.output_dtype()
+    if dtype is None:
+        raise Unfit("its element type is not known")
+    rows, columns = room(x.shape, dtype)
+    return np.eye(rows, columns, int(call.attribute("k", 0))).astype(dtype)
+
+
+def _one_hot(call: Call) -> Array:
+    indices, values = call[0], call[2]
+    depth = int(call[1].reshape(-1)[0])
+    axis = axis_of(call.attribute("axis", -1), indices.ndim + 1)
+    if depth < 0 or values.shape != (2,):
+        raise Unfit(f"depth {depth}, values of shape {values.shape}")
+    shape = (*indices.shape[:axis], depth, *indices.shape[axis:])
+    room(shape, values.dtype)
+    # An index outside the depth is on nowhere.
+    found = np.where(indices < 0, indices + depth, indices)
+    counted = np.arange(depth).reshape([-1 if k == axis else 1 for k in range(len(shape))])
+    on = np.expand_dims(found, axis) == counted
+    return np.asarray(np.where(on, values[1], values[0]))
+
+
+def _trilu(call: Call) -> Array:
+    k = 0 if call.maybe(1) is None else call.number(1)
+    limit = sum(call[0].shape[-2:])
+    k = max(-limit, min(k, limit))
+    return (np.triu if call.flag("upper", 1) else np.tril)(call[0], k)
+
+
+def _blocks(call: Call) -> tuple[Array, int]:
+    x, block = call[0], call.attribute("blocksize", 0)
+    if x.ndim != 4 or block < 1:
+        raise Unfit(f"data of rank {x.ndim}, blocks of {block}")
+    return x, block
+
+
+def _depth_to_space(call: Call) -> Array:
+    x, b = _blocks(call)
+    n, c, h, w = x.shape
+    if c % (b * b):
+        raise Unfit(f"{c} channels do not fill blocks of {b} by {b}")
+    if call.attribute("mode", "DCR") == "CRD":
+        moved = x.reshape(n, c // b**2, b, b, h, w).transpose(0, 1, 4, 2, 5, 3)
+    else:
+        moved = x.reshape(n, b, b, c // b**2, h, w).transpose(0, 3, 4, 1, 5, 2)
+    return moved.reshape(n, c // b**2, h * b, w * b)
+
+
+def _space_to_depth(call: Call) -> Array:
+    x, b = _blocks(call)
+    n, c, h, w = x.shape
+    if h % b or w % b:
+        raise Unfit(f"blocks of {b} do not fill {h} by {w}")
+    order = (0, 1, 3, 5, 2, 4) if call.attribute("mode", "DCR") == "CRD" else (0, 3, 5, 1, 2, 4)
+    moved = x.reshape(n, c, h // b, b, w // b, b).transpose(order)
+    return moved.reshape(n, c * b * b, h // b, w // b)
+
+
+def _non_zero(call: Call) -> Array:
+    x = call[0]
+    found = np.nonzero(x if x.ndim else x.reshape(1))
+    return np.array(found, np.int64) if x.ndim else np.zeros((0, found[0].size), np.int64)
+
+
+def _compress(call: Call) -> Array:
+    x, chosen = call[0], call[1].astype(bool)
+    axis = call.attribute("axis")
+    if axis is None:
+        x, axis = x.reshape(-1), 0
+    axis = axis_of(axis, x.ndim)
+    if chosen.ndim != 1 or chosen.size > x.shape[axis]:
+        raise Unfit(f"a condition of shape {chosen.shape} for {x.shape[axis]} elements")
+    return np.compress(chosen, x, axis)
+
+
+def _top_k(call: Call) -> tuple[Array, ...]:
+    x = call[0]
+    axis = axis_of(call.attribute("axis", -1), x.ndim)
+    k = call.attribute("k") if "k" in call.node.attributes else call.number(1)
+    if not 0 <= k <= x.shape[axis]:
+        raise Unfit(f"the {k} largest of {x.shape[axis]} elements")
+    key = x[tuple(slice(None, None, -1) if a == axis else slice(None) for a in range(x.ndim))]
+    # Of equal elements the first comes first, both ways round.
+    if call.flag("largest", 1):
+        order = x.shape[axis] - 1 - np.flip(np.argsort(key, axis, kind="stable"), axis)
+    else:
+        order = np.argsort(x, axis, kind="stable")
+    order = np.take(order, np.arange(k), axis)
+    return np.take_along_axis(x, order, axis), order.astype(np.int64)
+
+
+#: Types of a byte that NumPy has; it has others by extension, whose rounding is their own.
+_WHOLE_BYTES = frozenset({"bool", "int8", "uint8"})
+
+
+def _cast(call: Call) -> Array:
+    """What does not fit wraps around; NaN and what is too large for an integer is as on x86."""
+    x, dtype = call[0], call.output_dtype()
+    if dtype is None:
+        dtype = call[1].dtype if call.node.op == "CastLike" else None
+    if dtype is None or x.dtype.kind in "OSU":
+        raise Unfit("the element type that it casts from or to is none that is executed")
+    if dtype.itemsize < 2 and dtype.name not in _WHOLE_BYTES:
+        raise Unfit(f"casts to {dtype} are not executed")
+    return x.astype(dtype)
+
+
+def _same(call: Call) -> Array:
+    return call[0]
+
+
+def _dropout(call: Call) -> tuple[Array, ...]:
+    mode = call.maybe(2)
+    if mode is not None and mode.any():
+        raise Unfit("it is in training mode, where its result is random")
+    return (call[0], np.ones(call[0].shape, bool))[: max(1, len(call.node.outputs))]
+
+
+MOVEMENT: Mapping[str, Kernel] = MappingProxyType(
+    {
+        # Of one operand nothing broadcasts.
+        **dict.fromkeys(("Identity", "Max", "Min", "Sum", "Mean"), _same),
+        "Dropout": _dropout,
+        "Shape": _shape,
+        "Size": lambda call: np.array(call[0].size, np.int64),
+        "Reshape": _reshape,
+        "Flatten": _flatten,
+        "Squeeze": _squeeze,
+        "Unsqueeze": _unsqueeze,
+        "Transpose": _transpose,
+        "Concat": _concat,
+        "Split": _split,
+        "Slice": _slice,
+        "Gather": _gather,
+        "GatherElements": _gather_elements,
+        "GatherND": _gather_nd,
+        "ScatterElements": _scatter_elements,
+        "Scatter": _scatter_elements,
+        "ScatterND": _scatter_nd,
+        "Tile": _tile,
+        "Pad": _pad,
+        "Range": _range,
+        "ConstantOfShape": _constant_of_shape,
+        "EyeLike": _eye_like,
+        "OneHot": _one_hot,
+        "Trilu": _trilu,
+        "DepthToSpace": _depth_to_space,
+        "SpaceToDepth": _space_to_depth,
+        "NonZero": _non_zero,
+        "Compress": _compress,
+        "TopK": _top_k,
+        "Cast": _cast,
+        "CastLike": _cast,
+    }
+)

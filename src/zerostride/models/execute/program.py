@@ -1,0 +1,197 @@
+"""What is to be computed, in which order, and what of it cannot be: known before anything is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from ...errors import ModelError, ZerostrideError
+from ..formats import FormatModule, module_of
+from ..graph import Body, Graph, Node, Value
+from ..sites import Site
+from ..sites import find_site as onnx_site
+from .broadcasts import can_plan
+from .inputs import near
+from .movement import MOVEMENT
+from .pointwise import UNARY
+from .reduction import REDUCTION
+
+#: The ops that are executed beside those that broadcast.
+TABLE = {**UNARY, **MOVEMENT, **REDUCTION}
+#: Ops that run bodies.
+CONTROL = frozenset({"If", "Loop"})
+#: Nodes of a message; the rest is counted.
+_MOST_NAMED = 20
+
+Finder = Callable[[Node], "Site | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One node to compute.
+
+    Attributes:
+        node: the node, in its file's words or in ONNX's.
+        find: finds its site if it is computed by that; None for an op of the table.
+        bodies: of a node that runs bodies, what those compute.
+    """
+
+    node: Node
+    find: Finder | None = None
+    bodies: tuple[Program, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """Steps in order.
+
+    Attributes:
+        inputs: what a body is handed.
+        outputs: what it hands back.
+        steps: what is computed between.
+    """
+
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    steps: tuple[Step, ...]
+
+    def reads(self) -> set[int]:
+        """Identities of every value that is read, those from around it too."""
+        found = {id(value) for value in self.outputs}
+        for step in self.steps:
+            found |= reads(step)
+        return found
+
+
+def reads(step: Step) -> set[int]:
+    """Identities of the values that a step reads, its bodies too."""
+    found = {id(value) for value in step.node.inputs if value is not None}
+    for body in step.bodies:
+        found |= body.reads()
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A node that cannot be computed."""
+
+    node: str
+    op: str
+    why: str = ""
+
+
+def not_executed(graph: Graph, outputs: Sequence[str] | None = None) -> tuple[Refused, ...]:
+    """The nodes without which `outputs` cannot be had and that are not executed here."""
+    return _prepare(graph, outputs)[1]
+
+
+def prepare(graph: Graph, outputs: Sequence[str] | None = None) -> Program:
+    """The program that computes `outputs`.
+
+    Raises:
+        ModelError: ops that are not executed; all of them are named, with their nodes.
+        ZerostrideError: there is no such output.
+    """
+    program, refused = _prepare(graph, outputs)
+    if refused:
+        by_op: dict[str, list[str]] = {}
+        for one in refused:
+            by_op.setdefault(one.op + (f" ({one.why})" if one.why else ""), []).append(one.node)
+        words = "; ".join(f"{op}: {_listed(nodes)}" for op, nodes in by_op.items())
+        raise ModelError(
+            f"{graph.path}: {len(refused)} of its nodes are not executed here: {words}"
+        )
+    return program
+
+
+def _listed(nodes: Sequence[str]) -> str:
+    named = ", ".join(nodes[:_MOST_NAMED])
+    return f"{named} and {len(nodes) - _MOST_NAMED} more" if len(nodes) > _MOST_NAMED else named
+
+
+def _prepare(graph: Graph, outputs: Sequence[str] | None) -> tuple[Program, tuple[Refused, ...]]:
+    module = module_of(graph)
+    wanted = graph.outputs if outputs is None else _named(graph, outputs)
+    main = [node for node in graph.nodes if not node.scope]
+    refused: list[Refused] = []
+    steps = _needed(main, wanted, module, refused)
+    return Program(graph.inputs, tuple(wanted), steps), tuple(refused)
+
+
+def _named(graph: Graph, names: Sequence[str]) -> tuple[Value, ...]:
+    made = {value.name: value for value in graph.inputs}
+    for node in graph.nodes:
+        if not node.scope:
+            made.update((value.name, value) for value in node.outputs if value.name)
+    made.update((value.name, value) for value in graph.outputs)
+    for name in names:
+        if name not in made:
+            raise ZerostrideError(f"{graph.path}: it makes no {name!r}{near(name, made)}")
+    return tuple(made[name] for name in names)
+
+
+def _needed(
+    nodes: Sequence[Node], wanted: Iterable[Value], module: FormatModule, refused: list[Refused]
+) -> tuple[Step, ...]:
+    """The steps that `wanted` depends on; what cannot be computed goes to `refused`."""
+    needed = {id(value) for value in wanted}
+    kept: list[Step] = []
+    missing: list[Refused] = []
+    for node in reversed(nodes):
+        if not any(id(value) in needed for value in node.outputs):
+            continue
+        if all(readable(value) for value in node.outputs if id(value) in needed):
+            continue
+        inner: list[Refused] = []
+        steps = _steps(node, module, inner)
+        missing += reversed(inner)
+        kept += reversed(steps)
+        for step in steps:
+            needed |= reads(step)
+        if not steps:
+            needed |= {id(value) for value in node.inputs if value is not None}
+    refused += reversed(missing)
+    return tuple(reversed(kept))
+
+
+def readable(value: Value) -> bool:
+    """Whether the file has the value's numbers."""
+    return value.source is not None or (value.constant and value.content is not None)
+
+
+def _steps(node: Node, module: FormatModule, refused: list[Refused]) -> tuple[Step, ...]:
+    site = module.find_site(node)
+    if site is not None and can_plan(site):
+        return (Step(node, module.find_site),)
+    words = module.lower(node)
+    if words is None:
+        refused.append(Refused(node.path, _op_name(node)))
+        return ()
+    return tuple(step for word in words for step in _word(word, module, refused))
+
+
+def _word(node: Node, module: FormatModule, refused: list[Refused]) -> tuple[Step, ...]:
+    """The step of a node in ONNX's words."""
+    site = onnx_site(node) if node.domain == "" else None
+    if site is not None and can_plan(site):
+        return (Step(node, onnx_site),)
+    if node.domain == "" and node.op in TABLE:
+        return (Step(node),)
+    if node.domain == "" and node.op in CONTROL:
+        return (Step(node, None, tuple(_body(body, module, refused) for body in node.bodies)),)
+    if node.domain == "" and node.op == "Constant":
+        refused.append(Refused(node.path, node.op, "no tensor of numbers"))
+    else:
+        refused.append(Refused(node.path, _op_name(node)))
+    return ()
+
+
+def _op_name(node: Node) -> str:
+    return f"{node.domain}:{node.op}" if node.domain else node.op
+
+
+def _body(body: Body, module: FormatModule, refused: list[Refused]) -> Program:
+    outputs = tuple(value for value in body.outputs if value is not None)
+    if len(outputs) != len(body.outputs):
+        refused.append(Refused(body.name, "(body)", "an output of it is made nowhere"))
+    return Program(body.inputs, outputs, _needed(body.nodes, outputs, module, refused))

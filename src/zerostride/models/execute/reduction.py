@@ -1,0 +1,383 @@
+"""Ops that reduce, and those that multiply or normalise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..graph import Array
+from .call import Call, Kernel, Unfit, axes_of, axis_of, room
+from .pointwise import rounded
+
+Reducer = Callable[[Array, tuple[int, ...]], Any]
+
+
+def _log_sum_exp(x: Array, axes: tuple[int, ...]) -> Any:
+    largest = np.max(x, axes, keepdims=True, initial=-np.inf)
+    shift = np.where(np.isfinite(largest), largest, 0).astype(x.dtype)
+    return np.log(np.sum(np.exp(x - shift), axes, keepdims=True)) + shift
+
+
+def _extreme(largest: bool) -> Reducer:
+    def reduce(x: Array, axes: tuple[int, ...]) -> Any:
+        # Of nothing: the number that any other replaces.
+        edge: Any
+        if x.dtype.kind in "iu":
+            info = np.iinfo(x.dtype)
+            edge = info.min if largest else info.max
+        else:
+            edge = (not largest) if x.dtype.kind == "b" else -np.inf if largest else np.inf
+        function = np.max if largest else np.min
+        return function(x, axes, keepdims=True, initial=edge)
+
+    return reduce
+
+
+def _reduce(function: Reducer) -> Kernel:
+    """Axes are an attribute up to opset 17 (ReduceSum: 12), an operand from then on."""
+
+    def kernel(call: Call) -> Array:
+        x = call[0]
+        said = call.integers("axes", 1)
+        if not said and call.flag("noop_with_empty_axes"):
+            axes: tuple[int, ...] = ()
+        else:
+            axes = axes_of(said, x.ndim) if said else tuple(range(x.ndim))
+        made = rounded(function)(x, axes)
+        return made if call.flag("keepdims", 1) else made.squeeze(axes)
+
+    return kernel
+
+
+def _sum(x: Array, axes: tuple[int, ...]) -> Any:
+    return np.sum(x, axes, dtype=x.dtype, keepdims=True)
+
+
+def _mean(x: Array, axes: tuple[int, ...]) -> Any:
+    if x.dtype.kind not in "iu":
+        return np.mean(x, axes, keepdims=True)
+    count = math.prod(x.shape[axis] for axis in axes)
+    if not count:
+        raise Unfit("the mean of no integers")
+    total = _sum(x, axes)
+    return (total - np.fmod(total, count)) // count
+
+
+def _picked(function: Callable[..., Any]) -> Kernel:
+    def kernel(call: Call) -> Array:
+        x = call[0]
+        axis = axis_of(call.attribute("axis", 0), x.ndim)
+        if not x.shape[axis]:
+            raise Unfit(f"axis {axis} has no elements")
+        if call.flag("select_last_index"):
+            found = x.shape[axis] - 1 - function(np.flip(x, axis), axis)
+        else:
+            found = function(x, axis)
+        kept = call.flag("keepdims", 1)
+        return np.asarray(np.expand_dims(found, axis) if kept else found, np.int64)
+
+    return kernel
+
+
+def _cumsum(call: Call) -> Array:
+    x = call[0]
+    axis = axis_of(call.number(1), x.ndim)
+    x = np.flip(x, axis) if call.flag("reverse") else x
+    made = np.cumsum(x, axis, dtype=x.dtype)
+    if call.flag("exclusive"):
+        made = made - x
+        first = [slice(None)] * x.ndim
+        first[axis] = slice(0, 1)
+        rest = [slice(None)] * x.ndim
+        rest[axis] = slice(0, -1)
+        parts = [np.zeros_like(x[tuple(first)]), np.cumsum(x[tuple(rest)], axis, dtype=x.dtype)]
+        made = np.concatenate(parts, axis) if x.shape[axis] else made
+    return np.flip(made, axis) if call.flag("reverse") else made
+
+
+def _softmax(finish: Callable[[Array, Array, int], Any]) -> Kernel:
+    """Up to opset 12 everything from `axis` on is one axis; from 13 on it is that axis alone."""
+
+    def kernel(call: Call) -> Array:
+        x = call[0]
+        if call.node.version >= 13:
+            axis = axis_of(call.attribute("axis", -1), x.ndim)
+            return rounded(lambda wide: _normalised(wide, axis, finish))(x)
+        axis = axis_of(call.attribute("axis", 1), x.ndim) if x.ndim > 1 else 0
+        flat = x.reshape(math.prod(x.shape[:axis]), -1) if x.size else x.reshape(0, 1)
+        return rounded(lambda wide: _normalised(wide, 1, finish))(flat).reshape(x.shape)
+
+    return kernel
+
+
+def _normalised(x: Array, axis: int, finish: Callable[[Array, Array, int], Any]) -> Array:
+    if not x.size:
+        return x
+    shifted = x - x.max(axis, keepdims=True)
+    return np.asarray(finish(shifted, np.exp(shifted), axis))
+
+
+def _hardmax(call: Call) -> Array:
+    x = call[0]
+    old = call.node.version < 13
+    axis = axis_of(call.attribute("axis", 1 if old else -1), x.ndim)
+    flat = x.reshape(math.prod(x.shape[:axis]), -1) if old else np.moveaxis(x, axis, -1)
+    chosen = np.arange(flat.shape[-1]) == flat.argmax(-1)[..., None]
+    made = chosen.astype(x.dtype)
+    return made.reshape(x.shape) if old else np.moveaxis(made, -1, axis)
+
+
+def product(a: Array, b: Array) -> Array:
+    """A matrix product, with its size known before it is made."""
+    if not a.ndim or not b.ndim:
+        raise Unfit(f"operands of shapes {a.shape} and {b.shape}; it takes vectors and matrices")
+    outer = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    room((*outer, *a.shape[-2:-1], *b.shape[-1:]), a.dtype)
+    return np.asarray(rounded(lambda wide: np.matmul(wide, b.astype(wide.dtype)))(a))
+
+
+def _gemm(call: Call) -> Array:
+    a, b, c = call[0], call[1], call.maybe(2)
+    if a.ndim != 2 or b.ndim != 2:
+        raise Unfit(f"operands of shapes {a.shape} and {b.shape}; it takes matrices")
+    a = a.T if call.flag("transA") else a
+    b = b.T if call.flag("transB") else b
+    kind = a.dtype.type if a.dtype.kind in "f" and a.dtype.itemsize >= 4 else np.float32
+    alpha, beta = kind(call.attribute("alpha", 1.0)), kind(call.attribute("beta", 1.0))
+    made = product(a, b) * (alpha if a.dtype.kind not in "iu" else 1)
+    if c is not None:
+        if np.broadcast_shapes(made.shape, c.shape) != made.shape:
+            raise Unfit(f"C of shape {c.shape} does not go to the product's {made.shape}")
+        made = made + c * (beta if a.dtype.kind not in "iu" else 1)
+    return np.asarray(made).astype(a.dtype)
+
+
+def _matmul_integer(call: Call) -> Array:
+    a, b = (call[k].astype(np.int32) for k in (0, 1))
+    zero_a, zero_b = call.maybe(2), call.maybe(3)
+    if zero_a is not None:
+        zero = zero_a.astype(np.int32)
+        a = a - (zero if zero.size == 1 or zero.ndim > 1 else zero[:, None])
+    if zero_b is not None:
+        b = b - zero_b.astype(np.int32)
+    return product(a, b)
+
+
+#: Letters of an Einsum; its loops are over all of them at once, so few and bounded.
+MAX_EINSUM = 2**31
+
+
+def _einsum(call: Call) -> Array:
+    equation = str(call.attribute("equation", "")).replace(" ", "")
+    operands = call.given()
+    terms = equation.split("->")[0].split(",")
+    if len(terms) != len(operands):
+        raise Unfit(f"{equation!r} names {len(terms)} operands, and there are {len(operands)}")
+    sizes: dict[str, int] = {}
+    rest = 1  # the axes that an ellipsis stands for
+    for term, x in zip(terms, operands, strict=True):
+        before, dots, after = term.partition("...")
+        last = x.ndim - len(after)
+        ends = (*zip(before, x.shape, strict=False), *zip(after, x.shape[last:], strict=False))
+        for letter, size in ends:
+            sizes[letter] = max(sizes.get(letter, 1), size)
+        rest = max(rest, math.prod(x.shape[len(before) : last])) if dots else rest
+    if math.prod(sizes.values()) * rest > MAX_EINSUM:
+        raise Unfit("an Einsum over more than 2^31 steps is not executed")
+    if any(not letter.isalpha() for letter in sizes):
+        raise Unfit(f"{equation!r} is no equation")
+    wide = [x.astype(np.float32) if x.dtype.itemsize < 4 else x for x in operands]
+    return np.asarray(np.einsum(equation, *wide)).astype(operands[0].dtype)
+
+
+def _stats(x: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
+    mean = x.mean(axes, keepdims=True)
+    return mean, np.asarray(np.mean(np.square(x - mean), axes, keepdims=True))
+
+
+def _channels(x: Array, vector: Array) -> Array:
+    """A vector along axis 1."""
+    if vector.ndim != 1 or (x.ndim < 2 and vector.size != 1):
+        raise Unfit(f"a vector of shape {vector.shape} for data of shape {x.shape}")
+    if x.ndim > 1 and vector.shape[0] != x.shape[1]:
+        raise Unfit(f"a vector of {vector.shape[0]} for {x.shape[1]} channels")
+    return vector.astype(np.float32 if vector.dtype.itemsize < 4 else vector.dtype).reshape(
+        [-1 if axis == 1 else 1 for axis in range(max(2, x.ndim))][: x.ndim]
+    )
+
+
+def _batch_norm(call: Call) -> Array:
+    if call.flag("training_mode") or len([v for v in call.node.outputs if v.name]) > 1:
+        raise Unfit("it is in training mode")
+    if call.attribute("spatial", 1) == 0:
+        raise Unfit("spatial=0 is not executed")
+    x = call[0]
+    scale, bias, mean, variance = (_channels(x, call[k]) for k in range(1, 5))
+    epsilon = call.attribute("epsilon", 1e-5)
+    return rounded(
+        lambda wide: (wide - mean) / np.sqrt(variance + wide.dtype.type(epsilon)) * scale + bias
+    )(x)
+
+
+def _instance_norm(call: Call) -> Array:
+    x, epsilon = call[0], call.attribute("epsilon", 1e-5)
+
+    def compute(wide: Array) -> Array:
+        mean, variance = _stats(wide, tuple(range(2, x.ndim)))
+        made = (wide - mean) / np.sqrt(variance + wide.dtype.type(epsilon))
+        return np.asarray(made * _channels(x, call[1]) + _channels(x, call[2]))
+
+    return rounded(compute)(x)
+
+
+def _group_norm(call: Call) -> Array:
+    x, groups = call[0], call.attribute("num_groups", 0)
+    epsilon = call.attribute("epsilon", 1e-5)
+    if x.ndim < 2 or groups < 1 or x.shape[1] % groups:
+        raise Unfit(f"{groups} groups of data of shape {x.shape}")
+    vectors = [call[1], call[2]]
+    if call.node.version < 21 and vectors[0].shape == (groups,):
+        # One number a group, up to opset 20.
+        vectors = [np.repeat(vector, x.shape[1] // groups) for vector in vectors]
+
+    def compute(wide: Array) -> Array:
+        parts = wide.reshape(x.shape[0], groups, -1)
+        mean, variance = _stats(parts, (2,))
+        made = ((parts - mean) / np.sqrt(variance + wide.dtype.type(epsilon))).reshape(x.shape)
+        return np.asarray(made * _channels(x, vectors[0]) + _channels(x, vectors[1]))
+
+    return rounded(compute)(x)
+
+
+def _layer_norm(call: Call) -> tuple[Array, ...]:
+    x, bias = call[0], call.maybe(2)
+    axes = tuple(range(axis_of(call.attribute("axis", -1), x.ndim), x.ndim))
+    wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
+    centred, inverse = _centred(wide, axes, call.attribute("epsilon", 1e-5))
+    made = centred * inverse * call[1]
+    if bias is not None:
+        made = made + bias
+    _not_larger(made, x)
+    mean = wide.mean(axes, keepdims=True)
+    return (made.astype(x.dtype), mean, inverse)[: max(1, len(call.node.outputs))]
+
+
+def _centred(x: Array, axes: tuple[int, ...], epsilon: float) -> tuple[Array, Array]:
+    mean, variance = _stats(x, axes)
+    return x - mean, np.asarray(1 / np.sqrt(variance + x.dtype.type(epsilon)))
+
+
+def _rms_norm(call: Call) -> Array:
+    x = call[0]
+    axes = tuple(range(axis_of(call.attribute("axis", -1), x.ndim), x.ndim))
+    wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
+    square = np.mean(np.square(wide), axes, keepdims=True)
+    made = wide / np.sqrt(square + wide.dtype.type(call.attribute("epsilon", 1e-5)))
+    made = made.astype(x.dtype) * call[1]
+    _not_larger(made, x)
+    return np.asarray(made).astype(x.dtype)
+
+
+def _not_larger(made: Array, x: Array) -> None:
+    if made.shape != x.shape:
+        raise Unfit(f"its scale and bias would stretch the data, {x.shape}, to {made.shape}")
+
+
+def _lp_norm(call: Call) -> Array:
+    x, p = call[0], call.attribute("p", 2)
+    axis = axis_of(call.attribute("axis", -1), x.ndim)
+    norm = np.linalg.norm(x, p, axis, keepdims=True).astype(x.dtype)
+    return np.where(norm == 0, 0, x / np.where(norm == 0, 1, norm)).astype(x.dtype)
+
+
+def _pooled(function: Callable[..., Any]) -> Kernel:
+    def kernel(call: Call) -> Array:
+        x = call[0]
+        if x.ndim < 3:
+            raise Unfit(f"data of rank {x.ndim} have no axis to pool along")
+        return rounded(lambda w: function(w, tuple(range(2, x.ndim)), keepdims=True))(x)
+
+    return kernel
+
+
+def _along_axis(call: Call, x: Array, vector: Array) -> Array:
+    """A scale or zero point: one number, or one for each index of `axis`."""
+    if vector.size == 1 and vector.ndim < 2:
+        return vector.reshape(())
+    if vector.ndim != 1 or call.attribute("block_size"):
+        raise Unfit("scales in blocks are not executed")
+    axis = axis_of(call.attribute("axis", 1), x.ndim)
+    if vector.shape[0] != x.shape[axis]:
+        raise Unfit(f"{vector.shape[0]} scales for {x.shape[axis]} elements along axis {axis}")
+    return vector.reshape([-1 if k == axis else 1 for k in range(x.ndim)])
+
+
+_BYTES = frozenset({"int8", "uint8", "int16", "uint16", "int32"})
+
+
+def _quantise(call: Call) -> Array:
+    x, scale, zero = call[0], _along_axis(call, call[0], call[1]), call.maybe(2)
+    dtype = zero.dtype if zero is not None else call.output_dtype() or np.dtype(np.uint8)
+    if dtype.name not in _BYTES:
+        raise Unfit(f"quantisation to {dtype} is not executed")
+    info = np.iinfo(dtype)
+    wide = np.float64 if dtype.itemsize > 2 else np.float32
+    made = np.rint(x / scale).astype(wide)
+    if zero is not None:
+        made = made + _along_axis(call, x, zero).astype(wide)
+    return np.asarray(np.clip(made, info.min, info.max)).astype(dtype)
+
+
+def _dequantise(call: Call) -> Array:
+    x, scale, zero = call[0], _along_axis(call, call[0], call[1]), call.maybe(2)
+    if x.dtype.name not in _BYTES:
+        raise Unfit(f"quantised numbers of {x.dtype} are not executed")
+    wide = x.astype(np.int32)
+    if zero is not None:
+        wide = wide - _along_axis(call, x, zero).astype(np.int32)
+    return np.asarray(wide.astype(scale.dtype) * scale)
+
+
+REDUCTION: Mapping[str, Kernel] = MappingProxyType(
+    {
+        **{
+            f"Reduce{name}": _reduce(function)
+            for name, function in {
+                "Sum": _sum,
+                "Mean": _mean,
+                "Max": _extreme(True),
+                "Min": _extreme(False),
+                "Prod": lambda x, axes: np.prod(x, axes, dtype=x.dtype, keepdims=True),
+                "L1": lambda x, axes: _sum(np.abs(x), axes),
+                "L2": lambda x, axes: np.sqrt(_sum(np.square(x), axes)),
+                "LogSum": lambda x, axes: np.log(_sum(x, axes)),
+                "LogSumExp": _log_sum_exp,
+                "SumSquare": lambda x, axes: _sum(np.square(x), axes),
+            }.items()
+        },
+        "ArgMax": _picked(np.argmax),
+        "ArgMin": _picked(np.argmin),
+        "CumSum": _cumsum,
+        "Softmax": _softmax(lambda _, e, axis: e / e.sum(axis, keepdims=True)),
+        "LogSoftmax": _softmax(lambda x, e, axis: x - np.log(e.sum(axis, keepdims=True))),
+        "Hardmax": _hardmax,
+        "MatMul": lambda call: product(call[0], call[1]),
+        "MatMulInteger": _matmul_integer,
+        "Gemm": _gemm,
+        "Einsum": _einsum,
+        "BatchNormalization": _batch_norm,
+        "InstanceNormalization": _instance_norm,
+        "GroupNormalization": _group_norm,
+        "LayerNormalization": _layer_norm,
+        "RMSNormalization": _rms_norm,
+        "LpNormalization": _lp_norm,
+        "GlobalAveragePool": _pooled(np.mean),
+        "GlobalMaxPool": _pooled(np.max),
+        "QuantizeLinear": _quantise,
+        "DequantizeLinear": _dequantise,
+    }
+)

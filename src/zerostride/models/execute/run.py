@@ -1,0 +1,204 @@
+"""The walk over a graph: values by identity, freed after their last use."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Mapping, MutableMapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import BroadcastError, ModelError, ZerostrideError
+from ..formats import FORMATS
+from ..graph import Array, Graph, Value
+from .broadcasts import broadcast, measured
+from .call import Call, Unfit, room
+from .inputs import check_inputs
+from .program import TABLE, Program, Step, not_executed, prepare, readable, reads
+
+#: Turns of all the loops of one run; a loop of a hostile file may never end.
+MAX_TURNS = 1_000_000
+#: Elements of a constant that wait in memory for their next reader.
+_Environment = MutableMapping[int, Array]
+
+
+def execute(
+    graph: Graph, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None
+) -> dict[str, Array]:
+    """What a model computes.
+
+    Nodes that broadcast are computed by their own site's plan, so by the rule that their file says;
+    other ops by a table of ONNX's ops, those of other formats in ONNX's words.
+
+    Args:
+        graph: the model.
+        inputs: arrays by the names of the model's inputs; lists and numbers become arrays of the
+            input's element type.
+        outputs: names of tensors of the main graph; None for the model's outputs. Only what they
+            need is computed.
+
+    Returns:
+        Arrays by name, in the order of `outputs`.
+
+    Raises:
+        ModelError: a node's op is not executed here (all such are named, before anything is
+            computed), or a node cannot be computed; names it, its operands and why.
+        ZerostrideError: an input is missing, unknown, or of another shape or element type than the
+            file says.
+    """
+    program = prepare(graph, outputs)
+    read = program.reads()
+    needed = [value for value in graph.inputs if id(value) in read]
+    given = check_inputs(graph, needed, inputs)
+    environment: _Environment = {
+        id(value): given[value.name] for value in graph.inputs if value.name in given
+    }
+    walk = _Walk(graph)
+    walk.run(program, environment)
+    return {
+        value.name: _own(walk.fetch(value, environment), given.values())
+        for value in program.outputs
+    }
+
+
+def _own(array: Array, given: Any) -> Array:
+    """An array that nobody else holds, elements side by side."""
+    own = array.base is None and array.flags.c_contiguous and array.flags.writeable
+    return array if own and all(array is not other for other in given) else np.array(array)
+
+
+class _Walk:
+    """One run of a graph."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.engine = FORMATS[graph.format].engine
+        self.turns = 0
+
+    def run(self, program: Program, environment: _Environment) -> None:
+        """Computes every step; values of the program that nobody reads any more are dropped."""
+        last: dict[int, int] = {}
+        for position, step in enumerate(program.steps):
+            last.update(dict.fromkeys(reads(step), position))
+        last.update((id(value), len(program.steps)) for value in program.outputs)
+        own: set[int] = {id(value) for value in program.inputs}
+        for position, step in enumerate(program.steps):
+            results = self._step(step, environment)
+            if len(results) < len([value for value in step.node.outputs if value.name]):
+                raise self._error(step, "it hands out fewer tensors than the file takes", ())
+            for value, array in zip(step.node.outputs, results, strict=False):
+                environment[id(value)] = array
+                own.add(id(value))
+            for key in reads(step) | {id(value) for value in step.node.outputs}:
+                if last.get(key, -1) <= position and key in own:
+                    environment.pop(key, None)
+
+    def fetch(self, value: Value, environment: Mapping[int, Array]) -> Array:
+        """The numbers of a value: computed, given, or the file's."""
+        found = environment.get(id(value))
+        if found is not None:
+            return found
+        if readable(value) or value.missing is not None:
+            return value.data()
+        raise ModelError(f"{self.graph.path}: nothing makes {value.name!r}")
+
+    def _step(self, step: Step, environment: _Environment) -> Sequence[Array]:
+        arrays = tuple(
+            None if value is None else self.fetch(value, environment) for value in step.node.inputs
+        )
+        call = Call(step.node, arrays)
+        try:
+            if step.bodies:
+                return self._control(step, call, environment)
+            if step.find is not None:
+                node = measured(step.node, arrays)
+                site = step.find(node)
+                if site is None:
+                    raise Unfit("with these operands it does not broadcast")
+                return (broadcast(site, Call(node, arrays), self.engine),)
+            with np.errstate(all="ignore"):
+                made = TABLE[step.node.op](call)
+            results = made if isinstance(made, tuple) else (made,)
+            return tuple(map(np.asarray, results))
+        except ModelError:
+            raise
+        except BroadcastError as error:
+            raise self._error(step, error.detail, arrays) from None
+        except _FAULTS as error:
+            said = str(error).splitlines()
+            raise self._error(step, said[0] if said else type(error).__name__, arrays) from None
+
+    def _error(self, step: Step, said: str, arrays: Sequence[Array | None]) -> ModelError:
+        node = step.node
+        operands = ", ".join(
+            f"{value.name} {array.shape} {array.dtype}"
+            for value, array in zip(node.inputs, arrays, strict=False)
+            if value is not None and array is not None
+        )
+        given = f" (operands: {operands})" if operands else ""
+        return ModelError(f"{self.graph.path}: node {node.path!r} ({node.op}): {said}{given}")
+
+    def _control(self, step: Step, call: Call, environment: _Environment) -> Sequence[Array]:
+        return (self._if if step.node.op == "If" else self._loop)(step, call, environment)
+
+    def _body(
+        self, body: Program, given: Sequence[Array], environment: _Environment
+    ) -> list[Array]:
+        if len(given) != len(body.inputs):
+            raise Unfit(f"its body takes {len(body.inputs)} tensors and gets {len(given)}")
+        inner: _Environment = ChainMap({}, environment)
+        inner.update((id(v), array) for v, array in zip(body.inputs, given, strict=True))
+        self.run(body, inner)
+        return [self.fetch(value, inner) for value in body.outputs]
+
+    def _if(self, step: Step, call: Call, environment: _Environment) -> Sequence[Array]:
+        branch = "then_branch" if call.number(0) else "else_branch"
+        for body, program in zip(step.node.bodies, step.bodies, strict=True):
+            if body.name == branch:
+                return self._body(program, (), environment)
+        raise Unfit(f"it has no {branch}")
+
+    def _loop(self, step: Step, call: Call, environment: _Environment) -> Sequence[Array]:
+        """Carried values go round; what the body hands out beyond them is stacked."""
+        (body,) = step.bodies
+        most = None if call.maybe(0) is None else call.number(0)
+        going = True if call.maybe(1) is None else bool(call.number(1))
+        state = [call[k] for k in range(2, len(call.inputs))]
+        stacks: list[list[Array]] = [[] for _ in body.outputs[1 + len(state) :]]
+        turn = 0
+        while going and (most is None or turn < most):
+            self.turns += 1
+            if self.turns > MAX_TURNS:
+                raise Unfit(f"its loops take more than {MAX_TURNS} turns")
+            carried = [np.array(turn, np.int64), np.array(going), *state]
+            condition, *made = self._body(body, carried, environment)
+            going = bool(condition.reshape(-1)[0]) if condition.size == 1 else False
+            state = made[: len(state)]
+            for stack, array in zip(stacks, made[len(state) :], strict=True):
+                stack.append(array)
+            turn += 1
+        return (*state, *(self._stacked(step, k, stack) for k, stack in enumerate(stacks)))
+
+    def _stacked(self, step: Step, k: int, stack: Sequence[Array]) -> Array:
+        if stack:
+            room((len(stack), *stack[0].shape), stack[0].dtype)
+            return np.stack(stack)
+        value = step.bodies[0].outputs[k - len(step.node.outputs)]
+        if value.dtype is None or not value.known or value.shape is None:
+            raise Unfit("it turns no time, and what it would stack has no known shape")
+        return np.zeros((0, *(size for size in value.shape if isinstance(size, int))), value.dtype)
+
+
+#: What NumPy and the tables raise for operands that do not go together.
+_FAULTS = (
+    Unfit,
+    ArithmeticError,
+    IndexError,
+    KeyError,
+    MemoryError,
+    TypeError,
+    ValueError,
+    ZerostrideError,
+)
+
+__all__ = ["execute", "not_executed"]

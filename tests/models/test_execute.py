@@ -1,0 +1,259 @@
+"""Graphs executed: every tabled op's promises, rules of old op sets, bodies, refusals, limits."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import small
+from onnx import TensorProto, helper
+
+from zerostride.errors import ModelError, ZerostrideError
+from zerostride.models.execute import execute, not_executed
+from zerostride.models.execute import run as walk
+from zerostride.models.onnx import read_onnx
+
+FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Any:
+    def call(content: Any) -> Any:
+        file = tmp_path / "model.onnx"
+        file.write_bytes(content.SerializeToString())
+        return read_onnx(file)
+
+    return call
+
+
+def count(*shape: int) -> Any:
+    return np.arange(np.prod(shape, dtype=int), dtype=np.float32).reshape(shape)
+
+
+def test_a_chain(read: Any) -> None:
+    nodes = [
+        small.node("Add", "x c", "h", name="add"),
+        small.node("Transpose", "h", "t", name="turn", perm=[1, 0]),
+        small.node("Mul", "t t", name="square"),
+    ]
+    graph = read(small.model(nodes, {"x": (2, 3)}, {"c": np.array([1, 2, 3], np.float32)}))
+    made = execute(graph, {"x": count(2, 3)})
+    expected = (count(2, 3) + np.array([1, 2, 3], np.float32)).T ** 2
+    assert list(made) == ["y"]
+    np.testing.assert_array_equal(made["y"], expected)
+    # What lies between is to be had by its name, and nothing else is computed.
+    np.testing.assert_array_equal(execute(graph, {"x": count(2, 3)}, ["t"])["t"], (
+        count(2, 3) + np.array([1, 2, 3], np.float32)).T)  # fmt: skip
+
+
+def test_the_rule_of_old_op_sets(read: Any) -> None:
+    node = small.node("Add", "x b", broadcast=1, axis=0)
+    graph = read(small.model([node], {"x": (3, 3), "b": (3,)}, opset=6))
+    made = execute(graph, {"x": np.zeros((3, 3), np.float32), "b": count(3)})
+    np.testing.assert_array_equal(made["y"], np.repeat(count(3)[:, None], 3, 1))
+
+
+def test_axes_as_attribute_and_as_operand(read: Any) -> None:
+    x = count(2, 3, 4)
+    old = small.model([small.node("ReduceSum", "x", axes=[1], keepdims=0)], {"x": (2, 3, 4)},
+                      opset=11)  # fmt: skip
+    new = small.model(
+        [small.node("ReduceSum", "x a", keepdims=0)], {"x": (2, 3, 4)}, {"a": np.array([1])}
+    )
+    for content in (old, new):
+        np.testing.assert_array_equal(execute(read(content), {"x": x})["y"], x.sum(1))
+
+
+def test_softmax_of_old_op_sets_is_of_all_later_axes(read: Any) -> None:
+    x = count(2, 3, 4)
+    graph = read(small.model([small.node("Softmax", "x", axis=1)], {"x": (2, 3, 4)}, opset=12))
+    made = execute(graph, {"x": x})["y"]
+    np.testing.assert_allclose(made.sum((1, 2)), 1, rtol=1e-6)
+
+
+def test_integers_divide_towards_zero(read: Any) -> None:
+    info = [helper.make_tensor_value_info(name, INT64, (4,)) for name in "ab"]
+    out = helper.make_tensor_value_info("y", INT64, None)
+    for op, attributes, expected in (
+        ("Div", {}, [-3, -3, 3, 0]),
+        ("Mod", {}, [1, -1, 1, 0]),
+        ("Mod", {"fmod": 1}, [-1, 1, 1, 0]),
+    ):
+        node = helper.make_node(op, ["a", "b"], ["y"], **attributes)
+        graph = read(helper.make_model(helper.make_graph([node], "g", info, [out])))
+        given = {"a": np.array([-7, 7, 7, 0]), "b": np.array([2, -2, 2, 5])}
+        assert execute(graph, given)["y"].tolist() == expected
+        with pytest.raises(ModelError, match="divided by zero"):
+            execute(graph, {"a": np.arange(4), "b": np.arange(4)})
+
+
+def test_a_symbol_is_one_number(read: Any) -> None:
+    graph = read(small.model([small.node("Add", "x z")], {"x": ("N", 3), "z": ("N", 1)}))
+    execute(graph, {"x": count(2, 3), "z": count(2, 1)})
+    with pytest.raises(ZerostrideError, match="calls N, is 4, but 2 in 'x'"):
+        execute(graph, {"x": count(2, 3), "z": count(4, 1)})
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({}, r"not given: x \(2,3\) float32"),
+        ({"x": count(2, 3), "xx": 1}, "no input 'xx'; did you mean 'x'"),
+        ({"x": count(3, 2)}, "axis 0 is 2 in the model"),
+        ({"x": count(6)}, "of rank 1; the model wants"),
+        ({"x": np.zeros((2, 3))}, "is float64; the model wants float32"),
+        ({"x": [["a"]]}, "the model wants float32"),
+        ({"x": [[1], [2, 3]]}, "is not an array"),
+        ({"x": np.array([{}])}, "element type object"),
+    ],
+)
+def test_inputs_are_checked(read: Any, given: Any, words: str) -> None:
+    graph = read(small.model([small.node("Add", "x x")], {"x": (2, 3)}))
+    with pytest.raises(ZerostrideError, match=words):
+        execute(graph, given)
+
+
+def test_numbers_become_the_models_type(read: Any) -> None:
+    graph = read(small.model([small.node("Add", "x x")], {"x": (2,)}))
+    made = execute(graph, {"x": [1, 2]})["y"]
+    assert (made.dtype, made.tolist()) == (np.float32, [2.0, 4.0])
+    integers = helper.make_graph(
+        [helper.make_node("Neg", ["x"], ["y"])],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.INT8, (1,))],
+        [helper.make_tensor_value_info("y", TensorProto.INT8, None)],
+    )
+    with pytest.raises(ZerostrideError, match="int8 does not hold"):
+        execute(read(helper.make_model(integers)), {"x": [300]})
+
+
+def test_every_op_that_is_not_executed_is_named_before_anything_is(read: Any) -> None:
+    nodes = [
+        small.node("Reshape", "x s", "r", name="would_fail"),
+        small.node("NonMaxSuppression", "r r", "h", name="boxes"),
+        small.node("LSTM", "h h h", "y", name="cells"),
+        small.node("LSTM", "x x x", "unused", name="nobody_reads_it"),
+    ]
+    graph = read(small.model(nodes, {"x": (2, 3)}, {"s": np.array([7])}))
+    with pytest.raises(ModelError) as caught:
+        execute(graph, {"x": count(2, 3)})
+    assert "2 of its nodes" in str(caught.value)
+    assert "NonMaxSuppression: boxes; LSTM: cells" in str(caught.value)
+    assert [one.op for one in not_executed(graph)] == ["NonMaxSuppression", "LSTM"]
+    # An output that needs none of them is computed all the same.
+    assert not not_executed(graph, ["x"])
+
+
+def test_an_error_names_node_and_operands(read: Any) -> None:
+    graph = read(small.model([small.node("Add", "x z", name="sum")], {"x": None, "z": None}))
+    with pytest.raises(ModelError, match=r"node 'sum' \(Add\).*x \(2, 3\) float32, z \(4,\)"):
+        execute(graph, {"x": count(2, 3), "z": count(4)})
+    graph = read(small.model([small.node("Add", "x z")], {"x": (1,)}, {"z": np.array([1])}))
+    with pytest.raises(ModelError, match="one element type"):
+        execute(graph, {"x": count(1)})
+
+
+@pytest.mark.parametrize(
+    ("op", "more"),
+    [("Expand", {}), ("ConstantOfShape", {}), ("Tile", {}), ("Pad", {"mode": "constant"})],
+)
+def test_what_is_made_is_bounded(read: Any, op: str, more: Any) -> None:
+    huge = {"n": np.array([2**40] if op != "Pad" else [0, 2**40])}
+    operands = "n" if op == "ConstantOfShape" else "x n"
+    content = small.model([small.node(op, operands, **more)], {"x": (1,)}, huge)
+    with pytest.raises(ModelError, match="bytes; at most"):
+        execute(read(content), {"x": count(1)})
+
+
+def test_a_broadcast_is_bounded(read: Any) -> None:
+    graph = read(small.model([small.node("Add", "x z")], {"x": (2**17, 1), "z": (2**17,)}))
+    with pytest.raises(ModelError, match="bytes; at most"):
+        execute(graph, {"x": np.zeros((2**17, 1), np.float32), "z": np.zeros(2**17, np.float32)})
+
+
+def _body(nodes: Any, inputs: Any, outputs: Any) -> Any:
+    return helper.make_graph(
+        nodes,
+        "body",
+        [helper.make_tensor_value_info(n, kind, shape) for n, kind, shape in inputs],
+        [helper.make_tensor_value_info(n, kind, None) for n, kind in outputs],
+    )
+
+
+def test_branches(read: Any) -> None:
+    then = _body([helper.make_node("Add", ["x", "c"], ["t"])], [], [("t", FLOAT)])
+    other = _body([helper.make_node("Neg", ["x"], ["e"])], [], [("e", FLOAT)])
+    node = helper.make_node("If", ["flag"], ["y"], then_branch=then, else_branch=other)
+    content = small.model([node], {"x": (3,)}, {"c": np.ones(3, np.float32)})
+    content.graph.input.append(helper.make_tensor_value_info("flag", BOOL, ()))
+    graph = read(content)
+    x = count(3)
+    np.testing.assert_array_equal(execute(graph, {"x": x, "flag": True})["y"], x + 1)
+    np.testing.assert_array_equal(execute(graph, {"x": x, "flag": False})["y"], -x)
+
+
+def _loop(turns: Any) -> Any:
+    nodes = [
+        helper.make_node("Add", ["s", "x"], ["s2"]),
+        helper.make_node("Identity", ["go"], ["go2"]),
+        helper.make_node("Identity", ["s2"], ["scan"]),
+    ]
+    inputs = [("i", INT64, ()), ("go", BOOL, ()), ("s", FLOAT, (2,))]
+    body = _body(nodes, inputs, [("go2", BOOL), ("s2", FLOAT), ("scan", FLOAT)])
+    node = helper.make_node("Loop", ["n", "", "z"], ["last", "y"], body=body)
+    weights = {"n": np.array(turns), "z": np.zeros(2, np.float32)}
+    return small.model([node], {"x": (2,)}, weights, outputs=("last", "y"))
+
+
+def test_loops(read: Any) -> None:
+    made = execute(read(_loop(3)), {"x": count(2)})
+    np.testing.assert_array_equal(made["last"], count(2) * 3)
+    np.testing.assert_array_equal(made["y"], [count(2), count(2) * 2, count(2) * 3])
+
+
+def test_a_loop_ends(read: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(walk, "MAX_TURNS", 50)
+    with pytest.raises(ModelError, match="more than 50 turns"):
+        execute(read(_loop(2**62)), {"x": count(2)})
+
+
+def test_values_are_freed_after_their_last_reader(read: Any) -> None:
+    names = ["x", *(f"h{k}" for k in range(30)), "y"]
+    nodes = [small.node("Neg", a, b) for a, b in pairwise(names)]
+    graph = read(small.model(nodes, {"x": (4,)}))
+    program = walk.prepare(graph)
+    most = 0
+
+    class Counting(dict[int, Any]):
+        def __setitem__(self, key: int, value: Any) -> None:
+            nonlocal most
+            super().__setitem__(key, value)
+            most = max(most, len(self))
+
+    walk._Walk(graph).run(program, Counting({id(graph.inputs[0]): count(4)}))
+    assert most <= 3
+
+
+def test_results_are_the_callers_own(read: Any) -> None:
+    graph = read(small.model([small.node("Identity", "x")], {"x": (2,)}))
+    x = count(2)
+    made = execute(graph, {"x": x})["y"]
+    made[0] = 9
+    assert x[0] == 0
+    expand = small.model([small.node("Expand", "x s")], {"x": (1,)}, {"s": np.array([3, 4])})
+    made = execute(read(expand), {"x": count(1)})["y"]
+    assert made.shape == (3, 4)
+    assert made.flags.writeable
+
+
+def test_missing_constants_are_named(read: Any, tmp_path: Path) -> None:
+    content = small.model([small.node("Add", "x c")], {"x": (2,)}, {"c": (2,)})
+    tensor = content.graph.initializer[0]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="weights.bin")
+    with pytest.raises(ModelError, match=r"'c' is missing: 'weights.bin'"):
+        execute(read(content), {"x": count(2)})
