@@ -519,15 +519,20 @@ def find_op(name: Name, engine: str | None = None) -> Op:
     index = _BY_NAME if engine is None else _BY_COLUMN.get(column_of(engine), _BY_NAME)
     op = index.get(name.lower() if isinstance(name, str) else name)
     if op is None:
-        known = [word for word in index if isinstance(word, str)]
-        # At difflib's own 0.6 "zork" is near to "or".
-        close = difflib.get_close_matches(str(name).lower(), known, 3, cutoff=0.7)
         raise BroadcastError(
             f"there is no op {name!r}" + (f" in {engine}" if engine else ""),
             reason=Reason.UNKNOWN_OP,
-            hint=f"did you mean {' or '.join(close)}?" if close else f"one of {', '.join(OPS)}",
+            # Searched for when somebody reads it: most that ask go on to ask of another engine.
+            hint=lambda: _near(name, index),
         )
     return op
+
+
+def _near(name: Name, index: Mapping[Name, Op]) -> str:
+    known = [word for word in index if isinstance(word, str)]
+    # At difflib's own 0.6 "zork" is near to "or".
+    close = difflib.get_close_matches(str(name).lower(), known, 3, cutoff=0.7)
+    return f"did you mean {' or '.join(close)}?" if close else f"one of {', '.join(OPS)}"
 
 
 def find_reversed(name: Name, engine: str) -> Op | None:

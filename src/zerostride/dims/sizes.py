@@ -110,6 +110,10 @@ class Asker:
 
     def is_one(self, a: Size) -> bool:
         """Is the size 1? Raises Undecided where that is not known."""
+        if type(a) is int and not self.forced:
+            settled = a == 1
+            self.asked.append(((a, 1), settled))
+            return settled
         return self._settle(is_one(a), a, 1)
 
     def forbid(self, a: Size, b: Size, misfit: Callable[[], Misfit]) -> None:

@@ -27,6 +27,7 @@ from .findings import Cause, Finding, Report, Verdict, Witness
 from .flow import Flow, Need
 from .formats import lowered, module_of, read_model
 from .graph import Graph
+from .memory import uncollected
 from .pnnx import RULE as PNNX
 from .pnnx import carried, knows_batch, pnnx_transport
 from .resolve import resolved
@@ -75,7 +76,8 @@ def audit(
     engine = find_engine(target)
     _check_via(via, target)
     warn_if_unmeasured(target)
-    graph = read_model(model)
+    with uncollected():
+        graph = read_model(model)
     known = ALWAYS if facts is None else as_facts(facts)
     if satisfiable(known) is Answer.NO:
         raise ZerostrideError(f"what is given holds for no sizes: {known}")
@@ -101,7 +103,7 @@ def audit_graph(
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Judges every broadcast of a graph; see :func:`audit`."""
-    with allowance(MAX_STEPS):
+    with allowance(MAX_STEPS), uncollected():
         return _audit_graph(graph, engine, via, batch_axis, facts, sizes, progress)
 
 
@@ -182,6 +184,11 @@ class Judge:
             parts = tuple(replace(part, name=_MARK.format(k)) for k, part in _numbered(site))
             found = self._found[key] = self._fresh(replace(site, operands=parts))
         return _renamed(found, site)
+
+    def source(self, site: Site, shapes: tuple[Shape, ...]) -> Plan:
+        """What a site means in the model, where what the model needs holds; or BroadcastError."""
+        known = related(self.needs, shapes)
+        return site.plan(shapes, None if known.always else known)
 
     def _fresh(self, site: Site) -> Finding:
         return _judge(site, self.engine, self.via, self.batch, self.needs)

@@ -40,11 +40,18 @@ def resolved(
         return None if old is None else value(old)
 
     def node(old: Node) -> Node:
-        return replace(
-            old,
-            inputs=tuple(map(optional, old.inputs)),
-            outputs=tuple(map(value, old.outputs)),
-            bodies=tuple(map(body, old.bodies)),
+        # Written out: `replace` is a third of the time that a large model takes here.
+        return Node(
+            old.name,
+            old.op,
+            old.domain,
+            old.version,
+            tuple(map(optional, old.inputs)),
+            tuple(map(value, old.outputs)),
+            old.attributes,
+            old.scope,
+            tuple(map(body, old.bodies)),
+            old.place,
         )
 
     def body(old: Body) -> Body:
@@ -74,7 +81,20 @@ def _with_sizes(value: Value, found: Flow) -> Value:
         numbers = found.content_of(value)
         if numbers is not None and all(number is not None for number in numbers):
             content = tuple(number for number in numbers if number is not None)
-    return replace(value, shape=shape, content=content)
+    # A name of the file equals the size of that name, and is not one.
+    if value.known and shape == value.shape and content is value.content:
+        return value
+    return Value(
+        value.name,
+        shape,
+        value.constant,
+        content,
+        value.missing,
+        value.declared,
+        value.reals,
+        value.dtype,
+        value.source,
+    )
 
 
 __all__ = ["resolved"]

@@ -66,10 +66,7 @@ def filled(shape: tuple[Any, ...], value: Element) -> Content:
 
 def exact(value: float) -> Element:
     """A float of the file as a quotient."""
-    if not math.isfinite(value):
-        return None
-    number = Fraction(value)
-    return Real(number.numerator, number.denominator)
+    return Real(*value.as_integer_ratio()) if math.isfinite(value) else None
 
 
 # One number from others.
