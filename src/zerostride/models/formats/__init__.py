@@ -68,7 +68,14 @@ class Format:
 
 
 FORMATS: Mapping[str, Format] = MappingProxyType(
-    {row.name: row for row in (Format("onnx", (".onnx",), "onnx_"),)}
+    {
+        row.name: row
+        for row in (
+            Format("onnx", (".onnx",), "onnx_"),
+            Format("openvino", (".xml",), "openvino", engine="openvino"),
+            Format("mnn", (".mnn",), "mnn", engine="mnn", writable=False),
+        )
+    }
 )
 
 

@@ -1,0 +1,189 @@
+"""Which ops of an MNN file may broadcast, what is broadcast there, and by which rule.
+
+The rules are those of the engine table's row for MNN, and of :mod:`...carriers` where the op is a
+compound: what executing the file gives. `ROWS` has every op type that may broadcast; those that
+are not modelled are rows too, so that none is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from ....alignment import Rule
+from ....errors import BroadcastError
+from ....ops import find_op
+from ....planner import rule_row
+from ....rules import RULES
+from ...carriers import CARRIERS
+from ...graph import FileShape, Node, Value
+from ...sites import AT_AXIS, ONE_WAY, Kind, Operand, Site
+from .schema import OPS
+
+_NAMES = frozenset(OPS.values())
+#: Of the op table's ops those that ONNX has under one name; the others go by the table's.
+_AMBIGUOUS = frozenset({"remainder", "fmod", "bitwise_left_shift", "bitwise_right_shift"})
+
+
+def find_site(node: Node) -> Site | None:
+    """The site of a node, or None if it cannot broadcast."""
+    if node.op not in _NAMES or node.op in ("Plugin", "Extra"):
+        return _unjudged(node, Kind.CUSTOM)
+    builder = ROWS.get(node.op)
+    return builder(node) if builder is not None else None
+
+
+def word(operation: str) -> str:
+    """A BinaryOpOperation in ONNX's words, or the op table's; "" where neither has any.
+
+    >>> word("ADD"), word("SquaredDifference"), word("MUL_SILU")
+    ('Add', 'squared_difference', '')
+    """
+    try:
+        row = find_op(operation, "mnn")
+    except BroadcastError:
+        return ""
+    if row.name in _AMBIGUOUS:
+        return row.name
+    return next((str(name) for name in row.names.get("onnx", ())), row.name)
+
+
+def _operand(value: Value) -> Operand:
+    return Operand(value.name, value.shape, value.constant, value.missing, value)
+
+
+def _given(node: Node) -> tuple[Operand, ...]:
+    return tuple(_operand(value) for value in node.inputs if value is not None)
+
+
+def _unjudged(node: Node, kind: Kind) -> Site:
+    return Site(node, kind, _given(node), RULES["numpy"], {})
+
+
+def _not_modelled(node: Node) -> Site:
+    return _unjudged(node, Kind.NOT_MODELLED)
+
+
+def _rule(op: str | None = None, *, to_target: bool = False) -> Rule:
+    return rule_row(None, engine="mnn", op=op, to_target=to_target)
+
+
+def _binary(node: Node) -> Site:
+    """Two operands, by MNN's rule."""
+    op = word(str(node.attributes.get("opType")))
+    if not op or len(_given(node)) != 2:
+        return _not_modelled(node)
+    return Site(node, Kind.ELEMENTWISE, _given(node), _rule(find_op(op).name), {}, op)
+
+
+def _select(node: Node) -> Site:
+    if len(_given(node)) != 3:
+        return _not_modelled(node)
+    return Site(node, Kind.WHERE, _given(node), _rule("where"), {}, "Where")
+
+
+def _eltwise(node: Node) -> Site | None:
+    """MNN gives the result the first operand's shape, whatever the others are."""
+    operands = _given(node)
+    op = {"PROD": "Mul", "SUM": "Add", "MAXIMUM": "Max", "SUB": "Sub"}.get(
+        str(node.attributes.get("type"))
+    )
+    if op is None:
+        return _not_modelled(node)
+    return Site(node, Kind.ELEMENTWISE, operands, RULES["none"], {}, op)
+
+
+def _pack(node: Node) -> Site | None:
+    """Stacking does not broadcast: operands that are not alike are read as if they were.
+
+    MNN's converter writes a Pack for an ONNX Max or Sum of three operands or more, and leaves it to
+    nobody to stretch them.
+    """
+    operands = _given(node)
+    if len({part.shape for part in operands}) < 2:
+        return None
+    return Site(node, Kind.ELEMENTWISE, operands, RULES["none"], {}, "Pack")
+
+
+def _broadcast_to(node: Node) -> Site:
+    """Data and target; where the target's numbers are not known, the output's shape says it."""
+    if len(node.inputs) != 2 or None in node.inputs:
+        return _not_modelled(node)
+    data, target = _given(node)
+    content = node.inputs[1].content if node.inputs[1] is not None else None
+    shape: FileShape = content
+    if content is None and node.outputs and node.outputs[0].known:
+        shape = node.outputs[0].shape
+    missing = target.missing if shape is None else None
+    operands = (data, Operand(target.name, shape, True, missing))
+    return Site(node, Kind.EXPAND, operands, _rule(to_target=True), {}, "Expand")
+
+
+def _prelu(node: Node) -> Site:
+    if len(_given(node)) != 2:
+        return _not_modelled(node)
+    return Site(node, Kind.PRELU, _given(node), _rule("prelu"), {}, "PRelu")
+
+
+def _channel(node: Node) -> Site | None:
+    """Vectors along axis 1, the channels; ONNX's op that lays vectors out like that."""
+    if not all(part.constant for part in _given(node)[1:]):
+        return _not_modelled(node)
+    if len(_given(node)) < 2:
+        return None
+    return Site(node, Kind.CHANNEL, _given(node), AT_AXIS, {"axis": 1}, "BatchNormalization")
+
+
+def _layer_norm(node: Node) -> Site | None:
+    """Scale and bias have one number for each of what is normalised, a row of numbers."""
+    data, *weights = _given(node)
+    if not weights:
+        return None
+    count = len(node.attributes.get("axes", ()))
+    if count != 1 or node.attributes.get("group", 1) != 1 or len(node.outputs) != 1:
+        return _not_modelled(node)
+    name = "RMSNormalization" if node.attributes.get("useRMSNorm") else "LayerNormalization"
+    return Site(node, Kind.TRAILING, (data, *weights), ONE_WAY, {}, name)
+
+
+def _product(node: Node) -> Site | None:
+    """The axes before the last two."""
+    parts = _given(node)[:2]
+    if len(parts) < 2:
+        return _not_modelled(node)
+    if all(part.shape is not None and len(part.shape) <= 2 for part in parts):
+        return None
+    batch = tuple(
+        Operand(
+            f"{part.name}[batch]",
+            None if part.shape is None else part.shape[:-2],
+            part.constant,
+            tensor=part.tensor,
+        )
+        for part in parts
+    )
+    rule = CARRIERS["MatMul"]["mnn"][0].rule
+    return Site(node, Kind.MATMUL, batch, rule, {}, "MatMul")
+
+
+_UNMODELLED = (
+    "InstanceNorm GroupNorm Normalize GatedRMSNorm EltwiseInt8 QuantizedAdd QuantizedBiasAdd "
+    "Int8ToFloat FloatToInt8 DynamicQuant Attention FmhaV2 Fmhca LinearAttention RoPE FusedLinear "
+    "Broastcast Power Dequantize Raster MoE CosineSimilarity"
+)
+#: Op type to what it broadcasts.
+ROWS: Mapping[str, Callable[[Node], Site | None]] = MappingProxyType(
+    {
+        "BinaryOp": _binary,
+        "Select": _select,
+        "Eltwise": _eltwise,
+        "Pack": _pack,
+        "BroadcastTo": _broadcast_to,
+        "PReLU": _prelu,
+        "Scale": _channel,
+        "BatchNorm": _channel,
+        "LayerNorm": _layer_norm,
+        **dict.fromkeys(("MatMul", "BatchMatMul"), _product),
+        **dict.fromkeys(_UNMODELLED.split(), _not_modelled),
+    }
+)

@@ -1,0 +1,237 @@
+"""Rows of :mod:`.lowering`: ops that move, join and count, and compute nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from .words import INT32, Row, Said, Unsaid, Words, axes_of, plain_order
+
+#: An end that is no end.
+_FAR = 2**31 - 1
+
+
+# Movement.
+
+
+def _reshape(words: Words) -> Said:
+    data, target = words.input(0), words.optional(1)
+    if words.given.get("layout") == "NC4HW4" and words.given.get("dimType") == "NHWC":
+        raise Unsaid
+    if target is None:
+        target = words.ints(*words.given.get("dims", ()))
+    elif words.given.get("parameter") != "Reshape":
+        plain_order(words)
+    if words.given.get("layout") == "NHWC" and 0 in (target.content or (0,)):
+        raise Unsaid  # a 0 is itself in models of TensorFlow, and keeps the size in others
+    return words.last("Reshape", data, target)
+
+
+def _squeeze(words: Words) -> Said:
+    axes = axes_of(words, "squeezeDims")
+    # None, or an empty list: every axis of 1.
+    if axes is None or axes.content == ():
+        return words.last("Squeeze", words.input(0))
+    return words.last("Squeeze", words.input(0), axes)
+
+
+def _unsqueeze(words: Words) -> Said:
+    axes = axes_of(words, "squeezeDims")
+    if axes is None:
+        raise Unsaid
+    return words.last("Unsqueeze", words.input(0), axes)
+
+
+def _expand_dims(words: Words) -> Said:
+    axis = words.optional(1)
+    if axis is None:
+        return words.last("Unsqueeze", words.input(0), words.ints(words.given.get("axis", 0)))
+    if axis.shape == ():
+        axis = words.op("Reshape", axis, words.ints(1))
+    return words.last("Unsqueeze", words.input(0), axis)
+
+
+def _permute(words: Words) -> Said:
+    if not words.given.get("has_dims"):
+        return words.last("Transpose", words.input(0))
+    return words.last("Transpose", words.input(0), perm=words.given["dims"])
+
+
+def _transpose(words: Words) -> Said:
+    order = words.input(1).content
+    if order is None or not all(isinstance(axis, int) for axis in order):
+        raise Unsaid
+    return words.last("Transpose", words.input(0), perm=order)
+
+
+def _convert(words: Words) -> Said:
+    """Another data format: the axes move only between NHWC and the others."""
+    source, dest = words.given.get("layout"), words.given.get("dest")
+    if source not in ("NCHW", "NC4HW4", "NHWC") or dest not in ("NCHW", "NC4HW4", "NHWC"):
+        raise Unsaid
+    data = words.input(0)
+    if (source == "NHWC") == (dest == "NHWC"):
+        return words.last("Identity", data)
+    rank = words.rank()
+    if rank == 2:
+        return words.last("Identity", data)
+    inner = tuple(range(2, rank))
+    perm = (0, *inner, 1) if dest == "NHWC" else (0, rank - 1, *range(1, rank - 1))
+    return words.last("Transpose", data, perm=perm)
+
+
+def _concat(words: Words) -> Said:
+    operands = words.node.inputs
+    return words.last("Concat", *operands, axis=words.given.get("axis", 0))
+
+
+def _pack(words: Words) -> Said:
+    """Stacking: a new axis each, joined along it."""
+    axis = words.given.get("axis", 0)
+    shapes = {value.shape for value in words.node.inputs if value is not None}
+    if len(shapes) != 1 and None not in shapes:
+        raise Unsaid  # what comes out means nothing
+    parts = [words.op("Unsqueeze", value, words.ints(axis)) for value in words.node.inputs]
+    return words.last("Concat", *parts, axis=axis)
+
+
+def _flatten(words: Words) -> Said:
+    if words.given.get("endAxis"):
+        raise Unsaid
+    return words.last("Flatten", words.input(0), axis=words.given.get("axis", 0))
+
+
+def _split(words: Words) -> Said:
+    axis, points = words.given.get("axis", 0), words.given.get("slicePoints", ())
+    source, results = words.given.get("sourceType"), len(words.node.outputs)
+    data = words.input(0)
+    if words.optional(1) is not None:
+        return words.last("Split", data, words.input(1), axis=axis)
+    if source == "CAFFE":
+        raise Unsaid
+    if len(points) == results > 1 and min(points) >= 0:
+        return words.last("Split", data, words.ints(*points), axis=axis)
+    if len(points) > 1 or (points and source != "TENSORFLOW"):
+        raise Unsaid
+    return words.last("Split", data, axis=axis, num_outputs=results)
+
+
+def _slice_size(words: Words) -> Said:
+    """From `begin` so many elements, −1 for all that are left."""
+    data, begin, size = words.input(0), words.input(1), words.input(2)
+    if begin.content is not None and size.content is not None:
+        ends = [
+            _FAR if count == -1 else _plus(start, count)
+            for start, count in zip(begin.content, size.content, strict=False)
+        ]
+        return words.last("Slice", data, begin, words.ints(*ends))
+    all_left = words.op("Equal", size, words.int32(-1))
+    end = words.op("Where", all_left, words.int32(_FAR), words.op("Add", begin, size))
+    return words.last("Slice", data, begin, end)
+
+
+def _plus(start: Any, count: Any) -> int:
+    if not isinstance(start, int) or not isinstance(count, int) or start < 0 or count < 0:
+        raise Unsaid
+    return start + count
+
+
+def _strided_slice(words: Words) -> Said:
+    """Of ONNX's kind: begin, end, axes, steps as operands; TensorFlow's masks are not said."""
+    masks = ("beginMask", "endMask", "ellipsisMask", "newAxisMask", "shrinkAxisMask")
+    if any(words.given.get(mask) for mask in masks):
+        raise Unsaid
+    data, begin, end = (words.input(k) for k in range(3))
+    if words.given.get("fromType") == 1:
+        return words.last("Slice", data, begin, end, words.optional(3), words.optional(4))
+    if words.optional(4) is not None:
+        raise Unsaid  # it writes into its operand
+    return words.last("Slice", data, begin, end, None, words.optional(3))
+
+
+def _gather(words: Words) -> Said:
+    axis: Any = words.given.get("axis", 0) if words.given.get("parameter") == "Axis" else 0
+    given = words.optional(2)
+    if words.optional(1) is None:
+        raise Unsaid
+    if given is not None and words.given.get("parameter") != "Axis":
+        if given.content is None or len(given.content) != 1:
+            raise Unsaid
+        axis = given.content[0]
+    return words.last("Gather", words.input(0), words.input(1), axis=axis)
+
+
+def _tile(words: Words) -> Said:
+    return words.last("Tile", words.input(0), words.input(1))
+
+
+def _broadcast_to(words: Words) -> Said:
+    return words.last("Expand", words.input(0), words.input(1))
+
+
+def _fill(words: Words) -> Said:
+    value = words.input(1)
+    if value.shape not in ((), (1,)):
+        raise Unsaid
+    return words.last("Expand", value, words.input(0))
+
+
+def _zeros(words: Words) -> Said:
+    return words.last("ConstantOfShape", words.op("Shape", words.input(0)), value=0.0)
+
+
+# What is known of tensors.
+
+
+def _shape(words: Words) -> Said:
+    plain_order(words)
+    cut = {}
+    if words.given.get("hasStart"):
+        cut["start"] = words.given["start"]
+    if words.given.get("hasEnd"):
+        cut["end"] = words.given["end"]
+    # MNN counts in int32.
+    return words.last("Cast", words.op("Shape", words.input(0), **cut), to=INT32)
+
+
+def _size(words: Words) -> Said:
+    return words.last("Cast", words.op("Size", words.input(0)), to=INT32)
+
+
+def _rank(words: Words) -> Said:
+    count = words.op("Shape", words.op("Shape", words.input(0)))
+    return words.last("Cast", words.op("Squeeze", count, words.ints(0)), to=INT32)
+
+
+def _range(words: Words) -> Said:
+    return words.last("Range", *(words.input(k) for k in range(3)))
+
+
+#: Op type to what says it.
+ROWS: Mapping[str, Row] = MappingProxyType(
+    {
+        "BroadcastTo": _broadcast_to,
+        "Concat": _concat,
+        "ConvertTensor": _convert,
+        "ExpandDims": _expand_dims,
+        "Fill": _fill,
+        "Flatten": _flatten,
+        **dict.fromkeys(("Gather", "GatherV2"), _gather),
+        "Pack": _pack,
+        "Permute": _permute,
+        "Range": _range,
+        "Rank": _rank,
+        "Reshape": _reshape,
+        "Shape": _shape,
+        "Size": _size,
+        "Slice": _split,
+        "SliceTf": _slice_size,
+        "Squeeze": _squeeze,
+        "StridedSlice": _strided_slice,
+        "Tile": _tile,
+        "Transpose": _transpose,
+        "Unsqueeze": _unsqueeze,
+        "ZerosLike": _zeros,
+    }
+)

@@ -1,0 +1,242 @@
+"""The parameter of an op: attributes, weights, and the data format of what it makes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ...graph import FileShape, Value
+from . import weights
+from .buffer import Table, Vector
+from .schema import CONVOLUTION, DTYPES, FIELDS, NAMES, PARAMETERS, Field
+
+#: Parameters with lists of floats that are constant operands, one number a channel: the fields,
+#: and the field of their place in the file beside the model.
+_VECTORS: Mapping[str, tuple[tuple[tuple[int, str], ...], int | None]] = {
+    "Scale": (((1, "scale"), (2, "bias")), 3),
+    "PRelu": (((1, "slope"),), None),
+    "BatchNorm": (((1, "scale"), (4, "bias"), (2, "mean"), (3, "variance")), None),
+    "LayerNorm": (((2, "scale"), (3, "bias")), 5),
+    "GroupNorm": (((2, "scale"), (3, "bias")), 6),
+    "MatMul": (((3, "weight"), (4, "bias")), None),
+    "InnerProduct": (((3, "weight"), (4, "bias")), None),
+    "Normalize": (((3, "scale"),), None),
+}
+_FLOAT_BYTES = 4
+
+
+def read(name: str, table: Table | None) -> dict[str, Any]:
+    """The attributes of a parameter; the defaults of its fields where a file leaves it out."""
+    return _fields(name, FIELDS.get(name, ()), table)
+
+
+def _fields(name: str, fields: Sequence[Field], table: Table | None) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for field in fields:
+        value: Any
+        if field.kind == "ints":
+            vector = None if table is None else table.vector(field.number, "int32")
+            # A list that is left out is not an empty one: all axes, say, against none.
+            value = () if table is None or vector is None else table.numbers(field.number, "int32")
+            found[f"has_{field.name}"] = vector is not None
+        elif field.kind == "bool":
+            value = bool(field.default)
+            if table is not None:
+                value = bool(table.number(field.number, "uint8", field.default))
+        else:
+            value = field.default
+            if table is not None:
+                value = table.number(field.number, field.kind, field.default)
+            if field.kind == "float32":
+                value = float(value)
+        words = NAMES.get((name, field.name))
+        found[field.name] = value if words is None else words.get(value, str(value))
+    return found
+
+
+def of_op(
+    file: Path, op: str, kind: str, table: Table, operands: Sequence[Value | None]
+) -> tuple[dict[str, Any], tuple[Value, ...]]:
+    """An op's attributes and the weights inside of its parameter.
+
+    Args:
+        file: the model file.
+        op: the op's name.
+        kind: its type.
+        table: the op.
+        operands: its operands.
+    """
+    name = PARAMETERS.get(table.number(1, "uint8"), "")
+    parameter = table.table(2)
+    if parameter is None:
+        name = ""
+    if name == "Convolution2D" and parameter is not None:
+        common = parameter.table(0)
+        given = _fields(name, CONVOLUTION, common)
+        return given, _kernel(file, op, kind, parameter, given, operands)
+    given = read(name, parameter)
+    given["parameter"] = name
+    if name == "LayerNorm":
+        # ONNX's way to say it: from which axis on, counted from the last.
+        given["axis"] = -len(given["axes"])
+    if name not in _VECTORS or parameter is None:
+        return given, ()
+    fields, beside = _VECTORS[name]
+    external = parameter.numbers(beside, "int64") if beside is not None else ()
+    offset = external[0] if external else None
+    made = []
+    for position, (field, word) in enumerate(fields):
+        vector = parameter.vector(field, "float32")
+        title = f"{op}.{word}"
+        if vector is not None and vector.count:
+            made.append(weights.made(file, title, (vector.count,), "float32", vector))
+        elif offset is not None and position + 1 < len(external) and external[position + 1] > 0:
+            count = external[position + 1] // _FLOAT_BYTES
+            made.append(weights.made(file, title, (count,), "float32", None, (offset,)))
+            offset += external[position + 1]
+    return given, tuple(made)
+
+
+def _kernel(
+    file: Path,
+    op: str,
+    kind: str,
+    parameter: Table,
+    given: Mapping[str, Any],
+    operands: Sequence[Value | None],
+) -> tuple[Value, ...]:
+    """The weights of a convolution as (output, input of a group, rows, columns), and its bias."""
+    if sum(value is not None for value in operands) > 1:
+        return ()
+    window = (given["kernelY"], given["kernelX"])
+    count, group = given["outputCount"], given["group"]
+    vector, bias = parameter.vector(1, "float32"), parameter.vector(2, "float32")
+    external = parameter.numbers(6, "int64")
+    if min(*window, count, group) < 1:
+        return ()
+    depth = _depth(kind, given, vector, count * math.prod(window))
+    if kind.startswith("Deconvolution"):
+        shape = (depth * group, count // group, *window)
+    else:
+        shape = (count, depth, *window)
+    why = ""
+    packed = parameter.table(3) is not None or parameter.table(4) is not None
+    if packed and (vector is None or not vector.count):
+        why = "they are quantised or compressed, which is not read here"
+        vector = None
+    elif vector is not None and vector.count != math.prod(shape):
+        why = f"the file has {vector.count} numbers"
+    if vector is not None and not vector.count:
+        vector = None
+    inside = () if why else external[:1]
+    made = [weights.made(file, f"{op}.weight", shape, "float32", vector, inside, why)]
+    if bias is not None and bias.count:
+        made.append(weights.made(file, f"{op}.bias", (bias.count,), "float32", bias))
+    elif len(external) > 2 and external[2] > 0:
+        start = external[0] + external[1]
+        length = external[2] // _FLOAT_BYTES
+        made.append(weights.made(file, f"{op}.bias", (length,), "float32", None, (start,)))
+    return tuple(made)
+
+
+def _depth(kind: str, given: Mapping[str, Any], vector: Vector | None, area: int) -> int:
+    """How many channels of its input a filter of a group reads."""
+    if kind.endswith("Depthwise"):
+        return 1
+    if vector is not None and vector.count and vector.count % area == 0:
+        return vector.count // area
+    return max(int(given["inputCount"]) // max(int(given["group"]), 1), 1)
+
+
+def layout_of(
+    kind: str,
+    own: str,
+    given: Mapping[str, Any],
+    operands: Sequence[Value | None],
+    layouts: Sequence[str],
+) -> str:
+    """The data format of an op's results, as MNN's shape inference hands it on.
+
+    Mostly it is the first operand's; a BinaryOp takes that of the operand with more axes.
+    """
+    if kind == "ConvertTensor":
+        return str(given.get("dest", "UNKNOWN"))
+    if kind in ("Shape", "Rank", "Size"):
+        return own
+    if not layouts:
+        return own
+    if kind == "BinaryOp" and len(layouts) > 1:
+        ranks = [len(v.shape) if v is not None and v.shape is not None else 0 for v in operands[:2]]
+        return layouts[1] if ranks[0] < ranks[1] else layouts[0]
+    if kind in ("Select", "Fill") and len(layouts) > 1:
+        return layouts[1]
+    return layouts[0]
+
+
+#: Ops that count: their results are int32 whatever they are given.
+_COUNTS = frozenset(
+    {
+        *("Shape", "Rank", "Size", "ArgMax", "ArgMin", "Where", "UnravelIndex"),
+        *("NonMaxSuppression", "NonMaxSuppressionV2"),
+    }
+)
+_COMPARISONS = frozenset({"GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "EQUAL", "NOTEQUAL"})
+#: Ops whose operand at this place has the type of their result.
+_TYPED_BY = {"Select": 1, "Fill": 1, "OneHot": 2}
+
+
+def dtype_of(
+    kind: str, given: Mapping[str, Any], operands: Sequence[Value | None], position: int
+) -> str | None:
+    """The type of a result, as MNN's shape inference hands it on; None where that is not known."""
+    if kind in _COUNTS or (kind == "TopKV2" and position == 1):
+        return "int32"
+    if kind == "BinaryOp" and given.get("opType") in _COMPARISONS:
+        return "int32"
+    if kind == "Cast":
+        # MNN computes with int32 where a file says int64.
+        found = DTYPES.get(given.get("dstT", 0))
+        return "int32" if found == "int64" else found
+    place = _TYPED_BY.get(kind, 0)
+    value = operands[place] if place < len(operands) else None
+    if value is None:
+        return None
+    return "int32" if value.dtype == "int64" else value.dtype
+
+
+def known(
+    kind: str, given: Mapping[str, Any], operands: Sequence[Value | None]
+) -> tuple[FileShape, tuple[int, ...] | None]:
+    """Shape and numbers of the few results that others' attributes are made from.
+
+    The converter says the axis of a Gather as ``(axis + rank) mod rank``, in three ops.
+    """
+    first = operands[0] if operands else None
+    if first is None:
+        return None, None
+    if kind == "Shape":
+        whole = first.shape is not None and not (given.get("hasStart") or given.get("hasEnd"))
+        return (len(first.shape or ()) if whole else None,), None
+    if kind == "Rank" and first.shape is not None:
+        return (), (len(first.shape),)
+    second = operands[1] if len(operands) > 1 else None
+    if kind != "BinaryOp" or second is None or first.shape != () or second.shape != ():
+        return None, None
+    a, b = (_number(value) for value in (first, second))
+    if a is None or b is None:
+        return None, None
+    operation = given.get("opType")
+    if operation == "ADD":
+        return (), (a + b,)
+    if operation == "SUB":
+        return (), (a - b,)
+    if operation == "MOD" and b > 0:
+        return (), (a % b,)
+    return None, None
+
+
+def _number(value: Value) -> int | None:
+    number = value.content[0] if value.content and len(value.content) == 1 else None
+    return number if isinstance(number, int) and abs(number) < 1 << 20 else None

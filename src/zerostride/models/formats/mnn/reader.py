@@ -1,0 +1,330 @@
+"""MNN files (.mnn) as neutral graphs.
+
+The file is read here, not by the MNN package: the package gives neither the parameters of ops nor
+the numbers of a constant without computing, and what is odd in a file ends its process. A bounded
+reader of the file format (:mod:`.buffer`) has both, and cannot be crashed. The package is asked in
+a process of its own for what only an engine can say: the shape of every tensor (:mod:`.shapes`).
+Where it is not installed, or gives up, or sizes are open, shapes are those that flow through the
+model.
+
+What MNN's file has and ONNX's does not:
+
+- a tensor has a data format. NC4HW4 is a way to lay out NCHW in memory, and means the same.
+- weights inside an op's parameter: here they are constant operands after the op's own.
+- Input and Const ops: here they are the graph's inputs and constants, not nodes.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import MappingProxyType
+
+from ....errors import ModelError, printable
+from ...graph import Body, FileShape, Graph, Node, Place, Value
+from ...onnx import flattened
+from . import parameters, shapes, weights
+from .buffer import File, Malformed, Table
+from .schema import DTYPES, FORMATS, OPS
+
+#: Offsets in the file are of 32 bits with a sign.
+MAX_FILE_BYTES = 2**31 - 1
+#: Bodies within bodies.
+MAX_DEPTH = 16
+#: Ops that are tensors, not nodes.
+_TENSORS = frozenset({"Input", "Const", "TrainableParam"})
+#: The domain of MNN's op types.
+DOMAIN = "mnn"
+
+
+def read(path: Path) -> Graph:
+    """The graph of an .mnn file.
+
+    Raises:
+        ModelError: the file cannot be read as an MNN model; says why.
+    """
+    file = Path(path)
+    data = _bytes(file)
+    try:
+        return _Reader(file, data).read()
+    except Malformed as error:
+        raise ModelError(
+            f"{file}: not a readable MNN model; truncated, or another format? "
+            f"({printable(str(error))})"
+        ) from None
+
+
+def _bytes(file: Path) -> bytes:
+    try:
+        status = file.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise ModelError(f"{file}: not a regular file")
+        if status.st_size > MAX_FILE_BYTES:
+            raise ModelError(f"{file}: {status.st_size} bytes; an MNN file ends at 2 GiB")
+        if not status.st_size:
+            raise ModelError(f"{file}: the file is empty")
+        return file.read_bytes()
+    except OSError as error:
+        raise ModelError(f"{file}: {error.strerror or error}") from None
+    except ModelError:  # a ValueError, too
+        raise
+    except ValueError as error:  # a NUL in the name
+        raise ModelError(f"{file}: {error}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Op:
+    """An entry of a list of ops, parameters not yet read."""
+
+    table: Table
+    kind: str
+    name: str
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    format: str
+
+
+class _Reader:
+    """Reads one file."""
+
+    def __init__(self, file: Path, data: bytes) -> None:
+        self.file = file
+        self.net = File(data).root()
+        self.notes: list[str] = []
+        self.bodies: Mapping[str, Table] = {}
+
+    def read(self) -> Graph:
+        """The graph."""
+        ops = [self._op(table, k) for k, table in enumerate(self.net.tables(3))]
+        if not ops:
+            raise Malformed("it has no ops")
+        self.bodies = {name: t for t in self.net.tables(10) if (name := t.text(0)) is not None}
+        names = self.net.texts(7)
+        scope = _Scope(names, self._engine(ops, names))
+        body = self._body("", ops, scope, {}, (), ())
+        outputs = self._outputs(body.nodes, self.net.texts(4))
+        release = _release(self.net)
+        return Graph(
+            str(self.file),
+            "mnn",
+            release,
+            body.inputs,
+            tuple(flattened(body.nodes)),
+            tuple(dict.fromkeys(map(printable, self.notes))),
+            outputs,
+            MappingProxyType({DOMAIN: release}),
+        )
+
+    def _op(self, table: Table, position: int) -> _Op:
+        number = table.number(5, "int32")
+        kind = OPS.get(number, f"Op{number}")
+        return _Op(
+            table,
+            kind,
+            table.text(3) or f"{kind}_{position}",
+            table.numbers(0, "int32"),
+            table.numbers(4, "int32"),
+            FORMATS.get(table.number(6, "int8", 1), "UNKNOWN"),
+        )
+
+    # Shapes.
+
+    def _engine(self, ops: Sequence[_Op], names: Sequence[str]) -> Mapping[str, FileShape]:
+        """What MNN says of the tensors' shapes, by name."""
+        for op in ops:
+            if op.kind != "Input":
+                continue
+            dims = op.table.table(2)
+            if dims is None or any(size < 0 for size in dims.numbers(0, "int32")):
+                # MNN computes shapes with numbers only; with sizes left open it says nothing.
+                return {}
+        try:
+            found = shapes.of_tensors(self.file)
+        except shapes.Unanswered as answer:
+            self.notes.append(f"MNN was not asked for shapes, they are inferred: {answer}")
+            return {}
+        twice = [name for name, count in Counter(names).items() if count > 1]
+        return {name: shape for name, shape in found.items() if name not in twice}
+
+    # Graphs.
+
+    def _body(
+        self,
+        key: str,
+        ops: Sequence[_Op],
+        scope: _Scope,
+        outer: Mapping[str, Value],
+        path: tuple[str, ...],
+        place: Place,
+    ) -> Body:
+        """The ops as a graph; `outer` are values that its inputs stand for, by name."""
+        inputs: list[Value] = []
+        nodes: list[Node] = []
+        for position, op in enumerate(ops):
+            if op.kind in _TENSORS:
+                self._tensor(op, scope, outer, inputs)
+            else:
+                nodes.append(self._node(op, scope, path, (*place, position)))
+        return Body(key, tuple(inputs), (), tuple(nodes))
+
+    def _tensor(
+        self, op: _Op, scope: _Scope, outer: Mapping[str, Value], inputs: list[Value]
+    ) -> None:
+        """An op that is a tensor: an input, or a constant."""
+        if len(op.outputs) != 1:
+            raise Malformed(f"the {op.kind} {op.name!r} has {len(op.outputs)} tensors")
+        name = scope.name(op.outputs[0])
+        parameter = op.table.table(2)
+        if op.kind == "Input":
+            given = parameters.read("Input", parameter)
+            shape = _input_shape(name, given["dims"]) if parameter is not None else None
+            made = outer.get(name) or Value(
+                name, shape, declared=shape, dtype=DTYPES.get(given["dtype"])
+            )
+            if name not in outer:
+                inputs.append(made)
+            scope.put(op.outputs[0], made, given["dformat"])
+        elif parameter is None:
+            raise Malformed(f"the constant {name!r} has no blob")
+        else:
+            made = weights.blob(self.file, name, parameter)
+            if made.missing is not None:
+                self.notes.append(f"the data of {name!r} is missing: {made.missing!r}")
+            layout = FORMATS.get(parameter.number(1, "int8"), "UNKNOWN")
+            scope.put(op.outputs[0], made, layout)
+
+    def _node(self, op: _Op, scope: _Scope, path: tuple[str, ...], place: Place) -> Node:
+        operands = tuple(scope.get(index) for index in op.inputs)
+        layouts = tuple(scope.layout(index) for index in op.inputs)
+        given, own = parameters.of_op(self.file, op.name, op.kind, op.table, operands)
+        layout = parameters.layout_of(op.kind, op.format, given, operands, layouts)
+        constant = bool(operands) and all(
+            value is not None and value.constant for value in (*operands, *own)
+        )
+        constant = constant and not op.kind.startswith(("Random", "TensorArray"))
+        shape, content = parameters.known(op.kind, given, operands)
+        outputs = []
+        for k, index in enumerate(op.outputs):
+            dtype = parameters.dtype_of(op.kind, given, operands, k)
+            made = Value(scope.name(index), shape, constant, content, dtype=dtype)
+            outputs.append(scope.made(index, made, layout))
+        source = layouts[0] if layouts else "UNKNOWN"
+        attributes = MappingProxyType({**given, "format": op.format, "layout": source})
+        bodies = self._bodies(op, operands, (*path, op.name), place)
+        return Node(
+            op.name,
+            op.kind,
+            DOMAIN,
+            0,
+            (*operands, *own),
+            tuple(outputs),
+            attributes,
+            path,
+            bodies,
+            place,
+        )
+
+    def _bodies(
+        self,
+        op: _Op,
+        operands: Sequence[Value | None],
+        path: tuple[str, ...],
+        place: Place,
+    ) -> tuple[Body, ...]:
+        """The graphs that an If or a While runs."""
+        keys = {"If": ("then_branch", "else_branch"), "While": ("cond", "body")}.get(op.kind, ())
+        parameter = op.table.table(2)
+        if not keys or parameter is None:
+            return ()
+        if len(path) > 2 * MAX_DEPTH:
+            raise Malformed(f"graphs within graphs are deeper than {MAX_DEPTH}")
+        bound: dict[str, Value] = {}
+        if op.kind == "If":  # what a While carries changes from pass to pass
+            for value, table in zip(operands, parameter.tables(2), strict=False):
+                if value is not None:
+                    bound.update(dict.fromkeys(table.texts(0), value))
+        made = []
+        for field, key in enumerate(keys):
+            name = parameter.text(field)
+            graph = self.bodies.get(name or "")
+            if graph is None:
+                self.notes.append(f"{op.name}: the graph {name!r} is not in the file")
+                continue
+            ops = [self._op(inner, k) for k, inner in enumerate(graph.tables(4))]
+            scope = _Scope(graph.texts(3), {})
+            body = self._body(key, ops, scope, bound, (*path, key), (*place, key))
+            results = tuple(scope.get(index) for index in graph.numbers(2, "int32"))
+            made.append(replace(body, outputs=results))
+        return tuple(made)
+
+    def _outputs(self, nodes: Sequence[Node], names: Sequence[str]) -> tuple[Value, ...]:
+        """The graph's outputs: those that the file names, else what nobody reads."""
+        made = {value.name: value for node in nodes for value in node.outputs}
+        named = tuple(made[name] for name in names if name in made)
+        if named:
+            return named
+        read = {id(value) for node in nodes for value in node.inputs}
+        return tuple(value for value in made.values() if id(value) not in read)
+
+
+class _Scope:
+    """The tensors of one list of ops, by their number."""
+
+    def __init__(self, names: Sequence[str], known: Mapping[str, FileShape]) -> None:
+        self.names = names
+        self.known = known
+        self.values: dict[int, Value] = {}
+        self.layouts: dict[int, str] = {}
+
+    def name(self, index: int) -> str:
+        """The name of a tensor."""
+        if not 0 <= index < max(len(self.names), 1 << 24):
+            raise Malformed(f"there is no tensor {index}")
+        return (self.names[index] if index < len(self.names) else "") or f"tensor_{index}"
+
+    def get(self, index: int) -> Value | None:
+        """A tensor that a node reads; None where an optional one is left out."""
+        if index == -1:
+            return None
+        if index not in self.values:
+            self.values[index] = Value(self.name(index), None)
+        return self.values[index]
+
+    def layout(self, index: int) -> str:
+        """The data format of a tensor."""
+        return self.layouts.get(index, "UNKNOWN")
+
+    def put(self, index: int, value: Value, layout: str) -> None:
+        """Notes a tensor."""
+        self.values[index] = value
+        self.layouts[index] = layout
+
+    def made(self, index: int, value: Value, layout: str) -> Value:
+        """Notes a tensor that a node makes, with the shape that MNN gives it."""
+        found = self.known.get(value.name)
+        if found is not None:
+            value = replace(value, shape=found)
+        self.put(index, value, layout)
+        return value
+
+
+def _input_shape(name: str, sizes: tuple[int, ...]) -> FileShape:
+    """The shape of an input; the file has no names for sizes that it leaves open: they get some."""
+    if len(sizes) > weights.MAX_AXES:
+        raise Malformed(f"the input {name!r} has {len(sizes)} axes")
+    plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,60}", name) is not None
+    return tuple(
+        size if size >= 0 else f"{name}_{axis}" if plain else None
+        for axis, size in enumerate(sizes)
+    )
+
+
+def _release(net: Table) -> int:
+    """The major number of the release of the converter, 0 where the file does not say."""
+    extra = net.table(2)
+    found = re.match(r"\d{1,3}", (extra.text(2) if extra is not None else None) or "")
+    return int(found[0]) if found else 0

@@ -1,0 +1,137 @@
+"""The shapes of an .mnn file's tensors, as MNN itself infers them, asked in a child process.
+
+MNN reads past the end of what is odd, prints what it thinks of a file, and may not come back: it
+gets a process of its own, with a limit of time and of memory, and what it says is read as text of a
+bounded length. What it said before it died still holds, tensor by tensor.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from ...graph import FileShape
+from .weights import MAX_AXES
+
+#: Inference takes milliseconds for a network of thousands of ops; loading MNN a tenth of a second.
+SECONDS = 20.0
+#: What the child may use beyond what it starts with and four times the file.
+MEMORY = 1 << 29
+#: A line a tensor; a model of 100,000 tensors says some 10 MiB.
+MAX_SAID = 1 << 26
+#: A larger size is none that MNN computes with.
+MAX_SIZE = 2**31 - 1
+
+#: The child gets this process's import path and nothing from the environment. What MNN prints goes
+#: nowhere: the answer has a file of its own.
+_CHILD = """
+import json, os, sys
+sys.path[:] = json.loads(sys.argv[1])
+answer = os.fdopen(int(sys.argv[4]), "w")
+from MNN import expr
+path, size = sys.argv[2], os.path.getsize(sys.argv[2])
+try:
+    import resource
+    with open("/proc/self/statm") as file:
+        used = int(file.read().split()[0]) * resource.getpagesize()
+    most = used + int(sys.argv[3]) + 4 * size
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+except (ImportError, OSError):
+    pass  # no such limits here; the parent's clock is still running
+found = expr.load_as_list(path)
+for var in found:
+    # The order matters: anything but the shape of a tensor without one ends the process.
+    shape = var.shape
+    line = [var.name, None if shape is None else [int(size) for size in shape]]
+    answer.write(json.dumps(line) + "\\n")
+    answer.flush()
+answer.write(json.dumps(len(found)) + "\\n")
+answer.flush()
+os._exit(0)  # not through MNN's destructors
+"""
+
+
+class Unanswered(Exception):  # noqa: N818 - an answer
+    """MNN has not said what the shapes are; says why."""
+
+
+@functools.cache
+def installed() -> bool:
+    """Whether MNN's package can be asked here."""
+    return importlib.util.find_spec("MNN") is not None
+
+
+def of_tensors(file: Path) -> Mapping[str, FileShape]:
+    """The shapes of a file's tensors by name; no entry where MNN does not know.
+
+    Raises:
+        Unanswered: MNN is not installed, or says nothing at all of this file.
+    """
+    if not installed():
+        raise Unanswered("it is not installed (pip install 'zerostride[mnn]')")
+    with tempfile.TemporaryFile() as said:
+        number = said.fileno()
+        command = [sys.executable, "-I", "-c", _CHILD, json.dumps(sys.path), str(file.resolve())]
+        command += [str(MEMORY), str(number)]
+        try:
+            done = subprocess.run(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(number,),
+                timeout=SECONDS,
+                env={"OMP_NUM_THREADS": "1"},
+            )
+            ended = _ending(done.returncode)
+        except subprocess.TimeoutExpired:
+            ended = f"it took longer than {SECONDS:.0f} s"
+        except (OSError, ValueError) as error:
+            raise Unanswered(f"it could not be started: {error}") from None
+        os.lseek(number, 0, os.SEEK_SET)
+        lines = said.read(MAX_SAID).decode("utf-8", "replace").splitlines()
+    found = _parsed(lines)
+    if not found and ended:
+        raise Unanswered(ended)
+    if not found:
+        raise Unanswered("it does not take the file")
+    return found
+
+
+def _ending(status: int) -> str:
+    """How the child ended, "" where it ended well."""
+    if not status:
+        return ""
+    if status < 0:
+        return f"its process was ended by {signal.Signals(-status).name}"
+    return f"its process ended with status {status}"
+
+
+def _parsed(lines: list[str]) -> Mapping[str, FileShape]:
+    """The answers, line by line; a line that is none is left out."""
+    found: dict[str, FileShape] = {}
+    for line in lines:
+        try:
+            name, shape = json.loads(line)
+        except (ValueError, TypeError):
+            continue  # the count at the end, or a line that was cut
+        if isinstance(name, str) and _is_shape(shape):
+            found[name] = tuple(shape)
+    return found
+
+
+def _is_shape(shape: object) -> bool:
+    return (
+        isinstance(shape, list)
+        and len(shape) <= MAX_AXES
+        and all(type(size) is int and 0 <= size <= MAX_SIZE for size in shape)
+    )

@@ -1,0 +1,153 @@
+"""The constants of an .mnn file: what they are at once, their numbers when somebody asks.
+
+A constant is a blob of the file, or a list inside an op's parameter (the weights of a convolution,
+the slopes of a PReLU). Large models keep both in a file beside it, `model.mnn.weight`, at offsets
+that the model has; that file alone is opened, whatever path a model names.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ....errors import ModelError
+from ...graph import Array, Value
+from ...onnx_tensors import MAX_CONTENT
+from .buffer import Malformed, Table, Vector
+from .schema import DTYPES
+
+#: Axes that a constant may have: MNN's own tensors end at 9.
+MAX_AXES = 64
+#: A blob's lists of numbers: field, type.
+_LISTS = (
+    (7, "float32"),
+    (5, "int32"),
+    (6, "int64"),
+    (3, "uint8"),
+    (4, "int8"),
+)
+#: Types whose numbers are in the list of another: truth values are int32.
+_EXTERNAL = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where the numbers of a constant are.
+
+    Attributes:
+        file: the model file.
+        name: the constant.
+        shape, dtype: what it is.
+        numbers: the numbers inside the file, or None.
+        offset: where they are in the file beside it, or None.
+        why: why they cannot be had at all, or "".
+    """
+
+    file: Path
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    numbers: Vector | None = None
+    offset: int | None = None
+    why: str = ""
+
+    def __call__(self) -> Array:
+        """The numbers.
+
+        Raises:
+            ModelError: they are missing, or not as many as the shape says.
+        """
+        if self.why:
+            raise self._error(self.why)
+        flat = self._external() if self.numbers is None else self.numbers.read()
+        wanted = np.dtype(self.dtype)
+        if self.numbers is not None and self.numbers.dtype == "uint8" and wanted.itemsize > 1:
+            if self.numbers.count % wanted.itemsize:
+                raise self._error(f"{self.numbers.count} bytes are no whole numbers")
+            flat = flat.view(wanted.newbyteorder("<"))
+        if flat.size != math.prod(self.shape):
+            raise self._error(f"the file has {flat.size} numbers")
+        return flat.astype(wanted).reshape(self.shape)
+
+    def _external(self) -> Array:
+        if self.offset is None:
+            raise self._error("the file has no numbers")
+        beside = weights_beside(self.file)
+        size = math.prod(self.shape) * np.dtype(self.dtype).itemsize
+        try:
+            with beside.open("rb") as data:
+                if beside.stat().st_size < self.offset + size:
+                    raise self._error(f"{beside.name} ends before them")
+                data.seek(self.offset)
+                return np.frombuffer(data.read(size), np.dtype(self.dtype).newbyteorder("<"))
+        except OSError as error:
+            raise self._error(f"{beside.name}: {error.strerror or error}") from None
+
+    def _error(self, words: str) -> ModelError:
+        return ModelError(f"{self.file}: constant {self.name!r} of shape {self.shape}: {words}")
+
+
+def weights_beside(file: Path) -> Path:
+    """The file with the numbers of a large model."""
+    return file.with_name(file.name + ".weight")
+
+
+def blob(file: Path, name: str, table: Table) -> Value:
+    """The constant that a blob is.
+
+    Raises:
+        Malformed: it has no shape that a tensor can have, or numbers that are not there.
+    """
+    shape = sizes(table.numbers(0, "int32"), name)
+    dtype = DTYPES.get(table.number(2, "int32", 1))
+    if dtype is None:
+        return Value(name, shape, constant=True)
+    lists = [found for field, kind in _LISTS if (found := table.vector(field, kind)) is not None]
+    filled = [found for found in lists if found.count]
+    external = table.numbers(_EXTERNAL, "int64")
+    return made(file, name, shape, dtype, filled[0] if filled else None, external[:1])
+
+
+def made(
+    file: Path,
+    name: str,
+    shape: tuple[int, ...],
+    dtype: str,
+    numbers: Vector | None,
+    external: tuple[int, ...] = (),
+    why: str = "",
+) -> Value:
+    """A constant; small ones with their numbers."""
+    offset = external[0] if external and numbers is None else None
+    if offset is not None and offset < 0:
+        raise Malformed(f"the numbers of {name!r} begin at {offset} of the file beside it")
+    missing = None
+    if offset is not None and not weights_beside(file).is_file():
+        missing = weights_beside(file).name
+    count = math.prod(shape)
+    if numbers is None and offset is None and not why and count:
+        why = "the file has no numbers"
+    source = Source(file, name, shape, dtype, numbers, offset, why)
+    value = Value(name, shape, True, missing=missing, dtype=dtype, source=source)
+    if numbers is None or count > MAX_CONTENT or numbers.count > 8 * MAX_CONTENT or why:
+        return value
+    try:
+        flat = source().ravel().tolist()
+    except ModelError:
+        return value  # said when somebody asks for them
+    if dtype.startswith(("int", "uint")):
+        content = tuple(int(number) for number in flat)
+        return Value(name, shape, True, content, dtype=dtype, source=source)
+    return Value(name, shape, True, reals=tuple(map(float, flat)), dtype=dtype, source=source)
+
+
+def sizes(numbers: tuple[int, ...], name: str) -> tuple[int, ...]:
+    """The shape of a constant."""
+    if len(numbers) > MAX_AXES:
+        raise Malformed(f"the constant {name!r} has {len(numbers)} axes")
+    if any(number < 0 for number in numbers):
+        raise Malformed(f"the constant {name!r} has the sizes {numbers}")
+    return numbers

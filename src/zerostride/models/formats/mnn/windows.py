@@ -1,0 +1,196 @@
+"""Rows of :mod:`.lowering`: ops that compute over axes or windows of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from .words import Row, Said, Unsaid, Words, axes_of, is_image, plain_order
+
+# Numbers over axes.
+
+_REDUCTIONS: Mapping[str, str] = MappingProxyType(
+    {
+        "SUM": "ReduceSum",
+        "ASUM": "ReduceL1",
+        "SUMSQ": "ReduceSumSquare",
+        "MEAN": "ReduceMean",
+        "MAXIMUM": "ReduceMax",
+        "MINIMUM": "ReduceMin",
+        "PROD": "ReduceProd",
+        # Of truth values, which are 0 and 1.
+        "ANY": "ReduceMax",
+        "ALL": "ReduceMin",
+    }
+)
+
+
+def _reduce(words: Words) -> Said:
+    op = _REDUCTIONS.get(str(words.given.get("operation")))
+    if op is None:
+        raise Unsaid
+    keep = int(words.given.get("keepDims", False))
+    axes = axes_of(words, "dim")
+    none = axes is not None and axes.content == ()
+    return words.last(op, words.input(0), axes, keepdims=keep, noop_with_empty_axes=int(none))
+
+
+def _softmax(words: Words) -> Said:
+    plain_order(words)
+    return words.last("Softmax", words.input(0), axis=words.given.get("axis", -1))
+
+
+def _layer_norm(words: Words) -> Said:
+    axes, group = words.given.get("axes", ()), words.given.get("group", 1)
+    if group != 1 or not axes or len(words.node.outputs) != 1 or words.given["format"] == "NC4HW4":
+        raise Unsaid
+    last = set(axes)
+    if min(axes) >= 0:
+        last = {axis - words.rank() for axis in axes}
+    if last != set(range(-len(axes), 0)):
+        raise Unsaid
+    data, scale, bias = words.input(0), words.optional(1), words.optional(2)
+    if scale is None:
+        scale = words.reals(1.0)
+    elif len(axes) > 1:
+        raise Unsaid
+    op = "RMSNormalization" if words.given.get("useRMSNorm") else "LayerNormalization"
+    weights = [scale] if bias is None or op == "RMSNormalization" else [scale, bias]
+    return words.last(op, data, *weights, axis=-len(axes), epsilon=words.given.get("epsilon", 0.0))
+
+
+def _product(words: Words) -> Said:
+    """A product, its operands transposed first where it says so."""
+    flips = ("transposeA", "adjX"), ("transposeB", "adjY")
+    parts = []
+    for position, names in enumerate(flips):
+        value = words.input(position)
+        if any(words.given.get(name) for name in names):
+            # Whatever the rank is, which is not known here of every tensor.
+            value = words.op("Einsum", value, equation="...ij->...ji")
+        parts.append(value)
+    bias = words.optional(2)
+    if bias is None:
+        return words.last("MatMul", *parts)
+    return words.last("Add", words.op("MatMul", *parts), bias)
+
+
+# Windows.
+
+
+def _padding(words: Words, kind: str) -> dict[str, Any]:
+    """The padding of a window, in ONNX's order: top, left, bottom, right."""
+    if kind == "SAME":
+        return {"auto_pad": "SAME_UPPER"}
+    if kind == "VALID":
+        return {"pads": (0, 0, 0, 0)}
+    pads = words.given.get("pads", ())
+    if not words.given.get("has_pads"):
+        y, x = words.given.get("padY", 0), words.given.get("padX", 0)
+        return {"pads": (y, x, y, x)}
+    if len(pads) < 4:
+        raise Unsaid
+    return {"pads": tuple(pads[:4])}
+
+
+def _convolution(words: Words) -> Said:
+    is_image(words)
+    given = words.given
+    if "kernelY" not in given or (words.input(0).shape is not None and words.rank() != 4):
+        raise Unsaid
+    data, weights, bias = words.input(0), words.input(1), words.optional(2)
+    attributes = {
+        "kernel_shape": (given["kernelY"], given["kernelX"]),
+        "strides": (given["strideY"], given["strideX"]),
+        "dilations": (given["dilateY"], given["dilateX"]),
+        "group": given["group"],
+        **_padding(words, str(given["padMode"])),
+    }
+    relu, relu6 = given.get("relu"), given.get("relu6")
+    if weights.shape is None or len(weights.shape) != 4:
+        raise Unsaid
+    if not relu and not relu6:
+        return words.last("Conv", data, weights, bias, **attributes)
+    made = words.op("Conv", data, weights, bias, **attributes)
+    if relu6:
+        return words.last("Clip", made, words.reals(0.0), words.reals(6.0))
+    return words.last("Relu", made)
+
+
+def _pool(words: Words) -> Said:
+    """Without padding at the end of what is left out: there the two count differently."""
+    is_image(words)
+    given = words.given
+    if len(words.node.outputs) != 1 or "kernelX" not in given:
+        raise Unsaid
+    if words.input(0).shape is not None and words.rank() != 4:
+        raise Unsaid
+    largest = given.get("type") == 0
+    if given.get("isGlobal"):
+        return words.last("GlobalMaxPool" if largest else "GlobalAveragePool", words.input(0))
+    attributes = {
+        "kernel_shape": (given["kernelY"], given["kernelX"]),
+        "strides": (given["strideY"], given["strideX"]),
+        "ceil_mode": int(given.get("ceilModel", True) and given.get("padType") == "CAFFE"),
+        **_padding(words, str(given.get("padType"))),
+    }
+    if largest:
+        return words.last("MaxPool", words.input(0), **attributes)
+    padded = any(attributes.get("pads", (1,)))
+    if padded and given.get("countType") not in (1, 2):
+        raise Unsaid
+    counted = int(given.get("countType") == 1)
+    return words.last("AveragePool", words.input(0), count_include_pad=counted, **attributes)
+
+
+def _pool3d(words: Words) -> Said:
+    is_image(words)
+    if not words.given.get("isGlobal"):
+        raise Unsaid
+    largest = words.given.get("type") == 0
+    return words.last("GlobalMaxPool" if largest else "GlobalAveragePool", words.input(0))
+
+
+#: CoordinateTransformationMode, those that both have.
+_COORDINATES = {1: "align_corners", 2: "half_pixel", 3: "pytorch_half_pixel", 4: "asymmetric"}
+
+
+def _resize(words: Words) -> Said:
+    """Of ONNX's kind: all sizes, or all scales, as an operand."""
+    is_image(words)
+    kind, where = words.given.get("resizeType"), _COORDINATES.get(words.given.get("ctm", 0))
+    size = words.input(1)
+    if size.shape is not None and size.shape not in ((None,), (4,)):
+        raise Unsaid
+    if where is None or kind not in (1, 2) or (kind == 1 and where != "asymmetric"):
+        raise Unsaid
+    data = words.input(0)
+    said = {"coordinate_transformation_mode": where, "mode": "nearest" if kind == 1 else "linear"}
+    if kind == 1:
+        said["nearest_mode"] = "floor"
+    if size.dtype == "int32":
+        return words.last("Resize", data, None, None, size, **said)
+    if size.dtype == "float32":
+        return words.last("Resize", data, None, size, **said)
+    raise Unsaid
+
+
+def _if(words: Words) -> Said:
+    return words.last("If", words.input(0))
+
+
+#: Op type to what says it.
+ROWS: Mapping[str, Row] = MappingProxyType(
+    {
+        **dict.fromkeys(("Convolution", "ConvolutionDepthwise"), _convolution),
+        "If": _if,
+        "Interp": _resize,
+        "LayerNorm": _layer_norm,
+        **dict.fromkeys(("MatMul", "BatchMatMul"), _product),
+        "Pooling": _pool,
+        "Pooling3D": _pool3d,
+        "Reduction": _reduce,
+        "Softmax": _softmax,
+    }
+)
