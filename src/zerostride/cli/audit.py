@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..engines.table import ENGINES
-from ..errors import ZerostrideError
-from ..report import finding_text, headline, notes, readable, shown
-from . import options, tables
+from ..models.findings import Report, Unread
+from ..report import (
+    document,
+    finding_text,
+    headline,
+    markdown,
+    notes,
+    overview,
+    readable,
+    shown,
+    told,
+    unread_text,
+)
+from ..report.plain import stale_lines
+from . import options, reporting, tables
+from .files import write_whole
 
 if TYPE_CHECKING:
-    from ..models.findings import Finding, Report
+    from ..models.baseline import Baseline
+    from ..models.findings import Finding
 
 #: Fewer nodes than this are done before a progress bar could be read.
 BAR_FROM = 2000
@@ -44,74 +59,115 @@ MOST_DETAILS = 20
     help="A number for a size that the model names: N=4. May be given again.",
 )
 @options.facts
-@click.option("--full", is_flag=True, help="Show findings that are the same, too.")
+@click.option("--full", is_flag=True, help="Show findings that are the same or known, too.")
 @click.option(
     "--details/--summary",
     default=None,
     help=f"Draw each finding, or show the table only; drawn if there are at most {MOST_DETAILS}.",
 )
+@reporting.outputs
+@click.option(
+    "--baseline",
+    type=click.Path(),
+    metavar="FILE",
+    help="Findings that are known: only others count.",
+)
+@click.option(
+    "--write-baseline",
+    type=click.Path(),
+    metavar="FILE",
+    help="Write the findings to FILE as known; what it has of other models stays.",
+)
+@reporting.fail_on
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 1024),
+    metavar="N",
+    help="Models read at once, each in a process of its own; as many as there are cores.",
+)
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print Markdown, for pull requests.")
 @options.as_json
 def audit(
     models: tuple[str, ...],
     target: str,
-    via: str | None,
     batch_axis: str | None,
     sizes: tuple[tuple[str, int | str], ...],
     facts: tuple[str, ...],
     full: bool,
     details: bool | None,
+    outputs: tuple[str, ...],
+    baseline: str | None,
+    write_baseline: str | None,
+    fail_on: frozenset[str],
+    jobs: int | None,
+    as_markdown: bool,
     as_json: bool,
+    **judging: Any,
 ) -> int:
     """For every broadcast of MODELS: what it means, and what it would mean on --target.
 
-    Exit status 0: all the same. 1: something is not. 2: a model cannot be read; the others are
-    audited all the same.
+    MODELS are files, folders (searched for model files) and quoted patterns.
+
+    Exit status 0: nothing that --fail-on names is new. 1: something is. 2: a model cannot be read;
+    the others are audited all the same.
 
     \b
     zerostride audit model.onnx --target ncnn
+    zerostride audit models/ --target openvino -o report.html --baseline known.json
     """
-    from ..models.audit import audit as run
-
-    axis = _batch_axis(batch_axis)
-    numbers = options.numbers(sizes)
-    answers: list[Report | ZerostrideError] = []
-    for model in models:
-        try:
-            with _bar(model) as progress:
-                answers.append(
-                    run(
-                        model,
-                        target,
-                        via,
-                        batch_axis=axis,
-                        facts=facts or None,
-                        sizes=numbers,
-                        progress=progress,
-                    )
-                )
-        except ZerostrideError as error:
-            if len(models) == 1:
-                raise
-            answers.append(error)
+    if as_json and as_markdown:
+        raise click.UsageError("--json and --markdown are two forms of one output")
+    judging["batch_axis"] = _batch_axis(batch_axis)
+    judging["sizes"] = options.numbers(sizes)
+    judging["facts"] = facts or None
+    known, updated = _baselines(baseline, write_baseline)
+    many, answers = _answers(models, target, jobs, judging)
+    if updated is not None and write_baseline is not None:
+        updated = updated.updated(answers)
+        write_whole(write_baseline, updated.to_json().encode())
+        known = known or updated
+    if known is not None:
+        answers = known.judged(answers)
+    one = answers[0]
+    said = answers if many or isinstance(one, Unread) else one
+    reporting.save(outputs, said)
     if as_json:
-        said = [_as_dict(answer) for answer in answers]
-        options.put_json(said[0] if len(said) == 1 else said)
+        options.put_json(document(said))
+    elif as_markdown:
+        click.echo(markdown(said), nl=False)
     else:
-        for answer in answers:
-            _show(answer, full=full, details=details)
-    return max(map(_status, answers))
+        _put(answers, full=full, details=details)
+    return reporting.status(answers, frozenset() if write_baseline else fail_on)
 
 
-def _as_dict(answer: Report | ZerostrideError) -> dict[str, Any]:
-    if isinstance(answer, ZerostrideError):
-        return options.error_dict(answer)
-    return answer.as_dict()
+def _baselines(baseline: str | None, write: str | None) -> tuple[Baseline | None, Baseline | None]:
+    """What is known, and what is to be written over; both read before hours of work."""
+    if baseline is None and write is None:
+        return None, None
+    from ..models.baseline import Baseline, read_baseline
+
+    known = None if baseline is None else read_baseline(baseline)
+    if write is None:
+        return known, None
+    return known, read_baseline(write) if os.path.lexists(write) else Baseline({})
 
 
-def _status(answer: Report | ZerostrideError) -> int:
-    if isinstance(answer, ZerostrideError):
-        return options.BAD_INPUT
-    return 0 if answer.ok else options.FOUND
+def _answers(
+    words: Sequence[str], target: str, jobs: int | None, judging: dict[str, Any]
+) -> tuple[bool, list[Report | Unread]]:
+    """Whether many models were meant, and the report of each."""
+    from ..models.search import find_models, is_single
+
+    if is_single(words):
+        from ..models.audit import audit as run
+
+        with _bar(words[0]) as progress:
+            return False, [run(words[0], target, progress=progress, **judging)]
+    from ..models.many import audit_many
+
+    with _bar("models", "models") as progress:
+        found = find_models(words)
+        return True, audit_many(found, target, jobs=jobs, progress=progress, **judging)
 
 
 def _batch_axis(text: str | None) -> int | None:
@@ -126,31 +182,47 @@ def _batch_axis(text: str | None) -> int | None:
     return int(text)
 
 
-def _bar(title: str) -> AbstractContextManager[Callable[[int, int], None] | None]:
+def _bar(
+    title: str, things: str = "nodes"
+) -> AbstractContextManager[Callable[[int, int], None] | None]:
     """A progress bar on a terminal, once there is enough to wait for."""
     if not sys.stderr.isatty():
         return nullcontext()
-    return _Bar(title)
+    return _Bar(title, BAR_FROM if things == "nodes" else 2)
 
 
 class _Bar(AbstractContextManager["Callable[[int, int], None] | None"]):
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, least: int) -> None:
         self.title = title
+        self.least = least
         self.bar: Any = None
 
     def __enter__(self) -> Callable[[int, int], None]:
         return self.update
 
     def update(self, done: int, total: int) -> None:
-        """Shows that `done` of `total` nodes are judged."""
-        if total < BAR_FROM or (done % 256 and done != total):
+        """Shows that `done` of `total` nodes or models are judged."""
+        if total < self.least or (self.least == BAR_FROM and done % 256 and done != total):
             return
         if self.bar is None:
             from rich.console import Console
             from rich.markup import escape
-            from rich.progress import Progress
+            from rich.progress import (
+                BarColumn,
+                MofNCompleteColumn,
+                Progress,
+                TextColumn,
+                TimeRemainingColumn,
+            )
 
-            self.bar = Progress(console=Console(stderr=True), transient=True)
+            self.bar = Progress(
+                TextColumn("{task.description}"),
+                BarColumn(),
+                MofNCompleteColumn(),
+                TimeRemainingColumn(),
+                console=Console(stderr=True),
+                transient=True,
+            )
             self.bar.start()
             self.task = self.bar.add_task(escape(shown(self.title, 60)), total=total)
         self.bar.update(self.task, completed=done)
@@ -160,15 +232,28 @@ class _Bar(AbstractContextManager["Callable[[int, int], None] | None"]):
             self.bar.stop()
 
 
-def _show(answer: Report | ZerostrideError, *, full: bool, details: bool | None) -> None:
+def _put(answers: Sequence[Report | Unread], *, full: bool, details: bool | None) -> None:
+    """Every model, and a table of them all where they are many."""
+    if details is None and len(answers) > 1:
+        reports = [one for one in answers if isinstance(one, Report)]
+        count = sum(len(one.findings if full else one.fresh) for one in reports)
+        if count > MOST_DETAILS:
+            details = False
+    for answer in answers:
+        _show(answer, full=full, details=details)
+    if len(answers) > 1:
+        click.echo("\n" + overview(answers))
+
+
+def _show(answer: Report | Unread, *, full: bool, details: bool | None) -> None:
     """The table of findings, then each in full, where they are few."""
-    if isinstance(answer, ZerostrideError):
-        click.echo(f"zerostride: {shown(answer)}", err=True)
+    if isinstance(answer, Unread):
+        click.echo(f"zerostride: {unread_text(answer)}", err=True)
         return
     click.echo(headline(answer))
-    for note in notes(answer):
-        click.echo(note)
-    findings = list(answer.findings if full else answer.worst())
+    for line in (*notes(answer), *stale_lines(answer)):
+        click.echo(line)
+    findings = list(answer.findings if full else told(answer))
     if not findings:
         return
     _table([readable(finding) for finding in findings])

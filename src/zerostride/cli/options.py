@@ -13,7 +13,7 @@ import click
 
 from ..engines.table import ENGINES
 from ..errors import BroadcastError, Reason, ZerostrideError
-from ..models.findings import json_number
+from ..report import plain
 from ..rules import MODES, RULES
 from .shapes import parse_shape
 
@@ -161,15 +161,7 @@ def colored() -> bool:
 
 def put_json(value: Any) -> None:
     """Prints a value as JSON; numbers that JSON lacks as "NaN", "Infinity" and "-Infinity"."""
-    click.echo(json.dumps(_plain(value), indent=2, default=str, allow_nan=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return json_number(value)
+    click.echo(json.dumps(plain(value), indent=2, default=str, allow_nan=False))
 
 
 def error_dict(error: BroadcastError | ZerostrideError) -> dict[str, Any]:

@@ -5,21 +5,30 @@ and asks no rule anything but what a fix has already been checked to give.
 """
 
 from .comment import markdown
+from .files import FORMS, document, form_of, json_text, plain, rendered
 from .page import html
-from .plain import finding_text, overview, text
-from .words import LONGEST_NAME, MARKS, MOST_NOTES, headline, notes, readable, shown
+from .plain import finding_text, overview, text, unread_text
+from .words import LONGEST_NAME, MARKS, MOST_NOTES, headline, notes, readable, shown, told
 
 __all__ = [
+    "FORMS",
     "LONGEST_NAME",
     "MARKS",
     "MOST_NOTES",
+    "document",
     "finding_text",
+    "form_of",
     "headline",
     "html",
+    "json_text",
     "markdown",
     "notes",
     "overview",
+    "plain",
     "readable",
+    "rendered",
     "shown",
     "text",
+    "told",
+    "unread_text",
 ]

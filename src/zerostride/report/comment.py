@@ -11,16 +11,17 @@ from collections.abc import Iterator, Sequence
 from ..models.findings import Change, Check, Finding, Outcome, Report, Unread
 from .plain import change_text, finding_text, stale_lines, unread_text, worst_checks
 from .words import (
-    MARKS,
     OUTCOMES,
     Reports,
     counted,
     headline,
     listed,
+    mark_of,
     notes,
     readable,
     shapes_text,
     shown,
+    told,
     total_line,
 )
 
@@ -144,17 +145,15 @@ def _rows(reports: Sequence[Report | Unread]) -> Iterator[tuple[str, ...]]:
                 yield _check_row(model, check)
         for change in report.changes:
             yield _change_row(model, change)
-        fresh = {id(finding) for finding in report.fresh}
-        for finding in report.worst():
-            if id(finding) in fresh:
-                yield _finding_row(model, finding)
+        for finding in told(report):
+            yield _finding_row(model, finding)
 
 
 def _finding_row(model: str, finding: Finding) -> tuple[str, ...]:
     finding = readable(finding)
     fix = "" if finding.fix is None else code(finding.fix.describe(finding.names))
     cells = (code(finding.node), code(finding.op), code(shapes_text(finding)), code(finding.reason))
-    return (MARKS[finding.verdict][0].lower(), model, *cells, fix)
+    return (mark_of(finding.verdict), model, *cells, fix)
 
 
 def _change_row(model: str, change: Change) -> tuple[str, ...]:
@@ -180,12 +179,9 @@ def _details(reports: Sequence[Report | Unread]) -> Iterator[tuple[str, str]]:
         for change in report.changes:
             title = f"changed: {entities(shown(change.op, _CELL))} "
             yield title + entities(shown(change.node, _CELL)), change_text(change)
-        fresh = {id(finding) for finding in report.fresh}
-        for finding in report.worst():
-            if id(finding) in fresh:
-                mark = MARKS[finding.verdict][0].lower()
-                title = f"{mark}: {entities(shown(finding.op, _CELL))} "
-                yield title + entities(shown(finding.node, _CELL)), finding_text(finding)
+        for finding in told(report):
+            title = f"{mark_of(finding.verdict)}: {entities(shown(finding.op, _CELL))} "
+            yield title + entities(shown(finding.node, _CELL)), finding_text(finding)
 
 
 def _model_lines(reports: Sequence[Report | Unread]) -> Iterator[str]:

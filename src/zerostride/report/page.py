@@ -6,7 +6,7 @@ Nothing is loaded from elsewhere. Without the script everything can be read; the
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from .. import __version__
 from ..models.evidence import Evidence, divergences, evidence
@@ -18,6 +18,7 @@ from .groups import Group, grouped
 from .markup import esc, page
 from .plain import unread_text
 from .words import (
+    WORST,
     Reports,
     counted,
     headline,
@@ -28,6 +29,7 @@ from .words import (
     shapes_text,
     shown,
     total_line,
+    totals,
 )
 
 #: Groups that are open at first: more are a list to choose from.
@@ -37,7 +39,6 @@ _OPEN = 20
 _DRAWN = 1500
 #: Nodes of a group that are named without being asked for, and at most.
 _NAMED = 3
-_WORST = (Verdict.DIFFERENT, Verdict.REFUSED, Verdict.SAME_HERE, Verdict.UNKNOWN, Verdict.SAME)
 _TITLES = {"audit": "Broadcast audit", "port": "Port", "verify": "Verification"}
 
 
@@ -100,9 +101,7 @@ class _Page:
         return f'<header><p class="brand">zerostride</p><h1>{title}</h1><p>{about}</p></header>'
 
     def _summary(self) -> str:
-        total: Counter[str] = Counter()
-        for report in self.read:
-            total.update(counted(report))
+        total = totals(self.reports)
         said = '<section aria-label="Summary" class="summary">'
         if len(self.reports) == 1 and self.read:
             (report,) = self.read
@@ -126,9 +125,7 @@ class _Page:
         return said + "</section>"
 
     def _models(self) -> str:
-        marks = [
-            mark for mark in _marks(self.read) if any(counted(one)[mark] for one in self.of(mark))
-        ]
+        marks = [mark for mark, count in totals(self.reports).items() if count]
         head = "".join(f'<th scope="col">{esc(mark)}' for mark in marks)
         rows = []
         for number, report in enumerate(self.reports, 1):
@@ -143,10 +140,6 @@ class _Page:
             f'<thead><tr><th scope="col">model{head}</thead><tbody>{"".join(rows)}</table></div>'
         )
 
-    def of(self, mark: str) -> list[Report]:
-        """The reports that count such things."""
-        return [report for report in self.read if mark in counted(report)]
-
     def _filters(self) -> str:
         """Controls that do nothing without the script are hidden until it runs."""
         findings = [finding for report in self.read for finding in report.findings]
@@ -156,7 +149,7 @@ class _Page:
         chips = "".join(
             f'<button type="button" class="chip {verdict}" data-v="{verdict}" '
             f'aria-pressed="true">{mark_of(verdict)} <span>{found[verdict]:,}</span></button>'
-            for verdict in _WORST
+            for verdict in WORST
             if found[verdict]
         )
         ops = _select("op", "Op", sorted({shown(finding.op, 200) for finding in findings}))
@@ -186,7 +179,7 @@ class _Page:
         yield page_work.checks(report)
         groups = sorted(
             self.groups[id(report)],
-            key=lambda group: (group.known, _WORST.index(group.first.verdict)),
+            key=lambda group: (group.known, WORST.index(group.first.verdict)),
         )
         if report.command == "port" and any(g.first.verdict is not Verdict.SAME for g in groups):
             yield "<h3>What is left</h3>"
@@ -296,10 +289,6 @@ def _known(report: Report) -> list[bool]:
     return [k in accepted for k in range(len(report.findings))]
 
 
-def _marks(reports: Sequence[Report]) -> list[str]:
-    return list(dict.fromkeys(mark for report in reports for mark in counted(report)))
-
-
 #: The class of a mark, for its colour.
 _KINDS = {
     "same here": "same_here",
@@ -310,7 +299,7 @@ _KINDS = {
 }
 
 
-def _tiles(total: Counter[str]) -> str:
+def _tiles(total: Mapping[str, int]) -> str:
     tiles = "".join(
         f'<li class="{_KINDS.get(mark, mark)}{"" if count else " zero"}">'
         f"<strong>{count:,}</strong> {mark}"
@@ -319,7 +308,7 @@ def _tiles(total: Counter[str]) -> str:
     return f'<ul class="tiles">{tiles}</ul>' if total else ""
 
 
-def _bar(total: Counter[str]) -> str:
+def _bar(total: Mapping[str, int]) -> str:
     """The shares as a bar; the tiles above say the same in numbers."""
     whole = sum(total.values())
     if not whole:

@@ -22,7 +22,9 @@ from .words import (
     refusal,
     shapes_text,
     shown,
+    told,
     total_line,
+    totals,
 )
 
 
@@ -43,7 +45,7 @@ def text(reports: Reports, *, full: bool = False) -> str:
 def _one(report: Report | Unread, full: bool) -> str:
     if isinstance(report, Unread):
         return unread_text(report)
-    findings = report.findings if full else report.worst()
+    findings = report.findings if full else told(report)
     parts = [headline(report), *notes(report), *stale_lines(report)]
     parts += ["\n" + change_text(change) for change in report.changes]
     if report.checks:
@@ -140,7 +142,7 @@ def check_row(check: Check) -> tuple[str, ...]:
 
 def overview(reports: Sequence[Report | Unread]) -> str:
     """A table with a row per model, and the sum."""
-    marks = present_marks(reports)
+    marks = [mark for mark, count in totals(reports).items() if count]
     rows = [("model", *marks, "")]
     for report in reports:
         if isinstance(report, Unread):
@@ -153,16 +155,6 @@ def overview(reports: Sequence[Report | Unread]) -> str:
         cells = (str(counts.get(mark) or "") for mark in marks)
         rows.append((shown(report.model, LONGEST_NAME), *cells, extra))
     return "\n".join([total_line(reports), *_columns(rows)])
-
-
-def present_marks(reports: Sequence[Report | Unread]) -> list[str]:
-    """The verdicts and outcomes that some report counts, in their order."""
-    marks: dict[str, int] = {}
-    for report in reports:
-        if isinstance(report, Report):
-            for mark, count in counted(report).items():
-                marks[mark] = marks.get(mark, 0) + count
-    return [mark for mark, count in marks.items() if count]
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> list[str]:

@@ -101,6 +101,15 @@ def _computed(report: Report) -> str:
     return f"{len(report.checks)} computed" + (f": {counts}" if counts else "")
 
 
+#: What goes wrong silently is told first.
+WORST = (Verdict.DIFFERENT, Verdict.REFUSED, Verdict.SAME_HERE, Verdict.UNKNOWN, Verdict.SAME)
+
+
+def told(report: Report) -> list[Finding]:
+    """The findings that are not the same and not known, the worst first."""
+    return sorted(report.fresh, key=lambda finding: WORST.index(finding.verdict))
+
+
 def mark_of(verdict: Verdict) -> str:
     """A verdict as prose has it."""
     return MARKS[verdict][0].lower()
@@ -171,11 +180,20 @@ def shapes_text(judged: Finding | Check) -> str:
     return " ".join(shape_text(shape) for _, shape in judged.operands)
 
 
+def totals(reports: Sequence[Report | Unread]) -> dict[str, int]:
+    """What many models count, by marks, in the order of verdicts and outcomes."""
+    total: dict[str, int] = {}
+    for report in reports:
+        if isinstance(report, Report):
+            for mark, count in counted(report).items():
+                total[mark] = total.get(mark, 0) + count
+    return total
+
+
 def total_line(reports: Sequence[Report | Unread]) -> str:
     """Many models in a line."""
     read = [one for one in reports if isinstance(one, Report)]
-    total = sum((Counter(counted(report)) for report in read), Counter[str]())
-    counts = ", ".join(f"{count} {mark}" for mark, count in total.items() if count)
+    counts = ", ".join(f"{count} {mark}" for mark, count in totals(reports).items() if count)
     missing = len(reports) - len(read)
     said = f"{len(reports)} model{'' if len(reports) == 1 else 's'}"
     said += f", {missing} not read" if missing else ""

@@ -1,0 +1,116 @@
+"""What commands that end in reports share: where reports go, what fails, what is known."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem
+
+from ..errors import ZerostrideError
+from ..models.findings import Outcome, Report, Unread, Verdict
+from ..report import FORMS, form_of, rendered
+from .files import write_whole
+from .options import BAD_INPUT, FOUND
+
+_FAILING = tuple(str(verdict) for verdict in Verdict if verdict is not Verdict.SAME)
+#: Words of --fail-on that stand for several verdicts.
+ANY, NONE = "any", "none"
+
+
+class VerdictsType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """Verdicts that fail, with commas between them."""
+
+    name = "verdicts"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> frozenset[str]:
+        """The verdicts; "any" stands for all that are not `same`."""
+        if isinstance(value, frozenset):
+            return value
+        words = [word.strip() for word in str(value).split(",")]
+        for word in words:
+            if word not in (*_FAILING, ANY, NONE):
+                known = ", ".join((*_FAILING, ANY, NONE))
+                self.fail(f"{word[:80]!r} is no verdict that can fail; known: {known}", param, ctx)
+        if NONE in words and len(words) > 1:
+            self.fail("'none' goes with no other verdict", param, ctx)
+        return frozenset(_FAILING) if ANY in words else frozenset(words) - {NONE}
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """The verdict that is being typed, after those that are there."""
+        before, comma, word = incomplete.rpartition(",")
+        given = before.split(",")
+        return [
+            CompletionItem(f"{before}{comma}{known}")
+            for known in (*_FAILING, ANY, NONE)
+            if known.startswith(word) and known not in given
+        ]
+
+
+class ReportFileType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A file that a report is written to; the end of its name chooses the form."""
+
+    name = "file"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """The path, once it is known that it can be written: an audit may take minutes."""
+        path = str(value)
+        try:
+            form_of(path)
+        except ZerostrideError as error:
+            self.fail(str(error), param, ctx)
+        folder = os.path.dirname(path) or "."
+        if not os.path.isdir(folder):
+            self.fail(f"{path}: there is no folder {folder}", param, ctx)
+        return path
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        """Files, as the shell completes them."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+fail_on = click.option(
+    "--fail-on",
+    type=VerdictsType(),
+    default=ANY,
+    metavar="VERDICTS",
+    help=f"Verdicts for which the exit status is 1, with commas: {', '.join(_FAILING)}; "
+    "any (if not given), none.",
+)
+outputs = click.option(
+    "-o",
+    "--output",
+    "outputs",
+    multiple=True,
+    type=ReportFileType(),
+    metavar="FILE",
+    help=f"Write the report to FILE as well, by its end {' '.join(FORMS)}. May be given again.",
+)
+
+
+def save(paths: Sequence[str], reports: Report | Sequence[Report | Unread]) -> None:
+    """Writes a report, or the reports of many models, to files, each whole or not at all."""
+    for path in paths:
+        write_whole(path, rendered(path, reports))
+
+
+def status(reports: Sequence[Report | Unread], failing: frozenset[str]) -> int:
+    """The exit status: 2 if a model could not be read, 1 if something new fails, else 0."""
+    if any(isinstance(report, Unread) for report in reports):
+        return BAD_INPUT
+    return FOUND if any(_fails(report, failing) for report in reports) else 0
+
+
+def _fails(report: Report | Unread, failing: frozenset[str]) -> bool:
+    if isinstance(report, Unread):
+        return True
+    disagree = any(check.outcome is not Outcome.AGREES for check in report.checks)
+    return disagree or any(str(finding.verdict) in failing for finding in report.fresh)

@@ -1,0 +1,66 @@
+"""A report as a file's content: the end of the file's name chooses the form."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import PurePath
+from typing import Any
+
+from ..errors import ZerostrideError
+from ..models.findings import Report, json_number
+from .comment import markdown
+from .page import html
+from .plain import text
+from .words import Reports
+
+
+def document(reports: Reports) -> Any:
+    """What JSON holds: of one report an object, of a list a list, whatever its length."""
+    if isinstance(reports, Report):
+        return plain(reports.as_dict())
+    return [plain(report.as_dict()) for report in reports]
+
+
+def plain(value: Any) -> Any:
+    """Data in which numbers that JSON lacks are "NaN", "Infinity" and "-Infinity"."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return json_number(value)
+
+
+def json_text(reports: Reports) -> str:
+    """The reports as JSON; `docs/schema/report.schema.json` describes it."""
+    return json.dumps(document(reports), indent=2, default=str, allow_nan=False) + "\n"
+
+
+def _text(reports: Reports) -> str:
+    return text(reports) + "\n"
+
+
+#: The forms by the ends of names.
+FORMS: Mapping[str, Callable[[Reports], str]] = {
+    ".html": html,
+    ".json": json_text,
+    ".md": markdown,
+    ".txt": _text,
+}
+
+
+def form_of(path: str) -> Callable[[Reports], str]:
+    """How a file of this name is written.
+
+    Raises:
+        ZerostrideError: the name does not say; says which ends are known.
+    """
+    form = FORMS.get(PurePath(path).suffix.lower())
+    if form is None:
+        raise ZerostrideError(f"{path}: a report's name ends in one of {' '.join(FORMS)}")
+    return form
+
+
+def rendered(path: str, reports: Reports) -> bytes:
+    """The content of a report's file; half characters of hostile names as escapes."""
+    return form_of(path)(reports).encode("utf-8", "backslashreplace")
