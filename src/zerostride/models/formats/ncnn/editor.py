@@ -1,0 +1,277 @@
+"""Rewrites of a .param and its .bin.
+
+Lines that no rewrite touches stay byte for byte, and so does the .bin but for what is put in. A
+reshape becomes a Reshape layer, an unsqueeze an ExpandDims, a squeeze a Squeeze, an expand a Tile
+(which copies, so that no number changes). A MemoryData that has one reader gets its new sizes in
+its own line; one with more gets a twin right after it, whose numbers go to the same place in the
+.bin. Where a blob gets a second reader a Split is put in, as ncnn wants it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from ....errors import ModelError
+from ...graph import Graph, Node
+from ...rewrite import Rewrite
+from .layers import LAYERS
+from .program import Program, parameter
+from .reader import read_ncnn
+from .text import Layer, ParamFile, read_text, shown
+from .weights import LOADS, Weights, bin_path, locate
+
+_WORD = re.compile(r"\S+")
+
+
+def edit(path: Path) -> NcnnEditor:
+    """The file, open for changes; ModelError where it cannot be read."""
+    return NcnnEditor(path)
+
+
+@dataclass
+class _Line:
+    """A layer's line that is written anew.
+
+    Attributes:
+        type, name, bottoms, tops: its words.
+        params: the text of its parameters, with the space before it.
+    """
+
+    type: str
+    name: str
+    bottoms: Sequence[str]
+    tops: Sequence[str]
+    params: str = ""
+
+    def text(self) -> str:
+        """The line as ncnn's own tools write it."""
+        blobs = " ".join((*self.bottoms, *self.tops))
+        counts = f"{len(self.bottoms)} {len(self.tops)}"
+        return f"{self.type:<16} {self.name:<24} {counts} {blobs}{self.params}"
+
+
+@dataclass
+class _Changes:
+    """What becomes of the file.
+
+    Attributes:
+        lines: by layer, the lines that stand for its own.
+        twins: by MemoryData, lines that go after it.
+    """
+
+    lines: dict[int, list[_Line]] = field(default_factory=dict)
+    twins: dict[int, list[_Line]] = field(default_factory=dict)
+
+
+class NcnnEditor:
+    """A .param and its .bin, open for changes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = Path(path)
+        self.graph: Graph = read_ncnn(path)
+        self.parsed: ParamFile = read_text(self.path)
+        self.weights: Weights = locate(
+            self.parsed.layers, bin_path(self.path), lambda kind: kind in LAYERS
+        )
+        layers = self.parsed.layers
+        self.taken = {name for layer in layers for name in (layer.name, *layer.tops)}
+        self.maker = {name: layer for layer in layers for name in layer.tops}
+        self.readers = Counter(name for layer in layers for name in layer.bottoms)
+        self.nodes: Mapping[int, Node] = {
+            int(node.place[0]): node for node in self.graph.nodes if node.place is not None
+        }
+        self._changes = _Changes()
+        self._twins: dict[tuple[int, tuple[int, ...]], str] = {}
+        self._failed = False
+
+    def apply(self, rewrites: Sequence[Rewrite]) -> None:
+        """Says the rewrites in layers.
+
+        Raises:
+            ModelError: one cannot be said; names the layer and says why.
+        """
+        self._failed = True
+        for rewrite in rewrites:
+            self._one(rewrite)
+        self._failed = False
+
+    def _one(self, rewrite: Rewrite) -> None:
+        place = rewrite.place
+        index = place[0] if len(place) == 1 else -1
+        if not isinstance(index, int) or index not in self.nodes:
+            raise ModelError(f"{self.path}: no layer stands at {place}")
+        layer = self.parsed.layers[index]
+        if index in self._changes.lines:
+            raise self.refusal(layer, "it is rewritten twice")
+        Program(self, layer, self.nodes[index], rewrite).write()
+
+    # What a program asks for.
+
+    def refusal(self, layer: Layer, said: str) -> ModelError:
+        """An error that names a layer."""
+        who = f"{shown(layer.type)[1:-1]} {shown(layer.name)}"
+        return ModelError(f"{self.path}: line {layer.line}: {who}: {said}")
+
+    def fresh(self, base: str) -> str:
+        """A name that is new to the file, for a layer and its blob."""
+        base = base[:200]
+        count, name = 0, base
+        while name in self.taken or len(name.encode(self.parsed.encoding, "replace")) > 255:
+            count += 1
+            name = f"{base}_{count}"
+        self.taken.add(name)
+        return name
+
+    def resized(self, memory: Layer, shape: tuple[int, ...], *, alone: bool) -> str:
+        """The blob of a MemoryData in a new shape: itself, or a twin."""
+        if alone and self.readers[memory.tops[0]] == 1:
+            text = self.changed(memory, _sizes(shape))
+            line = _Line(memory.type, memory.name, (), memory.tops, text)
+            self._changes.lines[memory.index] = [line]
+            return memory.tops[0]
+        key = (memory.index, shape)
+        if key not in self._twins:
+            if self.weights.stored[memory.index] is None:
+                said = self.weights.missing or "its data are missing"
+                raise self.refusal(memory, f"it needs a twin of another shape, but {said}")
+            name = self.fresh(f"{memory.name}_reshaped")
+            line = _Line(memory.type, name, (), (name,), self.changed(memory, _sizes(shape)))
+            self._changes.twins.setdefault(memory.index, []).append(line)
+            self._twins[key] = name
+        return self._twins[key]
+
+    def changed(self, layer: Layer, values: Mapping[int, object]) -> str:
+        """The text of a layer's parameters with some of them changed, or gone (None)."""
+        line = self.parsed.lines[layer.line - 1]
+        words = list(_WORD.finditer(line))
+        start = words[3 + len(layer.bottoms) + len(layer.tops)].end()
+        text = line[start:].rstrip()
+        for number, value in values.items():
+            keys = f"(?:{number}|-{23300 + number})"
+            text = re.sub(rf'\s+{keys}=(?:"[^"]*"|\S+)', "", text)
+            if value is not None:
+                text += f" {parameter(number, value)}"
+        return text
+
+    def put(self, layer: Layer, lines: Sequence[_Line]) -> None:
+        """Takes down what a program writes for a layer."""
+        if layer.type in LOADS and all(line.name != layer.name for line in lines):
+            raise self.refusal(layer, "it has weights, so it cannot be replaced by other layers")
+        self._changes.lines[layer.index] = list(lines)
+
+    @staticmethod
+    def line(
+        kind: str, name: str, bottoms: Sequence[str], tops: Sequence[str], params: str = ""
+    ) -> _Line:
+        """A new line."""
+        return _Line(kind, name, bottoms, tops, params)
+
+    # The file.
+
+    def text(self) -> str:
+        """The .param as it is now."""
+        changes, lines = self._changes, list(self.parsed.lines)
+        added_layers = added_blobs = 0
+        for layer in self.parsed.layers:
+            at = layer.line - 1
+            raw = self.parsed.lines[at]
+            bare = raw.rstrip("\r\n")
+            end = raw[len(bare) :]
+            own = changes.lines.get(layer.index)
+            twins = changes.twins.get(layer.index, [])
+            new = [*(own or ()), *twins]
+            if not new:
+                continue
+            texts = [bare] if own is None else []
+            texts += [line.text() for line in new]
+            lines[at] = (end or "\n").join(texts) + end
+            added_layers += len(texts) - 1
+            added_blobs += sum(len(line.tops) for line in new)
+            added_blobs -= len(layer.tops) if own is not None else 0
+        if added_layers or added_blobs:
+            lines[self.parsed.counts_line] = self._counts(added_layers, added_blobs)
+        return "".join(lines)
+
+    def _counts(self, layers: int, blobs: int) -> str:
+        line = self.parsed.lines[self.parsed.counts_line]
+        more = iter((layers, blobs))
+        return re.sub(r"\d+", lambda found: str(int(found[0]) + next(more)), line, count=2)
+
+    def save(self, path: Path) -> tuple[Path, ...]:
+        """Writes the .param, and the .bin beside it if there was one.
+
+        Raises:
+            ModelError: a file cannot be written, or a rewrite failed before.
+        """
+        if self._failed:
+            raise ModelError(f"{self.path}: a rewrite failed; nothing is written")
+        path = Path(path)
+        writes: list[tuple[Path, Callable[[BinaryIO], object]]] = []
+        data = self.text().encode(self.parsed.encoding)
+        if self.weights.size is not None:
+            writes.append((bin_path(path), self._copy_weights))
+        writes.append((path, lambda file: file.write(data)))
+        made: list[tuple[str, Path]] = []
+        try:
+            for target, write in writes:
+                handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:50]}.")
+                made.append((name, target))
+                with os.fdopen(handle, "wb") as file:
+                    write(file)
+                os.chmod(name, 0o666 & ~_umask())
+            for name, target in made:
+                os.replace(name, target)
+        except (OSError, ValueError) as error:
+            said = error.strerror if isinstance(error, OSError) else None
+            raise ModelError(f"{path}: {said or error}") from None
+        finally:
+            for name, _ in made:
+                if os.path.exists(name):
+                    os.unlink(name)
+        return tuple(target for _, target in reversed(made))
+
+    def _copy_weights(self, file: BinaryIO) -> None:
+        """The .bin with the numbers of twins after those that they are twins of."""
+        with self.weights.path.open("rb") as source:
+            for index in sorted(self._changes.twins):
+                stored = self.weights.stored[index] or ()
+                for one in stored:
+                    _copy(source, file, one.end - source.tell())
+                    for _ in self._changes.twins[index]:
+                        source.seek(one.start)
+                        _copy(source, file, one.end - one.start)
+            _copy(source, file, None)
+
+
+def _copy(source: BinaryIO, target: BinaryIO, count: int | None) -> None:
+    """So many bytes from one file to another, or all that are left."""
+    left = count
+    while left is None or left > 0:
+        chunk = source.read(1 << 20 if left is None else min(left, 1 << 20))
+        if not chunk:
+            return
+        target.write(chunk)
+        left = None if left is None else left - len(chunk)
+
+
+def _sizes(shape: tuple[int, ...]) -> Mapping[int, object]:
+    """The parameters of a MemoryData of a shape."""
+    keys = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (2, 11, 1, 0)}[len(shape)]
+    sizes = dict(zip(keys, shape, strict=True))
+    return {number: sizes.get(number) for number in (0, 1, 11, 2)}
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+__all__ = ["NcnnEditor", "edit"]

@@ -1,0 +1,107 @@
+"""The real ncnn, asked for shapes that no table tells: in a process of its own, under limits.
+
+ncnn checks little and may end its process on a file that another release wrote. So it never runs
+here: a child loads the text, with zeros for weights and inputs, and says shape after shape; what it
+said before it died counts.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+
+#: A network of some hundred layers takes a second.
+SECONDS = 8.0
+#: What the child may use beyond what it starts with.
+MEMORY = 1 << 30
+#: Numbers in all inputs and blobs up to which it is worth asking.
+MAX_NUMBERS = 1 << 26
+
+#: The child gets this process's import path and nothing else.
+_CHILD = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+import ncnn
+import numpy as np
+given = json.loads(sys.stdin.buffer.read())
+try:
+    import resource
+    with open("/proc/self/statm") as file:
+        most = int(file.read().split()[0]) * resource.getpagesize() + int(sys.argv[2])
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+except (ImportError, OSError):
+    pass  # no such limits here; the parent's clock is still running
+net = ncnn.Net()
+net.opt.num_threads = 1
+net.opt.lightmode = False
+if net.load_param_mem(given["text"]) != 0:
+    sys.exit("it does not load the text")
+if net.load_model(ncnn.DataReaderFromEmpty()) != 0:
+    sys.exit("it does not load the weights")
+for name in given["blobs"]:
+    extractor = net.create_extractor()
+    for blob, shape in given["inputs"].items():
+        extractor.input(blob, ncnn.Mat(np.zeros(shape, np.float32)).clone())
+    status, made = extractor.extract(name)
+    shape = list(np.array(made).shape) if status == 0 else None
+    sys.stdout.write(json.dumps([name, shape]) + "\\n")
+    sys.stdout.flush()
+"""
+
+
+def installed() -> bool:
+    """Whether ncnn can be asked."""
+    return importlib.util.find_spec("ncnn") is not None
+
+
+def ask(
+    text: str, inputs: Mapping[str, tuple[int, ...]], blobs: Sequence[str]
+) -> tuple[dict[str, tuple[int, ...]], str | None]:
+    """The shapes of blobs as the real ncnn makes them.
+
+    Args:
+        text: the .param's text.
+        inputs: the shapes of its inputs.
+        blobs: the blobs that are asked for, in order.
+
+    Returns:
+        The shapes that it said, and what went wrong, or None.
+    """
+    if sum(map(math.prod, inputs.values())) > MAX_NUMBERS:
+        return {}, "the inputs are too large to ask it"
+    question = json.dumps({"text": text, "inputs": inputs, "blobs": list(blobs)}).encode()
+    command = [sys.executable, "-I", "-c", _CHILD, json.dumps(sys.path), str(MEMORY)]
+    said = None
+    try:
+        done = subprocess.run(command, input=question, capture_output=True, timeout=SECONDS)
+    except subprocess.TimeoutExpired as late:
+        return _shapes(late.stdout or b""), f"it took longer than {SECONDS:.0f} s"
+    except OSError as error:
+        return {}, f"it could not be started: {error}"
+    if done.returncode < 0:
+        said = f"it was ended by {signal.Signals(-done.returncode).name}"
+    elif done.returncode:
+        last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+        said = last[0][:160] if last else f"it ended with status {done.returncode}"
+    return _shapes(done.stdout), said
+
+
+def _shapes(lines: bytes) -> dict[str, tuple[int, ...]]:
+    found: dict[str, tuple[int, ...]] = {}
+    for line in lines.decode("utf-8", "replace").splitlines():
+        try:
+            name, shape = json.loads(line)
+        except ValueError:
+            continue  # cut off, or something that ncnn printed
+        if shape:
+            found[name] = tuple(shape)
+    return found
+
+
+__all__ = ["ask", "installed"]

@@ -1,0 +1,169 @@
+"""Shapes of all blobs of a .param: by the table of layers, from the sizes that inputs have.
+
+Inputs whose sizes the file does not give have sizes with names ("in0.c", "in0.h", "in0.w") where a
+layer says how many axes they have, and no shape at all where none does.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ....dims.dim import Dim, Number, Symbol, of_atom
+from .layers import LAYERS
+from .sizes import Call, Sizes, Unknown, Wrong, checked
+from .text import Layer, Params, shown
+
+#: Names of axes by rank, as ncnn calls them.
+AXES: Mapping[int, str] = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}
+#: Expressions of sizes longer than this are no longer followed.
+MAX_EXPRESSION = 200
+
+
+@dataclass
+class Inferred:
+    """What is known of the blobs.
+
+    Attributes:
+        shapes: blobs with a shape.
+        wrong: blobs that come out of a layer that fails, or that descend from one.
+        open: blobs whose shape depends on numbers, or that descend from one.
+        named: input blobs whose sizes have names.
+        unsized: input blobs of which nothing is known.
+        notes: what is wrong with layers, in words.
+    """
+
+    shapes: dict[str, Sizes] = field(default_factory=dict)
+    wrong: set[str] = field(default_factory=set)
+    open: set[str] = field(default_factory=set)
+    named: list[str] = field(default_factory=list)
+    unsized: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def infer(layers: Sequence[Layer], answers: Mapping[str, Sizes] | None = None) -> Inferred:
+    """The shapes of blobs.
+
+    Args:
+        layers: the layers in order.
+        answers: shapes of blobs that the engine gave.
+
+    Raises:
+        ModelError: a parameter is of the wrong kind; names line and layer, not the file.
+    """
+    found = Inferred()
+    ranks = _ranks(layers)
+    for layer in layers:
+        hints = _hints(layer, found.notes)
+        shapes = _results(layer, found, ranks)
+        for k, name in enumerate(layer.tops):
+            shape = shapes[k] if k < len(shapes) else None
+            if shape is None:
+                shape = (answers or {}).get(name) or hints.get(name)
+            elif name in hints and all(isinstance(s, int) for s in shape) and hints[name] != shape:
+                found.notes.append(
+                    f"{_who(layer)}: the file hints at {hints[name]}, it makes {shape}"
+                )
+            if shape is not None:
+                found.shapes[name] = tuple(map(_bounded, shape))
+        if layer.type == "Input":
+            found.unsized += [name for name in layer.tops if name not in found.shapes]
+    return found
+
+
+def _who(layer: Layer) -> str:
+    return f"{shown(layer.type)[1:-1]} {shown(layer.name)}"
+
+
+def _bounded(size: Number) -> Number:
+    """The size, or a new name for an expression that has grown out of hand."""
+    if isinstance(size, Dim) and len(str(size)) > MAX_EXPRESSION:
+        name = hashlib.sha256(str(size).encode()).hexdigest()[:12]
+        return of_atom(Symbol(f"size_{name}", 1))
+    return size
+
+
+def _results(layer: Layer, found: Inferred, ranks: Mapping[str, int]) -> Sequence[Sizes | None]:
+    """The shapes of a layer's results; none where they cannot be told."""
+    row = LAYERS.get(layer.type)
+    if any(name in found.wrong for name in layer.bottoms):
+        found.wrong.update(layer.tops)
+        return ()
+    if any(name in found.open for name in layer.bottoms):
+        found.open.update(layer.tops)
+    if row is None or row.shapes is None:
+        if row is not None and row.by_data:
+            found.open.update(layer.tops)
+        return ()
+    operands = [found.shapes[name] for name in layer.bottoms if name in found.shapes]
+    if len(operands) < len(layer.bottoms):
+        return ()
+    try:
+        return row.shapes(Call(layer, tuple(operands)))
+    except Unknown:
+        if layer.type == "Input" and layer.tops:
+            return _input(layer.tops[0], found, ranks)
+        if row.by_data and len(layer.bottoms) > 1:
+            found.open.update(layer.tops)
+    except (Wrong, ArithmeticError) as error:
+        found.wrong.update(layer.tops)
+        if layer.type != "BinaryOp":  # whose site says it better
+            found.notes.append(f"{_who(layer)} does not work: {error}")
+    return ()
+
+
+def _input(name: str, found: Inferred, ranks: Mapping[str, int]) -> Sequence[Sizes | None]:
+    """An input whose sizes the file does not give: a name for each, if it is known how many."""
+    if name not in ranks:
+        return ()
+    found.named.append(name)
+    word = re.sub(r"\W", "_", name)
+    word = word if re.match(r"[^\W\d]", word) else f"blob_{word}"
+    return [tuple(of_atom(Symbol(f"{word}.{axis}")) for axis in AXES[ranks[name]])]
+
+
+def _ranks(layers: Sequence[Layer]) -> dict[str, int]:
+    """How many axes inputs have, by the layers that they reach through others that keep shapes."""
+    origin: dict[str, str] = {}
+    ranks: dict[str, int] = {}
+    for layer in layers:
+        row = LAYERS.get(layer.type)
+        first = origin.get(layer.bottoms[0]) if layer.bottoms else None
+        if layer.type == "Input":
+            origin.update((name, name) for name in layer.tops)
+        if first is None or row is None:
+            continue
+        if row.rank is not None:
+            ranks.setdefault(first, row.rank)
+        if row.keeps or (layer.type == "BinaryOp" and len(layer.bottoms) == 1):
+            origin.update((name, first) for name in layer.tops)
+    return ranks
+
+
+def _hints(layer: Layer, notes: list[str]) -> dict[str, Sizes]:
+    """Shapes that a line gives of its results: parameter 30, dims and w, h, (d,) c for each."""
+    if 30 not in layer.params or not layer.tops:
+        return {}
+    numbers = Params(layer).wholes(30)
+    step = len(numbers) // len(layer.tops)
+    found: dict[str, Sizes] = {}
+    for k, name in enumerate(layer.tops):
+        row = numbers[k * step : (k + 1) * step]
+        rank = row[0] if row else 0
+        if not 1 <= rank <= 4 or len(row) <= rank:
+            notes.append(f"{_who(layer)}: its hint at shapes is malformed")
+            return {}
+        inner = row[1 : rank + 1]
+        if rank == 3 and len(row) == 5:
+            inner = (row[1], row[2], row[4])
+        try:
+            found[name] = checked(inner[::-1])
+        except Wrong as error:
+            notes.append(f"{_who(layer)}: its hint at shapes is malformed: {error}")
+            return {}
+    return found
+
+
+__all__ = ["AXES", "Inferred", "infer"]

@@ -1,0 +1,107 @@
+"""The table of layers: what each makes, and how many axes its data have.
+
+To add a layer: its formula in `shapes` or `windows`, its weights in `weights`, and a row here. What
+broadcasts in it is in `sites`, what it is in ONNX's words in `lower`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from . import shapes, windows
+from .sizes import Call, Results
+
+Shapes = Callable[[Call], Results]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerType:
+    """A row of the table.
+
+    Attributes:
+        shapes: what shapes come out; None: only the engine can tell.
+        rank: how many axes the data must have, by the document; None: any.
+        keeps: every result has the shape of the first operand, whatever it is.
+        by_data: the results' sizes depend on numbers, so that no engine can tell beforehand.
+    """
+
+    shapes: Shapes | None = None
+    rank: int | None = None
+    keeps: bool = False
+    by_data: bool = False
+
+
+def _rows(row: LayerType, names: str) -> dict[str, LayerType]:
+    return dict.fromkeys(names.split(), row)
+
+
+LAYERS: Mapping[str, LayerType] = MappingProxyType(
+    {
+        **_rows(
+            LayerType(shapes.same, keeps=True),
+            "AbsVal BNLL BatchNorm Bias CELU Cast Clip CopyTo CumulativeSum DeepCopy Dequantize "
+            "Dropout ELU Eltwise Erf Exp Flip GELU GroupNorm HardSigmoid HardSwish LRN LayerNorm "
+            "Log MVN Mish Normalize PReLU Packing Power Quantize RMSNorm ReLU Requantize "
+            "RotaryEmbed SELU Scale Shrink Sigmoid Softmax Softplus Split Swish TanH Threshold "
+            "UnaryOp",
+        ),
+        # Images by the document; on data of fewer axes they do not fail, and shapes stay.
+        **_rows(LayerType(shapes.same, keeps=True), "InstanceNorm ShuffleChannel"),
+        "Noop": LayerType(shapes.each),
+        **_rows(LayerType(shapes.given), "Input MemoryData"),
+        "BinaryOp": LayerType(shapes.binary),
+        "Reshape": LayerType(shapes.reshape),
+        "ExpandDims": LayerType(shapes.expand_dims),
+        "Squeeze": LayerType(shapes.squeeze),
+        "Permute": LayerType(shapes.permute),
+        "Flatten": LayerType(shapes.flatten),
+        "Concat": LayerType(shapes.concat),
+        "Slice": LayerType(shapes.slice_),
+        "Crop": LayerType(shapes.crop, by_data=True),
+        "Padding": LayerType(shapes.padding, by_data=True),
+        "Tile": LayerType(shapes.tile),
+        "Reduction": LayerType(shapes.reduction),
+        "ArgMax": LayerType(shapes.arg_max),
+        "GLU": LayerType(shapes.glu),
+        "InnerProduct": LayerType(shapes.inner_product),
+        "Gemm": LayerType(shapes.gemm),
+        "MatMul": LayerType(shapes.matmul),
+        "Embed": LayerType(shapes.embed, rank=1),
+        "MultiHeadAttention": LayerType(shapes.attention),
+        "SDPA": LayerType(shapes.sdpa, rank=3),
+        **_rows(LayerType(shapes.recurrent, rank=2), "RNN GRU LSTM"),
+        **_rows(
+            LayerType(windows.convolution, rank=3),
+            "Convolution ConvolutionDepthWise",
+        ),
+        **_rows(LayerType(windows.convolution, rank=2), "Convolution1D ConvolutionDepthWise1D"),
+        **_rows(LayerType(windows.convolution, rank=4), "Convolution3D ConvolutionDepthWise3D"),
+        **_rows(LayerType(windows.deconvolution, rank=3), "Deconvolution DeconvolutionDepthWise"),
+        **_rows(
+            LayerType(windows.deconvolution, rank=2), "Deconvolution1D DeconvolutionDepthWise1D"
+        ),
+        **_rows(
+            LayerType(windows.deconvolution, rank=4), "Deconvolution3D DeconvolutionDepthWise3D"
+        ),
+        "Pooling": LayerType(windows.pooling, rank=3),
+        "Pooling1D": LayerType(windows.pooling, rank=2),
+        "Pooling3D": LayerType(windows.pooling, rank=4),
+        "Interp": LayerType(windows.interp),
+        "Unfold": LayerType(windows.unfold, rank=3),
+        "Reorg": LayerType(windows.reorg, rank=3),
+        "PixelShuffle": LayerType(windows.pixel_shuffle, rank=3),
+        **_rows(LayerType(rank=3), "DeformableConv2D PSROIPooling ROIAlign ROIPooling SPP"),
+        **_rows(
+            LayerType(),
+            "Diag Einsum Fold GridSample InverseSpectrogram Spectrogram StatisticsPooling PriorBox",
+        ),
+        **_rows(
+            LayerType(by_data=True),
+            "DetectionOutput Proposal YoloDetectionOutput Yolov3DetectionOutput",
+        ),
+    }
+)
+
+__all__ = ["LAYERS", "LayerType"]

@@ -1,0 +1,272 @@
+"""ncnn's .param (and .bin) as a neutral graph.
+
+Values are blobs, in NumPy's order of axes: (c, d, h, w), (c, h, w), (h, w) or (w,); ncnn's blobs
+have one axis at least, four at most, and no batch. A layer's weights are constants after its blobs
+in `Node.inputs`; a MemoryData is a node whose result is a constant. An Input is a graph input, no
+node. Attributes are the parameters under their numbers as text ("0", "1"). A node's place is its
+layer's position in the file.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
+
+from ....dims.dim import Dim, Number
+from ....dims.parse import read as read_size
+from ....errors import Misfit, ModelError, printable
+from ...graph import FileShape, FileSize, Graph, Node, Value
+from . import engine
+from .inference import AXES, Inferred, infer
+from .layers import LAYERS
+from .sizes import Sizes
+from .text import Layer, ParamFile, Params, read_text, shown
+from .weights import LOADS, Load, Stored, Weights, bin_path, dtype_of, load, locate
+
+DOMAIN = "ncnn"
+#: ncnn's layers have no versions; the operators of one release are one set.
+VERSION = 1
+_DTYPES = {1: "float32", 2: "float16", 3: "int8"}
+#: Ends of the names of binary files, with what to name instead.
+_BINARY = (".param.bin", ".ncnn.bin")
+
+
+def read_ncnn(path: str | Path) -> Graph:
+    """The graph of a .param file, with the .bin beside it if there is one.
+
+    Raises:
+        ModelError: the file cannot be read; says why, with line and layer.
+    """
+    file = Path(path)
+    if file.name.lower().endswith(_BINARY):
+        raise ModelError(f"{file}: a binary file without names; name the .param text beside it")
+    parsed = read_text(file)
+    try:
+        found = infer(parsed.layers)
+        weights = locate(parsed.layers, bin_path(file), lambda kind: kind in LAYERS)
+        found = _completed(parsed, found)
+        return _Builder(parsed, found, weights).graph()
+    except ModelError as error:
+        if str(file) in str(error):
+            raise
+        raise ModelError(f"{file}: {error}") from None
+
+
+def _completed(parsed: ParamFile, found: Inferred) -> Inferred:
+    """What the table leaves open, asked of the real ncnn where it is installed."""
+    tops = [name for layer in parsed.layers for name in layer.tops]
+    known = found.shapes.keys() | found.wrong | found.open
+    missing = [name for name in tops if name not in known]
+    if not missing or found.unsized or found.named:
+        return found
+    kinds = {layer.type for layer in parsed.layers if set(layer.tops) & set(missing)}
+    strange = sorted(kind for kind in kinds if kind not in LAYERS)
+    who = ", ".join(shown(kind)[1:-1] for kind in sorted(kinds)[:5])
+    if strange:
+        found.notes.append(
+            f"no layer of ncnn is called {', '.join(shown(kind)[1:-1] for kind in strange[:5])}; "
+            "what comes after it has no known shape"
+        )
+        return found
+    if not engine.installed():
+        found.notes.append(
+            f"the shapes of {len(missing)} blobs are not known ({who}); ncnn, which could be asked "
+            "for them, is not installed: pip install 'zerostride[ncnn]'"
+        )
+        return found
+    inputs = {
+        name: tuple(int(size) for size in found.shapes[name])
+        for layer in parsed.layers
+        if layer.type == "Input"
+        for name in layer.tops
+    }
+    text = "".join(parsed.lines)
+    answers, said = engine.ask(text, inputs, missing)
+    again = infer(parsed.layers, answers)
+    again.notes.append(
+        f"the shapes of {len(answers)} blobs ({who}) are those that the installed ncnn makes"
+        if said is None
+        else f"the installed ncnn was asked for {len(missing)} shapes ({who}): {printable(said)}"
+    )
+    return again
+
+
+class _Builder:
+    def __init__(self, parsed: ParamFile, found: Inferred, weights: Weights) -> None:
+        self.parsed = parsed
+        self.found = found
+        self.weights = weights
+        self.values: dict[str, Value] = {}
+        self.notes = [*parsed.notes, *found.notes]
+
+    def graph(self) -> Graph:
+        """Values and nodes, layer by layer."""
+        inputs: list[Value] = []
+        nodes: list[Node] = []
+        for layer in self.parsed.layers:
+            operands = [self.values[name] for name in layer.bottoms]
+            stored = self.weights.stored[layer.index]
+            outputs = [self._made(layer, k, operands, stored) for k in range(len(layer.tops))]
+            self.values.update(zip(layer.tops, outputs, strict=True))
+            if layer.type == "Input":
+                inputs += outputs
+                continue
+            if layer.type != "MemoryData":
+                operands += self._constants(layer, stored)
+            nodes.append(_node(layer, operands, outputs))
+        read = Counter(name for layer in self.parsed.layers for name in set(layer.bottoms))
+        ends = [self.values[name] for name in self.values if not read[name]]
+        self._say(read)
+        notes = tuple(dict.fromkeys(map(printable, self.notes)))
+        return Graph(
+            str(self.parsed.path),
+            "ncnn",
+            VERSION,
+            tuple(inputs),
+            tuple(nodes),
+            notes,
+            tuple(ends),
+            MappingProxyType({DOMAIN: VERSION}),
+        )
+
+    def _made(
+        self,
+        layer: Layer,
+        k: int,
+        operands: Sequence[Value],
+        stored: tuple[Stored, ...] | None,
+    ) -> Value:
+        """A result of a layer."""
+        name = printable(layer.tops[k])
+        shape = _written(self.found.shapes.get(layer.tops[k]))
+        if layer.type == "MemoryData" and LOADS[layer.type](Params(layer)):
+            constant = self._constants(layer, stored)[0]
+            return Value(
+                name,
+                shape,
+                True,
+                missing=constant.missing,
+                declared=shape,
+                dtype=constant.dtype,
+                source=constant.source,
+            )
+        constant_ = bool(operands) and all(value.constant for value in operands)
+        passed = operands[0] if layer.type == "Split" and operands else None
+        return Value(
+            name,
+            shape,
+            constant_,
+            missing=passed.missing if passed is not None else None,
+            declared=shape,
+            dtype=self._dtype(layer, operands),
+            source=passed.source if passed is not None else None,
+        )
+
+    def _dtype(self, layer: Layer, operands: Sequence[Value]) -> str | None:
+        """Blobs are 32-bit floats, but for what is cast and for indices."""
+        if layer.type == "Cast":
+            return _DTYPES.get(Params(layer).whole(1))
+        if layer.type in ("Quantize", "Requantize"):
+            return "int8"
+        if layer.type == "Input":
+            return "int32" if layer.tops and layer.tops[0] in self._indices() else "float32"
+        row = LAYERS.get(layer.type)
+        if row is None:
+            return None
+        keeps = row.keeps and operands and layer.type != "Dequantize"
+        return operands[0].dtype if keeps else "float32"
+
+    def _indices(self) -> set[str]:
+        """Blobs that an Embed reads, or a Split before one."""
+        if not hasattr(self, "_embedded"):
+            found: set[str] = set()
+            for layer in reversed(self.parsed.layers):
+                if layer.type == "Embed":
+                    found.update(layer.bottoms[:1])
+                if layer.type == "Split" and found & set(layer.tops):
+                    found.update(layer.bottoms)
+            self._embedded = found
+        return self._embedded
+
+    def _constants(self, layer: Layer, stored: tuple[Stored, ...] | None) -> list[Value]:
+        """The weights of a layer."""
+        if layer.type not in LOADS:
+            return []
+        loads: Sequence[Load] = LOADS[layer.type](Params(layer))
+        found = []
+        for k, row in enumerate(loads):
+            if min(row.shape) < 0:
+                continue
+            name = printable(f"{layer.name}.{row.name}")
+            if stored is None:
+                missing = self.weights.missing
+                found.append(Value(name, row.shape, True, missing=missing, dtype="float32"))
+                continue
+            source = partial(load, stored[k], self.weights.path)
+            dtype = dtype_of(stored[k])
+            found.append(Value(name, row.shape, True, dtype=dtype, source=source))
+        return found
+
+    def _say(self, read: Mapping[str, int]) -> None:
+        """What a reader should know of the whole file."""
+        found, weights = self.found, self.weights
+        for name in found.unsized:
+            self.notes.append(
+                f"the file does not give the sizes of the input {shown(name)}, and no layer says "
+                "how many axes it has; write them into its line (0=w 1=h 11=d 2=c)"
+            )
+        for name in found.named:
+            sizes = ", ".join(map(str, found.shapes[name]))
+            self.notes.append(
+                f"the file does not give the sizes of the input {shown(name)}; they are called "
+                f"{sizes}: give them (--set), or write them into its line (0=w 1=h 11=d 2=c)"
+            )
+        shared = [name for name, count in read.items() if count > 1]
+        if shared:
+            more = f" and {len(shared) - 3} more" if len(shared) > 3 else ""
+            self.notes.append(
+                f"{', '.join(map(shown, shared[:3]))}{more} are read by several layers without a "
+                "Split: ncnn frees a blob after its first reader, and its process ends at the next"
+            )
+        loads = any(LOADS[row.type](Params(row)) for row in self.parsed.layers if row.type in LOADS)
+        if loads and weights.missing is not None:
+            self.notes.append(f"weights are missing: {weights.missing}")
+        if weights.missing is None and weights.size is not None and weights.end < weights.size:
+            self.notes.append(
+                f"{weights.path.name} has {weights.size - weights.end} bytes more than its layers "
+                "read; it may belong to another file"
+            )
+
+
+def _node(layer: Layer, operands: Sequence[Value], outputs: Sequence[Value]) -> Node:
+    return Node(
+        printable(layer.name),
+        printable(layer.type),
+        DOMAIN,
+        VERSION,
+        tuple(operands),
+        tuple(outputs),
+        MappingProxyType({str(number): value for number, value in layer.params.items()}),
+        place=(layer.index,),
+    )
+
+
+def _written(shape: Sizes | None) -> FileShape:
+    """The shape as a file gives it: numbers, and names or expressions as text."""
+    return None if shape is None else tuple(map(_text, shape))
+
+
+def _text(size: Number) -> FileSize:
+    if not isinstance(size, Dim):
+        return size
+    text = str(size)
+    try:
+        return text if read_size(text) == size else None
+    except Misfit:
+        return None
+
+
+__all__ = ["AXES", "read_ncnn"]

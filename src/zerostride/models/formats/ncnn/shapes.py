@@ -1,0 +1,433 @@
+"""The shapes that layers make, a function a kind of layer.
+
+The formulas are those of ncnn's layers (its document 'operators', and src/layer where that is
+silent); tests/conformance/test_ncnn_format.py runs every one of them in the real ncnn.
+"""
+
+from __future__ import annotations
+
+from ....alignment import apply
+from ....dims.dim import Dim, Number, made, plain
+from ....dims.functions import minimum
+from ....errors import BroadcastError
+from ....planner import rule_row
+from .expression import evaluate
+from .sizes import (
+    ABSENT,
+    MAX_RANK,
+    Call,
+    Results,
+    Sizes,
+    Unknown,
+    Wrong,
+    checked,
+    divided,
+    equal,
+    named_sizes,
+    one,
+    place,
+    product,
+    quotient,
+)
+
+
+def same(call: Call) -> Results:
+    """Every result has the shape of the first operand."""
+    return [call.first] * len(call.layer.tops)
+
+
+def each(call: Call) -> Results:
+    """Noop: every result is the operand at its place."""
+    return [call.operand(k) for k in range(len(call.layer.tops))]
+
+
+def given(call: Call) -> Results:
+    """Input and MemoryData: the sizes that the line gives; inner ones alone make fewer axes."""
+    w, h, d, c = (call.whole(key) for key in (0, 1, 11, 2))
+    if min(w, h, d, c) < 0:
+        raise Wrong(f"sizes {w}, {h}, {d}, {c}")
+    if d and call.layer.type == "MemoryData":
+        return [checked((c, d, h, w))]
+    if c:
+        return [checked((c, d, h, w) if d else (c, h, w))]
+    if h or w:
+        return [checked((h, w) if h else (w,))]
+    if call.layer.type == "MemoryData":
+        return [(1,)]
+    raise Unknown("the file does not give its sizes")
+
+
+# Element-wise.
+
+
+def binary(call: Call) -> Results:
+    """BinaryOp: one operand and a number, or two by ncnn's rule."""
+    if call.whole(1):
+        return [call.first]
+    try:
+        plan = apply(rule_row(None, engine="ncnn"), call.shapes[:2], {}, engine="ncnn")
+    except BroadcastError as error:
+        raise Wrong(error.detail) from None
+    sizes = (made(size.const, size.terms) if isinstance(size, Dim) else size for size in plan.shape)
+    return [tuple(sizes)]
+
+
+# Axes.
+
+
+def reshape(call: Call) -> Results:
+    """Reshape: 0 keeps the size of that name, −1 is what is left."""
+    text = call.params.text(6)
+    if call.params.has(12) or call.params.has(13):
+        raise Unknown("a batch axis is named")
+    if text:
+        inner = evaluate(text, call.shapes)
+    else:
+        w, h, d, c = (call.whole(key, ABSENT) for key in (0, 1, 11, 2))
+        inner = [w, h, c] if d == ABSENT else [w, h, d, c]
+        inner = inner[: inner.index(ABSENT)] if ABSENT in inner[:3] else inner
+    if not 1 <= len(inner) <= MAX_RANK:
+        raise Unknown("a result of no axes")
+    own = named_sizes(call.first)
+    names = ["w", "h", "d", "c"] if len(inner) == 4 else ["w", "h", "c"]
+    target = [own[name] if size == 0 else size for name, size in zip(names, inner, strict=False)][
+        ::-1
+    ]
+    return [checked(_filled(target, call.first))]
+
+
+def _filled(target: list[Number], shape: Sizes) -> Sizes:
+    """The target with its −1 replaced by what is left of `shape`."""
+    total = product(shape)
+    if target.count(-1) > 1:
+        raise Wrong("two sizes are to be what is left")
+    if -1 in target:
+        rest = product([size for size in target if size != -1])
+        target[target.index(-1)] = quotient(total, rest)
+    if equal(product(target), total) is False:
+        raise Wrong(f"{_words(shape)} has not as many elements as {_words(tuple(target))}")
+    return tuple(target)
+
+
+def _words(shape: Sizes) -> str:
+    return f"({', '.join(map(str, shape))})"
+
+
+def expand_dims(call: Call) -> Results:
+    """ExpandDims: axes of the result; beyond four axes nothing happens."""
+    axes, rank = call.params.wholes(3), len(call.first)
+    total = rank + len(axes)
+    if total > MAX_RANK:
+        return [call.first]
+    places = {place(axis, total) for axis in axes}
+    if len(places) < len(axes):
+        raise Wrong(f"axes {axes} are not distinct")
+    rest = iter(call.first)
+    return [tuple(1 if axis in places else next(rest) for axis in range(total))]
+
+
+def squeeze(call: Call) -> Results:
+    """Squeeze: by axes or by names; axes longer than 1 stay, and so does the last one left."""
+    shape = call.first
+    axes = call.params.wholes(3)
+    if axes:
+        places = {axis + len(shape) if axis < 0 else axis for axis in axes}
+    else:
+        flags = {"w": 0, "h": 1, "d": 11, "c": 2}
+        names = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}[len(shape)]
+        places = {k for k, name in enumerate(names) if call.whole(flags[name])}
+    kept = tuple(s for k, s in enumerate(shape) if k not in places or not one(s))
+    return [kept or (1,)]
+
+
+#: Permute's orders, innermost first.
+_ORDERS = {
+    2: "wh hw",
+    3: "whc hwc wch cwh hcw chw",
+    4: "whdc hwdc wdhc dwhc hdwc dhwc whcd hwcd wchd cwhd hcwd chwd "
+    "wdch dwch wcdh cwdh dcwh cdwh hdcw dhcw hcdw chdw dchw cdhw",
+}
+
+
+def order(rank: int, kind: int) -> tuple[int, ...] | None:
+    """Permute's order as in NumPy's transpose; None where there is no such order.
+
+    >>> order(3, 1), order(2, 1)
+    ((0, 2, 1), (1, 0))
+    """
+    if rank == 1:
+        return (0,)
+    orders = _ORDERS[rank].split()
+    if not 0 <= kind < len(orders):
+        return None
+    names = orders[0][::-1]
+    return tuple(names.index(name) for name in orders[kind][::-1])
+
+
+def permute(call: Call) -> Results:
+    """Permute: by the number of an order."""
+    found = order(len(call.first), call.whole(0))
+    if found is None:
+        raise Wrong(f"order {call.whole(0)} of data of rank {len(call.first)}")
+    return [tuple(call.first[axis] for axis in found)]
+
+
+def flatten(call: Call) -> Results:
+    """Flatten: one axis."""
+    return [checked((product(call.first),))]
+
+
+# Joining and cutting.
+
+
+def concat(call: Call) -> Results:
+    """Concat: the sum along one axis."""
+    axis = call.axis(0)
+    for other in call.shapes[1:]:
+        if len(other) != len(call.first):
+            raise Wrong(f"{_words(call.first)} and {_words(other)} are joined")
+        for k, (a, b) in enumerate(zip(call.first, other, strict=True)):
+            if k != axis and equal(a, b) is False:
+                raise Wrong(f"{_words(call.first)} and {_words(other)} are joined at axis {axis}")
+    whole = plain(sum((shape[axis] for shape in call.shapes[1:]), start=call.first[axis]))
+    return [checked((*call.first[:axis], whole, *call.first[axis + 1 :]))]
+
+
+def cuts(call: Call) -> list[Number]:
+    """Slice: the sizes of its parts."""
+    count = len(call.layer.tops)
+    size = call.first[call.axis(1)]
+    slices, indices = call.params.wholes(0), call.params.wholes(2)
+    done: Number = 0
+    found: list[Number] = []
+    for k in range(count):
+        if indices:
+            last = k == count - 1
+            if not last and k >= len(indices):
+                raise Wrong(f"{len(indices)} places to cut {count} parts")
+            end = size if last else indices[k] + (size if indices[k] < 0 else 0)
+            part = plain(end - done)
+        else:
+            if k >= len(slices):
+                raise Wrong(f"{len(slices)} sizes for {count} parts")
+            part = slices[k]
+            if part == ABSENT:
+                part = divided(plain(size - done), count - k)
+        found.append(part)
+        done = plain(done + part)
+    if isinstance(done, int) and isinstance(size, int) and done > size:
+        raise Wrong(f"parts of {done} in all are cut from {size}")
+    return found
+
+
+def slice_(call: Call) -> Results:
+    """Slice: parts along one axis."""
+    axis = call.axis(1)
+    first = call.first
+    return [checked((*first[:axis], part, *first[axis + 1 :])) for part in cuts(call)]
+
+
+def crop(call: Call) -> Results:
+    """Crop: by offsets and sizes, by starts and ends, or to another blob's size."""
+    if any(call.params.has(key) for key in (19, 20, 21)):
+        raise Unknown("its places are expressions")
+    if len(call.shapes) > 1 and not (call.params.has(9) and call.params.has(10)):
+        return [_crop_like(call)]
+    return [checked(tuple(plain(end - start) for start, end in spans(call)))]
+
+
+def spans(call: Call) -> list[tuple[Number, Number]]:
+    """Crop of one operand: where each axis starts and ends."""
+    shape = call.first
+    names = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}[len(shape)]
+    starts, ends, axes = (call.params.wholes(key) for key in (9, 10, 11))
+    if starts and ends:
+        axes = axes or tuple(range(len(shape)))
+        if len(axes) > min(len(starts), len(ends)):
+            raise Wrong(f"{len(axes)} axes, {len(starts)} starts and {len(ends)} ends")
+        found: list[tuple[Number, Number]] = [(0, size) for size in shape]
+        for axis, start, end in zip(axes, starts, ends, strict=False):
+            here = 0 if len(shape) == 1 else place(axis, len(shape))
+            size = shape[here]
+            first = 0 if start == ABSENT else start if start >= 0 else plain(size + start)
+            last = size if end == ABSENT else end if end > 0 else plain(size + end)
+            found[here] = (first, _least(size, last))
+        return found
+    keys = {"w": (0, 3, 6), "h": (1, 4, 7), "d": (13, 14, 15), "c": (2, 5, 8)}
+    found = []
+    for name, size in zip(names, shape, strict=True):
+        offset, wanted, behind = (call.whole(key) for key in keys[name])
+        last = plain(size - behind)
+        found.append((offset, last if wanted == ABSENT else _least(offset + wanted, last)))
+    return found
+
+
+def _least(a: Number, b: Number) -> Number:
+    return min(a, b) if isinstance(a, int) and isinstance(b, int) else plain(minimum(a, b))
+
+
+def _crop_like(call: Call) -> Sizes:
+    """To the size of the second operand; an outermost axis that that one lacks stays."""
+    first, like = call.first, call.operand(1)
+    if call.whole(0) == ABSENT:
+        raise Unknown("its places are data")
+    own, other = named_sizes(first), named_sizes(like)
+    names = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}[len(first)]
+    kept = {"c"} if len(first) > 2 and len(like) != len(first) else set()
+    return checked(tuple(own[name] if name in kept else other[name] for name in names))
+
+
+def padding(call: Call) -> Results:
+    """Padding: rows and columns around, and before and behind the outermost or second axis."""
+    if len(call.shapes) > 1:
+        raise Unknown("its widths are data")
+    top, bottom, left, right, front, behind = (call.whole(key) for key in (0, 1, 2, 3, 7, 8))
+    around = {
+        1: [left + right],
+        2: [top + bottom, left + right],
+        3: [front + behind, top + bottom, left + right],
+        4: [0, front + behind, top + bottom, left + right],
+    }[len(call.first)]
+    if min(top, bottom, left, right, front, behind) < 0:
+        raise Unknown("widths below 0")
+    return [checked(tuple(plain(s + more) for s, more in zip(call.first, around, strict=True)))]
+
+
+def tile(call: Call) -> Results:
+    """Tile: along one axis, or as numpy.tile."""
+    repeats = call.params.wholes(2)
+    shape = call.first
+    if not repeats:
+        axis, times = call.whole(0), call.whole(1, 1)
+        repeats = tuple(times if k == axis or len(shape) == 1 else 1 for k in range(len(shape)))
+    if len(repeats) > MAX_RANK:
+        raise Wrong(f"{len(repeats)} axes are repeated")
+    rank = max(len(shape), len(repeats))
+    shape = (*(1,) * (rank - len(shape)), *shape)
+    repeats = (*(1,) * (rank - len(repeats)), *repeats)
+    return [checked(tuple(plain(s * times) for s, times in zip(shape, repeats, strict=True)))]
+
+
+# Products.
+
+
+def inner_product(call: Call) -> Results:
+    """InnerProduct: each row of a matrix that fits, else everything at once."""
+    count, weights = call.positive(0), call.whole(2)
+    if len(call.first) == 2:
+        fits = equal(call.first[1], weights // count)
+        if fits is None:
+            raise Unknown(f"whether rows of {call.first[1]} fit the weights is not known")
+        if fits:
+            return [checked((call.first[0], count))]
+    return [checked((count,))]
+
+
+def gemm(call: Call) -> Results:
+    """Gemm: rows of A, columns of B, either of them a constant."""
+    operands = list(call.shapes)
+
+    def part(constant: int, flipped: int, sizes: tuple[int, int]) -> Sizes:
+        if call.whole(constant):
+            matrix: Sizes = tuple(call.whole(key) for key in sizes)
+            return matrix
+        if not operands:
+            raise Wrong("an operand is missing")
+        shape = operands.pop(0)
+        rows = shape[0] if len(shape) > 1 else 1
+        return (shape[-1], rows) if call.whole(flipped) else (rows, shape[-1])
+
+    a, b = part(4, 2, (7, 9)), part(5, 3, (9, 8))
+    if equal(a[1], b[0]) is False:
+        raise Wrong(f"rows of {a[1]} times columns of {b[0]}")
+    m, n = (b[1], a[0]) if call.whole(14) else (a[0], b[1])
+    return [checked((m, 1, n) if call.whole(11) else (m, n))]
+
+
+def matmul(call: Call) -> Results:
+    """MatMul: numpy.matmul's shapes."""
+    a, b = call.first, call.operand(1)
+    transposed = bool(call.whole(0)) and len(b) > 1
+    inner = b[-1] if transposed or len(b) == 1 else b[-2]
+    if equal(a[-1], inner) is False:
+        raise Wrong(f"rows of {a[-1]} times columns of {inner}")
+    rows = a[-2:-1]
+    columns = () if len(b) == 1 else (b[-2:-1] if transposed else b[-1:])
+    batch = _joined(a[:-2], b[:-2])
+    return [checked((*batch, *rows, *columns) or (1,))]
+
+
+def _joined(a: Sizes, b: Sizes) -> Sizes:
+    rank = max(len(a), len(b))
+    found: list[Number] = []
+    for x, y in zip((1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b, strict=True):
+        if equal(x, y):
+            found.append(x)
+        elif one(x) or one(y):
+            found.append(y if one(x) else x)
+        else:
+            raise Wrong(f"batches of {x} and {y}")
+    return tuple(found)
+
+
+def embed(call: Call) -> Results:
+    """Embed: a row for each index."""
+    return [checked((call.first[-1], call.positive(0)))]
+
+
+def attention(call: Call) -> Results:
+    """MultiHeadAttention: as many rows as the query, of its own width."""
+    if call.whole(7) or len(call.layer.tops) > 1 or len(call.first) != 2:
+        raise Unknown("a cache")
+    return [checked((call.first[0], call.whole(2) // call.positive(0)))]
+
+
+def sdpa(call: Call) -> Results:
+    """SDPA: heads and rows of the query, columns of the value."""
+    if call.whole(7) or len(call.layer.tops) > 1 or len(call.first) != 3:
+        raise Unknown("a cache")
+    return [(*call.first[:2], call.operand(2)[-1])]
+
+
+def recurrent(call: Call) -> Results:
+    """RNN, GRU, LSTM: a row for each step; states in one row a direction."""
+    steps = call.of_rank(2)[0]
+    count = call.positive(0)
+    directions = 2 if call.whole(2) == 2 else 1
+    states: list[Sizes | None] = [(directions, count), (directions, call.whole(3, count))]
+    return [checked((steps, count * directions)), *states][: len(call.layer.tops)]
+
+
+# The rest.
+
+
+def reduction(call: Call) -> Results:
+    """Reduction: over all axes or some, which are kept as 1 or go."""
+    shape = call.first
+    if call.whole(1, 1):
+        places = set(range(len(shape)))
+    elif len(shape) == 1:
+        places = {0}
+    else:
+        places = {place(axis, len(shape)) for axis in call.params.wholes(3)}
+    if call.params.wholes(3) and not call.whole(5):
+        raise Wrong("its axes are of an older form, which ncnn refuses; convert the model again")
+    if call.whole(4):
+        return [tuple(1 if k in places else size for k, size in enumerate(shape))]
+    return [tuple(size for k, size in enumerate(shape) if k not in places) or (1,)]
+
+
+def arg_max(call: Call) -> Results:
+    """ArgMax: places, and values beside them."""
+    count = call.positive(1, 1)
+    return [checked((2 if call.whole(0) else 1, count))]
+
+
+def glu(call: Call) -> Results:
+    """GLU: half of one axis."""
+    axis = call.axis(0)
+    half = divided(call.first[axis], 2)
+    return [checked((*call.first[:axis], half, *call.first[axis + 1 :]))]
+
+
+__all__ = ["crop", "cuts", "order", "reshape", "spans"]

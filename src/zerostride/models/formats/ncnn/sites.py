@@ -1,0 +1,282 @@
+"""What broadcasts in ncnn's layers, and by which rule.
+
+BinaryOp is asked of the engine table, compounds of the carriers' rows for ncnn: both were measured
+on the release that the table names. Operands stand in the order of the op that the site is named
+for: a reversed subtraction of a and b is a subtraction of b and a.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from ....alignment import Rule
+from ....errors import BroadcastError, ModelError, Reason
+from ....ops import Op, find_op
+from ....planner import rule_row
+from ....rules import RULES
+from ...carriers import CARRIERS
+from ...graph import FileShape, Node, Value
+from ...sites import ONE_NUMBER, ONE_WAY, Kind, Operand, Site
+from .layers import LAYERS
+from .text import Param
+
+#: BinaryOp's numbers that take their operands the other way round, with the op that they are.
+REVERSED: Mapping[int, int] = MappingProxyType({7: 1, 8: 3, 9: 6, 11: 10, 13: 12, 16: 15, 18: 17})
+#: Eltwise's operations.
+ELTWISE: Mapping[int, str] = MappingProxyType({0: "Mul", 1: "Sum", 2: "Max"})
+
+#: Eltwise takes the first operand's shape and reads as many numbers of the others, unchecked.
+_ELTWISE = replace(
+    RULES["none"],
+    summary="Identical shapes; others are read as if they had the first one's.",
+    source="ncnn 1.0.20261020, Eltwise; run",
+    silent=frozenset({Reason.NOT_IDENTICAL, Reason.RANK}),
+    max_rank=4,
+)
+
+
+def whole(node: Node, number: int, default: int = 0) -> int:
+    """A whole-number parameter of a node; a ModelError if it is none."""
+    found: Param = node.attributes.get(str(number), default)
+    if isinstance(found, int):
+        return found
+    raise ModelError(f"{node.path}: parameter {number} is {found!r}, and no whole number")
+
+
+def binary_op(node: Node) -> tuple[Op, bool] | None:
+    """The op of a BinaryOp, and whether it takes its operands the other way round."""
+    number = whole(node, 0)
+    try:
+        return find_op(REVERSED.get(number, number), "ncnn"), number in REVERSED
+    except BroadcastError:
+        return None
+
+
+def onnx_name(op: Op) -> str:
+    """The op in ONNX's words, or its own name where those mean something else.
+
+    >>> onnx_name(find_op("subtract")), onnx_name(find_op("fmod"))
+    ('Sub', 'fmod')
+    """
+    names = op.names.get("onnx", ())
+    return str(names[0]) if names and names[0] != "Mod" else op.name
+
+
+def find_site(node: Node) -> Site | None:
+    """The site of a layer, or None if nothing broadcasts in it."""
+    if node.domain != "ncnn":
+        return None
+    if node.op not in LAYERS:
+        return _unjudged(node, Kind.CUSTOM)
+    builder = ROWS.get(node.op)
+    try:
+        return builder(node) if builder is not None else None
+    except ModelError:
+        return _unjudged(node, Kind.NOT_MODELLED)
+
+
+def _operand(value: Value, shape: FileShape = None) -> Operand:
+    given = value.shape if shape is None else shape
+    return Operand(value.name, given, value.constant, value.missing, value)
+
+
+def _given(node: Node) -> tuple[Operand, ...]:
+    return tuple(_operand(value) for value in node.inputs if value is not None)
+
+
+def _unjudged(node: Node, kind: Kind = Kind.NOT_MODELLED) -> Site:
+    return Site(node, kind, _given(node), RULES["numpy"], {})
+
+
+def weights(node: Node, *names: str) -> tuple[Value, ...]:
+    """The weights of a layer by what they are called; those that it lacks are left out."""
+    by_name = {value.name: value for value in node.inputs if value is not None and value.constant}
+    found = (by_name.get(f"{node.name}.{name}") for name in names)
+    return tuple(value for value in found if value is not None)
+
+
+def _binary(node: Node) -> Site | None:
+    """Two blobs by ncnn's rule; with a number nothing broadcasts."""
+    found = binary_op(node)
+    if whole(node, 1):
+        return None
+    if found is None:
+        return _unjudged(node)
+    op, backwards = found
+    operands = _given(node)
+    rule = rule_row(None, engine="ncnn", op=op.name)
+    return Site(
+        node,
+        Kind.ELEMENTWISE,
+        operands[::-1] if backwards else operands,
+        rule,
+        {},
+        onnx_name(op),
+    )
+
+
+def _eltwise(node: Node) -> Site | None:
+    """Two blobs or more, all of one shape."""
+    name = ELTWISE.get(whole(node, 0))
+    if name is None:
+        return _unjudged(node)
+    return Site(node, Kind.ELEMENTWISE, _given(node), _ELTWISE, {}, name)
+
+
+def _prelu(node: Node) -> Site:
+    """One slope, or one for each channel."""
+    slope = weights(node, "slope")
+    data = _given(node)[:1]
+    rule = rule_row(None, engine="ncnn", op="prelu")
+    return Site(node, Kind.PRELU, (*data, *map(_operand, slope)), rule, {}, "PRelu")
+
+
+def _ncnn_rule(op: str, *, constant: bool = True) -> Rule:
+    """The rule by which ncnn's layer for a compound op of ONNX places its weights."""
+    rows = CARRIERS[op]["ncnn"]
+    return next(row.rule for row in rows if row.weights in (None, constant))
+
+
+def _along_channels(op: str, name: str) -> Callable[[Node], Site | None]:
+    """A row for one number a channel, from a weight or a second blob.
+
+    A bias beside a scale lies where the scale lies, so the scale alone is judged.
+    """
+
+    def build(node: Node) -> Site | None:
+        own = weights(node, name)
+        data = _given(node)[: 1 if own else 2]
+        operands = (*data, *map(_operand, own))
+        if len(operands) < 2:
+            return None
+        rule = _ncnn_rule("BatchNormalization")
+        return Site(node, Kind.ELEMENTWISE, operands, rule, {}, op)
+
+    return build
+
+
+def _norm(op: str, *names: str) -> Callable[[Node], Site | None]:
+    """A row for a normalisation with one number a channel."""
+
+    def build(node: Node) -> Site | None:
+        own = weights(node, *names)
+        if not own:
+            return None
+        operands = (*_given(node)[:1], *map(_operand, own))
+        return Site(node, Kind.CHANNEL, operands, _ncnn_rule(op), {"axis": 0}, op)
+
+    return build
+
+
+def _trailing(op: str, *names: str) -> Callable[[Node], Site | None]:
+    """A row for a normalisation over as many inner axes as its weights have numbers for."""
+
+    def build(node: Node) -> Site | None:
+        own = weights(node, *names)
+        if not own:
+            return None
+        data = _given(node)[0]
+        axes = _normalised(data.shape, whole(node, 0))
+        if axes is None:
+            return _unjudged(node)
+        shape = None if data.shape is None else data.shape[-axes:]
+        operands = (data, *(_operand(value, shape) for value in own))
+        return Site(node, Kind.TRAILING, operands, _ncnn_rule(op), {"axis": -axes}, op)
+
+    return build
+
+
+def _normalised(shape: FileShape, count: int) -> int | None:
+    """How many inner axes hold `count` numbers, as the layer counts them."""
+    if shape is None or not all(isinstance(size, int) for size in shape):
+        return None
+    sizes = [size for size in shape if isinstance(size, int)]
+    if sizes[-1] == count:
+        return 1
+    return 2 if len(sizes) >= 3 and sizes[-1] * sizes[-2] == count else None
+
+
+def _gemm(node: Node) -> Site | None:
+    """C to the product's shape (M, N): a weight of one of five forms, or a blob."""
+    constant = weights(node, "C")
+    blobs = [v for v in node.inputs if v is not None and not v.name.startswith(f"{node.name}.")]
+    needed = 2 - bool(whole(node, 4)) - bool(whole(node, 5))
+    if not constant and len(blobs) <= needed:
+        return None
+    output = node.outputs[0].shape if node.outputs else None
+    if whole(node, 11) and output is not None:
+        output = (output[0], output[2]) if len(output) == 3 else None
+    if whole(node, 14) and output is not None:
+        output = output[::-1]
+    product = Operand(f"{node.name}.product", output)
+    if not constant:
+        rule = _ncnn_rule("Gemm", constant=False)
+        return Site(node, Kind.GEMM, (product, _operand(blobs[needed])), rule, {}, "Gemm")
+    kind, value = whole(node, 10), constant[0]
+    # A vector of M numbers goes to the rows, one of N (kind 4) to the columns.
+    shape = (*(value.shape or ()), 1) if kind == 1 else value.shape
+    rule = ONE_NUMBER if kind == 0 else ONE_WAY
+    return Site(node, Kind.GEMM, (product, _operand(value, shape)), rule, {}, "Gemm")
+
+
+def _matmul(node: Node) -> Site | None:
+    """The axes before the last two."""
+    operands = _given(node)[:2]
+    if all(part.shape is not None and len(part.shape) <= 2 for part in operands):
+        return None
+    batch = tuple(
+        replace(
+            part,
+            shape=None if part.shape is None else part.shape[:-2],
+            name=f"{part.name}[batch]",
+        )
+        for part in operands
+    )
+    return Site(node, Kind.MATMUL, batch, _ncnn_rule("MatMul"), {}, "MatMul")
+
+
+def _masked(node: Node) -> Site | None:
+    """Attention with a mask, which is the same for all heads or has them."""
+    return _unjudged(node) if whole(node, 5) else None
+
+
+def _scaled(*numbers: int) -> Callable[[Node], Site | None]:
+    """Quantisation: a vector along the channels is not modelled, one number broadcasts nothing."""
+
+    def build(node: Node) -> Site | None:
+        return _unjudged(node) if any(whole(node, k, 1) > 1 for k in numbers) else None
+
+    return build
+
+
+def _einsum(node: Node) -> Site | None:
+    return _unjudged(node) if len(node.inputs) > 1 else None
+
+
+ROWS: Mapping[str, Callable[[Node], Site | None]] = MappingProxyType(
+    {
+        "BinaryOp": _binary,
+        "Eltwise": _eltwise,
+        "PReLU": _prelu,
+        "Scale": _along_channels("Mul", "scale"),
+        "Bias": _along_channels("Add", "bias"),
+        "BatchNorm": _norm("BatchNormalization", "slope", "bias", "mean", "variance"),
+        "InstanceNorm": _norm("InstanceNormalization", "gamma", "beta"),
+        "GroupNorm": _norm("GroupNormalization", "gamma", "beta"),
+        "LayerNorm": _trailing("LayerNormalization", "gamma", "beta"),
+        "RMSNorm": _trailing("RMSNormalization", "gamma"),
+        "Gemm": _gemm,
+        "MatMul": _matmul,
+        "MultiHeadAttention": _masked,
+        "SDPA": _masked,
+        "Quantize": _scaled(0),
+        "Dequantize": _scaled(0, 1),
+        "Requantize": _scaled(0, 1, 2),
+        "Normalize": _scaled(3),
+        "Einsum": _einsum,
+    }
+)
+
+__all__ = ["ELTWISE", "REVERSED", "ROWS", "binary_op", "find_site", "onnx_name", "whole"]

@@ -1,0 +1,365 @@
+"""The text of a .param file: lines of layers, each with blobs and numbered parameters.
+
+The grammar is that of ncnn's `Net::load_param` and `ParamDict::load_param`, and of its document
+'param and model file structure'. A file is hostile input: it is bounded, counts in it are compared
+with what is there and never used to allocate, and what is malformed is one line that names the
+file, the line and the layer.
+"""
+
+from __future__ import annotations
+
+import re
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TypeAlias
+
+from ....errors import ModelError, printable
+
+#: The first line of every file since 2017.
+MAGIC = 7767517
+#: The longest file. Networks of ten thousand layers take less than 2 MiB.
+MAX_FILE_BYTES = 1 << 25
+#: The most words and numbers in a line: a Concat of thousands of blobs, a list of anchors.
+MAX_ITEMS = 1 << 16
+#: ncnn reads names into 256 bytes.
+MAX_NAME = 255
+#: Parameters are numbered from 0 to 31 (NCNN_MAX_PARAM_COUNT).
+PARAMS = 32
+#: Old arrays are written under the key −23300 − number.
+ARRAY = 23300
+
+Param: TypeAlias = int | float | str | tuple[int, ...] | tuple[float, ...]
+
+_WORD = re.compile(r"\S+")
+_PAIR = re.compile(
+    r"\s+(-?[0-9]{1,6})=(?:\"([^\"]*)\"(?=\s|$)|([^\s\"]+))",
+)
+_INT = re.compile(r"[+-]?[0-9]{1,20}")
+_FLOAT = re.compile(r"[+-]?(?:[0-9]{1,60}\.?[0-9]{0,60}|\.[0-9]{1,60})(?:[eE][+-]?[0-9]{1,4})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A line of the file.
+
+    Attributes:
+        index: its position among the layers.
+        line: its line, counted from 1.
+        type, name: what it is and how it is called.
+        bottoms, tops: the blobs that it reads and makes.
+        params: its parameters by number.
+    """
+
+    index: int
+    line: int
+    type: str
+    name: str
+    bottoms: tuple[str, ...]
+    tops: tuple[str, ...]
+    params: Mapping[int, Param]
+
+
+@dataclass(frozen=True, slots=True)
+class ParamFile:
+    """The text of a .param file, read.
+
+    Attributes:
+        path: the file.
+        lines: its lines as they are, line ends included.
+        encoding: how its names were read; back to bytes by the same.
+        counts_line: position in `lines` of the counts of layers and blobs.
+        layers: the layers in order.
+        notes: what a reader should know of the text.
+    """
+
+    path: Path
+    lines: tuple[str, ...]
+    encoding: str
+    counts_line: int
+    layers: tuple[Layer, ...]
+    notes: tuple[str, ...] = ()
+
+
+def shown(name: str) -> str:
+    """A name from the file as messages have it: quoted, on one line, not endless.
+
+    >>> shown("conv")
+    "'conv'"
+    """
+    return repr(printable(name if len(name) <= 80 else name[:77] + "..."))
+
+
+def read_bytes(file: Path, limit: int, what: str) -> bytes:
+    """The bytes of a regular file of at most `limit` bytes; else a ModelError."""
+    try:
+        status = file.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise ModelError(f"{file}: a folder; name the {what} file in it")
+        if not stat.S_ISREG(status.st_mode):
+            # Reading a pipe or a device may never end.
+            raise ModelError(f"{file}: not a regular file")
+        if status.st_size > limit:
+            raise ModelError(f"{file}: {status.st_size} bytes; a {what} file ends at {limit}")
+        if not status.st_size:
+            raise ModelError(f"{file}: the file is empty")
+        return file.read_bytes()
+    except OSError as error:
+        raise ModelError(f"{file}: {error.strerror or error}") from None
+    except ModelError:  # a ValueError, too
+        raise
+    except ValueError as error:  # a NUL in the name
+        raise ModelError(f"{file}: {error}") from None
+
+
+def read_text(file: Path) -> ParamFile:
+    """The layers of a .param file.
+
+    Raises:
+        ModelError: it cannot be read as one; says why, with the line and the layer.
+    """
+    data = read_bytes(file, MAX_FILE_BYTES, ".param")
+    if b"\0" in data:
+        raise ModelError(
+            f"{file}: not a .param text, it holds NUL bytes; a binary .param.bin has no names, "
+            "so name the text that it was made from"
+        )
+    try:
+        text, encoding = data.decode("utf-8"), "utf-8"
+    except UnicodeDecodeError:
+        # ncnn knows no encoding; this one keeps every byte apart.
+        text, encoding = data.decode("latin-1"), "latin-1"
+    lines = tuple(re.findall(r"[^\n]*\n|[^\n]+", text))
+    return _Parser(file, lines, encoding).whole()
+
+
+class _Parser:
+    def __init__(self, file: Path, lines: tuple[str, ...], encoding: str) -> None:
+        self.file = file
+        self.lines = lines
+        self.encoding = encoding
+        self.notes: list[str] = []
+
+    def whole(self) -> ParamFile:
+        """Header, layers, and whether they are as many as the header says."""
+        filled = [k for k, line in enumerate(self.lines) if line.strip()]
+        if not filled:
+            raise ModelError(f"{self.file}: the file is empty")
+        self._magic(self.lines[filled[0]].split())
+        if len(filled) < 2:
+            raise ModelError(f"{self.file}: it ends before the counts of layers and blobs")
+        here = filled[1]
+        counts = self.lines[here].split()
+        if len(counts) != 2:
+            raise self._error(here, "two counts are wanted, of layers and of blobs")
+        layer_count, blob_count = (self._count(here, word) for word in counts)
+        layers = tuple(self._layer(k, line) for k, line in enumerate(filled[2:]))
+        self._check(layers, layer_count, blob_count)
+        return ParamFile(self.file, self.lines, self.encoding, here, layers, tuple(self.notes))
+
+    def _magic(self, words: list[str]) -> None:
+        first = words[0] if words else ""
+        if first == str(MAGIC) and len(words) == 1:
+            return
+        if _INT.fullmatch(first) and len(words) <= 2:
+            raise ModelError(
+                f"{self.file}: it starts with {printable(first)[:20]} instead of {MAGIC}: a .param "
+                "of an older form, which ncnn no longer reads; convert the model again"
+            )
+        raise ModelError(
+            f"{self.file}: not an ncnn .param, its first line is not {MAGIC}; another format?"
+        )
+
+    def _check(self, layers: tuple[Layer, ...], layer_count: int, blob_count: int) -> None:
+        if layer_count != len(layers):
+            less = layer_count < len(layers)
+            said = "leaves the rest out" if less else "refuses that"
+            raise ModelError(
+                f"{self.file}: it says {layer_count} layers and has {len(layers)}; ncnn {said}"
+            )
+        made: set[str] = set()
+        for layer in layers:
+            for name in layer.bottoms:
+                if name not in made:
+                    raise ModelError(
+                        f"{self._where(layer)} reads {shown(name)}, which no layer before it makes"
+                    )
+            for name in layer.tops:
+                if name in made:
+                    raise ModelError(
+                        f"{self._where(layer)} makes {shown(name)}, which another one makes too"
+                    )
+                made.add(name)
+        if blob_count < len(made):
+            raise ModelError(
+                f"{self.file}: it says {blob_count} blobs and has {len(made)}; ncnn writes beyond "
+                "its list there"
+            )
+        if blob_count > len(made):
+            self.notes.append(f"the file says {blob_count} blobs and has {len(made)}")
+
+    def _layer(self, index: int, at: int) -> Layer:
+        """One line: type, name, two counts, as many blobs, parameters."""
+        line = self.lines[at]
+        words: list[str] = []
+        end = 0
+        wanted = 4
+        for word in _WORD.finditer(line):
+            words.append(word[0])
+            end = word.end()
+            if len(words) == 4:
+                wanted += self._count(at, words[2]) + self._count(at, words[3])
+                if wanted > MAX_ITEMS:
+                    raise self._error(at, f"{wanted - 4} blobs in one line", words)
+            if len(words) == wanted:
+                break
+        if len(words) < 4:
+            raise self._error(at, "a layer has a type, a name and two counts", words)
+        if len(words) < wanted:
+            raise self._error(at, f"{wanted - 4} blobs are wanted, {len(words) - 4} there", words)
+        for word_ in words:
+            if len(word_.encode(self.encoding)) > MAX_NAME:
+                raise self._error(at, f"a name of more than {MAX_NAME} bytes", words)
+        split = 4 + int(words[2])
+        bottoms, tops = tuple(words[4:split]), tuple(words[split:])
+        if words[0].startswith("pnnx.") or words[0].startswith("nn.") or "@" in line[end:]:
+            raise ModelError(
+                f"{self.file}: this is pnnx's own graph, not ncnn's; name the .ncnn.param beside it"
+            )
+        params = self._params(at, line, end, words)
+        return Layer(index, at + 1, words[0], words[1], bottoms, tops, params)
+
+    def _params(self, at: int, line: str, end: int, words: list[str]) -> Mapping[int, Param]:
+        found: dict[int, Param] = {}
+        line = line.rstrip()
+        count = 0
+        while end < len(line):
+            pair = _PAIR.match(line, end)
+            if pair is None:
+                rest = shown(line[end:].strip()[:40])
+                raise self._error(at, f"{rest} is no parameter as number=value", words)
+            end = pair.end()
+            count += 1
+            number, quoted, plain = int(pair[1]), pair[2], pair[3]
+            is_array = number <= -ARRAY
+            number = -number - ARRAY if is_array else number
+            if not 0 <= number < PARAMS or count > PARAMS * 4:
+                raise self._error(at, f"parameters are numbered 0 to {PARAMS - 1}", words)
+            if quoted is not None:
+                if len(quoted) > MAX_NAME:
+                    raise self._error(at, f"parameter {number} is a text too long", words)
+                found[number] = quoted
+            elif plain[0].isalpha() and not is_array:
+                found[number] = plain
+            else:
+                found[number] = self._numbers(at, number, plain, is_array, words)
+        return MappingProxyType(found)
+
+    def _numbers(self, at: int, number: int, text: str, is_array: bool, words: list[str]) -> Param:
+        parts = text.split(",")
+        if len(parts) > MAX_ITEMS:
+            raise self._error(at, f"parameter {number} has {len(parts)} numbers", words)
+        if not is_array:
+            if len(parts) > 1 and not parts[-1]:
+                parts.pop()  # "3=0," is how a list of one number is written
+                return self._list(at, number, parts, words)
+            if len(parts) > 1:
+                return self._list(at, number, parts, words)
+            return self._number(at, number, parts[0], words)
+        length = self._number(at, number, parts[0], words)
+        if length != len(parts) - 1:
+            said = f"parameter {number} says {length} numbers and has {len(parts) - 1}"
+            raise self._error(at, said, words)
+        return self._list(at, number, parts[1:], words)
+
+    def _list(self, at: int, number: int, parts: list[str], words: list[str]) -> Param:
+        numbers = [self._number(at, number, part, words) for part in parts]
+        if any(isinstance(item, float) for item in numbers):
+            return tuple(map(float, numbers))
+        return tuple(item for item in numbers if isinstance(item, int))
+
+    def _number(self, at: int, number: int, text: str, words: list[str]) -> int | float:
+        """A point or an exponent makes a number a real one."""
+        if _INT.fullmatch(text):
+            found = int(text)
+            if not -(2**31) <= found < 2**31:
+                raise self._error(at, f"parameter {number}: {text} needs more than 32 bits", words)
+            return found
+        if _FLOAT.fullmatch(text):
+            return float(text)
+        raise self._error(at, f"parameter {number}: {shown(text[:40])} is no number", words)
+
+    def _count(self, at: int, word: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,10}", word):
+            raise self._error(at, f"{shown(word)} is no count")
+        return int(word)
+
+    def _where(self, layer: Layer) -> str:
+        return f"{self.file}: line {layer.line}: {shown(layer.type)[1:-1]} {shown(layer.name)}"
+
+    def _error(self, at: int, said: str, words: list[str] | None = None) -> ModelError:
+        who = ""
+        if words and len(words) > 1:
+            who = f"{shown(words[0])[1:-1]} {shown(words[1])}: "
+        return ModelError(f"{self.file}: line {at + 1}: {who}{said}")
+
+
+Getter: TypeAlias = Callable[[int, int], int]
+
+
+class Params:
+    """The parameters of a layer as the layer asks for them.
+
+    ncnn takes a whole number where a real one is wanted, and the default where a real number stands
+    for a whole one; that is a mistake of the file, and refused.
+    """
+
+    __slots__ = ("layer",)
+
+    def __init__(self, layer: Layer) -> None:
+        self.layer = layer
+
+    def whole(self, number: int, default: int = 0) -> int:
+        """A whole number."""
+        found = self.layer.params.get(number, default)
+        if not isinstance(found, int):
+            raise self.wrong(number, found, "a whole number")
+        return found
+
+    def real(self, number: int, default: float = 0.0) -> float:
+        """A real number."""
+        found = self.layer.params.get(number, default)
+        if not isinstance(found, int | float):
+            raise self.wrong(number, found, "a number")
+        return float(found)
+
+    def wholes(self, number: int) -> tuple[int, ...]:
+        """A list of whole numbers, empty by default."""
+        found = self.layer.params.get(number, ())
+        if isinstance(found, tuple) and all(isinstance(item, int) for item in found):
+            return tuple(int(item) for item in found)
+        raise self.wrong(number, found, "a list of whole numbers")
+
+    def text(self, number: int) -> str:
+        """A text, empty by default."""
+        found = self.layer.params.get(number, "")
+        if not isinstance(found, str):
+            raise self.wrong(number, found, "a text")
+        return found
+
+    def has(self, number: int) -> bool:
+        """Whether the line has the parameter."""
+        return number in self.layer.params
+
+    def wrong(self, number: int, found: Param, wanted: str) -> ModelError:
+        """What is said of a parameter of another kind."""
+        layer = self.layer
+        return ModelError(
+            f"line {layer.line}: {shown(layer.type)[1:-1]} {shown(layer.name)}: parameter {number} "
+            f"is {shown(str(found))[1:-1]}, and {wanted} is wanted"
+        )
+
+
+__all__ = ["MAGIC", "Layer", "Param", "ParamFile", "Params", "read_bytes", "read_text", "shown"]

@@ -1,0 +1,208 @@
+"""The shapes that layers with windows make: convolutions, pooling, resizing, pixels to channels."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ....dims.dim import Number, plain
+from .expression import evaluate
+from .sizes import (
+    ABSENT,
+    Call,
+    Results,
+    Unknown,
+    Wrong,
+    checked,
+    divided,
+    named_sizes,
+    product,
+)
+
+#: Padding that makes the result as large as the data divided by the stride (SAME_UPPER, _LOWER).
+_SAME = (-233, -234)
+
+
+def _outward(pads: tuple[int, int], size: Number, extent: int, stride: int) -> Number:
+    """How often a window fits along an axis."""
+    if pads[0] in _SAME and pads[1] == pads[0]:
+        return plain(divided(plain(size - 1), stride) + 1)
+    padded = plain(size + sum(max(pad, 0) for pad in pads))
+    room = plain(padded - extent)
+    if isinstance(room, int) and room < 0:
+        raise Wrong(f"a window of {extent} over {padded}")
+    return plain(divided(room, stride) + 1)
+
+
+#: Parameters of a window by axis: kernel, dilation, stride, pad before, pad after, and the axis
+#: whose parameter is the default.
+_WINDOW = {"w": (1, 2, 3, 4, 15), "h": (11, 12, 13, 14, 16), "d": (21, 22, 23, 24, 17)}
+_DEFAULTS = {"w": (0, 1, 1, 0), "h": (1, 2, 3, 4), "d": (1, 2, 3, 4)}
+
+
+def _window(call: Call, name: str) -> tuple[int, int, tuple[int, int]]:
+    """Extent, stride and pads of a convolution along an axis."""
+    kernel, dilation, stride, before, after = _WINDOW[name]
+    across = _WINDOW["w"]
+    width = [call.whole(across[0]), call.whole(across[1], 1), call.whole(across[2], 1)]
+    left = call.whole(across[3])
+    if name == "w":
+        sizes, first = width, left
+    else:
+        sizes = [
+            call.whole(key, default)
+            for key, default in zip((kernel, dilation, stride), width, strict=True)
+        ]
+        first = call.whole(before, left)
+    if min(sizes) < 1:
+        raise Wrong(f"a window of kernel, dilation and stride {sizes}")
+    return sizes[1] * (sizes[0] - 1) + 1, sizes[2], (first, call.whole(after, first))
+
+
+def _inner(rank: int) -> str:
+    return {2: "w", 3: "hw", 4: "dhw"}[rank]
+
+
+def convolution(call: Call) -> Results:
+    """Convolutions over the inner axes; the outermost becomes as many as there are filters."""
+    rank = 2 if "1D" in call.layer.type else 4 if "3D" in call.layer.type else 3
+    shape = call.of_rank(rank)
+    if call.whole(19) or len(call.shapes) > 1:
+        raise Unknown("its weights are an operand")
+    windows = [_window(call, name) for name in _inner(rank)]
+    same_everywhere = {pads for _, _, pads in windows}
+    if len(same_everywhere) > 1 and any(pad in _SAME for pads in same_everywhere for pad in pads):
+        raise Unknown("some of its pads are 'same'")
+    sizes = [
+        _outward(pads, size, extent, stride)
+        for size, (extent, stride, pads) in zip(shape[1:], windows, strict=True)
+    ]
+    return [checked((call.positive(0), *sizes))]
+
+
+def deconvolution(call: Call) -> Results:
+    """Transposed convolutions: every step adds a stride; then pads or a given size cut it."""
+    rank = 2 if "1D" in call.layer.type else 4 if "3D" in call.layer.type else 3
+    shape = call.of_rank(rank)
+    if call.whole(28) or len(call.shapes) > 1:
+        raise Unknown("its weights are an operand")
+    right = call.whole(18)
+    more = {"w": right, "h": call.whole(19, right), "d": call.whole(20, right)}
+    at = {"w": 25, "h": 26, "d": 27} if rank == 4 else {"w": 20, "h": 21}
+    width = call.whole(at["w"])
+    wanted = {name: call.whole(at[name], width) for name in _inner(rank)}
+    windows = {name: _window(call, name) for name in _inner(rank)}
+    pads = [pad for _, _, both in windows.values() for pad in both]
+    sizes: list[Number] = []
+    for name, size in zip(_inner(rank), shape[1:], strict=True):
+        extent, stride, (before, after) = windows[name]
+        full = plain((size - 1) * stride + extent + more[name])
+        if max(pads) > 0:
+            if min(pads) < 0:
+                raise Unknown("some of its pads are below 0")
+            full = plain(full - before - after)
+        elif min(wanted.values()) > 0 and any(pad in _SAME for pad in pads):
+            full = wanted[name]
+        sizes.append(full)
+    return [checked((call.positive(0), *sizes))]
+
+
+#: Parameters of pooling by axis: kernel, stride, pad before, pad after, adaptive size.
+_POOL = {"w": (1, 2, 3, 14, 8), "h": (11, 12, 13, 15, 18), "d": (21, 22, 23, 16, 28)}
+
+
+def pooling(call: Call) -> Results:
+    """Pooling: all, adaptive, or windows by one of four ways to pad."""
+    rank = 2 if "1D" in call.layer.type else 4 if "3D" in call.layer.type else 3
+    shape = call.of_rank(rank)
+    if call.whole(4):
+        return [(shape[0],)]
+    across = _POOL["w"]
+    kernel, stride, left = call.whole(1), call.whole(2, 1), call.whole(3)
+    mode, adaptive = call.whole(5), call.whole(7)
+    sizes: list[Number] = []
+    for name, size in zip(_inner(rank), shape[1:], strict=True):
+        keys = _POOL[name]
+        if adaptive:
+            wanted = call.whole(keys[4], call.whole(across[4]))
+            sizes.append(size if wanted == ABSENT else wanted)
+            continue
+        own = call.whole(keys[0], kernel), call.whole(keys[1], stride)
+        if min(own) < 1:
+            raise Wrong(f"a window of kernel and stride {own}")
+        before = left if name == "w" else call.whole(keys[2], left)
+        sizes.append(_pooled(size, *own, (before, call.whole(keys[3], before)), mode))
+    return [checked((shape[0], *sizes))]
+
+
+def _pooled(size: Number, kernel: int, stride: int, pads: tuple[int, int], mode: int) -> Number:
+    if mode in (2, 3):
+        over = plain(kernel + divided(plain(size - 1), stride) * stride - size)
+        if not isinstance(over, int) or over < 0:
+            raise Unknown("the padding is not known")
+        return plain(divided(plain(size - 1), stride) + 1)
+    room = plain(size + sum(pads) - kernel)
+    if (isinstance(room, int) and room < 0) or min(pads) < 0 or mode not in (0, 1):
+        raise Unknown(f"a window of {kernel} over {size}, padded by {pads}")
+    return plain(divided(room + (stride - 1 if mode == 0 else 0), stride) + 1)
+
+
+def unfold(call: Call) -> Results:
+    """Unfold: a column for every place of the window."""
+    c, h, w = call.of_rank(3)
+    (high, row, ups), (wide, step, sides) = _window(call, "h"), _window(call, "w")
+    places = product([_outward(ups, h, high, row), _outward(sides, w, wide, step)])
+    kernel = call.whole(1) * call.whole(11, call.whole(1))
+    return [checked((plain(c * kernel), places))]
+
+
+def interp(call: Call) -> Results:
+    """Interp: to a size, by a scale, or to another blob's size."""
+    shape = call.first
+    own = named_sizes(shape)
+    w, h = (1, 1) if len(shape) == 1 else (own["w"], own["h"])
+    text = call.params.text(9)
+    if text:
+        sizes = evaluate(text, call.shapes)
+        if not 1 <= len(sizes) <= 2:
+            raise Wrong(f"{len(sizes)} sizes")
+        wide, high = sizes[0], sizes[1] if len(sizes) > 1 else own["h"]
+    elif len(call.shapes) > 1:
+        other = named_sizes(call.operand(1))
+        wide, high = other["w"], other["h"]
+    else:
+        wide, high = call.whole(4), call.whole(3)
+        if wide == 0 or high == 0:
+            wide = _scaled(w, call.params.real(2, 1.0))
+            high = _scaled(h, call.params.real(1, 1.0))
+    if len(shape) == 4:
+        raise Unknown("data of rank 4")
+    outer = {1: (shape[0], high), 2: (shape[0],), 3: (shape[0], high)}[len(shape)]
+    return [checked((*outer, wide))]
+
+
+def _scaled(size: Number, scale: float) -> Number:
+    """A size times a real number of 32 bits, cut off."""
+    if isinstance(size, int):
+        scaled = float(np.float32(size) * np.float32(scale))
+        if not math.isfinite(scaled):
+            raise Wrong(f"a scale of {scale}")
+        return int(scaled)
+    if scale != int(scale):
+        raise Unknown(f"{size} times {scale}")
+    return plain(size * int(scale))
+
+
+def reorg(call: Call) -> Results:
+    """Reorg: squares of a channel become channels."""
+    c, h, w = call.of_rank(3)
+    stride = call.positive(0, 1)
+    return [checked((plain(c * stride**2), divided(h, stride), divided(w, stride)))]
+
+
+def pixel_shuffle(call: Call) -> Results:
+    """PixelShuffle: channels become squares."""
+    c, h, w = call.of_rank(3)
+    factor = call.positive(0, 1)
+    return [checked((divided(c, factor**2), plain(h * factor), plain(w * factor)))]
