@@ -72,6 +72,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         row.name: row
         for row in (
             Format("onnx", (".onnx",), "onnx_"),
+            Format("ncnn", (".param",), "ncnn", engine="ncnn"),
             Format("openvino", (".xml",), "openvino", engine="openvino"),
             Format("mnn", (".mnn",), "mnn", engine="mnn", writable=False),
         )
