@@ -61,31 +61,32 @@ def engines_page() -> str:
     parts = [
         "# Engines\n\n",
         MADE,
-        "An engine is what a release does. Rows were measured by running it, or say that they were "
-        "only read.\n",
+        "An engine is what a release does. Rows were measured by running it; those at the end were "
+        "only read about, and say so.\n",
     ]
     parts += map(_engine, ENGINES.values())
     return "".join(parts)
 
 
 def _engine(engine: Engine) -> str:
-    lines = [f"\n## {engine.name}\n", f"Measured: {engine.release}. Source: {engine.source}\n"]
+    known = "Measured" if engine.run else "Read, not run"
+    lines = [f"\n## {engine.name}\n", f"{known}: {engine.release}. Source: {engine.source}\n"]
     for title, rules in (
         ("element-wise", engine.elementwise),
         ("Broadcast op", engine.to_target),
         *engine.ops.items(),
         *((f"{op}, compiled before sizes are known", r) for op, r in engine.dynamic.items()),
+        ("element-wise with a constant", engine.constants),
     ):
         for name, rule in rules.items():
             most = f" Up to {rule.max_rank} axes." if rule.max_rank else ""
             lines.append(f"- {title}, `{name}`: {rule.summary}{most}")
     if not engine.to_target:
         lines.append("- Broadcast op: it has none.")
-    if engine.divergences or engine.dtypes:
+    if engine.divergences:
         lines.append("\nKnown divergences:\n")
     for row in engine.divergences:
         lines.append(f"- {row.text} ({row.effect}; {'run' if row.run else 'read'}: {row.source})")
-    lines += [f"- {dtype}: {said}" for dtype, said in engine.dtypes.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -63,7 +63,7 @@ class Row:
         kind: "rule" (what a document says) or "engine" (what a release does).
         name: the rule's or the engine's name.
         rule: the rule's name.
-        release: the engine's measured release; empty for a rule.
+        release: the engine's measured release, or the one that was read about; empty for a rule.
         attributes: what the rule was used with.
         answer: the plan, or the error that refuses the shapes.
         verdict: against the reference: "same", "same_here" (only at these sizes: see `traps`),
@@ -87,6 +87,11 @@ class Row:
     parts: tuple[Part, ...] = ()
 
     @property
+    def run(self) -> bool:
+        """Whether it was run, not only read about: False for rules too."""
+        return self.kind == "engine" and ENGINES[self.name].run
+
+    @property
     def silent(self) -> bool:
         """Whether a wrong meaning would pass unnoticed."""
         if self.parts and self.verdict == "refused":
@@ -104,6 +109,7 @@ class Row:
             "name": self.name,
             "rule": self.rule,
             "release": self.release,
+            "run": self.run,
             "attributes": dict(self.attributes),
             "verdict": self.verdict,
             "silent": self.silent,
@@ -384,7 +390,8 @@ def _mark(row: Row) -> str:
 
 def _cells(row: Row) -> tuple[str, ...]:
     attributes = "".join(f" {name}={value}" for name, value in row.attributes.items())
-    start = (_mark(row), row.kind, _label(row) + attributes, row.release)
+    read = "" if row.run or row.kind == "rule" else " read, not run"
+    start = (_mark(row), row.kind, _label(row) + attributes, row.release + read)
     if isinstance(row.answer, BroadcastError):
         word = "nonsense" if row.answer.silent else "refused"
         return (*start, "-", "-", f"{word}: {row.answer.detail}")

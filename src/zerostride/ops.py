@@ -17,12 +17,48 @@ from types import MappingProxyType
 from .errors import BroadcastError, Reason
 
 Name = str | int
+#: Kinds of dtype (`numpy.dtype.kind`) by NumPy's name without its width.
+_KINDS = MappingProxyType({"bool": "b", "int": "i", "uint": "u", "float": "f", "complex": "c"})
 Names = Mapping[str, tuple[Name, ...]]
 
 #: Engines whose op is called as the array API calls it unless a row says otherwise.
 API_NAMED = ("torch", "tensorflow", "jax")
 #: Columns of the table, in the order in which `find_op` reads them.
-COLUMNS = ("onnx", "openvino", "ncnn", "mnn", "paddle", *API_NAMED)
+COLUMNS = (
+    *("onnx", "openvino", "ncnn", "mnn", "paddle", *API_NAMED),
+    *("litert", "tensorrt", "coreml", "tosa", "stablehlo"),
+)
+#: Columns of targets that have few ops: the op here, and its name there.
+_FEW = MappingProxyType(
+    {
+        "litert": "add:ADD subtract:SUB multiply:MUL divide:DIV floor_divide:FLOOR_DIV "
+        "remainder:FLOOR_MOD pow:POW maximum:MAXIMUM minimum:MINIMUM atan2:ATAN2 "
+        "squared_difference:SQUARED_DIFFERENCE equal:EQUAL not_equal:NOT_EQUAL less:LESS "
+        "less_equal:LESS_EQUAL greater:GREATER greater_equal:GREATER_EQUAL "
+        "logical_and:LOGICAL_AND logical_or:LOGICAL_OR bitwise_xor:BITWISE_XOR "
+        "bitwise_right_shift:RIGHT_SHIFT where:SELECT_V2 prelu:PRELU",
+        # Names of ElementWiseOperation, without the k.
+        "tensorrt": "add:SUM multiply:PROD maximum:MAX minimum:MIN subtract:SUB divide:DIV pow:POW "
+        "floor_divide:FLOOR_DIV logical_and:AND logical_or:OR logical_xor:XOR equal:EQUAL "
+        "greater:GREATER less:LESS where:Select",
+        # Of MIL, elementwise_binary.
+        "coreml": "add:add subtract:sub multiply:mul divide:real_div floor_divide:floor_div "
+        "remainder:mod pow:pow maximum:maximum minimum:minimum equal:equal not_equal:not_equal "
+        "less:less less_equal:less_equal greater:greater greater_equal:greater_equal "
+        "logical_and:logical_and logical_or:logical_or logical_xor:logical_xor",
+        "tosa": "add:ADD subtract:SUB multiply:MUL pow:POW maximum:MAXIMUM minimum:MINIMUM "
+        "equal:EQUAL greater:GREATER greater_equal:GREATER_EQUAL logical_and:LOGICAL_AND "
+        "logical_or:LOGICAL_OR logical_xor:LOGICAL_XOR bitwise_and:BITWISE_AND "
+        "bitwise_or:BITWISE_OR bitwise_xor:BITWISE_XOR bitwise_left_shift:LOGICAL_LEFT_SHIFT "
+        "bitwise_right_shift:ARITHMETIC_RIGHT_SHIFT where:SELECT",
+        # Comparisons are one op there, with a direction.
+        "stablehlo": "add:add subtract:subtract multiply:multiply divide:divide fmod:remainder "
+        "pow:power maximum:maximum minimum:minimum atan2:atan2 equal:compare not_equal:compare "
+        "less:compare less_equal:compare greater:compare greater_equal:compare logical_and:and "
+        "logical_or:or logical_xor:xor bitwise_and:and bitwise_or:or bitwise_xor:xor "
+        "bitwise_left_shift:shift_left bitwise_right_shift:shift_right_arithmetic where:select",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +94,12 @@ class Op:
     aliases: tuple[str, ...]
     example: tuple[str, str]
 
+    def refuses(self, engine: str, dtype: str) -> bool:
+        """Whether an engine does not take the op on a dtype, by NumPy's name; False if unknown."""
+        row = self.variants.get(engine, {})
+        kind = _KINDS.get(dtype.rstrip("0123456789"), "")
+        return row.get(dtype, row.get(kind)) == "refused"
+
     @property
     def commutes(self) -> bool:
         """Whether exchanging the operands changes nothing."""
@@ -85,6 +127,7 @@ def _row(
     """A row from words: "onnx:Mul mnn:MUL torch:mul,multiply"; "jax:-" where jax lacks the op."""
     columns = {**dict.fromkeys(API_NAMED, (name,)), **_names(names)}
     columns = {key: words for key, words in columns.items() if words != ("-",)}
+    columns |= {key: _names(words)[name] for key, words in _FEW.items() if name in _names(words)}
     return Op(
         name=name,
         summary=summary,
@@ -547,6 +590,9 @@ def find_reversed(name: Name, engine: str) -> Op | None:
     return index.get(name.lower() if isinstance(name, str) else name)
 
 
+_READS = MappingProxyType({"onnxruntime": "onnx", "litert-gpu": "litert"})
+
+
 def column_of(engine: str) -> str:
     """The column that has an engine's names: ONNX Runtime reads ONNX's."""
-    return "onnx" if engine == "onnxruntime" else engine
+    return _READS.get(engine, engine)

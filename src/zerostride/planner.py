@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from .alignment import Rule, apply
 from .dims import Asker, Shape, as_shape, brief, is_open, is_plain, whole_numbers
-from .engines.model import Engine, Rules, Support
+from .engines.model import Divergence, Engine, Rules, Support, always
 from .engines.table import find_engine
 from .engines.versions import warn_if_unmeasured
 from .errors import BroadcastError, Misfit, Reason
-from .ops import Op, column_of, find_op
+from .ops import OPS, Op, column_of, find_op
 from .plan import Plan, RuleUse
 from .rules import find_rule
 
@@ -101,7 +101,7 @@ def _elementwise_row(
     name = _canonical(op, row)
     if name is not None and row.name not in NAMELESS and not _has_op(row, op):
         raise BroadcastError(
-            f"{engine} has no op for {name}",
+            _without(row, name),
             reason=Reason.NO_OP,
             rule=RuleUse(next(iter(row.elementwise)), engine=row.name, op=name),
         )
@@ -263,9 +263,11 @@ def supports(
     row = find_engine(engine)
     to_target = str(op).lower() in BROADCAST_OPS
     if not to_target and not _has_op(row, op):
-        return Support(False, f"{engine} has no op for {_meant(op, row).name}", row.source)
-    if dtype is not None and (said := row.dtypes.get(_dtype_name(dtype))):
-        return Support(False, said, row.source)
+        return Support(False, _without(row, _meant(op, row).name), row.source)
+    name = None if to_target else _canonical(op, row)
+    element = None if dtype is None else _dtype_name(dtype)
+    if element is not None and (limit := dtype_limit(row, name, element)):
+        return Support(False, limit.text, limit.source)
     if not shapes:
         return Support(True, f"{engine} has the op", row.source)
     try:
@@ -276,10 +278,34 @@ def supports(
             made = plan(*shapes, engine=engine, op=op)
     except BroadcastError as error:
         return Support(False, error.detail, row.source)
-    for divergence in row.divergences:
+    for divergence in row.divergences_of(name, element):
         if divergence.strikes is not None and divergence.strikes(made, Asker()):
             return Support(False, divergence.text, divergence.source)
     return Support(True, f"planned to {made.shape}", row.source)
+
+
+def dtype_limit(engine: Engine, op: str | None, dtype: str) -> Divergence | None:
+    """Why an engine does not carry an op on a dtype, whatever the shapes; None where it does.
+
+    Args:
+        engine: its row.
+        op: the op's canonical name; None for the Broadcast op.
+        dtype: NumPy's name of it.
+    """
+    if op in OPS and OPS[op].refuses(engine.name, dtype):
+        said = f"{engine.name}'s {op} does not take {dtype}"
+        return Divergence(said, Reason.DTYPE, engine.source, strikes=always)
+    for row in engine.divergences if op is not None else ():
+        if row.dtypes and row.strikes is always and row.concerns(op, dtype):
+            return row
+    return None
+
+
+def _without(engine: Engine, op: str) -> str:
+    """That an engine lacks an op; of one that was read about alone, that nothing is known of it."""
+    if engine.run:
+        return f"{engine.name} has no op for {op}"
+    return f"nothing was read about {op} on {engine.name}"
 
 
 #: Names of the Broadcast op in the engines.
@@ -317,4 +343,4 @@ def _dtype_name(dtype: Any) -> str:
         raise BroadcastError(f"there is no dtype {dtype!r}", reason=Reason.DTYPE) from None
 
 
-__all__ = ["plan", "plan_to", "rule_row", "supports"]
+__all__ = ["dtype_limit", "plan", "plan_to", "rule_row", "supports"]

@@ -49,6 +49,7 @@ def _as_dict(engine: Engine) -> dict[str, Any]:
     return {
         "name": engine.name,
         "measured": engine.release,
+        "run": engine.run,
         "installed": installed(engine.distribution),
         "is_measured": was_measured(engine),
         "source": engine.source,
@@ -65,7 +66,8 @@ def _as_dict(engine: Engine) -> dict[str, Any]:
 
 def _details(engine: Engine) -> None:
     have = installed(engine.distribution) or "not installed"
-    click.echo(f"{engine.name}  measured {engine.release}; installed: {have}")
+    known = f"measured {engine.release}" if engine.run else f"read, not run: {engine.release}"
+    click.echo(f"{engine.name}  {known}; installed: {have}")
     click.echo(f"  source: {engine.source}")
     for title, rules in (("element-wise", engine.elementwise), ("broadcast op", engine.to_target)):
         for name, rule in rules.items():
@@ -74,10 +76,8 @@ def _details(engine: Engine) -> None:
     for op, rules in engine.ops.items():
         click.echo(f"  {op}: {next(iter(rules.values())).summary}")
     for row in engine.divergences:
-        known = "run" if row.run else "read"
-        click.echo(f"  ! {row.text} [{row.effect}; {known}: {row.source}]")
-    for dtype, said in engine.dtypes.items():
-        click.echo(f"  ! {dtype}: {said}")
+        how = "run" if row.run else "read"
+        click.echo(f"  ! {row.text} [{row.effect}; {how}: {row.source}]")
 
 
 def _table(rows: list[Engine]) -> None:
@@ -100,7 +100,7 @@ def _table(rows: list[Engine]) -> None:
         rank = next(iter(row.elementwise.values())).max_rank
         table.add_row(
             row.name,
-            row.release,
+            row.release if row.run else f"{row.release} (read)",
             f"{have}{mark}" if have else "-",
             " ".join(row.elementwise),
             *([" ".join(row.to_target) or "none"] if roomy else []),

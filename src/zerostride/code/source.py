@@ -98,7 +98,7 @@ def check_limits(plan: Plan, row: Target, target: str) -> None:
     elif most is not None and plan.rank > most:
         reason, detail = Reason.RANK_LIMIT, f"{plan.rank} axes; {target} broadcasts at most {most}"
     elif engine is not None and plan.open is None:  # else `symbols` asks at which sizes
-        for divergence in engine.divergences:
+        for divergence in engine.divergences_of(plan.rule.op):
             if divergence.strikes is not None and divergence.strikes(plan, Asker()):
                 reason, detail = divergence.effect, divergence.text
     if detail:

@@ -551,7 +551,7 @@ def _carried(plan: Plan, row: Target) -> Iterator[tuple[Condition, str]]:
         yield all_of(ge(size, 1) for size in sizes if isinstance(size, Dim)), row.empty
     engine = ENGINES.get(row.engine or "")
     where = known(plan)
-    for divergence in engine.divergences if engine is not None else ():
+    for divergence in engine.divergences_of(plan.rule.op) if engine is not None else ():
         if divergence.strikes is not None:
             for way in explore(functools.partial(divergence.strikes, plan), where):
                 struck = way.found is True and not excludes(where, way.path)

@@ -75,6 +75,8 @@ DTYPES: Mapping[str, Dtypes] = MappingProxyType(
         # uint16 holds bfloat16 there.
         "paddle": Dtypes(takes=_names("bool int8 uint8 int16 int32 int64 float32 float64")),
         "ncnn": Dtypes(takes=_names("float32")),
+        # Measured on ADD: operands of two dtypes are refused.
+        "litert": Dtypes(),
         "mnn": Dtypes(takes=_names("int32 float32")),
         "torch": Dtypes(
             mixes=True,
@@ -143,7 +145,10 @@ def cast(op: Op, operands: Sequence[Any], dtype: np.dtype[Any]) -> list[Any]:
 
 def _under(engine: str, op: Op, plan: Plan, operands: list[Any]) -> tuple[Kernel, list[Any]]:
     """The engine's function, and the operands in the dtype that it computes in."""
-    row = DTYPES[engine]
+    row = DTYPES.get(engine)
+    if row is None:
+        detail = f"{engine} was read about, not run: which values it gives is not known"
+        raise _refused(Reason.NO_OP, detail, plan)
     values = values_of(op, operands)
     mixed = engine in op.first_decides
     common = np.result_type(values[0]) if mixed else _meet(row, engine, values, plan)

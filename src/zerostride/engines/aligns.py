@@ -15,6 +15,7 @@ from ..rules import (
     check_axes,
     check_fits,
     one_way_axis,
+    right_aligned,
 )
 
 #: Axes of a Mat. More are refused before anything else is looked at.
@@ -158,9 +159,65 @@ def equal_ranks_or_scalar(
     return Alignment(rank, mapping, (range(rank),) * len(shapes))
 
 
+def equal_ranks(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """Axis by axis: operands of one rank, scalars not excepted."""
+    rank = max(map(len, shapes))
+    if any(len(shape) != rank for shape in shapes):
+        ranks = " and ".join(str(len(shape)) for shape in shapes)
+        raise Misfit(Reason.RANK, f"ranks {ranks} differ; it takes operands of one rank")
+    return Alignment(rank, (tuple(range(rank)),) * len(shapes), (range(rank),) * len(shapes))
+
+
+def identical(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """Nothing stretches; the ranks are looked at, and sizes that differ are another matter."""
+    alignment = equal_ranks(asker, shapes, attributes)
+    return Alignment(alignment.rank, alignment.mapping, ((),) * len(shapes))
+
+
+def identical_or_scalar_condition(
+    asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes
+) -> Alignment:
+    """A selection whose condition is one truth value, or has the shape of the others."""
+    condition, *rest = shapes
+    alignment = identical(asker, tuple(rest), attributes)
+    if len(condition) not in (0, alignment.rank):
+        raise Misfit(
+            Reason.RANK, f"the condition has rank {len(condition)}, not {alignment.rank} or 0"
+        )
+    places = (tuple(range(len(condition))), *alignment.mapping)
+    return Alignment(alignment.rank, places, ((),) * len(shapes))
+
+
+#: Which of batch, height, width and channels a tensor's axes are, by its rank:
+#: tflite/delegates/gpu/common/model_builder_helper.cc, ExtractTensorShape.
+_BHWC = ((), (0,), (0, 3), (0, 2, 3), (0, 1, 2, 3))
+
+
+def bhwc(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """LiteRT's GPU delegate: each operand is laid out as batch, height, width, channels by itself.
+
+    So operands of unequal ranks meet where nobody meant them to.
+    """
+    rank = max(map(len, shapes))
+    if rank >= len(_BHWC):
+        raise Misfit(Reason.RANK_LIMIT, f"{rank} axes; the most it carries is {len(_BHWC) - 1}")
+    if rank and not all(shapes):
+        raise Misfit(Reason.RANK, "a tensor of rank 0 is refused unless it is a constant")
+    places = [tuple(_BHWC[rank].index(axis) for axis in _BHWC[len(shape)]) for shape in shapes]
+    return Alignment(rank, tuple(places), ((), *[range(rank)] * (len(shapes) - 1)))
+
+
 def channel_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
     """PReLU of PyTorch and Paddle: a slope of one element, or a vector along axis 1."""
     return _slope(asker, shapes, channel=1, vector_data=False)
+
+
+def one_way_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """PRELU of LiteRT: the slope right-aligned to the data, which do not stretch."""
+    rank, mapping = right_aligned(shapes)
+    if rank > len(shapes[0]):
+        raise Misfit(Reason.RANK, f"the slope has rank {rank}, more than the data's")
+    return Alignment(rank, mapping, ((), range(rank)))
 
 
 def paddle_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:

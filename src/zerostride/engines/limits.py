@@ -7,7 +7,7 @@ they ask, as align functions do, so that sizes that are not known will do.
 from __future__ import annotations
 
 from ..alignment import laid_out, resolve
-from ..dims import Asker, Shape
+from ..dims import Asker, Shape, Size
 from ..errors import Misfit, Reason
 from ..plan import Plan
 from ..rules import RULES
@@ -20,6 +20,10 @@ TENSORFLOW_WHERE_RANK = 8
 #: OpenVINO 2026.4.1, explicit with gaps: 284 of 284 with 7 runs or more were wrong, 1,000 of 1,000
 #: with fewer were right.
 OPENVINO_RUNS = 6
+
+#: LiteRT 2.3.0: axes of the loops that stretch, NdArrayDesc<8> of tflite/kernels/internal/common.h;
+#: beyond, a check ends the process. The limits of 4 to 6 that documents name are old.
+LITERT_RANK = 8
 
 
 def tensorflow_runs(plan: Plan, asker: Asker) -> None:
@@ -139,3 +143,75 @@ def paddle_axis(plan: Plan, asker: Asker) -> None:
     axis = plan.rule.attributes.get("axis", -1)
     if axis < -1 and len(ranks) > 1 and not is_empty(plan, asker):
         raise Misfit(Reason.AXIS_RANGE, f"axis {axis}: the kernel takes none below -1")
+
+
+def litert_axes(plan: Plan, asker: Asker) -> None:
+    """More than 8 axes only where nothing stretches: the operands have one and the same shape."""
+    if plan.rank <= LITERT_RANK:
+        return
+    first, *rest = plan.operands
+    if not all(_alike(first, other, asker) for other in rest):
+        raise Misfit(
+            Reason.RANK_LIMIT,
+            f"{plan.rank} axes; the most it carries where sizes differ is {LITERT_RANK}",
+        )
+
+
+def litert_power(plan: Plan, asker: Asker) -> None:
+    """As `litert_axes`, but an exponent of one element is a number."""
+    if plan.rank == len(plan.operands[0]) and all(map(asker.is_one, plan.operands[1])):
+        return
+    litert_axes(plan, asker)
+
+
+def litert_fivefold(plan: Plan, asker: Asker) -> None:
+    """As `litert_axes`, but where the axes merge into five loops there is no limit.
+
+    From the last axis out: equal sizes, one operand's ones, equal sizes, the other's ones, equal
+    sizes (tflite/kernels/internal/reference/process_broadcast_shapes.h).
+    """
+    if plan.rank <= LITERT_RANK or len(plan.aligned) != 2:
+        return
+    pairs = list(zip(*plan.aligned, strict=True))[::-1]
+    states = [_held(asker, *pair) for pair in pairs]
+    first = next((state for state in states if state is not None), None)
+    axis = 0
+    for wanted in (None, first, None, None if first is None else 1 - first, None):
+        while axis < len(states) and _goes_with(asker, pairs[axis], states[axis], wanted):
+            axis += 1
+    if axis < len(states):
+        litert_axes(plan, asker)
+
+
+def _held(asker: Asker, a: Size, b: Size) -> int | None:
+    """Which of two sizes is the 1 that stretches; None where they are equal."""
+    if asker.equal(a, b):
+        return None
+    return 0 if asker.is_one(a) else 1
+
+
+def _goes_with(
+    asker: Asker, pair: tuple[Size, Size], state: int | None, wanted: int | None
+) -> bool:
+    """Whether an axis belongs to a loop over equal sizes (None), or over one operand's ones."""
+    if state is None and wanted is not None:
+        return asker.is_one(pair[wanted])
+    return state == wanted
+
+
+def first_is_whole(plan: Plan, asker: Asker) -> None:
+    """The first operand does not stretch, not even where it has no axis."""
+    for size, whole in zip(plan.aligned[0], plan.shape, strict=True):
+        if not asker.equal(size, whole):
+            raise Misfit(Reason.ONE_WAY, f"{size} of the first operand against {whole}")
+
+
+def one_stretches(plan: Plan, asker: Asker) -> None:
+    """At most one operand stretches."""
+    moving = [
+        k
+        for k, axes in enumerate(plan.stretched)
+        if any(not asker.equal(plan.aligned[k][axis], plan.shape[axis]) for axis in axes)
+    ]
+    if len(moving) > 1:
+        raise Misfit(Reason.ONE_WAY, "both operands would stretch")

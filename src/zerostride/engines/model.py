@@ -25,6 +25,8 @@ class Divergence:
         run: whether it was run (True) or only read.
         strikes: tells whether it strikes a given valid plan, asking of sizes what it must know;
             None where no single plan is hit.
+        ops: the ops that it concerns, by canonical name; empty: all.
+        dtypes: the dtypes that it concerns; empty: all.
     """
 
     text: str
@@ -32,6 +34,21 @@ class Divergence:
     source: str
     run: bool = True
     strikes: Callable[[Plan, Asker], bool] | None = None
+    ops: frozenset[str] = frozenset()
+    dtypes: frozenset[str] = frozenset()
+
+    def concerns(self, op: str | None, dtype: str | None) -> bool:
+        """Whether it is about an op and a dtype; what is about dtypes is not about an unknown one.
+
+        What is about some ops is about an op that is not named ("add" stands for it).
+        """
+        by_op = not self.ops or (op or "add") in self.ops
+        return by_op and (not self.dtypes or dtype in self.dtypes)
+
+
+def always(plan: Plan, asker: Asker) -> bool:
+    """For a divergence that strikes every plan of its ops and dtypes."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +65,9 @@ class Engine:
             engine has no such op.
         ops: ops that differ from the rest, by canonical name or by the engine's own.
         dynamic: ops that differ where a model is compiled before its sizes are known.
+        constants: rules where an operand is a constant of the model; empty: the same.
         keeps: −1 in a target keeps the extent of the data's axis there.
-        divergences: see :class:`Divergence`.
-        dtypes: dtypes that go wrong, with what happens.
+        divergences: see :class:`Divergence`; dtypes that are refused or go wrong among them.
         run: whether its rows were run (True) or only read.
     """
 
@@ -63,10 +80,24 @@ class Engine:
     to_target: Rules = field(default_factory=dict)
     ops: Mapping[str, Rules] = field(default_factory=dict)
     dynamic: Mapping[str, Rules] = field(default_factory=dict)
+    constants: Rules = field(default_factory=dict)
     keeps: bool = False
     divergences: tuple[Divergence, ...] = ()
-    dtypes: Mapping[str, str] = field(default_factory=dict)
     run: bool = True
+
+    def divergences_of(self, op: str | None, dtype: str | None = None) -> tuple[Divergence, ...]:
+        """The divergences that concern an op (canonical name) on a dtype."""
+        return tuple(row for row in self.divergences if row.concerns(op, dtype))
+
+    @property
+    def dtypes(self) -> Mapping[str, str]:
+        """Dtypes that go wrong whatever the op, with what happens."""
+        return {
+            dtype: row.text
+            for row in self.divergences
+            if not row.ops
+            for dtype in sorted(row.dtypes)
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,11 +22,12 @@ def installed(distribution: str) -> str | None:
 
 
 def was_measured(engine: Engine) -> bool | None:
-    """Whether the installed release is the measured one; None where none is installed.
+    """Whether the installed release is the measured one; None where there is nothing to compare.
 
+    That is: none is installed, or the engine was read about and never run.
     `release` may leave out trailing parts: 2.13 covers 2.13.0 and 2.13.1+cpu.
     """
-    version = installed(engine.distribution)
+    version = installed(engine.distribution) if engine.run else None
     if version is None:
         return None
     return f"{version.partition('+')[0]}.".startswith(engine.release + ".")

@@ -86,7 +86,7 @@ def numpy_result(case: Case) -> tuple[Shape, Array] | None:
 
 def striking(engine: str, made: Plan, effects: frozenset[Reason]) -> Divergence | None:
     """A divergence of the engine's that strikes the plan with one of these effects."""
-    for divergence in find_engine(engine).divergences:
+    for divergence in find_engine(engine).divergences_of(made.rule.op):
         if (
             divergence.effect in effects
             and divergence.strikes

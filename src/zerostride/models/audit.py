@@ -12,7 +12,7 @@ import numpy as np
 from ..dims import Answer, Asker, Shape
 from ..dims.condition import ALWAYS, Condition
 from ..dims.solve import allowance, satisfiable
-from ..engines.model import Engine
+from ..engines.model import Divergence, Engine
 from ..engines.table import find_engine
 from ..engines.versions import warn_if_unmeasured
 from ..errors import BroadcastError, NotExpressible, Reason, ZerostrideError
@@ -209,7 +209,9 @@ class Judge:
             node.version,
             _frozen(node.attributes),
             tuple(
-                None if value is None else (value.shape, value.constant, self.batch.of(value))
+                None
+                if value is None
+                else (value.shape, value.constant, value.dtype, self.batch.of(value))
                 for value in node.inputs
             ),
         )
@@ -281,6 +283,8 @@ def _judge(
     except BroadcastError as error:
         return finding_of(site, source, error, Verdict.REFUSED, error.reason, error.detail)
     case = Case(site, engine, source, sample, side)
+    if (limit := case.unfit) is not None:
+        return _struck(case, case.plan(case.shapes), limit)
     if not is_open(case):
         return _compare(case)
     if via == "pnnx" and side.rule is PNNX:
@@ -360,11 +364,9 @@ def _compare(case: Case) -> Finding:
             fix=_fix(case),
             witness=_witness(case, case.shapes),
         )
-    for divergence in case.engine.divergences:
+    for divergence in case.divergences:
         if divergence.strikes is not None and divergence.strikes(made, Asker()):
-            wrong = divergence.effect is Reason.WRONG_RESULT
-            verdict = Verdict.DIFFERENT if wrong else Verdict.REFUSED
-            return case.finding(made, verdict, divergence.effect, f"{name}: {divergence.text}")
+            return _struck(case, made, divergence)
     traps = _traps(case)
     if traps:
         return case.finding(
@@ -376,6 +378,14 @@ def _compare(case: Case) -> Finding:
             witness=_trap_witness(case, traps[0]),
         )
     return case.finding(made, Verdict.SAME, Cause.SAME_PLAN, f"means the same on {name}")
+
+
+def _struck(case: Case, made: Plan | BroadcastError, divergence: Divergence) -> Finding:
+    """The engine's row says that it goes wrong here, or refuses."""
+    wrong = divergence.effect is Reason.WRONG_RESULT
+    verdict = Verdict.DIFFERENT if wrong else Verdict.REFUSED
+    said = f"{case.engine.name}: {divergence.text}"
+    return case.finding(made, verdict, divergence.effect, said)
 
 
 def _refused(case: Case, error: BroadcastError) -> Finding:

@@ -10,10 +10,11 @@ from ..alignment import apply
 from ..dims import Shape
 from ..dims.condition import Condition
 from ..engines.history import past_notes
-from ..engines.model import Engine
+from ..engines.model import Divergence, Engine
 from ..errors import BroadcastError
 from ..express import Expression
 from ..plan import Plan
+from ..planner import dtype_limit
 from ..traps import Side
 from .batch import Sample
 from .findings import Finding, Verdict, Witness
@@ -21,6 +22,9 @@ from .pnnx import RULE as PNNX
 from .pnnx import reshaped
 from .sites import Kind, Operand, Site
 from .targets import canonical
+
+#: Kinds that compute element by element, where dtypes are what engines differ in.
+_BY_ELEMENT = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU})
 
 
 def sizes_of(part: Operand) -> Shape:
@@ -96,6 +100,26 @@ class Case:
             if said == self.sample.plan:
                 return Side(self.site.rule, attributes)
         return None
+
+    @property
+    def dtype(self) -> str | None:
+        """The element type of an element-wise op's operands, where the model says it."""
+        if self.site.kind not in _BY_ELEMENT:
+            return None
+        part = self.site.operands[-1]  # of a selection the first is the condition
+        return part.tensor.dtype if part.tensor is not None else None
+
+    @property
+    def divergences(self) -> tuple[Divergence, ...]:
+        """What the engine's row says about this op on this dtype."""
+        return self.engine.divergences_of(self.target.op or str(self.site.kind), self.dtype)
+
+    @property
+    def unfit(self) -> Divergence | None:
+        """Why the engine does not carry the op on this dtype, whatever the shapes."""
+        if self.dtype is None:
+            return None
+        return dtype_limit(self.engine, self.target.op, self.dtype)
 
     @property
     def op(self) -> str:

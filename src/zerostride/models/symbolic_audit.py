@@ -104,7 +104,7 @@ def _example(found: Meanings, kind: Kind) -> tuple[Region, dict[Symbol, int]] | 
 
 def _meanings(case: Case, shapes: tuple[Shape, ...], known: Condition) -> Meanings:
     return meanings(
-        case.sample.plan, case.target, shapes, known=known, divergences=case.engine.divergences
+        case.sample.plan, case.target, shapes, known=known, divergences=case.divergences
     )
 
 

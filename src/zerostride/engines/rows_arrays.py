@@ -1,0 +1,106 @@
+"""Rows of the array libraries: NumPy, PyTorch, TensorFlow, JAX."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..errors import Reason
+from ..rules import RULES
+from . import aligns, limits
+from .model import Divergence, Engine
+from .rows import (
+    NUMPY_RULE,
+    ONE_SLOPE,
+    ONE_WAY,
+    measured,
+    modes,
+    rows,
+)
+
+_TORCH = measured("PyTorch 2.13.0")
+_NP = measured("NumPy 2.4.6")
+_JAX = measured("JAX 0.10.2")
+_TF = measured("TensorFlow 2.21.0")
+
+_IN_DIM = replace(RULES["explicit"], align=aligns.jax_dims, silent=frozenset({Reason.WRONG_RESULT}))
+_LAX = replace(
+    NUMPY_RULE, align=aligns.equal_ranks_or_scalar, summary="Operands of one rank, or scalars."
+)
+
+NUMPY = Engine(
+    "numpy",
+    "2.4",
+    "numpy",
+    "numpy",
+    _NP,
+    rows(NUMPY_RULE, source=_NP),
+    modes(_NP, numpy=ONE_WAY),
+)
+
+TORCH = Engine(
+    "torch",
+    "2.13",
+    "torch",
+    "torch",
+    _TORCH,
+    rows(NUMPY_RULE, source=_TORCH),
+    modes(_TORCH, numpy=ONE_WAY),
+    ops={"prelu": rows(ONE_SLOPE, source=_TORCH)},
+    keeps=True,
+)
+
+TENSORFLOW = Engine(
+    "tensorflow",
+    "2.21",
+    "tensorflow-cpu",
+    "tensorflow",
+    _TF,
+    rows(replace(NUMPY_RULE, check=limits.tensorflow_runs), source=_TF),
+    modes(_TF, numpy=replace(ONE_WAY, check=limits.tensorflow_runs)),
+    ops={
+        "where": rows(replace(NUMPY_RULE, check=limits.tensorflow_where), source=_TF),
+    },
+    divergences=(
+        Divergence(
+            "operands whose axes do not merge into 5 runs are refused "
+            "(UnimplementedError), unless the result is empty; XLA lifts that",
+            Reason.RANK_LIMIT,
+            _TF,
+        ),
+        Divergence(
+            "where (SelectV2) refuses more than 8 axes, unless the result is empty",
+            Reason.RANK_LIMIT,
+            _TF,
+        ),
+        Divergence(
+            "the operator == on shapes that do not combine is False, not an error",
+            Reason.WRONG_RESULT,
+            _TF,
+        ),
+    ),
+)
+
+JAX = Engine(
+    "jax",
+    "0.10",
+    "jax",
+    "jax",
+    _JAX,
+    rows(NUMPY_RULE, source=_JAX),
+    modes(_JAX, numpy=ONE_WAY, explicit=_IN_DIM),
+    ops={"lax.add": rows(_LAX, source=_JAX)},
+    divergences=(
+        Divergence(
+            "broadcast_in_dim with no dimensions returns data of the target's rank "
+            "unchanged, whatever the target",
+            Reason.WRONG_RESULT,
+            _JAX,
+        ),
+        Divergence(
+            "broadcast_in_dim ignores unsorted dimensions when the data have the "
+            "target's shape: they come back untransposed",
+            Reason.WRONG_RESULT,
+            _JAX,
+        ),
+    ),
+)

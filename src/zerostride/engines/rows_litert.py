@@ -1,0 +1,173 @@
+"""The row of LiteRT's CPU runtime (TensorFlow Lite), as the package ai-edge-litert has it.
+
+Models of one op were written as flatbuffers and run by its Interpreter, with XNNPACK, which is its
+default, and without: both take the same shapes and dtypes, but for a product of 5 or 6 axes.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+
+from ..dims import Asker
+from ..errors import Reason
+from ..plan import Plan
+from . import aligns, limits
+from .model import Divergence, Engine, always
+from .rows import NONE_RULE, NUMPY_RULE, ONE_SLOPE, ONE_WAY, frozen, measured, modes, rows
+
+_LITERT = measured("LiteRT 2.3.0 (ai-edge-litert)")
+_BY_DTYPE = "LiteRT 2.3.0, run: every op on 12 dtypes, three shapes each, values compared"
+_BY_RANK = "LiteRT 2.3.0, run: every op on ranks 1 to 9, eight patterns of ones, values compared"
+
+#: A check in the kernel ends the process, with SIGABRT.
+_DIES = frozenset({Reason.RANK_LIMIT})
+_RULE = replace(
+    NUMPY_RULE,
+    check=limits.litert_axes,
+    silent=_DIES,
+    operands=(2, 2),
+    summary="NumPy's rule, up to 8 axes; beyond, identical shapes only.",
+)
+_FIVEFOLD = replace(
+    _RULE,
+    check=limits.litert_fivefold,
+    summary="NumPy's rule, up to 8 axes, or as many as merge into five loops.",
+)
+_POWER = replace(
+    _RULE,
+    check=limits.litert_power,
+    summary="NumPy's rule, up to 8 axes; an exponent of one element goes with any.",
+)
+_SELECT = replace(_RULE, silent=frozenset(), operands=(3, 3))
+_SLOPE = replace(
+    ONE_SLOPE,
+    align=aligns.one_way_slope,
+    check=limits.litert_fivefold,
+    silent=_DIES,
+    summary="The slope goes one way to the data, up to 8 axes or what merges into five loops.",
+)
+_ANGLE = replace(
+    NONE_RULE,
+    align=aligns.identical,
+    silent=frozenset({Reason.NOT_IDENTICAL}),
+    operands=(2, 2),
+    summary="Ranks must be equal; sizes must be too, and are not checked.",
+)
+
+_ALL = frozen("float16 float32 float64 int8 uint8 int16 uint16 int32 uint32 int64 uint64 bool")
+_COMPARED = "less less_equal greater greater_equal"
+_SMALL = "a tensor without quantisation"
+#: Ops, the dtypes on which they are right, those that end the process, those that go wrong.
+_DTYPES = (
+    ("add", "float32 float16 int16 int32 int64", "int8 uint8", ""),
+    ("subtract", "float32 float16 int32 int64", "int8 uint8 int16", ""),
+    ("multiply", "float32 float16 int16 int32 uint32 int64", "", "int8 uint8"),
+    ("divide", "float32 float16 int32", "", "int8 uint8 int16"),
+    ("maximum minimum", "float32 float16 int8 uint8 int16 int32 int64", "", ""),
+    ("pow", "float32 int32", "", ""),
+    ("floor_divide", "float32 int8 int16 int32", "", ""),
+    ("remainder", "float32 int8 int16 int32 int64", "", ""),
+    ("squared_difference", "float32 float16 int32", "int8", ""),
+    ("equal", "float32 float16 int16 int32 int64 bool", "int8 uint8", ""),
+    ("not_equal", "float32 float16 int32 int64 bool", "int8 uint8", "int16"),
+    (_COMPARED, "float32 float16 int16 int32 int64", "int8 uint8", ""),
+    ("logical_and logical_or", "bool", "", ""),
+    ("prelu", "float32", "", "int8 uint8 int16"),
+    ("atan2", "float32 float16 float64", "", ""),
+    ("bitwise_xor bitwise_right_shift", "int8 uint8 int16 uint16 int32 uint32", "", ""),
+)
+
+
+def _by_dtype(ops: str, right: str, dies: str, wrong: str) -> list[Divergence]:
+    """What a row of the table says, as divergences."""
+    names = " and ".join(ops.split())
+    refused = _ALL - frozen(f"{right} {dies} {wrong}")
+    found = [(refused, Reason.DTYPE, f"{names}: it has no kernel for {_listed(refused)}")]
+    if dies:
+        text = f"{names} of {_listed(frozen(dies))}, {_SMALL}, ends the process with SIGABRT"
+        found.append((frozen(dies), Reason.CRASH, text))
+    if wrong:
+        text = f"{names} of {_listed(frozen(wrong))}, {_SMALL}, gives wrong numbers"
+        found.append((frozen(wrong), Reason.WRONG_RESULT, text))
+    return [
+        Divergence(text, effect, _BY_DTYPE, strikes=always, ops=frozen(ops), dtypes=dtypes)
+        for dtypes, effect, text in found
+    ]
+
+
+def _listed(dtypes: frozenset[str]) -> str:
+    return ", ".join(sorted(dtypes))
+
+
+def _beyond_eight(plan: Plan, asker: Asker) -> bool:
+    """Whether the five loops are needed, which there are for float32 alone."""
+    same = len({len(shape) for shape in plan.operands}) == 1 and not any(plan.stretched)
+    return plan.rank > limits.LITERT_RANK and not same
+
+
+LITERT = Engine(
+    "litert",
+    "2.3",
+    "ai-edge-litert",
+    "ai_edge_litert",
+    _LITERT,
+    rows(_RULE, source=_LITERT),
+    modes(_LITERT, numpy=ONE_WAY),
+    ops=MappingProxyType(
+        {
+            "add": rows(_FIVEFOLD, source=_LITERT),
+            "multiply": rows(_FIVEFOLD, source=_LITERT),
+            "pow": rows(_POWER, source=_LITERT),
+            "where": rows(_SELECT, source=_LITERT),
+            "prelu": rows(_SLOPE, source=_LITERT),
+            "atan2": rows(_ANGLE, source=_LITERT),
+        }
+    ),
+    divergences=(
+        Divergence(
+            "shapes that differ, of more than 8 axes, end the process with SIGABRT when it runs; "
+            "the documents' limits of 4 to 6 axes are no longer so",
+            Reason.RANK_LIMIT,
+            _BY_RANK,
+        ),
+        Divergence(
+            "add and multiply of another dtype than float32 have no five loops: more than 8 axes "
+            "end the process",
+            Reason.CRASH,
+            _BY_RANK,
+            strikes=_beyond_eight,
+            ops=frozen("add multiply"),
+            dtypes=_ALL - {"float32"},
+        ),
+        Divergence(
+            "SELECT_V2 refuses shapes that differ, of more than 8 axes",
+            Reason.RANK_LIMIT,
+            _BY_RANK,
+        ),
+        Divergence(
+            "ATAN2 does not broadcast and does not compare sizes: it reads beyond the second "
+            "operand, or leaves a part of it out",
+            Reason.WRONG_RESULT,
+            _LITERT,
+        ),
+        Divergence(
+            "SELECT, the older op, takes identical shapes, or a condition along axis 0 alone",
+            Reason.NOT_IDENTICAL,
+            _BY_RANK,
+        ),
+        Divergence(
+            "ADD of quantised int16 that stretches ends the process with SIGABRT where the model "
+            "says pot_scale_int16; without, it is right",
+            Reason.CRASH,
+            _BY_RANK,
+        ),
+        Divergence(
+            "PRELU of quantised int16 gives wrong numbers, SQUARED_DIFFERENCE takes no quantised "
+            "uint8 or int16; other ops are right on quantised tensors",
+            Reason.WRONG_RESULT,
+            _BY_RANK,
+        ),
+        *[row for entry in _DTYPES for row in _by_dtype(*entry)],
+    ),
+)

@@ -1,0 +1,198 @@
+"""OpenVINO's row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from types import MappingProxyType
+
+from ..alignment import Attribute
+from ..dims import Asker
+from ..errors import Reason
+from ..plan import Plan
+from ..rules import RULES
+from . import aligns, limits
+from .model import Divergence, Engine, Rules
+from .rows import (
+    BOTH_WAYS,
+    NONE_RULE,
+    NUMPY_RULE,
+    ONE_WAY,
+    is_target,
+    measured,
+    modes,
+    rows,
+)
+
+_OPENVINO = measured("OpenVINO 2026.4.1")
+_OPENVINO_DYNAMIC = "OpenVINO 2026.4.1, run: tests/conformance/test_audit_symbolic.py"
+#: Rank 33 is refused at compile: bitset::test: __position (which is 32) >= _Nb (which is 32).
+_OPENVINO_RANK = 32
+_OPENVINO_PDPD = replace(
+    RULES["pdpd"],
+    max_rank=_OPENVINO_RANK,
+    align=aligns.openvino_pdpd,
+    summary="B is laid over A from `axis` on, trailing ones included; only B stretches.",
+    attributes=MappingProxyType({"axis": Attribute(0)}),
+)
+#: Ops that the CPU plugin does not compile with pdpd where the numpy rule differs.
+_OPENVINO_COMPARED = (
+    *("equal", "not_equal", "greater", "greater_equal", "less", "less_equal"),
+    *("logical_and", "logical_or", "logical_xor"),
+)
+
+
+def _openvino_rules(check: Callable[[Plan, Asker], None], *silent: Reason) -> Rules:
+    """OpenVINO's rules for ops whose pdpd is not what the node says."""
+    return rows(
+        replace(NUMPY_RULE, max_rank=_OPENVINO_RANK),
+        replace(NONE_RULE, max_rank=_OPENVINO_RANK),
+        replace(_OPENVINO_PDPD, check=check, silent=frozenset(silent)),
+        source=_OPENVINO,
+    )
+
+
+_OPENVINO_EXPLICIT = replace(
+    RULES["explicit"],
+    align=aligns.openvino_explicit,
+    silent=frozenset({Reason.DUPLICATE_AXES, Reason.WRONG_RESULT}),
+    check=limits.openvino_gaps,
+    max_rank=_OPENVINO_RANK,
+)
+_PRELU_CHANNEL = replace(
+    RULES["pdpd"],
+    align=aligns.prelu_channel,
+    silent=frozenset({Reason.RANK, Reason.ONE_WAY, Reason.WRONG_RESULT}),
+    max_rank=_OPENVINO_RANK,
+    attributes=MappingProxyType({}),
+    summary="A vector slope goes to axis 1 where it fits there, else right-aligned.",
+    one_way="only the slope may stretch, to the data",
+)
+_PRELU_DYNAMIC = replace(
+    _PRELU_CHANNEL,
+    align=aligns.prelu_axis_1,
+    silent=frozenset(),
+    summary="Compiled before sizes are known: a vector slope goes to axis 1, and both may stretch.",
+)
+
+OPENVINO = Engine(
+    "openvino",
+    "2026.4",
+    "openvino",
+    "openvino",
+    _OPENVINO,
+    rows(
+        replace(NUMPY_RULE, max_rank=_OPENVINO_RANK),
+        replace(NONE_RULE, max_rank=_OPENVINO_RANK),
+        _OPENVINO_PDPD,
+        source=_OPENVINO,
+    ),
+    modes(
+        _OPENVINO,
+        numpy=replace(ONE_WAY, max_rank=_OPENVINO_RANK),
+        explicit=_OPENVINO_EXPLICIT,
+        bidirectional=replace(
+            BOTH_WAYS, align=aligns.openvino_bidirectional, max_rank=_OPENVINO_RANK
+        ),
+    ),
+    ops={
+        "prelu": rows(_PRELU_CHANNEL, source=_OPENVINO),
+        **dict.fromkeys(
+            ("subtract", "divide"),
+            _openvino_rules(limits.openvino_rewritten, Reason.WRONG_RESULT),
+        ),
+        **dict.fromkeys(
+            _OPENVINO_COMPARED,
+            _openvino_rules(limits.openvino_compared, Reason.WRONG_RESULT),
+        ),
+    },
+    dynamic={"prelu": rows(_PRELU_DYNAMIC, source=_OPENVINO_DYNAMIC)},
+    divergences=(
+        Divergence(
+            "PRelu with a vector slope, compiled before its sizes are known, takes "
+            "axis 1 whether the slope fits there or not",
+            Reason.WRONG_RESULT,
+            _OPENVINO_DYNAMIC,
+        ),
+        Divergence(
+            "Subtract and Divide with pdpd: the CPU plugin rewrites them into ops with "
+            "the numpy rule, whose answer or refusal one gets",
+            Reason.WRONG_RESULT,
+            _OPENVINO,
+        ),
+        Divergence(
+            "comparisons and logical ops with pdpd: the CPU plugin computes by the "
+            "numpy rule, or does not compile; never with an axis above 0",
+            Reason.NO_RULE,
+            _OPENVINO,
+        ),
+        Divergence(
+            "BitwiseAnd and Mod with pdpd do not compile (three shapes each)",
+            Reason.NO_RULE,
+            _OPENVINO,
+        ),
+        Divergence(
+            "pdpd with 1 of A against 0 of B can die with SIGABRT",
+            Reason.CRASH,
+            _OPENVINO,
+            strikes=lambda plan, asker: (
+                plan.rule == "pdpd"
+                and any(
+                    asker.equal(plan.shape[axis], 0) and asker.is_one(plan.aligned[0][axis])
+                    for axis in plan.stretched[0]
+                )
+            ),
+        ),
+        Divergence(
+            "Broadcast-3 of static data with a 0 dies with SIGFPE at compile",
+            Reason.CRASH,
+            _OPENVINO,
+            strikes=lambda plan, asker: (
+                is_target(plan) and any(asker.equal(n, 0) for n in plan.operands[0])
+            ),
+        ),
+        Divergence(
+            "Broadcast-3 of rank 0 to rank 0 dies with SIGSEGV at compile (numpy, bidirectional)",
+            Reason.CRASH,
+            _OPENVINO,
+            strikes=lambda plan, asker: (
+                plan.rule in ("unidirectional", "bidirectional") and not plan.shape
+            ),
+        ),
+        Divergence(
+            "Broadcast-3 bidirectional: the data's 1 against a target of 0 stays 1",
+            Reason.WRONG_RESULT,
+            _OPENVINO,
+        ),
+        Divergence(
+            "a result of 21 axes or more from an operand of 12 or fewer dies with SIGABRT",
+            Reason.CRASH,
+            _OPENVINO,
+            strikes=lambda plan, asker: (
+                not is_target(plan) and plan.rank >= 21 and min(map(len, plan.operands)) <= 12
+            ),
+        ),
+        Divergence(
+            "pdpd does not trim B's trailing ones first, as the document says",
+            Reason.OVERRUN,
+            _OPENVINO,
+        ),
+        Divergence(
+            "explicit with a gap between the data's axes and 7 runs or more of axes "
+            "that stretch alike reads the data as if they were right-aligned",
+            Reason.WRONG_RESULT,
+            _OPENVINO,
+        ),
+        Divergence(
+            "explicit accepts repeated axes and then computes garbage",
+            Reason.WRONG_RESULT,
+            _OPENVINO,
+        ),
+        Divergence(
+            "a result of rank 13 dies with SIGFPE at compile (on one machine of two)",
+            Reason.CRASH,
+            _OPENVINO,
+            strikes=lambda plan, asker: plan.rank == 13,
+        ),
+    ),
+)

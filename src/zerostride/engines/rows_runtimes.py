@@ -1,0 +1,207 @@
+"""Rows of the inference runtimes: ONNX Runtime, Paddle, ncnn, MNN."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..errors import Reason
+from ..rules import RULES
+from . import aligns, limits
+from .model import Divergence, Engine, always
+from .rows import (
+    BOTH_WAYS,
+    NUMPY_RULE,
+    ONE_SLOPE,
+    ONE_WAY,
+    frozen,
+    measured,
+    modes,
+    rows,
+)
+
+_ORT = measured("ONNX Runtime 1.31.1")
+_PADDLE = measured("Paddle 3.3.1")
+_NCNN = measured("ncnn 1.0.20261020")
+_MNN = measured("MNN 3.6.1")
+
+_PADDLE_SLOPE = replace(ONE_SLOPE, align=aligns.paddle_slope)
+_MNN_SLOPE = replace(
+    ONE_SLOPE,
+    align=aligns.mnn_slope,
+    summary="The slope is one number, or a list along axis 1 (of a vector: axis 0).",
+    silent=frozenset({Reason.EXTENT_MISMATCH, Reason.ONE_WAY, Reason.RANK}),
+)
+_NCNN_SLOPE = replace(
+    ONE_SLOPE,
+    align=aligns.ncnn_slope,
+    summary="The slope is one number, or a list along the outermost axis.",
+    silent=frozenset({Reason.EXTENT_MISMATCH, Reason.ONE_WAY, Reason.RANK}),
+    max_rank=4,
+)
+_PADDLE_RULE = replace(
+    RULES["paddle"],
+    silent=frozenset({Reason.OVERRUN}),
+    check=limits.paddle_axis,
+    max_rank=9,
+)
+_NCNN_RULE = replace(
+    RULES["ncnn"],
+    align=aligns.ncnn,
+    silent=frozenset({Reason.EXTENT_MISMATCH, Reason.WRONG_RESULT}),
+)
+_MNN_RULE = replace(
+    RULES["mnn"],
+    max_rank=9,
+    summary="NumPy's rule, up to 9 axes.",
+    silent=frozenset({Reason.RANK_LIMIT}),
+)
+
+ONNXRUNTIME = Engine(
+    "onnxruntime",
+    "1.31",
+    "onnxruntime",
+    "onnxruntime",
+    _ORT,
+    rows(NUMPY_RULE, source=_ORT),
+    modes(_ORT, bidirectional=BOTH_WAYS),
+    divergences=(
+        Divergence(
+            "PRelu broadcasts both ways; its document, which onnx's shape inference "
+            "follows, says the slope goes one way to the data",
+            Reason.ONE_WAY,
+            _ORT,
+        ),
+    ),
+)
+
+PADDLE = Engine(
+    "paddle",
+    "3.3",
+    "paddlepaddle",
+    "paddle",
+    _PADDLE,
+    rows(_PADDLE_RULE, source=_PADDLE),
+    modes(_PADDLE, numpy=replace(ONE_WAY, align=aligns.paddle_target, max_rank=9)),
+    ops={
+        "prelu": rows(_PADDLE_SLOPE, source=_PADDLE),
+        "expand_v2": modes(_PADDLE, numpy=replace(ONE_WAY, max_rank=aligns.PADDLE_TARGET_RANK)),
+    },
+    keeps=True,
+    divergences=(
+        Divergence(
+            "an operand that sticks out beyond the last axis is written beyond an "
+            "array: it is refused, computes something, hangs or kills the process",
+            Reason.OVERRUN,
+            _PADDLE,
+        ),
+        Divergence(
+            "an axis below -1 passes the inference of shapes and is refused at run, "
+            "unless the result is empty",
+            Reason.AXIS_RANGE,
+            _PADDLE,
+        ),
+        Divergence(
+            "expand and broadcast_to to an empty target return the data; expand_v2 "
+            "of old programs refuses",
+            Reason.RANK,
+            _PADDLE,
+        ),
+        Divergence(
+            "a size below -1 in expand's target is taken as 0 where the data have that axis",
+            Reason.BAD_EXTENT,
+            _PADDLE,
+        ),
+    ),
+)
+
+NCNN = Engine(
+    "ncnn",
+    "1.0.20261020",
+    "ncnn",
+    "ncnn",
+    _NCNN,
+    rows(_NCNN_RULE, source=_NCNN),
+    ops={"prelu": rows(_NCNN_SLOPE, source=_NCNN)},
+    divergences=(
+        Divergence(
+            "sizes that do not combine are not refused: rows repeat, or memory that "
+            "nobody wrote is returned",
+            Reason.EXTENT_MISMATCH,
+            _NCNN,
+        ),
+        Divergence(
+            "an empty operand is read as if it had elements, or kills the process",
+            Reason.WRONG_RESULT,
+            _NCNN,
+        ),
+        Divergence(
+            "PReLU with fewer slopes than channels reads beyond the weights",
+            Reason.EXTENT_MISMATCH,
+            _NCNN,
+        ),
+        Divergence(
+            "floor_divide by or of a broadcast scalar is not exact: 1 // 1 is 0",
+            Reason.WRONG_RESULT,
+            _NCNN,
+        ),
+    ),
+)
+
+MNN = Engine(
+    "mnn",
+    "3.6",
+    "MNN",
+    "MNN",
+    _MNN,
+    rows(_MNN_RULE, source=_MNN),
+    modes(
+        _MNN,
+        bidirectional=replace(BOTH_WAYS, max_rank=9, silent=frozenset({Reason.RANK_LIMIT})),
+    ),
+    ops={"prelu": rows(_MNN_SLOPE, source=_MNN)},
+    divergences=(
+        Divergence(
+            "a tensor of rank 10 dies with SIGSEGV when it is made",
+            Reason.RANK_LIMIT,
+            _MNN,
+        ),
+        Divergence(
+            "PReLU of a vector with a list of slopes corrupts the heap",
+            Reason.CRASH,
+            _MNN,
+            strikes=lambda plan, asker: (
+                plan.rule.op == "prelu"
+                and len(plan.operands[0]) == 1
+                and bool(plan.operands[1:])
+                and not all(map(asker.is_one, plan.operands[1]))
+            ),
+        ),
+        Divergence(
+            "PReLU with another number of slopes than channels is not refused: "
+            "missing channels become 0, further slopes are ignored",
+            Reason.EXTENT_MISMATCH,
+            _MNN,
+        ),
+        Divergence(
+            "uint8 constants die with SIGSEGV",
+            Reason.CRASH,
+            _MNN,
+            strikes=always,
+            dtypes=frozen("uint8"),
+        ),
+        Divergence(
+            "int64 becomes int32",
+            Reason.WRONG_RESULT,
+            _MNN,
+            strikes=always,
+            dtypes=frozen("int64"),
+        ),
+        Divergence(
+            "float64 reads back as float zeros",
+            Reason.WRONG_RESULT,
+            _MNN,
+            strikes=always,
+            dtypes=frozen("float64"),
+        ),
+    ),
+)
