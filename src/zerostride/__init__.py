@@ -63,6 +63,7 @@ if TYPE_CHECKING:
     from .dims.dim import Dim
     from .models.audit import audit
     from .models.findings import Finding, Report, Verdict
+    from .models.port import port
     from .models.shapes import shapes
 
 __version__ = "0.1.0"
@@ -78,6 +79,7 @@ _LATER = {
     "Finding": "models.findings",
     "Report": "models.findings",
     "Verdict": "models.findings",
+    "port": "models.port",
     "shapes": "models.shapes",
 }
 
@@ -137,6 +139,7 @@ __all__ = [
     "not_equal",
     "plan",
     "plan_to",
+    "port",
     "pow",
     "power",
     "prelu",

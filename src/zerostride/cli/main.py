@@ -18,6 +18,7 @@ from .audit import audit
 from .engines import engines
 from .model_shapes import shapes
 from .plans import compare, compute, explain
+from .port import port
 from .run import run
 
 #: Set to anything, it shows where an internal error came from.
@@ -60,7 +61,7 @@ def completion(shell: str) -> None:
     click.echo(source)
 
 
-for command in (explain, compare, compute, run, audit, shapes, engines):
+for command in (explain, compare, compute, run, audit, port, shapes, engines):
     cli.add_command(command)
 
 

@@ -74,7 +74,7 @@ def audit(
         BroadcastError: there is no such engine.
     """
     engine = find_engine(target)
-    _check_via(via, target)
+    check_via(via, target)
     warn_if_unmeasured(target)
     with uncollected():
         graph = read_model(model)
@@ -86,7 +86,8 @@ def audit(
     )
 
 
-def _check_via(via: str | None, target: str) -> None:
+def check_via(via: str | None, target: str) -> None:
+    """Refuses a converter that does not write for an engine."""
     if via is not None and CONVERTERS.get(via) != target:
         known = ", ".join(f"{name} (for {engine})" for name, engine in CONVERTERS.items())
         raise ZerostrideError(f"via={via!r} does not write for {target}; known: {known}")
@@ -125,6 +126,18 @@ def _audit_graph(
             findings.append(judge(site))
         if progress is not None:
             progress(done + 1, len(graph.nodes))
+    return reported(graph, engine, via, batch_axis, findings, found)
+
+
+def reported(
+    graph: Graph,
+    engine: Engine,
+    via: str | None,
+    batch_axis: int | None,
+    findings: Sequence[Finding],
+    found: Flow | None,
+) -> Report:
+    """The report of a graph's findings, with what is to be said beside them."""
     notes = graph.notes
     needs: tuple[Need, ...] = ()
     if found is not None:
@@ -184,6 +197,12 @@ class Judge:
             parts = tuple(replace(part, name=_MARK.format(k)) for k, part in _numbered(site))
             found = self._found[key] = self._fresh(replace(site, operands=parts))
         return _renamed(found, site)
+
+    def aside(self) -> Judge:
+        """The same judge, whose batch axes are forgotten with it: for values that come and go."""
+        made = Judge(self.engine, self.via, BatchAxes(self.batch), self.needs)
+        made._found = self._found
+        return made
 
     def source(self, site: Site, shapes: tuple[Shape, ...]) -> Plan:
         """What a site means in the model, where what the model needs holds; or BroadcastError."""

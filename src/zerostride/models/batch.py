@@ -28,14 +28,19 @@ class BatchAxes:
     Values are told apart by identity: two branches of an If may use one name for two tensors.
     """
 
-    __slots__ = ("_axes",)
+    __slots__ = ("_axes", "_under")
 
-    def __init__(self) -> None:
+    def __init__(self, under: BatchAxes | None = None) -> None:
+        """Knows of no axis but what `under` knows."""
         self._axes: dict[int, int] = {}
+        self._under = under
 
     def of(self, value: Value | None) -> int | None:
         """The value's batch axis, or None."""
-        return None if value is None or value.constant else self._axes.get(id(value))
+        if value is None or value.constant:
+            return None
+        axis = self._axes.get(id(value))
+        return self._under.of(value) if axis is None and self._under is not None else axis
 
     def put(self, value: Value, axis: int) -> None:
         """Notes that `axis` is the value's batch axis."""

@@ -53,7 +53,7 @@ def read_onnx(path: str | Path) -> Graph:
 
 def _read(file: Path) -> Graph:
     notes: list[str] = []
-    model = _parse(file)
+    model = parse(file)
     versions = _versions(file, model, notes)
     plain = _inline(model, notes)
     inferred = infer(plain, versions, notes)
@@ -77,7 +77,8 @@ def flattened(nodes: Sequence[Node]) -> Iterator[Node]:
             yield from flattened(body.nodes)
 
 
-def _parse(file: Path) -> onnx.ModelProto:
+def parse(file: Path) -> onnx.ModelProto:
+    """The file as the package has it; ModelError where it is none."""
     try:
         import onnx
         from google.protobuf.message import DecodeError

@@ -94,7 +94,7 @@ class Tensors:
 
     def _missing(self, name: str, tensor: onnx.TensorProto) -> str | None:
         """The external file's name if it is not where it should be, or leaves the folder."""
-        location, relative = _location(tensor)
+        location, relative = location_of(tensor)
         if relative is None:
             self.notes.append(
                 f"the constant {name!r} points outside the model's folder: {location!r}"
@@ -116,7 +116,7 @@ def _entries(tensor: onnx.TensorProto) -> dict[str, str]:
     return {text(entry.key): text(entry.value) for entry in tensor.external_data}
 
 
-def _location(tensor: onnx.TensorProto) -> tuple[str, PurePosixPath | None]:
+def location_of(tensor: onnx.TensorProto) -> tuple[str, PurePosixPath | None]:
     """Where the data are: as the file says it, and as a path; None if that leaves the folder."""
     location = _entries(tensor).get("location", "")
     relative = PurePosixPath(location)
@@ -149,7 +149,7 @@ def load(tensor: onnx.TensorProto, file: Path) -> Array:
 def _external(tensor: onnx.TensorProto, file: Path, name: str) -> Array:
     import onnx
 
-    location, relative = _location(tensor)
+    location, relative = location_of(tensor)
     if relative is None:
         raise ModelError(f"{file}: {name!r} points outside the model's folder: {location!r}")
     where = file.parent / relative

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from ..graph import Node
 from ..onnx import read_onnx as read
+from ..onnx_editor import edit
 from ..sites import find_site
 
 
@@ -12,4 +16,15 @@ def lower(node: Node) -> tuple[Node, ...]:
     return (node,)
 
 
-__all__ = ["find_site", "lower", "read"]
+def explicit(node: Node) -> Mapping[str, Any] | None:
+    """The attributes that change for a node to take identical shapes alone; None from opset 7 on.
+
+    Before that `broadcast` and `axis` say how the second operand is laid over the first, and
+    nothing else says NumPy's rule.
+    """
+    if node.domain or node.version >= 7 or not node.attributes.get("broadcast"):
+        return None
+    return {"broadcast": None, "axis": None}
+
+
+__all__ = ["edit", "explicit", "find_site", "lower", "read"]

@@ -1,0 +1,115 @@
+"""port: a model rewritten so that another engine means the same by it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from ..engines.table import ENGINES
+from ..report import document, finding_text, headline, notes, told
+from ..report.plain import change_text
+from . import options
+from .audit import _bar, _batch_axis
+
+if TYPE_CHECKING:
+    from ..models.findings import Report
+
+#: Changes and findings that are shown without --full: some screens.
+MOST_SHOWN = 40
+
+
+@click.command(short_help="Rewrite a model so that another engine means the same by it.")
+@click.argument("model", type=click.Path())
+@click.option(
+    "--target", required=True, type=click.Choice(list(ENGINES)), help="The engine to port to."
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(),
+    metavar="FILE",
+    help="Where the model goes, of the same format; it may be MODEL itself.",
+)
+@click.option("--via", type=click.Choice(["pnnx"]), help="Leave to this converter what it does.")
+@click.option(
+    "--batch-axis",
+    help="Batch axis of the model's inputs, for engines that drop it; 'none' if there is none.",
+)
+@click.option(
+    "--set",
+    "sizes",
+    multiple=True,
+    type=options.SizeType(),
+    metavar="NAME=NUMBER",
+    help="A number for a size that the model names: N=4. May be given again.",
+)
+@options.facts
+@click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done.")
+@click.option("--full", is_flag=True, help="Show every change, and findings that are the same.")
+@options.as_json
+def port(
+    model: str,
+    target: str,
+    output: str | None,
+    via: str | None,
+    batch_axis: str | None,
+    sizes: tuple[tuple[str, int | str], ...],
+    facts: tuple[str, ...],
+    dry_run: bool,
+    full: bool,
+    as_json: bool,
+) -> int:
+    """Rewrite MODEL so that every broadcast means on --target what it means in the model.
+
+    Each rewrite is proven: planned, computed on random numbers, and computed again from the file
+    that was written, before that takes its name. What cannot be rewritten stays as it is.
+
+    Exit status 0: all means the same now. 1: something is left. 2: a file cannot be read or
+    written, or a check failed; nothing is written then.
+
+    \b
+    zerostride port model.onnx --target ncnn -o model.ncnn.onnx
+    zerostride port model.onnx --target ncnn --dry-run
+    """
+    from ..models.port import port as run
+
+    if output is None and not dry_run:
+        raise click.UsageError("name an output (-o FILE), or look first (--dry-run)")
+    if output is not None and dry_run:
+        raise click.UsageError("--dry-run writes nothing: leave out -o")
+    with _bar(model) as progress:
+        answer = run(
+            model,
+            target,
+            output,
+            via=via,
+            batch_axis=_batch_axis(batch_axis),
+            facts=facts or None,
+            sizes=options.numbers(sizes),
+            dry_run=dry_run,
+            progress=progress,
+        )
+    if as_json:
+        options.put_json(document(answer))
+    else:
+        _show(answer, full=full)
+    return 0 if answer.ok else options.FOUND
+
+
+def _show(answer: Report, *, full: bool) -> None:
+    """What was changed, node by node, then what is left."""
+    click.echo(headline(answer))
+    for note in notes(answer):
+        click.echo(note)
+    findings = list(answer.findings) if full else list(told(answer))
+    parts = [change_text(change) for change in answer.changes]
+    parts += [finding_text(finding) for finding in findings]
+    shown = parts if full else parts[:MOST_SHOWN]
+    for part in shown:
+        click.echo("\n" + part)
+    if len(shown) < len(parts):
+        click.echo(f"\n{headline(answer)}\nand {len(parts) - len(shown)} more; --full shows all")
+
+
+__all__ = ["port"]

@@ -1,0 +1,221 @@
+"""A rewrite computed: the node's op on random numbers, as it was and through the steps.
+
+The two must agree bit for bit. Where the node's tensors are large, or their sizes not known, sizes
+are put in that keep what equals what; an op without a kernel is computed as an addition, since what
+is to be shown is where numbers land.
+"""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...compute.kernels import KERNELS
+from ...dims import Shape, elements
+from ...dims.condition import all_of
+from ...dims.dim import Dim, Symbol
+from ...dims.solve import values_for
+from ...errors import BroadcastError
+from ...meaning import not_empty, real_shapes
+from ...ops import find_op
+from ...plan import Plan
+from ..graph import Array
+from ..rewrite import Input
+from ..sites import Kind, Site
+from ..symbolic_audit import related
+from .layout import segments
+from .program import Done, Program, Setting, Wrong, op_of
+
+#: Results of more elements are computed at smaller sizes.
+MOST_ELEMENTS = 1 << 14
+#: Floats that are easily lost: signs of zero, and what is no number.
+_SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0)
+#: One in so many floats is one of those.
+_RARE = 7
+
+
+def random_array(rng: np.random.Generator, shape: Shape, dtype: str | None) -> Array:
+    """Random numbers of a dtype; float32 where there is none, or NumPy has it not."""
+    try:
+        kind = np.dtype(dtype or "float32")
+    except TypeError:
+        kind = np.dtype("float32")
+    if kind.kind == "b":
+        return rng.integers(0, 2, shape).astype(kind)
+    if kind.kind in "iu":
+        return rng.integers(1, 8, shape).astype(kind)
+    if kind.kind not in "fc":
+        kind = np.dtype("float32")
+    data = rng.standard_normal(shape)
+    special = rng.choice(_SPECIAL, shape)
+    return np.where(rng.integers(0, _RARE, shape) == 0, special, data).astype(kind)
+
+
+def identical(a: Array, b: Array) -> bool:
+    """Whether two arrays are the same bits.
+
+    >>> identical(np.array([0.0]), np.array([-0.0]))
+    False
+    """
+    if a.shape != b.shape or a.dtype != b.dtype:
+        return False
+    return np.ascontiguousarray(a).tobytes() == np.ascontiguousarray(b).tobytes()
+
+
+def operate(site: Site, plan: Plan, arrays: Sequence[Array]) -> Array:
+    """What a site computes, laid out by its plan; a sum of the operands where nothing is known."""
+    views = plan.views(*arrays)
+    if site.kind is Kind.EXPAND:
+        return views[0]
+    with np.errstate(all="ignore"):
+        op = op_of(site)
+        try:
+            count = find_op(op).operands if op.islower() else 0
+        except BroadcastError:
+            count = 0
+        if count:
+            try:
+                function = KERNELS[find_op(op).name]
+                if count == len(views):
+                    return np.asarray(function(*views))
+                if count == 2:
+                    return np.asarray(functools.reduce(function, views))
+            except (TypeError, BroadcastError):
+                pass  # not for these dtypes: shown by adding
+        return np.asarray(functools.reduce(np.add, [np.asarray(v, np.float64) for v in views]))
+
+
+def compute(program: Program, setting: Setting) -> int:
+    """Computes the node as it was and through the steps; the number of elements found equal.
+
+    Raises:
+        Wrong: the two differ.
+    """
+    subject = program.subject
+    sizes = sizes_for(program, setting, small=True)
+    shapes = tuple(tuple(map(sizes, shape)) for shape in subject.source.operands)
+    plan = _replanned(subject.site, subject.source, shapes)
+    rng = np.random.default_rng(zlib.crc32(repr((subject.op, shapes)).encode()))
+    parts = [
+        random_array(rng, shape, None if part.tensor is None else part.tensor.dtype)
+        for part, shape in zip(subject.site.operands, shapes, strict=False)
+    ]
+    before = operate(subject.site, plan, parts)
+    after = _through(program, parts, sizes)
+    if not identical(before, after):
+        raise Wrong("computed on random numbers, the steps give another result")
+    return int(before.size)
+
+
+def sizes_for(program: Program, setting: Setting, *, small: bool = False) -> Callable[[Any], int]:
+    """Numbers for the sizes of a program: its own where they are numbers, and not too large."""
+    shapes = (*program.subject.source.operands, program.subject.source.shape)
+    unknown = [size for shape in shapes for size in shape if isinstance(size, Dim)]
+    symbols = {symbol for size in unknown for symbol in size.symbols}
+    values: Mapping[Symbol, int] = {}
+    if symbols:
+        known = all_of([related(setting.judge.needs, shapes), not_empty(shapes)])
+        found = values_for(known, sorted(symbols))
+        if found is None:
+            raise Wrong("no sizes were found to compute it with")
+        values = found
+    real = real_shapes(shapes, values)
+    names: Mapping[int, int] = {}
+    if small and max(map(elements, real)) > MOST_ELEMENTS:
+        names = _renamed({size for shape in real for size in shape if size > 1}, len(real[-1]))
+
+    def size(given: Any) -> int:
+        number = given if isinstance(given, int) else given.evaluate(values)
+        return names.get(number, number)
+
+    return size
+
+
+def _renamed(sizes: set[int], rank: int) -> Mapping[int, int]:
+    """Small numbers, as different as the sizes were, as far as a result of them can be computed."""
+    most = max(2, int(MOST_ELEMENTS ** (1 / max(rank, 1))))
+    return {size: 2 + k % (most - 1) for k, size in enumerate(sorted(sizes))}
+
+
+def _replanned(site: Site, plan: Plan, shapes: tuple[Shape, ...]) -> Plan:
+    """The same plan at other sizes: operands' axes land where they did."""
+    if plan.operands == shapes:
+        return plan
+    result: list[int] = [1] * plan.rank
+    for shape, mapping in zip(shapes, plan.axes_mapping, strict=True):
+        for size, axis in zip(shape, mapping, strict=True):
+            if axis is not None and size != 1:
+                result[axis] = size
+    if site.kind is Kind.EXPAND:
+        raise Wrong("an Expand of other sizes")
+    return Plan(tuple(result), shapes, plan.axes_mapping, plan.rule)
+
+
+def _through(program: Program, parts: Sequence[Array], size: Callable[[Any], int]) -> Array:
+    """The result of the steps."""
+    subject = program.subject
+    inputs: dict[int, Array] = {
+        place: parts[k] for k, place in enumerate(subject.positions) if place is not None
+    }
+    made: list[Array] = []
+    for done in program.done:
+        arrays = [
+            inputs.get(ref.position) if isinstance(ref, Input) else made[ref.step]
+            for ref in done.step.operands
+        ]
+        made.append(_step(done, arrays, parts, size))
+    return made[-1]
+
+
+def _step(
+    done: Done, arrays: Sequence[Array | None], parts: Sequence[Array], size: Callable[[Any], int]
+) -> Array:
+    step = done.step
+    if step.op == "number":
+        return np.array(step.attributes["value"], step.attributes["dtype"])
+    if step.op in ("unsqueeze", "squeeze"):
+        assert arrays[0] is not None
+        return (np.expand_dims if step.op == "unsqueeze" else np.squeeze)(arrays[0], step.axes)
+    if step.op == "reshape":
+        assert arrays[0] is not None
+        return arrays[0].reshape(_shape(done, arrays[0], size))
+    if step.op == "expand":
+        assert arrays[0] is not None
+        assert done.plan is not None
+        return np.broadcast_to(arrays[0], tuple(map(size, done.plan.shape)))
+    assert done.site is not None
+    assert done.plan is not None
+    taken = []
+    for k, place in enumerate(done.parts[: len(done.plan.operands)]):
+        array = parts[k] if place is None else arrays[place]
+        assert array is not None
+        taken.append(array)
+    shapes = tuple(array.shape for array in taken)
+    return operate(done.site, _replanned(done.site, done.plan, shapes), taken)
+
+
+def _shape(done: Done, array: Array, size: Callable[[Any], int]) -> tuple[int, ...]:
+    """What a reshape makes at these sizes: groups of axes have the product of what they had."""
+    old = done.node.inputs[0]
+    new = done.node.outputs[0].shape
+    assert old is not None
+    assert old.shape is not None
+    assert new is not None
+    groups = segments(old.shape, new)
+    if groups is None:
+        raise Wrong(f"{old.shape} is not regrouped to {new}")
+    result = [1] * len(new)
+    for before, after in groups:
+        if len(after) == 1:
+            result[after[0]] = elements([array.shape[axis] for axis in before])
+        else:
+            for axis in after:
+                result[axis] = size(new[axis])
+    return tuple(result)
+
+
+__all__ = ["MOST_ELEMENTS", "compute", "identical", "operate", "random_array", "sizes_for"]

@@ -1,0 +1,448 @@
+"""What a rewrite means: its steps carried out on shapes, and judged on the target one by one.
+
+The steps become nodes of the neutral graph, so the same reader of sites and the same judge that
+audit a model decide here too. Beside the shapes go the rows of :mod:`.layout`, which say where the
+operands' axes are, and the tree of ops that were done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+from ...dims import Shape
+from ...errors import BroadcastError
+from ...ops import find_op
+from ...plan import Plan
+from ..audit import Judge
+from ..batch import follow
+from ..case import sizes_of
+from ..findings import Finding, Verdict
+from ..formats import FormatModule
+from ..graph import Node, Value
+from ..rewrite import Input, Ref, Step
+from ..sites import Kind, Operand, Site
+from ..sites import find_site as find_onnx_site
+from ..targets import canonical
+from .layout import filled_in, landed, regrouped
+
+#: An op and what it was done to: parts of the site by number, or further trees.
+Tree: TypeAlias = "int | float | tuple[str, tuple[Any, ...]]"
+#: ONNX's current op set, in whose words the steps are judged.
+_OPSET = 21
+#: Ops of steps whose results are truth values whatever the node makes.
+_TRUTHS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
+
+
+class Wrong(Exception):  # noqa: N818 - an answer, not a fault
+    """The steps cannot be carried out, or do not mean what the node means; says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A node that is to be ported.
+
+    Attributes:
+        node: of the resolved graph.
+        site: what it broadcasts.
+        source: the plan that it means.
+        positions: for each operand of the site, its place in `Node.inputs`; None for what is no
+            tensor of the model (the product inside a Gemm).
+        finding: what the audit says of it.
+    """
+
+    node: Node
+    site: Site
+    source: Plan
+    positions: tuple[int | None, ...]
+    finding: Finding
+
+    @property
+    def op(self) -> str:
+        """What is computed: an op of the table, or the node's own where the table has none."""
+        return op_of(self.site)
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What does not change from node to node of a port.
+
+    Attributes:
+        module: the format's functions.
+        judge: says what a site means on the target.
+        any_extent: the batch axis was named, so that it may have any extent.
+    """
+
+    module: FormatModule
+    judge: Judge
+    any_extent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A tensor of the program: the value, and for each part of the site its row in it."""
+
+    value: Value
+    rows: tuple[tuple[int, Shape], ...]
+    tree: Tree
+
+    @property
+    def shape(self) -> Shape:
+        """Its sizes, all of them numbers or symbols."""
+        return tuple(size for size in self.value.shape or () if size is not None)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A step carried out.
+
+    Attributes:
+        step: which one.
+        node: the same as a node of the neutral graph.
+        site, plan: where it broadcasts.
+        finding: how the target judges it.
+        parts: for each operand of the plan, which operand of the step it is; None for a part that
+            is no tensor.
+    """
+
+    step: Step
+    node: Node
+    site: Site | None = None
+    plan: Plan | None = None
+    finding: Finding | None = None
+    parts: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A rewrite's steps, carried out and found to mean what the node means."""
+
+    subject: Subject
+    steps: tuple[Step, ...]
+    done: tuple[Done, ...]
+
+    @property
+    def same(self) -> bool:
+        """Whether the target means the same by every step."""
+        return all(d.finding is None or d.finding.verdict is Verdict.SAME for d in self.done)
+
+    @property
+    def judged(self) -> Finding:
+        """The finding of the node's own op, or the first that is not `same`."""
+        found = [d.finding for d in self.done if d.finding is not None]
+        return next((f for f in found if f.verdict is not Verdict.SAME), found[-1])
+
+
+def positions_of(site: Site) -> tuple[int | None, ...]:
+    """For each operand of a site, its place among the node's inputs."""
+    found: list[int | None] = []
+    start = 0
+    for k, part in enumerate(site.operands):
+        place = None
+        if part.tensor is not None and not (site.kind is Kind.GEMM and k == 0):
+            inputs = site.node.inputs
+            place = next((p for p in range(start, len(inputs)) if inputs[p] is part.tensor), None)
+        if place is not None:
+            start = place + 1
+        found.append(place)
+    return tuple(found)
+
+
+def op_of(site: Site) -> str:
+    """What a site computes: an op of the table, or the node's own where that has none."""
+    if site.kind in (Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU):
+        # "Mean" is computed like a sum, but is none.
+        name = canonical(site)
+        if name is not None and site.stands_for != "Mean":
+            return name
+    return site.stands_for
+
+
+def carry_out(subject: Subject, steps: Sequence[Step], setting: Setting) -> Program:
+    """The steps on the node's shapes.
+
+    Raises:
+        Wrong: a step cannot be done, or all together they are not what the node means.
+    """
+    setting = replace(setting, judge=setting.judge.aside())
+    inputs = _inputs(subject)
+    made: list[Made] = []
+    done: list[Done] = []
+
+    def of(ref: Ref) -> Made | None:
+        return inputs[ref.position] if isinstance(ref, Input) else made[ref.step]
+
+    for k, step in enumerate(steps):
+        operands = [of(ref) for ref in step.operands]
+        last = k == len(steps) - 1
+        tensor, record = _carry(subject, step, operands, f"t{k}", setting, last=last)
+        made.append(tensor)
+        done.append(record)
+    _check_meaning(subject, made[-1])
+    return Program(subject, tuple(steps), tuple(done))
+
+
+def _inputs(subject: Subject) -> list[Made | None]:
+    """The node's operands, each part of the site lying in its own as it is."""
+    parts = {place: k for k, place in enumerate(subject.positions) if place is not None}
+    made: list[Made | None] = []
+    for place, value in enumerate(subject.node.inputs):
+        if value is None:
+            made.append(None)
+            continue
+        k = parts.get(place)
+        shape = tuple(size for size in value.shape or () if size is not None)
+        rows = () if k is None else ((k, shape),)
+        made.append(Made(value, rows, -1 - place if k is None else k))
+    return made
+
+
+def _carry(
+    subject: Subject,
+    step: Step,
+    operands: Sequence[Made | None],
+    name: str,
+    setting: Setting,
+    *,
+    last: bool,
+) -> tuple[Made, Done]:
+    if step.op == "number":
+        value = Value(name, (), True, dtype=step.attributes["dtype"])
+        node = Node(name, "Constant", "", _OPSET, (), (value,))
+        return Made(value, (), float(step.attributes["value"])), Done(step, node)
+    if step.op in _MOVES:
+        if len(operands) != 1 or operands[0] is None:
+            raise Wrong(f"{step.op} takes one operand")
+        return _move(step, operands[0], name, setting)
+    return _broadcast(subject, step, operands, name, setting, last=last)
+
+
+# Steps that move axes.
+
+_MOVES: Mapping[str, str] = {
+    "reshape": "Reshape",
+    "unsqueeze": "Unsqueeze",
+    "squeeze": "Squeeze",
+    "expand": "Expand",
+}
+
+
+def moved_shape(step: Step, old: Shape) -> Shape:
+    """The shape after a reshape, an expand, an unsqueeze or a squeeze.
+
+    Raises:
+        Wrong: the step does not fit the shape.
+    """
+    if step.op in ("reshape", "expand"):
+        new = filled_in(old, step.shape or ()) if step.op == "reshape" else step.shape
+        if new is None:
+            raise Wrong(f"{old} does not become {step.shape}")
+        return tuple(new)
+    axes = step.axes
+    if step.op == "unsqueeze":
+        rank = len(old) + len(axes)
+        if sorted(set(axes)) != list(axes) or any(not 0 <= axis < rank for axis in axes):
+            raise Wrong(f"axes {axes} of a tensor of {rank} axes")
+        rest = iter(old)
+        return tuple(1 if axis in axes else next(rest) for axis in range(rank))
+    if any(not 0 <= axis < len(old) or old[axis] != 1 for axis in axes):
+        raise Wrong(f"axes {axes} of {old} are not all 1")
+    return tuple(size for axis, size in enumerate(old) if axis not in axes)
+
+
+def _move(step: Step, operand: Made, name: str, setting: Setting) -> tuple[Made, Done]:
+    old, new = operand.shape, moved_shape(step, operand.shape)
+    value = Value(name, new, operand.value.constant, dtype=operand.value.dtype)
+    inputs: tuple[Value, ...] = (operand.value,)
+    attributes: dict[str, Any] = {}
+    if step.op in ("reshape", "expand"):
+        wanted = tuple(step.shape or ())
+        inputs += (Value(f"{name}.shape", (len(wanted),), True, wanted, dtype="int64"),)
+    else:
+        attributes["axes"] = step.axes
+    node = Node(name, _MOVES[step.op], "", _OPSET, inputs, (value,), attributes)
+    follow(node, setting.judge.batch, any_extent=setting.any_extent)
+    if step.op == "expand":
+        return _expand(step, operand, node, setting)
+    rows = []
+    for k, row in operand.rows:
+        after = _moved_row(step, row, old, new)
+        if after is None:
+            raise Wrong(f"{step.describe()}: part {k} would no longer lie along whole axes")
+        rows.append((k, after))
+    return Made(value, tuple(rows), operand.tree), Done(step, node)
+
+
+def _moved_row(step: Step, row: Shape, old: Shape, new: Shape) -> Shape | None:
+    if step.op == "unsqueeze":
+        rest = iter(row)
+        return tuple(1 if axis in step.axes else next(rest) for axis in range(len(new)))
+    if step.op == "squeeze":
+        return tuple(size for axis, size in enumerate(row) if axis not in step.axes)
+    return regrouped(row, old, new)
+
+
+def _expand(step: Step, operand: Made, node: Node, setting: Setting) -> tuple[Made, Done]:
+    site = find_onnx_site(node)
+    assert site is not None
+    plan = _plan(site, setting)
+    if plan.shape != node.outputs[0].shape:
+        raise Wrong(f"{operand.shape} does not expand to {step.shape}")
+    rows = tuple((k, landed(row, plan.axes_mapping[0], plan.rank)) for k, row in operand.rows)
+    record = Done(step, node, site, plan, setting.judge(site), (0,))
+    return Made(node.outputs[0], rows, operand.tree), record
+
+
+# Steps that broadcast.
+
+
+def _broadcast(
+    subject: Subject,
+    step: Step,
+    operands: Sequence[Made | None],
+    name: str,
+    setting: Setting,
+    *,
+    last: bool,
+) -> tuple[Made, Done]:
+    values = tuple(None if operand is None else operand.value for operand in operands)
+    node = _node_of(subject, step, values, name)
+    site = setting.module.find_site(node) if step.op == "self" else find_onnx_site(node)
+    if site is None:
+        raise Wrong(f"{node.op} of {[v.shape if v else None for v in values]} broadcasts nothing")
+    plan = _plan(site, setting)
+    places = positions_of(site)
+    for place, operand in enumerate(operands if step.op == "self" else ()):
+        own = subject.node.inputs[place] if place < len(subject.node.inputs) else None
+        if place not in places and (None if operand is None else operand.value) is not own:
+            raise Wrong(f"operand {place} is not broadcast, and stays as it is")
+    rows: list[tuple[int, Shape]] = []
+    trees: list[Tree] = []
+    for k, mapping in enumerate(plan.axes_mapping):
+        at = places[k]
+        operand = None if at is None else operands[at]
+        if operand is None:
+            rows.append((k, landed(plan.operands[k], mapping, plan.rank)))
+            trees.append(k)
+            continue
+        outer = len(plan.operands[k])  # a part may be a tensor's outer axes alone
+        rows += [(j, landed(row[:outer], mapping, plan.rank)) for j, row in operand.rows]
+        trees.append(operand.tree)
+    # The last one has the node's own sizes, which those of a product are not the plan's.
+    whole = subject.node.outputs[0].shape if last and subject.node.outputs else None
+    dtype = "bool" if step.op in _TRUTHS else _dtype(subject)
+    value = Value(name, whole if whole is not None else plan.shape, dtype=dtype)
+    node = replace(node, outputs=(value,))
+    follow(node, setting.judge.batch, any_extent=setting.any_extent)
+    tree = _tree(site, trees)
+    return Made(value, tuple(rows), tree), Done(
+        step, node, site, plan, setting.judge(replace(site, node=node)), places
+    )
+
+
+def _node_of(subject: Subject, step: Step, values: tuple[Value | None, ...], name: str) -> Node:
+    if step.op != "self":
+        words = find_op(step.op).names.get("onnx")
+        if words is None:
+            raise Wrong(f"ONNX has no {step.op}")
+        return Node(name, str(words[0]), "", _OPSET, values, ())
+    attributes = {
+        key: value
+        for key, value in {**subject.node.attributes, **step.attributes}.items()
+        if value is not None
+    }
+    return replace(subject.node, inputs=values, attributes=attributes)
+
+
+def _dtype(subject: Subject) -> str | None:
+    return subject.node.outputs[0].dtype if subject.node.outputs else None
+
+
+def _plan(site: Site, setting: Setting) -> Plan:
+    if any(part.shape is None or None in part.shape for part in site.operands):
+        raise Wrong("a size is not known")
+    shapes = tuple(map(sizes_of, site.operands))
+    try:
+        return setting.judge.source(site, shapes)
+    except BroadcastError as error:
+        raise Wrong(error.detail) from None
+
+
+# The whole.
+
+
+def _check_meaning(subject: Subject, result: Made) -> None:
+    """Every part lies where the node's own plan puts it, in the same shape, by the same ops."""
+    source = subject.source
+    wanted = _tree(subject.site, list(range(len(source.operands))))
+    if normal(result.tree) != normal(wanted):
+        raise Wrong("the ops are not the node's own")
+    found: dict[int, Shape] = {}
+    for k, row in result.rows:
+        if found.setdefault(k, row) != row:
+            raise Wrong(f"part {k} lies in two ways")
+    whole = subject.site.kind not in (Kind.GEMM, Kind.MATMUL)
+    if whole and result.shape != source.shape:
+        raise Wrong(f"the result has {result.shape}, not {source.shape}")
+    for k, aligned in enumerate(source.aligned):
+        if k not in found or found[k] != aligned:
+            raise Wrong(f"part {k} lies as {found.get(k)}, not as {aligned}")
+
+
+def _tree(site: Site, operands: Sequence[Tree]) -> Tree:
+    """What a site computes; an Expand computes nothing."""
+    return operands[0] if site.kind is Kind.EXPAND else _folded(op_of(site), operands)
+
+
+def _folded(op: str, operands: Sequence[Tree]) -> Tree:
+    """An op of the table takes as many operands as its row says, the rest one after the other."""
+    try:
+        count = find_op(op).operands if op.islower() else len(operands)
+    except BroadcastError:
+        count = len(operands)
+    if count != 2 or len(operands) <= 2:
+        return (op, tuple(operands))
+    tree: Tree = (op, tuple(operands[:2]))
+    for operand in operands[2:]:
+        tree = (op, (tree, operand))
+    return tree
+
+
+def normal(tree: Tree) -> Tree:
+    """The tree with operands in one order where that does not matter, and PRelu written out.
+
+    >>> normal(("greater", (1, 0)))
+    ('less', (0, 1))
+    """
+    if not isinstance(tree, tuple):
+        return tree
+    op, operands = tree
+    operands = tuple(map(normal, operands))
+    if op == "prelu":
+        data, slope = operands
+        product = normal(("multiply", (slope, data)))
+        return ("where", (normal(("less", (data, 0.0))), product, data))
+    try:
+        swap = find_op(op).swap if op.islower() else None
+    except BroadcastError:
+        swap = None
+    if swap is None or len(operands) != 2:
+        return (op, operands)
+    return min((op, operands), (swap, operands[::-1]), key=lambda way: (repr(way[1]), way[0]))
+
+
+__all__ = [
+    "Done",
+    "Made",
+    "Operand",
+    "Program",
+    "Setting",
+    "Subject",
+    "Wrong",
+    "carry_out",
+    "moved_shape",
+    "normal",
+    "op_of",
+    "positions_of",
+]

@@ -1,0 +1,308 @@
+"""A written model read again: every node found, no verdict worse, what was touched computed anew.
+
+This is the last check before files take their names. It knows nothing of steps: it reads the file
+as anybody would, finds the nodes of the old model by what they make, and computes those that were
+touched on the same numbers as before, constants with the data that the files have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...alignment import apply
+from ...dims import elements
+from ...errors import BroadcastError, ModelError
+from ..findings import Finding, Verdict
+from ..formats import FormatModule
+from ..graph import Array, Graph, Node, Value
+from ..sites import Kind, Site
+from .numbers import identical, operate, random_array
+from .program import Subject, positions_of
+
+#: Of nodes with more numbers than these the steps alone were computed, at smaller sizes.
+MOST_ELEMENTS = 1 << 22
+#: From the best verdict to the worst.
+_WORSE = (
+    Verdict.SAME,
+    Verdict.SAME_HERE,
+    Verdict.UNKNOWN,
+    Verdict.REFUSED,
+    Verdict.DIFFERENT,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A node of the old model in the new one: the node that makes what it made, and new ones."""
+
+    node: Node
+    added: tuple[Node, ...]
+
+
+def matched(old: Graph, new: Graph) -> list[Found]:
+    """For each node of the old graph, where it is in the new one.
+
+    Raises:
+        ModelError: one is not there.
+    """
+    rest = iter(new.nodes)
+    found = []
+    for node in old.nodes:
+        made = [value.name for value in node.outputs]
+        added: list[Node] = []
+        for candidate in rest:
+            if [value.name for value in candidate.outputs] == made:
+                found.append(Found(candidate, tuple(added)))
+                break
+            added.append(candidate)
+        else:
+            raise ModelError(f"{old.path}: node {node.path!r} was not found again after writing")
+    return found
+
+
+def check_findings(
+    old: Graph,
+    found: Sequence[Found],
+    before: Mapping[int, Finding],
+    after: Mapping[int, Finding],
+    touched: Mapping[int, Subject],
+) -> None:
+    """That nothing became worse, and what was touched is `same`.
+
+    Args:
+        old: the graph that was read.
+        found: where its nodes are now.
+        before: findings by identity of the old graph's nodes.
+        after: findings by identity of the new graph's nodes.
+        touched: what was rewritten, by identity of the old graph's nodes.
+
+    Raises:
+        ModelError: names the node.
+    """
+    for node, place in zip(old.nodes, found, strict=True):
+        for one in (*place.added, place.node):
+            finding = after.get(id(one))
+            if finding is None:
+                continue
+            was = before.get(id(node)) if one is place.node and id(node) not in touched else None
+            least = was.verdict if was is not None else Verdict.SAME
+            if _WORSE.index(finding.verdict) > _WORSE.index(least):
+                raise ModelError(
+                    f"{old.path}: node {node.path!r}: after writing, {one.path!r} is "
+                    f"{finding.verdict} ({finding.message})"
+                )
+
+
+def recompute(
+    subject: Subject, place: Found, module: FormatModule, size: Callable[[Any], int]
+) -> int:
+    """Computes a node as it was and as it was written; the number of elements found equal.
+
+    Args:
+        subject: the node as it was.
+        place: where it is in the model that was written.
+        module: the format's functions.
+        size: a number for each size.
+
+    Raises:
+        ModelError: the two differ.
+    """
+    shapes = [tuple(map(size, shape)) for shape in (*subject.source.operands, subject.source.shape)]
+    if max(map(elements, shapes)) > MOST_ELEMENTS:
+        return 0
+    rng = np.random.default_rng(len(subject.node.name))
+    arrays: dict[str, Array] = {}
+    for value in subject.node.inputs:
+        if value is not None and value.shape is not None and value.name not in arrays:
+            arrays[value.name] = _data(value, size, rng)
+    extra = [random_array(rng, shape, None) for shape in shapes[:-1]]
+    before = _computed(subject.site, [_of(arrays, v) for v in subject.node.inputs], extra)
+    after = _Replay(place, arrays, extra, module).value(place.node.outputs[0])
+    if not identical(before, after):
+        raise ModelError(
+            f"node {subject.node.path!r}: after writing, it computes something else; "
+            "nothing was written"
+        )
+    return int(before.size)
+
+
+def _of(arrays: Mapping[str, Array], value: Value | None) -> Array | None:
+    return None if value is None else arrays.get(value.name)
+
+
+def _data(value: Value, size: Callable[[Any], int], rng: np.random.Generator) -> Array:
+    """The file's numbers of a constant, random ones of anything else."""
+    shape = tuple(map(size, value.shape or ()))
+    if value.constant:
+        try:
+            if elements(shape) <= MOST_ELEMENTS:
+                data = value.data()
+                if data.dtype.kind in "biufc":
+                    return data
+        except ModelError:
+            pass  # computed from constants, or missing: the check of plans stands
+    return random_array(rng, shape, value.dtype)
+
+
+def _computed(site: Site, inputs: Sequence[Array | None], extra: Sequence[Array]) -> Array:
+    """What a site makes of its node's inputs."""
+    parts = []
+    for k, place in enumerate(positions_of(site)):
+        if site.kind is Kind.EXPAND and k:
+            break
+        array = extra[k] if place is None else inputs[place]
+        assert array is not None
+        # Of a part that is a tensor's outer axes, one number stands for the matrix within.
+        inner = max(0, array.ndim - len(site.operands[k].shape or ()))
+        parts.append(array[(slice(None),) * (array.ndim - inner) + (0,) * inner])
+    shapes = [part.shape for part in parts]
+    if site.rule.to_target:
+        shapes.append(
+            tuple(size for size in site.operands[-1].shape or () if isinstance(size, int))
+        )
+    try:
+        plan = apply(site.rule, shapes, site.attributes)
+    except BroadcastError as error:
+        raise ModelError(f"node {site.node.path!r}: {error.detail}") from None
+    return operate(site, plan, parts)
+
+
+class _Replay:
+    """Computes what new nodes make, from the arrays that the old node had."""
+
+    def __init__(
+        self,
+        place: Found,
+        arrays: Mapping[str, Array],
+        extra: Sequence[Array],
+        module: FormatModule,
+    ) -> None:
+        self.arrays = arrays
+        self.extra = extra
+        self.module = module
+        self.done: dict[int, Array] = {}
+        self.makers = {id(v): node for node in (*place.added, place.node) for v in node.outputs}
+
+    def value(self, value: Value) -> Array:
+        """The numbers of a tensor."""
+        if id(value) not in self.done:
+            maker = self.makers.get(id(value))
+            self.done[id(value)] = self._leaf(value) if maker is None else self._node(maker)
+        return self.done[id(value)]
+
+    def _leaf(self, value: Value) -> Array:
+        array = self.arrays.get(value.name)
+        if array is not None and (not value.constant or array.shape == value.shape):
+            return array
+        data = value.data()
+        if array is not None and not identical(data.reshape(-1), array.reshape(-1)):
+            raise ModelError(f"constant {value.name!r} has other numbers after writing")
+        return data
+
+    def _node(self, node: Node) -> Array:
+        words = self.module.lower(node) or (node,)
+        for word in words:
+            move = _MOVES.get(word.op) if word.domain == "" else None
+            if move is not None:
+                array = move(self, word)
+            else:
+                # A site is found in the format's own words.
+                array = self._site(node if len(words) == 1 else word)
+            self.done[id(word.outputs[0])] = array
+        return array
+
+    def _site(self, node: Node) -> Array:
+        site = self.module.find_site(node)
+        if site is None:
+            raise ModelError(f"node {node.path!r} is not one that a port writes")
+        inputs = [None if value is None else self._operand(value) for value in node.inputs]
+        return _computed(site, inputs, self.extra)
+
+    def _operand(self, value: Value) -> Array | None:
+        known = value.name in self.arrays or id(value) in self.makers or value.constant
+        return self.value(value) if known else None
+
+    def first(self, node: Node) -> Array:
+        """A node's first operand."""
+        value = node.inputs[0]
+        assert value is not None
+        return self.value(value)
+
+
+def _numbers(node: Node, name: str) -> tuple[int, ...]:
+    """What a node takes as an attribute, or as its second operand."""
+    given = node.attributes.get(name)
+    if given is None and len(node.inputs) > 1 and node.inputs[1] is not None:
+        given = node.inputs[1].content
+    if given is None or not all(isinstance(number, int) for number in given):
+        raise ModelError(f"node {node.path!r}: its {name} is not known")
+    return tuple(given)
+
+
+def _reshaped(replay: _Replay, node: Node) -> Array:
+    data, shape = replay.first(node), _numbers(node, "shape")
+    if not node.attributes.get("allowzero"):
+        shape = tuple(data.shape[k] if size == 0 else size for k, size in enumerate(shape))
+    return data.reshape(shape)
+
+
+def _unsqueezed(replay: _Replay, node: Node) -> Array:
+    return np.expand_dims(replay.first(node), _numbers(node, "axes"))
+
+
+def _squeezed(replay: _Replay, node: Node) -> Array:
+    return np.squeeze(replay.first(node), _numbers(node, "axes"))
+
+
+def _expanded(replay: _Replay, node: Node) -> Array:
+    data, shape = replay.first(node), _numbers(node, "shape")
+    return np.broadcast_to(data, np.broadcast_shapes(data.shape, shape))
+
+
+def _constant(replay: _Replay, node: Node) -> Array:
+    return node.outputs[0].data()
+
+
+_MOVES: Mapping[str, Callable[[_Replay, Node], Array]] = {
+    "Reshape": _reshaped,
+    "Unsqueeze": _unsqueezed,
+    "Squeeze": _squeezed,
+    "Expand": _expanded,
+    "Constant": _constant,
+}
+
+
+def lines_of(place: Found) -> Iterator[str]:
+    """The new nodes that lead to a node, and the node, a line each."""
+    used = {id(value) for value in place.node.inputs}
+    chosen = [place.node]
+    for node in reversed(place.added):
+        if node.op != "Constant" and any(id(value) in used for value in node.outputs):
+            chosen.append(node)
+            used |= {id(value) for value in node.inputs}
+    for node in reversed(chosen):
+        yield line_of(node)
+
+
+def line_of(node: Node) -> str:
+    """A node in a line: what it makes, its op, its operands with their sizes."""
+    operands = ", ".join("-" if value is None else _said(value) for value in node.inputs)
+    attributes = "".join(f", {key}={value}" for key, value in sorted(node.attributes.items()))
+    made = ", ".join(map(_said, node.outputs))
+    return f"{made} = {node.op}({operands}{attributes})"
+
+
+def _said(value: Value) -> str:
+    if value.content is not None and len(value.content) <= 8 and value.constant:
+        return f"[{', '.join(map(str, value.content))}]"
+    sizes = (
+        "?" if value.shape is None else ",".join("?" if n is None else str(n) for n in value.shape)
+    )
+    return f"{value.name}({sizes})"
+
+
+__all__ = ["Found", "check_findings", "line_of", "lines_of", "matched", "recompute"]
