@@ -55,7 +55,7 @@ def markdown(reports: Reports, *, limit: int = LIMIT) -> str:
     return paper.finished(_missing(left, "row") + _missing(untold, "detail"))
 
 
-_HEADER = ("", "model", "node", "op", "shapes", "why", "what to do")
+_HEADER = ("", "model", "node", "op", "shapes", "why", "fix")
 
 
 class _Paper:

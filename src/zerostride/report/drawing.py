@@ -49,7 +49,7 @@ def drawings(finding: Finding, target: str, *, tables: bool) -> str:
 def _drawn(title: str, plan: Plan | BroadcastError | None, finding: Finding, tables: bool) -> str:
     if isinstance(plan, Plan):
         return _plan(title, plan, names_for(finding, plan), tables)
-    if isinstance(plan, BroadcastError):
+    if isinstance(plan, BroadcastError) and plan.rows:
         said = esc("\n".join(refusal(plan, finding)), lines=True)
         return f'<figure class="no"><figcaption>{esc(title)}</figcaption><pre>{said}</pre></figure>'
     return ""

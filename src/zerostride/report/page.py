@@ -34,12 +34,23 @@ from .words import (
 
 #: Groups that are open at first: more are a list to choose from.
 _OPEN = 20
+#: Findings from which on there is something to filter.
+_FILTERED = 5
 #: Groups whose plans are drawn as tables. A browser takes a second for 50,000 tables, and the plans
 #: of the groups after these are text (measured by benchmarks/report_scale.py).
 _DRAWN = 1500
 #: Nodes of a group that are named without being asked for, and at most.
 _NAMED = 3
 _TITLES = {"audit": "Broadcast audit", "port": "Port", "verify": "Verification"}
+
+
+#: How a drawing is read.
+_LEGEND = (
+    '<p class="legend">Drawings have a column for each axis of the result. '
+    '<span class="p"><span class="w">1→5</span></span> stretches along the axis, '
+    '<span class="p"><span class="w">·</span></span> is not there and is repeated, '
+    '<span class="p"><span class="r">5</span></span> is the result.'
+)
 
 
 def html(reports: Reports) -> str:
@@ -64,8 +75,8 @@ class _Page:
             id(report): grouped(zip(report.findings, _known(report), strict=True))
             for report in self.read
         }
-        every = [group for groups in self.groups.values() for group in groups]
-        self.open = sum(group.first.verdict is not Verdict.SAME for group in every) <= _OPEN
+        self.every = [group for groups in self.groups.values() for group in groups]
+        self.open = sum(group.first.verdict is not Verdict.SAME for group in self.every) <= _OPEN
         self.sources: dict[Evidence, int] = {}
         self.drawn = 0
 
@@ -77,6 +88,8 @@ class _Page:
         yield self._summary()
         yield self._filters()
         yield '<div id="findings">'
+        if any(group.first.verdict is not Verdict.SAME for group in self.every):
+            yield _LEGEND
         for number, report in enumerate(self.reports, 1):
             yield from self._report(number, report)
         yield '<p class="none" id="none" hidden>No finding matches the filters.</p></div>'
@@ -143,7 +156,7 @@ class _Page:
     def _filters(self) -> str:
         """Controls that do nothing without the script are hidden until it runs."""
         findings = [finding for report in self.read for finding in report.findings]
-        if not findings:
+        if len(findings) < _FILTERED:
             return ""
         found = Counter(finding.verdict for finding in findings)
         chips = "".join(
@@ -157,7 +170,7 @@ class _Page:
         return (
             '<form class="filters" role="search" aria-label="Filter the findings" hidden>'
             f'<div class="chips" role="group" aria-label="Verdicts">{chips}</div>{ops}{reasons}'
-            '<label>Text <input type="search" id="text" placeholder="node, tensor, shape  ( / )" '
+            '<label>Text <input type="search" id="text" placeholder="node, tensor, shape" title="Press / to search" '
             'autocomplete="off" spellcheck="false"></label>'
             '<button type="button" id="open">Open all</button>'
             '<output id="count" aria-live="polite"></output></form>'

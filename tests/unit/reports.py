@@ -1,0 +1,125 @@
+"""Reports to be put before a reader: audits of graphs made here, a port, a verification."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from zerostride.engines import find_engine
+from zerostride.models.audit import audit_graph
+from zerostride.models.findings import Change, Check, Outcome, Report
+from zerostride.models.graph import Graph, Node, Value
+
+#: What a hostile file may call things; no report may take any of it for more than a name.
+HOSTILE = [
+    "</script><script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "\" onmouseover=\"alert(1)\" x='",
+    "a\u2028b\u2029c",
+    "a|b`c``d```",
+    "a\\|b\\",
+    "\x1b[31mred\x07",
+    "[link](javascript:alert(1)) ![x](http://example.org/x.png)",
+    "@someone #1 www.example.org https://example.org",
+    "&lt;b&gt; &amp; <b>",
+    "]]><!--",
+    "\ud800",
+    "\x00",
+    "</td></tr></table><h1>",
+    "{{7*7}} ${x}",
+    "\u202egnp.exe",
+    "```\n</details>\n# title",
+    " ",
+    "x" * 5000,
+]
+
+
+def graph(rows: Sequence[tuple[str, str, Sequence[Any]]], path: str = "made.onnx") -> Graph:
+    """A graph of element-wise nodes: (name, op, shapes of two operands)."""
+    nodes = []
+    for number, (name, op, shapes) in enumerate(rows):
+        values = tuple(
+            Value(f"{letter}{number}", tuple(shape), letter == "y" and isinstance(shape[0], int))
+            for letter, shape in zip("xyz", shapes, strict=False)
+        )
+        out = (Value(f"out{number}", None),)
+        nodes.append(Node(name, op, "", 17, values, out, place=(number,)))
+    inputs = tuple(value for node in nodes for value in node.inputs if value and not value.constant)
+    return Graph(path, "onnx", 17, inputs, tuple(nodes))
+
+
+def audited(
+    *rows: tuple[str, str, Sequence[Any]], target: str = "ncnn", path: str = "made.onnx"
+) -> Report:
+    """The audit of such a graph."""
+    return audit_graph(graph(rows, path), find_engine(target), batch_axis=-1)
+
+
+#: One of each verdict.
+ROWS = (
+    ("fine", "Add", ((2, 5), (2, 5))),
+    ("wrong", "Add", ((5, 5), (5,))),
+    ("wrong_again", "Add", ((5, 5), (5,))),
+    ("here", "Mul", ((3, 5), (5,))),
+    ("refused", "Greater", ((5, 5), (5,))),
+    ("own", "Custom", ((5, 5), (5,))),
+    ("sizes", "Add", (("H", "W"), ("W",))),
+)
+
+
+def audit_report(path: str = "made.onnx") -> Report:
+    """An audit with findings of all kinds."""
+    return audited(*ROWS, path=path)
+
+
+def port_report(name: str = "wrong") -> Report:
+    """A port that reshaped a constant."""
+    before = audited((name, "Add", ((5, 5), (5,))))
+    after = audited((name, "Add", ((5, 5), (1, 5))))
+    change = Change(
+        name,
+        "Add",
+        "reshape_constant",
+        "reshape y0 to (1, 5)",
+        (f"out0 = Add(x0 (5,5), y0 (5)) <{name}>",),
+        ("y0_1x5 = constant (1,5)", "out0 = Add(x0 (5,5), y0_1x5 (1,5))"),
+        25,
+    )
+    return Report(
+        "made.onnx",
+        "ncnn",
+        None,
+        after.release,
+        after.findings,
+        command="port",
+        before=before.findings,
+        changes=(change,),
+        output="fixed.onnx",
+    )
+
+
+def verify_report(name: str = "wrong") -> Report:
+    """A verification with every outcome."""
+    operands = (("x", (5, 5)), ("y", (5,)))
+    details = {
+        Outcome.AGREES: "",
+        Outcome.DIFFERS: "25 of 25 numbers differ",
+        Outcome.REFUSED: "the engine says: <no>",
+        Outcome.CRASHED: "its process was ended by SIGSEGV",
+        Outcome.NOT_RUN: "ncnn has no such op",
+    }
+    checks = tuple(
+        Check(
+            f"{name}_{outcome}",
+            "Add",
+            operands,
+            outcome,
+            detail,
+            25 if outcome in (Outcome.AGREES, Outcome.DIFFERS) else 0,
+            0.5 if outcome is Outcome.DIFFERS else 1.2e-7,
+            "1.0",
+            cached=outcome is Outcome.AGREES,
+        )
+        for outcome, detail in details.items()
+    )
+    return Report("made.onnx", "ncnn", None, "1.0", (), command="verify", checks=checks)
