@@ -6,9 +6,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from ..dims.condition import ALWAYS, Condition, all_of
+from ..dims.dim import Dim
+from ..dims.parse import unnamed
+from ..errors import printable
 from .flow import Flow, flow
 from .formats import lowered
-from .graph import Body, Graph, Node, Value
+from .graph import Body, FileShape, Graph, Node, Value
 
 
 def resolved(
@@ -16,7 +19,8 @@ def resolved(
 ) -> tuple[Graph, Condition, Flow | None]:
     """The graph whose values have all that is known of their sizes.
 
-    A graph whose sizes are all numbers comes back as it is, without a flow.
+    A graph whose sizes are all numbers comes back as it is, without a flow. In any other every size
+    is a number, an expression or a symbol: of one that nothing is known of, a new symbol.
 
     Args:
         graph: the model.
@@ -26,14 +30,14 @@ def resolved(
     Returns:
         The graph, what must hold of its sizes, and the flow that says so.
     """
-    if not sizes and all(value.known or value.constant for value in graph.values()):
+    if not sizes and all(map(_settled, graph.values())):
         return graph, facts, None
     found = flow(lowered(graph), given=facts, sizes=sizes)
     made: dict[int, Value] = {}
 
     def value(old: Value) -> Value:
         if id(old) not in made:
-            made[id(old)] = _with_sizes(old, found)
+            made[id(old)] = _with_sizes(old, found, len(made))
         return made[id(old)]
 
     def optional(old: Value | None) -> Value | None:
@@ -71,29 +75,36 @@ def resolved(
     return whole, all_of([facts, found.condition]), found
 
 
-def _with_sizes(value: Value, found: Flow) -> Value:
+def _settled(value: Value) -> bool:
+    """Whether nothing is to be found out about a tensor's sizes."""
+    return value.known or (value.constant and value.shape is None)
+
+
+def _with_sizes(value: Value, found: Flow, number: int) -> Value:
     """The value with what flows through it; what the file has of a constant stays."""
     shape = found.shape_of(value)
     if value.constant and shape is None:
-        return value
+        return replace(value, shape=_named(value, number))
     content = value.content
     if content is None:
         numbers = found.content_of(value)
         if numbers is not None and all(number is not None for number in numbers):
             content = tuple(number for number in numbers if number is not None)
-    # A name of the file equals the size of that name, and is not one.
-    if value.known and shape == value.shape and content is value.content:
-        return value
-    return Value(
-        value.name,
-        shape,
-        value.constant,
-        content,
-        value.missing,
-        value.declared,
-        value.reals,
-        value.dtype,
-        value.source,
+    return replace(value, shape=shape, content=content)
+
+
+def _named(value: Value, number: int) -> FileShape:
+    """A shape of the file that the flow has nothing to say of, its open sizes symbols.
+
+    A size that is left out of a shape is a wrong shape; one of these is equal to nothing else.
+    """
+    if value.shape is None or value.known:
+        return value.shape
+    return tuple(
+        size
+        if isinstance(size, int | Dim)
+        else unnamed(0, None, f"{printable(value.name)}[{axis}]~{number}")
+        for axis, size in enumerate(value.shape)
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from ...dims import MAX_RANK
 from ...dims.condition import Condition, ge
 from ...dims.dim import Dim, bounds
+from .elementwise import by_format
 from .facts import SURPRISES, UNKNOWN, Call, Fact, Open, Refused, Unclear, sound
 from .fallback import inferred
 from .table import ROWS
@@ -38,6 +39,8 @@ def first_line(surprise: BaseException) -> str:
 def ask(call: Call) -> Answer:
     """The answer of an op's row, made fit to be used: whatever surprises it becomes a note."""
     row = ROWS.get(call.op) if call.domain == "" else None
+    if call.domain != "" and call.find is not None:
+        row = by_format
     try:
         found = inferred(call) if row is None else row(call)
         facts = (found,) if isinstance(found, Fact) else found

@@ -67,7 +67,7 @@ def site_of(call: Call) -> Site | None:
         values.append(Value(f"operand {position}", fact.shape, content=content))
     result = (Value("result", None),)
     node = Node(call.op, call.op, call.domain, call.version, tuple(values), result, call.attributes)
-    return find_site(node)
+    return (call.find or find_site)(node)
 
 
 def planned(site: Site, call: Call) -> tuple[Number, ...]:
@@ -112,6 +112,18 @@ def broadcast(call: Call) -> Results:
             return UNKNOWN
         shape = planned(site, call)
     return Fact(shape, arithmetic(call, shape))
+
+
+#: Kinds whose plan's shape is the result's.
+_WHOLE = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.EXPAND, Kind.PRELU})
+
+
+def by_format(call: Call) -> Results:
+    """Ops that only their own format has words for: the shape that their site's rule gives."""
+    site = site_of(call)
+    if site is None or site.kind not in _WHOLE or call.outputs != 1:
+        return UNKNOWN
+    return Fact(planned(site, call))
 
 
 def where(call: Call) -> Results:

@@ -108,6 +108,7 @@ class Call:
         notes: what rows could not do.
         holds: whether a condition is known to hold where the node is.
         asked: a row asked that, so its answer is one for this place.
+        find: says what a node broadcasts; None asks ONNX's table.
     """
 
     op: str
@@ -120,6 +121,7 @@ class Call:
     notes: list[str] = field(default_factory=list)
     holds: Callable[[Condition], bool] | None = None
     asked: bool = False
+    find: Callable[[Any], Any] | None = None
 
     def sure(self, size: Number, least: int) -> bool:
         """Whether a size is no less, by itself or by what is known of the sizes in it."""

@@ -13,6 +13,7 @@ from ...dims.condition import ALWAYS, Condition, eq, ge
 from ...dims.dim import Dim, Number, Symbol, dim, lone_symbol, of_atom, plain
 from ...dims.parse import read
 from ...errors import Misfit, printable
+from ..formats import module_of
 from ..graph import FileShape, Graph, Node, Value
 from . import bodies
 from .answers import Answer, ask, first_line
@@ -104,6 +105,8 @@ class Walk:
         self.quiet = 0
         # Bodies within bodies are walked several times each: bounded, they double with each.
         self.steps = 20 * len(graph.nodes) + 1000
+        # What a format has no words of ONNX's for is left to the format's own rules.
+        self._find = None if graph.format == "onnx" else module_of(graph).find_site
         self._taken: set[str] = set()
         self._read: set[Symbol] = set()
         self._answers: dict[Hashable, Answer] = {}
@@ -123,6 +126,7 @@ class Walk:
                 size = self.read(given, value.name)
                 if size is not None:
                     self.named.update(dict.fromkeys(dim(size).symbols))
+                    self._taken.update(symbol.name for symbol in dim(size).symbols)
                     words = f"the size {size} is not below 0"
                     self._require(f"the input {value.name}", "", ge(size, 0), words)
                 sizes.append(Open() if size is None else size)
@@ -290,6 +294,7 @@ class Walk:
                 node.op, node.domain, node.version, facts, node.attributes, len(node.outputs)
             )
             call.holds = self.ledger.implies
+            call.find = self._find
             found = ask(call)
             # What depends on what is known here is an answer for here alone.
             self._answers[here if call.asked else key] = found

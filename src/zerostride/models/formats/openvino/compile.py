@@ -1,0 +1,475 @@
+"""A rewrite as layers and edges of one net: the main one, or a body."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from ....alignment import apply
+from ....dims.parse import unnamed
+from ....errors import BroadcastError
+from ....ops import find_op
+from ....rules import RULES
+from ...graph import FileShape, Node, Value
+from ...rewrite import Input, Ref, Rewrite, Step
+from ...sites import Kind
+from . import splice
+from .markup import Layer, Net, refuse
+from .opsets import canonical
+from .reader import connected
+from .sites import find_site
+from .splice import Sizes
+
+if TYPE_CHECKING:
+    from .editor import Editor
+
+#: An output port: of a layer as the file has it (by position), or of one by its id.
+Old = tuple[int, int]
+#: The operation set in which an op that a step may name first appears, where it is not the first.
+_OPSETS = {"Bitwise": "opset13", "BitwiseLeftShift": "opset15", "BitwiseRightShift": "opset15"}
+_TRUTHS = ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal")
+#: A step that moves or repeats elements: type, operation set, attributes.
+_MOVEMENTS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
+    "reshape": ("Reshape", "opset1", {"special_zero": False}),
+    "expand": ("Broadcast", "opset3", {"mode": "numpy"}),
+    "unsqueeze": ("Unsqueeze", "opset1", {}),
+    "squeeze": ("Squeeze", "opset1", {}),
+}
+_count = itertools.count()
+#: Kinds whose plan's shape is the result's.
+_WHOLE = (Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU, Kind.EXPAND)
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """What a step reads or makes.
+
+    Attributes:
+        shape: its sizes, None for each that is not known.
+        precision: its element type as ports write it.
+        old: the output port of the file that it is, or
+        new: id and port of the layer that makes it.
+        chain: positions of the constant that it is, the Const last, Converts before it.
+    """
+
+    shape: Sizes
+    precision: str
+    old: Old | None = None
+    new: tuple[int, int] | None = None
+    chain: tuple[int, ...] = ()
+
+
+class Scope:
+    """The changes of one net."""
+
+    def __init__(self, editor: Editor, net: Net) -> None:
+        self.editor = editor
+        self.file = editor.file
+        self.data = editor.data
+        self.net = net
+        self.feeds = connected(self.file, net)
+        self.sources: dict[tuple[int, int], Tensor] = {}
+        self.moved: dict[Old, Tensor] = {}
+        self.added: list[tuple[Tensor, tuple[int, int]]] = []
+        self.texts: list[tuple[int, int, bytes]] = []
+        self.readers = Counter(end for ends in self.feeds for end in ends)
+        self.reshaped: set[int] = set()
+        self.copies: dict[tuple[int, Sizes], Tensor] = {}
+        self.gone: set[int] = set()
+        self.next_id = max((layer.id for layer in net.layers), default=0) + 1
+        self.blanks = splice.margin(self.data, net.layers[0].start) if net.layers else ""
+
+    # One rewrite.
+
+    def rewrite(self, node: Node, rewrite: Rewrite) -> None:
+        """Says one rewrite; the texts wait until the file is written."""
+        assert node.place is not None
+        position = int(node.place[-1])
+        layer = self.net.layers[position]
+        selves = [k for k, step in enumerate(rewrite.steps) if step.op == "self"]
+        last = len(rewrite.steps) - 1
+        if not rewrite.steps or len(selves) > 1:
+            self._refuse(layer, f"{len(selves)} of {last + 1} steps are the layer itself")
+        hands_over = selves != [last]
+        if hands_over and len(layer.outputs) != 1:
+            self._refuse(layer, f"it has {len(layer.outputs)} outputs; one could be made anew")
+        uses = Counter(ref for step in rewrite.steps for ref in step.operands)
+        made: list[Tensor] = []
+        before: list[str] = []
+        after: list[str] = []
+        changes: dict[str, str | None] = {}
+        port_names = _names(self.data, layer) if hands_over else None
+        if hands_over and selves:
+            changes["name"] = self.editor.fresh(f"{layer.name}/inner")
+        texts = before
+        for k, step in enumerate(rewrite.steps):
+            operands = [self._operand(node, ref, made, uses) for ref in step.operands]
+            if step.op == "self":
+                made.append(self._itself(node, position, step, operands, changes, hands_over))
+                texts = after
+                continue
+            final = k == last
+            name = layer.name if final else self.editor.fresh(f"{layer.name}/{step.op}")
+            names = port_names if final else None
+            tensor, text = self._step(layer, step, operands, name, names, uses)
+            made.append(tensor)
+            texts.append(text)
+        if hands_over:
+            self.moved[position, 0] = made[-1]
+        self._place(layer, before, after, bool(selves))
+        if not selves:
+            self.gone.add(position)
+
+    def _operand(self, node: Node, ref: Ref, made: Sequence[Tensor], uses: Counter[Ref]) -> Tensor:
+        assert node.place is not None
+        position = int(node.place[-1])
+        if not isinstance(ref, Input):
+            found = made[ref.step]
+            return found if uses[ref] == 1 else replace(found, chain=())
+        if not 0 <= ref.position < len(self.feeds[position]):
+            self._refuse(self.net.layers[position], f"it has no operand {ref.position}")
+        value = node.inputs[ref.position]
+        assert value is not None
+        source = self.feeds[position][ref.position]
+        precision = self.net.layers[source[0]].outputs[source[1]].precision
+        chain = self._chain(source) if uses[ref] == 1 else ()
+        return Tensor(_sizes(value.shape), precision, old=source, chain=chain)
+
+    def _chain(self, source: Old) -> tuple[int, ...]:
+        """The layers of a constant, where nothing lies between but Converts that it alone feeds."""
+        found: list[int] = []
+        position, out = source
+        while canonical(self.net.layers[position].type) == "Convert":
+            if self.readers[position, out] > 1:
+                return ()
+            found.append(position)
+            position, out = self.feeds[position][0]
+        if canonical(self.net.layers[position].type) != "Constant":
+            return ()
+        if found and self.readers[position, out] > 1:
+            return ()
+        return (*found, position)
+
+    def _step(
+        self,
+        layer: Layer,
+        step: Step,
+        operands: list[Tensor],
+        name: str,
+        names: str | None,
+        uses: Counter[Ref],
+    ) -> tuple[Tensor, str]:
+        """A step that is not the layer itself: its result, and the text of its layers."""
+        if step.op in ("reshape", "unsqueeze", "squeeze", "expand"):
+            (operand,) = operands
+            shape = self._laid_out(layer, step, operand.shape)
+            if step.op != "expand" and operand.chain and shape is not None and None not in shape:
+                found = self._constant(operand, shape)
+                if found is not None:
+                    return found
+            return self._movement(layer, step, operand, shape, name, names)
+        row = find_op(step.op)
+        kind = str(row.names["openvino"][0]) if "openvino" in row.names else None
+        if kind is None:
+            self._refuse(layer, f"OpenVINO has no op for {row.name}")
+        opset = _OPSETS.get(kind) or (
+            _OPSETS["Bitwise"] if kind.startswith("Bitwise") else "opset1"
+        )
+        shapes = tuple(_symbols(operand.shape) for operand in operands)
+        shape = None
+        if None not in shapes:
+            try:
+                shape = _sizes(apply(RULES["numpy"], shapes, {}).shape)
+            except BroadcastError as error:
+                self._refuse(layer, f"{step.op} of {shapes}: {error.detail}")
+        truth = row.name in _TRUTHS or row.name.startswith("logical")
+        precision = "BOOL" if truth else operands[-1].precision
+        attributes: Mapping[str, Any] = {"auto_broadcast": "numpy"}
+        if row.name == "prelu":
+            kind, precision, attributes = "PReLU", operands[0].precision, {}
+        return self._new(kind, opset, attributes, operands, precision, shape, name, names)
+
+    def _laid_out(self, layer: Layer, step: Step, shape: Sizes) -> Sizes:
+        """The shape that a step makes."""
+        if step.op in ("reshape", "expand"):
+            wanted: list[int | None] = [None if n == -1 else n for n in step.shape or ()]
+            if None in wanted and shape is not None and None not in shape:
+                known = 1
+                for size in wanted:
+                    known *= 1 if size is None else size
+                total = 1
+                for size in shape:
+                    total *= size or 0
+                wanted[wanted.index(None)] = total // known if known else 0
+            return tuple(wanted)
+        if shape is None:
+            self._refuse(layer, f"{step.op} of an operand whose rank is not known")
+        if step.op == "unsqueeze":
+            made = list(shape)
+            for axis in step.axes:
+                made.insert(axis, 1)
+            return tuple(made)
+        return tuple(size for axis, size in enumerate(shape) if axis not in step.axes)
+
+    def _movement(
+        self,
+        layer: Layer,
+        step: Step,
+        operand: Tensor,
+        shape: Sizes,
+        name: str,
+        names: str | None,
+    ) -> tuple[Tensor, str]:
+        """A Reshape, Unsqueeze, Squeeze or Broadcast layer and the constant that it reads."""
+        numbers = step.shape if step.op in ("reshape", "expand") else step.axes
+        kind, opset, attributes = _MOVEMENTS[step.op]
+        offset, size = self.editor.constant(numbers or ())
+        count = len(numbers or ())
+        number = self._id()
+        said = {"element_type": "i64", "shape": str(count), "offset": offset, "size": size}
+        own = self.editor.fresh(f"{name}/{'axes' if step.axes else 'shape'}")
+        text = splice.layer(
+            number, own, "Const", "opset1", said, (), ("I64", (count,)), self.blanks
+        )
+        target = Tensor((count,), "I64", new=(number, 0))
+        tensor, more = self._new(
+            kind, opset, attributes, [operand, target], operand.precision, shape, name, names
+        )
+        return tensor, text + more
+
+    def _new(
+        self,
+        kind: str,
+        opset: str,
+        attributes: Mapping[str, Any],
+        operands: list[Tensor],
+        precision: str,
+        shape: Sizes,
+        name: str,
+        names: str | None,
+    ) -> tuple[Tensor, str]:
+        """A new layer, its edges noted."""
+        number = self._id()
+        inputs = [(operand.precision, operand.shape) for operand in operands]
+        text = splice.layer(
+            number, name, kind, opset, attributes, inputs, (precision, shape), self.blanks, names
+        )
+        self.added += [(operand, (number, k)) for k, operand in enumerate(operands)]
+        return Tensor(shape, precision, new=(number, len(operands))), text
+
+    def _constant(self, operand: Tensor, shape: Sizes) -> tuple[Tensor, str] | None:
+        """A constant in another shape: itself if nobody else reads it, else a new one."""
+        *converts, position = operand.chain
+        readers = self.readers[position, 0]
+        free = readers == 1 and position not in self.reshaped
+        if free or position in self.reshaped:
+            if not free and operand.old is not None:
+                return None
+            for one in operand.chain:
+                self._redimension(one, shape)
+            return replace(operand, shape=shape), ""
+        if converts:
+            return None
+        if (position, shape) not in self.copies:
+            layer = self.net.layers[position]
+            number = self._id()
+            said = {**layer.data, "shape": ", ".join(map(str, shape or ()))}
+            name = self.editor.fresh(f"{layer.name}/reshaped")
+            kind = layer.outputs[0].precision
+            text = splice.layer(number, name, "Const", layer.version, said, (), (kind, shape),
+                                self.blanks)  # fmt: skip
+            self.copies[position, shape] = Tensor(shape, operand.precision, new=(number, 0))
+            return self.copies[position, shape], text
+        return self.copies[position, shape], ""
+
+    def _redimension(self, position: int, shape: Sizes) -> None:
+        """A constant's own layer, or a Convert of one, in another shape."""
+        self.reshaped.add(position)
+        layer = self.net.layers[position]
+        self.texts = [edit for edit in self.texts if edit[0] not in self._spans(layer)]
+        for element in splice.elements(self.data, layer.start):
+            if element.tag == "data" and element.depth == 1 and "shape" in layer.data:
+                tag = self.data[element.start : element.open_stop]
+                said = {"shape": ", ".join(map(str, shape or ()))}
+                made = splice.with_attributes(tag, said)
+                self.texts.append((element.start, element.open_stop, made))
+            elif element.tag == "port" and element.depth == 2:
+                self._resize(element, shape)
+
+    def _spans(self, layer: Layer) -> set[int]:
+        return {element.start for element in splice.elements(self.data, layer.start)}
+
+    def _resize(self, element: splice.Element, shape: Sizes, names: bool = True) -> None:
+        """A port in another shape; its attributes as they were, its names left out if asked for."""
+        tag = self.data[element.start : element.open_stop]
+        if not names:
+            tag = splice.with_attributes(tag, {"names": None})
+        tag = tag.removesuffix(b">").removesuffix(b"/").rstrip()
+        blanks = splice.margin(self.data, element.start)
+        if shape:
+            made = tag + b">\n" + splice.dims(shape, blanks).encode() + blanks.encode() + b"</port>"
+        else:
+            made = tag + b" />"
+        self.texts.append((element.start, element.stop, made))
+
+    def _itself(
+        self,
+        node: Node,
+        position: int,
+        step: Step,
+        operands: list[Tensor],
+        changes: dict[str, str | None],
+        nameless: bool,
+    ) -> Tensor:
+        """The layer with other operands and attributes; its result before what comes after it."""
+        layer = self.net.layers[position]
+        if len(operands) != len(layer.inputs):
+            self._refuse(layer, f"it has {len(layer.inputs)} operands, not {len(operands)}")
+        shape = self._result(node, layer, step, operands)
+        for k, operand in enumerate(operands):
+            if operand.old != self.feeds[position][k]:
+                self.sources[position, k] = operand
+        found = splice.elements(self.data, layer.start)
+        if changes:
+            tag = self.data[found[0].start : found[0].open_stop]
+            made = splice.with_attributes(tag, changes)
+            self.texts.append((found[0].start, found[0].open_stop, made))
+        if step.attributes:
+            self._attributes(layer, step, found)
+        ports = [element for element in found if element.tag == "port" and element.depth == 2]
+        wanted = [operand.shape for operand in operands]
+        for element, port, size in zip(ports, layer.inputs, wanted, strict=False):
+            if _texts(size) != port.dims:
+                self._resize(element, size)
+        if len(layer.outputs) == 1 and len(ports) == len(operands) + 1:
+            out = layer.outputs[0]
+            if _texts(shape) != out.dims or (nameless and out.names):
+                self._resize(ports[-1], shape, names=not nameless)
+        number = layer.outputs[0].id if layer.outputs else 0
+        return Tensor(shape, layer.outputs[0].precision, new=(layer.id, number))
+
+    def _attributes(self, layer: Layer, step: Step, found: list[splice.Element]) -> None:
+        said = {k: None if v is None else splice.written(v) for k, v in step.attributes.items()}
+        for element in found:
+            if element.tag == "data" and element.depth == 1:
+                tag = self.data[element.start : element.open_stop]
+                made = splice.with_attributes(tag, said)
+                self.texts.append((element.start, element.open_stop, made))
+                return
+        tag = splice.with_attributes(b"<data />", said)
+        at = found[0].open_stop
+        blanks = splice.margin(self.data, layer.start).encode()
+        self.texts.append((at, at, b"\n" + blanks + b"\t" + tag))
+
+    def _result(self, node: Node, layer: Layer, step: Step, operands: list[Tensor]) -> Sizes:
+        """The shape that the layer makes of its new operands."""
+        changed = {k: v for k, v in step.attributes.items() if v is not None}
+        kept = {k: v for k, v in node.attributes.items() if k not in step.attributes}
+        values = tuple(
+            replace(value or Value("", None), shape=_symbols(operand.shape))
+            for value, operand in zip(node.inputs, operands, strict=True)
+        )
+        probe = replace(node, inputs=values, attributes={**kept, **changed})
+        declared = _sizes(node.outputs[0].shape) if node.outputs else None
+        site = find_site(probe)
+        if site is None or site.kind not in _WHOLE:
+            return declared
+        shapes = tuple(part.shape for part in site.operands)
+        if any(shape is None for shape in shapes):
+            return declared
+        try:
+            return _sizes(site.plan(shapes).shape)  # type: ignore[arg-type]
+        except BroadcastError as error:
+            self._refuse(layer, f"after the change it does not broadcast: {error.detail}")
+
+    def _place(self, layer: Layer, before: list[str], after: list[str], kept: bool) -> None:
+        stop = splice.elements(self.data, layer.start)[0].stop
+        blanks = splice.margin(self.data, layer.start)
+        if not kept:
+            text = "".join((*before, *after)).strip()
+            self.texts.append((layer.start, stop, text.encode()))
+            return
+        if any(before):
+            text = "".join(before).lstrip() + blanks
+            self.texts.append((layer.start, layer.start, text.encode()))
+        if any(after):
+            text = "\n" + "".join(after).rstrip()
+            self.texts.append((stop, stop, text.encode()))
+
+    # All of them.
+
+    def edits(self) -> Iterator[tuple[int, int, bytes]]:
+        """Bytes to replace: from, to, by what."""
+        yield from self.texts
+        if not (self.sources or self.moved or self.added or self.gone):
+            return
+        ids = {layer.id: position for position, layer in enumerate(self.net.layers)}
+        news = [splice.edge(self._end(tensor), target) for tensor, target in self.added]
+        for edge in self.net.edges:
+            position = ids[edge.to_layer]
+            ports = [port.id for port in self.net.layers[position].inputs]
+            place = position, ports.index(edge.to_port)
+            source = self.sources.get(place)
+            if source is None:
+                source = Tensor(None, "", old=self.feeds[position][place[1]])
+            here = self._end(source)
+            (element,) = splice.elements(self.data, edge.start)[:1]
+            if position in self.gone:
+                yield element.start, element.stop, b""
+            elif here != (edge.from_layer, edge.from_port):
+                text = splice.edge(here, (edge.to_layer, edge.to_port))
+                yield element.start, element.stop, text.encode()
+        if news:
+            last = splice.elements(self.data, self.net.edges[-1].start)[0]
+            blanks = splice.margin(self.data, last.start)
+            text = "".join(f"\n{blanks}{line}" for line in news)
+            yield last.stop, last.stop, text.encode()
+
+    def _end(self, tensor: Tensor) -> tuple[int, int]:
+        """Layer and port by which an edge names a tensor, whatever took its place."""
+        if tensor.old is not None:
+            if tensor.old in self.moved:
+                return self._end(self.moved[tensor.old])
+            layer = self.net.layers[tensor.old[0]]
+            return layer.id, layer.outputs[tensor.old[1]].id
+        assert tensor.new is not None
+        return tensor.new
+
+    def _id(self) -> int:
+        self.next_id += 1
+        return self.next_id - 1
+
+    def _refuse(self, layer: Layer, words: str) -> NoReturn:
+        refuse(self.file, f"{layer.shown}: {words}")
+
+
+def _names(data: bytes, layer: Layer) -> str | None:
+    """The names of a layer's only tensor, as the file writes them."""
+    for element in splice.elements(data, layer.start):
+        if element.tag == "port" and element.depth == 2:
+            found = splice.attribute_of(data[element.start : element.open_stop], "names")
+            if found is not None:
+                return found
+    return None
+
+
+def _sizes(shape: FileShape) -> Sizes:
+    """Sizes as ports write them: numbers, or nothing."""
+    if shape is None:
+        return None
+    return tuple(size if isinstance(size, int) else None for size in shape)
+
+
+def _symbols(shape: Sizes) -> Any:
+    """A shape that rules can be asked of, a symbol for each size that is not known."""
+    if shape is None:
+        return None
+    # Two sizes that are not known are not the same one.
+    return tuple(unnamed(0, None, f"?{next(_count)}") if n is None else n for n in shape)
+
+
+def _texts(shape: Sizes) -> list[str]:
+    return ["-1" if size is None else str(size) for size in shape or ()]

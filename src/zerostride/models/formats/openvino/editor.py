@@ -1,0 +1,169 @@
+"""Changes of an IR: bytes replaced where they stand, layers and edges added, the rest as it was.
+
+New constants (shapes and axes) are appended to the .bin, whose old bytes stay its beginning. A
+constant in another shape is the same bytes under another shape.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ....errors import ModelError
+from ...graph import Node, Place
+from ...rewrite import Rewrite
+from .compile import Scope
+from .markup import Net, refuse
+from .reader import contents, parsed, read, weights_of
+
+#: New constants begin at multiples of this; kernels read whole numbers there.
+ALIGNMENT = 64
+_ENCODING = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<\?xml[^>]*?encoding\s*=\s*[\"']([^\"']*)[\"']")
+
+
+def edit(path: Path) -> Editor:
+    """An IR, open for changes.
+
+    Raises:
+        ModelError: it cannot be read, is a fragment of a document, or is not in UTF-8.
+    """
+    return Editor(Path(path))
+
+
+class Editor:
+    """An IR, open for changes; see :class:`~zerostride.models.rewrite.Editor`."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self.data = contents(file)
+        self.net, fragment = parsed(file, self.data)
+        if fragment:
+            refuse(file, "layers without a net have no edges; put them into one to change them")
+        said = _ENCODING.match(self.data[:1000])
+        if said is not None and said[1].lower() not in (b"utf-8", b"us-ascii", b"ascii"):
+            refuse(file, "it is not in UTF-8; save it so to change it")
+        try:
+            self.data.decode("utf-8")
+        except UnicodeDecodeError:
+            refuse(file, "it is not in UTF-8; save it so to change it")
+        graph = read(file)
+        self.nodes = {node.place: node for node in graph.nodes}
+        self.names = {node.name for node in graph.nodes}
+        self.names.update(value.name for value in graph.values())
+        self.weights = weights_of(file)
+        self.size = self.weights.stat().st_size if self.weights.exists() else None
+        self.wanting = any(value.missing for value in graph.values())
+        self.appended = bytearray()
+        self._offsets: dict[bytes, int] = {}
+        self.scopes: dict[Place, Scope] = {}
+        self.broken = False
+
+    def apply(self, rewrites: Sequence[Rewrite]) -> None:
+        """Says rewrites in the file's words.
+
+        Raises:
+            ModelError: one of them cannot be said; names the layer and says why.
+        """
+        self.broken = True  # until all of them are said
+        for rewrite in rewrites:
+            node = self.nodes.get(rewrite.place)
+            if node is None:
+                refuse(self.file, f"there is no layer at {rewrite.place}")
+            self._scope(node).rewrite(node, rewrite)
+        self.broken = False
+
+    def save(self, path: Path) -> tuple[Path, ...]:
+        """Writes the .xml, and the .bin where there is one.
+
+        Raises:
+            ModelError: a rewrite could not be said, or a file cannot be written.
+        """
+        path = Path(path)
+        if self.broken:
+            refuse(self.file, "a change could not be said; nothing is written")
+        if path.suffix.lower() != ".xml":
+            raise ModelError(f"{path}: an IR's name ends in .xml")
+        data = self._spliced()
+        parsed(path, data)
+        written = [path]
+        try:
+            beside = weights_of(path)
+            if self.size is not None or self.appended:
+                if self.appended or not _same(beside, self.weights):
+                    _write(beside, bytes(self.appended), self.weights if self.size else None)
+                written.append(beside)
+            _write(path, data)
+        except OSError as error:
+            raise ModelError(f"{path}: {error.strerror or error}") from None
+        return tuple(written)
+
+    def constant(self, numbers: Sequence[int]) -> tuple[int, int]:
+        """Offset and size of whole numbers in the .bin, appended where they are not there yet."""
+        data = np.array(numbers, "<i8").tobytes()
+        if self.size is None and self.wanting:
+            said = f"its weights {self.weights.name} are missing, and a constant must be added"
+            refuse(self.file, said)
+        if data not in self._offsets:
+            base = self.size or 0
+            here = base + len(self.appended)
+            self.appended += bytes(-here % ALIGNMENT)
+            self._offsets[data] = base + len(self.appended)
+            self.appended += data
+        return self._offsets[data], len(data)
+
+    def fresh(self, name: str) -> str:
+        """A name that is new to the file."""
+        made, count = name, 1
+        while made in self.names:
+            count += 1
+            made = f"{name}_{count}"
+        self.names.add(made)
+        return made
+
+    def _scope(self, node: Node) -> Scope:
+        place = (node.place or ())[:-1]
+        if place not in self.scopes:
+            net: Net = self.net
+            for position, key in zip(place[::2], place[1::2], strict=True):
+                net = net.layers[int(position)].bodies[str(key)]
+            self.scopes[place] = Scope(self, net)
+        return self.scopes[place]
+
+    def _spliced(self) -> bytes:
+        edits = sorted(
+            (edit for scope in self.scopes.values() for edit in scope.edits()),
+            key=lambda edit: (edit[0], edit[1]),
+        )
+        pieces, done = [], 0
+        for start, stop, text in edits:
+            pieces += [self.data[done:start], text]
+            done = stop
+        return b"".join((*pieces, self.data[done:]))
+
+
+def _same(a: Path, b: Path) -> bool:
+    return a.exists() and b.exists() and os.path.samefile(a, b)
+
+
+def _write(path: Path, data: bytes, before: Path | None = None) -> None:
+    """Writes a file whole or not at all: the bytes of one that is there, then the data."""
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            if before is not None:
+                with before.open("rb") as old:
+                    shutil.copyfileobj(old, file)
+            file.write(data)
+        umask = os.umask(0)
+        os.umask(umask)
+        os.chmod(name, 0o666 & ~umask)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

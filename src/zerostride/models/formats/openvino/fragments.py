@@ -1,0 +1,74 @@
+"""Layers as documents show them: no net around them, and ``...`` where attributes are left out.
+
+    <layer ... type="Broadcast" ...>
+        <data mode="explicit"/>
+        <input>
+            <port id="0"><dim>16</dim></port>
+            <port id="1"><dim>4</dim> <!--The tensor contains 4 elements: [1, 16, 50, 50] --></port>
+            <port id="1"><dim>1</dim> <!--The tensor contains 1 elements: [1] --></port>
+        </input>
+        ...
+
+Such a file is read as it stands. ``...`` inside a tag stands for attributes that are left out, and
+is taken for blanks. Ports are operands in the order in which they stand, whatever their ids are;
+each is an input of the graph. A comment in a port that lists as many whole numbers as the port has
+elements says what the tensor holds, as the documents mean it: the port is a constant then. (In a
+whole file comments say nothing: there the numbers are in the .bin.) A target of a Broadcast about
+which no comment speaks is as its output's sizes say. A layer without a version is of the newest
+operation set; a Broadcast, PRelu or Select, of which there were others, means the newest one.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .markup import Port
+
+#: Comments, then tags with quoted attributes: what may hold dots and mean them is skipped whole.
+_PIECES = re.compile(rb"<!--.*?-->|<(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>", re.DOTALL)
+_TOKENS = re.compile(rb"\"[^\"]*\"|'[^']*'|\.\.\.|\xe2\x80\xa6")
+_FIRST = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*\?>|<!--.*?-->|\s)*<layer[\s>/]", re.DOTALL
+)
+_DECLARATION = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<\?xml[^>]*\?>")
+_NUMBERS = re.compile(r"\[\s*((?:[+-]?\d{1,19}\s*(?:,\s*|(?=\])))*)\]", re.ASCII)
+#: Numbers that a comment may list; shapes and axes have a few.
+MAX_LISTED = 64
+
+
+def is_fragment(data: bytes) -> bool:
+    """Whether a file begins with a layer.
+
+    >>> is_fragment(b'<layer ... type="Add">'), is_fragment(b"<net><layers/></net>")
+    (True, False)
+    """
+    return _FIRST.match(data[: 1 << 16]) is not None
+
+
+def whole(data: bytes) -> bytes:
+    """The layers as well-formed XML under one root.
+
+    >>> whole(b'<layer ... type="Add" name="a...b" ...></layer>')
+    b'<layers><layer     type="Add" name="a...b"    ></layer></layers>'
+    """
+    data = _DECLARATION.sub(b"", data, count=1).removeprefix(b"\xef\xbb\xbf")
+    return b"<layers>" + _PIECES.sub(_without_dots, data) + b"</layers>"
+
+
+def _without_dots(piece: re.Match[bytes]) -> bytes:
+    text = piece[0]
+    if text.startswith(b"<!--"):
+        return text
+    return _TOKENS.sub(lambda token: token[0] if token[0][:1] in b"\"'" else b"   ", text)
+
+
+def listed(port: Port, count: int | None) -> tuple[int, ...] | None:
+    """The numbers that a comment in a port says it holds, if they are as many as its elements."""
+    for comment in port.comments:
+        found = _NUMBERS.search(comment)
+        if found is None:
+            continue
+        numbers = tuple(int(text) for text in found[1].replace(",", " ").split())
+        if len(numbers) == count and len(numbers) <= MAX_LISTED:
+            return numbers
+    return None

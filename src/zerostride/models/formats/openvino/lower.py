@@ -1,0 +1,266 @@
+"""Layers in ONNX's words, where those mean exactly the same: a row an op.
+
+What has no words, or has them only for sizes that are not known, stays a layer: its sizes are then
+what its site's rule gives, or what the file declares.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from ...graph import Body, Node
+from ...sites import Kind
+from . import lower_layout, lower_windows
+from .opsets import NEWEST, canonical
+from .sites import NAMES, find_site, mode_of
+from .words import VERSION, NoWords, Words
+
+Row = Callable[[Words], tuple[Node, ...]]
+
+
+def lower(node: Node) -> tuple[Node, ...] | None:
+    """A layer as nodes of ONNX, or None where there are no such words."""
+    if node.domain == "":
+        return (node,)
+    if node.domain != "openvino" or not 1 <= node.version <= NEWEST:
+        return None
+    row = ROWS.get(canonical(node.op))
+    if row is None:
+        return None
+    try:
+        return row(Words(node))
+    except NoWords:
+        return None
+
+
+# Ops that broadcast.
+
+
+def _combine(words: Words) -> tuple[Node, ...]:
+    """Element-wise ops: as they stand by NumPy's rule, else with operands laid out by the plan."""
+    node = words.node
+    site = find_site(node)
+    if site is None or site.kind in (Kind.NOT_MODELLED, Kind.CUSTOM):
+        raise NoWords
+    operands = [words.input(position) for position in range(len(node.inputs))]
+    if site.kind is Kind.PRELU or mode_of(node) != "numpy":
+        aligned = words.plan().aligned
+        operands = [words.reshaped(v, s) for v, s in zip(operands, aligned, strict=True)]
+    name = NAMES.get(words.op, words.op)
+    first = operands[0]
+    if words.op == "NotEqual":
+        return words.last("Not", words.make("Equal", *operands, dtype="bool"))
+    if words.op == "SquaredDifference":
+        difference = words.make("Sub", *operands)
+        return words.last("Mul", difference, difference)
+    if words.op in ("Mod", "FloorMod"):
+        whole = words.dtype.startswith(("int", "uint"))
+        if words.op == "FloorMod" and not whole:
+            raise NoWords  # ONNX's Mod of reals is C's fmod
+        return words.last("Mod", *operands, fmod=int(words.op == "Mod"))
+    if words.op == "Divide" and not words.dtype.startswith(("float", "bfloat")):
+        if words.dtype.startswith("uint") or not words.flag("m_pythondiv", True):
+            return words.last("Div", *operands)
+        # Rounded down, where ONNX's rounds to zero: without the remainder nothing is rounded.
+        rest = words.make("Mod", *operands, fmod=0)
+        return words.last("Div", words.make("Sub", first, rest), operands[1])
+    if words.op in ("BitwiseLeftShift", "BitwiseRightShift"):
+        if not words.dtype.startswith("uint"):
+            raise NoWords
+        direction = "LEFT" if words.op == "BitwiseLeftShift" else "RIGHT"
+        return words.last("BitShift", *operands, direction=direction)
+    return words.last(name, *operands)
+
+
+def _broadcast(words: Words) -> tuple[Node, ...]:
+    """Both ways it is Expand; else where sizes are known, its data laid out by the plan."""
+    node = words.node
+    data, target = words.input(0), words.input(1)
+    if node.version >= 3 and len(node.inputs) == 2 and words.text("mode") == "bidirectional":
+        return words.last("Expand", data, target)
+    plan = words.plan()
+    return words.last("Expand", words.reshaped(data, plan.aligned[0]), words.ints(plan.shape))
+
+
+def _product(words: Words) -> tuple[Node, ...]:
+    """MatMul; a transposed operand is transposed before."""
+    operands = []
+    for position, name in enumerate(("transpose_a", "transpose_b")):
+        value = words.input(position)
+        if words.flag(name):
+            rank = words.rank(position)
+            if rank > 1:
+                order = (*range(rank - 2), rank - 1, rank - 2)
+                value = words.make("Transpose", value, perm=order)
+        operands.append(value)
+    return words.last("MatMul", *operands)
+
+
+# Ops of one tensor.
+
+_SAME = (
+    "Abs Acos Acosh Asin Asinh Atan Atanh Cos Cosh Erf Exp Floor Identity Log Mish Relu Sigmoid "
+)
+_SAME += "Sign Sin Sinh Sqrt Tan Tanh BitwiseNot IsNaN"
+#: Op to ONNX's name, for ops of one operand and no attributes.
+_UNARY: Mapping[str, str] = MappingProxyType(
+    {
+        **{name: name for name in _SAME.split()},
+        "Ceiling": "Ceil",
+        "Negative": "Neg",
+        "LogicalNot": "Not",
+        "SoftPlus": "Softplus",
+        "SoftSign": "Softsign",
+        "HSwish": "HardSwish",
+    }
+)
+
+
+def _unary(words: Words) -> tuple[Node, ...]:
+    return words.last(_UNARY[words.op], words.input(0))
+
+
+def _elu(words: Words) -> tuple[Node, ...]:
+    return words.last("Elu", words.input(0), alpha=words.real("alpha"))
+
+
+def _h_sigmoid(words: Words) -> tuple[Node, ...]:
+    return words.last("HardSigmoid", words.input(0), alpha=1 / 6, beta=0.5)
+
+
+def _gelu(words: Words) -> tuple[Node, ...]:
+    mode = {"erf": "none", "tanh": "tanh"}.get(words.text("approximation_mode", "erf"))
+    if mode is None:
+        raise NoWords
+    return words.last("Gelu", words.input(0), approximate=mode)
+
+
+def _swish(words: Words) -> tuple[Node, ...]:
+    data, beta = words.input(0), words.optional(1)
+    scaled = data if beta is None else words.make("Mul", data, beta)
+    return words.last("Mul", data, words.make("Sigmoid", scaled))
+
+
+def _clamp(words: Words) -> tuple[Node, ...]:
+    if not words.dtype.startswith("float"):
+        raise NoWords  # limits of whole numbers are rounded
+    low, high = (words.number(words.real(name), words.dtype) for name in ("min", "max"))
+    return words.last("Clip", words.input(0), low, high)
+
+
+def _round(words: Words) -> tuple[Node, ...]:
+    if words.text("mode", "half_to_even") != "half_to_even":
+        raise NoWords
+    return words.last("Round", words.input(0))
+
+
+def _softmax(words: Words) -> tuple[Node, ...]:
+    default = -1 if words.op == "LogSoftmax" else 1
+    return words.last(words.op, words.input(0), axis=words.integer("axis", default))
+
+
+def _cum_sum(words: Words) -> tuple[Node, ...]:
+    sides = {name: int(words.flag(name)) for name in ("exclusive", "reverse")}
+    return words.last("CumSum", words.input(0), words.input(1), **sides)
+
+
+def _mvn(words: Words) -> tuple[Node, ...]:
+    """MVN-6: less the mean, divided by the deviation with eps inside or outside its root."""
+    if words.node.version < 6:
+        raise NoWords
+    data, axes = words.input(0), words.ints(words.numbers(1))
+    mean = words.make("ReduceMean", data, axes, keepdims=1, noop_with_empty_axes=1)
+    if not words.flag("normalize_variance"):
+        return words.last("Sub", data, mean)
+    centred = words.make("Sub", data, mean)
+    square = words.make("Mul", centred, centred)
+    variance = words.make("ReduceMean", square, axes, keepdims=1, noop_with_empty_axes=1)
+    eps = words.number(words.real("eps"), words.dtype)
+    if words.text("eps_mode") == "inside_sqrt":
+        scale = words.make("Sqrt", words.make("Add", variance, eps))
+    else:
+        scale = words.make("Add", words.make("Sqrt", variance), eps)
+    return words.last("Div", centred, scale)
+
+
+def _normalize(words: Words) -> tuple[Node, ...]:
+    """NormalizeL2: divided by the root of the sum of squares, with eps added or as the least."""
+    data, axes = words.input(0), words.ints(words.numbers(1))
+    if not axes.content:
+        raise NoWords
+    total = words.make("ReduceSum", words.make("Mul", data, data), axes, keepdims=1)
+    eps = words.number(words.real("eps"), words.dtype)
+    mode = {"add": "Add", "max": "Max"}.get(words.text("eps_mode"))
+    if mode is None:
+        raise NoWords
+    return words.last("Div", data, words.make("Sqrt", words.make(mode, total, eps)))
+
+
+# Bodies.
+
+_BRANCHES = (("then_body", "then_branch"), ("else_body", "else_branch"))
+
+
+def _if(words: Words) -> tuple[Node, ...]:
+    """If: what its bodies are handed becomes the first thing that they read."""
+    node = words.node
+    bodies = {body.name: body for body in node.bodies}
+    made = []
+    for own, name in _BRANCHES:
+        if own not in bodies:
+            raise NoWords
+        body = bodies[own]
+        feeds = node.attributes.get(f"{own}_inputs", ())
+        gives = node.attributes.get(f"{own}_outputs", ())
+        if -1 in feeds or -1 in gives or len(feeds) != len(body.inputs):
+            raise NoWords
+        scope = body.nodes[0].scope if body.nodes else (*node.scope, node.name, own)
+        heads = tuple(
+            Node(value.name, "Identity", "", VERSION, (words.input(k),), (value,), {}, scope)
+            for value, k in zip(body.inputs, feeds, strict=True)
+        )
+        inner: list[Node] = []
+        for one in body.nodes:
+            inner += lower(one) or (one,)
+        outputs = tuple(body.outputs[k] for k in gives)
+        made.append(Body(name, (), outputs, (*heads, *inner)))
+    said = replace(
+        node, op="If", domain="", version=VERSION, inputs=(words.input(0),), attributes={},
+        bodies=tuple(made),
+    )  # fmt: skip
+    return (said,)
+
+
+def _rows(row: Row, names: str) -> dict[str, Row]:
+    return dict.fromkeys(names.split(), row)
+
+
+#: Op to row.
+ROWS: Mapping[str, Row] = MappingProxyType(
+    {
+        **_rows(
+            _combine,
+            "Add Subtract Multiply Divide Maximum Minimum Power Mod FloorMod SquaredDifference "
+            "Equal NotEqual Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr LogicalXor "
+            "Xor BitwiseAnd BitwiseOr BitwiseXor BitwiseLeftShift BitwiseRightShift Select PRelu",
+        ),
+        **_rows(_broadcast, "Broadcast"),
+        **_rows(_product, "MatMul"),
+        **_rows(_unary, " ".join(_UNARY)),
+        **_rows(_elu, "Elu"),
+        **_rows(_h_sigmoid, "HSigmoid"),
+        **_rows(_gelu, "Gelu"),
+        **_rows(_swish, "Swish"),
+        **_rows(_clamp, "Clamp"),
+        **_rows(_round, "Round"),
+        **_rows(_softmax, "Softmax LogSoftmax"),
+        **_rows(_cum_sum, "CumSum"),
+        **_rows(_mvn, "MVN"),
+        **_rows(_normalize, "NormalizeL2"),
+        **_rows(_if, "If"),
+        **lower_layout.ROWS,
+        **lower_windows.ROWS,
+    }
+)

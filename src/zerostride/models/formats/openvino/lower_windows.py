@@ -1,0 +1,148 @@
+"""Rows of :mod:`.lower` for convolutions, pools, normalisations by channel and resizing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from ...graph import Node, Value
+from .words import NoWords, Words
+
+Row = Callable[[Words], tuple[Node, ...]]
+
+_AUTO = MappingProxyType(
+    {
+        "explicit": "NOTSET",
+        "notset": "NOTSET",
+        "same_upper": "SAME_UPPER",
+        "same_lower": "SAME_LOWER",
+        "valid": "VALID",
+    }
+)
+
+
+def _window(words: Words, dilated: bool = True) -> dict[str, Any]:
+    """Strides, pads and dilations."""
+    automatic = _AUTO.get(words.text("auto_pad", "explicit"))
+    if automatic is None:
+        raise NoWords
+    said: dict[str, Any] = {"auto_pad": automatic, "strides": words.list("strides")}
+    if dilated:
+        said["dilations"] = words.list("dilations", (1,) * len(said["strides"]))
+    if automatic == "NOTSET":
+        said["pads"] = (*words.list("pads_begin"), *words.list("pads_end"))
+    return said
+
+
+def _grouped(words: Words) -> tuple[Value, int]:
+    """The weights with groups and their first axis as one, and how many groups there are."""
+    weights = words.input(1)
+    shape = weights.shape
+    if shape is None or len(shape) < 3:
+        raise NoWords
+    sizes = tuple(size for size in shape if isinstance(size, int))
+    if len(sizes) < len(shape):
+        raise NoWords
+    return words.reshaped(weights, (sizes[0] * sizes[1], *sizes[2:])), sizes[0]
+
+
+def _convolution(words: Words) -> tuple[Node, ...]:
+    weights, group = words.input(1), 1
+    if words.op.startswith("Group"):
+        weights, group = _grouped(words)
+    return words.last("Conv", words.input(0), weights, group=group, **_window(words))
+
+
+def _transposed(words: Words) -> tuple[Node, ...]:
+    if words.optional(2) is not None:
+        raise NoWords  # the sizes of the result as an operand
+    weights, group = words.input(1), 1
+    if words.op.startswith("Group"):
+        weights, group = _grouped(words)
+    said = _window(words)
+    if said["auto_pad"] != "NOTSET":
+        raise NoWords
+    extra = words.list("output_padding", (0,) * len(said["strides"]))
+    return words.last(
+        "ConvTranspose", words.input(0), weights, group=group, output_padding=extra, **said
+    )
+
+
+def _pool(words: Words) -> tuple[Node, ...]:
+    rounding = words.text("rounding_type", "floor")
+    if rounding not in ("floor", "ceil_torch"):
+        raise NoWords  # a window that starts in the padding counts in OpenVINO's ceil
+    said = _window(words, dilated=words.op == "MaxPool")
+    said["kernel_shape"] = words.list("kernel")
+    said["ceil_mode"] = int(rounding != "floor")
+    if words.op == "AvgPool":
+        said["count_include_pad"] = int(not words.flag("exclude-pad"))
+        return words.last("AveragePool", words.input(0), **said)
+    if len(words.node.outputs) > 1 and words.integer("axis", 0):
+        raise NoWords  # ONNX counts indices from the first axis
+    return words.last("MaxPool", words.input(0), **said)
+
+
+def _batch_norm(words: Words) -> tuple[Node, ...]:
+    order = (0, 1, 2, 3, 4) if words.node.version >= 5 else (2, 0, 1, 3, 4)
+    inputs = (words.input(position) for position in order)
+    return words.last("BatchNormalization", *inputs, epsilon=words.real("epsilon"))
+
+
+def _group_norm(words: Words) -> tuple[Node, ...]:
+    inputs = (words.input(position) for position in range(3))
+    groups, epsilon = words.integer("num_groups"), words.real("epsilon")
+    return words.last("GroupNormalization", *inputs, num_groups=groups, epsilon=epsilon)
+
+
+_MODES = MappingProxyType({"nearest": "nearest", "linear_onnx": "linear", "cubic": "cubic"})
+
+
+def _interpolate(words: Words) -> tuple[Node, ...]:
+    """Interpolate-4 and -11 without padding, by the modes that ONNX has."""
+    version = words.node.version
+    mode = _MODES.get(words.text("mode"))
+    plain = words.flag("antialias") or any(words.list("pads_begin") + words.list("pads_end"))
+    if version < 4 or mode is None or plain:
+        raise NoWords
+    by_sizes = words.text("shape_calculation_mode") == "sizes"
+    if version >= 11:
+        given, axes = words.input(1), words.optional(2)
+    else:
+        given, axes = words.input(1 if by_sizes else 2), words.optional(3)
+    said: dict[str, Any] = {
+        "mode": mode,
+        "coordinate_transformation_mode": words.text(
+            "coordinate_transformation_mode", "half_pixel"
+        ),
+        "nearest_mode": words.text("nearest_mode", "round_prefer_floor"),
+        "cubic_coeff_a": words.real("cube_coeff", -0.75),
+    }
+    if axes is not None:
+        numbers = words.numbers(3 if version < 11 else 2)
+        said["axes"] = numbers
+        if version >= 11 and given.shape != (len(numbers),):
+            raise NoWords
+    if by_sizes:
+        return words.last("Resize", words.input(0), None, None, given, **said)
+    if given.reals is not None and not all(map(math.isfinite, given.reals)):
+        raise NoWords
+    return words.last("Resize", words.input(0), None, given, **said)
+
+
+#: Op to row.
+ROWS: Mapping[str, Row] = MappingProxyType(
+    {
+        "Convolution": _convolution,
+        "GroupConvolution": _convolution,
+        "ConvolutionBackpropData": _transposed,
+        "GroupConvolutionBackpropData": _transposed,
+        "MaxPool": _pool,
+        "AvgPool": _pool,
+        "BatchNormInference": _batch_norm,
+        "GroupNormalization": _group_norm,
+        "Interpolate": _interpolate,
+    }
+)

@@ -1,0 +1,380 @@
+"""The XML of an IR as records: layers, ports and edges, each with its place in the file's bytes.
+
+The XML is read once, without document types and entities. Offsets are what an edit needs: it
+replaces bytes and leaves the others as they are. Nothing here knows what an op means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn
+
+from ....errors import ModelError, printable
+
+#: Weights live in the .bin; 100,000 layers take about 100 MB of text.
+MAX_FILE_BYTES = 1 << 29
+#: A body is three elements deeper than the layer that runs it; models nest two or three.
+MAX_DEPTH = 100
+#: Ids, offsets and sizes are 64-bit numbers to OpenVINO.
+_INTEGER = re.compile(r"\s*[+-]?\d{1,20}\s*", re.ASCII)
+#: Names are shown in messages; what is longer than this is cut there.
+_SHOWN = 120
+
+
+@dataclass(slots=True)
+class Port:
+    """An input or output of a layer.
+
+    Attributes:
+        id: by which edges name it.
+        precision: its element type as the file writes it ("FP32"), or "".
+        dims: its sizes as text, outermost first; none for a scalar *and* for an unknown rank.
+        names: the tensor's names.
+        comments: what comments in it say.
+    """
+
+    id: int
+    precision: str
+    names: str
+    dims: list[str] = field(default_factory=list)
+    comments: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Edge:
+    """From an output port to an input port; where it stands in the file."""
+
+    from_layer: int
+    from_port: int
+    to_layer: int
+    to_port: int
+    start: int
+    stop: int = 0
+
+
+@dataclass(slots=True)
+class Entry:
+    """A line of a port_map, or of back_edges."""
+
+    tag: str
+    attributes: Mapping[str, str]
+
+
+@dataclass(slots=True)
+class Layer:
+    """A layer of the file.
+
+    Attributes:
+        id, name, type, version: its attributes.
+        data: the attributes of its data element.
+        inputs, outputs: its ports in the file's order, which is the order of operands.
+        bodies: the nets that it runs, by the element's name.
+        maps: port maps and back edges, by the element's name.
+        start, stop: its first byte, and the first after it.
+    """
+
+    id: int
+    name: str
+    type: str
+    version: str
+    start: int
+    stop: int = 0
+    data: dict[str, str] = field(default_factory=dict)
+    inputs: list[Port] = field(default_factory=list)
+    outputs: list[Port] = field(default_factory=list)
+    bodies: dict[str, Net] = field(default_factory=dict)
+    maps: dict[str, list[Entry]] = field(default_factory=dict)
+
+    @property
+    def shown(self) -> str:
+        """How messages call it."""
+        name = self.name if len(self.name) <= _SHOWN else f"{self.name[:_SHOWN]}..."
+        return f"layer {self.id} {printable(name)!r} ({printable(self.type[:_SHOWN])})"
+
+
+@dataclass(slots=True)
+class Net:
+    """A net, or a body.
+
+    Attributes:
+        version: the IR's version; 0 for a body.
+        layers, edges: in the file's order.
+        layers_stop, edges_stop: where the element that holds them ends; None where there is none.
+    """
+
+    name: str
+    version: int
+    layers: list[Layer] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    layers_stop: int | None = None
+    edges_stop: int | None = None
+
+
+def refuse(file: Path, words: str) -> NoReturn:
+    """Says what is wrong with a file."""
+    raise ModelError(f"{file}: {words}") from None
+
+
+def integer(file: Path, text: str | None, what: str) -> int:
+    """A number of the file."""
+    if text is None or _INTEGER.fullmatch(text) is None:
+        said = "is missing" if text is None else f"is {printable(text[:40])!r}, which is no number"
+        refuse(file, f"{what} {said}")
+    number = int(text)
+    if not -(2**63) <= number < 2**63:
+        refuse(file, f"{what} is {number}, beyond 64 bits")
+    return number
+
+
+def parse(file: Path, data: bytes, fragment: bool = False) -> Net:
+    """The net that a file's bytes hold.
+
+    Args:
+        file: for messages.
+        data: the XML.
+        fragment: layers alone, without ids of their own and with ports numbered anyhow.
+
+    Raises:
+        ModelError: it is no XML, has a document type, or is no IR; says what is wrong and where.
+    """
+    try:
+        from defusedxml.common import DefusedXmlException
+        from defusedxml.expatreader import DefusedExpatParser
+    except ImportError:
+        raise ModelError(
+            "reading OpenVINO IR files needs the defusedxml package: pip install 'zerostride[ir]'"
+        ) from None
+    from xml.sax import SAXException
+    from xml.sax.handler import property_lexical_handler
+
+    parser = DefusedExpatParser(forbid_dtd=True)
+    builder = _Builder(file, fragment, parser)
+    parser.setContentHandler(builder)  # type: ignore[arg-type]
+    if fragment:
+        parser.setProperty(property_lexical_handler, builder)
+    try:
+        parser.feed(data)
+        parser.close()
+    except DefusedXmlException:
+        refuse(file, "it has a document type or entities, which no IR has; they are not read")
+    except SAXException as error:
+        line = " ".join(str(error.getMessage()).split())
+        where = getattr(error, "getLineNumber", lambda: None)()
+        refuse(file, f"not well-formed XML, line {where}: {printable(line)}")
+    except (LookupError, UnicodeError, ValueError) as error:
+        if isinstance(error, ModelError):
+            raise
+        refuse(file, f"its XML cannot be decoded: {printable(' '.join(str(error).split()))}")
+    if builder.net is None:
+        refuse(file, "it holds no net")
+    return builder.net
+
+
+#: The element that may hold layers of a body, and its port map.
+BODIES: Mapping[str, str] = {
+    "body": "port_map",
+    "then_body": "then_port_map",
+    "else_body": "else_port_map",
+}
+_MAPS = frozenset((*BODIES.values(), "back_edges"))
+
+
+class _Builder:
+    """Handles what the parser finds; one open element of interest a stack entry."""
+
+    def __init__(self, file: Path, fragment: bool, parser: Any) -> None:
+        self.file = file
+        self.fragment = fragment
+        self.parser = parser
+        self.net: Net | None = None
+        self.stack: list[tuple[str, Any]] = []
+        self.skipped = 0
+        self.depth = 0
+        self.text: list[str] | None = None
+        self.starts: dict[str, Callable[[str, Any, Any], tuple[str, Any] | None]] = {
+            "net": self._in_net,
+            "layers": self._in_layers,
+            "layer": self._in_layer,
+            "ports": self._in_ports,
+            "port": self._in_port,
+            "edges": self._in_edges,
+            "map": self._in_map,
+        }
+
+    @property
+    def offset(self) -> int:
+        """The byte at which the parser is."""
+        return int(self.parser._parser.CurrentByteIndex)
+
+    # What SAX calls.
+
+    def setDocumentLocator(self, locator: Any) -> None:  # noqa: N802 - SAX's name
+        pass
+
+    def startDocument(self) -> None:  # noqa: N802 - SAX's name
+        pass
+
+    def endDocument(self) -> None:  # noqa: N802 - SAX's name
+        pass
+
+    def ignorableWhitespace(self, text: str) -> None:  # noqa: N802 - SAX's name
+        pass
+
+    def processingInstruction(self, target: str, data: str) -> None:  # noqa: N802 - SAX's
+        pass
+
+    def skippedEntity(self, name: str) -> None:  # noqa: N802 - SAX's name
+        """An entity that nobody defined."""
+        refuse(self.file, f"the entity {printable(name[:_SHOWN])!r} is not defined")
+
+    def startDTD(self, *_: Any) -> None:  # noqa: N802 - SAX's name
+        pass
+
+    def endDTD(self) -> None:  # noqa: N802 - SAX's name
+        pass
+
+    def startCDATA(self) -> None:  # noqa: N802 - SAX's name
+        pass
+
+    def endCDATA(self) -> None:  # noqa: N802 - SAX's name
+        pass
+
+    def comment(self, text: str) -> None:
+        """A comment; those in a port belong to it."""
+        for kind, holder in reversed(self.stack):
+            if kind == "port":
+                holder.comments.append(text)
+                return
+
+    def characters(self, text: str) -> None:
+        """Text; only that of a size matters."""
+        if self.text is not None:
+            self.text.append(text)
+
+    def startElement(self, tag: str, attributes: Any) -> None:  # noqa: N802 - SAX's name
+        """An element begins."""
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            refuse(self.file, f"elements are nested more than {MAX_DEPTH} deep")
+        if self.skipped:
+            self.skipped += 1
+            return
+        if not self.stack:
+            self._root(tag, attributes)
+            return
+        kind, holder = self.stack[-1]
+        begin = self.starts.get(kind)
+        opened = None if begin is None else begin(tag, attributes, holder)
+        if opened is None:
+            self.skipped = 1
+        else:
+            self.stack.append(opened)
+
+    def endElement(self, tag: str) -> None:  # noqa: N802 - SAX's name
+        """An element ends; the parser stands at its end tag, or at its start if it has none."""
+        self.depth -= 1
+        if self.skipped:
+            self.skipped -= 1
+            return
+        kind, holder = self.stack.pop()
+        if kind == "dim":
+            holder.dims.append("".join(self.text or ()).strip())
+            self.text = None
+        elif kind in ("layer", "edge"):
+            holder.stop = self.offset
+        elif kind == "layers":
+            holder.layers_stop = self.offset
+        elif kind == "edges":
+            holder.edges_stop = self.offset
+
+    # What an element means where it stands.
+
+    def _root(self, tag: str, attributes: Any) -> None:
+        if self.fragment and tag == "layers":
+            self.net = Net("", 0)
+            self.stack.append(("layers", self.net))
+            return
+        if tag != "net":
+            said = f"its root is <{printable(tag[:_SHOWN])}>; an IR's is <net>"
+            refuse(self.file, said)
+        version = integer(self.file, attributes.get("version"), "the net's version")
+        self.net = Net(attributes.get("name") or "", version)
+        self.stack.append(("net", self.net))
+
+    def _in_net(self, tag: str, attributes: Any, net: Net) -> tuple[str, Any] | None:
+        return (tag, net) if tag in ("layers", "edges") else None
+
+    def _in_layers(self, tag: str, attributes: Any, net: Net) -> tuple[str, Any] | None:
+        if tag != "layer":
+            return None
+        position = len(net.layers)
+        kind = attributes.get("type")
+        name = attributes.get("name") or ""
+        if kind is None:
+            refuse(self.file, f"layer {printable(name[:_SHOWN])!r} has no type")
+        given = attributes.get("id")
+        if self.fragment and given is None:
+            number = position
+        else:
+            number = integer(self.file, given, f"the id of layer {printable(name[:_SHOWN])!r}")
+        version = attributes.get("version") or ""
+        layer = Layer(number, name or f"{kind}_{number}", kind, version, self.offset)
+        net.layers.append(layer)
+        return "layer", layer
+
+    def _in_layer(self, tag: str, attributes: Any, layer: Layer) -> tuple[str, Any] | None:
+        if tag == "data":
+            layer.data = layer.data or dict(attributes.items())
+            return "data", layer
+        if tag in ("input", "output"):
+            return "ports", layer.inputs if tag == "input" else layer.outputs
+        if tag in BODIES:
+            if tag in layer.bodies:
+                refuse(self.file, f"{layer.shown}: it has two bodies called {tag}")
+            layer.bodies[tag] = Net("", 0)
+            return "net", layer.bodies[tag]
+        if tag in _MAPS:
+            return "map", layer.maps.setdefault(tag, [])
+        return None
+
+    def _in_ports(self, tag: str, attributes: Any, ports: list[Port]) -> tuple[str, Any] | None:
+        if tag != "port":
+            return None
+        given = attributes.get("id")
+        if self.fragment and given is None:
+            number = len(ports)
+        else:
+            number = integer(self.file, given, f"{self._layer()}: the id of a port")
+        port = Port(number, attributes.get("precision") or "", attributes.get("names") or "")
+        ports.append(port)
+        return "port", port
+
+    def _in_port(self, tag: str, attributes: Any, port: Port) -> tuple[str, Any] | None:
+        if tag != "dim":
+            return None
+        self.text = []
+        return "dim", port
+
+    def _in_edges(self, tag: str, attributes: Any, net: Net) -> tuple[str, Any] | None:
+        if tag != "edge":
+            return None
+        source, out, target, into = (
+            integer(self.file, attributes.get(name), f"an edge's {name}")
+            for name in ("from-layer", "from-port", "to-layer", "to-port")
+        )
+        edge = Edge(source, out, target, into, self.offset)
+        net.edges.append(edge)
+        return "edge", edge
+
+    def _in_map(self, tag: str, attributes: Any, entries: list[Entry]) -> tuple[str, Any]:
+        entries.append(Entry(tag, dict(attributes.items())))
+        return "entry", None
+
+    def _layer(self) -> str:
+        for kind, holder in reversed(self.stack):
+            if kind == "layer":
+                return str(holder.shown)
+        return "a layer"

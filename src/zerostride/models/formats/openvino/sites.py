@@ -1,0 +1,299 @@
+"""Which layers of an IR broadcast, and by which rule.
+
+A rule is the one by which OpenVINO infers and computes a layer of that kind: where an IR means
+something only through the engine, the engine's version of the rule is what it means. Where the
+engine then goes wrong by itself (its CPU plugin rewrites a pdpd Subtract) the model still means
+what its attributes say.
+
+The axis of pdpd is the attribute ``auto_broadcast.auto_broadcast_axis``, 0 where it is left out;
+``axis`` alone is ignored (run: OpenVINO 2026.4.1, IR 10 and 11, tests/conformance/test_ir.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from ....alignment import Alignment, Attribute, Attributes, Rule
+from ....dims import Asker, Shape
+from ....engines.aligns import openvino_explicit, openvino_pdpd
+from ....engines.table import find_engine
+from ....errors import Misfit, Reason
+from ....rules import RULES
+from ...graph import FileShape, Node, Value
+from ...sites import Kind, Operand, Site
+from ...sites import find_site as onnx_site
+from .opsets import NEWEST, OPS, canonical
+
+Builder = Callable[[Node, str], "Site | None"]
+
+#: Where an IR has the axis of pdpd.
+AXIS = "auto_broadcast.auto_broadcast_axis"
+#: An op set of ONNX whose documents the rules that are ONNX's are taken from.
+ONNX_VERSION = 21
+
+
+def find_site(node: Node) -> Site | None:
+    """The site of a layer, or None if it cannot broadcast."""
+    if node.domain == "":
+        return onnx_site(node)
+    op = canonical(node.op)
+    if node.domain != "openvino" or op not in OPS or not 1 <= node.version <= NEWEST:
+        return _unjudged(node, Kind.CUSTOM)
+    builder = ROWS.get(op)
+    return builder(node, op) if builder is not None else None
+
+
+def _align_select(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """Select with pdpd: condition and else each laid over then, as B over A."""
+    condition, then, other = shapes
+    first = openvino_pdpd(asker, (then, condition), attributes)
+    last = openvino_pdpd(asker, (then, other), attributes)
+    mapping = (first.mapping[1], first.mapping[0], last.mapping[1])
+    shrinks = frozenset((*first.stretch[0], *last.stretch[0]))
+    return Alignment(first.rank, mapping, (first.stretch[1], shrinks, last.stretch[1]))
+
+
+def _align_normal(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """Vectors along axis 1 of the first; nothing stretches."""
+    rank = len(shapes[0])
+    if rank < 2:
+        raise Misfit(Reason.RANK, f"data of rank {rank} have no axis of channels")
+    for k, shape in enumerate(shapes[1:], start=1):
+        if len(shape) != 1:
+            raise Misfit(Reason.RANK, f"operand {k} has rank {len(shape)}; it must be a vector")
+    places = (tuple(range(rank)), *[(1,)] * (len(shapes) - 1))
+    return Alignment(rank, places, ((),) * len(shapes))
+
+
+_ENGINE = find_engine("openvino")
+_NUMPY, _NONE, _PDPD = (_ENGINE.elementwise[name] for name in ("numpy", "none", "pdpd"))
+_PRELU = next(iter(_ENGINE.ops["prelu"].values()))
+_SELECT = replace(_PDPD, align=_align_select, operands=(3, 3))
+_TO_TARGET = _ENGINE.to_target["numpy"]
+#: Both ways as the document says: the engine leaves 1 as it is against a target of 0, silently.
+_BOTH_WAYS = RULES["bidirectional"]
+#: As the engine infers it, a scalar with one axis among them, without what its kernels get wrong.
+_EXPLICIT = replace(RULES["explicit"], align=openvino_explicit)
+_CHANNEL = replace(
+    RULES["pdpd"],
+    name="at_axis",
+    align=_align_normal,
+    attributes=MappingProxyType({"axis": Attribute(required=True)}),
+    one_way="a vector along the axis has its size",
+    operands=(1, 16),
+    source="OpenVINO operation documents: vectors along the channels",
+)
+
+#: The attribute `auto_broadcast`; OpenVINO reads it without regard to case.
+MODES: Mapping[str, Rule] = MappingProxyType(
+    {"numpy": _NUMPY, "none": _NONE, "explicit": _NONE, "pdpd": _PDPD}
+)
+
+
+def _operand(value: Value) -> Operand:
+    return Operand(value.name, value.shape, value.constant, value.missing, value)
+
+
+def _given(node: Node) -> tuple[Operand, ...]:
+    return tuple(_operand(value) for value in node.inputs if value is not None)
+
+
+def _unjudged(node: Node, kind: Kind) -> Site:
+    return Site(node, kind, _given(node), _NUMPY, {})
+
+
+def mode_of(node: Node, name: str = "auto_broadcast", default: str = "numpy") -> str:
+    """A layer's broadcast mode."""
+    return str(node.attributes.get(name, default)).lower()
+
+
+def axis_of(node: Node) -> int | None:
+    """The axis of pdpd where OpenVINO reads it; None where it is no number."""
+    axis = node.attributes.get(AXIS, 0)
+    return axis if type(axis) is int else None
+
+
+#: Op to ONNX's name, or the op table's where ONNX has no such op.
+NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "Subtract": "Sub",
+        "Multiply": "Mul",
+        "Divide": "Div",
+        "Maximum": "Max",
+        "Minimum": "Min",
+        "Power": "Pow",
+        "Mod": "fmod",
+        "FloorMod": "remainder",
+        "SquaredDifference": "squared_difference",
+        "GreaterEqual": "GreaterOrEqual",
+        "LessEqual": "LessOrEqual",
+        "NotEqual": "not_equal",
+        "LogicalAnd": "And",
+        "LogicalOr": "Or",
+        "LogicalXor": "Xor",
+        "BitwiseLeftShift": "bitwise_left_shift",
+        "BitwiseRightShift": "bitwise_right_shift",
+        "Select": "Where",
+        "Broadcast": "Expand",
+        "PRelu": "PRelu",
+        "MatMul": "MatMul",
+    }
+)
+
+
+def _ruled(node: Node, kind: Kind, op: str, pdpd: Rule = _PDPD) -> Site:
+    """Operands by the layer's `auto_broadcast`."""
+    mode = mode_of(node)
+    name = NAMES.get(op, op)
+    if mode == "pdpd":
+        axis = axis_of(node)
+        if axis is None:
+            return _unjudged(node, Kind.NOT_MODELLED)
+        return Site(node, kind, _given(node), pdpd, {"axis": axis}, name)
+    if mode not in MODES:
+        return _unjudged(node, Kind.NOT_MODELLED)
+    return Site(node, kind, _given(node), MODES[mode], {}, name)
+
+
+def _binary(node: Node, op: str) -> Site:
+    if len(node.inputs) != 2:
+        return _unjudged(node, Kind.NOT_MODELLED)
+    return _ruled(node, Kind.ELEMENTWISE, op)
+
+
+def _select(node: Node, op: str) -> Site:
+    if len(node.inputs) != 3:
+        return _unjudged(node, Kind.NOT_MODELLED)
+    return _ruled(node, Kind.WHERE, op, _SELECT)
+
+
+def _quantize(node: Node, op: str) -> Site:
+    """FakeQuantize: the data and the limits of its ranges, all by `auto_broadcast`."""
+    if len(node.inputs) != 5 or mode_of(node) not in ("numpy", "none", "explicit"):
+        return _unjudged(node, Kind.NOT_MODELLED)
+    return _ruled(node, Kind.ELEMENTWISE, op)
+
+
+def _prelu(node: Node, op: str) -> Site:
+    """A vector slope that fits axis 1 goes there, as the engine does it."""
+    if len(node.inputs) != 2:
+        return _unjudged(node, Kind.NOT_MODELLED)
+    return Site(node, Kind.PRELU, _given(node), _PRELU, {}, op)
+
+
+def _broadcast(node: Node, op: str) -> Site:
+    """Data and target: Broadcast-1 for opset1 and opset2, Broadcast-3 after them.
+
+    Broadcast-1 is explicit where it has an axes_mapping and its mode is not numpy (the mode that
+    it has where the file says none is explicit); without an axes_mapping it is numpy.
+    """
+    count = len(node.inputs)
+    mode = mode_of(node, "mode", "explicit" if node.version < 3 and count == 3 else "numpy")
+    if node.version < 3:
+        known = mode in ("numpy", "none", "explicit") and count in (2, 3)
+        mode = "numpy" if count == 2 else mode
+    else:
+        mode = "explicit" if mode == "none" else mode
+        known = count == (3 if mode == "explicit" else 2)
+    rule = _TARGETS.get(mode)
+    if not known or rule is None:
+        return _unjudged(node, Kind.NOT_MODELLED)
+    attributes: dict[str, Any] = {}
+    if rule is _EXPLICIT:
+        axes = node.inputs[2].content if node.inputs[2] is not None else None
+        if axes is None or not all(isinstance(axis, int) for axis in axes):
+            return _unjudged(node, Kind.NOT_MODELLED)
+        attributes["axes_mapping"] = tuple(axes)
+    operands = _with_target(node)
+    return Site(node, Kind.EXPAND, operands, rule, attributes, NAMES[op])
+
+
+_TARGETS: Mapping[str, Rule] = MappingProxyType(
+    {
+        "numpy": _TO_TARGET,
+        "bidirectional": _BOTH_WAYS,
+        "explicit": _EXPLICIT,
+        "none": _EXPLICIT,
+    }
+)
+
+
+def _with_target(node: Node) -> tuple[Operand, ...]:
+    """Data and target; where the target's numbers are not known, the output's shape says it."""
+    data, target = node.inputs[0], node.inputs[1]
+    content = target.content if target is not None else None
+    shape: FileShape = content
+    if content is None and node.outputs and node.outputs[0].shape is not None:
+        sizes = node.outputs[0].shape
+        shape = sizes if all(size is not None for size in sizes) else None
+    name = target.name if target is not None else ""
+    missing = target.missing if target is not None and shape is None else None
+    first = _operand(data) if data is not None else Operand("", None)
+    return first, Operand(name, shape, True, missing)
+
+
+def _as_onnx(name: str, *order: int) -> Builder:
+    """A row for ops that broadcast as ONNX's op of that name, operands in this order."""
+
+    def build(node: Node, op: str) -> Site | None:
+        inputs = tuple(node.inputs[k] for k in order if k < len(node.inputs)) or node.inputs
+        words = Node(name, name, "", ONNX_VERSION, inputs, node.outputs, node.attributes)
+        found = onnx_site(words)
+        return None if found is None else replace(found, node=node, op=name)
+
+    return build
+
+
+def _channels(*order: int) -> Builder:
+    """A row for normalisations: the data, and vectors along its channels."""
+
+    def build(node: Node, op: str) -> Site:
+        inputs = [node.inputs[k] for k in order if k < len(node.inputs)]
+        operands = tuple(_operand(value) for value in inputs if value is not None)
+        if len(operands) < len(order):
+            return _unjudged(node, Kind.NOT_MODELLED)
+        name = "GroupNormalization" if op.startswith("Group") else "BatchNormalization"
+        return Site(node, Kind.CHANNEL, operands, _CHANNEL, {"axis": 1}, name)
+
+    return build
+
+
+def _batch_norm(node: Node, op: str) -> Site:
+    """The data came third before opset5."""
+    order = (0, 1, 2, 3, 4) if node.version >= 5 else (2, 0, 1, 3, 4)
+    found = _channels(*order)(node, op)
+    assert found is not None
+    return found
+
+
+def _not_modelled(node: Node, op: str) -> Site:
+    return _unjudged(node, Kind.NOT_MODELLED)
+
+
+def _rows(builder: Builder, names: str) -> dict[str, Builder]:
+    return dict.fromkeys(names.split(), builder)
+
+
+#: Every op of the operation sets that may broadcast. `Xor` is opset1's older LogicalXor.
+ROWS: Mapping[str, Builder] = MappingProxyType(
+    {
+        **_rows(
+            _binary,
+            "Add Subtract Multiply Divide Maximum Minimum Power Mod FloorMod SquaredDifference "
+            "Equal NotEqual Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr LogicalXor "
+            "Xor BitwiseAnd BitwiseOr BitwiseXor BitwiseLeftShift BitwiseRightShift",
+        ),
+        **_rows(_select, "Select"),
+        **_rows(_quantize, "FakeQuantize"),
+        **_rows(_prelu, "PRelu"),
+        **_rows(_broadcast, "Broadcast"),
+        **_rows(_as_onnx("MatMul", 0, 1), "MatMul"),
+        **_rows(_as_onnx("Einsum"), "Einsum"),
+        **_rows(_batch_norm, "BatchNormInference"),
+        **_rows(_channels(0, 1, 2), "GroupNormalization"),
+        **_rows(_not_modelled, "ScaledDotProductAttention FakeConvert"),
+    }
+)

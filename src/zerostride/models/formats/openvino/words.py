@@ -1,0 +1,158 @@
+"""A layer said in ONNX's words: what the rows of :mod:`.lower` make their nodes with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ....errors import BroadcastError
+from ....plan import Plan
+from ...graph import Node, Value
+from .opsets import canonical
+from .sites import find_site
+
+#: The op set whose words are used: axes are operands in it, and GroupNormalization is by channel.
+VERSION = 21
+
+
+class NoWords(Exception):  # noqa: N818 - an answer, not a fault
+    """ONNX has no words that mean the same."""
+
+
+class Words:
+    """One layer, and the nodes made for it so far."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.op = canonical(node.op)
+        self.made: list[Node] = []
+
+    # What the layer has.
+
+    def input(self, position: int) -> Value:
+        """An operand that must be there."""
+        found = self.optional(position)
+        if found is None:
+            raise NoWords
+        return found
+
+    def optional(self, position: int) -> Value | None:
+        """An operand, or None where it is left out."""
+        inputs = self.node.inputs
+        return inputs[position] if position < len(inputs) else None
+
+    def numbers(self, position: int) -> tuple[int, ...]:
+        """The whole numbers of a constant operand."""
+        content = self.input(position).content
+        if content is None or not all(isinstance(number, int) for number in content):
+            raise NoWords
+        return tuple(int(number) for number in content if isinstance(number, int))
+
+    def rank(self, position: int) -> int:
+        """The rank of an operand."""
+        shape = self.input(position).shape
+        if shape is None:
+            raise NoWords
+        return len(shape)
+
+    def text(self, name: str, default: str = "") -> str:
+        """An attribute that is a word, in small letters."""
+        return str(self.node.attributes.get(name, default)).lower()
+
+    def flag(self, name: str, default: bool = False) -> bool:
+        """An attribute that is a truth."""
+        return bool(self.node.attributes.get(name, default))
+
+    def integer(self, name: str, default: int | None = None) -> int:
+        """An attribute that is one whole number."""
+        found = self.node.attributes.get(name, default)
+        if not isinstance(found, int):
+            raise NoWords
+        return int(found)
+
+    def real(self, name: str, default: float | None = None) -> float:
+        """An attribute that is a number."""
+        found = self.node.attributes.get(name, default)
+        if not isinstance(found, int | float):
+            raise NoWords
+        return float(found)
+
+    def list(self, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
+        """An attribute that is a list of whole numbers."""
+        found = self.node.attributes.get(name, default)
+        if isinstance(found, int):
+            return (int(found),)
+        if not isinstance(found, tuple) or not all(isinstance(item, int) for item in found):
+            if found == "":
+                return ()
+            raise NoWords
+        return found
+
+    @property
+    def dtype(self) -> str:
+        """The element type of the first operand; NoWords where it is not known."""
+        found = self.input(0).dtype
+        if found is None:
+            raise NoWords
+        return found
+
+    def plan(self) -> Plan:
+        """What the layer's broadcast gives, where all sizes are numbers."""
+        site = find_site(self.node)
+        if site is None or any(part.shape is None for part in site.operands):
+            raise NoWords
+        shapes = tuple(part.shape or () for part in site.operands)
+        if not all(isinstance(size, int) for shape in shapes for size in shape):
+            raise NoWords
+        try:
+            return site.plan(shapes)
+        except BroadcastError:
+            raise NoWords from None
+
+    # What is made.
+
+    def ints(self, numbers: Sequence[int], scalar: bool = False) -> Value:
+        """A constant of whole numbers: a vector, or one number."""
+        shape = () if scalar else (len(numbers),)
+        name = f"{self.node.name}~{len(self.made)}"
+        return Value(name, shape, True, tuple(numbers), declared=shape, dtype="int64")
+
+    def number(self, value: float, dtype: str) -> Value:
+        """A constant that is one number of a tensor's type."""
+        name = f"{self.node.name}~{len(self.made)}"
+        if dtype.startswith(("int", "uint")):
+            return Value(name, (), True, (int(value),), declared=(), dtype=dtype)
+        return Value(name, (), True, declared=(), reals=(value,), dtype=dtype)
+
+    def make(self, op: str, *inputs: Value | None, dtype: str | None = None, **more: Any) -> Value:
+        """A node between; its result."""
+        given = next((value.dtype for value in inputs if value is not None), None)
+        constant = all(value is None or value.constant for value in inputs)
+        name = f"{self.node.name}~{len(self.made)}"
+        result = Value(name, None, constant, dtype=dtype or given)
+        self._node(op, inputs, (result,), more)
+        return result
+
+    def last(self, op: str, *inputs: Value | None, **more: Any) -> tuple[Node, ...]:
+        """The node that hands out the layer's own results; all that was made."""
+        self._node(op, inputs, self.node.outputs, more)
+        return tuple(self.made)
+
+    def _node(
+        self,
+        op: str,
+        inputs: tuple[Value | None, ...],
+        outputs: tuple[Value, ...],
+        attributes: dict[str, Any],
+    ) -> None:
+        own = self.node
+        place = own.place if outputs is own.outputs else None
+        self.made.append(
+            Node(own.name, op, "", VERSION, inputs, outputs, attributes, own.scope, (), place)
+        )
+
+    def reshaped(self, value: Value, shape: Sequence[int]) -> Value:
+        """A value in a shape, itself where it has it."""
+        if value.shape == tuple(shape):
+            return value
+        return self.make("Reshape", value, self.ints(shape), allowzero=1)
