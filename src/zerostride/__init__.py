@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from .models.findings import Finding, Report, Verdict
     from .models.port import port
     from .models.shapes import shapes
+    from .verification.checks import verify
 
 __version__ = "0.1.0"
 
@@ -81,6 +82,7 @@ _LATER = {
     "Verdict": "models.findings",
     "port": "models.port",
     "shapes": "models.shapes",
+    "verify": "verification.checks",
 }
 
 
@@ -148,6 +150,7 @@ __all__ = [
     "squared_difference",
     "subtract",
     "supports",
+    "verify",
     "whdc",
     "where",
 ]

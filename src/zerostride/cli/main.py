@@ -20,6 +20,7 @@ from .model_shapes import shapes
 from .plans import compare, compute, explain
 from .port import port
 from .run import run
+from .verify import verify
 
 #: Set to anything, it shows where an internal error came from.
 DEBUG = "ZEROSTRIDE_DEBUG"
@@ -61,7 +62,7 @@ def completion(shell: str) -> None:
     click.echo(source)
 
 
-for command in (explain, compare, compute, run, audit, port, shapes, engines):
+for command in (explain, compare, compute, run, audit, port, shapes, engines, verify):
     cli.add_command(command)
 
 

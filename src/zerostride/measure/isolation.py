@@ -49,6 +49,9 @@ def interpreter_for(engine: str, chosen: dict[str, str] | None = None) -> str:
 class Worker:
     """A child process that has one engine loaded. Use as a context manager."""
 
+    #: What the process runs, with the engine's name.
+    module = "zerostride.measure.worker"
+
     def __init__(self, engine: str, python: str, case_seconds: float = CASE_SECONDS) -> None:
         self.engine = engine
         self.python = python
@@ -74,7 +77,7 @@ class Worker:
         Raises Missing if the engine is not installed, NoWorker if the process fails before that.
         """
         self._process = subprocess.Popen(
-            [self.python, "-m", "zerostride.measure.worker", self.engine],
+            [self.python, "-m", self.module, self.engine],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,  # what comes before the worker closes it fits into the pipe

@@ -1,0 +1,215 @@
+"""verify: a model's broadcasts, or the whole model, on a real engine."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..engines.table import ENGINES
+from ..errors import ZerostrideError
+from ..report import shown
+from . import options, tables
+
+if TYPE_CHECKING:
+    from ..models.findings import Check, Report
+
+#: Outcome to how it is written.
+STYLES = {
+    "agrees": "green",
+    "differs": "bold red",
+    "refused": "yellow",
+    "crashed": "bold magenta",
+    "not_run": "dim",
+}
+
+
+@click.command(short_help="Run a model's broadcasts on a real engine and compare.")
+@click.argument("model", type=click.Path())
+@click.option("--engine", required=True, type=click.Choice(list(ENGINES)), help="What runs them.")
+@click.option("--whole", is_flag=True, help="Run the whole file, not its broadcasts.")
+@click.option(
+    "--against",
+    type=click.Path(),
+    help="Run this conversion of the model on the engine, on the same inputs; implies --whole.",
+)
+@click.option("--node", help="Check this node alone.")
+@click.option("--seed", type=click.IntRange(0), default=0, help="Of the random operands.")
+@click.option("--cases", type=click.IntRange(1), default=1, help="Random operands a node.")
+@click.option(
+    "--timeout", type=click.FloatRange(0, min_open=True), help="Seconds for one answer; 20, 300."
+)
+@click.option("--no-cache", is_flag=True, help="Ask the engine again, whatever it said before.")
+@click.option(
+    "--batch-axis", type=int, help="Batch axis of the model's inputs, for engines that drop it."
+)
+@click.option(
+    "--set",
+    "sizes",
+    multiple=True,
+    type=options.SizeType(),
+    metavar="NAME=NUMBER",
+    help="A number for a size that the model names: N=4. May be given again.",
+)
+@options.facts
+@click.option(
+    "--python",
+    "pythons",
+    multiple=True,
+    metavar="ENGINE=PATH",
+    help="The interpreter for an engine that needs an environment of its own.",
+)
+@options.as_json
+def verify(
+    model: str,
+    engine: str,
+    whole: bool,
+    against: str | None,
+    node: str | None,
+    seed: int,
+    cases: int,
+    timeout: float | None,
+    no_cache: bool,
+    batch_axis: int | None,
+    sizes: tuple[tuple[str, int | str], ...],
+    facts: tuple[str, ...],
+    pythons: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Run every broadcast of MODEL on --engine beside zerostride's own answer.
+
+    Each becomes one op in the engine's own terms and runs in a child process on random data; a
+    crash is an outcome. Exit status 0: all that ran agree. 1: something differs, was refused or
+    crashed, or nothing could be run. 2: bad input, or the engine is not installed.
+
+    \b
+    zerostride verify model.onnx --engine ncnn
+    """
+    from ..verification.checks import verify as run
+
+    with _bar(model) as progress:
+        report = run(
+            model,
+            engine,
+            whole=whole,
+            against=against,
+            node=node,
+            seed=seed,
+            timeout=timeout,
+            cases=cases,
+            cache=not no_cache,
+            batch_axis=batch_axis,
+            facts=facts or None,
+            sizes=options.numbers(sizes),
+            pythons=_pythons(pythons),
+            progress=progress,
+        )
+    if as_json:
+        options.put_json(report.as_dict())
+    else:
+        _show(report, whole=whole or against is not None)
+    return _status(report.checks)
+
+
+def _pythons(words: Sequence[str]) -> dict[str, str]:
+    chosen = {}
+    for word in words:
+        engine, equals, path = word.partition("=")
+        if not equals or engine not in ENGINES or not path:
+            raise ZerostrideError(f"--python {word[:80]!r}: write ENGINE=PATH, paddle=/bin/python")
+        chosen[engine] = path
+    return chosen
+
+
+def _status(checks: Sequence[Check]) -> int:
+    """0 if all that ran agree and something ran, or there was nothing to run."""
+    outcomes = {str(check.outcome) for check in checks}
+    if outcomes - {"agrees", "not_run"}:
+        return options.FOUND
+    return 0 if not checks or "agrees" in outcomes else options.FOUND
+
+
+def _bar(title: str) -> AbstractContextManager[Callable[[int, int], None] | None]:
+    """A progress bar on a terminal; engines take their time."""
+    return _Bar(title) if sys.stderr.isatty() else nullcontext()
+
+
+class _Bar(AbstractContextManager["Callable[[int, int], None] | None"]):
+    def __init__(self, title: str) -> None:
+        self.title = title
+        self.bar: Any = None
+
+    def __enter__(self) -> Callable[[int, int], None]:
+        return self.update
+
+    def update(self, done: int, total: int) -> None:
+        """Shows that `done` of `total` checks are done."""
+        if self.bar is None:
+            from rich.console import Console
+            from rich.markup import escape
+            from rich.progress import Progress
+
+            self.bar = Progress(console=Console(stderr=True), transient=True)
+            self.bar.start()
+            self.task = self.bar.add_task(escape(shown(self.title, 60)), total=total)
+        self.bar.update(self.task, completed=done)
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+
+def _show(report: Report, *, whole: bool) -> None:
+    """The headline, notes, and a row a check with the audit's verdict beside it."""
+    counts: dict[str, int] = {}
+    for check in report.checks:
+        counts[str(check.outcome)] = counts.get(str(check.outcome), 0) + 1
+    said = ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing to run"
+    click.echo(f"{shown(report.model)} on {report.target} {report.release}: {said}")
+    for note in report.notes:
+        click.echo(f"note: {shown(note, 600)}")
+    if report.checks:
+        _table(report, whole=whole)
+
+
+def _table(report: Report, *, whole: bool) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    console = tables.console()
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("outcome", no_wrap=True)
+    if not whole:
+        table.add_column("audit", no_wrap=True)
+        table.add_column("node", overflow="fold")
+    table.add_column("output" if whole else "op", no_wrap=True, max_width=24)
+    roomy = console.width >= tables.ROOMY
+    if roomy:
+        table.add_column("shapes", overflow="fold")
+    table.add_column("numbers", justify="right", no_wrap=True)
+    table.add_column("error", justify="right", no_wrap=True)
+    table.add_column("", overflow="fold")
+    verdicts = [""] * len(report.checks) if whole else [str(f.verdict) for f in report.findings]
+    for check, verdict in zip(report.checks, verdicts, strict=True):
+        outcome = str(check.outcome)
+        cells = [Text(outcome, STYLES[outcome])]
+        if not whole:
+            cells += [Text(verdict), Text(shown(check.node, 200))]
+        cells.append(Text(shown(check.op, 60)))
+        if roomy:
+            cells.append(Text(" ".join(_shape(shape) for _, shape in check.operands)))
+        ran = outcome in ("agrees", "differs")
+        cells.append(Text(str(check.elements) if ran else ""))
+        cells.append(Text(f"{check.error:.2g}" if ran else ""))
+        cells.append(Text(shown(check.detail, 300) + (" (known)" if check.cached else "")))
+        table.add_row(*cells)
+    tables.put_table(console, table)
+
+
+def _shape(shape: tuple[Any, ...] | None) -> str:
+    if shape is None:
+        return "(unknown)"
+    return "(" + ",".join("?" if size is None else str(size) for size in shape) + ")"

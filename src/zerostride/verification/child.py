@@ -1,0 +1,65 @@
+"""The child process: loads one engine and carries out tasks until its input ends.
+
+Run as ``python -m zerostride.verification.child ENGINE``. Frames go over the process's first
+output; whatever the engine itself prints goes nowhere.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ..measure import wire
+from .runners import Absent, Runner, load_runner
+from .task import Array, Task, pack, unpack
+
+#: Faults of a runner of ours; an engine refuses in other ways.
+_FAULTS = (AttributeError, ImportError, KeyError, NameError, StopIteration)
+
+
+def main(engine: str) -> int:
+    """Carries out tasks from the first input; returns the exit status."""
+    answers = os.dup(1)
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+    questions = os.dup(0)
+    try:
+        runner = load_runner(engine)
+    except ImportError as error:
+        wire.send(answers, {"missing": str(error)})
+        return 0
+    wire.send(answers, {"version": runner.version})
+    while True:
+        try:
+            header, payload = wire.receive(questions)
+            task = Task.from_dict(header["task"])
+            wire.send(answers, *answer(runner, task, unpack(header["arrays"], payload)))
+        except wire.Closed:
+            return 0
+
+
+def answer(runner: Runner, task: Task, arrays: Sequence[Array]) -> tuple[dict[str, Any], bytes]:
+    """What the engine makes of a task, as a frame."""
+    try:
+        said, payload = pack([np.asarray(made) for made in runner.run(task, arrays)])
+    except Absent as error:
+        return {"answer": "absent", "message": str(error)}, b""
+    except _FAULTS as error:
+        return {"answer": "absent", "message": f"the runner failed: {_first(error)}"}, b""
+    except Exception as error:  # noqa: BLE001 - whatever an engine raises is how it refuses
+        return {"answer": "refused", "message": _first(error)}, b""
+    return {"answer": "result", "message": "", "arrays": said}, payload
+
+
+def _first(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return f"{type(error).__name__}: {lines[-1][:200]}" if lines else type(error).__name__
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

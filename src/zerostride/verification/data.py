@@ -1,0 +1,108 @@
+"""Random operands, such that engines differ where they align differently and not in their rounding.
+
+What an engine makes of a division by zero, of an overflow or of a negative base is no question of
+broadcasting; the numbers here stay clear of all that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from .task import Array
+
+Draw = Callable[[np.random.Generator, tuple[int, ...], int], Array]
+
+
+def _reals(low: float, high: float) -> Draw:
+    return lambda rng, shape, _: np.asarray(rng.uniform(low, high, shape))
+
+
+def _whole(first: tuple[int, int], rest: tuple[int, int], times: int = 1) -> Draw:
+    """Whole numbers: of one range in the first operand, of another in the others."""
+
+    def draw(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
+        low, high = rest if position else first
+        return np.asarray(rng.integers(low, high + 1, shape) * (1 if position else times))
+
+    return draw
+
+
+def _slopes(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
+    return np.asarray(rng.uniform(0.1, 0.9, shape) if position else rng.uniform(-2, -0.5, shape))
+
+
+def _clamp(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
+    if position == 0:
+        return np.asarray(rng.uniform(-2, 2, shape))
+    return np.full(shape, -0.5 if position == 1 else 0.75)
+
+
+def _bases(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
+    return np.asarray(rng.uniform(-2, 2, shape) if position else rng.uniform(0.5, 2, shape))
+
+
+def _quantised(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
+    # Halves would be rounded; whole multiples of a power of two are not.
+    if position == 1:
+        return np.asarray(2.0 ** rng.integers(-1, 2, shape))
+    return np.asarray(rng.integers(0, 16, shape) * 1.0)
+
+
+#: Op to its operands, floats and integers; others have ±2 and small positive integers.
+_REALS: Mapping[str, Draw] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+            _whole((0, 2), (0, 2)),
+        ),
+        **dict.fromkeys(("remainder", "fmod", "floor_divide"), _whole((1, 63), (1, 8))),
+        "divide": _reals(0.5, 2),
+        "pow": _bases,
+        "prelu": _slopes,
+        "PRelu": _slopes,
+        "Clip": _clamp,
+        "QuantizeLinear": _quantised,
+        "DequantizeLinear": _quantised,
+        **dict.fromkeys(
+            (
+                "BatchNormalization",
+                "InstanceNormalization",
+                "GroupNormalization",
+                "LayerNormalization",
+                "RMSNormalization",
+            ),
+            _reals(0.5, 2),
+        ),
+    }
+)
+_INTEGERS: Mapping[str, Draw] = MappingProxyType(
+    {
+        # Divides without rest, so that it is one number however an engine rounds.
+        **dict.fromkeys(("divide", "floor_divide"), _whole((1, 5), (1, 4), times=12)),
+        **dict.fromkeys(("remainder", "fmod"), _whole((1, 63), (1, 8))),
+        **dict.fromkeys(
+            ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
+            _whole((0, 2), (0, 2)),
+        ),
+        **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), _whole((1, 15), (0, 3))),
+        "pow": _whole((1, 3), (0, 2)),
+    }
+)
+
+
+def operand(
+    rng: np.random.Generator, op: str, position: int, shape: tuple[int, ...], dtype: str
+) -> Array:
+    """The operand at a position of an op."""
+    kind = np.dtype(dtype)
+    if kind.kind == "b":
+        return np.asarray(rng.integers(0, 2, shape)).astype(bool)
+    table, other = (
+        (_INTEGERS, _whole((10, 20), (1, 4)))
+        if kind.kind in "iu"
+        else (_REALS, _reals(-2, 2))
+    )  # fmt: skip
+    return table.get(op, other)(rng, shape, position).astype(kind)

@@ -1,0 +1,86 @@
+"""An engine in a child process that may die: asked, and started again when it has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ..errors import ZerostrideError
+from ..measure import wire
+from ..measure.isolation import Missing, Worker, interpreter_for
+from .task import Array, Task, pack, unpack
+
+#: Bytes of one message; its length is a number of 32 bits.
+MAX_MESSAGE = 2**32 - 1
+#: What installs an engine, where that is not an extra of its own name.
+_EXTRAS = {"numpy": "zerostride"}
+
+
+class Answer(StrEnum):
+    """What came back."""
+
+    RESULT = "result"
+    REFUSED = "refused"
+    ABSENT = "absent"  # there is no way to call the engine for this
+    CRASHED = "crashed"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """An engine's answer: its arrays, or what it said, or how it died."""
+
+    answer: Answer
+    message: str = ""
+    arrays: tuple[Array, ...] = ()
+
+
+class Process(Worker):
+    """A child process that has one engine loaded and carries out tasks."""
+
+    module = "zerostride.verification.child"
+
+    def carry_out(self, task: Task, arrays: Sequence[Array]) -> Reply:
+        """The engine's answer; a crash is asked again in a fresh process.
+
+        An earlier task may have ruined the memory of the one that died; what a fresh process
+        answers is the task's own.
+        """
+        reply = self._once(task, arrays)
+        return self._once(task, arrays) if reply.answer is Answer.CRASHED else reply
+
+    def _once(self, task: Task, arrays: Sequence[Array]) -> Reply:
+        said, payload = pack(arrays)
+        if len(payload) > MAX_MESSAGE:
+            return Reply(Answer.ABSENT, f"{len(payload)} bytes of operands are too many to send")
+        if self._process is None:
+            self.start()
+        try:
+            wire.send(self._input, {"task": task.as_dict(), "arrays": said}, payload)
+            header, body = wire.receive(self._output, self.case_seconds)
+        except wire.Closed:
+            return Reply(Answer.CRASHED, f"the engine's process ended: {self._reap()}")
+        except wire.TooLate:
+            self._reap()
+            return Reply(Answer.CRASHED, f"no answer in {self.case_seconds:g} s")
+        made = unpack(header.get("arrays", ()), body)
+        return Reply(Answer(header["answer"]), str(header["message"]), tuple(made))
+
+
+def start(engine: str, seconds: float, pythons: dict[str, str] | None = None) -> Process:
+    """The engine, loaded in a child process; the caller stops it.
+
+    Raises:
+        ZerostrideError: it is not installed, or its process does not start.
+    """
+    process = Process(engine, interpreter_for(engine, pythons), seconds)
+    try:
+        process.start()
+    except Missing as error:
+        extra = _EXTRAS.get(engine, f"zerostride[{engine}]")
+        raise ZerostrideError(
+            f"{engine} is not installed for {process.python} ({error}): pip install '{extra}', or "
+            f"name an interpreter that has it (--python {engine}=..., "
+            f"ZEROSTRIDE_PYTHON_{engine.upper()})"
+        ) from None
+    return process

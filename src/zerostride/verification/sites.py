@@ -1,0 +1,287 @@
+"""A broadcast of a model as a task for an engine, and what zerostride itself says the result is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..engines.model import Engine
+from ..errors import BroadcastError
+from ..models.batch import BatchAxes, Sample, contracted_batch, without_batch
+from ..models.case import sizes_of
+from ..models.execute.broadcasts import PLANNED, broadcast
+from ..models.execute.call import Call, Unfit
+from ..models.execute.program import TABLE
+from ..models.formats import FormatModule
+from ..models.graph import Node
+from ..models.sites import Kind, Operand, Site
+from ..models.targets import NotJudged, transport
+from ..ops import OPS
+from ..traps import Side
+from .data import operand
+from .task import Array, Form, Task
+
+#: Elements of one result; more are not made for a check.
+MAX_ELEMENTS = 2**24
+#: Engines that run a compound as the one ONNX node that it is (MNN through its own converter).
+_NODE_ENGINES = frozenset({"onnxruntime", "openvino", "mnn"})
+#: Engines that hold every number in one type; a model's other types are not on them.
+_ONE_TYPE = frozenset({"ncnn", "mnn"})
+_MNN_TYPES = frozenset({"float32", "int32"})
+_LOGICAL = ("logical_and", "logical_or", "logical_xor")
+
+
+class Skip(Exception):  # noqa: N818 - an answer
+    """Why a site is not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A site ready to be filled with numbers.
+
+    Attributes:
+        site, task: what is run, and how.
+        shapes: of the operands in the model.
+        given: of the operands as the engine gets them, without the batch axis where it has none.
+        result: the result's shape there; None: as the model has it, but for `dropped`.
+        dropped: the axis of the model's result that the engine does not have.
+        dtypes: of the operands.
+        word: of a compound, the node in ONNX's words.
+        note: what a reader should know, such as a type that stands for another.
+    """
+
+    site: Site
+    task: Task
+    shapes: tuple[tuple[int, ...], ...]
+    given: tuple[tuple[int, ...], ...]
+    dtypes: tuple[str, ...]
+    result: tuple[int, ...] | None = None
+    dropped: int | None = None
+    word: Node | None = None
+    note: str = ""
+
+    @property
+    def compound(self) -> bool:
+        """Whether it is more than one element-wise operation."""
+        return self.word is not None
+
+    @property
+    def op(self) -> str:
+        """The op by which data are drawn."""
+        if self.word is not None:
+            return self.word.op
+        return self.task.op if self.task.op in OPS else _canonical(self.site)
+
+    def operands(self, seed: int) -> list[Array]:
+        """Random operands in the model's shapes."""
+        rng = np.random.default_rng(seed)
+        return [
+            operand(rng, self.op, k, shape, dtype)
+            for k, (shape, dtype) in enumerate(zip(self.shapes, self.dtypes, strict=True))
+        ]
+
+    def as_given(self, arrays: Sequence[Array]) -> list[Array]:
+        """The operands as the engine gets them."""
+        return [array.reshape(shape) for array, shape in zip(arrays, self.given, strict=True)]
+
+    def expected(self, arrays: Sequence[Array]) -> Array:
+        """What the model means, by zerostride's own plan and values."""
+        made = self._computed(tuple(arrays))
+        if self.result is not None:
+            return np.ascontiguousarray(made).reshape(self.result)
+        return made if self.dropped is None else made.squeeze(self.dropped)
+
+    def _computed(self, arrays: tuple[Array, ...]) -> Array:
+        if self.word is None:
+            return broadcast(self.site, Call(self.site.node, arrays), None)
+        given = iter(arrays)
+        placed = tuple(None if value is None else next(given) for value in self.word.inputs)
+        with np.errstate(all="ignore"):
+            made = TABLE[self.word.op](Call(self.word, placed))
+        return np.asarray(made[0] if isinstance(made, tuple) else made)
+
+
+def prepare(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule) -> Plain:
+    """The site as a task.
+
+    Raises:
+        Skip: it cannot be run by itself on that engine; says why.
+    """
+    shapes = _shapes(site)
+    try:
+        source = site.plan(shapes)
+    except BroadcastError as error:
+        raise Skip(f"the model itself does not broadcast here: {error.detail}") from None
+    if _count(source.shape) > MAX_ELEMENTS:
+        raise Skip(f"its result has {_count(source.shape)} elements; at most {MAX_ELEMENTS} here")
+    lost = contracted_batch(site, batch)
+    axes = [_batch_axis(part, batch) for part in site.operands]
+    constant = [part.constant for part in site.operands]
+    sample = without_batch(source, axes[: len(source.operands)], constant)
+    if lost is not None or sample.across is not None:
+        raise Skip(f"it broadcasts across the batch axis, which {engine.name} does not have")
+    try:
+        side = transport(site, engine)
+    except NotJudged as answer:
+        raise Skip(str(answer)) from None
+    except BroadcastError as error:
+        raise Skip(f"there is no op to run: {error.detail}") from None
+    planned = site.kind in PLANNED and (site.kind is Kind.EXPAND or side.op in OPS)
+    if planned:
+        return _planned(site, engine, side, shapes, sample)
+    return _compound(site, engine, batch, module)
+
+
+def _shapes(site: Site) -> tuple[tuple[int, ...], ...]:
+    if site.kind in (Kind.CUSTOM, Kind.NOT_MODELLED):
+        raise Skip(f"{site.node.op} is not modelled")
+    for part in site.operands:
+        if part.shape is None:
+            raise Skip(f"the shape of {part.name!r} is not known")
+        for size in part.shape:
+            if not isinstance(size, int):
+                raise Skip(f"the shape of {part.name!r} has sizes that are not known: {size}")
+    return tuple(
+        tuple(int(size) for size in sizes_of(part) if isinstance(size, int))
+        for part in site.operands
+    )
+
+
+def _count(shape: Sequence[Any]) -> int:
+    total = 1
+    for size in shape:
+        total *= int(size)
+    return total
+
+
+def _batch_axis(part: Operand, batch: BatchAxes) -> int | None:
+    axis = batch.of(part.tensor)
+    return axis if axis is not None and axis < len(part.shape or ()) else None
+
+
+def _planned(
+    site: Site, engine: Engine, side: Side, shapes: tuple[tuple[int, ...], ...], sample: Sample
+) -> Plain:
+    """An element-wise op or a Broadcast op, in the engine's own terms."""
+    given = tuple(tuple(map(int, shape)) for shape in sample.shapes)
+    result = tuple(map(int, sample.plan.shape))
+    if site.kind is Kind.EXPAND:
+        task = Task(Form.TO, "expand", target=shapes[1])
+        kinds, note = _dtypes(site, engine, "expand", 1)
+        return Plain(site, task, shapes[:1], given[:1], kinds, result, note=note)
+    op = _op(site, side.op or "add")
+    kinds, note = _dtypes(site, engine, op, len(shapes))
+    node = site.node
+    if engine.name == "onnxruntime" and node.domain == "" and node.op == site.stands_for:
+        attributes = {k: v for k, v in node.attributes.items() if k != "consumed_inputs"}
+        task = Task(Form.NODE, node.op, attributes, opset=node.version)
+        return Plain(site, task, shapes, given, kinds, result, note=note)
+    if site.stands_for == "Mean":
+        # Engines have no mean of operands; it is their sum that broadcasts.
+        site, note = replace(site, op="Sum"), "run as the sum"
+    return Plain(site, Task(Form.OP, op), shapes, given, kinds, result, note=note)
+
+
+def _op(site: Site, name: str) -> str:
+    """The op table's name, where an attribute of the node decides."""
+    attributes = site.node.attributes
+    if site.stands_for == "Mod" and attributes.get("fmod"):
+        return "fmod"
+    if site.stands_for == "BitShift":
+        left = attributes.get("direction") == "LEFT"
+        return "bitwise_left_shift" if left else "bitwise_right_shift"
+    return name
+
+
+def _canonical(site: Site) -> str:
+    from ..models.targets import canonical
+
+    return _op(site, canonical(site) or "add")
+
+
+def _dtypes(site: Site, engine: Engine, op: str, count: int) -> tuple[tuple[str, ...], str]:
+    """The operands' element types, and a note where one stands for another."""
+    said = [part.tensor.dtype if part.tensor is not None else None for part in site.operands]
+    usual = "bool" if op in _LOGICAL else "int32" if op.startswith("bitwise") else "float32"
+    common = next((name for name in said[op == "where" :] if name is not None), usual)
+    kinds, notes = [], {}
+    for k in range(count):
+        first = op == "where" and k == 0
+        name = said[k] or ("bool" if first else common)
+        kinds.append(_standing(engine, name))
+        if kinds[-1] != name:
+            notes[name] = kinds[-1]
+    return tuple(kinds), "; ".join(f"{b} stands for {a}" for a, b in notes.items())
+
+
+def _standing(engine: Engine, name: str) -> str:
+    """The type in which an operand is made: NumPy's own, and one that the engine holds."""
+    plain = np.dtype(name).isbuiltin == 1
+    if engine.name in _ONE_TYPE and name != "bool":
+        takes = _MNN_TYPES if engine.name == "mnn" else frozenset({"float32"})
+        whole = "int32" if "int32" in takes and "int" in name else "float32"
+        return name if name in takes else whole
+    if engine.name == "ncnn":
+        return "float32"
+    return name if plain else "float32"
+
+
+def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule) -> Plain:
+    """A product, a normalisation or a clamp, as one node or one layer."""
+    words = module.lower(site.node)
+    if words is None or len(words) != 1 or words[0].op not in TABLE:
+        raise Skip(f"{site.node.op} is not one op that is computed here")
+    (word,) = words
+    values = [value for value in word.inputs if value is not None]
+    for value in values:
+        if not value.known:
+            raise Skip(f"the shape of {value.name!r} is not known")
+    shapes = tuple(tuple(int(str(size)) for size in value.shape or ()) for value in values)
+    axes = [batch.of(value) for value in values]
+    given = tuple(
+        shape if axis is None else shape[:axis] + shape[axis + 1 :]
+        for shape, axis in zip(shapes, axes, strict=True)
+    )
+    kinds = tuple(_standing(engine, value.dtype or "float32") for value in values)
+    attributes = dict(word.attributes)
+    if engine.name == "ncnn" and (said := _scaled(word)):
+        raise Skip(said)
+    missing = [k for k, value in enumerate(word.inputs) if value is None]
+    form = Form.NODE if engine.name in _NODE_ENGINES else Form.COMPOUND
+    if form is Form.NODE and missing:
+        attributes[""] = missing
+    if form is Form.COMPOUND and (missing or _scaled(word)):
+        raise Skip(f"{word.op} with these attributes or without an operand is no single call")
+    constant = tuple(value.constant for value in values)
+    task = Task(form, word.op, attributes, constant=constant, opset=word.version)
+    dropped = batch.of(word.outputs[0]) if word.outputs else None
+    return Plain(site, task, shapes, given, kinds, None, dropped, word)
+
+
+def _scaled(word: Node) -> str:
+    """Why a product is no plain product; functions and layers take no factors."""
+    said = word.attributes
+    if any(said.get(name) for name in ("transA", "transB")) or any(
+        said.get(name, 1.0) != 1.0 for name in ("alpha", "beta")
+    ):
+        return f"{word.op} with factors or transposed operands is no single call"
+    return ""
+
+
+def fill(plain: Plain, seed: int) -> tuple[list[Array], Array]:
+    """Operands as the engine gets them, and the result that is meant.
+
+    Raises:
+        Skip: zerostride itself does not compute this.
+    """
+    arrays = plain.operands(seed)
+    try:
+        return plain.as_given(arrays), plain.expected(arrays)
+    except (Unfit, BroadcastError, ValueError, TypeError) as error:
+        raise Skip(f"zerostride does not compute it: {error}") from None
+
+
+__all__ = ["MAX_ELEMENTS", "Plain", "Skip", "fill", "prepare"]
