@@ -292,7 +292,7 @@ def dtype_limit(engine: Engine, op: str | None, dtype: str) -> Divergence | None
         op: the op's canonical name; None for the Broadcast op.
         dtype: NumPy's name of it.
     """
-    if op in OPS and OPS[op].refuses(engine.name, dtype):
+    if op is not None and op in OPS and OPS[op].refuses(engine.name, dtype):
         said = f"{engine.name}'s {op} does not take {dtype}"
         return Divergence(said, Reason.DTYPE, engine.source, strikes=always)
     for row in engine.divergences if op is not None else ():

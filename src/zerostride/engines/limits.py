@@ -157,13 +157,6 @@ def litert_axes(plan: Plan, asker: Asker) -> None:
         )
 
 
-def litert_power(plan: Plan, asker: Asker) -> None:
-    """As `litert_axes`, but an exponent of one element is a number."""
-    if plan.rank == len(plan.operands[0]) and all(map(asker.is_one, plan.operands[1])):
-        return
-    litert_axes(plan, asker)
-
-
 def litert_fivefold(plan: Plan, asker: Asker) -> None:
     """As `litert_axes`, but where the axes merge into five loops there is no limit.
 

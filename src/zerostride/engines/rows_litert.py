@@ -34,11 +34,6 @@ _FIVEFOLD = replace(
     check=limits.litert_fivefold,
     summary="NumPy's rule, up to 8 axes, or as many as merge into five loops.",
 )
-_POWER = replace(
-    _RULE,
-    check=limits.litert_power,
-    summary="NumPy's rule, up to 8 axes; an exponent of one element goes with any.",
-)
 _SELECT = replace(_RULE, silent=frozenset(), operands=(3, 3))
 _SLOPE = replace(
     ONE_SLOPE,
@@ -118,7 +113,6 @@ LITERT = Engine(
         {
             "add": rows(_FIVEFOLD, source=_LITERT),
             "multiply": rows(_FIVEFOLD, source=_LITERT),
-            "pow": rows(_POWER, source=_LITERT),
             "where": rows(_SELECT, source=_LITERT),
             "prelu": rows(_SLOPE, source=_LITERT),
             "atan2": rows(_ANGLE, source=_LITERT),
@@ -139,6 +133,11 @@ LITERT = Engine(
             strikes=_beyond_eight,
             ops=frozen("add multiply"),
             dtypes=_ALL - {"float32"},
+        ),
+        Divergence(
+            "POW with an exponent of one element that is a whole number knows no limit of axes",
+            Reason.RANK_LIMIT,
+            _BY_RANK,
         ),
         Divergence(
             "SELECT_V2 refuses shapes that differ, of more than 8 axes",

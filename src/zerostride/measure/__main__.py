@@ -51,6 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from .coverage_report import run as cover
 
         return cover(options.models, options.json)
+    if options.command == "port":
+        from .port import run as port_graphs
+
+        targets = options.target or ()
+        return port_graphs(options.graphs, options.seed, targets, options.first, options.json)
     try:
         chosen = _interpreters(options.python)
         jobs: dict[str, MakeCases]
@@ -112,6 +117,14 @@ def _parser() -> argparse.ArgumentParser:
     )
     coverage.add_argument("models", nargs="+", metavar="MODEL")
     coverage.add_argument("--json", action="store_true", help="print JSON")
+    port = commands.add_parser(
+        "port", help="random graphs ported: what is left, and whether the results are equal"
+    )
+    port.add_argument("--graphs", type=_count, default=1000)
+    port.add_argument("--target", action="append", metavar="ENGINE", help="all if not given")
+    port.add_argument("--first", type=int, default=0, help="number of the first graph")
+    port.add_argument("--seed", type=int, default=0)
+    port.add_argument("--json", action="store_true", help="print JSON")
     for command in (conformance, probe):
         command.add_argument("--seed", type=int, default=0)
         command.add_argument("--json", action="store_true", help="print JSON")

@@ -72,6 +72,9 @@ _BOTH = ("float32", "int32")
 #: NumPy makes the operands and reads the results, so 64 is the highest rank that can be probed.
 _NUMPY_RANK = 64
 
+#: One more than LiteRT stretches: what lies beyond ends a process each time.
+_LITERT_RANK = 9
+
 _NCNN_KINDS = (
     *("add", "subtract", "multiply", "divide", "maximum", "minimum", "pow", "rsubtract"),
     *("rdivide", "rpow", "atan2", "ratan2", "fmod", "rfmod", "logaddexp", "floor_divide"),
@@ -158,6 +161,35 @@ CATALOGUE: Mapping[str, tuple[Row, ...]] = MappingProxyType(
             Row("Subtract", "subtract", max_rank=9),
             Row("BroadcastTo(op)", "broadcast", Form.TO, max_rank=9, weight=3),
             Row("PReLU", "prelu", Form.PRELU, Draw.CHANNEL, ask="prelu", weight=1),
+        ),
+        "litert": (
+            *(
+                Row(
+                    op,
+                    kind,
+                    max_rank=_LITERT_RANK,
+                    ask=kind,
+                    attrs=MappingProxyType({"delegate": "none"}),
+                    weight=2,
+                )
+                for op, kind in (("ADD", "add"), ("SUB", "subtract"))
+            ),
+            Row("ADD", "add", max_rank=12, ask="add", dtypes=("float32", "int32", "int64")),
+            Row("SUB", "subtract", max_rank=_LITERT_RANK, ask="subtract", dtypes=_BOTH),
+            Row("MUL", "multiply", max_rank=12, ask="multiply", dtypes=_BOTH, weight=2),
+            Row("DIV", "divide", max_rank=_LITERT_RANK, ask="divide", weight=2),
+            Row("MAXIMUM", "maximum", max_rank=_LITERT_RANK, ask="maximum", dtypes=_BOTH, weight=2),
+            Row("MINIMUM", "minimum", max_rank=_LITERT_RANK, ask="minimum", weight=1),
+            Row("POW", "pow", max_rank=_LITERT_RANK, ask="pow", weight=2),
+            Row("FLOOR_DIV", "floor_divide", ask="floor_divide", weight=1),
+            Row("FLOOR_MOD", "fmod", ask="remainder", weight=1),
+            Row("SQUARED_DIFFERENCE", "squared_difference", ask="squared_difference", weight=1),
+            Row("ATAN2", "atan2", ask="atan2", weight=1),
+            Row("GREATER", "greater", max_rank=_LITERT_RANK, ask="greater", weight=2),
+            Row("LOGICAL_AND", "logical_and", ask="logical_and", dtypes=("bool",), weight=1),
+            Row("SELECT_V2", "where", Form.WHERE, max_rank=10, ask="where", weight=3),
+            Row("PRELU", "prelu", Form.PRELU, Draw.CHANNEL, 12, ask="prelu", weight=2),
+            Row("BROADCAST_TO", "broadcast", Form.TO, Draw.KEEPS, 12, dtypes=_BOTH, weight=4),
         ),
     }
 )

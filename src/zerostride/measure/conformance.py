@@ -131,13 +131,13 @@ def judge(case: Case, predicted: Plan | BroadcastError, outcome: Outcome) -> Ver
 def _judge_plan(case: Case, made: Plan, outcome: Outcome) -> Verdict:
     if outcome.answer is not Answer.RESULT:
         # What dies on some shapes may refuse to compile on others of the same kind.
-        known = striking(case.engine, made, frozenset({Reason.CRASH}))
+        known = striking(case, made, frozenset({Reason.CRASH}))
         return Verdict.CRASH if known else Verdict.DISAGREE
     assert outcome.values is not None
     kind = KINDS[row_of(case).kind]
     if outcome.shape == made.shape and kind.matches(outcome.values, expected_values(case, made)):
         return Verdict.EQUAL
-    known = striking(case.engine, made, frozenset({Reason.WRONG_RESULT}))
+    known = striking(case, made, frozenset({Reason.WRONG_RESULT}))
     return Verdict.WRONG if known else Verdict.DISAGREE
 
 

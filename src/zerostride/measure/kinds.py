@@ -110,6 +110,12 @@ def _predicate(counts: Sequence[int]) -> list[Flat]:
     return first + [(np.full(n, 0.5), bits.astype(np.float64)) for bits in _bit_rows(m)]
 
 
+def _truths(counts: Sequence[int]) -> list[Flat]:
+    n, m = counts
+    first: list[Flat] = [(bits.astype(np.bool_), np.ones(m, np.bool_)) for bits in _bit_rows(n)]
+    return first + [(np.ones(n, np.bool_), bits.astype(np.bool_)) for bits in _bit_rows(m)]
+
+
 def _chosen(counts: Sequence[int]) -> list[Flat]:
     n, m, k = counts
     yes, no = np.ones(n, np.bool_), np.zeros(n, np.bool_)
@@ -140,6 +146,11 @@ def _swapped(recipe: Recipe) -> Recipe:
 def _ieee_remainder(x: Array, y: Array) -> Array:
     rounded: Array = x - y * np.rint(x / y)
     return rounded
+
+
+def _squared_difference(x: Array, y: Array) -> Array:
+    squared: Array = (x - y) ** 2
+    return squared
 
 
 def _prelu(x: Array, slope: Array) -> Array:
@@ -184,6 +195,8 @@ _FORWARD = (
     ),
     Kind("remainder", _ieee_remainder, _NEAREST),
     Kind("greater", np.greater, _predicate),
+    Kind("logical_and", np.logical_and, _truths),
+    Kind("squared_difference", _squared_difference, _held(_same, 0.0, 0.0, _same)),
     Kind("prelu", _prelu, _held(_negative, 1.0, -1.0, _same), SUM_LIMIT),
     Kind("where", np.where, _chosen),
     Kind("broadcast", lambda data: data, _single, 1 << 16),

@@ -84,9 +84,9 @@ def numpy_result(case: Case) -> tuple[Shape, Array] | None:
     )
 
 
-def striking(engine: str, made: Plan, effects: frozenset[Reason]) -> Divergence | None:
-    """A divergence of the engine's that strikes the plan with one of these effects."""
-    for divergence in find_engine(engine).divergences_of(made.rule.op):
+def striking(case: Case, made: Plan, effects: frozenset[Reason]) -> Divergence | None:
+    """A divergence of the case's engine that strikes the plan with one of these effects."""
+    for divergence in find_engine(case.engine).divergences_of(made.rule.op, case.dtype):
         if (
             divergence.effect in effects
             and divergence.strikes

@@ -59,6 +59,7 @@ RUNNERS: Mapping[str, str] = MappingProxyType(
         "paddle": "paddle_",
         "ncnn": "ncnn_",
         "mnn": "mnn_",
+        "litert": "litert_",
     }
 )
 

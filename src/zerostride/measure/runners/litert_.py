@@ -1,0 +1,129 @@
+"""LiteRT's CPU runtime: models of one op, written as flatbuffers, run by its Interpreter.
+
+The schema is the package's own. Sizes are the model's, values are set at run time, and the
+delegate is the default one (XNNPACK) unless the case says otherwise.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from importlib import metadata
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..case import Array, Shape
+from . import Attrs, Perform, Runner
+
+#: Builtin operator to the table of its options; None: it has none.
+_OPS: Mapping[str, str | None] = MappingProxyType(
+    {
+        "ADD": "AddOptions",
+        "SUB": "SubOptions",
+        "MUL": "MulOptions",
+        "DIV": "DivOptions",
+        "MAXIMUM": "MaximumMinimumOptions",
+        "MINIMUM": "MaximumMinimumOptions",
+        "POW": "PowOptions",
+        "FLOOR_DIV": "FloorDivOptions",
+        "FLOOR_MOD": "FloorModOptions",
+        "SQUARED_DIFFERENCE": "SquaredDifferenceOptions",
+        "ATAN2": None,
+        "EQUAL": "EqualOptions",
+        "GREATER": "GreaterOptions",
+        "LOGICAL_AND": "LogicalAndOptions",
+        "SELECT_V2": "SelectV2Options",
+        "PRELU": None,
+        "BROADCAST_TO": "BroadcastToOptions",
+    }
+)
+#: The first version that is registered, where that is not 1.
+_VERSIONS: Mapping[str, int] = MappingProxyType({"BROADCAST_TO": 2})
+#: Ops whose results are truth values.
+_PREDICATES = frozenset({"EQUAL", "GREATER", "LOGICAL_AND"})
+#: The version of the file format, and its mark.
+_FILE_VERSION, _FILE_MARK = 3, b"TFL3"
+
+
+def load() -> Runner:
+    """Imports LiteRT and flatbuffers, which comes with it."""
+    schema: Any = importlib.import_module("ai_edge_litert.schema_py_generated")
+    interpreters: Any = importlib.import_module("ai_edge_litert.interpreter")
+    flatbuffers: Any = importlib.import_module("flatbuffers")
+
+    def model_of(
+        op: str, inputs: Sequence[Array], constants: Sequence[Array], result: tuple[str, Shape]
+    ) -> bytes:
+        """A file of one op; the result's shape is only what the file says before it is run."""
+        every = (*inputs, *constants)
+        code = schema.OperatorCodeT()
+        code.builtinCode = getattr(schema.BuiltinOperator, op)
+        code.deprecatedBuiltinCode = min(code.builtinCode, 127)
+        code.version = _VERSIONS.get(op, 1)
+        node = schema.OperatorT()
+        node.inputs, node.outputs = list(range(len(every))), [len(every)]
+        options = _OPS[op]
+        if options is not None:
+            node.builtinOptionsType = getattr(schema.BuiltinOptions, options)
+            node.builtinOptions = getattr(schema, f"{options}T")()
+        graph = schema.SubGraphT()
+        graph.tensors = [
+            tensor(f"x{k}", str(array.dtype), array.shape) for k, array in enumerate(every)
+        ]
+        graph.tensors.append(tensor("y", *result))
+        graph.outputs, graph.operators = node.outputs, [node]
+        model = schema.ModelT()
+        model.version, model.operatorCodes = _FILE_VERSION, [code]
+        model.subgraphs, model.buffers = [graph], [schema.BufferT()]  # buffer 0 is nobody's
+        graph.inputs = node.inputs[: len(inputs)]
+        for place, array in zip(graph.tensors[len(inputs) :], constants, strict=False):
+            buffer = schema.BufferT()
+            buffer.data = np.frombuffer(array.tobytes(), np.uint8)
+            place.buffer = len(model.buffers)
+            model.buffers.append(buffer)
+        builder = flatbuffers.Builder(1024)
+        builder.Finish(model.Pack(builder), _FILE_MARK)
+        return bytes(builder.Output())
+
+    def tensor(name: str, dtype: str, shape: Shape) -> Any:
+        made = schema.TensorT()
+        made.name, made.type = name, getattr(schema.TensorType, dtype.upper())
+        made.shape, made.hasRank = list(shape), True
+        return made
+
+    def run(
+        op: str, attrs: Attrs, inputs: Sequence[Array], constants: Sequence[Array], dtype: str
+    ) -> Array:
+        longest = max((array.shape for array in inputs), key=len)
+        resolvers = interpreters.OpResolverType
+        plain = attrs.get("delegate") == "none"
+        interpreter = interpreters.Interpreter(
+            model_content=model_of(op, inputs, constants, (dtype, longest)),
+            experimental_op_resolver_type=(
+                resolvers.BUILTIN_WITHOUT_DEFAULT_DELEGATES if plain else resolvers.AUTO
+            ),
+            num_threads=1,
+        )
+        interpreter.allocate_tensors()
+        for place, array in zip(interpreter.get_input_details(), inputs, strict=True):
+            interpreter.set_tensor(place["index"], array)
+        interpreter.invoke()
+        return np.array(interpreter.get_tensor(interpreter.get_output_details()[0]["index"]))
+
+    def op_of(op: str) -> Perform:
+        def perform(attrs: Attrs, operands: Sequence[Array], target: Shape) -> Array:
+            constants = []
+            if op == "BROADCAST_TO":  # the target is a constant, as converters write it
+                constants.append(np.array(target, np.int32).reshape(len(target)))
+            values = str(operands[-1].dtype)
+            return run(op, attrs, operands, constants, "bool" if op in _PREDICATES else values)
+
+        return perform
+
+    return Runner(
+        metadata.version("ai-edge-litert"),
+        {op: op_of(op) for op in _OPS},
+        (RuntimeError, ValueError),
+    )
