@@ -1,7 +1,8 @@
 """The command line: ``python -m zerostride.measure conformance``, ``... probe ENGINE``, and others.
 
 ``exhaustion`` asks symbolic plans beside concrete ones; ``inference`` and ``coverage`` ask other
-tools' shape inference beside ours, for generated cases and through whole models.
+tools' shape inference beside ours, for generated cases and through whole models; ``models`` audits,
+ports and verifies model files for every engine.
 
 Exit status 0: no disagreement; 1: at least one; 2: bad input, or nothing could be run.
 """
@@ -19,6 +20,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from ..engines import find_engine
+from ..errors import BroadcastError
 from .case import BadInput, Case, Recorded, read_cases
 from .catalogue import CATALOGUE, rows_of
 from .conformance import EngineReport, check_recorded, run_engine
@@ -56,6 +58,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         targets = options.target or ()
         return port_graphs(options.graphs, options.seed, targets, options.first, options.json)
+    if options.command == "models":
+        return _models(options)
     try:
         chosen = _interpreters(options.python)
         jobs: dict[str, MakeCases]
@@ -82,6 +86,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if all(report.missing for report in reports):
         return 2
     return 0 if agrees(reports) else 1
+
+
+def _models(options: argparse.Namespace) -> int:
+    from .models_report import run
+
+    try:
+        for name in options.target:
+            find_engine(name)
+        chosen = _interpreters(options.python)
+    except (BadInput, BroadcastError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return run(
+        options.models,
+        options.target,
+        chosen,
+        options.batch_axis,
+        options.json,
+        apart=not options.here,
+    )
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -125,8 +149,16 @@ def _parser() -> argparse.ArgumentParser:
     port.add_argument("--first", type=int, default=0, help="number of the first graph")
     port.add_argument("--seed", type=int, default=0)
     port.add_argument("--json", action="store_true", help="print JSON")
+    models = commands.add_parser(
+        "models", help="model files beside every engine: audit, verify, port, verify"
+    )
+    models.add_argument("--models", nargs="+", default=[], metavar="PLACE", help="files, folders")
+    models.add_argument("--target", nargs="+", default=[], metavar="ENGINE", help="default: all")
+    models.add_argument("--batch-axis", type=int, help="the models' batch axis; -1 for none")
+    models.add_argument("--here", action="store_true", help="no process of its own for each pair")
     for command in (conformance, probe):
         command.add_argument("--seed", type=int, default=0)
+    for command in (conformance, probe, models):
         command.add_argument("--json", action="store_true", help="print JSON")
         command.add_argument(
             "--python",
