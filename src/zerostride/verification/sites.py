@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compute.kernels import KERNELS
 from ..engines.model import Engine
 from ..errors import BroadcastError
 from ..models.batch import BatchAxes, Sample, contracted_batch, without_batch
@@ -19,13 +20,15 @@ from ..models.formats import FormatModule
 from ..models.graph import Node
 from ..models.sites import Kind, Operand, Site
 from ..models.targets import NotJudged, transport
-from ..ops import OPS
+from ..ops import OPS, column_of
 from ..traps import Side
 from .data import operand
 from .task import Array, Form, Task
 
 #: Elements of one result; more are not made for a check.
 MAX_ELEMENTS = 2**24
+#: Of a node whose file has no op set.
+_OPSET = 21
 #: Engines that run a compound as the one ONNX node that it is (MNN through its own converter).
 _NODE_ENGINES = frozenset({"onnxruntime", "openvino", "mnn"})
 #: Engines that hold every number in one type; a model's other types are not on them.
@@ -49,6 +52,7 @@ class Plain:
         result: the result's shape there; None: as the model has it, but for `dropped`.
         dropped: the axis of the model's result that the engine does not have.
         dtypes: of the operands.
+        turned: which operands the engine gets transposed, where the op says so in an attribute.
         word: of a compound, the node in ONNX's words.
         note: what a reader should know, such as a type that stands for another.
     """
@@ -62,6 +66,7 @@ class Plain:
     dropped: int | None = None
     word: Node | None = None
     note: str = ""
+    turned: tuple[int, ...] = ()
 
     @property
     def compound(self) -> bool:
@@ -85,7 +90,8 @@ class Plain:
 
     def as_given(self, arrays: Sequence[Array]) -> list[Array]:
         """The operands as the engine gets them."""
-        return [array.reshape(shape) for array, shape in zip(arrays, self.given, strict=True)]
+        given = [array.reshape(shape) for array, shape in zip(arrays, self.given, strict=True)]
+        return [array.T if k in self.turned else array for k, array in enumerate(given)]
 
     def expected(self, arrays: Sequence[Array]) -> Array:
         """What the model means, by zerostride's own plan and values."""
@@ -128,9 +134,10 @@ def prepare(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule) 
     except NotJudged as answer:
         raise Skip(str(answer)) from None
     except BroadcastError as error:
-        raise Skip(f"there is no op to run: {error.detail}") from None
-    planned = site.kind in PLANNED and (site.kind is Kind.EXPAND or side.op in OPS)
-    if planned:
+        if not (engine.name == "onnxruntime" and _is_onnx(site)):
+            raise Skip(f"there is no op to run: {error.detail}") from None
+        side = Side(site.rule, {}, engine.name, None)  # it says so itself
+    if site.kind in PLANNED:
         return _planned(site, engine, side, shapes, sample)
     return _compound(site, engine, batch, module)
 
@@ -143,7 +150,7 @@ def _shapes(site: Site) -> tuple[tuple[int, ...], ...]:
             raise Skip(f"the shape of {part.name!r} is not known")
         for size in part.shape:
             if not isinstance(size, int):
-                raise Skip(f"the shape of {part.name!r} has sizes that are not known: {size}")
+                raise Skip(f"{part.name!r} has a size that is not known, {size}; set what it is of")
     return tuple(
         tuple(int(size) for size in sizes_of(part) if isinstance(size, int))
         for part in site.operands
@@ -175,14 +182,27 @@ def _planned(
     op = _op(site, side.op or "add")
     kinds, note = _dtypes(site, engine, op, len(shapes))
     node = site.node
-    if engine.name == "onnxruntime" and node.domain == "" and node.op == site.stands_for:
+    if engine.name == "onnxruntime" and _is_onnx(site):
         attributes = {k: v for k, v in node.attributes.items() if k != "consumed_inputs"}
         task = Task(Form.NODE, node.op, attributes, opset=node.version)
+        return Plain(site, task, shapes, given, kinds, result, note=note)
+    if side.op not in OPS:
+        form = Form.NODE if engine.name in _NODE_ENGINES else Form.COMPOUND
+        constant = tuple(part.constant for part in site.operands)
+        task = Task(form, site.stands_for, constant=constant, opset=max(_OPSET, node.version))
         return Plain(site, task, shapes, given, kinds, result, note=note)
     if site.stands_for == "Mean":
         # Engines have no mean of operands; it is their sum that broadcasts.
         site, note = replace(site, op="Sum"), "run as the sum"
-    return Plain(site, Task(Form.OP, op), shapes, given, kinds, result, note=note)
+    if op not in KERNELS or column_of(engine.name) not in ("numpy", *OPS[op].names):
+        raise Skip(f"{engine.name} has no single op for {op}")
+    task = Task(Form.OP, op, dict(side.attributes))
+    return Plain(site, task, shapes, given, kinds, result, note=note)
+
+
+def _is_onnx(site: Site) -> bool:
+    """Whether the node is a model of ONNX as it stands."""
+    return site.node.domain == "" and site.node.op == site.stands_for and site.node.version > 0
 
 
 def _op(site: Site, name: str) -> str:
@@ -240,35 +260,31 @@ def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule
         if not value.known:
             raise Skip(f"the shape of {value.name!r} is not known")
     shapes = tuple(tuple(int(str(size)) for size in value.shape or ()) for value in values)
-    axes = [batch.of(value) for value in values]
+    # ncnn's product keeps its one row: a blob of one axis is a column to it.
+    kept = site.kind is Kind.GEMM
+    axes = [None if kept else batch.of(value) for value in values]
     given = tuple(
         shape if axis is None else shape[:axis] + shape[axis + 1 :]
         for shape, axis in zip(shapes, axes, strict=True)
     )
     kinds = tuple(_standing(engine, value.dtype or "float32") for value in values)
     attributes = dict(word.attributes)
-    if engine.name == "ncnn" and (said := _scaled(word)):
-        raise Skip(said)
     missing = [k for k, value in enumerate(word.inputs) if value is None]
     form = Form.NODE if engine.name in _NODE_ENGINES else Form.COMPOUND
     if form is Form.NODE and missing:
         attributes[""] = missing
-    if form is Form.COMPOUND and (missing or _scaled(word)):
-        raise Skip(f"{word.op} with these attributes or without an operand is no single call")
+    turned: tuple[int, ...] = ()
+    if form is Form.COMPOUND:
+        turned = tuple(k for k, name in enumerate(("transA", "transB")) if attributes.pop(name, 0))
+        factors = [attributes.pop(name, 1.0) for name in ("alpha", "beta")]
+        if missing or any(factor != 1 for factor in factors):
+            raise Skip(f"{word.op} with factors or without an operand is no single call")
+        if any(len(given[k]) != 2 for k in turned):
+            raise Skip(f"{word.op} transposes an operand that is no matrix on {engine.name}")
     constant = tuple(value.constant for value in values)
     task = Task(form, word.op, attributes, constant=constant, opset=word.version)
-    dropped = batch.of(word.outputs[0]) if word.outputs else None
-    return Plain(site, task, shapes, given, kinds, None, dropped, word)
-
-
-def _scaled(word: Node) -> str:
-    """Why a product is no plain product; functions and layers take no factors."""
-    said = word.attributes
-    if any(said.get(name) for name in ("transA", "transB")) or any(
-        said.get(name, 1.0) != 1.0 for name in ("alpha", "beta")
-    ):
-        return f"{word.op} with factors or transposed operands is no single call"
-    return ""
+    dropped = batch.of(word.outputs[0]) if word.outputs and not kept else None
+    return Plain(site, task, shapes, given, kinds, None, dropped, word, turned=turned)
 
 
 def fill(plain: Plain, seed: int) -> tuple[list[Array], Array]:

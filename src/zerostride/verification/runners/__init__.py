@@ -13,8 +13,8 @@ from ..task import Array, Form, Task
 
 #: A task on operands; the results in the order of the outputs.
 Perform = Callable[[Task, Sequence[Array]], Sequence[Array]]
-#: An op of the op table on operands.
-Call = Callable[[Op, Sequence[Array]], Array]
+#: An op of the op table on operands, with attributes of the engine's own.
+Call = Callable[[Op, Sequence[Array], Mapping[str, Any]], Array]
 
 
 class Refused(Exception):  # noqa: N818 - an answer
@@ -74,9 +74,9 @@ def by_op(call: Call) -> Perform:
 
     def perform(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
         row = OPS[task.op]
-        made = call(row, arrays[: row.operands])
+        made = call(row, arrays[: row.operands], task.attributes)
         for array in arrays[row.operands :]:
-            made = call(row, (made, array))
+            made = call(row, (made, array), task.attributes)
         return [made]
 
     return perform

@@ -77,7 +77,7 @@ def load_onnxruntime() -> Runner:
     def node(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
         return [np.asarray(session(one_node(task, arrays)).run(None, _fed(task, arrays))[0])]
 
-    def call(op: Op, arrays: Sequence[Array]) -> Array:
+    def call(op: Op, arrays: Sequence[Array], attrs: Mapping[str, Any]) -> Array:
         task = Task(Form.NODE, str(op.names["onnx"][0]), _MORE.get(op.name, {}))
         return node(task, arrays)[0]
 
@@ -133,7 +133,7 @@ def load_openvino() -> Runner:
     def compute(node: Any, inputs: Sequence[Any], arrays: Sequence[Array]) -> Array:
         return np.array(core.compile_model(ov.Model([node], list(inputs)), "CPU")(list(arrays))[0])
 
-    def call(op: Op, arrays: Sequence[Array]) -> Array:
+    def call(op: Op, arrays: Sequence[Array], attrs: Mapping[str, Any]) -> Array:
         inputs = [ops.parameter(list(array.shape), dtype=array.dtype) for array in arrays]
         return compute(factory.create(op.names["openvino"][0], inputs), inputs, arrays)
 

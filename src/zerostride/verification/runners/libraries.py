@@ -13,7 +13,7 @@ import numpy as np
 from ...compute.kernels import KERNELS
 from ...ops import Op
 from ..task import Array, Form, Task
-from . import Absent, Function, Perform, Runner, by_op, by_table
+from . import Function, Perform, Runner, by_op, by_table
 
 Attrs = Mapping[str, Any]
 Table = Mapping[str, Function]
@@ -42,7 +42,7 @@ def load_numpy() -> Runner:
     return Runner(
         np.__version__,
         {
-            Form.OP: by_op(lambda op, arrays: np.asarray(KERNELS[op.name](*arrays))),
+            Form.OP: by_op(lambda op, arrays, _: np.asarray(KERNELS[op.name](*arrays))),
             Form.TO: _to(np.broadcast_to),
             Form.COMPOUND: by_table(table, np.asarray, np.asarray),
         },
@@ -79,7 +79,7 @@ def load_torch() -> Runner:
         "PRelu": lambda attrs, x: nn.prelu(*x),
     }
 
-    def call(op: Op, arrays: Sequence[Array]) -> Array:
+    def call(op: Op, arrays: Sequence[Array], attrs: Attrs) -> Array:
         name = str(op.names["torch"][0])
         made: Array = getattr(torch, name)(*map(torch.from_numpy, arrays)).numpy()
         return made
@@ -105,7 +105,7 @@ def load_jax() -> Runner:
         "Clip": lambda attrs, x: jnp.clip(*x),
     }
 
-    def call(op: Op, arrays: Sequence[Array]) -> Array:
+    def call(op: Op, arrays: Sequence[Array], attrs: Attrs) -> Array:
         return np.asarray(getattr(jnp, str(op.names["jax"][0]))(*map(jnp.asarray, arrays)))
 
     return Runner(
@@ -135,7 +135,7 @@ def load_tensorflow() -> Runner:
         "BatchNormalization": batch_norm,
     }
 
-    def call(op: Op, arrays: Sequence[Array]) -> Array:
+    def call(op: Op, arrays: Sequence[Array], attrs: Attrs) -> Array:
         name = str(op.names["tensorflow"][0])
         if name == "truncatemod":  # has no public name outside raw_ops
             return np.asarray(tf.raw_ops.TruncateMod(x=arrays[0], y=arrays[1]))
@@ -160,7 +160,6 @@ _SLOTS: Mapping[str, tuple[tuple[str, ...], str]] = {
     "atan2": (("X1", "X2"), "Out"),
     "bitwise_left_shift": (("x", "y"), "out"),
     "bitwise_right_shift": (("x", "y"), "out"),
-    "where": (("Condition", "X", "Y"), "Out"),
 }
 
 
@@ -172,22 +171,28 @@ def load_paddle() -> Runner:
         nn: Any = importlib.import_module("paddle.nn.functional")
     executor = paddle.static.Executor(paddle.CPUPlace())
 
-    def call(op: Op, arrays: Sequence[Array]) -> Array:
-        if op.name == "prelu":
-            raise Absent("prelu is a function there")
+    def call(op: Op, arrays: Sequence[Array], attrs: Attrs) -> Array:
+        if op.name in ("prelu", "where"):  # the operators take fewer shapes than the functions
+            made = nn.prelu if op.name == "prelu" else paddle.where
+            return np.asarray(made(*map(paddle.to_tensor, arrays)).numpy())
         ins, out = _SLOTS.get(op.name, (("X", "Y"), "Out"))
         paddle.enable_static()
         try:
             with paddle.pir_utils.OldIrGuard():
                 program = paddle.static.Program()
                 with paddle.static.program_guard(program, paddle.static.Program()):
-                    return one_op(program, op, ins, out, arrays)
+                    return one_op(program, op, (ins, out), arrays, attrs)
         finally:
             paddle.disable_static()
 
     def one_op(
-        program: Any, op: Op, ins: Sequence[str], out: str, arrays: Sequence[Array]
+        program: Any,
+        op: Op,
+        slots: tuple[tuple[str, ...], str],
+        arrays: Sequence[Array],
+        attrs: Attrs,
     ) -> Array:
+        ins, out = slots
         block = program.global_block()
         variables = {
             slot: [paddle.static.data(slot, array.shape, str(array.dtype))]
@@ -196,8 +201,11 @@ def load_paddle() -> Runner:
         dtype = "bool" if op.name in COMPARISONS else str(arrays[-1].dtype)
         result = block.create_var(name="result", dtype=dtype)
         block.append_op(
-            type=str(op.names["paddle"][0]), inputs=variables, outputs={out: [result]}
-        )  # fmt: skip
+            type=str(op.names["paddle"][0]),
+            inputs=variables,
+            outputs={out: [result]},
+            attrs=dict(attrs),
+        )
         feed = dict(zip(ins, arrays, strict=True))
         return np.asarray(executor.run(program, feed=feed, fetch_list=[result])[0])
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +116,7 @@ def load_ncnn() -> Runner:
             results.append(np.array(made))
         return results
 
-    def call(op: Op, arrays: Sequence[Array]) -> Array:
+    def call(op: Op, arrays: Sequence[Array], attrs: Mapping[str, Any]) -> Array:
         if op.operands != 2 or not isinstance(op.names["ncnn"][0], int):
             raise Absent(f"no layer runs {op.name} on blobs")
         return one_layer(f"BinaryOp 0={op.names['ncnn'][0]}", b"", arrays)
@@ -172,6 +172,8 @@ def load_mnn() -> Runner:
     kinds = {"int32": expr.int, "float32": expr.float}
 
     def variable(array: Array) -> Any:
+        if array.dtype.kind == "b":  # MNN's truth values are integers
+            array = array.astype(np.int32)
         if str(array.dtype) not in kinds:
             raise Refused(f"an expression of {array.dtype}")
         kind = kinds[str(array.dtype)]
@@ -181,9 +183,11 @@ def load_mnn() -> Runner:
         made = expr.convert(made, expr.NCHW)
         if not made.valid or made.shape is None:
             raise Refused("the result is an invalid variable")
+        if 0 in made.shape:  # reading it raises, though its shape is right
+            return np.empty(made.shape, np.float32)
         return np.array(made.read()).reshape(made.shape)
 
-    def call(op: Op, arrays: Sequence[Array]) -> Array:
+    def call(op: Op, arrays: Sequence[Array], attrs: Mapping[str, Any]) -> Array:
         name = str(op.names["mnn"][0])
         function = getattr(expr, _MNN_FUNCTIONS.get(name, name.lower()), None)
         if function is None:
@@ -192,7 +196,8 @@ def load_mnn() -> Runner:
 
     def to(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
         target = np.array(task.target, np.int32).reshape(len(task.target))
-        return [numbers(expr.broadcast_to(variable(arrays[0]), variable(target)))]
+        # The op itself: `expr.broadcast_to` demands target % size == 0 before it gets there.
+        return [numbers(expr._F.broadcast_to(variable(arrays[0]), variable(target)))]
 
     def load(path: str, inputs: Sequence[str], outputs: Sequence[str]) -> Any:
         return nn.load_module_from_file(path, list(inputs), list(outputs))
