@@ -15,7 +15,7 @@ from ..dims.solve import allowance, satisfiable
 from ..engines.model import Divergence, Engine
 from ..engines.table import find_engine
 from ..engines.versions import warn_if_unmeasured
-from ..errors import BroadcastError, NotExpressible, Reason, ZerostrideError
+from ..errors import BroadcastError, NotExpressible, Reason, ZerostrideError, printable
 from ..express import Expression, express
 from ..plan import Plan, RuleUse
 from ..planner import as_facts
@@ -257,6 +257,8 @@ def _renamed(finding: Finding, site: Site) -> Finding:
         for k, part in _numbered(site):
             mark = _MARK.format(k)
             words = words.replace(repr(mark), repr(part.name)).replace(mark, part.name)
+            # Some sentences are written with names as they may be shown.
+            words = words.replace(printable(mark), printable(part.name))
         return words
 
     return replace(
