@@ -7,8 +7,9 @@ few megabytes. Closing tags that HTML lets one leave out are left out.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
-from ..errors import BroadcastError
+from ..errors import BroadcastError, columns
 from ..explain import explain
 from ..explain.facts import blocks, cells, names_of, result_cells, stretching
 from ..models.findings import Finding
@@ -24,40 +25,65 @@ _TOLD = frozenset(
 _MOST_AXES = 32
 
 
-def drawings(finding: Finding, target: str, *, tables: bool) -> str:
-    """The plans of a finding side by side: in the model, on the target, after the fix.
+#: A plan, or the refusal, with what it is of and what its operands are called.
+_Side: TypeAlias = tuple[str, Plan | BroadcastError, Sequence[str]]
 
-    Args:
-        finding: as it may be shown (`readable`).
-        target: the engine.
-        tables: draw them; else they are text, which costs a browser less.
-    """
-    parts = [_drawn("In the model", finding.source, finding, tables)]
-    if finding.source != finding.target or finding.target is None:
-        parts.append(_drawn(f"On {target}", finding.target, finding, tables))
-    else:
-        parts = [_drawn(f"In the model and on {target}", finding.source, finding, tables)]
+
+def _sides(finding: Finding, target: str) -> list[_Side]:
+    """The plans of a finding: in the model, on the target, after the fix."""
+    sides: list[_Side] = []
+    alike = finding.source is not None and finding.source == finding.target
+    both = ((f"In the model and on {target}", finding.source),)
+    each = (("In the model", finding.source), (f"On {target}", finding.target))
+    for title, plan in both if alike else each:
+        if isinstance(plan, Plan):
+            sides.append((title, plan, names_for(finding, plan)))
+        elif isinstance(plan, BroadcastError) and plan.rows:
+            sides.append((title, plan, finding.names))
     fixed = after_fix(finding)
     if fixed is not None:
         names = finding.names[: len(fixed.operands)]
         swapped = finding.fix is not None and finding.fix.swapped
-        parts.append(_plan("After the fix", fixed, names[::-1] if swapped else names, tables))
-    made = "".join(parts)
+        sides.append(("After the fix", fixed, names[::-1] if swapped else names))
+    return sides
+
+
+def drawings(finding: Finding, target: str) -> str:
+    """The plans of a finding as tables side by side.
+
+    Args:
+        finding: as it may be shown (`readable`).
+        target: the engine.
+    """
+    made = "".join(
+        _plan(title, plan, names)
+        if isinstance(plan, Plan)
+        else f'<figure class="no"><figcaption>{esc(title)}</figcaption>'
+        f"<pre>{esc(chr(10).join(refusal(plan, finding)), lines=True)}</pre></figure>"
+        for title, plan, names in _sides(finding, target)
+    )
     return f'<div class="plans">{made}</div>' if made else ""
 
 
-def _drawn(title: str, plan: Plan | BroadcastError | None, finding: Finding, tables: bool) -> str:
-    if isinstance(plan, Plan):
-        return _plan(title, plan, names_for(finding, plan), tables)
-    if isinstance(plan, BroadcastError) and plan.rows:
-        said = esc("\n".join(refusal(plan, finding)), lines=True)
-        return f'<figure class="no"><figcaption>{esc(title)}</figcaption><pre>{said}</pre></figure>'
-    return ""
+def drawn_lines(finding: Finding, target: str) -> list[str]:
+    """The plans of a finding as lines of text: the columns alone."""
+    lines: list[str] = []
+    for title, plan, names in _sides(finding, target):
+        if isinstance(plan, BroadcastError):
+            lines += [f"{title}:", *(f"  {line}" for line in refusal(plan, finding)[1:])]
+            continue
+        lines.append(f"{title}, {plan.rule.label}:")
+        for title_of_case, case, _ in blocks(plan, names)[0] if plan.open else [("", plan, ())]:
+            rows = [*(cells(case, k, names) for k in range(len(case.operands)))]
+            rows.append(result_cells(case, names))
+            lines += [f"  {title_of_case}"] if title_of_case else []
+            lines += [f"  {line}" for line in columns(names_of(case, names), rows)]
+    return lines
 
 
-def _plan(title: str, plan: Plan, names: Sequence[str], tables: bool) -> str:
+def _plan(title: str, plan: Plan, names: Sequence[str]) -> str:
     head = f"<figure><figcaption>{esc(title)} <small>{esc(plan.rule.label)}</small></figcaption>"
-    if not tables or plan.rank > _MOST_AXES:
+    if plan.rank > _MOST_AXES:
         return f"{head}<pre>{esc(explain(plan, names), lines=True)}</pre></figure>"
     drawn, closing = blocks(plan, names)
     parts = [head]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..errors import BroadcastError
 from ..models.findings import Finding
+from ..plan import Plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ def grouped(findings: Iterable[tuple[Finding, bool]]) -> list[Group]:
 
 def _key(finding: Finding) -> Hashable:
     fix, witness = finding.fix, finding.witness
+    planned = isinstance(finding.source, Plan) and finding.target is not None
     return (
         finding.verdict,
         finding.reason,
@@ -47,8 +49,8 @@ def _key(finding: Finding) -> Hashable:
         None if fix is None else (fix.describe(), str(fix.rule)),
         None if witness is None else str(witness),
         str(finding.when),
-        # Two messages are alike if they differ in the names of their operands only.
-        _unnamed(finding.message, finding.names),
+        # Two plans say all that the message does, but for names.
+        None if planned else _unnamed(finding.message, finding.names),
     )
 
 

@@ -18,9 +18,9 @@ def esc(words: object, *, lines: bool = False) -> str:
     '&lt;b title=&quot;x&quot;&gt;\\\\x1b'
     """
     text = str(words)
-    if not lines:
-        return escape(printable(text))
-    return "\n".join(escape(printable(line)) for line in text.split("\n"))
+    if lines:
+        return "\n".join(map(esc, text.split("\n")))
+    return escape(printable(text), quote=False).replace('"', "&quot;")
 
 
 @functools.cache

@@ -18,7 +18,8 @@
   const [op, reason, text, count, opener] = ["op", "reason", "text", "count", "open"].map(
     (id) => document.getElementById(id));
   const none = document.getElementById("none");
-  const total = items.reduce((sum, item) => sum + Number(item.dataset.n), 0);
+  const facts = items.map(({ dataset: { v, o, r, n = 1 } }) => ({ v, o, r, n: Number(n) }));
+  const total = facts.reduce((sum, fact) => sum + fact.n, 0);
   let words = null;
   const wordsOf = (k) => {
     words ??= items.map((item) => item.textContent.toLowerCase());
@@ -30,11 +31,11 @@
     const sought = text.value.trim().toLowerCase();
     let shown = 0;
     items.forEach((item, k) => {
-      const { v, o, r, n } = item.dataset;
+      const { v, o, r, n } = facts[k];
       const fits = wanted.has(v) && (!op.value || o === op.value)
         && (!reason.value || r === reason.value) && (!sought || wordsOf(k).includes(sought));
-      item.hidden = !fits;
-      if (fits) shown += Number(n);
+      if (item.hidden === fits) item.hidden = !fits;
+      if (fits) shown += n;
     });
     for (const box of [...sames, ...models]) {
       const inside = box.querySelectorAll(".f");

@@ -13,7 +13,7 @@ from ..models.evidence import Evidence, divergences, evidence
 from ..models.findings import Finding, Report, Unread, Verdict
 from ..plan import Plan
 from . import page_work
-from .drawing import drawings
+from .drawing import drawings, drawn_lines
 from .groups import Group, grouped
 from .markup import esc, page
 from .plain import unread_text
@@ -36,9 +36,10 @@ from .words import (
 _OPEN = 20
 #: Findings from which on there is something to filter.
 _FILTERED = 5
-#: Groups whose plans are drawn as tables. A browser takes a second for 50,000 tables, and the plans
-#: of the groups after these are text (measured by benchmarks/report_scale.py).
-_DRAWN = 1500
+#: Groups whose plans are drawn as tables; those after them are text in one element. A page of
+#: 10,000 different groups had 25 MB with 1,500 drawn and many elements for the rest; it has 14 now,
+#: and opens in 2 s (benchmarks/report_scale.py).
+_DRAWN = 500
 #: Nodes of a group that are named without being asked for, and at most.
 _NAMED = 3
 _TITLES = {"audit": "Broadcast audit", "port": "Port", "verify": "Verification"}
@@ -170,8 +171,8 @@ class _Page:
         return (
             '<form class="filters" role="search" aria-label="Filter the findings" hidden>'
             f'<div class="chips" role="group" aria-label="Verdicts">{chips}</div>{ops}{reasons}'
-            '<label>Text <input type="search" id="text" placeholder="node, tensor, shape" title="Press / to search" '
-            'autocomplete="off" spellcheck="false"></label>'
+            '<label>Text <input type="search" id="text" placeholder="node, tensor, shape" '
+            'title="Press / to search" autocomplete="off" spellcheck="false"></label>'
             '<button type="button" id="open">Open all</button>'
             '<output id="count" aria-live="polite"></output></form>'
         )
@@ -215,23 +216,25 @@ class _Page:
         mark = mark_of(finding.verdict)
         count = len(group.findings)
         several = f' <span class="times">× {count:,} nodes</span>' if count > 1 else ""
+        number = f' data-n="{count}"' if count > 1 else ""
         known = ' <span class="known">known</span>' if group.known else ""
         self.drawn += 1
         kept = "" if past else ' class="f"'
-        return "".join(
-            (
-                f'<details{kept} data-v="{finding.verdict}" data-o="{esc(finding.op)}" '
-                f'data-r="{esc(finding.reason)}" data-n="{count}"{" open" if self.open else ""}>'
-                f'<summary><span class="badge {finding.verdict}">{mark}</span> '
-                f"<strong>{esc(finding.op)}</strong> <code>{esc(finding.node)}</code> "
-                f'<span class="shapes">{esc(shapes_text(finding))}</span>{several}{known}'
-                f'<span class="reason">{esc(finding.reason)}</span></summary>'
-                f"<p>{esc(finding.message)}</p>",
-                drawings(finding, report.target, tables=self.drawn <= _DRAWN),
-                self._told(finding, report),
-                _nodes(group),
-                "</details>",
+        if self.drawn <= _DRAWN:
+            body = (
+                f"<p>{esc(finding.message)}</p>{drawings(finding, report.target)}"
+                f"{self._told(finding, report)}"
             )
+        else:
+            body = f"<pre>{esc(self._plainly(finding, report), lines=True)}</pre>"
+        return (
+            f'<details{kept} data-v="{finding.verdict}" data-o="{esc(finding.op)}" '
+            f'data-r="{esc(finding.reason)}"{number}{" open" if self.open else ""}>'
+            f'<summary><span class="badge {finding.verdict}">{mark}</span> '
+            f"<strong>{esc(finding.op)}</strong> <code>{esc(finding.node)}</code> "
+            f'<span class="shapes">{esc(shapes_text(finding))}</span>{several}{known}'
+            f'<span class="reason">{esc(finding.reason)}</span></summary>'
+            f"{body}{_nodes(group)}</details>"
         )
 
     def _told(self, finding: Finding, report: Report) -> str:
@@ -254,6 +257,20 @@ class _Page:
             rows.append(("Known from", sources))
         body = "".join(f"<dt>{name}<dd>{said}" for name, said in rows)
         return f"<dl>{body}</dl>" if rows else ""
+
+    def _plainly(self, finding: Finding, report: Report) -> str:
+        """The same as text, of which a browser takes ten thousand."""
+        lines = [finding.message, *drawn_lines(finding, report.target)]
+        if finding.fix is not None:
+            lines.append(f"Fix: {shown(finding.fix.describe(finding.names))}")
+        if finding.witness is not None:
+            lines.append(f"Counter-example: {shown(finding.witness)}")
+        if finding.when is not None:
+            lines.append(f"Not the same where: {shown(finding.when)}")
+        lines += [f"Note: {shown(note)}" for note in finding.notes]
+        known = _evidence(finding, report.target)
+        numbers = [f"[{self.sources.setdefault(one, len(self.sources) + 1)}]" for one in known]
+        return "\n".join([*lines, *([f"Known from: {', '.join(numbers)}"] if known else [])])
 
     def _source(self, known: Evidence) -> str:
         number = self.sources.setdefault(known, len(self.sources) + 1)
@@ -278,7 +295,7 @@ class _Page:
             return ""
         rows = "".join(
             f'<tr class="f" data-v="same" data-o="{esc(finding.op)}" '
-            f'data-r="{esc(finding.reason)}" data-n="1"><td>{esc(finding.op)}'
+            f'data-r="{esc(finding.reason)}"><td>{esc(finding.op)}'
             f"<td><code>{esc(finding.node)}</code>{_remarks(finding)}"
             f"<td>{esc(shapes_text(finding))}"
             for group in groups
