@@ -20,7 +20,7 @@ Shape = tuple[int, ...]
 #: Op sets and IR versions that go together, and how often: today's mostly.
 _VERSIONS = ((21, 10), (21, 10), (17, 8), (13, 7), (12, 6), (9, 4), (8, 3), (7, 3), (6, 3))
 _FLOATS = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Sum", "Mean", "Pow", "PRelu", "Clip")
-_INTEGERS = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Equal", "Less", "Greater")
+_INTEGERS = ("Add", "Sub", "Mul", "Max", "Min", "Equal", "Less", "Greater")
 #: Element types, and the op sets from which every op of a list has them.
 _DTYPES = ("float32", "float32", "float32", "float64", "float16", "int32", "int64")
 _COMPARISONS = frozenset({"Less", "Greater", "Equal", "LessOrEqual", "GreaterOrEqual"})
@@ -93,11 +93,13 @@ class _Maker:
             self.rng.shuffle(names)
             if self.opset < 7:
                 names, attributes = self._legacy(names, op)
-        result = np.broadcast_shapes(
-            *([shape] if op in ("PRelu", "Clip") else []),
-            *([self.base, shape] if op == "Expand" else []),
-            *([] if op in ("PRelu", "Clip", "Expand") else [self.known[n][0] for n in names]),
-        )
+        result = shape
+        if op == "Expand":
+            result = np.broadcast_shapes(self.base, shape)
+        elif self.opset < 7:
+            result = self.known[names[0]][0]
+        elif op not in ("PRelu", "Clip"):
+            result = np.broadcast_shapes(*(self.known[name][0] for name in names))
         kind = "bool" if op in _COMPARISONS else self.dtype if op == "Where" else dtype
         name = f"n{len(self.nodes)}" if self.rng.random() < 0.8 else ""
         self.nodes.append(helper.make_node(op, names, [made], name=name, **attributes))
@@ -112,7 +114,7 @@ class _Maker:
             return "Expand"
         if not dtype.startswith("float"):
             # Integers came to Max and Min in 12, to Less and Greater in 9.
-            last = len(_INTEGERS) if self.opset >= 12 else 4
+            last = len(_INTEGERS) if self.opset >= 12 else 3
             return str(rng.choice(_INTEGERS[:last]))
         if self.opset < 8:  # Max and the like took identical shapes
             return str(rng.choice(["Add", "Sub", "Mul", "Div", *(["PRelu"] * (self.opset == 7))]))

@@ -35,7 +35,8 @@ def transport(site: Site, engine: Engine) -> Side:
         NotJudged: nothing is known about it.
     """
     if site.kind is Kind.EXPAND:
-        return Side(rule_row(None, engine=engine.name, to_target=True), {}, engine.name)
+        row = rule_row(None, engine=engine.name, to_target=True)
+        return Side(row, _last_axes(site) if "axes_mapping" in row.attributes else {}, engine.name)
     if site.kind in _TABLED and engine.name not in CARRIERS.get(site.stands_for, {}):
         op = canonical(site)
         if engine.name not in NAMELESS and engine.name != "onnxruntime":
@@ -47,6 +48,12 @@ def transport(site: Site, engine: Engine) -> Side:
         kept = {k: v for k, v in site.attributes.items() if k in row.attributes and v is not None}
         return Side(row, kept, engine.name, op)
     return _compound(site, engine)
+
+
+def _last_axes(site: Site) -> Mapping[str, Any]:
+    """An Expand said explicitly: the data's axes are the target's last ones."""
+    data, target = (len(part.shape or ()) for part in site.operands)
+    return {"axes_mapping": tuple(range(max(0, target - data), target))}
 
 
 def _compiled_open(site: Site) -> bool:

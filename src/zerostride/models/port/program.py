@@ -101,7 +101,6 @@ class Done:
         step: which one.
         node: the same as a node of the neutral graph.
         site, plan: where it broadcasts.
-        finding: how the target judges it.
         parts: for each operand of the plan, which operand of the step it is; None for a part that
             is no tensor.
     """
@@ -110,28 +109,36 @@ class Done:
     node: Node
     site: Site | None = None
     plan: Plan | None = None
-    finding: Finding | None = None
     parts: tuple[int | None, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Program:
-    """A rewrite's steps, carried out and found to mean what the node means."""
+    """A rewrite's steps, carried out and found to mean what the node means.
+
+    Attributes:
+        subject: the node.
+        steps: what stands for it.
+        done: the steps on the node's shapes.
+        finding: once it was judged, what the target makes of the node's own op; of the first step
+            that is not the same, where there is one.
+    """
 
     subject: Subject
     steps: tuple[Step, ...]
     done: tuple[Done, ...]
+    finding: Finding | None = None
 
-    @property
-    def same(self) -> bool:
+    def judged(self, setting: Setting) -> bool:
         """Whether the target means the same by every step."""
-        return all(d.finding is None or d.finding.verdict is Verdict.SAME for d in self.done)
-
-    @property
-    def judged(self) -> Finding:
-        """The finding of the node's own op, or the first that is not `same`."""
-        found = [d.finding for d in self.done if d.finding is not None]
-        return next((f for f in found if f.verdict is not Verdict.SAME), found[-1])
+        judge = setting.judge.aside()
+        for done in self.done:
+            if done.site is not None:
+                self.finding = judge(done.site)
+                if self.finding.verdict is not Verdict.SAME:
+                    return False
+            follow(done.node, judge.batch, any_extent=setting.any_extent)
+        return True
 
 
 def positions_of(site: Site) -> tuple[int | None, ...]:
@@ -165,7 +172,6 @@ def carry_out(subject: Subject, steps: Sequence[Step], setting: Setting) -> Prog
     Raises:
         Wrong: a step cannot be done, or all together they are not what the node means.
     """
-    setting = replace(setting, judge=setting.judge.aside())
     inputs = _inputs(subject)
     made: list[Made] = []
     done: list[Done] = []
@@ -262,7 +268,6 @@ def _move(step: Step, operand: Made, name: str, setting: Setting) -> tuple[Made,
     else:
         attributes["axes"] = step.axes
     node = Node(name, _MOVES[step.op], "", _OPSET, inputs, (value,), attributes)
-    follow(node, setting.judge.batch, any_extent=setting.any_extent)
     if step.op == "expand":
         return _expand(step, operand, node, setting)
     rows = []
@@ -290,8 +295,7 @@ def _expand(step: Step, operand: Made, node: Node, setting: Setting) -> tuple[Ma
     if plan.shape != node.outputs[0].shape:
         raise Wrong(f"{operand.shape} does not expand to {step.shape}")
     rows = tuple((k, landed(row, plan.axes_mapping[0], plan.rank)) for k, row in operand.rows)
-    record = Done(step, node, site, plan, setting.judge(site), (0,))
-    return Made(node.outputs[0], rows, operand.tree), record
+    return Made(node.outputs[0], rows, operand.tree), Done(step, node, site, plan, (0,))
 
 
 # Steps that broadcast.
@@ -334,11 +338,9 @@ def _broadcast(
     dtype = "bool" if step.op in _TRUTHS else _dtype(subject)
     value = Value(name, whole if whole is not None else plan.shape, dtype=dtype)
     node = replace(node, outputs=(value,))
-    follow(node, setting.judge.batch, any_extent=setting.any_extent)
     tree = _tree(site, trees)
-    return Made(value, tuple(rows), tree), Done(
-        step, node, site, plan, setting.judge(replace(site, node=node)), places
-    )
+    record = Done(step, node, replace(site, node=node), plan, places)
+    return Made(value, tuple(rows), tree), record
 
 
 def _node_of(subject: Subject, step: Step, values: tuple[Value | None, ...], name: str) -> Node:

@@ -7,7 +7,7 @@ touched on the same numbers as before, constants with the data that the files ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -97,14 +97,24 @@ def check_findings(
                 )
 
 
+def makers_of(found: Iterable[Found]) -> Mapping[int, Node]:
+    """What makes the tensors that the old model did not have, by identity of the tensor."""
+    return {id(value): node for one in found for node in one.added for value in node.outputs}
+
+
 def recompute(
-    subject: Subject, place: Found, module: FormatModule, size: Callable[[Any], int]
+    subject: Subject,
+    place: Found,
+    makers: Mapping[int, Node],
+    module: FormatModule,
+    size: Callable[[Any], int],
 ) -> int:
     """Computes a node as it was and as it was written; the number of elements found equal.
 
     Args:
         subject: the node as it was.
         place: where it is in the model that was written.
+        makers: what makes the tensors that are new there.
         module: the format's functions.
         size: a number for each size.
 
@@ -121,7 +131,7 @@ def recompute(
             arrays[value.name] = _data(value, size, rng)
     extra = [random_array(rng, shape, None) for shape in shapes[:-1]]
     before = _computed(subject.site, [_of(arrays, v) for v in subject.node.inputs], extra)
-    after = _Replay(place, arrays, extra, module).value(place.node.outputs[0])
+    after = _Replay(place.node, makers, arrays, extra, module).value(place.node.outputs[0])
     if not identical(before, after):
         raise ModelError(
             f"node {subject.node.path!r}: after writing, it computes something else; "
@@ -176,7 +186,8 @@ class _Replay:
 
     def __init__(
         self,
-        place: Found,
+        last: Node,
+        makers: Mapping[int, Node],
         arrays: Mapping[str, Array],
         extra: Sequence[Array],
         module: FormatModule,
@@ -185,12 +196,14 @@ class _Replay:
         self.extra = extra
         self.module = module
         self.done: dict[int, Array] = {}
-        self.makers = {id(v): node for node in (*place.added, place.node) for v in node.outputs}
+        self.last = last
+        self.makers = makers
 
     def value(self, value: Value) -> Array:
         """The numbers of a tensor."""
         if id(value) not in self.done:
-            maker = self.makers.get(id(value))
+            own = value is self.last.outputs[0]
+            maker = self.last if own else self.makers.get(id(value))
             self.done[id(value)] = self._leaf(value) if maker is None else self._node(maker)
         return self.done[id(value)]
 
@@ -276,15 +289,17 @@ _MOVES: Mapping[str, Callable[[_Replay, Node], Array]] = {
 }
 
 
-def lines_of(place: Found) -> Iterator[str]:
+def lines_of(place: Found, makers: Mapping[int, Node]) -> Iterator[str]:
     """The new nodes that lead to a node, and the node, a line each."""
-    used = {id(value) for value in place.node.inputs}
-    chosen = [place.node]
-    for node in reversed(place.added):
-        if node.op != "Constant" and any(id(value) in used for value in node.outputs):
-            chosen.append(node)
-            used |= {id(value) for value in node.inputs}
-    for node in reversed(chosen):
+    chosen: dict[int, Node] = {}
+    waiting = [place.node]
+    while waiting:
+        node = waiting.pop()
+        if node.op == "Constant" or id(node) in chosen:
+            continue
+        chosen[id(node)] = node
+        waiting += [makers[id(value)] for value in node.inputs if id(value) in makers]
+    for node in reversed(chosen.values()):
         yield line_of(node)
 
 
@@ -305,4 +320,4 @@ def _said(value: Value) -> str:
     return f"{value.name}({sizes})"
 
 
-__all__ = ["Found", "check_findings", "line_of", "lines_of", "matched", "recompute"]
+__all__ = ["Found", "check_findings", "line_of", "lines_of", "makers_of", "matched", "recompute"]

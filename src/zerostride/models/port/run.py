@@ -14,7 +14,7 @@ from ...dims.solve import allowance, satisfiable
 from ...engines.model import Engine
 from ...engines.table import find_engine
 from ...engines.versions import warn_if_unmeasured
-from ...errors import ModelError, ZerostrideError
+from ...errors import ModelError, Reason, ZerostrideError
 from ...plan import Plan
 from ...planner import as_facts
 from ..audit import MAX_STEPS, check_via, prepared, reported
@@ -27,7 +27,7 @@ from ..sites import Site
 from .numbers import compute, sizes_for
 from .passes import PASSES, Pass
 from .program import Program, Setting, Subject, Wrong, carry_out, positions_of
-from .replay import Found, check_findings, line_of, lines_of, matched, recompute
+from .replay import Found, check_findings, line_of, lines_of, makers_of, matched, recompute
 from .save import check_goal, install, staging
 
 #: Rewrites of one node that are looked at; what is found is among the first dozens.
@@ -203,6 +203,8 @@ class _Search:
         if answer is not None:
             by, steps = answer
             program = carry_out(subject, steps, self.setting)
+            if not program.judged(self.setting):
+                raise ModelError(f"node {subject.node.path!r}: judged in two ways")
             return Ported(subject, program, by, elements=_computed(program, self.setting))
         found = self._first(subject)
         if isinstance(found, str):
@@ -222,7 +224,7 @@ class _Search:
                 program = carry_out(subject, steps, self.setting)
             except Wrong:
                 continue
-            if not program.same:
+            if not program.judged(self.setting):
                 continue
             assert subject.node.place is not None
             said = self.refuses(Rewrite(subject.node.place, steps, by.name))
@@ -234,7 +236,10 @@ class _Search:
         return "no reshape, exchange, merge or expansion makes it the same"
 
     def _proposals(self, subject: Subject) -> Iterator[tuple[Pass, tuple[Any, ...]]]:
+        allowed = _BY_REASON.get(subject.finding.reason)
         for row in PASSES:
+            if allowed is not None and row.name not in allowed:
+                continue
             if row.requires(subject, self.setting):
                 for steps in row.propose(subject, self.setting):
                     yield row, steps
@@ -255,6 +260,14 @@ _HOPELESS: Mapping[str, str] = {
     Cause.MISSING_DATA: "its data are missing",
     Cause.NOT_MODELLED: "the op is not modelled",
     Cause.CUSTOM_OP: "nothing is known about the op",
+}
+
+
+#: Where shapes are not what is wrong, only these passes have something to say.
+_BY_REASON: Mapping[str, tuple[str, ...]] = {
+    Reason.NO_OP: ("equivalent",),
+    Reason.DTYPE: ("equivalent",),
+    Cause.NOT_MEASURED: ("equivalent", "target"),
 }
 
 
@@ -365,7 +378,8 @@ def _predicted(finding: Finding, one: Ported | None) -> Finding:
         return finding
     if one.program is None:
         return _left(finding, one)
-    return replace(one.program.judged, node=finding.node, op=finding.op)
+    assert one.program.finding is not None
+    return replace(one.program.finding, node=finding.node, op=finding.op)
 
 
 def _left(finding: Finding, one: Ported) -> Finding:
@@ -394,10 +408,11 @@ def _written(
             {key: one.subject for key, one in touched.items()},
         )
         changes = []
+        makers = makers_of(found.values())
         for key, one in touched.items():
-            count = _recomputed(one, found[key], old.setting)
+            count = _recomputed(one, found[key], makers, old.setting)
             changes.append(
-                _change(replace(one, elements=count or one.elements), lines_of(found[key]))
+                _change(replace(one, elements=count or one.elements), lines_of(found[key], makers))
             )
         report = new.report(question)
         left = {id(found[id(one.subject.node)].node): one for one in done if one.program is None}
@@ -418,9 +433,10 @@ def _written(
     )
 
 
-def _recomputed(one: Ported, place: Found, setting: Setting) -> int:
+def _recomputed(one: Ported, place: Found, makers: Mapping[int, Node], setting: Setting) -> int:
     assert one.program is not None
-    return recompute(one.subject, place, setting.module, sizes_for(one.program, setting))
+    size = sizes_for(one.program, setting)
+    return recompute(one.subject, place, makers, setting.module, size)
 
 
 def _change(one: Ported, lines: Iterator[str]) -> Change:
