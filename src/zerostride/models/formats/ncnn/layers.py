@@ -63,7 +63,6 @@ LAYERS: Mapping[str, LayerType] = MappingProxyType(
         "Padding": LayerType(shapes.padding, by_data=True),
         "Tile": LayerType(shapes.tile),
         "Reduction": LayerType(shapes.reduction),
-        "ArgMax": LayerType(shapes.arg_max),
         "GLU": LayerType(shapes.glu),
         "InnerProduct": LayerType(shapes.inner_product),
         "Gemm": LayerType(shapes.gemm),
@@ -95,7 +94,8 @@ LAYERS: Mapping[str, LayerType] = MappingProxyType(
         **_rows(LayerType(rank=3), "DeformableConv2D PSROIPooling ROIAlign ROIPooling SPP"),
         **_rows(
             LayerType(),
-            "Diag Einsum Fold GridSample InverseSpectrogram Spectrogram StatisticsPooling PriorBox",
+            "ArgMax Diag Einsum Fold GridSample InverseSpectrogram PriorBox Spectrogram "
+            "StatisticsPooling",
         ),
         **_rows(
             LayerType(by_data=True),

@@ -134,6 +134,12 @@ class Program:
         if step.op in _LAYOUT or step.op == "expand":
             (operand,) = operands
             shape = self._layout(step, operand.shape)
+            if step.op == "expand" and operand.shape and shape and len(shape) > len(operand.shape):
+                # Tile does not count axes from the last.
+                padded = (1,) * (len(shape) - len(operand.shape)) + operand.shape
+                axes = tuple(range(len(shape) - len(operand.shape)))
+                operands = [self._emit("ExpandDims", {3: axes}, operands, padded, last=False)]
+                (operand,) = operands
             if not last and isinstance(operand, _Constant) and step.op != "expand":
                 if shape is None:
                     raise self._refusal(f"the shape of {step.describe()} is not known")

@@ -294,7 +294,11 @@ def padding(call: Call) -> Results:
 
 
 def tile(call: Call) -> Results:
-    """Tile: along one axis, or as numpy.tile."""
+    """Tile: along one axis, or a list from the outermost, by the names of axes.
+
+    Where the list has four numbers and the data three axes, the first is for c and not for a new
+    axis, unlike numpy.tile.
+    """
     repeats = call.params.wholes(2)
     shape = call.first
     if not repeats:
@@ -302,10 +306,11 @@ def tile(call: Call) -> Results:
         repeats = tuple(times if k == axis or len(shape) == 1 else 1 for k in range(len(shape)))
     if len(repeats) > MAX_RANK:
         raise Wrong(f"{len(repeats)} axes are repeated")
-    rank = max(len(shape), len(repeats))
-    shape = (*(1,) * (rank - len(shape)), *shape)
-    repeats = (*(1,) * (rank - len(repeats)), *repeats)
-    return [checked(tuple(plain(s * times) for s, times in zip(shape, repeats, strict=True)))]
+    names = {1: "w", 2: "hw", 3: "dhw" if len(shape) == 4 else "chw", 4: "cdhw"}[len(repeats)]
+    by_name = dict(zip(names, repeats, strict=True))
+    own = named_sizes(shape)
+    names = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}[max(len(shape), len(repeats))]
+    return [checked(tuple(plain(own[name] * by_name.get(name, 1)) for name in names))]
 
 
 # Products.
@@ -415,12 +420,6 @@ def reduction(call: Call) -> Results:
     if call.whole(4):
         return [tuple(1 if k in places else size for k, size in enumerate(shape))]
     return [tuple(size for k, size in enumerate(shape) if k not in places) or (1,)]
-
-
-def arg_max(call: Call) -> Results:
-    """ArgMax: places, and values beside them."""
-    count = call.positive(1, 1)
-    return [checked((2 if call.whole(0) else 1, count))]
 
 
 def glu(call: Call) -> Results:

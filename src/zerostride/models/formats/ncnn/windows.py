@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from ....dims.dim import Number, plain
+from ....dims.dim import Dim, Number, plain
 from .expression import evaluate
 from .sizes import (
     ABSENT,
@@ -22,6 +23,19 @@ from .sizes import (
 
 #: Padding that makes the result as large as the data divided by the stride (SAME_UPPER, _LOWER).
 _SAME = (-233, -234)
+
+
+def _over(size: Number, extent: int, stride: int) -> Number:
+    """How much 'same' padding adds along an axis."""
+    return plain(extent + divided(plain(size - 1), stride) * stride - size)
+
+
+def _check_same(over: Sequence[Number]) -> None:
+    """Where one axis is padded, ncnn pads them all, by less than nothing too."""
+    if len(over) > 1 and any(isinstance(pad, Dim) for pad in over):
+        raise Unknown("the padding is not known")
+    if any(pad > 0 for pad in over) and any(pad < 0 for pad in over):
+        raise Wrong("windows smaller than their stride along one axis alone, padded to 'same'")
 
 
 def _outward(pads: tuple[int, int], size: Number, extent: int, stride: int) -> Number:
@@ -78,6 +92,9 @@ def convolution(call: Call) -> Results:
         _outward(pads, size, extent, stride)
         for size, (extent, stride, pads) in zip(shape[1:], windows, strict=True)
     ]
+    if windows[0][2][0] in _SAME:
+        pairs = zip(shape[1:], windows, strict=True)
+        _check_same([_over(size, extent, stride) for size, (extent, stride, _) in pairs])
     return [checked((call.positive(0), *sizes))]
 
 
@@ -102,7 +119,9 @@ def deconvolution(call: Call) -> Results:
             if min(pads) < 0:
                 raise Unknown("some of its pads are below 0")
             full = plain(full - before - after)
-        elif min(wanted.values()) > 0 and any(pad in _SAME for pad in pads):
+        elif min(wanted.values()) > 0:
+            if not any(pad in _SAME for pad in pads):
+                raise Wrong("a size of the result is given, but no way to cut to it")
             full = wanted[name]
         sizes.append(full)
     return [checked((call.positive(0), *sizes))]
@@ -122,29 +141,34 @@ def pooling(call: Call) -> Results:
     kernel, stride, left = call.whole(1), call.whole(2, 1), call.whole(3)
     mode, adaptive = call.whole(5), call.whole(7)
     sizes: list[Number] = []
+    over: list[Number] = []
     for name, size in zip(_inner(rank), shape[1:], strict=True):
         keys = _POOL[name]
         if adaptive:
             wanted = call.whole(keys[4], call.whole(across[4]))
+            if wanted == ABSENT and rank == 2:
+                raise Wrong("one axis and its size is kept, which ncnn refuses")
             sizes.append(size if wanted == ABSENT else wanted)
             continue
         own = call.whole(keys[0], kernel), call.whole(keys[1], stride)
         if min(own) < 1:
             raise Wrong(f"a window of kernel and stride {own}")
         before = left if name == "w" else call.whole(keys[2], left)
-        sizes.append(_pooled(size, *own, (before, call.whole(keys[3], before)), mode))
+        pads = (before, call.whole(keys[3], before))
+        if mode in (2, 3):
+            over.append(_over(size, *own))
+            sizes.append(plain(divided(plain(size - 1), own[1]) + 1))
+        else:
+            sizes.append(_pooled(size, *own, pads, mode))
+    _check_same(over)
     return [checked((shape[0], *sizes))]
 
 
 def _pooled(size: Number, kernel: int, stride: int, pads: tuple[int, int], mode: int) -> Number:
-    if mode in (2, 3):
-        over = plain(kernel + divided(plain(size - 1), stride) * stride - size)
-        if not isinstance(over, int) or over < 0:
-            raise Unknown("the padding is not known")
-        return plain(divided(plain(size - 1), stride) + 1)
+    """How often a window fits; mode 0 fills up the last one."""
     room = plain(size + sum(pads) - kernel)
     if (isinstance(room, int) and room < 0) or min(pads) < 0 or mode not in (0, 1):
-        raise Unknown(f"a window of {kernel} over {size}, padded by {pads}")
+        raise Wrong(f"a window of {kernel} over {size}, padded by {pads}")
     return plain(divided(room + (stride - 1 if mode == 0 else 0), stride) + 1)
 
 

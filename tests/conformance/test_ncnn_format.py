@@ -1,0 +1,548 @@
+"""The .param reader, its shapes, its .bin and its editor, against the real ncnn.
+
+A sample runs here; ZEROSTRIDE_NCNN_LAYERS=20000 draws that many layers, and as many pairs.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
+
+import ncnn_models as made
+from ncnn_net import Net
+
+from zerostride.errors import BroadcastError
+from zerostride.models.formats.ncnn import edit, find_site, lower, read
+from zerostride.models.formats.ncnn.layers import LAYERS
+from zerostride.models.formats.ncnn.program import parameter
+from zerostride.models.formats.ncnn.text import Params, read_text
+from zerostride.models.formats.ncnn.weights import LOADS, bin_path, locate
+from zerostride.models.rewrite import SELF, Input, Made, Rewrite, Step
+
+pytestmark = pytest.mark.conformance
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+COUNT = int(os.environ.get("ZEROSTRIDE_NCNN_LAYERS", "2100"))
+#: Layers that no draw makes: the release lacks them, or the engine itself is asked for their shape.
+UNDRAWN = frozenset(
+    {
+        "ArgMax",
+        "Cast",
+        "CopyTo",
+        "DeformableConv2D",
+        "Dequantize",
+        "DetectionOutput",
+        "Diag",
+        "Einsum",
+        "Flip",
+        "Fold",
+        "GridSample",
+        "Input",
+        "InverseSpectrogram",
+        "MemoryData",
+        "Normalize",
+        "PSROIPooling",
+        "Packing",
+        "PriorBox",
+        "Proposal",
+        "Quantize",
+        "ROIAlign",
+        "ROIPooling",
+        "Requantize",
+        "RotaryEmbed",
+        "SPP",
+        "Spectrogram",
+        "StatisticsPooling",
+        "YoloDetectionOutput",
+        "Yolov3DetectionOutput",
+    }
+)
+
+
+@pytest.fixture(scope="module")
+def ncnn() -> Iterator[Net]:
+    with Net() as net:
+        if net.missing:
+            pytest.skip(f"ncnn is not installed: {net.missing}")
+        yield net
+
+
+def feeds(shapes: list[made.Shape], seed: int) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    return {f"in{k}": rng.uniform(0.5, 1.5, s).astype(np.float32) for k, s in enumerate(shapes)}
+
+
+# Shapes, and where weights lie.
+
+
+def weights_of(path: Path, end: Any) -> bytes:
+    """A .bin for the file's layers as the table says they read it, then `end`."""
+    data = b""
+    for layer in read_text(path).layers:
+        if layer.type == "MemoryData" and layer.name == "end":
+            return data + made.floats(end)
+        loads = LOADS[layer.type](Params(layer)) if layer.type in LOADS else ()
+        for k, load in enumerate(loads):
+            numbers = np.full(load.count, 0.25 + k, np.float32)
+            data += made.floats(numbers, mark=load.marked)
+    return data
+
+
+def test_layers_make_the_shapes_that_the_table_says(ncnn: Net, tmp_path: Path) -> None:
+    table: Counter[str] = Counter()
+    wrong = []
+    end = np.array([3, 1, 4, 1, 5], np.float32)
+    for number in range(COUNT):
+        rng = random.Random(f"layers/{number}")
+        drawn = made.DRAWS[number % len(made.DRAWS)](rng)
+        text, shapes = made.layer(drawn)
+        path = made.write(tmp_path, text)
+        graph = read(path)
+        said = made.shapes_of(graph)
+        outs = [f"out{k}" for k in range(drawn[3])]
+        if any(said[name] is None for name in outs):
+            assert any("does not work" in note for note in graph.notes), (drawn, graph.notes)
+            table["wrong"] += 1
+            continue
+        given = feeds(shapes, number)
+        if drawn[0] == "Embed":
+            given = {"in0": np.zeros(shapes[0], np.int32)}
+        data = weights_of(path, end)
+        for packing in (True, False):
+            word, got = ncnn.ask(text, given, [*outs, "end"], data, packing=packing)
+            if word != "result":
+                wrong.append((drawn, word, got))
+                continue
+            there = {name: getattr(got[name], "shape", got[name]) for name in outs}
+            if there != {name: said[name] for name in outs}:
+                wrong.append((drawn, packing, there))
+            # What comes after the layer's weights is where the table says.
+            if not np.array_equal(got["end"], end):
+                wrong.append((drawn, "weights", got["end"]))
+        table[drawn[0]] += 1
+    print(f"\n{COUNT} layers: {dict(table)}")
+    assert wrong == []
+    drawn_kinds = set(table) | {"BinaryOp"}
+    if COUNT >= 2100:
+        assert set(LAYERS) - UNDRAWN <= drawn_kinds
+
+
+@pytest.mark.parametrize(
+    ("line", "shapes", "wanted"),
+    [
+        ("Diag op 1 1 in0 out0", [(4,)], (4, 4)),
+        ("StatisticsPooling op 1 1 in0 out0 0=1", [(3, 4, 5)], (6,)),
+        ("Einsum op 2 1 in0 in1 out0 -23300=10,105,106,44,106,107,45,62,105,107,0",
+         [(2, 3), (3, 4)], None),
+        ("GridSample op 2 1 in0 in1 out0 0=2", [(3, 5, 6), (4, 7, 2)], (3, 4, 7)),
+    ],
+)  # fmt: skip
+def test_the_engine_is_asked_for_the_rest(
+    ncnn: Net, tmp_path: Path, line: str, shapes: list[made.Shape], wanted: Any
+) -> None:
+    text = made.param(*made.inputs(*shapes), line, "ReLU r 1 1 out0 r")
+    graph = read(made.write(tmp_path, text))
+    word, got = ncnn.ask(text, feeds(shapes, 0), ["out0", "r"], light=False)
+    if word != "result" or not hasattr(got["out0"], "shape"):
+        assert made.shapes_of(graph)["out0"] is None
+        assert any("asked" in note for note in graph.notes)
+        return
+    assert made.shapes_of(graph)["out0"] == got["out0"].shape == (wanted or got["out0"].shape)
+    assert made.shapes_of(graph)["r"] == got["r"].shape
+    assert any("the installed ncnn makes" in note for note in graph.notes)
+
+
+# What a BinaryOp means.
+
+
+def nearest(a: Any, b: Any) -> Any:
+    return a - b * np.rint(a / b)
+
+
+OPS = {
+    "Add": np.add,
+    "Sub": np.subtract,
+    "Mul": np.multiply,
+    "Div": np.divide,
+    "Max": np.maximum,
+    "Min": np.minimum,
+    "Pow": np.power,
+    "atan2": np.arctan2,
+    "fmod": np.fmod,
+    "logaddexp": np.logaddexp,
+    "floor_divide": np.floor_divide,
+    "remainder": nearest,
+}
+#: Of these a last bit decides between two numbers.
+JUMPS = frozenset({"fmod", "floor_divide", "remainder"})
+
+
+def test_a_binary_op_means_what_its_site_says(ncnn: Net, tmp_path: Path) -> None:
+    table: Counter[str] = Counter()
+    wrong = []
+    for number in range(COUNT):
+        rng = random.Random(f"pairs/{number}")
+        full = [rng.choice((1, 2, 3, 4, 5, 8)) for _ in range(4)]
+        shapes = []
+        for rank in (rng.randint(1, 4), rng.randint(1, 4)):
+            start = rng.choice((0, 4 - rank))
+            cut = full[start : start + rank]
+            shapes.append(tuple(rng.choice((1, n, n, n)) for n in cut))
+        op = number % 19
+        text = made.param(*made.inputs(*shapes), f"BinaryOp op 2 1 in0 in1 out0 0={op}")
+        graph = read(made.write(tmp_path, text))
+        site = find_site(graph.nodes[0])
+        assert site is not None
+        given = feeds(shapes, number)
+        arrays = [given[part.name] for part in site.operands]
+        plan = plan_of(graph.nodes[0])
+        if isinstance(plan, BroadcastError):
+            assert plan.silent
+            assert made.shapes_of(graph)["out0"] is None
+            table["no plan"] += 1
+            continue
+        expected = OPS[site.op](*plan.views(*arrays))
+        for packing in (True, False):
+            word, got = ncnn.ask(text, given, ["out0"], packing=packing)
+            result = got["out0"] if word == "result" else None
+            shape = getattr(result, "shape", None)
+            if shape != expected.shape or made.shapes_of(graph)["out0"] != shape:
+                wrong.append((text, shape, expected.shape))
+                continue
+            far = ~np.isclose(result, expected, rtol=1e-2, atol=1e-3)
+            if far.mean() > (0.05 if site.op in JUMPS else 0):
+                wrong.append((text, packing, result, expected))
+        table[site.op] += 1
+    print(f"\n{COUNT} pairs: {dict(table)}")
+    assert wrong == []
+    assert set(table) == {*OPS, "no plan"}
+
+
+def test_what_the_notes_and_findings_claim_of_ncnn(ncnn: Net) -> None:
+    x = {"in0": np.ones((2, 3), np.float32)}
+    head = made.inputs((2, 3))
+    shared = made.param(*head, "ReLU r 1 1 in0 r", "BinaryOp op 2 1 in0 r out0")
+    assert ncnn.ask(shared, x, ["out0"])[0] == "crashed"
+    assert ncnn.ask(shared, x, ["out0"], light=False)[0] == "result"
+    split = made.param(*head, "Split s 1 2 in0 a b", "ReLU r 1 1 a r", "BinaryOp op 2 1 b r out0")
+    assert ncnn.ask(split, x, ["out0"])[0] == "result"
+    alone = made.param(*head, "BinaryOp op 1 1 in0 out0 0=0")
+    assert ncnn.ask(alone, x, ["out0"])[0] == "crashed"
+    pair = made.param(*made.inputs((2, 3), (1, 3)), "Eltwise op 2 1 in0 in1 out0 0=1")
+    word, got = ncnn.ask(pair, feeds([(2, 3), (1, 3)], 0), ["out0"])
+    assert word == "crashed" or got["out0"].shape == (2, 3)
+
+
+# ONNX's words.
+
+
+def onnx_model(nodes: Any, inputs: list[str], outputs: list[str]) -> Any:
+    """The lowered nodes as a model; values are told apart by identity."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    made_ones = {id(value) for node in nodes for value in node.outputs}
+    constants, protos = {}, []
+    names = {}
+
+    def name(value: Any) -> str:
+        if value.constant and id(value) not in made_ones and id(value) not in constants:
+            tensor = numpy_helper.from_array(np.asarray(value.data()), f"c{len(constants)}")
+            constants[id(value)] = tensor
+            names[id(value)] = tensor.name
+        return names.setdefault(id(value), value.name)
+
+    for node in nodes:
+        ins, outs = [name(v) for v in node.inputs], [name(v) for v in node.outputs]
+        protos.append(helper.make_node(node.op, ins, outs, **dict(node.attributes)))
+    ends = [[helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in group]
+            for group in (inputs, outputs)]  # fmt: skip
+    whole = helper.make_graph(protos, "g", *ends, list(constants.values()))
+    opset = helper.make_opsetid("", 21)
+    return helper.make_model(whole, opset_imports=[opset], ir_version=10)
+
+
+def close(got: Any, wanted: Any) -> bool:
+    return bool(np.allclose(got, wanted, rtol=1e-2, atol=2e-3, equal_nan=True))
+
+
+def test_onnx_words_give_ncnns_numbers(ncnn: Net, tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="the words are said in the onnx package's")
+    ort: Any = pytest.importorskip("onnxruntime", reason="what runs them is an extra")
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = 1
+    options.log_severity_level = 4
+    table: Counter[str] = Counter()
+    wrong = []
+    draws = [*made.DRAWS, *[_pair] * 14]
+    for number in range(COUNT // 2):
+        rng = random.Random(f"words/{number}")
+        drawn = draws[number % len(draws)](rng)
+        text, shapes = made.layer(drawn)
+        path = made.write(tmp_path, text)
+        path.with_suffix(".bin").write_bytes(weights_of(path, [1, 2, 3, 4, 5]))
+        graph = read(path)
+        node = next(node for node in graph.nodes if node.name == "op")
+        words = lower(node)
+        if words is None or drawn[0] == "Embed":
+            continue
+        assert words[-1].outputs == node.outputs or drawn[0] in ("Split", "Noop")
+        outs = [value.name for value in node.outputs]
+        given = feeds(shapes, number)
+        model = onnx_model(words, list(given), outs)
+        session = ort.InferenceSession(model.SerializeToString(), options)
+        wanted = dict(zip(outs, session.run(outs, given), strict=True))
+        data = path.with_suffix(".bin").read_bytes()
+        word, got = ncnn.ask(text, given, outs, data)
+        assert word == "result"
+        for name in outs:
+            same_shape = got[name].shape == wanted[name].shape
+            if not same_shape or not np.allclose(
+                got[name], wanted[name], rtol=1e-2, atol=2e-3, equal_nan=True
+            ):
+                wrong.append((drawn, got[name], wanted[name]))
+        table[drawn[0]] += 1
+    print(f"\nwords: {dict(table)}")
+    assert wrong == []
+    assert {"BinaryOp", "Reduction", "Crop", "Slice", "Permute", "MatMul", "Scale"} <= set(table)
+
+
+def _pair(rng: random.Random) -> made.Drawn:
+    full = tuple(rng.choice((1, 2, 3, 5)) for _ in range(rng.randint(1, 4)))
+    other = tuple(rng.choice((1, n)) for n in full)[: rng.randint(1, len(full))]
+    return "BinaryOp", f"0={rng.randrange(10)}", [full, other], 1
+
+
+# Models that pnnx makes.
+
+
+def test_what_pnnx_writes_is_read_whole(ncnn: Net, tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="the models are made with the onnx package")
+    pnnx: Any = pytest.importorskip("pnnx", reason="the converter is an extra, not a test need")
+    from pnnx_models import generated
+
+    from zerostride.models.onnx import read_onnx
+
+    sources = [path.read_bytes() for path in sorted(EXAMPLES.rglob("*.onnx"))]
+    sources += [model.model().SerializeToString() for model in generated(12, 5)]
+    blobs = files = 0
+    for number, content in enumerate(sources):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        source = folder / "m.onnx"
+        source.write_bytes(content)
+        graph = read_onnx(source)
+        if not all(value.known for value in graph.inputs):
+            continue
+        command = [pnnx.EXEC_PATH, str(source)]
+        subprocess.run(command, cwd=folder, capture_output=True, timeout=120)
+        path = folder / "m.ncnn.param"
+        shapes = given_shapes(folder, [value.shape for value in graph.inputs])
+        if not path.is_file() or shapes is None:
+            continue
+        text = path.read_text("utf-8")
+        for k, shape in enumerate(shapes):
+            line = f" {made.sizes(shape)}"
+            text = re.sub(rf"(?m)^(Input .* in{k})$", lambda m, s=line: m[1] + s, text)
+        path.write_text(text, "utf-8")
+        if not {layer.type for layer in read_text(path).layers} <= set(LAYERS):
+            continue  # pnnx leaves an op as it is that ncnn has no layer for
+        model = read(path)
+        assert not [note for note in model.notes if "sizes" in note or "missing" in note]
+        weights = locate(read_text(path).layers, bin_path(path), lambda kind: kind in LAYERS)
+        assert (weights.missing, weights.end) == (None, weights.size)
+        names = [value.name for node in model.nodes for value in node.outputs]
+        data = bin_path(path).read_bytes()
+        word, got = ncnn.ask(text, feeds(shapes, 0), names, data, light=False)
+        assert word == "result"
+        said = made.shapes_of(model)
+        sound = [name for name in names if said[name] is not None]
+        assert {name: said[name] for name in sound} == {name: got[name].shape for name in sound}
+        assert len(sound) == len(names) or any(
+            isinstance(plan_of(node), BroadcastError) for node in model.nodes
+        )
+        for node in model.nodes:
+            if node.op == "MemoryData":
+                value = node.outputs[0]
+                assert np.array_equal(value.data(), got[value.name])
+        files, blobs = files + 1, blobs + len(sound)
+    print(f"\n{files} converted models, {blobs} blobs")
+    assert files > 20
+
+
+def given_shapes(folder: Path, shapes: list[Any]) -> list[made.Shape] | None:
+    """The inputs without the batch axis that pnnx took away; None where ncnn has no such input."""
+    script = folder / "m_ncnn.py"
+    if not script.is_file():
+        return None
+    axes = map(int, re.findall(r"ex\.input\(.*batch_index=(\d+)", script.read_text("utf-8")))
+    found = []
+    for shape, axis in zip(shapes, axes, strict=True):
+        drop = axis != 233 and shape[axis] == 1  # 233 is pnnx's word for none
+        kept = tuple(size for k, size in enumerate(shape) if not drop or k != axis) or (1,)
+        found.append(kept)
+    return found if all(len(shape) <= 4 and all(shape) for shape in found) else None
+
+
+def plan_of(node: Any) -> Any:
+    site = find_site(node)
+    if site is None:
+        return None
+    try:
+        return site.plan(tuple(part.shape for part in site.operands if part.shape is not None))
+    except BroadcastError as error:
+        return error
+
+
+# The editor.
+
+
+def computed(rewrite: Rewrite, arrays: list[Any], number: int) -> Any:
+    """What a rewrite of a BinaryOp means, in NumPy."""
+    results: list[Any] = []
+    for step in rewrite.steps:
+        given = [
+            arrays[ref.position] if isinstance(ref, Input) else results[ref.step]
+            for ref in step.operands
+        ]
+        if step.op == "reshape":
+            results.append(given[0].reshape(step.shape))
+        elif step.op == "unsqueeze":
+            results.append(np.expand_dims(given[0], step.axes))
+        elif step.op == "squeeze":
+            results.append(np.squeeze(given[0], step.axes))
+        elif step.op == "expand":
+            results.append(np.broadcast_to(given[0], step.shape))
+        elif step.op == "self":
+            results.append(operate(step.attributes.get("0", number), *given))
+        else:
+            results.append(operate({"add": 0, "subtract": 1, "multiply": 2}[step.op], *given))
+    return results[-1]
+
+
+def operate(number: int, a: Any, b: Any) -> Any:
+    assert a.ndim == b.ndim  # where ncnn means what NumPy means
+    return [a + b, a - b, a * b, a / b, np.maximum(a, b), None, None, b - a, b / a][number]
+
+
+def drawn_rewrite(rng: random.Random, shape: made.Shape) -> tuple[made.Shape, tuple[Step, ...]]:
+    """The shape of a second operand, and steps that make the two of one rank."""
+    rank = len(shape)
+    kept = tuple(n if rng.random() < 0.6 else 1 for n in shape)
+    way = rng.choice(("reshape", "unsqueeze", "squeeze", "expand", "both", "swap", "twice"))
+    reshaped = Step("reshape", (Input(1),), shape=kept)
+    if way == "unsqueeze" and rank > 1:
+        axes = tuple(sorted(rng.sample(range(rank), rng.randint(1, rank - 1))))
+        other = tuple(n for k, n in enumerate(shape) if k not in axes)
+        return other, (Step("unsqueeze", (Input(1),), axes=axes), SELF(Input(0), Made(0)))
+    if way == "squeeze" and rank < 4:
+        axis = rng.randrange(rank + 1)
+        other = (*kept[:axis], 1, *kept[axis:])
+        return other, (Step("squeeze", (Input(1),), axes=(axis,)), SELF(Input(0), Made(0)))
+    if way == "expand":
+        other = kept[rng.randrange(rank) :]
+        while len(other) < rank and rng.random() < 0.5:
+            other = (1, *other)
+        return other, (Step("expand", (Input(1),), shape=shape), SELF(Input(0), Made(0)))
+    flat = (int(np.prod(kept)),)
+    if way == "both":
+        whole = Step("reshape", (Input(0),), shape=(int(np.prod(shape)),))
+        back = Step("reshape", (Made(0),), shape=(-1, *shape[1:]))
+        return flat, (whole, back, Step("reshape", (Input(1),), shape=kept), SELF(Made(1), Made(2)))
+    if way == "swap":
+        return flat, (reshaped, SELF(Made(0), Input(0), **{"0": 7}))
+    if way == "twice":
+        double = Step("multiply", (Made(0), Made(1)))
+        summed = Step("add", (Input(0), Made(0)))
+        return flat, (
+            reshaped,
+            summed,
+            double,
+            SELF(Made(2), Made(1)),
+        )
+    return flat, (reshaped, SELF(Input(0), Made(0)))
+
+
+def test_rewritten_files_give_the_numbers_of_the_rewrite(ncnn: Net, tmp_path: Path) -> None:
+    table: Counter[str] = Counter()
+    for number in range(240):
+        rng = random.Random(f"edit/{number}")
+        shape = tuple(rng.choice((1, 2, 3, 4, 5, 8)) for _ in range(rng.randint(1, 4)))
+        other, steps = drawn_rewrite(rng, shape)
+        if not other:
+            continue
+        op = rng.choice((0, 1, 2))
+        constant = rng.random() < 0.5
+        given = feeds([shape, other], number)
+        before = ["MemoryData before 0 1 before 0=3", "BinaryOp scaled 1 1 before scaled 0=2 1=1"]
+        second = f"MemoryData c 0 1 in1 {made.sizes(other)}"
+        head = [*made.inputs(shape), *before, second] if constant else made.inputs(shape, other)
+        middle = [f"BinaryOp op 2 1 in0 in1 y 0={op}"]
+        if constant and rng.random() < 0.4:  # the constant has another reader
+            head += ["Split c_s 1 2 in1 c_0 c_1", "ReLU c_r 1 1 c_1 extra"]
+            middle = [f"BinaryOp op 2 1 in0 c_0 y 0={op}"]
+        text = made.param(*head, *middle, "ReLU last 1 1 y out0", "MemoryData tail 0 1 tail 0=2")
+        data = made.floats([7, 8, 9], given["in1"], [5, 6]) if constant else made.floats([5, 6])
+        path = made.write(tmp_path, text, data)
+        index = next(k for k, line in enumerate(text.splitlines()) if " op " in line) - 2
+        rewrite = Rewrite((index,), steps)
+        editor = edit(path)
+        editor.apply([rewrite])
+        param, weights = editor.save(tmp_path / "new.param")
+        new = param.read_text()
+        expected = np.maximum(computed(rewrite, [given["in0"], given["in1"]], op), 0)
+        fed = {"in0": given["in0"]} if constant else given
+        for packing in (True, False):
+            word, got = ncnn.ask(new, fed, ["out0", "tail"], weights.read_bytes(), packing=packing)
+            assert word == "result", (text, new)
+            assert got["out0"].shape == expected.shape, (text, new)
+            assert np.allclose(got["out0"], expected, rtol=1e-5), (text, new)
+            assert list(got["tail"]) == [5, 6]
+        model = read(param)
+        assert made.shapes_of(model)["out0"] == expected.shape
+        assert not model.notes, model.notes
+        untouched = set(text.splitlines()) - {text.splitlines()[1], text.splitlines()[index + 2]}
+        kept = untouched & set(new.splitlines())
+        assert {line for line in untouched - kept if not line.startswith("MemoryData c")} == set()
+        table[steps[0].op] += 1
+    print(f"\nrewrites: {dict(table)}")
+    assert set(table) == {"reshape", "unsqueeze", "squeeze", "expand"}
+
+
+def test_an_expand_changes_no_bit(ncnn: Net, tmp_path: Path) -> None:
+    odd = np.array([[-0.0], [np.nan], [np.inf], [1e-40]], np.float32)
+    text = made.param(*made.inputs((4, 3), (4, 1)), "BinaryOp op 2 1 in0 in1 out0 0=2")
+    editor = edit(made.write(tmp_path, text))
+    steps = (Step("expand", (Input(1),), shape=(4, 3)), SELF(Input(0), Made(0)))
+    editor.apply([Rewrite((2,), steps)])
+    (param,) = editor.save(tmp_path / "new.param")
+    new = param.read_text()
+    tile = next(line.split()[5] for line in new.splitlines() if line.startswith("Tile"))
+    given = {"in0": np.ones((4, 3), np.float32), "in1": odd}
+    for packing in (True, False):
+        word, got = ncnn.ask(new, given, [tile], packing=packing)
+        assert word == "result"
+        wanted = np.broadcast_to(odd, (4, 3)).view(np.uint32)
+        assert np.array_equal(got[tile].view(np.uint32), wanted)
+
+
+def test_parameters_are_written_as_ncnn_reads_them(ncnn: Net) -> None:
+    x = {"in0": np.full((2, 3), 2, np.float32)}
+    for value in (0.5, 3, 1e-7, 12345.0):
+        text = made.param(
+            *made.inputs((2, 3)), f"BinaryOp op 1 1 in0 out0 1=1 {parameter(2, value)}"
+        )
+        word, got = ncnn.ask(text, x, ["out0"])
+        assert word == "result"
+        assert np.allclose(got["out0"], 2 + value)

@@ -1,0 +1,562 @@
+"""Makes .param files: by hand, and layers of every kind with drawn parameters."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from zerostride.models.formats.ncnn import read
+from zerostride.models.graph import Graph
+
+Shape = tuple[int, ...]
+KEYS = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (2, 11, 1, 0)}
+
+
+def sizes(shape: Shape) -> str:
+    """A shape as Input and MemoryData have it: "0=5 1=4 2=3" for (3, 4, 5)."""
+    pairs = sorted(zip(KEYS[len(shape)], shape, strict=True))
+    return " ".join(f"{key}={size}" for key, size in pairs)
+
+
+def param(*lines: str) -> str:
+    """The text of a .param of these layers, counted."""
+    blobs = sum(int(line.split()[3]) for line in lines)
+    return f"7767517\n{len(lines)} {blobs}\n" + "".join(f"{line}\n" for line in lines)
+
+
+def inputs(*shapes: Shape) -> list[str]:
+    """Inputs called in0, in1, ..."""
+    return [f"Input in{k} 0 1 in{k} {sizes(shape)}" for k, shape in enumerate(shapes)]
+
+
+def write(folder: Path, text: str, weights: bytes | None = None, name: str = "m") -> Path:
+    """The files; the .param's path."""
+    path = folder / f"{name}.param"
+    path.write_bytes(text.encode())
+    if weights is not None:
+        (folder / f"{name}.bin").write_bytes(weights)
+    return path
+
+
+def graph(folder: Path, text: str, weights: bytes | None = None) -> Graph:
+    """The graph of a text."""
+    return read(write(folder, text, weights))
+
+
+def floats(*arrays: Any, mark: bool = False) -> bytes:
+    """Numbers as a .bin has them."""
+    tag = b"\0\0\0\0" if mark else b""
+    return b"".join(tag + np.ascontiguousarray(a, "<f4").tobytes() for a in arrays)
+
+
+def shapes_of(model: Graph) -> dict[str, Any]:
+    """Shapes of all values by name."""
+    return {value.name: value.shape for value in model.values()}
+
+
+# Layers with drawn parameters: (what stands in the line after the blobs, operands, results).
+
+Drawn = tuple[str, str, list[Shape], int]
+_SIZES = (1, 1, 2, 3, 4, 5, 6, 7, 8, 11, 12, 13, 16)
+
+
+def _shape(rng: random.Random, *ranks: int) -> Shape:
+    rank = rng.choice(ranks or (1, 2, 3, 4))
+    return tuple(rng.choice(_SIZES) for _ in range(rank))
+
+
+KEEPING = (
+    "AbsVal",
+    "BNLL",
+    "CELU",
+    "Clip",
+    "CumulativeSum",
+    "DeepCopy",
+    "Dropout",
+    "ELU",
+    "Erf",
+    "Exp",
+    "GELU",
+    "HardSigmoid",
+    "HardSwish",
+    "Log",
+    "Mish",
+    "Noop",
+    "Power",
+    "ReLU",
+    "SELU",
+    "Shrink",
+    "Sigmoid",
+    "Softmax",
+    "Softplus",
+    "Swish",
+    "TanH",
+    "Threshold",
+    "UnaryOp",
+)
+
+
+def _keeps(rng: random.Random) -> Drawn:
+    kind = rng.choice(KEEPING)
+    shape = _shape(rng)
+    more = {
+        "Clip": "0=-1.0 1=1.0",
+        "CumulativeSum": f"0={rng.randrange(len(shape))}",
+        "Softmax": f"0={rng.randrange(-len(shape), len(shape))} 1=1",
+        "UnaryOp": f"0={rng.randrange(20)}",
+    }
+    return kind, more.get(kind, ""), [shape], 1
+
+
+def _image(rng: random.Random) -> Drawn:
+    kind = rng.choice(("LRN", "MVN", "InstanceNorm", "GroupNorm", "BatchNorm", "Scale", "Bias"))
+    shape = _shape(rng, 3, 4) if kind not in ("LRN",) else _shape(rng, 3)
+    c = shape[0]
+    more = {
+        "LRN": "1=3",
+        "MVN": "0=1 1=0",
+        "InstanceNorm": f"0={c} 1=1e-5 2=1",
+        "GroupNorm": f"0=1 1={c} 3=1",
+        "BatchNorm": f"0={c} 1=1e-5",
+        "Scale": f"0={c} 1={rng.randrange(2)}",
+        "Bias": f"0={c}",
+    }
+    return kind, more[kind], [shape], 1
+
+
+def _trailing(rng: random.Random) -> Drawn:
+    shape = _shape(rng, 2, 3)
+    count = shape[-1] if len(shape) < 3 or rng.random() < 0.5 else shape[-1] * shape[-2]
+    return rng.choice(("LayerNorm", "RMSNorm")), f"0={count} 1=1e-5 2=1", [shape], 1
+
+
+def _split(rng: random.Random) -> Drawn:
+    return "Split", "", [_shape(rng)], rng.choice((1, 2, 3))
+
+
+def _scalar(rng: random.Random) -> Drawn:
+    return "BinaryOp", f"0={rng.randrange(19)} 1=1 2={rng.uniform(0.5, 2):.3f}", [_shape(rng)], 1
+
+
+def _reshape(rng: random.Random) -> Drawn:
+    shape = _shape(rng)
+    count = int(np.prod(shape))
+    rank = rng.choice((1, 2, 3, 4))
+    target = []
+    for _ in range(rank - 1):
+        factors = [n for n in range(1, count + 1) if count % n == 0]
+        target.append(rng.choice(factors[:6] + factors[-2:]))
+        count //= target[-1]
+    target.append(count)
+    rng.shuffle(target)
+    if rng.random() < 0.6:
+        target[rng.randrange(rank)] = -1
+    if rng.random() < 0.3:
+        inner = ",".join(map(str, target[::-1]))
+        return "Reshape", f'6="{inner}"', [shape], 1
+    return "Reshape", sizes(tuple(target)), [shape], 1
+
+
+def _keeping_reshape(rng: random.Random) -> Drawn:
+    a, b, c = _shape(rng, 3)
+    texts = (
+        "0=0 1=-1 2=1",
+        "0=-1 1=0",
+        "0=0 1=0 2=-1",
+        '6="0w,*(0h,0c)"',
+        '6="//(*(0w,0c),0c),-1"',
+        '6="max(0w,1),0h,0c"',
+        "0=0 1=0 11=1 2=-1",
+    )
+    return "Reshape", rng.choice(texts), [(a, b, c)], 1
+
+
+def _expand_dims(rng: random.Random) -> Drawn:
+    shape = _shape(rng, 1, 2, 3)
+    count = rng.randint(1, 4 - len(shape))
+    total = len(shape) + count
+    axes = sorted(rng.sample(range(total), count))
+    if rng.random() < 0.3:
+        axes = [axis - total for axis in axes]
+    return "ExpandDims", f"-23303={count},{','.join(map(str, axes))}", [shape], 1
+
+
+def _squeeze(rng: random.Random) -> Drawn:
+    shape = tuple(rng.choice((1, 1, 3, 4)) for _ in range(rng.choice((1, 2, 3, 4))))
+    if rng.random() < 0.4:
+        flags = " ".join(f"{k}={rng.randrange(2)}" for k in (0, 1, 11, 2))
+        return "Squeeze", flags, [shape], 1
+    axes = rng.sample(range(len(shape)), rng.randint(1, len(shape)))
+    return "Squeeze", f"-23303={len(axes)},{','.join(map(str, axes))}", [shape], 1
+
+
+def _permute(rng: random.Random) -> Drawn:
+    shape = _shape(rng, 2, 3, 4)
+    return "Permute", f"0={rng.randrange({2: 2, 3: 6, 4: 24}[len(shape)])}", [shape], 1
+
+
+def _flatten(rng: random.Random) -> Drawn:
+    return "Flatten", "", [_shape(rng)], 1
+
+
+def _concat(rng: random.Random) -> Drawn:
+    shape = _shape(rng)
+    axis = rng.randrange(len(shape))
+    more = [
+        (*shape[:axis], rng.choice(_SIZES), *shape[axis + 1 :]) for _ in range(rng.randint(1, 3))
+    ]
+    given = axis - len(shape) if rng.random() < 0.3 else axis
+    return "Concat", f"0={given}", [shape, *more], 1
+
+
+def _slice(rng: random.Random) -> Drawn:
+    rank = rng.choice((1, 2, 3, 4))
+    axis = rng.randrange(rank)
+    parts = [rng.randint(1, 5) for _ in range(rng.randint(2, 4))]
+    shape = tuple(sum(parts) if k == axis else rng.choice(_SIZES) for k in range(rank))
+    if rng.random() < 0.4:
+        places = np.cumsum(parts)[:-1]
+        text = f"-23302={len(places)},{','.join(map(str, places))} 1={axis}"
+        return "Slice", text, [shape], len(parts)
+    written = [p if rng.random() < 0.7 else -233 for p in parts]
+    if -233 in written:
+        written = [-233] * len(parts)
+    text = f"-23300={len(parts)},{','.join(map(str, written))} 1={axis}"
+    return "Slice", text, [shape], len(parts)
+
+
+def _crop(rng: random.Random) -> Drawn:
+    rank = rng.choice((1, 2, 3, 4))
+    shape = tuple(rng.randint(4, 9) for _ in range(rank))
+    if rng.random() < 0.5:
+        axes = sorted(rng.sample(range(rank), rng.randint(1, rank)))
+        starts = [rng.choice((0, 1, 2, -3)) for _ in axes]
+        ends = [rng.choice((-1, shape[k], shape[k] + 5, -233)) for k in axes]
+        lists = zip((9, 10, 11), (starts, ends, axes), strict=True)
+        text = " ".join(
+            f"-{23300 + key}={len(axes)},{','.join(map(str, row))}" for key, row in lists
+        )
+        return "Crop", text, [shape], 1
+    keys = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}[rank]
+    table = {"w": (0, 3, 6), "h": (1, 4, 7), "d": (13, 14, 15), "c": (2, 5, 8)}
+    text = []
+    for key in keys:
+        offset, size, behind = table[key]
+        text += [f"{offset}={rng.randint(0, 1)}", f"{size}={rng.choice((2, 3, -233))}"]
+        text += [f"{behind}={rng.randint(0, 1)}"]
+    return "Crop", " ".join(text), [shape], 1
+
+
+def _crop_like(rng: random.Random) -> Drawn:
+    rank = rng.choice((2, 3, 4))
+    shape = tuple(rng.randint(3, 6) for _ in range(rank))
+    like = tuple(rng.randint(1, size) for size in shape)
+    return "Crop", "", [shape, like], 1
+
+
+def _padding(rng: random.Random) -> Drawn:
+    shape = _shape(rng)
+    text = " ".join(f"{key}={rng.randint(0, 3)}" for key in (0, 1, 2, 3))
+    if len(shape) > 2 and rng.random() < 0.6:
+        text += f" 7={rng.randint(0, 2)} 8={rng.randint(0, 2)}"
+    return "Padding", text, [shape], 1
+
+
+def _tile(rng: random.Random) -> Drawn:
+    shape = tuple(rng.choice((1, 2, 3, 5)) for _ in range(rng.choice((1, 2, 3, 4))))
+    if rng.random() < 0.3:
+        return "Tile", f"0={rng.randrange(len(shape))} 1={rng.randint(1, 3)}", [shape], 1
+    repeats = [rng.randint(1, 3) for _ in range(rng.randint(1, 4))]
+    return "Tile", f"-23302={len(repeats)},{','.join(map(str, repeats))}", [shape], 1
+
+
+def _window(rng: random.Random, rank: int, keys: dict[str, Sequence[int]]) -> str:
+    """Kernel, dilation, stride and pads by axis; some left to their defaults."""
+    text = [f"{keys['w'][0]}={rng.randint(1, 3)}"]
+    for name in {2: "w", 3: "wh", 4: "whd"}[rank]:
+        kernel, dilation, stride, before, after = keys[name]
+        if name != "w" and rng.random() < 0.6:
+            text.append(f"{kernel}={rng.randint(1, 3)}")
+        text += [f"{dilation}={rng.randint(1, 2)}"] * (rng.random() < 0.3)
+        text += [f"{stride}={rng.randint(1, 3)}"] * (rng.random() < 0.5)
+        text += [f"{before}={rng.randint(0, 2)}"] * (rng.random() < 0.5)
+        text += [f"{after}={rng.randint(0, 2)}"] * (rng.random() < 0.3)
+    return " ".join(text)
+
+
+_CONVOLUTION = {"w": (1, 2, 3, 4, 15), "h": (11, 12, 13, 14, 16), "d": (21, 22, 23, 24, 17)}
+_RANKS = {"": 3, "1D": 2, "3D": 4}
+
+
+def _number(text: str, key: int, default: int) -> int:
+    found = dict(pair.split("=") for pair in text.split())
+    return int(found.get(str(key), default))
+
+
+def _unpadded(text: str) -> str:
+    pads = (4, 14, 15, 16, 17, 24)
+    return " ".join(pair for pair in text.split() if int(pair.split("=")[0]) not in pads)
+
+
+def _convolution(rng: random.Random) -> Drawn:
+    end = rng.choice(("", "", "1D", "3D"))
+    rank = _RANKS[end]
+    deep = rng.random() < 0.4
+    shape = (rng.choice((1, 2, 3, 4, 8)), *(rng.randint(7, 12) for _ in range(rank - 1)))
+    text = _window(rng, rank, _CONVOLUTION)
+    if rng.random() < 0.2:
+        text = " ".join(
+            p for p in text.split() if int(p.split("=")[0]) not in (4, 14, 15, 16, 17, 24)
+        )
+        pad = rng.choice((-233, -234))
+        text += f" 4={pad}"
+    kernel = _number(text, 1, 0)
+    total = kernel
+    for key in {2: (), 3: (11,), 4: (11, 21)}[rank]:
+        total *= _number(text, key, kernel)
+    filters = shape[0] if deep else rng.choice((1, 2, 4, 5, 8))
+    weights = filters * total * (1 if deep else shape[0])
+    text = f"0={filters} {text} 5={rng.randrange(2)} 6={weights}"
+    kind = "ConvolutionDepthWise" if deep else "Convolution"
+    return kind + end, f"{text} 7={shape[0]}" if deep else text, [shape], 1
+
+
+def _deconvolution(rng: random.Random) -> Drawn:
+    end = rng.choice(("", "", "1D", "3D"))
+    rank = _RANKS[end]
+    shape = (rng.choice((1, 2, 4)), *(rng.randint(4, 6) for _ in range(rank - 1)))
+    text = _window(rng, rank, _CONVOLUTION)
+    kernel = _number(text, 1, 0)
+    total = kernel
+    for key in {2: (), 3: (11,), 4: (11, 21)}[rank]:
+        total *= _number(text, key, kernel)
+    filters = rng.choice((1, 2, 4))
+    if rng.random() < 0.3:
+        text += f" 18={rng.randint(0, 1)}"
+    if rng.random() < 0.3:
+        text = " ".join(
+            p for p in text.split() if int(p.split("=")[0]) not in (4, 14, 15, 16, 17, 24)
+        )
+        if rng.random() < 0.5:
+            text += " 4=-233"
+        wide = 25 if rank == 4 else 20
+        text += f" {wide}={rng.randint(3, 4)}"
+    if rng.random() < 0.4:
+        text = f"0={shape[0]} {text} 5=1 6={shape[0] * total} 7={shape[0]}"
+        return f"DeconvolutionDepthWise{end}", text, [shape], 1
+    weights = filters * total * shape[0]
+    return f"Deconvolution{end}", f"0={filters} {text} 5=1 6={weights}", [shape], 1
+
+
+def _pooling(rng: random.Random) -> Drawn:
+    end = rng.choice(("", "", "1D", "3D"))
+    rank = _RANKS[end]
+    shape = (rng.choice((1, 3, 4, 8)), *(rng.randint(4, 11) for _ in range(rank - 1)))
+    kind = rng.choice(("global", "adaptive", "window", "window", "window"))
+    average = f"0={rng.randrange(2)}"
+    if kind == "global":
+        return f"Pooling{end}", f"{average} 4=1", [shape], 1
+    if kind == "adaptive":
+        keys = {2: (8,), 3: (8, 18), 4: (8, 18, 28)}[rank]
+        text = " ".join(f"{k}={rng.choice((1, 2, 3, -233))}" for k in keys)
+        return f"Pooling{end}", f"{average} 7=1 {text}", [shape], 1
+    keys = {"w": (1, 2, 3, 14), "h": (11, 12, 13, 15), "d": (21, 22, 23, 16)}
+    text = [average, f"1={rng.randint(2, 3)}", f"2={rng.randint(1, 3)}", f"5={rng.randrange(4)}"]
+    for name in {2: "w", 3: "wh", 4: "whd"}[rank]:
+        kernel, stride, before, after = keys[name]
+        if name != "w" and rng.random() < 0.4:
+            text += [f"{kernel}={rng.randint(2, 3)}", f"{stride}={rng.randint(1, 2)}"]
+        text += [f"{before}={rng.randint(0, 1)}"] * (rng.random() < 0.5)
+        text += [f"{after}={rng.randint(0, 1)}"] * (rng.random() < 0.3)
+    return f"Pooling{end}", " ".join(text), [shape], 1
+
+
+def _unfold(rng: random.Random) -> Drawn:
+    shape = (rng.randint(1, 4), rng.randint(5, 8), rng.randint(5, 8))
+    return "Unfold", _window(rng, 3, _CONVOLUTION), [shape], 1
+
+
+def _interp(rng: random.Random) -> Drawn:
+    shape = _shape(rng, 1, 2, 3)
+    kind = f"0={rng.choice((1, 2))}"
+    way = rng.randrange(4)
+    if way == 0:
+        return "Interp", f"{kind} 3={rng.randint(1, 9)} 4={rng.randint(1, 9)}", [shape], 1
+    if way == 1:
+        scales = rng.choice((0.5, 2.0, 1.5, 2.7, 3.0)), rng.choice((0.5, 2.0, 1.3))
+        return "Interp", f"{kind} 1={scales[0]} 2={scales[1]}", [tuple(s + 1 for s in shape)], 1
+    if way == 2:
+        return "Interp", f'{kind} 9="*(0w,2),*(0h,2)"', [_shape(rng, 3)], 1
+    return "Interp", f"{kind} 5=1", [_shape(rng, 3), _shape(rng, 3)], 1
+
+
+def _inner_product(rng: random.Random) -> Drawn:
+    shape = _shape(rng)
+    count = rng.choice((1, 3, 4, 8))
+    matrix = len(shape) == 2 and rng.random() < 0.7
+    wide = shape[-1] if matrix else int(np.prod(shape))
+    return "InnerProduct", f"0={count} 1={rng.randrange(2)} 2={count * wide}", [shape], 1
+
+
+def _gemm(rng: random.Random) -> Drawn:
+    m, n, k = (rng.choice(_SIZES) for _ in range(3))
+    flipped = rng.randrange(2), rng.randrange(2)
+    constant = rng.choice(("", "", "A", "B", "B"))
+    text = f"2={flipped[0]} 3={flipped[1]}"
+    blobs = []
+    if constant == "A":
+        text += f" 4=1 7={m} 9={k}"
+    else:
+        blobs.append((k, m) if flipped[0] else (m, k))
+    if constant == "B":
+        text += f" 5=1 8={n} 9={k}"
+    else:
+        blobs.append((n, k) if flipped[1] else (k, n))
+    if rng.random() < 0.5:
+        kind = rng.choice((0, 1, 2, 3, 4))
+        text += f" 6=1 10={kind}"
+        text = " ".join(p for p in text.split() if p.split("=")[0] not in ("7", "8", "9"))
+        text += f" 7={m} 8={n} 9={k}"
+    elif rng.random() < 0.4:
+        blobs.append(rng.choice([(m, n), (1, n), (n,), (m, 1)]))
+    if rng.random() < 0.2:
+        text += " 14=1"
+    if rng.random() < 0.2:
+        text += " 11=1"
+    return "Gemm", text, blobs, 1
+
+
+def _matmul(rng: random.Random) -> Drawn:
+    m, n, k = (rng.choice(_SIZES) for _ in range(3))
+    ranks = rng.choice([(1, 1), (2, 2), (1, 2), (2, 1), (1, 3), (3, 1), (3, 3), (2, 3), (3, 2),
+                        (4, 4), (3, 4), (4, 3), (4, 2), (2, 4), (1, 4), (4, 1)])  # fmt: skip
+    flipped = rng.randrange(2)
+    batch = tuple(rng.choice((1, 2, 3)) for _ in range(2))
+    a = (*batch, m, k)[4 - ranks[0] :]
+    b = (*batch, *((n, k) if flipped else (k, n)))[4 - ranks[1] :]
+    a = (k,) if ranks[0] == 1 else tuple(1 if x < len(a) - 2 and rng.random() < 0.3 else s
+                                         for x, s in enumerate(a))  # fmt: skip
+    b = (k,) if ranks[1] == 1 else b
+    return "MatMul", f"0={flipped}", [a, b], 1
+
+
+def _embed(rng: random.Random) -> Drawn:
+    count, words = rng.randint(1, 9), rng.randint(1, 9)
+    return "Embed", f"0={count} 1={words} 2=0 3={count * words}", [_shape(rng, 1)], 1
+
+
+def _attention(rng: random.Random) -> Drawn:
+    heads, width, q = rng.choice((1, 2)), rng.choice((2, 4)), rng.choice((4, 6))
+    embed = heads * width
+    rows, columns = rng.randint(1, 6), rng.randint(1, 6)
+    k, v = rng.choice((3, 4)), rng.choice((3, 5))
+    text = f"0={embed} 1={heads} 2={embed * q} 3={k} 4={v}"
+    return "MultiHeadAttention", text, [(rows, q), (columns, k), (columns, v)], 1
+
+
+def _sdpa(rng: random.Random) -> Drawn:
+    heads, width, out = rng.choice((1, 2, 4)), rng.choice((2, 4)), rng.choice((2, 4))
+    rows, columns = rng.randint(1, 6), rng.randint(1, 6)
+    shapes: list[Shape] = [(heads, rows, width), (heads, columns, width), (heads, columns, out)]
+    if rng.random() < 0.4:
+        return "SDPA", "5=1", [*shapes, (rows, columns)], 1
+    return "SDPA", "", shapes, 1
+
+
+def _recurrent(rng: random.Random) -> Drawn:
+    kind = rng.choice(("RNN", "GRU", "LSTM"))
+    gates = {"RNN": 1, "GRU": 3, "LSTM": 4}[kind]
+    steps, wide = rng.randint(1, 5), rng.randint(1, 5)
+    count, way = rng.randint(1, 4), rng.choice((0, 1, 2))
+    hidden = rng.randint(1, 4) if kind == "LSTM" and rng.random() < 0.4 else count
+    directions = 2 if way == 2 else 1
+    text = f"0={count} 1={wide * hidden * gates * directions} 2={way}"
+    text += f" 3={hidden}" if kind == "LSTM" else ""
+    return kind, text, [(steps, wide)], 1
+
+
+def _reduction(rng: random.Random) -> Drawn:
+    shape = _shape(rng)
+    text = f"0={rng.randrange(11)} 4={rng.randrange(2)} 5=1"
+    if rng.random() < 0.3:
+        return "Reduction", text, [shape], 1
+    axes = rng.sample(range(len(shape)), rng.randint(1, len(shape)))
+    axes = [axis - len(shape) if rng.random() < 0.3 else axis for axis in axes]
+    return "Reduction", f"{text} 1=0 -23303={len(axes)},{','.join(map(str, axes))}", [shape], 1
+
+
+def _pixels(rng: random.Random) -> Drawn:
+    s = rng.choice((1, 2, 3))
+    kind = rng.choice(("PixelShuffle", "Reorg", "ShuffleChannel"))
+    if kind == "ShuffleChannel":
+        return kind, f"0={s}", [(s * rng.randint(1, 3), 3, 4)], 1
+    c, h, w = (rng.randint(1, 3) for _ in range(3))
+    shape = (c * s * s, h, w) if kind == "PixelShuffle" else (c, h * s, w * s)
+    return kind, f"0={s} 1={rng.randrange(2)}", [shape], 1
+
+
+def _glu(rng: random.Random) -> Drawn:
+    shape = tuple(rng.choice((2, 4, 6)) for _ in range(rng.choice((1, 2, 3))))
+    return "GLU", f"0={rng.randrange(len(shape))}", [shape], 1
+
+
+def _prelu(rng: random.Random) -> Drawn:
+    shape = _shape(rng)
+    return "PReLU", f"0={rng.choice((1, shape[0]))}", [shape], 1
+
+
+def _eltwise(rng: random.Random) -> Drawn:
+    shape = _shape(rng)
+    return "Eltwise", f"0={rng.randrange(3)}", [shape] * rng.choice((2, 3)), 1
+
+
+DRAWS: Sequence[Callable[[random.Random], Drawn]] = (
+    _keeps,
+    _keeps,
+    _keeps,
+    _image,
+    _trailing,
+    _split,
+    _scalar,
+    _reshape,
+    _keeping_reshape,
+    _expand_dims,
+    _squeeze,
+    _permute,
+    _flatten,
+    _concat,
+    _slice,
+    _crop,
+    _crop_like,
+    _padding,
+    _tile,
+    _convolution,
+    _deconvolution,
+    _pooling,
+    _unfold,
+    _interp,
+    _inner_product,
+    _gemm,
+    _matmul,
+    _embed,
+    _attention,
+    _sdpa,
+    _recurrent,
+    _reduction,
+    _pixels,
+    _glu,
+    _prelu,
+    _eltwise,
+)
+
+
+def layer(drawn: Drawn) -> tuple[str, list[Shape]]:
+    """The text of one layer between its inputs and a MemoryData, whose weights come last."""
+    kind, text, shapes, results = drawn
+    blobs = " ".join([f"in{k}" for k in range(len(shapes))] + [f"out{k}" for k in range(results)])
+    line = f"{kind} op {len(shapes)} {results} {blobs} {text}".rstrip()
+    return param(*inputs(*shapes), line, "MemoryData end 0 1 end 0=5"), shapes
