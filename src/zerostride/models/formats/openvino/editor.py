@@ -17,6 +17,7 @@ import numpy as np
 
 from ....errors import ModelError
 from ...graph import Node, Place
+from ...resolve import resolved
 from ...rewrite import Rewrite
 from .compile import Scope
 from .markup import Net, refuse
@@ -52,13 +53,14 @@ class Editor:
             self.data.decode("utf-8")
         except UnicodeDecodeError:
             refuse(file, "it is not in UTF-8; save it so to change it")
-        graph = read(file)
+        # Sizes that flow through the model: a port without any may be a scalar's.
+        graph, _, _ = resolved(read(file))
         self.nodes = {node.place: node for node in graph.nodes}
         self.names = {node.name for node in graph.nodes}
         self.names.update(value.name for value in graph.values())
         self.weights = weights_of(file)
         self.size = self.weights.stat().st_size if self.weights.exists() else None
-        self.wanting = any(value.missing for value in graph.values())
+        self.wanting = self.size is None and _has_constants(self.net)
         self.appended = bytearray()
         self._offsets: dict[bytes, int] = {}
         self.scopes: dict[Place, Scope] = {}
@@ -94,6 +96,8 @@ class Editor:
         written = [path]
         try:
             beside = weights_of(path)
+            if self.wanting and beside.exists():
+                refuse(path, f"{beside.name} is there, and is not this model's; remove it first")
             if self.size is not None or self.appended:
                 if self.appended or not _same(beside, self.weights):
                     _write(beside, bytes(self.appended), self.weights if self.size else None)
@@ -106,7 +110,7 @@ class Editor:
     def constant(self, numbers: Sequence[int]) -> tuple[int, int]:
         """Offset and size of whole numbers in the .bin, appended where they are not there yet."""
         data = np.array(numbers, "<i8").tobytes()
-        if self.size is None and self.wanting:
+        if self.wanting:
             said = f"its weights {self.weights.name} are missing, and a constant must be added"
             refuse(self.file, said)
         if data not in self._offsets:
@@ -145,6 +149,14 @@ class Editor:
             pieces += [self.data[done:start], text]
             done = stop
         return b"".join((*pieces, self.data[done:]))
+
+
+def _has_constants(net: Net) -> bool:
+    """Whether a layer of a net or of its bodies has numbers in the .bin."""
+    return any(
+        "offset" in layer.data or any(map(_has_constants, layer.bodies.values()))
+        for layer in net.layers
+    )
 
 
 def _same(a: Path, b: Path) -> bool:

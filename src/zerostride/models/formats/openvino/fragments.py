@@ -24,13 +24,11 @@ import re
 
 from .markup import Port
 
-#: Comments, then tags with quoted attributes: what may hold dots and mean them is skipped whole.
-_PIECES = re.compile(rb"<!--.*?-->|<(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>", re.DOTALL)
+#: A tag with its quoted attributes, which may hold dots and mean them.
+_TAG = re.compile(rb"<[^<>\"']*(?:(?:\"[^\"]*\"|'[^']*')[^<>\"']*)*>")
 _TOKENS = re.compile(rb"\"[^\"]*\"|'[^']*'|\.\.\.|\xe2\x80\xa6")
-_FIRST = re.compile(
-    rb"(?:\xef\xbb\xbf)?\s*(?:<\?xml[^>]*\?>|<!--.*?-->|\s)*<layer[\s>/]", re.DOTALL
-)
-_DECLARATION = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<\?xml[^>]*\?>")
+_LAYER = re.compile(rb"<layer[\s>/]")
+_MARK = b"\xef\xbb\xbf"
 _NUMBERS = re.compile(r"\[\s*((?:[+-]?\d{1,19}\s*(?:,\s*|(?=\])))*)\]", re.ASCII)
 #: Numbers that a comment may list; shapes and axes have a few.
 MAX_LISTED = 64
@@ -42,7 +40,24 @@ def is_fragment(data: bytes) -> bool:
     >>> is_fragment(b'<layer ... type="Add">'), is_fragment(b"<net><layers/></net>")
     (True, False)
     """
-    return _FIRST.match(data[: 1 << 16]) is not None
+    return _LAYER.match(data, _first(data)) is not None
+
+
+def _first(data: bytes) -> int:
+    """Where the first element begins, after a declaration and comments."""
+    at = len(_MARK) if data.startswith(_MARK) else 0
+    while True:
+        while at < len(data) and data[at : at + 1].isspace():
+            at += 1
+        for head, tail in ((b"<!--", b"-->"), (b"<?", b"?>")):
+            if data.startswith(head, at):
+                end = data.find(tail, at + len(head))
+                if end < 0:
+                    return at
+                at = end + len(tail)
+                break
+        else:
+            return at
 
 
 def whole(data: bytes) -> bytes:
@@ -51,15 +66,30 @@ def whole(data: bytes) -> bytes:
     >>> whole(b'<layer ... type="Add" name="a...b" ...></layer>')
     b'<layers><layer     type="Add" name="a...b"    ></layer></layers>'
     """
-    data = _DECLARATION.sub(b"", data, count=1).removeprefix(b"\xef\xbb\xbf")
-    return b"<layers>" + _PIECES.sub(_without_dots, data) + b"</layers>"
+    pieces = [b"<layers>"]
+    at = _first(data)
+    while True:
+        start = data.find(b"<", at)
+        if start < 0:
+            break
+        pieces.append(data[at:start])
+        if data.startswith(b"<!--", start):
+            end = data.find(b"-->", start)
+            stop = len(data) if end < 0 else end + 3
+            pieces.append(data[start:stop])
+        else:
+            tag = _TAG.match(data, start)
+            if tag is None:  # no XML; what reads it says why
+                at = start
+                break
+            stop = tag.end()
+            pieces.append(_TOKENS.sub(_without_dots, tag[0]))
+        at = stop
+    return b"".join((*pieces, data[at:], b"</layers>"))
 
 
-def _without_dots(piece: re.Match[bytes]) -> bytes:
-    text = piece[0]
-    if text.startswith(b"<!--"):
-        return text
-    return _TOKENS.sub(lambda token: token[0] if token[0][:1] in b"\"'" else b"   ", text)
+def _without_dots(token: re.Match[bytes]) -> bytes:
+    return token[0] if token[0][:1] in b"\"'" else b"   "
 
 
 def listed(port: Port, count: int | None) -> tuple[int, ...] | None:

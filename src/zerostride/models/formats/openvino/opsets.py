@@ -24,11 +24,11 @@ IsInf IsNaN LRN LSTMCell LSTMSequence Less LessEqual Log LogSoftmax LogicalAnd L
 LogicalOr LogicalXor Loop MVN MatMul MatrixNms MaxPool Maximum Minimum Mish Mod MulticlassNms
 Multinomial Multiply NMSRotated NV12toBGR NV12toRGB Negative NonMaxSuppression NonZero
 NormalizeL2 NotEqual OneHot PRelu PSROIPooling Pad Parameter Power PriorBox PriorBoxClustered
-Proposal RDFT RNNCell RNNSequence ROIAlign ROIAlignRotated ROIPooling RandomUniform Range ReLU
+Proposal RDFT RNNCell RNNSequence ROIAlign ROIAlignRotated ROIPooling RandomUniform Range
 ReadValue ReduceL1 ReduceL2 ReduceLogicalAnd ReduceLogicalOr ReduceMax ReduceMean ReduceMin
 ReduceProd ReduceSum RegionYolo Relu ReorgYolo Reshape Result Reverse ReverseSequence Roll Round
 STFT ScaledDotProductAttention ScatterElementsUpdate ScatterNDUpdate ScatterUpdate SearchSorted
-SegmentMax Select Selu ShapeOf ShuffleChannels Sigmoid Sign Sin Sinh Slice SliceScatter SoftMax
+SegmentMax Select Selu ShapeOf ShuffleChannels Sigmoid Sign Sin Sinh Slice SliceScatter
 SoftPlus SoftSign Softmax SpaceToBatch SpaceToDepth SparseFillEmptyRows Split Sqrt
 SquaredDifference Squeeze StridedSlice StringTensorPack StringTensorUnpack Subtract Swish Tan Tanh
 TensorIterator Tile TopK Transpose Unique Unsqueeze VariadicSplit Xor
