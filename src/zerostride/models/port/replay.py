@@ -7,7 +7,7 @@ touched on the same numbers as before, constants with the data that the files ha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,7 +69,7 @@ def check_findings(
     found: Sequence[Found],
     before: Mapping[int, Finding],
     after: Mapping[int, Finding],
-    touched: Mapping[int, Subject],
+    touched: Collection[int],
 ) -> None:
     """That nothing became worse, and what was touched is `same`.
 
@@ -78,7 +78,7 @@ def check_findings(
         found: where its nodes are now.
         before: findings by identity of the old graph's nodes.
         after: findings by identity of the new graph's nodes.
-        touched: what was rewritten, by identity of the old graph's nodes.
+        touched: identities of the old graph's nodes that were rewritten.
 
     Raises:
         ModelError: names the node.
@@ -236,7 +236,9 @@ class _Replay:
         return _computed(site, inputs, self.extra)
 
     def _operand(self, value: Value) -> Array | None:
-        known = value.name in self.arrays or id(value) in self.makers or value.constant
+        # A node in ONNX's words may be several, with values of their own between them.
+        made = id(value) in self.done or id(value) in self.makers
+        known = made or value.name in self.arrays or value.constant
         return self.value(value) if known else None
 
     def first(self, node: Node) -> Array:
