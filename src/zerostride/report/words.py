@@ -135,6 +135,7 @@ def readable(finding: Finding) -> Finding:
         op=shown(finding.op, LONGEST_NAME),
         operands=operands,
         message=shown(finding.message),
+        notes=tuple(map(shown, finding.notes)),
     )
 
 
