@@ -16,8 +16,8 @@ backend        the part of the target that did (a GPU delegate), where it was on
 happened       what went wrong, in one sentence
 today          what the target does with exactly these shapes (target_shapes, if given), run on
                the release named at the top of the table: "same" as NumPy, "same at these sizes"
-               only, "different", "invalid" (it computes, though its own rule gives them no
-               meaning), or "not run"
+               only, "different", "refused", "invalid" (it computes, though its own rule gives
+               them no meaning), or "not run"
 """
 
 from __future__ import annotations

@@ -167,7 +167,8 @@ def _computed(site: Site, inputs: Sequence[Array | None], extra: Sequence[Array]
         array = extra[k] if place is None else inputs[place]
         assert array is not None
         # Of a part that is a tensor's outer axes, one number stands for the matrix within.
-        inner = max(0, array.ndim - len(site.operands[k].shape or ()))
+        outer = site.operands[k].shape
+        inner = 0 if outer is None else max(0, array.ndim - len(outer))
         parts.append(array[(slice(None),) * (array.ndim - inner) + (0,) * inner])
     shapes = [part.shape for part in parts]
     if site.rule.to_target:
