@@ -90,6 +90,20 @@ def has_some_way(plan: zs.Plan, rule: str, engine: str | None) -> bool:
     return False
 
 
+def check_laid_out(plan: zs.Plan, e: Any, engine: str | None) -> None:
+    """Each operand broadcast by itself lands where the plan has it; then shapes are identical."""
+    for k, (axes, shape) in enumerate(zip(e.explicit, e.shapes, strict=True)):
+        assert shape == plan.shape
+        if axes is None:
+            assert plan.aligned[k] == plan.operands[k] == plan.shape
+            continue
+        laid = zs.plan_to(
+            plan.operands[k], shape, mode="explicit", axes_mapping=axes, engine=engine
+        )
+        assert (laid.shape, laid.aligned) == (plan.shape, (plan.aligned[k],))
+    assert zs.plan(*e.shapes, engine=engine).shape == plan.shape
+
+
 @pytest.mark.parametrize(("rule", "engine"), PLACES)
 def test_what_is_returned_means_the_same_and_a_refusal_has_none(
     rule: str, engine: str | None
@@ -109,6 +123,9 @@ def test_what_is_returned_means_the_same_and_a_refusal_has_none(
             assert (plan.rank, e.merged_axes, e.result_shape) == (0, ((),), (1,))
             continue
         assert e.result_shape == plan.shape
+        if e.explicit:
+            check_laid_out(plan, e, engine)
+            continue
         assert means(plan, e.shapes, e.swapped, rule=rule, engine=engine, **e.attributes), plan
         for new, old in zip(e.shapes, plan.operands[:: -1 if e.swapped else 1], strict=True):
             assert np.prod(new) == np.prod(old)

@@ -157,6 +157,12 @@ def litert_axes(plan: Plan, asker: Asker) -> None:
         )
 
 
+def litert_select(plan: Plan, asker: Asker) -> None:
+    """As `litert_axes`; of one element each, SELECT_V2 keeps the shape that the model declares."""
+    if not all(asker.is_one(size) for shape in plan.operands for size in shape):
+        litert_axes(plan, asker)
+
+
 def litert_fivefold(plan: Plan, asker: Asker) -> None:
     """As `litert_axes`, but where the axes merge into five loops there is no limit.
 

@@ -34,7 +34,7 @@ _FIVEFOLD = replace(
     check=limits.litert_fivefold,
     summary="NumPy's rule, up to 8 axes, or as many as merge into five loops.",
 )
-_SELECT = replace(_RULE, silent=frozenset(), operands=(3, 3))
+_SELECT = replace(_RULE, check=limits.litert_select, silent=frozenset(), operands=(3, 3))
 _SLOPE = replace(
     ONE_SLOPE,
     align=aligns.one_way_slope,

@@ -1,112 +1,26 @@
-"""Floor 3: saying a plan in another rule.
-
-A plan can be expressed under a rule if the operands can be reshaped (ones put in or taken out, the
-data untouched) so that the rule makes the same plan of them. The few shapes worth trying are tried,
-least change first, and each is planned: what is returned has been checked, not derived.
-"""
+"""Finding the least change of the operands after which a rule means what a plan says."""
 
 from __future__ import annotations
 
 import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from .alignment import Rule, apply
-from .dims import Shape, elements
-from .engines.table import ENGINES, find_engine
-from .errors import BroadcastError, Misfit, NotExpressible, Reason, operand_names
-from .plan import Plan, RuleUse
-from .planner import rule_row
-from .rules import MODES, RULES, find_rule
+from ..alignment import Rule, apply
+from ..dims import Shape, elements
+from ..engines.table import ENGINES, find_engine
+from ..errors import BroadcastError, Misfit, NotExpressible, Reason
+from ..plan import Plan, RuleUse
+from ..planner import rule_row
+from ..rules import MODES, RULES, find_rule
+from .explicit import laid_out
+from .expression import Expression, text
+from .merging import merges, over_limit
 
 if TYPE_CHECKING:
-    from .dims.condition import Condition
-
-
-@dataclass(frozen=True, slots=True)
-class Expression:
-    """A plan in another rule's words.
-
-    Attributes:
-        shapes: what to reshape the operands to, in the order in which the rule takes them; for a
-            Broadcast op the data's shape and the target shape.
-        attributes: the rule's attributes (axis, broadcast, axes_mapping).
-        swapped: the rule takes the operands the other way round.
-        merged_axes: for each axis of `result_shape` the result axes of the plan merged into it;
-            empty where nothing is merged.
-        result_shape: what the rule then gives; reshape it to the plan's shape if axes are merged.
-        rule: the rule that was asked for, and the engine.
-        changed: which operands are reshaped; for a Broadcast op of a model also whether the target
-            shape is another one.
-        only_if: for which sizes that are not known it means the same; None: for all.
-    """
-
-    shapes: tuple[Shape, ...]
-    attributes: Mapping[str, Any]
-    swapped: bool
-    merged_axes: tuple[tuple[int, ...], ...]
-    result_shape: Shape
-    rule: RuleUse
-    changed: tuple[bool, ...]
-    only_if: Condition | None = None
-
-    def describe(self, names: Sequence[Any] = ()) -> str:
-        """The change in a line, operands by these names; x, y, z ... otherwise.
-
-        >>> import zerostride as zs
-        >>> zs.plan((5, 5), (5,)).express("ncnn").describe()
-        'reshape y to (1, 5)'
-        """
-        named = operand_names(names, len(self.shapes))
-        order = named[::-1] if self.swapped else named
-        to_target = self.rule in RULES and RULES[self.rule].to_target
-        # The target of a Broadcast op is a list of sizes, not a tensor to reshape.
-        verbs = ("reshape", "set") if to_target else ("reshape",) * len(self.shapes)
-        steps = [
-            f"{verb} {name} to {_text(shape)}"
-            for verb, name, shape, changed in zip(
-                verbs, order, self.shapes, self.changed, strict=False
-            )
-            if changed
-        ]
-        if self.swapped:
-            steps.append("swap the operands")
-        steps += [
-            f"set {key}={list(value) if isinstance(value, tuple) else value}"
-            for key, value in self.attributes.items()
-        ]
-        if self.merged_axes:
-            steps.append(f"the result has shape {_text(self.result_shape)} then: reshape it back")
-        text = ", ".join(steps) or "nothing to change"
-        return text if self.only_if is None else f"{text}, only if {self.only_if}"
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "shapes": tuple(map(_plain, self.shapes)),
-            "attributes": dict(self.attributes),
-            "swapped": self.swapped,
-            "merged_axes": self.merged_axes,
-            "result_shape": _plain(self.result_shape),
-            "rule": self.rule.name,
-            "engine": self.rule.engine,
-            "only_if": None if self.only_if is None else str(self.only_if),
-        }
-
-
-def _plain(shape: Shape) -> Shape:
-    """Sizes as JSON has them: what is not known as text."""
-    return tuple(size if isinstance(size, int) else str(size) for size in shape)
-
-
-def _text(shape: Shape) -> str:
-    if all(isinstance(size, int) for size in shape):
-        return str(shape)
-    from .explain.open import shape_text
-
-    return shape_text(shape)
+    from ..dims.condition import Condition
 
 
 def express(
@@ -163,20 +77,19 @@ def _express(
     where: tuple[Condition, Condition] | None,
 ) -> Expression:
     rows = tuple(_rows(rule, engine, op, to_target))
-    if where is not None:
-        found = _search_open(plan, rows, engine, operands, where)
-        if found is not None:
-            return found
+    if where is None:
+        tries = (_search(m, row, engine, operands) for m in merges(plan, rows) for row in rows)
+        found = next(filter(None, tries), None)
     else:
-        for merged in _merges(plan, rows):
-            for row in rows:
-                found = _search(merged, row, engine, operands)
-                if found is not None:
-                    return found
-    said = _text(plan.shape)
+        found = _search_open(plan, rows, engine, operands, where)
+    if engine is not None and not to_target and (found is None or found.only_if is not None):
+        found = laid_out(plan, rows[0], find_engine(engine), operands) or found
+    if found is not None:
+        return found
+    said = text(plan.shape)
     raise NotExpressible(
         f"no reshape of the operands makes {engine or 'the rule'} give {said} this way",
-        reason=Reason.RANK_LIMIT if _over_limit(plan, rows) else Reason.NO_RULE,
+        reason=Reason.RANK_LIMIT if over_limit(plan, rows) else Reason.NO_RULE,
         rule=RuleUse(rule or rows[0].name, engine=engine, op=op),
         shapes=plan.operands,
         hint="broadcast the operands to the result's shape first: plan.views, or plan.code",
@@ -235,13 +148,13 @@ def _search_open(
     where: tuple[Condition, Condition],
 ) -> Expression | None:
     """The least change that means the same for all sizes; else for as many as can be; or None."""
-    from .dims.condition import all_of
-    from .dims.solve import excludes, implies, simplified
+    from ..dims.condition import all_of
+    from ..dims.solve import excludes, implies, simplified
 
     known = all_of(where)
     best: tuple[Condition, Expression] | None = None
     tried = 0
-    for said in _merges(plan, rows):
+    for said in merges(plan, rows):
         for row in rows:
             for shapes, attributes, swapped in _candidates(said, row):
                 same = _same_where(said, row, shapes, attributes, swapped, known)
@@ -269,8 +182,8 @@ def _search_open(
 
 def _weaker(condition: Condition, other: Condition, known: Condition) -> bool:
     """Whether a condition holds wherever the other one does, and elsewhere too."""
-    from .dims.condition import all_of
-    from .dims.solve import implies
+    from ..dims.condition import all_of
+    from ..dims.solve import implies
 
     return implies(all_of([known, other]), condition) and not implies(
         all_of([known, condition]), other
@@ -286,8 +199,8 @@ def _same_where(
     known: Condition,
 ) -> Condition:
     """For which sizes `row` makes of these shapes what the plan means."""
-    from .dims.condition import NEVER, all_of, any_of, eq
-    from .symbolic import align_operands, open_leaves, ways_of
+    from ..dims.condition import NEVER, all_of, any_of, eq
+    from ..symbolic import align_operands, open_leaves, ways_of
 
     try:
         leaves = open_leaves(row, shapes, attributes, known)
@@ -356,7 +269,7 @@ def _placements(plan: Plan, k: int) -> tuple[Shape, ...]:
     """Operand `k` at the result's rank: in each case, where that depends on sizes."""
     if plan.open is None or len(plan.open.accepted) == 1:
         return (plan.aligned[k],)
-    from .symbolic import align_operands
+    from ..symbolic import align_operands
 
     ways = {leaf.mapping: None for leaf in plan.open.accepted}
     rows = [align_operands(plan.operands, mapping, plan.rank)[k] for mapping in ways]
@@ -387,86 +300,3 @@ def _attributes(row: Rule, plan: Plan, last: Shape) -> Iterator[dict[str, Any]]:
     if "axis" in row.attributes:
         for axis in range(plan.rank):
             yield {"axis": axis, **switch}
-
-
-# Merging neighbouring axes, where a rank limit alone stands in the way.
-
-
-class _Merged(RuleUse):
-    """The rule of a plan whose neighbouring axes were merged, with the groups."""
-
-    __slots__ = ("groups",)
-    groups: tuple[tuple[int, ...], ...]
-
-
-def _merges(plan: Plan, rows: Sequence[Rule]) -> Iterator[Plan]:
-    """The plan itself; then, while the rank is over the limit, the plan with fewer axes."""
-    yield plan
-    if not plan.rank:
-        yield _merged(plan, [()])  # for engines whose smallest tensor has one axis
-    groups: list[tuple[int, ...]] = [(axis,) for axis in range(plan.rank)]
-    while _over_limit(plan, rows):
-        pair = next(
-            (i for i in _merge_order(plan, groups) if _mergeable(plan, groups[i] + groups[i + 1])),
-            None,
-        )
-        if pair is None:
-            return
-        groups[pair : pair + 2] = [groups[pair] + groups[pair + 1]]
-        yield _merged(plan, groups)
-
-
-def _merge_order(plan: Plan, groups: Sequence[tuple[int, ...]]) -> list[int]:
-    """Which neighbours to merge first: those with an extent of 1, then the innermost."""
-    ones = [all(plan.shape[axis] == 1 for axis in group) for group in groups]
-    return sorted(range(len(groups) - 1), key=lambda i: (not (ones[i] or ones[i + 1]), -i))
-
-
-def _mergeable(plan: Plan, axes: Sequence[int]) -> bool:
-    """Whether every operand fills all of these axes, or none; axes of extent 1 go with any."""
-    wide = [axis for axis in axes if plan.shape[axis] != 1]
-    if plan.open is not None and any(
-        aligned[axis] not in (1, plan.shape[axis]) for aligned in plan.aligned for axis in wide
-    ):
-        return False  # it may stretch along one of them and fill another
-    return all(len({axis in stretched for axis in wide}) <= 1 for stretched in plan.stretched)
-
-
-def _merged(plan: Plan, groups: Sequence[tuple[int, ...]]) -> Plan:
-    def fold(shape: Shape) -> Shape:
-        return tuple(elements([shape[axis] for axis in group]) for group in groups)
-
-    use = _Merged(plan.rule.name, plan.rule.attributes, plan.rule.engine, plan.rule.op)
-    use.groups = tuple(groups)
-    aligned = tuple(map(fold, plan.aligned))
-    every = (tuple(range(len(groups))),) * len(aligned)
-    shape = fold(plan.shape)
-    if plan.open is None:
-        return Plan(shape, aligned, every, use)
-    from .symbolic import Open
-
-    leaf = replace(
-        plan.open.accepted[0],
-        path=plan.open.exists,
-        clauses=(),
-        shape=shape,
-        mapping=every,
-        sizes=aligned,
-    )
-    return Plan(shape, aligned, every, use, Open(plan.open.given, (leaf,), aligned))
-
-
-def _over_limit(plan: Plan, rows: Sequence[Rule]) -> bool:
-    """Whether a rank limit is what every row says of the plan."""
-    return all(_refusal(plan, row) == Reason.RANK_LIMIT for row in rows)
-
-
-def _refusal(plan: Plan, row: Rule) -> Reason | None:
-    shapes = (*plan.aligned, plan.shape) if row.to_target else plan.aligned
-    every = {"axes_mapping": tuple(range(plan.rank))}
-    attributes = every if "axes_mapping" in row.attributes else {}
-    try:
-        apply(row, shapes, attributes)
-    except BroadcastError as error:
-        return error.reason
-    return None
