@@ -8,11 +8,12 @@ either way, since a reshape moves no number.
 
 from __future__ import annotations
 
+import filecmp
 import math
-import os
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,6 +109,7 @@ class OnnxEditor:
         """
         self.path = path
         self.model = _inlined(parse(path))
+        self._touched = False
         self.versions = {entry.domain: entry.version for entry in self.model.opset_import}
         self.version = self.versions.get("", self.versions.get("ai.onnx", 1))
         self._scopes: dict[Place, _Scope] = {}
@@ -187,6 +189,7 @@ class OnnxEditor:
     def apply(self, rewrites: Sequence[Rewrite]) -> None:
         """Says the rewrites in ONNX; see :meth:`~.rewrite.Editor.apply`."""
         tasks = sorted(map(self._task, rewrites), key=_Task.order)
+        self._touched = self._touched or bool(tasks)
         constants = self._constants(tasks)
         for task in tasks:
             said = self.refuses(task.rewrite)
@@ -451,37 +454,56 @@ class OnnxEditor:
     # Files.
 
     def save(self, path: Path) -> tuple[Path, ...]:
-        """Writes the model, and beside it the external files that it names.
+        """Writes the model, and beside it the external files that it names, where they are not.
 
-        Those are linked where they can be, else copied: no rewrite changes them.
+        No rewrite changes those, so they are copied as they are.
+
+        Raises:
+            ModelError: a file cannot be written, or an external file would take the place of
+                another one.
         """
+        made = [path]
         try:
-            data = self.model.SerializeToString()
-        except (ValueError, RuntimeError) as error:  # beyond 2 GiB
-            raise ModelError(f"{path}: {error}") from None
-        if len(data) > _MOST_BYTES:
-            raise ModelError(f"{path}: {len(data)} bytes; an ONNX file ends at 2 GiB")
-        try:
-            path.write_bytes(data)
-            return (path, *self._bring(path.parent))
+            path.write_bytes(self._bytes())
+            for source, goal in self._external(path.parent):
+                made.append(goal)
+                goal.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, goal)
         except OSError as error:
+            _removed(made)
             raise ModelError(f"{error.filename or path}: {error.strerror or error}") from None
+        except ModelError:
+            _removed(made)
+            raise
+        return tuple(made)
 
-    def _bring(self, folder: Path) -> Iterator[Path]:
-        """The external files, put into a folder where they are not there already."""
+    def _bytes(self) -> bytes:
+        if not self._touched:
+            return self.path.read_bytes()
+        try:
+            data: bytes = self.model.SerializeToString()
+        except (ValueError, RuntimeError) as error:
+            raise ModelError(f"{self.path}: {error}") from None
+        if len(data) > _MOST_BYTES:
+            raise ModelError(f"{self.path}: {len(data)} bytes; an ONNX file ends at 2 GiB")
+        return data
+
+    def _external(self, folder: Path) -> Iterator[tuple[Path, Path]]:
+        """The external files that a folder lacks, and where they go."""
         for relative in sorted(self._locations()):
             source, goal = self.path.parent / relative, folder / relative
             inside = source.resolve().is_relative_to(self.path.parent.resolve())
             if not inside or not source.is_file():
                 continue  # the reader says that it is missing
-            if goal.exists() and goal.samefile(source):
-                continue
-            goal.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                os.link(source.resolve(), goal)
-            except OSError:
-                shutil.copyfile(source, goal)
-            yield goal
+            if not goal.exists():
+                yield source, goal
+            elif not goal.is_file() or not (
+                goal.samefile(source) or filecmp.cmp(source, goal, shallow=False)
+            ):
+                raise ModelError(
+                    f"{goal}: the model needs its data under this name, and something else is "
+                    "there; write the model to an empty folder"
+                )
 
     def _locations(self) -> set[Path]:
         found = set()
@@ -503,6 +525,12 @@ def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
         except package_errors():
             pass  # the reader leaves the calls, too
     return model
+
+
+def _removed(files: Sequence[Path]) -> None:
+    for file in files:
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
 
 
 # Rewrites of constants.

@@ -133,7 +133,11 @@ def forms(subject: Subject, k: int) -> list[Shape]:
 
 
 def _is_constant(subject: Subject, k: int) -> bool:
-    return subject.site.operands[k].constant
+    """Whether an operand is a constant of the file, not one that nodes compute from such."""
+    tensor = subject.site.operands[k].tensor
+    if tensor is None or not tensor.constant:
+        return False
+    return tensor.source is not None or tensor.missing is not None or tensor.content is not None
 
 
 def _may_move(subject: Subject) -> list[int]:

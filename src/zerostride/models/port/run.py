@@ -28,7 +28,7 @@ from .numbers import compute, sizes_for
 from .passes import PASSES, Pass
 from .program import Program, Setting, Subject, Wrong, carry_out, positions_of
 from .replay import Found, check_findings, line_of, lines_of, makers_of, matched, recompute
-from .save import check_goal, install, staging
+from .save import check_goal, install, kept_if_done, staging
 
 #: Rewrites of one node that are looked at; what is found is among the first dozens.
 MOST_TRIED = 600
@@ -395,42 +395,47 @@ def _written(
     done: Sequence[Ported],
 ) -> Report:
     """Writes the model beside its place, reads it again, checks it, and puts it there."""
-    touched = {id(one.subject.node): one for one in done if one.program is not None}
-    with staging(goal) as folder:
-        files = editor.save(folder / goal.name)
-        new = audited(read_model(files[0]), question)
-        found = dict(zip(map(id, old.graph.nodes), matched(old.graph, new.graph), strict=True))
-        check_findings(
-            old.graph,
-            list(found.values()),
-            old.findings,
-            new.findings,
-            {key: one.subject for key, one in touched.items()},
-        )
-        changes = []
-        makers = makers_of(found.values())
-        for key, one in touched.items():
-            count = _recomputed(one, found[key], makers, old.setting)
-            changes.append(
-                _change(replace(one, elements=count or one.elements), lines_of(found[key], makers))
-            )
-        report = new.report(question)
-        left = {id(found[id(one.subject.node)].node): one for one in done if one.program is None}
-        findings = tuple(
-            _left(new.findings[id(n)], left[id(n)]) if id(n) in left else new.findings[id(n)]
-            for n in new.graph.nodes
-            if id(n) in new.findings
-        )
-        install(files, folder, goal)
+    with staging(goal) as staged:
+        files = editor.save(staged)
+        with kept_if_done([file for file in files if file.stem != staged.stem]):
+            new = audited(read_model(staged), question)
+            changes, findings = _checked(old, new, done)
+            report = new.report(question)
+            install(staged, goal)
     return replace(
         report,
         model=str(path),
         command="port",
         before=old.report(question).findings,
         findings=findings,
-        changes=tuple(changes),
+        changes=changes,
         output=str(goal),
     )
+
+
+def _checked(
+    old: Audited, new: Audited, done: Sequence[Ported]
+) -> tuple[tuple[Change, ...], tuple[Finding, ...]]:
+    """What was changed and what is found now, the written model checked against the old one."""
+    places = matched(old.graph, new.graph)
+    found = dict(zip(map(id, old.graph.nodes), places, strict=True))
+    touched = {id(one.subject.node): one for one in done if one.program is not None}
+    check_findings(old.graph, places, old.findings, new.findings, touched.keys())
+    changes = []
+    makers = makers_of(places)
+    for key, one in touched.items():
+        count = _recomputed(one, found[key], makers, old.setting)
+        one = replace(one, elements=count or one.elements)
+        changes.append(_change(one, lines_of(found[key], makers)))
+    left = {id(found[id(one.subject.node)].node): one for one in done if one.program is None}
+    findings = tuple(
+        _left(new.findings[id(node)], left[id(node)])
+        if id(node) in left
+        else new.findings[id(node)]
+        for node in new.graph.nodes
+        if id(node) in new.findings
+    )
+    return tuple(changes), findings
 
 
 def _recomputed(one: Ported, place: Found, makers: Mapping[int, Node], setting: Setting) -> int:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import filecmp
 import os
+import secrets
 import shutil
 import stat
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -37,52 +36,58 @@ def check_goal(path: Path) -> Path:
 
 @contextmanager
 def staging(goal: Path) -> Iterator[Path]:
-    """A folder beside the goal, on the same file system, gone afterwards.
-
-    Raises:
-        ModelError: it cannot be made.
-    """
+    """A name beside the goal to write to, with files of the same stem; they are gone afterwards."""
+    path = goal.with_name(f".zerostride-{secrets.token_hex(8)}{goal.suffix}")
     try:
-        folder = Path(tempfile.mkdtemp(prefix=".zerostride-", dir=goal.parent))
-    except OSError as error:
-        raise ModelError(f"{goal.parent}: {error.strerror or error}") from None
-    try:
-        yield folder
+        yield path
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(_of_stem(path))
 
 
-def install(files: Sequence[Path], folder: Path, goal: Path) -> tuple[Path, ...]:
-    """Puts staged files in their places, the model last; the old ones stay if that fails.
+def _of_stem(path: Path) -> list[Path]:
+    """The files beside a path whose names begin like its own."""
+    with suppress(OSError):
+        return [file for file in path.parent.iterdir() if file.name.startswith(f"{path.stem}.")]
+    return []
 
-    A file that the model only refers to (external data) takes nobody's place: one of the same name
-    must have the same bytes.
+
+def _remove(files: Iterable[Path]) -> None:
+    for file in files:
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
+
+
+@contextmanager
+def kept_if_done(files: Sequence[Path]) -> Iterator[None]:
+    """Takes the files away again if what follows fails."""
+    try:
+        yield
+    except BaseException:
+        _remove(files)
+        raise
+
+
+def install(staged: Path, goal: Path) -> None:
+    """Gives staged files their names, the model last; the old files come back if that fails.
 
     Args:
-        files: the staged files, the model first.
-        folder: where they are staged.
+        staged: the model as it was written; what goes with it has the same stem.
         goal: where the model goes.
-
-    Returns:
-        Where they are now.
 
     Raises:
         ModelError: one cannot be put there.
     """
-    places = [goal.parent / file.relative_to(folder) for file in files]
-    kept = folder / "replaced"
+    rest = [file for file in _of_stem(staged) if file != staged]
     done: list[tuple[Path, Path | None]] = []
     try:
-        kept.mkdir()
-        pairs = list(zip(files, places, strict=True))
-        for k, (file, place) in enumerate((*pairs[1:], pairs[0])):
-            if _is_there(file, place, goal):
-                continue
-            place.parent.mkdir(parents=True, exist_ok=True)
+        for k, file in enumerate((*rest, staged)):
+            place = goal.with_name(goal.stem + file.name.removeprefix(staged.stem))
+            if place.exists() and not place.is_file():
+                raise ModelError(f"{place}: not a regular file")
             old = None
             if place.exists():
-                old = kept / str(k)
-                os.link(place, old)
+                old = staged.with_name(f"{staged.stem}.old{k}")
+                _keep(place, old)
             _finish(file, place)
             done.append((place, old))
             os.replace(file, place)
@@ -92,33 +97,18 @@ def install(files: Sequence[Path], folder: Path, goal: Path) -> tuple[Path, ...]
     except ModelError:
         _restore(done)
         raise
-    return tuple(places)
 
 
-def _is_there(file: Path, place: Path, goal: Path) -> bool:
-    """Whether a staged file is in its place already."""
-    if not place.exists():
-        return False
-    if not place.is_file():
-        raise ModelError(f"{place}: not a regular file")
-    if file.samefile(place):
-        return True
-    if place.stem == goal.stem:
-        return False
-    if filecmp.cmp(file, place, shallow=False):
-        return True
-    raise ModelError(
-        f"{place}: the model refers to a file of this name, and another one is there; "
-        "write the model to an empty folder"
-    )
+def _keep(file: Path, name: Path) -> None:
+    """A second name for a file that is about to be replaced."""
+    try:
+        os.link(file, name)
+    except OSError:  # not every file system has links
+        shutil.copy2(file, name)
 
 
 def _finish(file: Path, place: Path) -> None:
-    """The rights that the old file had, or a new one gets; a link to other data becomes a copy."""
-    if file.stat().st_nlink > 1:
-        copy = file.with_name(file.name + ".copy")
-        shutil.copyfile(file, copy)
-        os.replace(copy, file)
+    """The rights that the old file had, or a new one gets; and on disk, before it takes a name."""
     if place.exists():
         rights = stat.S_IMODE(place.stat().st_mode)
     else:
@@ -139,4 +129,4 @@ def _restore(done: Sequence[tuple[Path, Path | None]]) -> None:
                 os.replace(old, place)
 
 
-__all__ = ["check_goal", "install", "staging"]
+__all__ = ["check_goal", "install", "kept_if_done", "staging"]
