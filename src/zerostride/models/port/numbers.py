@@ -164,9 +164,15 @@ def _replanned(site: Site, plan: Plan, shapes: tuple[Shape, ...]) -> Plan:
 def _through(program: Program, parts: Sequence[Array], size: Callable[[Any], int]) -> Array:
     """The result of the steps."""
     subject = program.subject
-    inputs: dict[int, Array] = {
-        place: parts[k] for k, place in enumerate(subject.positions) if place is not None
-    }
+    inputs: dict[int, Array] = {}
+    for k, place in enumerate(subject.positions):
+        tensor = subject.site.operands[k].tensor
+        if place is None or tensor is None:
+            continue
+        # Of a tensor whose outer axes are the part, every matrix within holds one number.
+        inner = tuple(map(size, (tensor.shape or ())[parts[k].ndim :]))
+        array = parts[k].reshape(parts[k].shape + (1,) * len(inner))
+        inputs[place] = np.broadcast_to(array, parts[k].shape + inner)
     made: list[Array] = []
     for done in program.done:
         arrays = [
@@ -199,7 +205,8 @@ def _step(
     for k, place in enumerate(done.parts[: len(done.plan.operands)]):
         array = parts[k] if place is None else arrays[place]
         assert array is not None
-        taken.append(array)
+        outer = len(done.plan.operands[k])
+        taken.append(array[(slice(None),) * outer + (0,) * (array.ndim - outer)])
     shapes = tuple(array.shape for array in taken)
     return operate(done.site, _replanned(done.site, done.plan, shapes), taken)
 

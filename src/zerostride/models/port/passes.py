@@ -141,12 +141,22 @@ def _is_constant(subject: Subject, k: int) -> bool:
 
 
 def _may_move(subject: Subject) -> list[int]:
-    """The operands that are tensors of the model, whole."""
+    """The operands that are tensors of the model, whole, or the outer axes of one in a product."""
     return [
         k
         for k in range(len(subject.source.operands))
-        if subject.positions[k] is not None and _is_whole(subject, k)
+        if subject.positions[k] is not None
+        and (_is_whole(subject, k) or subject.site.kind is Kind.MATMUL)
     ]
+
+
+def _inner(subject: Subject, k: int) -> Shape:
+    """The axes of a tensor behind those that are broadcast: the matrix, in a product."""
+    tensor = subject.site.operands[k].tensor
+    if subject.site.kind is not Kind.MATMUL or tensor is None:
+        return ()
+    sizes = tuple(size for size in tensor.shape or () if size is not None)
+    return sizes[len(subject.source.operands[k]) :]
 
 
 def _is_whole(subject: Subject, k: int) -> bool:
@@ -202,9 +212,7 @@ def _rewritten(
 ) -> Iterator[Steps]:
     """The node's op on operands of these shapes; the operands exchanged, the result reshaped."""
     places = [subject.positions[k] for k in range(len(shapes))]
-    options = [
-        list(moves(old, new)) for old, new in zip(subject.source.operands, shapes, strict=True)
-    ]
+    options = [list(_ways(subject, k, shape)) for k, shape in enumerate(shapes)]
     for ways in itertools.islice(itertools.product(*options), 8):
         writer = _Writer()
         refs: list[Ref] = [Input(p) for p in range(len(subject.node.inputs))]
@@ -212,6 +220,12 @@ def _rewritten(
             if place is not None:
                 refs[place] = writer.chain(Input(place), way)
         yield from _finish(writer, refs, swapped, attributes, result)
+
+
+def _ways(subject: Subject, k: int, shape: Shape) -> Iterator[Steps]:
+    """Steps that give an operand's broadcast axes another shape."""
+    inner = _inner(subject, k)
+    return moves(subject.source.operands[k] + inner, shape + inner)
 
 
 def _finish(
@@ -420,6 +434,7 @@ def _has_stretch(subject: Subject, _: Setting) -> bool:
         and any(subject.source.stretched)
         and bool(_may_move(subject))
         and _numbers(subject.source.shape)
+        and all(_numbers(_inner(subject, k)) for k in _may_move(subject))
     )
 
 
@@ -456,7 +471,7 @@ def _expand_these(
         aligned = source.aligned[k]
         if k not in expanded and rest == "as written":
             continue
-        way = next(moves(source.operands[k], aligned), None)
+        way = next(_ways(subject, k, aligned), None)
         if way is None:
             return
         ref = writer.chain(Input(place), way)
@@ -468,7 +483,7 @@ def _expand_these(
                     size if axis not in axes or axis in done else 1
                     for axis, size in enumerate(source.shape)
                 )
-                ref = writer.add(Step("expand", (ref,), shape=shape))
+                ref = writer.add(Step("expand", (ref,), shape=shape + _inner(subject, k)))
         refs[place] = ref
     yield from _finish(writer, refs, attributes=attributes)
 

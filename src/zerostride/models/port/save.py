@@ -19,8 +19,8 @@ def check_goal(path: Path) -> Path:
     Raises:
         ModelError: no file can be written there.
     """
-    goal = Path(os.path.realpath(path))
     try:
+        goal = Path(os.path.realpath(path))
         if goal.exists() and not stat.S_ISREG(goal.stat().st_mode):
             raise ModelError(f"{path}: not a regular file")
         if not goal.parent.is_dir():
