@@ -178,6 +178,7 @@ class NcnnEditor:
     def text(self) -> str:
         """The .param as it is now."""
         changes, lines = self._changes, list(self.parsed.lines)
+        usual = "\r\n" if lines[0].endswith("\r\n") else "\n"
         added_layers = added_blobs = 0
         for layer in self.parsed.layers:
             at = layer.line - 1
@@ -191,7 +192,7 @@ class NcnnEditor:
                 continue
             texts = [bare] if own is None else []
             texts += [line.text() for line in new]
-            lines[at] = (end or "\n").join(texts) + end
+            lines[at] = (end or usual).join(texts) + end
             added_layers += len(texts) - 1
             added_blobs += sum(len(line.tops) for line in new)
             added_blobs -= len(layer.tops) if own is not None else 0

@@ -1,0 +1,403 @@
+"""Shapes, weights, sites and ONNX's words of .param files; the real ncnn is not needed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import ncnn_models as made
+import numpy as np
+import pytest
+
+import zerostride as zs
+from zerostride.cli import main
+from zerostride.errors import ModelError
+from zerostride.models.formats import lowered
+from zerostride.models.formats.ncnn import engine, find_site, lower
+from zerostride.models.formats.ncnn.layers import LAYERS
+from zerostride.models.formats.ncnn.weights import LOADS
+from zerostride.models.graph import Graph, Node
+from zerostride.models.sites import Kind, Site
+
+IN = "Input in0 0 1 in0 0=5 1=4 2=3"
+
+
+def one(tmp_path: Path, line: str, *shapes: made.Shape, weights: bytes | None = None) -> Graph:
+    """The graph of one layer over inputs of these shapes, (3, 4, 5) if none are given."""
+    head = made.inputs(*shapes) if shapes else [IN]
+    return made.graph(tmp_path, made.param(*head, line), weights)
+
+
+def site_of(graph: Graph) -> Site:
+    found = [site for site in map(find_site, graph.nodes) if site is not None]
+    assert len(found) == 1
+    return found[0]
+
+
+# Shapes.
+
+
+@pytest.mark.parametrize(
+    ("line", "shape"),
+    [
+        ("Convolution c 1 1 in0 out0 0=8 1=3 3=2 4=1 6=216", (8, 2, 3)),
+        ("Convolution c 1 1 in0 out0 0=8 1=3 3=2 4=-233 6=216", (8, 2, 3)),
+        ("Convolution c 1 1 in0 out0 0=8 1=2 11=3 12=1 2=2 6=144", (8, 2, 3)),
+        ("Deconvolution c 1 1 in0 out0 0=2 1=2 3=2 6=24", (2, 8, 10)),
+        ("Pooling p 1 1 in0 out0 0=0 1=2 2=2", (3, 2, 3)),
+        ("Pooling p 1 1 in0 out0 0=0 1=2 2=2 5=1", (3, 2, 2)),
+        ("Pooling p 1 1 in0 out0 0=1 4=1", (3,)),
+        ("Pooling p 1 1 in0 out0 0=1 7=1 8=2 18=-233", (3, 4, 2)),
+        ("InnerProduct i 1 1 in0 out0 0=7 2=420", (7,)),
+        ("Permute p 1 1 in0 out0 0=3", (4, 5, 3)),
+        ("Reduction r 1 1 in0 out0 0=3 1=0 -23303=1,-1 4=1 5=1", (3, 4, 1)),
+        ("Reduction r 1 1 in0 out0 0=3", (1,)),
+        ("Interp i 1 1 in0 out0 0=1 1=2.0 2=2.0", (3, 8, 10)),
+        ('Interp i 1 1 in0 out0 0=1 9="*(0w,2),7"', (3, 7, 10)),
+        ("Tile t 1 1 in0 out0 -23302=3,2,1,3", (6, 4, 15)),
+        ("Padding p 1 1 in0 out0 0=1 1=2 2=3 3=4", (3, 7, 12)),
+        ("Crop c 1 1 in0 out0 -23309=1,1 -23310=1,-1 -23311=1,2", (3, 4, 3)),
+        ("Squeeze s 1 1 in0 out0 3=0,", (3, 4, 5)),
+        ("ExpandDims e 1 1 in0 out0 3=0,", (1, 3, 4, 5)),
+        ("Flatten f 1 1 in0 out0", (60,)),
+        ("Reshape r 1 1 in0 out0 0=0 1=-1", (12, 5)),
+        ('Reshape r 1 1 in0 out0 6="+(0w,0h),-1"', None),
+        ('Reshape r 1 1 in0 out0 6="+(0w,1),-1"', (10, 6)),
+        ("Reshape r 1 1 in0 out0 0=7", None),
+        ("Permute p 1 1 in0 out0 0=9", None),
+        ("Crop c 1 1 in0 out0 -23309=1,9 -23310=1,12 -23311=1,2", None),
+        ("Reduction r 1 1 in0 out0 0=3 1=0 -23303=1,1 4=1", None),
+        ("Convolution c 1 1 in0 out0 0=8 1=9 6=216", None),
+        ("Concat c 1 1 in0 out0 0=3", None),
+    ],
+)
+def test_shapes(tmp_path: Path, line: str, shape: Any) -> None:
+    graph = one(tmp_path, line)
+    assert made.shapes_of(graph)["out0"] == shape
+    if shape is None:
+        (note,) = [note for note in graph.notes if "does not work" in note]
+        assert repr(line.split()[1]) in note
+
+
+def test_every_layer_that_has_weights_is_in_the_table() -> None:
+    assert set(LOADS) <= set(LAYERS)
+
+
+def test_hints_are_believed_where_nothing_else_is_known(tmp_path: Path) -> None:
+    graph = one(tmp_path, "Custom c 1 2 in0 a b -23330=8,3,7,6,5,1,9,0,0")
+    assert made.shapes_of(graph)["a"] == (5, 6, 7)
+    assert made.shapes_of(graph)["b"] == (9,)
+    text = made.param("Input in0 0 1 in0 -23330=4,2,3,2,1", "ReLU r 1 1 in0 out0")
+    assert made.graph(tmp_path, text).outputs[0].shape == (2, 3)
+    graph = one(tmp_path, "ReLU r 1 1 in0 out0 -23330=4,2,3,2,1")
+    assert graph.outputs[0].shape == (3, 4, 5)
+    assert any("the file hints at (2, 3), it makes (3, 4, 5)" in note for note in graph.notes)
+
+
+def test_sizes_that_the_file_lacks_have_names(tmp_path: Path) -> None:
+    text = made.param(
+        "Input in0 0 1 in0",
+        "Split s 1 2 in0 a b",
+        "Convolution c 1 1 a x 0=8 1=3 3=2 4=1 6=216",
+        "Pooling p 1 1 b y 4=1",
+    )
+    graph = made.graph(tmp_path, text)
+    assert graph.inputs[0].shape == ("in0.c", "in0.h", "in0.w")
+    assert any("they are called in0.c, in0.h, in0.w" in note for note in graph.notes)
+    found = zs.shapes(tmp_path / "m.param")
+    assert str(found.shapes["x"]) == "(8, Dim('(in0.h + 1) // 2'), Dim('(in0.w + 1) // 2'))"
+    found = zs.shapes(tmp_path / "m.param", sizes={"in0.h": 32, "in0.w": 30, "in0.c": 3})
+    assert found.shapes["x"] == (8, 16, 15)
+    assert found.shapes["y"] == (3,)
+    assert not found.failures
+
+
+def test_inputs_of_which_nothing_is_known(tmp_path: Path) -> None:
+    graph = made.graph(tmp_path, made.param("Input in0 0 1 in0", "ReLU r 1 1 in0 out0"))
+    assert graph.inputs[0].shape is None
+    assert any("write them into its line (0=w 1=h 11=d 2=c)" in note for note in graph.notes)
+
+
+def test_who_is_asked_and_where_nobody_is(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(engine, "installed", lambda: False)
+    graph = one(tmp_path, "Diag d 1 1 in0 out0", (4,))
+    assert graph.outputs[0].shape is None
+    assert any("which could be asked for them, is not installed" in note for note in graph.notes)
+    monkeypatch.setattr(engine, "installed", lambda: True)
+    monkeypatch.setattr(engine, "ask", lambda *given: pytest.fail("asked for a custom layer"))
+    graph = one(tmp_path, "Custom d 1 1 in0 out0", (4,))
+    assert any("no layer of ncnn is called Custom" in note for note in graph.notes)
+
+
+def test_an_engine_that_dies_is_a_note(tmp_path: Path, monkeypatch: Any) -> None:
+    child = "import os, sys; sys.stdout.write('[\"a\", [4, 4]]\\n'); sys.stdout.flush(); os.abort()"
+    monkeypatch.setattr(engine, "_CHILD", child)
+    monkeypatch.setattr(engine, "installed", lambda: True)
+    text = made.param(*made.inputs((4,)), "Diag d 1 1 in0 a", "Diag e 1 1 a b", "ReLU r 1 1 a c")
+    graph = made.graph(tmp_path, text)
+    assert made.shapes_of(graph)["a"] == (4, 4)
+    assert made.shapes_of(graph)["c"] == (4, 4)
+    assert made.shapes_of(graph)["b"] is None
+    assert any("it was ended by SIGABRT" in note for note in graph.notes)
+    monkeypatch.setattr(engine, "_CHILD", "import time; time.sleep(60)")
+    monkeypatch.setattr(engine, "SECONDS", 0.5)
+    assert any("took longer than" in note for note in made.graph(tmp_path, text).notes)
+
+
+def test_blobs_read_twice_are_named(tmp_path: Path) -> None:
+    text = made.param(IN, "ReLU r 1 1 in0 r", "BinaryOp b 2 1 in0 r out0 0=0")
+    assert any("'in0' are read by several layers" in n for n in made.graph(tmp_path, text).notes)
+
+
+# Weights.
+
+
+def test_constants_on_demand(tmp_path: Path) -> None:
+    data = np.arange(12, dtype=np.float32)
+    kernel = np.linspace(-1, 1, 6, dtype=np.float32)
+    text = made.param(
+        IN,
+        "InnerProduct i 1 1 in0 x 0=2 1=1 2=120",
+        "MemoryData m 0 1 m 0=3 1=4",
+        "PReLU p 1 1 x out0 0=2",
+        "MemoryData n 0 1 n 0=1 1=2 2=3 21=0",
+    )
+    weights = np.arange(120, dtype=np.float32)
+    content = made.floats(weights, mark=True) + made.floats([1, 2], data, [0.1, 0.2])
+    graph = made.graph(tmp_path, text, content + made.floats(kernel, mark=True))
+    values = {value.name: value for value in graph.values()}
+    assert np.array_equal(values["i.weight"].data(), weights)
+    assert list(values["i.bias"].data()) == [1, 2]
+    assert np.array_equal(values["m"].data(), data.reshape(4, 3))
+    assert np.array_equal(values["n"].data(), kernel.reshape(3, 2, 1))
+    assert values["m"].constant
+    assert values["m"].dtype == "float32"
+    assert not graph.notes
+    longer = made.graph(tmp_path, text, content + made.floats(kernel, mark=True) + b"\0" * 8)
+    assert any("8 bytes more" in note for note in longer.notes)
+
+
+def test_the_forms_of_weights(tmp_path: Path) -> None:
+    text = made.param(
+        *made.inputs((3,)), "InnerProduct i 1 1 in0 x 0=1 2=3", "MemoryData m 0 1 m 0=2"
+    )
+    end = made.floats([8, 9])
+    table = made.floats(np.arange(256) * 0.5)
+    forms = {
+        b"\0\0\0\0" + made.floats([1, 2, 3]): (1, 2, 3),
+        b"\x56\xc0\x02\x00" + made.floats([1, 2, 3]): (1, 2, 3),
+        b"\x47\x6b\x30\x01" + np.array([1, 2, 3, 0], "<f2").tobytes(): (1, 2, 3),
+        b"\x38\x4b\x0d\x00" + bytes([1, 2, 253, 0]): (1, 2, -3),
+        b"\x01\0\0\0" + table + bytes([2, 4, 6, 0]): (1, 2, 3),
+    }
+    for content, wanted in forms.items():
+        graph = made.graph(tmp_path, text, content + end)
+        values = {value.name: value for value in graph.values()}
+        assert tuple(values["i.weight"].data()) == wanted
+        assert values["i.weight"].data().dtype == values["i.weight"].dtype
+        assert tuple(values["m"].data()) == (8, 9)
+        assert not graph.notes
+
+
+def test_what_cannot_be_found_says_why(tmp_path: Path) -> None:
+    text = made.param(IN, "MemoryData a 0 1 a 0=2", "Custom c 1 1 in0 x", "MemoryData m 0 1 m 0=3")
+    graph = made.graph(tmp_path, text)
+    values = {value.name: value for value in graph.values()}
+    assert values["m"].missing == "m.bin"
+    with pytest.raises(ModelError, match=r"m\.bin"):
+        values["m"].data()
+    graph = made.graph(tmp_path, text, made.floats([1, 2, 3, 4, 5]))
+    values = {value.name: value for value in graph.values()}
+    assert list(values["a"].data()) == [1, 2]
+    with pytest.raises(ModelError, match="of Custom 'c' before it are of unknown length"):
+        values["m"].data()
+    huge = made.param(IN, "InnerProduct i 1 1 in0 x 0=2000000000 2=2000000000")
+    graph = made.graph(tmp_path, huge, b"\0" * 64)
+    assert any("the file ends within the weights of InnerProduct 'i'" in n for n in graph.notes)
+    huge = made.param("MemoryData m 0 1 m 0=2147483647 1=2147483647 2=2147483647")
+    assert made.graph(tmp_path, huge, b"\0" * 64).outputs[0].shape is None
+
+
+# Sites.
+
+
+def test_a_binary_op_by_ncnns_rule(tmp_path: Path) -> None:
+    site = site_of(one(tmp_path, "BinaryOp b 2 1 in0 in1 out0 0=1", (5, 5), (5,)))
+    assert (site.kind, site.op, site.rule.name) == (Kind.ELEMENTWISE, "Sub", "ncnn")
+    assert [part.name for part in site.operands] == ["in0", "in1"]
+    assert site.plan(((5, 5), (5,))).aligned == ((5, 5), (5, 1))
+
+
+@pytest.mark.parametrize(
+    ("number", "op", "first"),
+    [
+        (0, "Add", "in0"),
+        (4, "Max", "in0"),
+        (6, "Pow", "in0"),
+        (7, "Sub", "in1"),
+        (8, "Div", "in1"),
+        (9, "Pow", "in1"),
+        (10, "atan2", "in0"),
+        (11, "atan2", "in1"),
+        (12, "fmod", "in0"),
+        (13, "fmod", "in1"),
+        (14, "logaddexp", "in0"),
+        (15, "floor_divide", "in0"),
+        (16, "floor_divide", "in1"),
+        (17, "remainder", "in0"),
+        (18, "remainder", "in1"),
+    ],
+)
+def test_operands_stand_in_the_order_of_the_op(
+    tmp_path: Path, number: int, op: str, first: str
+) -> None:
+    site = site_of(one(tmp_path, f"BinaryOp b 2 1 in0 in1 out0 0={number}", (3, 5), (5,)))
+    assert (site.op, site.operands[0].name) == (op, first)
+
+
+def test_what_broadcasts_and_what_does_not(tmp_path: Path) -> None:
+    def kinds(line: str, *shapes: made.Shape) -> list[Any]:
+        graph = one(tmp_path, line, *shapes)
+        return [(s.kind, s.op) for s in map(find_site, graph.nodes) if s is not None]
+
+    assert kinds("BinaryOp b 1 1 in0 out0 0=0 1=1 2=3.0") == []
+    assert kinds("BinaryOp b 2 1 in0 in1 out0 0=19", (3,), (3,)) == [(Kind.NOT_MODELLED, "")]
+    assert kinds("Eltwise e 2 1 in0 in1 out0 0=1", (3,), (3,)) == [(Kind.ELEMENTWISE, "Sum")]
+    assert kinds("PReLU p 1 1 in0 out0 0=3") == [(Kind.PRELU, "PRelu")]
+    assert kinds("Scale s 1 1 in0 out0 0=3 1=1") == [(Kind.ELEMENTWISE, "Mul")]
+    assert kinds("Bias s 1 1 in0 out0 0=3") == [(Kind.ELEMENTWISE, "Add")]
+    assert kinds("BatchNorm b 1 1 in0 out0 0=3") == [(Kind.CHANNEL, "BatchNormalization")]
+    assert kinds("LayerNorm b 1 1 in0 out0 0=20") == [(Kind.TRAILING, "LayerNormalization")]
+    assert kinds("LayerNorm b 1 1 in0 out0 0=20 2=0") == []
+    assert kinds("MatMul m 2 1 in0 in1 out0", (2, 3, 4), (4, 5)) == [(Kind.MATMUL, "MatMul")]
+    assert kinds("MatMul m 2 1 in0 in1 out0", (3, 4), (4, 5)) == []
+    gemm = "Gemm g 1 1 in0 out0 5=1 6=1 7=0 8=2 9=5 10=4"
+    assert kinds(gemm, (4, 5)) == [(Kind.GEMM, "Gemm")]
+    assert kinds("Gemm g 1 1 in0 out0 5=1 8=2 9=5", (4, 5)) == []
+    assert kinds("Gemm g 3 1 in0 in1 in2 out0", (4, 5), (5, 6), (6,)) == [(Kind.GEMM, "Gemm")]
+    assert kinds("SDPA s 4 1 in0 in1 in2 in3 out0 5=1", *[(2, 3, 4)] * 3, (3, 3)) == [
+        (Kind.NOT_MODELLED, "")
+    ]
+    assert kinds("Mine m 2 1 in0 in1 out0", (3,), (3,)) == [(Kind.CUSTOM, "")]
+    assert kinds("ReLU r 1 1 in0 out0") == []
+
+
+def test_a_layer_norm_covers_as_many_axes_as_it_has_numbers(tmp_path: Path) -> None:
+    for count, axis, shape in ((5, -1, (5,)), (20, -2, (4, 5))):
+        site = site_of(one(tmp_path, f"LayerNorm n 1 1 in0 out0 0={count}"))
+        assert site.attributes == {"axis": axis}
+        assert site.operands[1].shape == shape
+        assert site.plan(((3, 4, 5), shape, shape)).shape == (3, 4, 5)
+
+
+# The audit.
+
+
+def audited(tmp_path: Path, line: str, *shapes: made.Shape, target: str = "openvino") -> Any:
+    made.write(tmp_path, made.param(*made.inputs(*shapes), line))
+    report = zs.audit(tmp_path / "m.param", target)
+    (finding,) = report.findings
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "target", "verdict", "reason"),
+    [
+        ((3, 5), (5,), "openvino", "same_here", "size_trap"),
+        ((5, 5), (5,), "openvino", "different", "other_alignment"),
+        ((3, 4, 5), (3,), "numpy", "refused", "extent_mismatch"),
+        ((3, 4, 5), (3, 1, 1), "onnxruntime", "same", "same_plan"),
+        ((3, 4, 5), (3,), "ncnn", "same", "same_plan"),
+        ((3, 4, 5), (4, 5), "torch", "refused", "invalid_source"),
+        ((3, 4, 5), (4, 5), "ncnn", "refused", "invalid_source"),
+    ],
+)
+def test_verdicts(tmp_path: Path, a: Any, b: Any, target: str, verdict: str, reason: str) -> None:
+    finding = audited(tmp_path, "BinaryOp b 2 1 in0 in1 out0 0=0", a, b, target=target)
+    assert (finding.verdict, finding.reason) == (verdict, reason)
+    if reason == "invalid_source":
+        assert finding.source.silent  # ncnn goes on and computes nonsense
+
+
+def test_a_binary_op_without_its_second_operand(tmp_path: Path) -> None:
+    finding = audited(tmp_path, "BinaryOp b 1 1 in0 out0 0=0", (3, 4))
+    assert (finding.verdict, finding.reason) == ("refused", "invalid_source")
+
+
+def test_an_eltwise_of_two_shapes(tmp_path: Path) -> None:
+    finding = audited(tmp_path, "Eltwise e 2 1 in0 in1 out0 0=1", (3, 4), (1, 4))
+    assert (finding.verdict, finding.reason) == ("refused", "invalid_source")
+    assert finding.source.silent
+
+
+def test_the_command_line(tmp_path: Path, capsys: Any) -> None:
+    text = made.param(*made.inputs((5, 5), (5,)), "BinaryOp add 2 1 in0 in1 out0 0=0")
+    path = made.write(tmp_path, text)
+
+    def status(*options: str) -> Any:
+        with pytest.raises(SystemExit) as ended:
+            main(["audit", str(path), "--target", "openvino", *options])
+        return ended.value.code
+
+    assert status() == 1
+    assert "reshape in1 to (5, 1)" in capsys.readouterr().out
+    assert status("--json") == 1
+    assert json.loads(capsys.readouterr().out)["findings"][0]["verdict"] == "different"
+    path.write_text("7767517\n")
+    assert status() == 2
+
+
+# ONNX's words.
+
+
+def words(tmp_path: Path, line: str, *shapes: made.Shape) -> Any:
+    graph = one(tmp_path, line, *shapes)
+    found = lower(graph.nodes[0])
+    if found is not None:
+        assert found[-1].outputs == graph.nodes[0].outputs
+        assert all(node.domain == "" for node in found)
+    return None if found is None else [node.op for node in found]
+
+
+def test_words(tmp_path: Path) -> None:
+    assert words(tmp_path, "Permute p 1 1 in0 out0 0=1") == ["Transpose"]
+    assert words(tmp_path, "ExpandDims p 1 1 in0 out0 3=0,") == ["Unsqueeze"]
+    assert words(tmp_path, "ReLU p 1 1 in0 out0 0=0.5") == ["LeakyRelu"]
+    assert words(tmp_path, "Dropout p 1 1 in0 out0 0=0.5") is None
+    assert words(tmp_path, "Reduction r 1 1 in0 out0 0=3") == ["ReduceMean", "Reshape"]
+    assert words(tmp_path, "Reduction r 1 1 in0 out0 0=3 2=2.0") is None
+    assert words(tmp_path, "Convolution c 1 1 in0 out0 0=8 1=3 6=216") is None
+    assert words(tmp_path, "BinaryOp b 1 1 in0 out0 0=7 1=1 2=1.0") == ["Sub"]
+    assert words(tmp_path, "Scale s 1 1 in0 out0 0=3") == ["Unsqueeze", "Mul"]
+
+
+def test_a_binary_op_is_said_by_ncnns_own_plan(tmp_path: Path) -> None:
+    line = "BinaryOp b 2 1 in0 in1 out0 0={}"
+    assert words(tmp_path, line.format(0), (3, 5), (1, 5)) == ["Add"]
+    assert words(tmp_path, line.format(0), (5, 5), (5,)) == ["Reshape", "Add"]
+    assert words(tmp_path, line.format(10), (5, 5), (5, 5)) is None
+    assert words(tmp_path, line.format(0), (3, 4, 5), (4, 5)) is None
+    graph = one(tmp_path, line.format(7), (3, 5), (3, 5))
+    (node,) = lower(graph.nodes[0]) or ()
+    assert [value.name for value in node.inputs if value is not None] == ["in1", "in0"]
+
+
+def test_a_lowered_graph_keeps_its_values(tmp_path: Path) -> None:
+    text = made.param(IN, "Split s 1 2 in0 a b", "MemoryData m 0 1 m 0=3", "BinaryOp c 2 1 a m d")
+    graph = made.graph(tmp_path, text)
+    found = lowered(graph)
+    assert [node.op for node in found.nodes] == [
+        "Identity",
+        "Identity",
+        "Constant",
+        "Reshape",
+        "Add",
+    ]
+    assert set(map(id, graph.values())) <= set(map(id, found.values()))
+
+
+def test_nodes_of_other_formats_are_left_alone() -> None:
+    node = Node("a", "BinaryOp", "", 1, (), ())
+    assert find_site(node) is None
+    assert lower(node) is None
