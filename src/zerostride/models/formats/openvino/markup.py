@@ -6,6 +6,7 @@ replaces bytes and leaves the others as they are. Nothing here knows what an op 
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -118,8 +119,12 @@ def refuse(file: Path, words: str) -> NoReturn:
     raise ModelError(f"{file}: {words}") from None
 
 
-def integer(file: Path, text: str | None, what: str) -> int:
-    """A number of the file."""
+def integer(file: Path, text: str | None, what: str | Callable[[], str]) -> int:
+    """A number of the file; `what` is what a message calls it, made when there is one."""
+    if text is not None and len(text) < 19 and text.isascii() and text.isdigit():
+        return int(text)
+    if not isinstance(what, str):
+        what = what()
     if text is None or _INTEGER.fullmatch(text) is None:
         said = "is missing" if text is None else f"is {printable(text[:40])!r}, which is no number"
         refuse(file, f"{what} {said}")
@@ -319,7 +324,8 @@ class _Builder:
         if self.fragment and given is None:
             number = position
         else:
-            number = integer(self.file, given, f"the id of layer {printable(name[:_SHOWN])!r}")
+            what = functools.partial("the id of layer {!r}".format, printable(name[:_SHOWN]))
+            number = integer(self.file, given, what)
         version = attributes.get("version") or ""
         layer = Layer(number, name or f"{kind}_{number}", kind, version, self.offset)
         net.layers.append(layer)
@@ -347,7 +353,7 @@ class _Builder:
         if self.fragment and given is None:
             number = len(ports)
         else:
-            number = integer(self.file, given, f"{self._layer()}: the id of a port")
+            number = integer(self.file, given, lambda: f"{self._layer()}: the id of a port")
         port = Port(number, attributes.get("precision") or "", attributes.get("names") or "")
         ports.append(port)
         return "port", port
