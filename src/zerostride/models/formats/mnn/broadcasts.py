@@ -8,16 +8,20 @@ are not modelled are rows too, so that none is left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from ....alignment import Rule
-from ....errors import BroadcastError
+from ....dims import Asker
+from ....errors import BroadcastError, Misfit, Reason
 from ....ops import find_op
+from ....plan import Plan
 from ....planner import rule_row
 from ....rules import RULES
 from ...carriers import CARRIERS
 from ...graph import FileShape, Node, Value
 from ...sites import AT_AXIS, ONE_WAY, Kind, Operand, Site
+from ...sites import find_site as find_onnx_site
 from .schema import OPS
 
 _NAMES = frozenset(OPS.values())
@@ -26,7 +30,9 @@ _AMBIGUOUS = frozenset({"remainder", "fmod", "bitwise_left_shift", "bitwise_righ
 
 
 def find_site(node: Node) -> Site | None:
-    """The site of a node, or None if it cannot broadcast."""
+    """The site of a node, or None if it cannot broadcast; a node in ONNX's words is ONNX's."""
+    if node.domain == "":
+        return find_onnx_site(node)
     if node.op not in _NAMES or node.op in ("Plugin", "Extra"):
         return _unjudged(node, Kind.CUSTOM)
     builder = ROWS.get(node.op)
@@ -76,10 +82,31 @@ def _binary(node: Node) -> Site:
     return Site(node, Kind.ELEMENTWISE, _given(node), _rule(find_op(op).name), {}, op)
 
 
+def _third_left_short(plan: Plan, asker: Asker) -> None:
+    """MNN stretches the third operand of a Select only if it stretches the second one, too.
+
+    It asks the second one's size where it means the third's, and then reads past the end of it
+    (run: MNN 3.6.1, tests/conformance/test_mnn_format.py). One number alone is taken for all.
+    """
+    second, third = plan.aligned[1:]
+    if all(map(asker.is_one, third)):
+        return
+    pairs = zip(second, third, plan.shape, strict=True)
+    whole = [(asker.equal(a, size), asker.equal(b, size)) for a, b, size in pairs]
+    if all(a for a, _ in whole) and not all(b for _, b in whole):
+        raise Misfit(
+            Reason.WRONG_RESULT, "the third operand is not stretched beside a whole second"
+        )
+
+
 def _select(node: Node) -> Site:
     if len(_given(node)) != 3:
         return _not_modelled(node)
-    return Site(node, Kind.WHERE, _given(node), _rule("where"), {}, "Where")
+    rule = _rule("where")
+    rule = replace(
+        rule, check=_third_left_short, silent=frozenset({*rule.silent, Reason.WRONG_RESULT})
+    )
+    return Site(node, Kind.WHERE, _given(node), rule, {}, "Where")
 
 
 def _eltwise(node: Node) -> Site | None:
@@ -136,14 +163,14 @@ def _channel(node: Node) -> Site | None:
 
 def _layer_norm(node: Node) -> Site | None:
     """Scale and bias have one number for each of what is normalised, a row of numbers."""
-    data, *weights = _given(node)
-    if not weights:
+    operands = _given(node)
+    if len(operands) < 2:
         return None
     count = len(node.attributes.get("axes", ()))
     if count != 1 or node.attributes.get("group", 1) != 1 or len(node.outputs) != 1:
         return _not_modelled(node)
     name = "RMSNormalization" if node.attributes.get("useRMSNorm") else "LayerNormalization"
-    return Site(node, Kind.TRAILING, (data, *weights), ONE_WAY, {}, name)
+    return Site(node, Kind.TRAILING, operands, ONE_WAY, {}, name)
 
 
 def _product(node: Node) -> Site | None:

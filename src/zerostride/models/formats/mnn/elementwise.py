@@ -124,33 +124,40 @@ def _clipped(words: Words) -> Said:
 
 def _prelu(words: Words) -> Said:
     """One slope, or one a channel."""
-    slope = words.input(1)
+    data, slope = words.input(0), words.input(1)
     if not slope.constant or slope.shape is None or len(slope.shape) != 1:
         raise Unsaid
-    if slope.shape != (1,):
-        slope = _of_channels(words, slope)
-    return words.last("PRelu", words.input(0), slope)
-
-
-def _of_channels(words: Words, value: Value) -> Value:
-    """A vector along axis 1 of the first operand."""
-    if words.given.get("layout") not in ("NCHW", "NC4HW4"):
-        raise Unsaid
-    return words.op("Reshape", value, words.ints(-1, *[1] * (words.rank() - 2)))
+    if slope.shape == (1,):
+        return words.last("PRelu", data, slope)
+    is_image(words)
+    if data.shape is not None:
+        ones = [1] * (len(data.shape) - 2)
+        return words.last("PRelu", data, words.op("Reshape", slope, words.ints(-1, *ones)))
+    # Without the rank there is no shape for the slopes, so what is below 0 is scaled by channels.
+    below = words.op("Relu", words.op("Neg", data))
+    scaled = words.op("BatchNormalization", *_channels(words, below, slope, None), epsilon=0.0)
+    return words.last("Sub", words.op("Relu", data), scaled)
 
 
 def _scale(words: Words) -> Said:
-    """Of every channel so much, and so much more: a normalisation by a mean of 0, a variance of 1.
+    """Of every channel so much, and so much more.
 
-    Unlike a product and a sum it does not need the rank, which is not known here of every tensor.
+    Said as a normalisation by a mean of 0 and a variance of 1: unlike a product and a sum it does
+    not need the rank, which is not known here of every tensor.
     """
     is_image(words)
-    scale, bias = words.input(1), words.optional(2)
+    operands = _channels(words, words.input(0), words.input(1), words.optional(2))
+    return words.last("BatchNormalization", *operands, epsilon=0.0)
+
+
+def _channels(
+    words: Words, data: Value, scale: Value, bias: Value | None
+) -> tuple[Value, Value, Value, Value, Value]:
+    """The operands of a BatchNormalization that only scales and shifts."""
     if scale.shape is None or len(scale.shape) != 1 or not isinstance(scale.shape[0], int):
         raise Unsaid
     zero, one = (words.filled(number, scale.shape[0]) for number in (0.0, 1.0))
-    operands = (words.input(0), scale, bias or zero, zero, one)
-    return words.last("BatchNormalization", *operands, epsilon=0.0)
+    return data, scale, zero if bias is None else bias, zero, one
 
 
 def _cast(words: Words) -> Said:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from ...graph import Value
 from .words import INT32, Row, Said, Unsaid, Words, axes_of, plain_order
 
 #: An end that is no end.
@@ -109,12 +111,23 @@ def _split(words: Words) -> Said:
     if words.optional(1) is not None:
         return words.last("Split", data, words.input(1), axis=axis)
     if source == "CAFFE":
-        raise Unsaid
+        return words.last("Split", data, _between(words, axis, points), axis=axis)
     if len(points) == results > 1 and min(points) >= 0:
         return words.last("Split", data, words.ints(*points), axis=axis)
     if len(points) > 1 or (points and source != "TENSORFLOW"):
         raise Unsaid
     return words.last("Split", data, axis=axis, num_outputs=results)
+
+
+def _between(words: Words, axis: int, points: Sequence[int]) -> Value:
+    """The sizes of what lies between points of an axis, the last as much as is left."""
+    if len(points) + 1 != len(words.node.outputs) or list(points) != sorted(points):
+        raise Unsaid
+    sizes = [b - a for a, b in itertools.pairwise((0, *points))]
+    ends = {} if axis == -1 else {"end": axis + 1}
+    total = words.op("Shape", words.input(0), start=axis, **ends)
+    rest = words.op("Sub", total, words.ints(points[-1] if points else 0))
+    return words.op("Concat", words.ints(*sizes), rest, axis=0)
 
 
 def _slice_size(words: Words) -> Said:

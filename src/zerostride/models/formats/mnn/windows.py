@@ -94,8 +94,16 @@ def _padding(words: Words, kind: str) -> dict[str, Any]:
     return {"pads": tuple(pads[:4])}
 
 
+def _steps(words: Words) -> None:
+    """Unsaid where a window does not move, or is none."""
+    names = ("kernelY", "kernelX", "strideY", "strideX")
+    if any(words.given.get(name, 0) < 1 for name in names):
+        raise Unsaid
+
+
 def _convolution(words: Words) -> Said:
     is_image(words)
+    _steps(words)
     given = words.given
     if "kernelY" not in given or (words.input(0).shape is not None and words.rank() != 4):
         raise Unsaid
@@ -129,6 +137,7 @@ def _pool(words: Words) -> Said:
     largest = given.get("type") == 0
     if given.get("isGlobal"):
         return words.last("GlobalMaxPool" if largest else "GlobalAveragePool", words.input(0))
+    _steps(words)
     attributes = {
         "kernel_shape": (given["kernelY"], given["kernelX"]),
         "strides": (given["strideY"], given["strideX"]),
@@ -138,7 +147,8 @@ def _pool(words: Words) -> Said:
     if largest:
         return words.last("MaxPool", words.input(0), **attributes)
     padded = any(attributes.get("pads", (1,)))
-    if padded and given.get("countType") not in (1, 2):
+    # What MNN does where a file leaves it open depends on the kernel that runs.
+    if attributes["ceil_mode"] or (padded and given.get("countType") not in (1, 2)):
         raise Unsaid
     counted = int(given.get("countType") == 1)
     return words.last("AveragePool", words.input(0), count_include_pad=counted, **attributes)

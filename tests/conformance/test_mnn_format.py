@@ -1,0 +1,489 @@
+"""MNN files against MNN: what is read is what it has, and what is said in ONNX's words it computes.
+
+Models go through MNN's own converter in a child process. Of the examples and of one model an op,
+every op is read, shapes are those that MNN gives, and the model in ONNX's words is run by ONNX
+Runtime beside MNN running the file.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zerostride.models.audit import audit
+from zerostride.models.formats import lowered, module_of, read_model
+from zerostride.models.formats.mnn import buffer, schema, shapes
+from zerostride.models.graph import Graph, Value
+from zerostride.models.resolve import resolved
+
+pytest.importorskip("MNN", reason="MNN reads and runs its own files")
+onnx = pytest.importorskip("onnx", reason="what is converted are ONNX files")
+ort = pytest.importorskip("onnxruntime", reason="what is said in ONNX's words is run there")
+
+HERE = Path(__file__).parent
+EXAMPLES = HERE.parents[1] / "examples"
+WORKER = HERE / "mnn_worker.py"
+#: MNN's converter writes nothing for it: its ops are not MNN's.
+NOT_CONVERTED = {"functions_and_subgraphs.onnx"}
+FILES = sorted(path for path in EXAMPLES.rglob("*.onnx") if path.name not in NOT_CONVERTED)
+#: Sizes for what the models leave open.
+SIZES = {"image_2": 16, "image_3": 24, "scores_1": 3, "scores_2": 4, "mask_1": 4}
+
+
+def worker(*arguments: str) -> None:
+    """Runs the child."""
+    command = [sys.executable, str(WORKER), *arguments]
+    done = subprocess.run(command, capture_output=True, timeout=120, text=True)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("mnn")
+
+
+@pytest.fixture(scope="module")
+def converted(folder: Path) -> Callable[[Path], Path]:
+    """Converts a file once."""
+
+    @functools.cache
+    def convert(source: Path) -> Path:
+        target = folder / f"{source.stem}.mnn"
+        worker("convert", str(source), str(target))
+        assert target.is_file(), f"MNN's converter wrote nothing for {source.name}"
+        return target
+
+    return convert
+
+
+# What a graph in ONNX's words computes.
+
+
+def as_onnx(graph: Graph) -> Any:
+    """The graph as an ONNX model: nodes, constants, inputs and outputs."""
+    names: dict[int, str] = {}
+    made: list[Any] = []
+    constants: list[Any] = []
+
+    def name(value: Value | None) -> str:
+        if value is None:
+            return ""
+        if id(value) not in names:
+            names[id(value)] = f"v{len(names)}"
+            if value.constant and id(value) not in produced:
+                array = value.data()
+                if array.dtype == np.int64 and value.name:
+                    array = array.astype(np.int32)  # the file's; MNN computes with int32
+                constants.append(onnx.numpy_helper.from_array(array, names[id(value)]))
+        return names[id(value)]
+
+    produced = {id(value) for node in graph.nodes for value in node.outputs}
+    for node in graph.nodes:
+        attributes = dict(node.attributes)
+        if node.op == "ConstantOfShape":
+            fill = np.array([attributes.pop("value")], np.float32)
+            attributes["value"] = onnx.numpy_helper.from_array(fill)
+        inputs = [name(value) for value in node.inputs]
+        while inputs and not inputs[-1]:
+            inputs.pop()
+        operands = inputs
+        # MNN counts in int32, ONNX in int64: shapes and axes are cast where ONNX asks for that.
+        for position in _COUNTS.get(node.op, ()):
+            if position < len(operands) and operands[position]:
+                cast = f"c{len(made)}_{position}"
+                made.append(onnx.helper.make_node("Cast", [operands[position]], [cast], to=7))
+                operands[position] = cast
+        outputs = [name(value) for value in node.outputs]
+        assert node.domain == "", f"{node.op} has no words"
+        made.append(onnx.helper.make_node(node.op, operands, outputs, **attributes))
+    kinds = {"float32": 1, "int32": 6, "uint8": 2, "int8": 3}
+    inputs_ = [
+        onnx.helper.make_tensor_value_info(name(v), kinds.get(v.dtype or "", 1), None)
+        for v in graph.inputs
+    ]
+    for entry in inputs_:
+        entry.type.tensor_type.ClearField("shape")
+    results = [onnx.helper.make_tensor_value_info(name(v), 0, None) for v in graph.outputs]
+    for entry, value in zip(results, graph.outputs, strict=True):
+        entry.type.tensor_type.elem_type = kinds.get(value.dtype or "", 1)
+    body = onnx.helper.make_graph(made, "g", inputs_, results, constants)
+    opsets = [onnx.helper.make_opsetid("", 23 if _needs_23(made) else 21)]
+    return onnx.helper.make_model(body, opset_imports=opsets, ir_version=10)
+
+
+#: Operands that ONNX wants as int64.
+_COUNTS = {
+    "Reshape": (1,),
+    "Expand": (1,),
+    "Tile": (1,),
+    "Unsqueeze": (1,),
+    "Squeeze": (1,),
+    "Split": (1,),
+    "Slice": (1, 2, 3, 4),
+    "ConstantOfShape": (0,),
+    "Resize": (3,),
+    **{f"Reduce{n}": (1,) for n in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "SumSquare")},
+}
+
+
+def _needs_23(nodes: Sequence[Any]) -> bool:
+    return any(node.op_type == "RMSNormalization" for node in nodes)
+
+
+def both(model: Path, feeds: dict[str, Any], folder: Path) -> list[tuple[str, Any, Any]]:
+    """Each output: its name, what MNN computes, and what ONNX Runtime makes of the words."""
+    graph = read_model(model)
+    names = [value.name for value in graph.outputs]
+    inputs, outputs = folder / "in.npz", folder / "out.npz"
+    np.savez(inputs, **feeds)
+    outputs.unlink(missing_ok=True)
+    worker("run", str(model), str(inputs), str(outputs), *names)
+    by_mnn = dict(np.load(outputs))
+    said = as_onnx(lowered(graph))
+    ort.set_default_logger_severity(4)
+    session = ort.InferenceSession(said.SerializeToString(), providers=["CPUExecutionProvider"])
+    given = {
+        entry.name: feeds[value.name]
+        for entry, value in zip(said.graph.input, graph.inputs, strict=True)
+    }
+    results = session.run(None, given)
+    return [(name, by_mnn[name], r) for name, r in zip(names, results, strict=True)]
+
+
+def random_inputs(graph: Graph) -> dict[str, Any]:
+    rng = np.random.default_rng(0)
+    feeds = {}
+    for value in graph.inputs:
+        shape = [
+            size if isinstance(size, int) else SIZES.get(str(size), 5) for size in value.shape or ()
+        ]
+        if value.dtype == "int32":
+            feeds[value.name] = rng.integers(0, 4, shape).astype(np.int32)
+        else:
+            feeds[value.name] = rng.uniform(-1, 1, shape).astype(np.float32)
+    return feeds
+
+
+def assert_close(name: str, a: Any, b: Any) -> None:
+    assert a.shape == b.shape, f"{name}: MNN gives {a.shape}, the words {b.shape}"
+    # MNN's convolutions and exponentials are less exact than ONNX Runtime's.
+    np.testing.assert_allclose(a, b, rtol=2e-2, atol=2e-3, err_msg=name)
+
+
+# The examples.
+
+
+@pytest.mark.parametrize("source", FILES, ids=lambda path: path.stem)
+def test_examples_are_read_whole_with_mnn_s_shapes(
+    source: Path, converted: Callable[[Path], Path]
+) -> None:
+    file = converted(source)
+    graph = read_model(file)
+    # Every op of the file is a node, an input, or a constant that a node reads.
+    ops = buffer.File(file.read_bytes()).root().tables(3)
+    kinds = Counter(schema.OPS[op.number(5, "int32")] for op in ops)
+    nodes = Counter(node.op for node in graph.nodes)
+    assert nodes == {k: n for k, n in kinds.items() if k not in ("Input", "Const")}
+    assert len(graph.inputs) == kinds["Input"]
+    if all(value.known for value in graph.inputs):
+        said = shapes.of_tensors(file)
+        for node in graph.nodes:
+            for value in node.outputs:
+                if value.name in said:
+                    assert value.shape == said[value.name], value.name
+
+
+@pytest.mark.parametrize("source", FILES, ids=lambda path: path.stem)
+def test_what_flows_through_a_model_is_what_mnn_says(
+    source: Path, converted: Callable[[Path], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without MNN, shapes are inferred from the words: the same ones."""
+    file = converted(source)
+    with_mnn = {v.name: v.shape for node in read_model(file).nodes for v in node.outputs}
+    monkeypatch.setattr(shapes, "installed", lambda: False)
+    graph, _, _ = resolved(read_model(file))
+    for node in graph.nodes:
+        for value in node.outputs:
+            expected = with_mnn[value.name]
+            if expected is None or None in expected or value.shape is None:
+                continue  # MNN gave up before it, or sizes are open
+            assert len(value.shape) == len(expected), value.name
+            for size, said in zip(value.shape, expected, strict=True):
+                assert size == said or not isinstance(size, int), value.name
+
+
+#: MNN itself computes nothing sensible for it, and the audit says so.
+WRONG_IN_MNN = {"tiny_vision": "stage/floor/packed_input", "legacy_opset6": "oblong/shift"}
+
+
+@pytest.mark.parametrize(
+    "source", [path for path in FILES if path.stem not in WRONG_IN_MNN], ids=lambda path: path.stem
+)
+def test_a_model_in_onnx_s_words_computes_what_mnn_computes(
+    source: Path, converted: Callable[[Path], Path], folder: Path
+) -> None:
+    file = converted(source)
+    for name, by_mnn, by_words in both(file, random_inputs(read_model(file)), folder):
+        assert_close(name, by_mnn, by_words)
+
+
+@pytest.mark.parametrize(("stem", "node"), sorted(WRONG_IN_MNN.items()))
+def test_what_the_converter_breaks_is_found(
+    stem: str, node: str, converted: Callable[[Path], Path]
+) -> None:
+    """It drops the axis of an old Add, and stacks the operands of a Max without stretching them."""
+    source = next(path for path in FILES if path.stem == stem)
+    findings = {finding.node: finding for finding in audit(converted(source), "numpy").findings}
+    assert findings[node].reason == "invalid_source"
+
+
+@pytest.mark.parametrize("target", ["numpy", "openvino", "ncnn"])
+def test_examples_are_audited_for_other_engines(
+    target: str, converted: Callable[[Path], Path]
+) -> None:
+    for source in FILES:
+        report = audit(converted(source), target)
+        names = {finding.node for finding in report.findings}
+        graph = read_model(converted(source))
+        may = {n.path for n in graph.nodes if n.op in ("BinaryOp", "Select", "BroadcastTo")}
+        assert may <= names, source.stem
+
+
+# One model an op.
+
+
+def single(op: str, inputs: dict[str, Any], outputs: int = 1, opset: int = 17, **more: Any) -> Any:
+    """An ONNX model of one node; arrays are constants, shapes are inputs."""
+    given = {k: v for k, v in inputs.items() if isinstance(v, tuple)}
+    constants = {k: v for k, v in inputs.items() if not isinstance(v, tuple)}
+    names = [f"y{k}" for k in range(outputs)]
+    node = onnx.helper.make_node(op, list(inputs), names, name="site", **more)
+    value = onnx.helper.make_tensor_value_info
+    graph = onnx.helper.make_graph(
+        [node],
+        "g",
+        [value(name, 1, shape) for name, shape in given.items()],
+        [value(name, 1, None) for name in names],
+        [onnx.numpy_helper.from_array(np.asarray(array), k) for k, array in constants.items()],
+    )
+    return onnx.helper.make_model(
+        graph, opset_imports=[onnx.helper.make_opsetid("", opset)], ir_version=8
+    )
+
+
+def floats(*shape: int) -> Any:
+    return np.random.default_rng(1).uniform(0.1, 1, shape).astype(np.float32)
+
+
+def whole(*numbers: int) -> Any:
+    return np.array(numbers, np.int64)
+
+
+X = (2, 3, 4, 5)
+SINGLES: dict[str, Any] = {
+    **{
+        f"{op}_{k}": single(op, {"a": pair[0], "b": pair[1]})
+        for op in ("Add", "Sub", "Mul", "Div", "Pow", "Max", "Min")
+        for k, pair in enumerate([(X, (5,)), ((4, 1), X), (X, (3, 1, 1)), ((2, 1, 4, 1), X)])
+    },
+    "Add_constant": single("Add", {"a": X, "b": floats(3, 1, 1)}),
+    "Concat": single("Concat", {"a": X, "b": X}, axis=-1),
+    "Expand": single("Expand", {"a": (4, 1), "n": whole(2, 1, 4, 5)}),
+    "Tile": single("Tile", {"a": (2, 3), "n": whole(2, 2)}),
+    "Reshape": single("Reshape", {"a": X, "n": whole(0, -1, 2)}),
+    "Flatten": single("Flatten", {"a": X}, axis=2),
+    "Squeeze": single("Squeeze", {"a": (1, 3, 1, 5), "n": whole(0, 2)}),
+    "Unsqueeze": single("Unsqueeze", {"a": (3, 5), "n": whole(0, 3)}),
+    "Transpose": single("Transpose", {"a": X}, perm=[0, 3, 1, 2]),
+    "Slice": single("Slice", {"a": X, "s": whole(1, 0), "e": whole(9, -1), "x": whole(2, 3)}),
+    "Slice_steps": single(
+        "Slice", {"a": X, "s": whole(0), "e": whole(5), "x": whole(3), "t": whole(2)}
+    ),
+    "Gather": single("Gather", {"a": X, "i": whole(1, 0)}, axis=1),
+    "Split": single("Split", {"a": X, "n": whole(1, 4)}, outputs=2, axis=3, opset=13),
+    **{
+        f"{op}_{keep}": single(op, {"a": X}, axes=[1, 3], keepdims=keep)
+        for op in ("ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceSumSquare")
+        for keep in (0, 1)
+    },
+    "ReduceSum": single("ReduceSum", {"a": X, "n": whole(2)}, keepdims=0),
+    **{
+        op: single(op, {"a": X})
+        for op in (
+            *("Abs", "Neg", "Floor", "Ceil", "Exp", "Sin", "Cos", "Atan", "Reciprocal", "Sigmoid"),
+            *("Tanh", "Erf", "HardSwish", "Softplus", "Relu", "Sign", "Round", "Identity"),
+        )
+    },
+    "LeakyRelu": single("LeakyRelu", {"a": X}, alpha=0.1),
+    "Clip": single("Clip", {"a": X, "l": np.float32(-0.5), "h": np.float32(0.25)}),
+    "PRelu_channels": single("PRelu", {"a": X, "s": floats(3, 1, 1)}),
+    "Softmax": single("Softmax", {"a": X}, axis=-1),
+    "MatMul": single("MatMul", {"a": (2, 3, 4), "b": (2, 4, 5)}),
+    "MatMul_batches": single("MatMul", {"a": (2, 1, 3, 4), "b": (4, 5)}),
+    "Gemm": single("Gemm", {"a": (3, 4), "b": floats(4, 5), "c": floats(5)}),
+    "Conv": single("Conv", {"a": (1, 3, 9, 8), "w": floats(4, 3, 3, 3)}, pads=[1, 0, 2, 1]),
+    "Conv_strides": single(
+        "Conv", {"a": (1, 3, 9, 8), "w": floats(4, 3, 3, 3), "b": floats(4)}, strides=[2, 3]
+    ),
+    "Conv_depthwise": single("Conv", {"a": (1, 4, 9, 8), "w": floats(4, 1, 3, 3)}, group=4),
+    "Conv_groups": single("Conv", {"a": (1, 4, 9, 8), "w": floats(6, 2, 3, 3)}, group=2),
+    "BatchNormalization": single(
+        "BatchNormalization",
+        {"a": X, "s": floats(3), "b": floats(3), "m": floats(3), "v": floats(3)},
+    ),
+    "LayerNormalization": single(
+        "LayerNormalization", {"a": (2, 4, 5), "s": floats(5), "b": floats(5)}
+    ),
+    "MaxPool": single("MaxPool", {"a": (1, 3, 9, 8)}, kernel_shape=[3, 2], strides=[2, 2]),
+    "MaxPool_ceil": single(
+        "MaxPool", {"a": (1, 3, 9, 8)}, kernel_shape=[2, 3], strides=[2, 2], ceil_mode=1
+    ),
+    "AveragePool": single("AveragePool", {"a": (1, 3, 9, 8)}, kernel_shape=[3, 2], strides=[1, 2]),
+    "GlobalAveragePool": single("GlobalAveragePool", {"a": (1, 3, 9, 8)}),
+    "Where": single("Where", {"c": np.array([True, False, True, True]), "a": (4,), "b": (3, 1)}),
+    "Resize_nearest": single(
+        "Resize",
+        {"a": (1, 3, 4, 5), "r": floats(0), "s": np.array([1, 1, 2, 2], np.float32)},
+        mode="nearest",
+        nearest_mode="floor",
+        coordinate_transformation_mode="asymmetric",
+    ),
+    "Resize_linear": single(
+        "Resize",
+        {"a": (1, 3, 4, 5), "r": floats(0), "s": np.array([1, 1, 2, 2], np.float32)},
+        mode="linear",
+        coordinate_transformation_mode="half_pixel",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def singles(folder: Path, converted: Callable[[Path], Path]) -> Callable[[str], Path]:
+    def convert(name: str) -> Path:
+        source = folder / f"single_{name}.onnx"
+        if not source.is_file():
+            onnx.save(SINGLES[name], source)
+        return converted(source)
+
+    return convert
+
+
+@pytest.mark.parametrize("name", SINGLES)
+def test_one_op_is_read_and_its_words_compute_what_mnn_computes(
+    name: str, singles: Callable[[str], Path], folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = singles(name)
+    graph = read_model(file)
+    assert all(node.domain == "" for node in lowered(graph).nodes)
+    with_mnn = {v.name: v.shape for node in graph.nodes for v in node.outputs}
+    assert all(shape is not None for shape in with_mnn.values())
+    for output, by_mnn, by_words in both(file, random_inputs(graph), folder):
+        assert_close(output, by_mnn, by_words)
+    monkeypatch.setattr(shapes, "installed", lambda: False)
+    inferred, _, _ = resolved(read_model(file))
+    found = {v.name: v.shape for node in inferred.nodes for v in node.outputs}
+    assert found == with_mnn
+
+
+# Broadcasts by value: the site's plan against MNN's result.
+
+
+@pytest.mark.parametrize("name", [name for name in SINGLES if name.startswith(("Add", "Sub"))])
+def test_the_plan_of_a_site_is_what_mnn_computes(
+    name: str, singles: Callable[[str], Path], folder: Path
+) -> None:
+    file = singles(name)
+    graph = read_model(file)
+    module = module_of(graph)
+    sites = [site for node in graph.nodes if (site := module.find_site(node)) is not None]
+    assert len(sites) == 1
+    feeds = random_inputs(graph)
+    operands = [
+        feeds[part.name] if part.tensor is not None and part.name in feeds else part.tensor.data()
+        for part in sites[0].operands
+        if part.tensor is not None
+    ]
+    plan = sites[0].plan(tuple(array.shape for array in operands))
+    function = {"Add": np.add, "Sub": np.subtract}[sites[0].op]
+    ((_, by_mnn, _),) = both(file, feeds, folder)
+    np.testing.assert_allclose(by_mnn, function(*plan.views(*operands)), rtol=1e-5)
+
+
+@pytest.mark.parametrize("then", [(3, 4), (4,), (3, 1), (1,)])
+@pytest.mark.parametrize("other", [(3, 4), (4,), (3, 1), (1,)])
+def test_a_select_is_refused_where_mnn_reads_past_an_operand(
+    then: tuple[int, ...], other: tuple[int, ...], folder: Path, converted: Callable[[Path], Path]
+) -> None:
+    condition = np.array([[True, False, True, False]] * 3)
+    source = folder / f"select_{'x'.join(map(str, then))}_{'x'.join(map(str, other))}.onnx"
+    onnx.save(single("Where", {"c": condition, "a": then, "b": other}), source)
+    file = converted(source)
+    graph = read_model(file)
+    feeds = random_inputs(graph)
+    ((_, by_mnn, _),) = both(file, feeds, folder)
+    right = np.array_equal(by_mnn, np.where(condition, feeds["a"], feeds["b"]))
+    (finding,) = audit(file, "numpy").findings
+    assert (str(finding.verdict) == "same") == right
+    assert right == (then != (3, 4) or other not in ((4,), (3, 1)))
+
+
+# What MNN says of files that are not its own.
+
+
+def test_mnn_s_process_may_end_and_the_file_is_read_all_the_same(
+    singles: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = singles("Add_0")
+    died = "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)"
+    monkeypatch.setattr(shapes, "_CHILD", died)
+    graph = read_model(file)
+    assert "SIGSEGV" in " ".join(graph.notes)
+    whole_graph, _, _ = resolved(graph)
+    assert whole_graph.nodes[0].outputs[0].shape == X
+
+
+def test_mnn_s_process_is_given_up_and_held_to_its_memory(
+    singles: Callable[[str], Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = singles("Add_0")
+    monkeypatch.setattr(shapes, "SECONDS", 0.5)
+    with monkeypatch.context() as slow:
+        slow.setattr(shapes, "_CHILD", "import time; time.sleep(60)")
+        assert "longer than" in " ".join(read_model(file).notes)
+    monkeypatch.setattr(shapes, "SECONDS", 20.0)
+    greedy = shapes._CHILD.replace("found = expr", "bytearray(1 << 31); found = expr")
+    monkeypatch.setattr(shapes, "_CHILD", greedy)
+    assert "ended with status 1" in " ".join(read_model(file).notes)
+
+
+def test_types_and_formats_are_those_that_mnn_gives(converted: Callable[[Path], Path]) -> None:
+    """What the reader hands on from op to op, beside MNN's own answer."""
+    names = {"dtype.float": "float32", "dtype.int": "int32"}
+    for stem in ("tiny_vision", "clean"):
+        file = converted(next(path for path in FILES if path.stem == stem))
+        code = (
+            "import json, sys; from MNN import expr\n"
+            "for v in expr.load_as_list(sys.argv[1]):\n"
+            "  print('@', json.dumps([v.name, str(v.dtype), str(v.data_format)]))\n"
+        )
+        done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True)
+        lines = [line[2:] for line in done.stdout.decode().splitlines() if line.startswith("@ ")]
+        said = {name: (dtype, layout) for name, dtype, layout in map(json.loads, lines)}
+        graph = read_model(file)
+        made = {value.name: value for node in graph.nodes for value in node.outputs}
+        assert len(made) > 10
+        for name, value in made.items():
+            assert value.dtype == names[said[name][0]], name
+        for node in graph.nodes:
+            first = node.inputs[0]
+            if first is not None and first.name in said and not first.constant:
+                assert node.attributes["layout"] == said[first.name][1].split(".")[-1], node.name
