@@ -116,7 +116,10 @@ def test_a_fix_holds_for_all_sizes() -> None:
         values = {Symbol("H"): h, Symbol("W"): w}
         meant = zs.plan((h, w), (w,))
         assert zs.plan(*real_shapes(fix.shapes, values), engine="ncnn") == meant
-    assert judged("Add", ("A", "B", "C", "D", "E"), ("E",)).fix is None
+    merged = judged("Add", ("A", "B", "C", "D", "E"), ("E",)).fix
+    assert merged is not None
+    assert merged.only_if is None
+    assert merged.merged_axes == ((0,), (1,), (2, 3), (4,))
 
 
 def test_facts_and_sizes_are_heeded() -> None:

@@ -66,6 +66,7 @@ class Engine:
         ops: ops that differ from the rest, by canonical name or by the engine's own.
         dynamic: ops that differ where a model is compiled before its sizes are known.
         constants: rules where an operand is a constant of the model; empty: the same.
+        tensor_rank: the most axes that any tensor has there; None where ops alone have limits.
         keeps: −1 in a target keeps the extent of the data's axis there.
         divergences: see :class:`Divergence`; dtypes that are refused or go wrong among them.
         run: whether its rows were run (True) or only read.
@@ -81,6 +82,7 @@ class Engine:
     ops: Mapping[str, Rules] = field(default_factory=dict)
     dynamic: Mapping[str, Rules] = field(default_factory=dict)
     constants: Rules = field(default_factory=dict)
+    tensor_rank: int | None = None
     keeps: bool = False
     divergences: tuple[Divergence, ...] = ()
     run: bool = True

@@ -84,6 +84,7 @@ TENSORRT = Engine(
     _TENSORRT,
     rows(_TRT_RULE, source=_TENSORRT),
     ops=MappingProxyType({"where": rows(replace(_TRT_RULE, operands=(3, 3)), source=_TENSORRT)}),
+    tensor_rank=8,
     run=False,
     divergences=(
         Divergence(
@@ -103,6 +104,7 @@ COREML = Engine(
     "coremltools",
     _COREML,
     rows(_COREML_RULE, source=_COREML),
+    tensor_rank=5,
     run=False,
     divergences=(
         Divergence(
@@ -123,6 +125,7 @@ LITERT_GPU = Engine(
     _GPU,
     rows(_BHWC, source=_GPU),
     constants=rows(_BHWC_CONSTANT, source=_GPU),
+    tensor_rank=4,
     run=False,
     divergences=(
         Divergence(
@@ -189,6 +192,7 @@ TOSA = Engine(
     _TOSA,
     rows(_TOSA_RULE, source=_TOSA),
     ops=MappingProxyType({"where": rows(replace(_TOSA_RULE, operands=(3, 3)), source=_TOSA)}),
+    tensor_rank=6,
     run=False,
     divergences=(
         Divergence(

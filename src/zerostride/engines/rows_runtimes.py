@@ -122,6 +122,7 @@ NCNN = Engine(
     _NCNN,
     rows(_NCNN_RULE, source=_NCNN),
     ops={"prelu": rows(_NCNN_SLOPE, source=_NCNN)},
+    tensor_rank=4,
     divergences=(
         Divergence(
             "sizes that do not combine are not refused: rows repeat, or memory that "
@@ -159,6 +160,7 @@ MNN = Engine(
         bidirectional=replace(BOTH_WAYS, max_rank=9, silent=frozenset({Reason.RANK_LIMIT})),
     ),
     ops={"prelu": rows(_MNN_SLOPE, source=_MNN)},
+    tensor_rank=9,
     divergences=(
         Divergence(
             "a tensor of rank 10 dies with SIGSEGV when it is made",

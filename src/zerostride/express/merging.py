@@ -19,12 +19,18 @@ class _Merged(RuleUse):
 
 
 def merges(plan: Plan, rows: Sequence[Rule]) -> Iterator[Plan]:
-    """The plan itself; then, while the rank is over the limit, the plan with fewer axes."""
+    """The plan itself; then, if the rank is over the limit, the plan with fewer axes."""
     yield plan
     if not plan.rank:
         yield _merged(plan, [()])  # for engines whose smallest tensor has one axis
+    if over_limit(plan, rows):
+        yield from fewer_axes(plan)
+
+
+def fewer_axes(plan: Plan) -> Iterator[Plan]:
+    """The plan with neighbouring axes merged, one more each time, while some can be."""
     groups: list[tuple[int, ...]] = [(axis,) for axis in range(plan.rank)]
-    while over_limit(plan, rows):
+    while True:
         pair = next(
             (i for i in _merge_order(plan, groups) if _mergeable(plan, groups[i] + groups[i + 1])),
             None,
@@ -33,6 +39,11 @@ def merges(plan: Plan, rows: Sequence[Rule]) -> Iterator[Plan]:
             return
         groups[pair : pair + 2] = [groups[pair] + groups[pair + 1]]
         yield _merged(plan, groups)
+
+
+def groups_of(plan: Plan) -> tuple[tuple[int, ...], ...]:
+    """The axes merged into each axis of a plan; empty where none are."""
+    return getattr(plan.rule, "groups", ())
 
 
 def _merge_order(plan: Plan, groups: Sequence[tuple[int, ...]]) -> list[int]:

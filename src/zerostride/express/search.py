@@ -17,7 +17,7 @@ from ..planner import rule_row
 from ..rules import MODES, RULES, find_rule
 from .explicit import laid_out
 from .expression import Expression, text
-from .merging import merges, over_limit
+from .merging import groups_of, merges, over_limit
 
 if TYPE_CHECKING:
     from ..dims.condition import Condition
@@ -131,7 +131,7 @@ def _search(
         if made.shape == plan.shape and aligned == plan.aligned:
             written = operands[::-1] if swapped else operands
             changed = tuple(a != b for a, b in zip(shapes, written, strict=False))
-            groups = getattr(plan.rule, "groups", ())
+            groups = groups_of(plan)
             return Expression(shapes, attributes, swapped, groups, made.shape, made.rule, changed)
     return None
 
@@ -168,7 +168,7 @@ def _search_open(
                     continue
                 written = operands[::-1] if swapped else operands
                 changed = tuple(a != b for a, b in zip(shapes, written, strict=False))
-                groups = getattr(said.rule, "groups", ())
+                groups = groups_of(said)
                 use = RuleUse(row.name, attributes, engine)
                 shape = said.shape
                 found = Expression(shapes, attributes, swapped, groups, shape, use, changed)

@@ -15,15 +15,14 @@ from ..dims.solve import allowance, satisfiable
 from ..engines.model import Divergence, Engine
 from ..engines.table import find_engine
 from ..engines.versions import warn_if_unmeasured
-from ..errors import BroadcastError, NotExpressible, Reason, ZerostrideError, printable
-from ..express import Expression, express
-from ..plan import Plan, RuleUse
+from ..errors import BroadcastError, Reason, ZerostrideError, printable
+from ..plan import Plan
 from ..planner import as_facts
 from ..traps import Side, Trap, size_traps
 from .batch import BatchAxes, batch_axes, contracted_batch, without_batch
-from .carriers import CARRIERS
 from .case import Case, finding_of, sizes_of
 from .findings import Cause, Finding, Report, Verdict, Witness
+from .fixes import NO_MERGE, fix_of, fix_of_trap, rank_notes
 from .flow import Flow, Need
 from .formats import lowered, module_of, read_model
 from .graph import Graph
@@ -382,7 +381,7 @@ def _compare(case: Case) -> Finding:
             Verdict.DIFFERENT,
             Cause.OTHER_ALIGNMENT,
             said,
-            fix=_fix(case),
+            fix=fix_of(case),
             witness=_witness(case, case.shapes),
         )
     for divergence in case.divergences:
@@ -395,7 +394,7 @@ def _compare(case: Case) -> Finding:
             Verdict.SAME_HERE,
             Cause.SIZE_TRAP,
             f"the same at these sizes only: {traps[0].words}",
-            fix=_fix_trap(case),
+            fix=fix_of_trap(case),
             witness=_trap_witness(case, traps[0]),
         )
     return case.finding(made, Verdict.SAME, Cause.SAME_PLAN, f"means the same on {name}")
@@ -412,17 +411,24 @@ def _struck(case: Case, made: Plan | BroadcastError, divergence: Divergence) -> 
 def _refused(case: Case, error: BroadcastError) -> Finding:
     """The target's rule has no plan: it refuses, or does not refuse and goes wrong."""
     name = case.engine.name
+    fix = fix_of(case)
+    notes: tuple[str, ...] = ()
+    detail = error.detail
+    if error.reason is Reason.RANK_LIMIT:
+        notes = rank_notes(case, fix)
+        detail += "" if fix is not None else NO_MERGE
     if not error.silent:
-        said = f"{name} refuses: {error.detail}"
-        return case.finding(error, Verdict.REFUSED, error.reason, said, fix=_fix(case))
-    said = f"{name} does not refuse, but computes nonsense or crashes: {error.detail}"
+        said = f"{name} refuses: {detail}"
+        return case.finding(error, Verdict.REFUSED, error.reason, said, fix=fix, notes=notes)
+    said = f"{name} does not refuse, but computes nonsense or crashes: {detail}"
     return case.finding(
         error,
         Verdict.DIFFERENT,
         Cause.SILENT,
         said,
-        fix=_fix(case),
+        fix=fix,
         witness=_witness(case, case.shapes),
+        notes=notes,
     )
 
 
@@ -433,53 +439,6 @@ def _alignment_words(case: Case, made: Plan) -> str:
         if meant != aligned:
             return f"{part.name!r} is aligned as {aligned}; the model means {meant}"
     return f"the result is {made.shape}; the model means {case.sample.plan.shape}"
-
-
-def _fix(case: Case) -> Expression | None:
-    """How the target says what the source means, or None."""
-    # Rules of compounds are not in the engine table, where `express` would search.
-    compound = case.target.op in CARRIERS
-    if compound or len(case.shapes) > case.target.rule.operands[1]:
-        return _reshaped(case)
-    try:
-        said = express(case.sample.plan, None, engine=case.engine.name, op=case.target.op)
-    except NotExpressible:
-        return None
-    if case.site.kind is Kind.EXPAND:
-        # The plan knows the data alone; the target that the model writes may have been another.
-        return replace(said, changed=(*said.changed, said.shapes[1] != case.shapes[1]))
-    return said
-
-
-def _reshaped(case: Case) -> Expression | None:
-    """The operands after the first as they are meant, with all their axes, or without ones."""
-    meant = case.sample.plan
-    first, *rest = meant.operands
-    outer = tuple(_without_outer(aligned) for aligned in meant.aligned[1:])
-    bare = tuple(tuple(size for size in shape if size != 1) for shape in rest)
-    forms = [(first, *meant.aligned[1:]), (first, *outer), (first, *bare), meant.aligned]
-    return next(filter(None, (_try(case, shapes) for shapes in forms)), None)
-
-
-def _without_outer(shape: Shape) -> Shape:
-    filled = [axis for axis, size in enumerate(shape) if size != 1]
-    return shape[filled[0] :] if filled else ()
-
-
-def _fix_trap(case: Case) -> Expression | None:
-    """For a size trap: every operand at the result's rank, where no size can misplace it."""
-    return _try(case, case.sample.plan.aligned)
-
-
-def _try(case: Case, shapes: tuple[Shape, ...]) -> Expression | None:
-    """The operands reshaped to `shapes`, if the target then means what the source means."""
-    meant = case.sample.plan
-    made = case.plan(shapes)
-    changed = tuple(a != b for a, b in zip(shapes, meant.operands, strict=True))
-    if made != meant or not any(changed):
-        return None
-    use = RuleUse(case.target.rule.name, case.target.attributes, case.engine.name, case.target.op)
-    return Expression(shapes, {}, False, (), meant.shape, use, changed)
 
 
 def _witness(case: Case, shapes: tuple[Shape, ...]) -> Witness | None:

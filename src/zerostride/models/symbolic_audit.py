@@ -8,18 +8,20 @@ from 1, and what the target does with 0 is a note.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ..dims import Answer, Shape
 from ..dims.condition import ALWAYS, Condition, all_of
 from ..dims.dim import Dim, Symbol, dim
-from ..dims.solve import listing
+from ..dims.solve import implies, listing
 from ..errors import BroadcastError
 from ..express import Expression
 from ..meaning import Kind, Meanings, Region, meanings, not_empty, real_shapes
 from ..plan import Plan, RuleUse
 from .case import Case, finding_of
 from .findings import Cause, Finding, Verdict, Witness
+from .fixes import expressed
 from .witness import find_witness
 
 _BAD: tuple[Kind, ...] = ("different", "silent", "refused")
@@ -193,6 +195,11 @@ def _fix(case: Case, known: Condition) -> Expression | None:
             return _expression(case, shapes, None)
         if bad is Answer.YES and limited is None:
             limited = _expression(case, shapes, found.words("same"))
+    said = expressed(case)
+    if said is not None and said.only_if is not None and implies(known, said.only_if):
+        said = replace(said, only_if=None)
+    if limited is None or (said is not None and said.only_if is None):
+        return said
     return limited
 
 

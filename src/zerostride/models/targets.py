@@ -6,6 +6,7 @@ normalisation) of `carriers`. What has no row for an engine is not judged: it is
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +18,7 @@ from ..ops import find_op
 from ..planner import NAMELESS, rule_row, supports
 from ..traps import Side
 from .carriers import ABSENT, CARRIERS, PER_AXIS
+from .graph import FileShape
 from .sites import Kind, Site
 
 #: Kinds whose rule is a row of the engine table, where `carriers` has none.
@@ -43,6 +45,8 @@ def transport(site: Site, engine: Engine) -> Side:
             _check_has(engine, site, op)
         _check_opset(engine, site)
         row = rule_row(None, engine=engine.name, op=op)
+        if engine.constants and _with_small_constant(site):
+            row = next(iter(engine.constants.values()))
         if op is not None and op in engine.dynamic and _compiled_open(site):
             row = next(iter(engine.dynamic[op].values()))
         kept = {k: v for k, v in site.attributes.items() if k in row.attributes and v is not None}
@@ -54,6 +58,25 @@ def _last_axes(site: Site) -> Mapping[str, Any]:
     """An Expand said explicitly: the data's axes are the target's last ones."""
     data, target = (len(part.shape or ()) for part in site.operands)
     return {"axes_mapping": tuple(range(max(0, target - data), target))}
+
+
+def _with_small_constant(site: Site) -> bool:
+    """Whether an operand is a constant of no more elements than the others."""
+    counts = [_elements(part.shape) for part in site.operands]
+    if None in counts:
+        return False
+    known = [count for count in counts if count is not None]
+    return any(
+        part.constant and count == min(known)
+        for part, count in zip(site.operands, known, strict=True)
+    )
+
+
+def _elements(shape: FileShape) -> int | None:
+    """How many elements there are, of a shape of numbers."""
+    if shape is None or not all(isinstance(size, int) for size in shape):
+        return None
+    return math.prod(size for size in shape if isinstance(size, int))
 
 
 def _compiled_open(site: Site) -> bool:
@@ -123,6 +146,8 @@ def _check_has(engine: Engine, site: Site, op: str | None) -> None:
         raise NotJudged(f"{site.stands_for} is not in the op table, so {engine.name} was not asked")
     answer = supports(engine.name, op)
     if not answer.ok:
+        if not engine.run:
+            raise NotJudged(answer.reason)
         raise _refusal(site, answer.reason, Reason.NO_OP)
 
 

@@ -1,0 +1,101 @@
+"""What to change so that a target means what the model means: the fix of a finding."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..dims import Shape
+from ..errors import NotExpressible
+from ..express import Expression, express
+from ..express.merging import fewer_axes, groups_of
+from ..plan import Plan, RuleUse
+from .carriers import CARRIERS
+from .case import Case
+from .sites import Kind
+
+#: Added to the reason of a rank limit that nothing helps against.
+NO_MERGE = "; no merge of neighbouring axes fits"
+
+
+def fix_of(case: Case) -> Expression | None:
+    """How the target says what the source means, or None."""
+    if not _tabled(case):
+        return _reshaped(case) or _merged(case)
+    return expressed(case)
+
+
+def _tabled(case: Case) -> bool:
+    """Whether the target's rule is one that `express` looks for, in the engine table."""
+    return case.target.op not in CARRIERS and len(case.shapes) <= case.target.rule.operands[1]
+
+
+def expressed(case: Case) -> Expression | None:
+    """The source's plan in the words of the target's row, sizes that are not known included."""
+    if not _tabled(case):
+        return None
+    try:
+        said = express(case.sample.plan, None, engine=case.engine.name, op=case.target.op)
+    except NotExpressible:
+        return None
+    if case.site.kind is Kind.EXPAND:
+        # The plan knows the data alone; the target that the model writes may have been another.
+        return replace(said, changed=(*said.changed, said.shapes[1] != case.shapes[1]))
+    return said
+
+
+def fix_of_trap(case: Case) -> Expression | None:
+    """For a size trap: every operand at the result's rank, where no size can misplace it."""
+    return _try(case, case.sample.plan.aligned)
+
+
+def rank_notes(case: Case, fix: Expression | None) -> tuple[str, ...]:
+    """What else a rank limit asks for: where tensors end at it, a merge has to go further."""
+    most = case.engine.tensor_rank
+    if fix is None or not fix.merged_axes or most is None:
+        return ()
+    return (
+        f"{case.engine.name} has no tensors of more than {most} axes: what makes these operands "
+        "and what takes the result must have the axes merged too",
+    )
+
+
+def _reshaped(case: Case) -> Expression | None:
+    """The operands after the first as they are meant, with all their axes, or without ones."""
+    meant = case.sample.plan
+    first, *rest = meant.operands
+    outer = tuple(_without_outer(aligned) for aligned in meant.aligned[1:])
+    bare = tuple(tuple(size for size in shape if size != 1) for shape in rest)
+    forms = [(first, *meant.aligned[1:]), (first, *outer), (first, *bare), meant.aligned]
+    return next(filter(None, (_try(case, shapes) for shapes in forms)), None)
+
+
+def _without_outer(shape: Shape) -> Shape:
+    filled = [axis for axis, size in enumerate(shape) if size != 1]
+    return shape[filled[0] :] if filled else ()
+
+
+def _merged(case: Case) -> Expression | None:
+    """More operands than a rule takes at once, with as few axes merged as makes it fit."""
+    if case.site.kind is not Kind.ELEMENTWISE:
+        return None
+    for said in fewer_axes(case.sample.plan):
+        made = case.plan(said.aligned)
+        if isinstance(made, Plan) and made == said:
+            every = (True,) * len(said.aligned)
+            groups = groups_of(said)
+            return Expression(said.aligned, {}, False, groups, said.shape, _use(case), every)
+    return None
+
+
+def _try(case: Case, shapes: tuple[Shape, ...]) -> Expression | None:
+    """The operands reshaped to `shapes`, if the target then means what the source means."""
+    meant = case.sample.plan
+    made = case.plan(shapes)
+    changed = tuple(a != b for a, b in zip(shapes, meant.operands, strict=True))
+    if made != meant or not any(changed):
+        return None
+    return Expression(shapes, {}, False, (), meant.shape, _use(case), changed)
+
+
+def _use(case: Case) -> RuleUse:
+    return RuleUse(case.target.rule.name, case.target.attributes, case.engine.name, case.target.op)
