@@ -1,76 +1,23 @@
 """Every public report that was collected is named by the audit and cured by the port, or says why.
 
 `examples/bugs.json` has the reports as shapes. Here is what an audit for the engine in question
-says of each, and by which pass a port cures it; `tests/conformance/test_evidence.py` runs them
-where the engine installs. What is no broadcast of two shapes, or of no engine of the table, is
+says of each, and by which pass a port cures it; `tests/conformance/test_evidence_engines.py` runs
+them where the engine installs. What is no broadcast of two shapes, or of no engine of the table, is
 listed with the reason.
 """
 
 from __future__ import annotations
 
-import json
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from reported import BUGS, NAMED, Named, model
 
 import zerostride as zs
 from zerostride.engines import ENGINES
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
-BUGS = {bug["id"]: bug for bug in json.loads((EXAMPLES / "bugs.json").read_text("utf-8"))["bugs"]}
-
-
-@dataclass(frozen=True)
-class Named:
-    """What an audit says of a report, and what a port makes of it.
-
-    `cured` is the pass that does it; "" where nothing is wrong any more; None where no rewrite
-    helps, and the finding stays.
-    """
-
-    bug: str
-    target: str
-    verdict: str
-    reason: str
-    cured: str | None = ""
-
-
-#: By the release in the engine table; GPU delegates by what was read of them.
-NAMED = (
-    # A: silent wrong numbers.
-    Named("ncnn-3924", "ncnn", "same_here", "size_trap", "operands"),
-    Named("ncnn-2837", "ncnn", "different", "other_alignment", "operands"),
-    Named("ncnn-4508", "ncnn", "same", "same_plan"),
-    Named("ncnn-4803", "ncnn", "same", "same_plan"),
-    Named("ncnn-4752", "ncnn", "same", "same_plan"),
-    Named("ncnn-2823", "ncnn", "same", "same_plan"),
-    Named("ncnn-3516", "ncnn", "same", "same_plan"),
-    Named("ncnn-3297", "ncnn", "same", "same_plan"),
-    Named("ncnn-4930", "ncnn", "different", "other_alignment", "operands"),
-    Named("ncnn-4878", "ncnn", "same_here", "size_trap", "operands"),
-    Named("ncnn-5673", "ncnn", "different", "silent", "operands"),
-    Named("litert-8980", "litert-gpu", "different", "other_alignment", "operands"),
-    Named("litert-8593", "litert-gpu", "same", "same_plan"),  # it needs a product before it
-    Named("tensorflow-61594", "litert-gpu", "refused", "no_op", None),
-    Named("tensorflow-60043", "litert-gpu", "different", "silent", None),
-    Named("paddle-23913", "paddle", "same", "same_plan"),
-    Named("pytorch-16045", "torch", "same", "same_plan"),
-    Named("tensorflow-37770", "tensorflow", "same", "same_plan"),
-    # B: valid broadcasts refused.
-    Named("openvino-33620", "openvino", "same", "same_plan"),  # the CPU; the GPU plugin refused
-    Named("onnxruntime-15110", "coreml", "same", "same_plan"),
-    Named("litert-9191", "litert-gpu", "refused", "no_op", None),
-    # C: rank limits.
-    Named("litert-2540", "litert-gpu", "refused", "rank_limit", "merge"),
-    Named("executorch-11694", "coreml", "refused", "rank_limit", "merge"),
-    Named("tensorflow-14924", "tensorflow", "refused", "rank_limit", "expand"),
-    Named("tensorflow-43271", "litert", "same", "same_plan"),
-    Named("pnnx-228", "ncnn", "different", "batch_broadcast", None),
-)
 
 #: The reports, by section; the same list as the one that was collected.
 COLLECTED = {
@@ -110,13 +57,6 @@ BY_RULE = {"candle-478": "none"}
 NO_ENGINE = {"tt-metal-55351", "tt-metal-15808", "opencv-23556"}
 #: What a converter does that turns maps to another layout: no engine's rule, see below.
 LAYOUT = {"onnx2tf-698": "nhwc", "onnx2tf-18": "nhwc", "coremltools-499": "nchw"}
-
-
-def model(named: Named) -> tuple[Path, dict[str, Any]]:
-    """The file, and what an audit has to be told of it."""
-    # Reports without a batch axis hold what the engine got.
-    options = {} if "target_shapes" in BUGS[named.bug] else {"batch_axis": -1}
-    return EXAMPLES / "bugs" / f"{named.bug}.onnx", options
 
 
 def quiet(function: Any, *arguments: Any, **options: Any) -> Any:
