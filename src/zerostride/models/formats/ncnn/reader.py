@@ -142,8 +142,9 @@ class _Builder:
         """A result of a layer."""
         name = printable(layer.tops[k])
         shape = _written(self.found.shapes.get(layer.tops[k]))
-        if layer.type == "MemoryData" and LOADS[layer.type](Params(layer)):
-            constant = self._constants(layer, stored)[0]
+        own = self._constants(layer, stored) if layer.type == "MemoryData" else []
+        if own:
+            constant = own[0]
             return Value(
                 name,
                 shape,
