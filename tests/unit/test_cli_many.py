@@ -1,0 +1,464 @@
+"""Many models on the command line: what is found, order, processes, files, statuses, the hook."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from commandline import Run, start
+
+from zerostride.errors import ZerostrideError
+from zerostride.models.findings import Report, Unread
+from zerostride.models.many import audit_many, cores
+from zerostride.models.search import find_models, is_single, suffixes
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+CLEAN, VISION = EXAMPLES / "clean.onnx", EXAMPLES / "tiny_vision.onnx"
+
+
+@pytest.fixture
+def models(tmp_path: Path) -> Path:
+    """A folder of models, with what is no model beside them."""
+    pytest.importorskip("onnx", reason="the models are ONNX files")
+    folder = tmp_path / "models"
+    (folder / "b" / "deep").mkdir(parents=True)
+    (folder / ".git").mkdir()
+    for name in ("z.onnx", "a.ONNX", "b/c.onnx", "b/deep/d.onnx", ".git/x.onnx", ".hidden.onnx"):
+        shutil.copy(CLEAN, folder / name)
+    (folder / "b" / "weights.bin").write_bytes(b"x")
+    (folder / "README.md").write_text("no model")
+    (folder / "onnx").write_text("no model")
+    return folder
+
+
+def names(found: list[str | Unread], folder: Path) -> list[str]:
+    return [os.path.relpath(one, folder) if isinstance(one, str) else "-" for one in found]
+
+
+# What is found.
+
+
+def test_a_folder_is_searched(models: Path) -> None:
+    found = names(find_models([str(models)]), models)
+    assert found == ["a.ONNX", "z.onnx", "b/c.onnx", "b/deep/d.onnx"]
+
+
+def test_links_do_not_lead_out_of_a_folder(models: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    shutil.copy(CLEAN, outside / "secret.onnx")
+    try:
+        (models / "link.onnx").symlink_to(outside / "secret.onnx")
+        (models / "folder").symlink_to(outside)
+        (models / "loop").symlink_to(models)
+        (models / "inside.onnx").symlink_to(models / "z.onnx")
+        (models / "dangling.onnx").symlink_to(models / "nothing.onnx")
+    except OSError as error:
+        pytest.skip(f"no links here: {error}")
+    found = names(find_models([str(models)]), models)
+    assert found == ["a.ONNX", "inside.onnx", "z.onnx", "b/c.onnx", "b/deep/d.onnx"]
+    # What somebody names is taken.
+    assert names(find_models([str(models / "link.onnx")]), models) == ["link.onnx"]
+
+
+def test_patterns_are_matched_when_no_shell_did(models: Path) -> None:
+    def matches(pattern: str) -> list[str]:
+        return names(find_models([str(models / pattern)]), models)
+
+    assert matches("*.onnx") == ["z.onnx"]
+    assert matches("**/*.onnx") == ["b/c.onnx", "b/deep/d.onnx", "z.onnx"]
+    assert matches("b/*") == ["b/c.onnx", "b/deep/d.onnx"]
+    assert matches("[az].*") == ["a.ONNX", "z.onnx"]
+    odd = models / "odd[1].onnx"
+    shutil.copy(CLEAN, odd)
+    assert matches("odd[1].onnx") == ["odd[1].onnx"], "a file of that very name comes first"
+
+
+def test_a_model_is_found_once_and_in_the_order_of_words(models: Path) -> None:
+    words = [str(models / "z.onnx"), str(models), str(models / "b" / ".." / "z.onnx")]
+    assert names(find_models(words), models) == ["z.onnx", "a.ONNX", "b/c.onnx", "b/deep/d.onnx"]
+
+
+def test_a_search_that_finds_nothing_says_so(tmp_path: Path) -> None:
+    for word in (str(tmp_path), str(tmp_path / "*.onnx")):
+        (found,) = find_models([word])
+        assert isinstance(found, Unread)
+        assert "no model files there (.onnx" in found.detail
+    (named,) = find_models([str(tmp_path / "nope.onnx")])
+    assert isinstance(named, str), "the reader says what is wrong with a file"
+
+
+def test_files_of_other_programs_are_no_models_of_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zerostride.models.search.suffixes", lambda: (".xml", ".param"))
+    (tmp_path / "pom.xml").write_text("<project/>")
+    (tmp_path / "model.xml").write_text('<?xml version="1.0"?>\n<net name="x" version="11">')
+    (tmp_path / "other.param").write_text("learning rate 1")
+    (tmp_path / "net.param").write_text("7767517\n1 1\n")
+    (tmp_path / "net.pnnx.param").write_text("7767517\n1 1\n")
+    assert names(find_models([str(tmp_path)]), tmp_path) == ["model.xml", "net.param"]
+    assert len(find_models([str(tmp_path / "pom.xml")])) == 1
+
+
+def test_too_many_models_are_a_mistake(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zerostride.models.search.MOST_MODELS", 3)
+    with pytest.raises(ZerostrideError, match="more than 3 models"):
+        find_models([str(models)])
+    monkeypatch.setattr("zerostride.models.search.MOST_ENTRIES", 3)
+    with pytest.raises(ZerostrideError, match="more than 3 files"):
+        find_models([str(models)])
+
+
+def test_what_is_single() -> None:
+    assert is_single([str(CLEAN)])
+    assert is_single(["nope.onnx"])
+    assert not is_single([str(EXAMPLES)])
+    assert not is_single(["*.onnx"])
+    assert not is_single([str(CLEAN), str(CLEAN)])
+
+
+# Processes.
+
+
+def documents(answers: list[Report | Unread]) -> list[dict[str, Any]]:
+    return [answer.as_dict() for answer in answers]
+
+
+def test_answers_do_not_depend_on_processes(models: Path) -> None:
+    shutil.copy(VISION, models / "vision.onnx")
+    (models / "broken.onnx").write_bytes(b"nonsense")
+    found = find_models([str(models), str(models / "nope.onnx"), str(models / "*.none")])
+    alone = audit_many(found, "ncnn", jobs=1)
+    assert [type(one) for one in alone].count(Unread) == 3
+    seen: list[tuple[int, int]] = []
+    for jobs in (2, 50):
+        seen.clear()
+        many = audit_many(found, "ncnn", jobs=jobs, progress=lambda *at: seen.append(at))
+        assert json.dumps(documents(many), default=str) == json.dumps(documents(alone), default=str)
+        assert seen[-1] == (len(found), len(found))
+        assert [done for done, _ in seen] == sorted(done for done, _ in seen)
+    assert audit_many([], "ncnn") == []
+    assert cores() >= 1
+
+
+_CRASHES = """
+import os, signal
+import zerostride.models.many as many
+real = many.judged
+def judged(model, target, options):
+    if "crash" in model:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if "exit" in model:
+        os.write(2, b"first line\\nlast \\x1b[31mwords\\n")
+        os._exit(7)
+    if "noise" in model:
+        os.write(1, b"a library prints\\n" * 1000)
+    return real(model, target, options)
+many.judged = judged
+many.serve()
+"""
+
+
+def test_a_worker_that_ends_takes_its_own_model_with_it(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("crash.onnx", "exit.onnx", "noise.onnx"):
+        shutil.copy(CLEAN, models / name)
+    child = f"import json, sys\nsys.path[:] = json.loads(sys.argv[1])\n{_CRASHES}"
+    monkeypatch.setattr("zerostride.models.many._CHILD", child)
+    found = find_models([str(models)])
+    answers = audit_many(found, "ncnn", jobs=2)
+    failed = {Path(one.model).name: one.detail for one in answers if isinstance(one, Unread)}
+    assert failed.keys() == {"crash.onnx", "exit.onnx"}
+    assert "was ended by SIGSEGV" in failed["crash.onnx"]
+    assert failed["exit.onnx"].endswith("was ended with status 7: last \\x1b[31mwords")
+    good = [one for one in answers if isinstance(one, Report)]
+    assert len(good) == len(found) - 2
+    assert all(report.ok for report in good)
+
+
+def test_workers_that_cannot_start_are_an_answer(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("zerostride.models.many._CHILD", "import nothing_of_that_name")
+    answers = audit_many(find_models([str(models)]), "ncnn", jobs=2)
+    assert all("No module named" in one.detail for one in answers if isinstance(one, Unread))
+    assert all(isinstance(one, Unread) for one in answers)
+
+
+def test_a_script_needs_no_guard(models: Path, tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from zerostride.models.many import audit_many\n"
+        f"print(len(audit_many([{str(CLEAN)!r}] * 3, 'ncnn', jobs=2)))\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.stderr, done.returncode) == ("3\n", "", 0)
+
+
+@pytest.mark.skipif(
+    not list(Path("/proc/self/task").glob("*/children")), reason="/proc tells of children"
+)
+def test_an_interrupt_leaves_nobody_behind(models: Path) -> None:
+    for k in range(20):
+        shutil.copy(EXAMPLES / "transformer_dynamic_script.onnx", models / f"m{k}.onnx")
+    process = start(
+        ["audit", str(models), "--target", "ncnn", "--jobs", "2"], start_new_session=True
+    )
+    deadline = time.monotonic() + 30
+    while len(children(process.pid)) < 2:
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.02)
+    workers = children(process.pid)
+    time.sleep(0.3)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert b"Traceback" not in out + err
+    deadline = time.monotonic() + 10
+    while any(alive(pid) for pid in workers):
+        assert time.monotonic() < deadline, "a worker is still there"
+        time.sleep(0.05)
+
+
+def children(pid: int) -> list[int]:
+    """The processes that any thread of a process has started."""
+    found = []
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with contextlib.suppress(OSError):  # the thread has ended since
+            found += [int(word) for word in task.read_text().split()]
+    return found
+
+
+def alive(pid: int) -> bool:
+    try:
+        return "Z" not in Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+
+
+# The command line.
+
+
+def test_folders_patterns_and_files_in_one_report(run: Run, models: Path) -> None:
+    answer = run("audit", models, VISION, "--target", "ncnn")
+    assert answer.status == 1
+    assert answer.err == ""
+    assert "5 models: 64 same, 3 same here, 10 different, 6 refused, 1 unknown" in answer.out
+    table = answer.out[answer.out.rindex("5 models") :].splitlines()
+    assert len(table) == 7
+    assert table[1].split() == ["model", "same", "same", "here", "different", "refused", "unknown"]
+    again = run("audit", models / "**" / "*", VISION, "--target", "ncnn", "--jobs", "1")
+    assert again.status == 1
+    assert "in the model:" in run("audit", models, VISION, "--target", "ncnn", "--details").out
+    assert run("audit", models, "--target", "ncnn").status == 0
+    assert run("audit", models / "none*", "--target", "ncnn").status == 2
+
+
+def test_json_is_a_list_unless_one_file_is_named(run: Run, models: Path) -> None:
+    one = json.loads(run("audit", CLEAN, "--target", "ncnn", "--json").out)
+    assert one["model"] == str(CLEAN)
+    for words in ([models / "b" / "deep"], [models / "z*"], [CLEAN, CLEAN]):
+        data = json.loads(run("audit", *words, "--target", "ncnn", "--json").out)
+        assert isinstance(data, list)
+        assert len(data) == 1
+    bad = models / "bad.onnx"
+    bad.write_text("nonsense")
+    answer = run("audit", models, "--target", "ncnn", "--json")
+    assert answer.status == 2
+    (error,) = [row for row in json.loads(answer.out) if "findings" not in row]
+    assert error["model"] == str(bad)
+    assert error["ok"] is False
+
+
+def test_reports_are_written_by_the_ends_of_their_names(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="audits read ONNX files")
+    files = [tmp_path / f"report{end}" for end in (".html", ".json", ".md", ".txt")]
+    wanted = [word for file in files for word in ("-o", file)]
+    answer = run("audit", VISION, "--target", "ncnn", *wanted)
+    assert answer.status == 1
+    assert answer.out == run("audit", VISION, "--target", "ncnn").out
+    page, data, comment, plain = (file.read_text("utf-8") for file in files)
+    assert page.startswith("<!doctype html>")
+    assert json.loads(data) == json.loads(run("audit", VISION, "--target", "ncnn", "--json").out)
+    assert comment == run("audit", VISION, "--target", "ncnn", "--markdown").out
+    assert "stem/column_scale" in plain
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(f.name for f in files)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-o", "report.pdf"], "a report's name ends in one of .html .json .md .txt"),
+        (["-o", "nowhere/report.html"], "there is no folder nowhere"),
+        (["--baseline", "nope.json"], "nope.json: No such file"),
+        (["--fail-on", "diferent"], "'diferent' is no verdict that can fail; known: same_here, "),
+        (["--fail-on", "same"], "'same' is no verdict that can fail"),
+        (["--fail-on", ""], "is no verdict that can fail"),
+        (["--fail-on", "none,unknown"], "'none' goes with no other verdict"),
+        (["--jobs", "0"], "--jobs"),
+        (["--jobs", "x"], "--jobs"),
+        (["--json", "--markdown"], "--json and --markdown are two forms"),
+    ],
+)
+def test_bad_options_are_said_before_any_work(
+    run: Run, words: list[str], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answer = run("audit", "missing.onnx", "--target", "ncnn", *words)
+    assert answer.status == 2
+    assert said in answer.err
+    assert "missing.onnx" not in answer.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_that_cannot_be_written_is_one_line(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="audits read ONNX files")
+    (tmp_path / "folder.html").mkdir()
+    answer = run("audit", CLEAN, "--target", "ncnn", "-o", tmp_path / "folder.html")
+    assert answer.status == 2
+    assert len(answer.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "status"),
+    [
+        ("any", 1),
+        ("different", 1),
+        ("refused,unknown", 1),
+        ("same_here", 1),
+        ("unknown", 1),
+        (" different , refused", 1),
+        ("none", 0),
+    ],
+)
+def test_what_fails(run: Run, verdicts: str, status: int) -> None:
+    pytest.importorskip("onnx", reason="audits read ONNX files")
+    assert run("audit", VISION, "--target", "ncnn", "--fail-on", verdicts).status == status
+
+
+def test_what_does_not_fail(run: Run) -> None:
+    pytest.importorskip("onnx", reason="audits read ONNX files")
+    dynamic = EXAMPLES / "dynamic.onnx"  # nothing but same_here
+    assert run("audit", dynamic, "--target", "ncnn", "--fail-on", "different,refused").status == 0
+    assert run("audit", dynamic, "--target", "ncnn", "--fail-on", "same_here").status == 1
+    bad = run("audit", dynamic, "nope.onnx", "--target", "ncnn", "--fail-on", "none")
+    assert bad.status == 2, "a model that cannot be read always fails"
+
+
+def test_a_baseline_on_the_command_line(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="audits read ONNX files")
+    known = tmp_path / "known.json"
+    bug = EXAMPLES / "bugs" / "ncnn-4930.onnx"
+    audit = ("audit", "--target", "ncnn")
+    assert run(*audit, VISION, "--write-baseline", known).status == 0
+    before = known.read_text()
+    answer = run(*audit, VISION, "--baseline", known)
+    assert answer.status == 0
+    assert answer.out.count("\n") == 1
+    assert "20 known, 0 new" in answer.out
+    assert run(*audit, VISION, "--baseline", known, "--full").out.count("DIFFERENT") >= 10
+    answer = run(*audit, VISION, bug, "--baseline", known)
+    assert answer.status == 1
+    assert "0 known, 1 new" in answer.out
+    # Another folder, the same model; another model under that name, and what was known is gone.
+    (tmp_path / "moved").mkdir()
+    moved = tmp_path / "moved" / "tiny_vision.onnx"
+    shutil.copy(VISION, moved)
+    assert run(*audit, moved, "--baseline", known).status == 0
+    shutil.copy(CLEAN, moved)
+    answer = run(*audit, moved, "--baseline", known)
+    assert answer.status == 0
+    assert answer.out.count("stale: can be removed from the baseline: tiny_vision.onnx on ncnn") > 9
+    data = json.loads(run(*audit, moved, "--baseline", known, "--json").out)
+    assert len(data["baseline"]["stale"]) > 9
+    assert data["baseline"]["accepted"] == []
+    # Writing again: what there was of others stays.
+    assert run(*audit, bug, "--write-baseline", known).status == 0
+    assert set(before.splitlines()[2:-3]) <= {line.rstrip(",") for line in entries(known)} | {
+        f"{line.rstrip(',')}," for line in entries(known)
+    }
+    assert run(*audit, VISION, bug, "--baseline", known).status == 0
+    known.write_text("precious notes")
+    answer = run(*audit, VISION, "--write-baseline", known)
+    assert answer.status == 2
+    assert known.read_text() == "precious notes", "what is no baseline is not written over"
+
+
+def entries(path: Path) -> list[str]:
+    return path.read_text().splitlines()
+
+
+def test_verdicts_are_completed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def offered(typed: str) -> set[str]:
+        monkeypatch.setenv("_ZEROSTRIDE_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", typed)
+        monkeypatch.setenv("COMP_CWORD", str(typed.count(" ")))
+        return {line.partition(",")[2] for line in run().out.splitlines()}
+
+    assert offered("zerostride audit --fail-on d") == {"different"}
+    assert offered("zerostride audit --fail-on different,re") == {"different,refused"}
+    assert "unknown" in offered("zerostride audit --fail-on ")
+    assert {"--baseline", "--write-baseline"} & offered("zerostride audit --b") == {"--baseline"}
+
+
+# The hook.
+
+
+def hook() -> dict[str, Any]:
+    """The one hook of the file, whose values are words or JSON."""
+    said: dict[str, Any] = {}
+    for line in (ROOT / ".pre-commit-hooks.yaml").read_text().splitlines():
+        found = re.fullmatch(r"(?:- |  )(\w+): (.*)", line)
+        if found is None:
+            assert not line or line.lstrip().startswith("#"), line
+            continue
+        key, value = found.groups()
+        said[key] = json.loads(value) if value[:1] in '["' or value == "true" else value
+    return said
+
+
+def test_the_hook_runs_its_entry(run: Run) -> None:
+    pytest.importorskip("onnx", reason="audits read ONNX files")
+    words = [*shlex.split(hook()["entry"]), *hook()["args"]]
+    assert words[0] == "zerostride"
+    assert run(*words[1:], CLEAN).status == 0
+    assert run(*words[1:], CLEAN, VISION).status == 1
+    assert run(*words[1:], EXAMPLES / "dynamic.onnx").status == 0
+
+
+def test_the_hook_is_for_model_files() -> None:
+    said = hook()
+    assert said["id"] == "zerostride-audit"
+    assert said["language"] == "python"
+    assert said["require_serial"] is True
+    wanted, unwanted = re.compile(said["files"]), re.compile(said["exclude"])
+
+    def taken(name: str) -> bool:
+        return bool(wanted.search(name)) and not unwanted.search(name)
+
+    assert taken("models/a.onnx")
+    assert taken("net.param")
+    assert not taken("net.pnnx.param")
+    assert not taken("pom.xml")
+    assert not taken("weights.bin")
+    for name in ("a.onnx", "net.param"):
+        if Path(name).suffix in suffixes():
+            assert taken(name)
+    text = (ROOT / "pyproject.toml").read_text()
+    for dependency in said["additional_dependencies"]:
+        assert f'"{dependency}"' in text, "not the extra's own"
