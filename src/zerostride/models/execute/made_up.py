@@ -39,7 +39,7 @@ def random_inputs(
         given: names of inputs that are there already.
 
     Raises:
-        ZerostrideError: a size is not known, or the file does not say an input's element type.
+        ZerostrideError: a size is not known.
     """
     named = {size for value in graph.inputs for size in value.shape or () if isinstance(size, str)}
     for name in sizes or {}:
@@ -57,8 +57,8 @@ def random_inputs(
 
 def _one(graph: Graph, position: int, value: Value, seed: int, sizes: Mapping[str, int]) -> Array:
     where = f"{graph.path}: input {value.name!r}, {shown(value)}"
-    if value.dtype is None:
-        raise ZerostrideError(f"{where}: its element type is not known; give it")
+    # Where a file does not say (a single layer of a document), floats are meant.
+    dtype = value.dtype or "float32"
     if value.shape is None:
         raise ZerostrideError(f"{where}: its shape is not known; give it")
     shape = []
@@ -69,7 +69,7 @@ def _one(graph: Graph, position: int, value: Value, seed: int, sizes: Mapping[st
             raise ZerostrideError(f"{where}: its axis {axis} has no size; {how}")
         shape.append(number)
     try:
-        room(shape, value.dtype)
+        room(shape, dtype)
     except ValueError as error:
         raise ZerostrideError(f"{where}: {error}") from None
-    return random_array(np.random.default_rng([seed, position]), tuple(shape), value.dtype)
+    return random_array(np.random.default_rng([seed, position]), tuple(shape), dtype)

@@ -1,0 +1,538 @@
+"""Every op that is executed, beside ONNX Runtime and the onnx package's own node tests."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import Counter
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from zerostride.models.execute import execute, not_executed
+from zerostride.models.execute.program import TABLE
+from zerostride.models.onnx import read_onnx
+
+onnx = pytest.importorskip("onnx", reason="writes the models")
+ort = pytest.importorskip("onnxruntime", reason="is what is compared with")
+
+pytestmark = pytest.mark.conformance
+
+Rng = np.random.Generator
+#: Attributes and operands of one case.
+Made = tuple[Mapping[str, Any], list[Any]]
+CASES = 150
+
+
+def shape_of(rng: Rng, low: int = 0, high: int = 4) -> tuple[int, ...]:
+    return tuple(rng.integers(1, 5, rng.integers(low, high + 1)).tolist())
+
+
+def floats(rng: Rng, shape: Any, low: float = -3, high: float = 3) -> Any:
+    return np.asarray(rng.uniform(low, high, shape).astype(np.float32))
+
+
+def one(low: float = -3, high: float = 3) -> Callable[[Rng], Made]:
+    return lambda rng: ({}, [floats(rng, shape_of(rng), low, high)])
+
+
+def real(**limits: tuple[float, float]) -> Callable[[Rng], Made]:
+    """A tensor, and now and then attributes within limits."""
+
+    def make(rng: Rng) -> Made:
+        chosen = {k: float(rng.uniform(*v)) for k, v in limits.items() if rng.integers(2)}
+        return chosen, [floats(rng, shape_of(rng))]
+
+    return make
+
+
+def pair(rng: Rng) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Shapes that broadcast."""
+    full = shape_of(rng)
+    cut = full[rng.integers(0, len(full) + 1) :]
+    a, b = (tuple(1 if rng.integers(3) == 0 else size for size in s) for s in (full, cut))
+    return (a, b) if rng.integers(2) else (b, a)
+
+
+def both(kind: str, low: int = -5, high: int = 6) -> Callable[[Rng], Made]:
+    def make(rng: Rng) -> Made:
+        shapes = pair(rng)
+        if kind == "float":
+            return {}, [floats(rng, shape) for shape in shapes]
+        if kind == "bool":
+            return {}, [np.asarray(rng.integers(0, 2, shape)).astype(bool) for shape in shapes]
+        numbers = [np.asarray(rng.integers(low, high, shape)) for shape in shapes]
+        numbers[1] = np.where(numbers[1] == 0, 1, numbers[1])
+        return {}, [n.astype(kind) for n in numbers]
+
+    return make
+
+
+def several(rng: Rng) -> Made:
+    first, second = pair(rng)
+    more = [first, second, ()][: rng.integers(1, 4)]
+    return {}, [floats(rng, shape) for shape in more]
+
+
+def powers(rng: Rng) -> Made:
+    a, b = pair(rng)
+    if rng.integers(2):
+        return {}, [floats(rng, a, 0.2, 3), floats(rng, b)]
+    base = np.asarray(rng.integers(-4, 5, a)).astype(np.int64)
+    return {}, [base, np.asarray(rng.integers(0, 4, b)).astype(np.int32)]
+
+
+def shifts(rng: Rng) -> Made:
+    a, b = pair(rng)
+    x = np.asarray(rng.integers(0, 255, a)).astype(np.uint32)
+    way = ("LEFT", "RIGHT")[rng.integers(2)]
+    return {"direction": way}, [x, np.asarray(rng.integers(0, 8, b)).astype(np.uint32)]
+
+
+def mods(rng: Rng) -> Made:
+    if rng.integers(2):
+        return {"fmod": 1}, both("float")(rng)[1]
+    return {"fmod": int(rng.integers(2))}, both("int32")(rng)[1]
+
+
+def choice(rng: Rng) -> Made:
+    a, b = pair(rng)
+    c = np.asarray(rng.integers(0, 2, b)).astype(bool)
+    return {}, [c, floats(rng, a), floats(rng, ())]
+
+
+def reshapes(rng: Rng) -> Made:
+    x = floats(rng, shape_of(rng, 1))
+    order = list(x.shape)
+    rng.shuffle(order)
+    if rng.integers(2):
+        order[rng.integers(len(order))] = -1
+    return {}, [x, np.array(order, np.int64)]
+
+
+def with_axis(low: int = 1, **more: Any) -> Callable[[Rng], Made]:
+    def make(rng: Rng) -> Made:
+        x = floats(rng, shape_of(rng, low))
+        axis = int(rng.integers(-x.ndim, x.ndim))
+        return {"axis": axis, **{k: int(rng.integers(2)) for k in more}}, [x]
+
+    return make
+
+
+def squeezes(rng: Rng) -> Made:
+    x = floats(rng, tuple(rng.choice([1, 1, 3], rng.integers(1, 5)).tolist()))
+    ones = [k for k, size in enumerate(x.shape) if size == 1]
+    axes = [k - x.ndim * int(rng.integers(2)) for k in ones if rng.integers(2)]
+    return {}, [x, np.array(axes, np.int64)] if axes else [x]
+
+
+def unsqueezes(rng: Rng) -> Made:
+    x = floats(rng, shape_of(rng, 0, 3))
+    count = int(rng.integers(1, 3))
+    return {}, [x, np.array(rng.permutation(x.ndim + count)[:count], np.int64)]
+
+
+def transposes(rng: Rng) -> Made:
+    x = floats(rng, shape_of(rng, 1))
+    perm = rng.permutation(x.ndim).tolist()
+    return ({"perm": perm} if rng.integers(3) else {}), [x]
+
+
+def concats(rng: Rng) -> Made:
+    shape = shape_of(rng, 1)
+    axis = int(rng.integers(-len(shape), len(shape)))
+    parts = []
+    for _ in range(rng.integers(1, 4)):
+        sizes = list(shape)
+        sizes[axis] = int(rng.integers(0, 4))
+        parts.append(floats(rng, sizes))
+    return {"axis": axis}, parts
+
+
+def slices(rng: Rng) -> Made:
+    x = floats(rng, shape_of(rng, 1))
+    axes = rng.permutation(x.ndim)[: rng.integers(1, x.ndim + 1)]
+    count = len(axes)
+    numbers = [rng.integers(-7, 8, count), rng.integers(-7, 8, count), axes]
+    steps = rng.choice([-2, -1, 1, 2, 3], count)
+    return {}, [x, *(n.astype(np.int64) for n in (*numbers, steps))]
+
+
+def gathers(rng: Rng) -> Made:
+    x = floats(rng, shape_of(rng, 1))
+    axis = int(rng.integers(-x.ndim, x.ndim))
+    size = x.shape[axis]
+    return {"axis": axis}, [x, np.asarray(rng.integers(-size, size, shape_of(rng, 0, 2)))]
+
+
+def elements(rng: Rng) -> Made:
+    x = floats(rng, shape_of(rng, 1))
+    axis = int(rng.integers(-x.ndim, x.ndim))
+    size = x.shape[axis]
+    shape = tuple(int(rng.integers(1, s + 1)) for s in x.shape)
+    return {"axis": axis}, [x, np.asarray(rng.integers(-size, size, shape))]
+
+
+def scatters(rng: Rng) -> Made:
+    attributes, (x, _) = elements(rng)
+    axis = attributes["axis"]
+    # Each place once: which of two writes wins is nobody's promise.
+    order = rng.permuted(np.broadcast_to(
+        np.arange(x.shape[axis]).reshape([-1 if k == axis % x.ndim else 1 for k in range(x.ndim)]),
+        x.shape), axis=axis)  # fmt: skip
+    return attributes, [x, order.astype(np.int64), floats(rng, x.shape)]
+
+
+def deep(rng: Rng) -> Made:
+    x = floats(rng, shape_of(rng, 1))
+    depth = int(rng.integers(1, x.ndim + 1))
+    outer = shape_of(rng, 0, 2)
+    parts = [rng.integers(-x.shape[k], x.shape[k], outer) for k in range(depth)]
+    return {}, [x, np.stack(parts, -1).astype(np.int64)]
+
+
+def scatters_deep(rng: Rng) -> Made:
+    x = floats(rng, shape_of(rng, 1))
+    rows = rng.permutation(x.shape[0])[: rng.integers(1, x.shape[0] + 1)]
+    return {}, [x, rows[:, None].astype(np.int64), floats(rng, (len(rows), *x.shape[1:]))]
+
+
+def tiles(rng: Rng) -> Made:
+    x = floats(rng, shape_of(rng, 1, 3))
+    return {}, [x, rng.integers(1, 3, x.ndim).astype(np.int64)]
+
+
+def pads(rng: Rng) -> Made:
+    x = floats(rng, shape_of(rng, 1, 3))
+    widths = rng.integers(0, 3, 2 * x.ndim).astype(np.int64)
+    if rng.integers(2):
+        return {"mode": "edge"}, [x, widths]
+    return {}, [x, widths, np.array(2.5, np.float32)][: int(rng.integers(2, 4))]  # type: ignore[return-value]
+
+
+def ranges(rng: Rng) -> Made:
+    if rng.integers(2):
+        return {}, [
+            np.array(n, np.int64) for n in (*rng.integers(-9, 9, 2), rng.choice([-3, -1, 1, 2]))
+        ]
+    return {}, [
+        np.array(n, np.float32) for n in (*rng.integers(-9, 9, 2), rng.choice([-0.5, 0.5, 2]))
+    ]
+
+
+def reduces(kind: str = "float") -> Callable[[Rng], Made]:
+    def make(rng: Rng) -> Made:
+        shape = shape_of(rng, 1)
+        x = floats(rng, shape, 0.1, 3) if kind == "float" else rng.integers(-9, 9, shape)
+        x = np.asarray(x, np.float32 if kind == "float" else np.int64)
+        attributes = {"keepdims": int(rng.integers(2))}
+        axes = rng.permutation(x.ndim)[: rng.integers(0, x.ndim + 1)]
+        if not len(axes):
+            attributes["noop_with_empty_axes"] = int(rng.integers(2))
+            return attributes, [x]
+        return attributes, [x, (axes - x.ndim * int(rng.integers(2))).astype(np.int64)]
+
+    return make
+
+
+def old_reduces(rng: Rng) -> Made:
+    attributes, (x, *axes) = reduces()(rng)
+    attributes = {"keepdims": attributes["keepdims"]}
+    return attributes | ({"axes": axes[0].tolist()} if axes else {}), [x]
+
+
+def sums(rng: Rng) -> Made:
+    x = floats(rng, shape_of(rng, 1))
+    flags = {name: int(rng.integers(2)) for name in ("exclusive", "reverse")}
+    return flags, [x, np.array(rng.integers(-x.ndim, x.ndim), np.int64)]
+
+
+def products(rng: Rng) -> Made:
+    (a, b), (m, k, n) = pair(rng), rng.integers(1, 5, 3).tolist()
+    left = (*a, m, k) if rng.integers(4) or b else (k,)
+    return {}, [floats(rng, left), floats(rng, (*b, k, n))]
+
+
+def gemms(rng: Rng) -> Made:
+    m, k, n = rng.integers(1, 5, 3).tolist()
+    a, b = (bool(rng.integers(2)) for _ in range(2))
+    c = [(), (n,), (m, 1), (1, n), (m, n), (1,)][rng.integers(6)]
+    factors = {"alpha": 0.5, "beta": 1.5} if rng.integers(2) else {}
+    operands = [floats(rng, (k, m) if a else (m, k)), floats(rng, (n, k) if b else (k, n))]
+    return {"transA": int(a), "transB": int(b), **factors}, [*operands, floats(rng, c)]
+
+
+def channels(count: int, **more: Any) -> Callable[[Rng], Made]:
+    def make(rng: Rng) -> Made:
+        x = floats(rng, (2, 4, *rng.integers(2, 4, rng.integers(1, 3))))
+        return more, [x, *(floats(rng, (4,), 0.5, 2) for _ in range(count))]
+
+    return make
+
+
+def layer_norms(rng: Rng) -> Made:
+    x = floats(rng, shape_of(rng, 2))
+    axis = int(rng.integers(-x.ndim, x.ndim))
+    shape = x.shape[axis:]
+    return {"axis": axis}, [x, floats(rng, shape), floats(rng, shape)]
+
+
+def quantised(rng: Rng) -> Made:
+    x = np.asarray(rng.integers(-40, 40, (3, 4))).astype(np.float32)
+    return {"axis": 1}, [x, (2.0 ** rng.integers(-1, 2, 4)).astype(np.float32),
+                         rng.integers(0, 9, 4).astype(np.uint8)]  # fmt: skip
+
+
+def dequantised(rng: Rng) -> Made:
+    _, (_, scale, zero) = quantised(rng)
+    return {"axis": 1}, [rng.integers(0, 255, (3, 4)).astype(np.uint8), scale, zero]
+
+
+def casts(rng: Rng) -> Made:
+    kinds = ("float32", "float64", "int32", "int64", "uint8", "bool", "float16")
+    to = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(kinds[rng.integers(len(kinds))]))
+    x = floats(rng, shape_of(rng), 0, 9).astype(kinds[rng.integers(len(kinds))])
+    return {"to": to}, [x]
+
+
+def clips(rng: Rng) -> Made:
+    return {}, [floats(rng, shape_of(rng)), np.float32(-1.0), np.float32(rng.uniform(-1, 2))]
+
+
+def blocks(op: str) -> Callable[[Rng], Made]:
+    def make(rng: Rng) -> Made:
+        x = floats(rng, (2, 8, 2, 4))
+        mode = {"mode": ("DCR", "CRD")[rng.integers(2)]} if op == "depth" else {}
+        return {"blocksize": 2, **mode}, [x]
+
+    return make
+
+
+def top_k(rng: Rng) -> Made:
+    x = np.asarray(rng.integers(0, 5, shape_of(rng, 1))).astype(np.float32)
+    axis = int(rng.integers(-x.ndim, x.ndim))
+    k = np.array([rng.integers(1, x.shape[axis] + 1)], np.int64)
+    return {"axis": axis, "largest": int(rng.integers(2))}, [x, k]
+
+
+def expands(rng: Rng) -> Made:
+    a, b = pair(rng)
+    return {}, [floats(rng, a), np.array(b, np.int64)]
+
+
+def one_hots(rng: Rng) -> Made:
+    values = np.array([-1, 5], np.float32)
+    return {"axis": -1}, [rng.integers(-6, 6, shape_of(rng, 1, 2)), np.array(5), values]
+
+
+def bits(rng: Rng) -> Made:
+    return {}, [np.asarray(rng.integers(-99, 99, shape_of(rng)).astype(np.int32))]
+
+
+def flags(rng: Rng) -> Made:
+    return {}, [np.asarray(rng.integers(0, 2, shape_of(rng))).astype(bool)]
+
+
+def special(rng: Rng) -> Made:
+    x = rng.choice([0, 1, -1, np.inf, -np.inf, np.nan], shape_of(rng))
+    return {}, [np.asarray(x, np.float32)]
+
+
+def not_zero(rng: Rng) -> Made:
+    # Of rank 0 the document says (0, N), and ONNX Runtime gives (1, N).
+    return {}, [np.asarray(rng.integers(0, 2, shape_of(rng, 1)))]
+
+
+def equations(rng: Rng) -> Made:
+    a, b, c = rng.integers(1, 4, 3).tolist()
+    equation, shapes = [
+        ("ij,jk->ik", ((a, b), (b, c))),
+        ("...ij,...jk->...ik", ((2, a, b), (2, b, c))),
+        ("ii->i", ((a, a),)),
+        ("bij->bj", ((a, b, c),)),
+    ][rng.integers(4)]
+    return {"equation": equation}, [floats(rng, shape) for shape in shapes]
+
+
+#: Op to (op set, its cases, tolerance). A tolerance of 0 is equality bit for bit.
+POINT, MANY = 2e-6, 2e-5
+OPS: Mapping[str, tuple[int, Callable[[Rng], Made], float]] = {
+    **{name: (21, one(), 0.0) for name in (
+        "Abs", "Neg", "Sign", "Ceil", "Floor", "Relu", "Identity", "Shape", "Size", "Round")},
+    **{name: (22, one(), POINT) for name in (
+        "Exp", "Sin", "Cos", "Sinh", "Cosh", "Tanh", "Asinh", "Atan", "Erf", "Sigmoid",
+        "Softplus", "Softsign", "HardSwish", "Mish")},
+    "Tan": (22, one(-1.4, 1.4), POINT), "Asin": (22, one(-1, 1), POINT),
+    "Acos": (22, one(-1, 1), POINT), "Atanh": (22, one(-0.99, 0.99), MANY),
+    "Acosh": (22, one(1, 9), POINT), "Sqrt": (21, one(0, 9), 0.0),
+    "Reciprocal": (21, one(0.1, 9), 0.0), "Log": (21, one(0.01, 9), POINT),
+    "LeakyRelu": (16, real(alpha=(0, 1)), 0.0), "ThresholdedRelu": (22, real(alpha=(0, 1)), 0.0),
+    "Elu": (22, real(alpha=(0.1, 2)), POINT), "Celu": (12, real(alpha=(0.1, 2)), POINT),
+    "Selu": (22, real(alpha=(0.1, 2), gamma=(0.5, 2)), POINT),
+    "HardSigmoid": (22, real(alpha=(0.1, 1), beta=(0, 1)), POINT),
+    "Shrink": (9, real(lambd=(0, 1)), 0.0), "Gelu": (20, one(), POINT),
+    "IsNaN": (20, special, 0.0), "IsInf": (20, special, 0.0), "Not": (21, flags, 0.0),
+    "BitwiseNot": (18, bits, 0.0), "Clip": (13, clips, 0.0),
+    **{name: (14, both("float"), 0.0) for name in ("Add", "Sub", "Mul", "Div")},
+    **dict.fromkeys(("Max", "Min", "Sum"), (13, several, 0.0)), "Mean": (13, several, POINT),
+    **{name: (7, both("bool"), 0.0) for name in ("And", "Or", "Xor")},
+    **{name: (13, both("int64"), 0.0) for name in ("Equal", "Less", "Greater")},
+    **{name: (16, both("float"), 0.0) for name in ("LessOrEqual", "GreaterOrEqual")},
+    **{name: (18, both("int32"), 0.0) for name in ("BitwiseAnd", "BitwiseOr", "BitwiseXor")},
+    "Mod": (13, mods, POINT), "Pow": (15, powers, MANY), "BitShift": (11, shifts, 0.0),
+    "Where": (16, choice, 0.0), "Expand": (13, expands, 0.0), "Reshape": (21, reshapes, 0.0),
+    "Flatten": (21, with_axis(), 0.0), "Squeeze": (21, squeezes, 0.0),
+    "Unsqueeze": (21, unsqueezes, 0.0), "Transpose": (21, transposes, 0.0),
+    "Concat": (13, concats, 0.0), "Slice": (13, slices, 0.0), "Gather": (13, gathers, 0.0),
+    "GatherElements": (13, elements, 0.0), "ScatterElements": (16, scatters, 0.0),
+    "GatherND": (13, deep, 0.0), "ScatterND": (16, scatters_deep, 0.0), "Tile": (13, tiles, 0.0),
+    "Pad": (19, pads, 0.0), "Range": (11, ranges, 0.0), "OneHot": (11, one_hots, 0.0),
+    "DepthToSpace": (13, blocks("depth"), 0.0), "SpaceToDepth": (13, blocks("space"), 0.0),
+    "NonZero": (13, not_zero, 0.0), "TopK": (11, top_k, 0.0), "Cast": (19, casts, 0.0),
+    **{f"Reduce{name}": (18, reduces(), MANY) for name in (
+        "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare")},
+    "ReduceSum": (13, reduces("int"), 0.0), "CumSum": (14, sums, POINT),
+    "ArgMax": (13, with_axis(keepdims=1, select_last_index=1), 0.0),
+    "ArgMin": (13, with_axis(keepdims=1, select_last_index=1), 0.0),
+    **{name: (13, with_axis(), MANY) for name in ("Softmax", "LogSoftmax", "Hardmax")},
+    "MatMul": (13, products, MANY), "Gemm": (13, gemms, MANY), "Einsum": (12, equations, MANY),
+    "BatchNormalization": (15, channels(4), MANY), "InstanceNormalization": (22, channels(2), 2e-4),
+    "GroupNormalization": (21, channels(2, num_groups=2), 2e-4),
+    "LayerNormalization": (17, layer_norms, 2e-4), "LpNormalization": (22, with_axis(), MANY),
+    "GlobalAveragePool": (22, channels(0), POINT), "GlobalMaxPool": (22, channels(0), 0.0),
+    "QuantizeLinear": (21, quantised, 0.0), "DequantizeLinear": (21, dequantised, 0.0),
+}  # fmt: skip
+#: The same ops in older op sets, where their documents differ.
+OLD: Mapping[str, tuple[int, Callable[[Rng], Made], float]] = {
+    **{f"Reduce{name}": (11, old_reduces, MANY) for name in (
+        "Sum", "Mean", "Max", "Min", "Prod", "L1", "L2", "LogSum", "LogSumExp", "SumSquare")},
+    **{name: (11, with_axis(), MANY) for name in ("Softmax", "LogSoftmax", "Hardmax")},
+    "Transpose": (1, transposes, 0.0), "Concat": (4, concats, 0.0),
+    "Flatten": (9, with_axis(), 0.0),
+    "Add": (7, both("float"), 0.0), "Div": (7, both("int32"), 0.0), "Slice": (10, slices, 0.0),
+}  # fmt: skip
+
+
+def model_of(op: str, opset: int, attributes: Mapping[str, Any], arrays: Any, count: int) -> Any:
+    names = [f"x{k}" for k in range(len(arrays))]
+    infos = [
+        onnx.helper.make_tensor_value_info(
+            name, onnx.helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+        )
+        for name, array in zip(names, arrays, strict=True)
+    ]
+    outputs = [f"y{k}" for k in range(count)]
+    node = onnx.helper.make_node(op, names, outputs, **attributes)
+    results = [onnx.helper.make_empty_tensor_value_info(name) for name in outputs]
+    graph = onnx.helper.make_graph([node], "g", infos, results)
+    imports = [onnx.helper.make_opsetid("", opset)]
+    return onnx.helper.make_model(graph, opset_imports=imports, ir_version=8 if opset < 21 else 10)
+
+
+def compare(op: str, opset: int, made: Made, most: float, file: Path) -> bool:
+    """False where ONNX Runtime does not take the case."""
+    attributes, operands = made
+    arrays = [np.asarray(array) for array in operands]
+    content = model_of(op, opset, attributes, arrays, 2 if op == "TopK" else 1).SerializeToString()
+    given = {f"x{k}": array for k, array in enumerate(arrays)}
+    try:
+        options = ort.SessionOptions()
+        options.log_severity_level, options.intra_op_num_threads = 4, 1
+        expected = ort.InferenceSession(content, options).run(None, given)
+    except Exception:  # noqa: BLE001 - refusals of every kind
+        return False
+    file.write_bytes(content)
+    found = list(execute(read_onnx(file), given).values())
+    for a, b in zip(found, expected, strict=True):
+        where = f"{op}-{opset} {attributes} {[x.shape for x in arrays]}"
+        assert (a.shape, a.dtype) == (np.shape(b), np.asarray(b).dtype), where
+        if most and a.dtype.kind == "f":
+            np.testing.assert_allclose(a, b, rtol=most, atol=most, err_msg=where)
+        else:
+            np.testing.assert_array_equal(a, b, err_msg=where)
+    return True
+
+
+ROWS = [*((name, *row) for name, row in OPS.items()), *((name, *row) for name, row in OLD.items())]
+
+
+@pytest.mark.parametrize(
+    ("op", "opset", "make", "most"), ROWS, ids=[f"{r[0]}-{r[1]}" for r in ROWS]
+)
+def test_beside_onnx_runtime(op: str, opset: int, make: Any, most: float, tmp_path: Path) -> None:
+    rng = np.random.default_rng(len(op) * 100 + opset)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ran = sum(compare(op, opset, make(rng), most, tmp_path / "m.onnx") for _ in range(CASES))
+    assert ran >= CASES // 3, f"ONNX Runtime took {ran} cases"
+
+
+def test_every_op_has_cases() -> None:
+    """Ops of the table without random cases; the onnx package's node tests have them."""
+    left = {"Dropout", "ConstantOfShape", "EyeLike", "Trilu", "Compress", "CastLike", "Split",
+            "MatMulInteger", "RMSNormalization", "Scatter", "Swish"}  # fmt: skip
+    assert TABLE.keys() - OPS.keys() <= left | WINDOWS
+
+
+WINDOWS = {"Conv", "ConvTranspose", "MaxPool", "AveragePool"}
+
+#: Node tests whose ops are executed, and that are refused all the same or differ, with the reason.
+KNOWN = (
+    (r"float8|float4|e4m3|e5m2|e2m1|int4|int2", "types of less than a byte, or of one"),
+    (r"training", "training mode: the result is random, or statistics go out"),
+    (r"blocked", "scales in blocks"),
+    (r"string", "strings"),
+    (r"(bf16|fp16).*expanded|_bf16|_fp16", "16-bit floats rounded at other places"),
+)
+
+
+def test_the_onnx_packages_own_node_tests(tmp_path: Path) -> None:
+    cases = pytest.importorskip("onnx.backend.test.case.node", reason="not in this onnx package")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = cases.collect_testcases(None)
+    count, wrong = Counter[str](), []
+    for case in found:
+        file = tmp_path / "m.onnx"
+        file.write_bytes(case.model.SerializeToString())
+        graph = read_onnx(file)
+        if not_executed(graph):
+            count["not executed"] += 1
+            continue
+        if any(re.search(pattern, case.name.lower()) for pattern, _ in KNOWN):
+            count["known"] += 1
+            continue
+        names = [entry.name for entry in case.model.graph.input]
+        for inputs, outputs in case.data_sets:
+            try:
+                given = dict(zip(names, map(plain, inputs), strict=True))
+                made = execute(graph, given)
+                for value, expected in zip(graph.outputs, map(plain, outputs), strict=True):
+                    agree(made[value.name], np.asarray(expected), case.rtol, case.atol)
+                count["agree"] += 1
+            except Exception as error:  # noqa: BLE001 - counted, and shown below
+                wrong.append(f"{case.name}: {' '.join(str(error).split())[:200]}")
+    print(dict(count))
+    assert not wrong, "\n".join(wrong)
+    assert count["agree"] > 1000
+
+
+def plain(value: Any) -> Any:
+    return onnx.numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
+
+
+def agree(made: Any, expected: Any, rtol: float, atol: float) -> None:
+    assert (made.shape, made.dtype) == (expected.shape, expected.dtype)
+    if made.dtype.kind in "biucOSU":
+        np.testing.assert_array_equal(made, expected)
+    else:
+        wide = (made.astype(np.float64), expected.astype(np.float64))
+        np.testing.assert_allclose(*wide, rtol=rtol, atol=atol)
+
+
+def test_the_comparison_can_fail() -> None:
+    with pytest.raises(AssertionError):
+        agree(np.float32([1.0]), np.float32([1.1]), 1e-3, 1e-7)
