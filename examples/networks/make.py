@@ -1,6 +1,6 @@
 """Make the networks and export them to ONNX with both of PyTorch's exporters.
 
-    python examples/networks/make.py FOLDER [--check]
+    python examples/networks/make.py FOLDER [--check] [--only NAME ...]
 
 Writes FOLDER/NAME.onnx (torch.export) and FOLDER/NAME_script.onnx (TorchScript) for each of the
 networks of blocks.py, their weights made up from a seed, their sizes fixed. With --check each is
@@ -59,11 +59,12 @@ def compare(name: str, file: Path) -> float:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--check", action="store_true", help="compare with ONNX Runtime")
+    parser.add_argument("--only", nargs="+", choices=NETWORKS, default=list(NETWORKS))
     options = parser.parse_args()
     logging.disable(logging.WARNING)  # what torch says of packages that are not there
     options.folder.mkdir(parents=True, exist_ok=True)
-    for name in NETWORKS:
+    for name in options.only:
         weights = sum(part.numel() for part in NETWORKS[name].make().parameters())
         for script in (False, True):
             file = export(name, options.folder, script=script)

@@ -188,12 +188,18 @@ class _Work:
             self.pair.missing["whole"] = f"nothing here runs whole files of {row.name}"
             return
         found = self._step("whole", lambda: self._whole(engine, goal))
-        if found is not None:
-            outcomes = {check.outcome for check in found.checks}
-            self.pair.whole = " ".join(sorted(outcomes))
-            if outcomes & AGAINST:
-                said = "; ".join(c.detail for c in found.checks if c.outcome in AGAINST)
-                self.pair.wrong_rewrites.append(f"the whole file on {engine}: {said}")
+        if found is None:
+            return
+        self.pair.whole = " ".join(sorted({check.outcome for check in found.checks}))
+        said = "; ".join(check.detail for check in found.checks if check.outcome in AGAINST)
+        if not said:
+            return
+        # An engine may refuse the model itself, or compute it so that it differs everywhere.
+        own = self._step("whole", lambda: self._whole(engine, self.file))
+        if own is not None and all(check.outcome is Outcome.AGREES for check in own.checks):
+            self.pair.wrong_rewrites.append(f"the whole file on {engine}: {said}")
+        elif own is not None:
+            self.pair.whole += " as the model"
 
     def _step(self, name: str, do: Callable[[], Made]) -> Made | None:
         """What a step makes; None, with the reason noted, where it makes nothing."""
@@ -213,9 +219,9 @@ class _Work:
     def _verify(self, file: Path) -> Report:
         return zs.verify(file, self.pair.target, batch_axis=self.batch_axis, pythons=self.pythons)
 
-    def _whole(self, engine: str, goal: Path) -> Report:
+    def _whole(self, engine: str, file: Path) -> Report:
         return zs.verify(
-            self.file, engine, against=goal, batch_axis=self.batch_axis, pythons=self.pythons
+            self.file, engine, against=file, batch_axis=self.batch_axis, pythons=self.pythons
         )
 
     def _ported(self, goal: Path) -> Report:
