@@ -24,6 +24,7 @@ from ...rewrite import Rewrite
 from .layers import LAYERS
 from .program import Program, parameter
 from .reader import read_ncnn
+from .sizes import MAX_RANK, MAX_SIZE
 from .text import Layer, ParamFile, read_text, shown
 from .weights import LOADS, Weights, bin_path, locate
 
@@ -101,6 +102,29 @@ class NcnnEditor:
         for rewrite in rewrites:
             self._one(rewrite)
         self._failed = False
+
+    def size_inputs(self, sizes: Mapping[str, Sequence[int]]) -> None:
+        """Writes the sizes of inputs into their lines, in NumPy's order: {"in0": (3, 224, 224)}.
+
+        Converters leave them out, and without them no shape is known. ncnn itself does not look at
+        them.
+
+        Raises:
+            ModelError: there is no such input, or no such blob.
+        """
+        inputs = {layer.tops[0]: layer for layer in self.parsed.layers if layer.type == "Input"}
+        for name, shape in sizes.items():
+            if name not in inputs:
+                known = ", ".join(map(shown, list(inputs)[:10])) or "none"
+                raise ModelError(
+                    f"{self.path}: no input is called {shown(name)}; there are {known}"
+                )
+            layer = inputs[name]
+            if not 1 <= len(shape) <= MAX_RANK or min(shape) < 1 or max(shape) > MAX_SIZE:
+                raise self.refusal(layer, f"{tuple(shape)} is no shape of a blob")
+            text = self.changed(layer, _sizes(tuple(shape)))
+            line = _Line(layer.type, layer.name, (), layer.tops, text)
+            self._changes.lines[layer.index] = [line]
 
     def _one(self, rewrite: Rewrite) -> None:
         place = rewrite.place
