@@ -1,0 +1,190 @@
+"""Targets that were read about: what documents say, and that it is said that nobody ran them."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerostride as zs
+from zerostride.engines import ENGINES, find_engine, versions
+from zerostride.planner import plan
+
+READ = ("tensorrt", "coreml", "litert-gpu", "tosa", "stablehlo")
+#: A document or a thread with a place in it.
+SOURCE = re.compile(r"reference|specification|#\d+|\.(py|cc|xml)")
+
+
+def answer(engine: str, *shapes: Any, op: str | None = None) -> Any:
+    """The result's shape, or the reason and whether it is silent."""
+    try:
+        return zs.plan(*shapes, engine=engine, op=op).shape
+    except zs.BroadcastError as error:
+        return str(error.reason), error.silent
+
+
+def test_they_are_there_and_nothing_else_is_read() -> None:
+    assert tuple(name for name, row in ENGINES.items() if not row.run) == READ
+    assert tuple(ENGINES)[-len(READ) :] == READ  # those that were run come first
+
+
+@pytest.mark.parametrize("name", READ)
+def test_every_fact_has_a_source_that_was_read(name: str) -> None:
+    row = find_engine(name)
+    rules = (row.elementwise, row.to_target, row.constants, *row.ops.values())
+    sources = [row.source, *(rule.source for group in rules for rule in group.values())]
+    sources += [divergence.source for divergence in row.divergences]
+    for source in sources:
+        assert source.endswith("read")
+        assert SOURCE.search(source), source
+    assert not any(divergence.run for divergence in row.divergences)
+
+
+@pytest.mark.parametrize("name", READ)
+def test_no_installed_package_is_taken_for_a_measured_one(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(versions, "installed", lambda distribution: "99")
+    assert versions.was_measured(find_engine(name)) is None
+
+
+# Limits and alignment.
+
+EQUAL_RANKS = [
+    ("tensorrt", 8),
+    ("tosa", 6),
+]
+
+
+@pytest.mark.parametrize(("engine", "most"), EQUAL_RANKS)
+def test_ranks_must_be_equal_and_both_may_stretch(engine: str, most: int) -> None:
+    assert answer(engine, (2, 1, 4), (1, 3, 4)) == (2, 3, 4)
+    assert answer(engine, (2, 3), (3,)) == ("rank", False)
+    assert answer(engine, (2, 3), ()) == ("rank", False)  # no exception for scalars
+    assert answer(engine, (2,) * most, (1,) * most) == (2,) * most
+    assert answer(engine, (2,) * (most + 1), (1,) * (most + 1)) == ("rank_limit", False)
+    assert answer(engine, (2, 1), (1, 3), (1, 1), op="where") == (2, 3)
+    assert answer(engine, (2, 1), (3,), (1, 1), op="where") == ("rank", False)
+
+
+def test_core_ml_takes_numpys_rule_up_to_five_axes() -> None:
+    assert answer("coreml", (5, 4, 3, 2, 1), (2, 6)) == (5, 4, 3, 2, 6)
+    assert answer("coreml", (1,) * 6, (2,)) == ("rank_limit", False)
+
+
+def test_litert_gpu_lays_each_operand_out_by_its_own_rank() -> None:
+    """LiteRT#8980: the scores of Whisper's decoder and their mask."""
+    scores, mask = (20, 128, 128), (1, 1, 128, 128)
+    assert answer("litert-gpu", scores, mask) == (20, 1, 128, 128)
+    assert zs.plan(scores, mask).shape == (1, 20, 128, 128)
+    assert answer("litert-gpu", (1, 20, 128, 128), mask) == (1, 20, 128, 128)
+    fixed = zs.plan(scores, mask).express("litert-gpu")
+    assert fixed.describe(("scores", "mask")) == "reshape scores to (1, 20, 128, 128)"
+    swapped = zs.plan((2, 1, 4), (2, 3, 4)).express("litert-gpu")
+    assert swapped.describe() == "swap the operands"
+
+
+def test_litert_gpu_stops_at_four_axes_and_stretches_the_second() -> None:
+    assert answer("litert-gpu", (1,) * 5, (1,) * 5) == ("rank_limit", False)
+    assert answer("litert-gpu", (2, 3, 4), (2, 1, 4)) == (2, 3, 4)
+    assert answer("litert-gpu", (2, 1, 4), (2, 3, 4)) == ("one_way", True)
+    assert answer("litert-gpu", (2, 1), (1, 3)) == ("one_way", True)
+    with pytest.raises(zs.BroadcastError) as caught:
+        zs.plan_to((3,), (2, 3), engine="litert-gpu")
+    assert caught.value.reason == "no_op"  # LiteRT#9191
+
+
+def test_stablehlo_stretches_nothing_and_says_where_axes_go() -> None:
+    assert answer("stablehlo", (2, 3), (2, 3)) == (2, 3)
+    assert answer("stablehlo", (2, 3), (1, 3)) == ("not_identical", False)
+    assert answer("stablehlo", (2, 3), (3,)) == ("rank", False)
+    assert answer("stablehlo", (), (2, 3), (2, 3), op="where") == (2, 3)
+    assert answer("stablehlo", (2, 1), (2, 3), (2, 3), op="where") == ("not_identical", False)
+    laid = zs.plan_to((3,), (3, 4), mode="explicit", axes_mapping=[0], engine="stablehlo")
+    assert laid.aligned == ((3, 1),)
+    with pytest.raises(zs.BroadcastError) as caught:
+        zs.plan_to((2, 3), (3, 2), mode="explicit", axes_mapping=[1, 0], engine="stablehlo")
+    assert caught.value.reason == "transposes"
+
+
+def test_what_was_not_read_is_not_claimed() -> None:
+    for engine, op in (("coreml", "prelu"), ("tosa", "divide"), ("tensorrt", "atan2")):
+        said = zs.supports(engine, op)
+        assert not said.ok
+        assert "nothing was read" in said.reason
+        assert answer(engine, (2,), (2,), op=op) == ("no_op", False)
+
+
+TYPES = [
+    ("add", "int32", True),
+    ("add", "int8", False),
+    ("mul", "int8", True),
+    ("pow", "int32", False),
+    ("logical_and", "bool", True),
+    ("logical_and", "int32", False),
+    ("where", "float64", False),
+]
+
+
+@pytest.mark.parametrize(("op", "dtype", "taken"), TYPES)
+def test_tosas_types(op: str, dtype: str, taken: bool) -> None:
+    said = zs.supports("tosa", op, dtype, [(2, 3)] * (3 if op == "where" else 2))
+    assert said.ok == taken
+    assert taken or "tosa.xml" in said.source
+
+
+# Fixes.
+
+
+def test_a_reshape_makes_ranks_equal() -> None:
+    for engine, op in (("tensorrt", None), ("tosa", None), ("jax", "lax.add")):
+        fix = zs.plan((2, 3, 4), (3, 1)).express(None, engine=engine, op=op)  # type: ignore[arg-type]
+        assert fix.shapes == ((2, 3, 4), (1, 3, 1))
+        assert not fix.merged_axes
+        assert plan(*fix.shapes, engine=engine, op=op) == zs.plan((2, 3, 4), (3, 1))
+
+
+def test_axes_merge_under_a_rank_limit() -> None:
+    meant = zs.plan((2, 3, 4, 5, 6, 7), (4, 5, 1, 1))
+    fix = meant.express("coreml")
+    assert fix.merged_axes == ((0,), (1,), (2,), (3,), (4, 5))
+    a, b = (np.arange(np.prod(shape)).reshape(shape) for shape in meant.operands)
+    x, y = (z.reshape(s) for z, s in zip((a, b), fix.shapes, strict=True))
+    np.testing.assert_array_equal(zs.add(x, y).reshape(meant.shape), zs.add(a, b))
+    with pytest.raises(zs.NotExpressible) as caught:
+        zs.plan((2, 1, 2, 1, 2, 1), (1, 3, 1, 3, 1, 3)).express("coreml")
+    assert caught.value.reason == "rank_limit"
+
+
+def test_stablehlo_gets_its_broadcasts_written_out() -> None:
+    fix = zs.plan((5, 1), (5,)).express("stablehlo")
+    assert fix.explicit == ((0, 1), (1,))
+    assert fix.shapes == ((5, 5), (5, 5))
+    words = "broadcast x to (5, 5) with axes_mapping=[0, 1], "
+    assert fix.describe() == words + "broadcast y to (5, 5) with axes_mapping=[1]"
+    assert json.loads(json.dumps(fix.as_dict()))["explicit"] == [[0, 1], [1]]
+    assert zs.plan((2, 3), (2, 3)).express("stablehlo").describe() == "nothing to change"
+    assert zs.plan((2, 3), (2, 3)).express("stablehlo").explicit == ()
+    with pytest.raises(zs.NotExpressible):
+        zs.plan((2, 3), (3,)).express("none")  # a rule has no Broadcast op beside it
+
+
+# Where engines are listed.
+
+
+def test_comparisons_mark_them() -> None:
+    found = zs.compare((2, 3), (3,))
+    rows = {row.name: row for row in found.rows if row.kind == "engine"}
+    for name, row in rows.items():
+        assert row.run == (name not in READ)
+        assert row.as_dict()["run"] == row.run
+    lines = [line for line in str(found).splitlines() if "read, not run" in line]
+    assert len(lines) == len(READ)
+
+
+def test_their_values_are_not_known() -> None:
+    with pytest.raises(zs.BroadcastError, match="read about, not run"):
+        zs.add(np.ones((2, 3)), np.ones((2, 3)), engine="tosa")
