@@ -91,10 +91,8 @@ NAMES = (
     *("auto_broadcast", "auto_broadcast.auto_broadcast_axis", "from-layer", "to-port", "precision"),
     *("external_port_id", "internal_layer_id", "special_zero", "transpose_a", "begin_mask"),
 )
-ATTRIBUTE = re.compile(r'([\w.-]+)="([^"]*)"')
-ELEMENT = re.compile(
-    r"<(\w+)[^<>]*?/>|<(dim|port|layer|edge|data|input|output)\b.*?</\2>", re.DOTALL
-)
+ATTRIBUTE = re.compile(r'(?<![\w.-])([\w.-]{1,60})="([^"]*)"')
+TAG = re.compile(r"<(/?)(\w+)[^<>]*?(/?)>")
 DOCTYPE = '<!DOCTYPE net [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;">]>'
 
 
@@ -181,6 +179,23 @@ FILES = corpus()
 OPSLIST = tuple(sorted(OPS))
 
 
+def elements(text: str) -> list[tuple[int, int]]:
+    """Where the elements of a text are, found in one pass."""
+    found, opened = [], []
+    for tag in TAG.finditer(text):
+        if tag[1]:
+            while opened:
+                name, start = opened.pop()
+                if name == tag[2]:
+                    found.append((start, tag.end()))
+                    break
+        elif tag[3]:
+            found.append((tag.start(), tag.end()))
+        else:
+            opened.append((tag[2], tag.start()))
+    return [piece for piece in found if piece[1] - piece[0] < 3000]
+
+
 def mutated(rng: random.Random, text: str) -> bytes:
     """The text with attributes, elements or bytes changed."""
     for _ in range(rng.choice((1, 1, 1, 2, 8))):
@@ -200,23 +215,20 @@ def mutated(rng: random.Random, text: str) -> bytes:
                 size = rng.choice(rng.choice((SMALL, NUMBERS)))
                 text = text[: one.start(1)] + size + text[one.end(1) :]
         elif action < 8:
-            pieces = list(ELEMENT.finditer(text))
+            pieces = elements(text)
             if not pieces:
                 continue
-            one, other = rng.choice(pieces), rng.choice(pieces)
+            (start, stop), (at, _) = rng.choice(pieces), rng.choice(pieces)
+            piece = text[start:stop]
             if action == 5:
-                text = text[: one.start()] + text[one.end() :]
+                text = text[:start] + text[stop:]
             elif action == 6:
-                text = (
-                    text[: other.start()]
-                    + one[0] * rng.choice((1, 1, 2, 20))
-                    + text[other.start() :]
-                )
+                text = text[:at] + piece * rng.choice((1, 1, 2, 20)) + text[at:]
             else:
                 depth = rng.choice((1, 3, 10, 120))
                 tag = rng.choice(("layer", "body", "layers", "input", "port", "rt_info"))
                 around = f"<{tag}>" * depth, f"</{tag}>" * depth
-                text = text[: one.start()] + one[0].join(around) + text[one.end() :]
+                text = text[:start] + piece.join(around) + text[stop:]
         elif action == 8:
             at = rng.randrange(len(text) + 1)
             text = (

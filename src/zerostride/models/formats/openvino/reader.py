@@ -200,7 +200,7 @@ class _Reader:
         for position in order:
             layer = net.layers[position]
             op = canonical(layer.type)
-            operands = tuple(values[end] for end in feeds[position])
+            operands = tuple(self._fed(net, values, end) for end in feeds[position])
             if self.fragment:
                 operands = self._ports_as_inputs(position, layer, inputs)
             if op == "Result":
@@ -223,6 +223,16 @@ class _Reader:
         given = tuple(inputs[position] for position in sorted(inputs))
         handed = tuple(outputs[position] for position in sorted(outputs))
         return Body(key, given, handed, tuple(nodes))
+
+    def _fed(
+        self, net: Net, values: Mapping[tuple[int, int], Value], end: tuple[int, int]
+    ) -> Value:
+        """The tensor at an output port; of some layers there is one, whatever ports they have."""
+        found = values.get(end)
+        if found is None:
+            layer = net.layers[end[0]]
+            refuse(self.file, f"{layer.shown}: nothing comes out of its port {end[1]}")
+        return found
 
     def _fed_by_none(self, net: Net) -> list[list[tuple[int, int]]]:
         return [[] for _ in net.layers]

@@ -132,6 +132,9 @@ class Weights:
         if count > MAX_ELEMENTS:
             refuse(self.file, f"{layer.shown}: {count} elements are more than 2^63-1")
         value = Value(name, shape, constant=True, dtype=kind.dtype, declared=shape)
+        if not count and kind.plain:  # no bytes are needed
+            source = partial(np.zeros, shape, kind.dtype)
+            return replace(value, content=() if kind.dtype in _WHOLE else None, source=source)
         if "offset" not in layer.data or self._open is None or self.size is None:
             return replace(value, missing=self.path.name)
         offset = integer(self.file, layer.data.get("offset"), f"{layer.shown}: its offset")
@@ -147,7 +150,7 @@ class Weights:
         if not kind.plain or kind.dtype is None:
             return replace(value, source=partial(_refused, where, text))
         source = partial(load, self.path, offset, shape, kind.dtype, where)
-        if not 0 < count <= MAX_CONTENT:
+        if count > MAX_CONTENT:
             return replace(value, source=source)
         self._open.seek(offset)
         data = self._open.read(needed)
