@@ -167,8 +167,8 @@ def test_initializers_of_old_files_are_inputs_too(tmp_path: Path) -> None:
     assert [dim.dim_value for dim in dims] == [1, 5]
     assert weights(made)["c"].shape == (1, 5)
     beside = edited(tmp_path, model, Rewrite((0,), IN_ROW))
-    assert [node.op_type for node in beside.graph.node] == ["Constant", "Add", "Add"]
-    assert beside.graph.input == model.graph.input
+    assert [node.op_type for node in beside.graph.node] == ["Add", "Add"]
+    assert [entry.name for entry in beside.graph.input] == ["x", "c", "c_1x5"]
     assert weights(beside)["c"].shape == (5,)
 
 
@@ -381,10 +381,24 @@ def test_attributes_change_and_go(tmp_path: Path) -> None:
     assert {a.name: a.i for a in made.attribute} == {"broadcast": 0}
 
 
+def test_op_sets_without_expand_tile(tmp_path: Path) -> None:
+    node = helper.make_node("Add", ["x", "v"], ["y"], name="a", broadcast=1, axis=0)
+    model = described([node], {"x": (3, 5), "v": (3,)}, outputs={"y": (3, 5)}, opset=6, ir=3)
+    steps = (
+        Step("unsqueeze", (Input(1),), axes=(1,)),
+        Step("expand", (Made(0),), shape=(3, 5)),
+        SELF(Input(0), Made(1), broadcast=None, axis=None),
+    )
+    made = edited(tmp_path, model, Rewrite((0,), steps))
+    assert [node.op_type for node in made.graph.node] == ["Unsqueeze", "Tile", "Add"]
+    assert not made.graph.node[-1].attribute
+
+
 @pytest.mark.parametrize(
     ("opset", "step", "words"),
     [
         (7, Step("expand", (Input(1),), shape=(5, 5)), "no Expand"),
+        (5, Step("expand", (Input(0),), shape=(5, 5)), "no Expand"),
         (13, Step("reshape", (Input(1),), shape=(0, 5)), "size of 0"),
         (13, Step("fmod", (Input(0), Input(1))), "no fmod"),
         (8, Step("where", (Input(0), Input(0), Input(1))), "no Where"),

@@ -223,6 +223,18 @@ def test_a_scale_of_exactly_what_is_normalised(tmp_path: Path) -> None:
     assert by(report) == ["constants"]
 
 
+@pytest.mark.parametrize(("shape", "axis"), [((3, 4), 0), ((4,), 1), ((3,), 0)])
+def test_an_axis_becomes_explicit(tmp_path: Path, shape: Shape, axis: int) -> None:
+    """Before opset 7 nothing says NumPy's rule, so the operand is laid out in full."""
+    c = np.random.default_rng(0).random(shape, np.float32)
+    node = small.node("Sub", "x c", broadcast=1, axis=axis)
+    report = ported(tmp_path, model_of([node], {"x": (3, 4, 5)}, {"c": c}, opset=6), "torch")
+    assert report.ok
+    assert by(report) == ["attributes"]
+    ops = [node.op_type for node in onnx.load(tmp_path / "ported.onnx").graph.node]
+    assert ops == ["Tile", "Sub"]
+
+
 # The batch axis.
 
 

@@ -19,7 +19,8 @@ from ..errors import BroadcastError, Reason, ZerostrideError, printable
 from ..plan import Plan
 from ..planner import as_facts
 from ..traps import Side, Trap, size_traps
-from .batch import BatchAxes, batch_axes, contracted_batch, without_batch
+from .alike import pattern, resized
+from .batch import BatchAxes, batch_axes, contracted_batch, whole, without_batch
 from .case import Case, finding_of, sizes_of
 from .findings import Cause, Finding, Report, Verdict, Witness
 from .fixes import NO_MERGE, fix_of, fix_of_trap, rank_notes
@@ -184,6 +185,7 @@ class Judge:
         self.batch = batch
         self.needs = needs
         self._found: dict[Hashable, Finding] = {}
+        self._patterns: dict[Hashable, tuple[Finding, tuple[int, ...]]] = {}
 
     def __call__(self, site: Site) -> Finding:
         """The finding of a site."""
@@ -194,13 +196,26 @@ class Judge:
         found = self._found.get(key)
         if found is None:
             parts = tuple(replace(part, name=_MARK.format(k)) for k, part in _numbered(site))
-            found = self._found[key] = self._fresh(replace(site, operands=parts))
+            found = self._found[key] = self._alike(replace(site, operands=parts))
         return _renamed(found, site)
+
+    def _alike(self, site: Site) -> Finding:
+        """The finding of a site that may be like another one but for its sizes."""
+        known = pattern(site, self.key(site, sized=False))
+        if known is None:
+            return self._fresh(site)
+        alike, sizes = known
+        if alike in self._patterns:
+            finding, old = self._patterns[alike]
+            return resized(finding, old, sizes, site) or self._fresh(site)
+        finding = self._fresh(site)
+        self._patterns[alike] = finding, sizes
+        return finding
 
     def aside(self) -> Judge:
         """The same judge, whose batch axes are forgotten with it: for values that come and go."""
         made = Judge(self.engine, self.via, BatchAxes(self.batch), self.needs)
-        made._found = self._found
+        made._found, made._patterns = self._found, self._patterns
         return made
 
     def source(self, site: Site, shapes: tuple[Shape, ...]) -> Plan:
@@ -211,8 +226,8 @@ class Judge:
     def _fresh(self, site: Site) -> Finding:
         return _judge(site, self.engine, self.via, self.batch, self.needs)
 
-    def key(self, site: Site) -> Hashable:
-        """Everything of a site that a verdict may depend on."""
+    def key(self, site: Site, *, sized: bool = True) -> Hashable:
+        """Everything of a site that a verdict may depend on; without sizes, all but those."""
         node = site.node
         return (
             site.kind,
@@ -220,7 +235,8 @@ class Judge:
             site.rule.name,
             _frozen(site.attributes),
             tuple(
-                (part.shape, part.constant, _batch_axis(part, self.batch)) for part in site.operands
+                (part.shape if sized else None, part.constant, _batch_axis(part, self.batch))
+                for part in site.operands
             ),
             node.op,
             node.domain,
@@ -229,7 +245,12 @@ class Judge:
             tuple(
                 None
                 if value is None
-                else (value.shape, value.constant, value.dtype, self.batch.of(value))
+                else (
+                    value.shape if sized else None,
+                    value.constant,
+                    value.dtype,
+                    self.batch.of(value),
+                )
                 for value in node.inputs
             ),
         )
@@ -293,7 +314,10 @@ def _judge(
     if via == "pnnx":
         axes = carried(site, axes)
     constant = [part.constant for part in site.operands]
-    sample = without_batch(source, axes[: len(source.operands)], constant)
+    if engine.name in BATCHLESS:
+        sample = without_batch(source, axes[: len(source.operands)], constant)
+    else:
+        sample = whole(source)
     if sample.across is not None:
         return _across(site, source, site.operands[sample.across].name, engine, axes)
     try:

@@ -253,6 +253,11 @@ class Sample:
     across: int | None = None
 
 
+def whole(plan: Plan) -> Sample:
+    """A site on an engine that drops no axis."""
+    return Sample(plan.operands, plan)
+
+
 def without_batch(plan: Plan, batch: Sequence[int | None], constant: Sequence[bool]) -> Sample:
     """What is left of a site's plan and shapes when the batch axis is dropped.
 

@@ -35,6 +35,8 @@ _NEEDS_ATTRIBUTE = frozenset({"fmod", "remainder", "bitwise_left_shift", "bitwis
 _AXES_INPUT, _RESHAPE_INPUT = 13, 5
 #: The first with Expand, and with a Reshape that makes sizes of 0.
 _EXPAND, _ALLOW_ZERO = 8, 14
+#: The first with a Tile that takes how often for each axis, which does what Expand will.
+_TILE = 6
 #: From this IR version on an initializer need not be a graph input too.
 _FREE_INITIALIZERS = 4
 #: Bytes that a protocol buffer ends at.
@@ -92,6 +94,8 @@ class _Task:
     scope: _Scope
     position: int
     shapes: Mapping[int, tuple[int, ...]]
+    #: For steps that expand, where the op set has no Expand: how often along each axis, if known.
+    repeats: Mapping[int, tuple[int, ...] | None]
 
     def order(self) -> tuple[str, ...]:
         """Places sorted so that in one graph the first node comes first."""
@@ -148,24 +152,23 @@ class OnnxEditor:
 
     def refuses(self, rewrite: Rewrite) -> str | None:
         """Why a rewrite cannot be said in this file's op set, or None."""
-        for step in rewrite.steps:
+        return self._refused(self._task(rewrite))
+
+    def _refused(self, task: _Task) -> str | None:
+        if task.repeats and (None in task.repeats.values() or self.version < _TILE):
+            return f"opset {self.version} has no Expand; convert the model to opset 13"
+        for step in task.rewrite.steps:
             said = self._refuses(step)
             if said is not None:
                 return said
         return None
 
     def _refuses(self, step: Step) -> str | None:
-        if step.op in ("self", "unsqueeze", "squeeze"):
+        if step.op in ("self", "unsqueeze", "squeeze", "number", "expand"):
             return None
         if step.op == "reshape":
             if self.version < _ALLOW_ZERO and 0 in (step.shape or ()):
                 return f"Reshape of opset {self.version} does not make a size of 0"
-            return None
-        if step.op == "expand":
-            if self.version < _EXPAND:
-                return f"opset {self.version} has no Expand; convert the model to opset 13"
-            return None
-        if step.op == "number":
             return None
         return self._refuses_op(step.op)
 
@@ -192,7 +195,7 @@ class OnnxEditor:
         self._touched = self._touched or bool(tasks)
         constants = self._constants(tasks)
         for task in tasks:
-            said = self.refuses(task.rewrite)
+            said = self._refused(task)
             if said is not None:
                 raise ModelError(f"{self._called(task)}: {said}")
             self._say(task, constants)
@@ -206,7 +209,40 @@ class OnnxEditor:
             raise ModelError(f"{self.path}: there is no node at {rewrite.place}")
         node = scope.graph.node[position]
         shapes = _last_shapes(rewrite, lambda at: self._sizes(scope, node, at))
-        return _Task(rewrite, scope, position, shapes)
+        repeats = {} if self.version >= _EXPAND else self._repeats(rewrite, scope, node)
+        return _Task(rewrite, scope, position, shapes, repeats)
+
+    def _repeats(
+        self, rewrite: Rewrite, scope: _Scope, node: onnx.NodeProto
+    ) -> dict[int, tuple[int, ...] | None]:
+        """For each step that expands how often along each axis, None where sizes are not known."""
+        shapes: list[tuple[int, ...] | None] = []
+        found: dict[int, tuple[int, ...] | None] = {}
+        for k, step in enumerate(rewrite.steps):
+            ref = step.operands[0] if step.operands else None
+            old = None
+            if isinstance(ref, Made):
+                old = shapes[ref.step]
+            elif ref is not None:
+                old = self._sizes(scope, node, ref.position) or self._declared(
+                    scope, text(node.input[ref.position])
+                )
+            if step.op == "expand":
+                found[k] = _times(old, step.shape or ())
+                shapes.append(step.shape)
+            else:
+                moves = step.op in ("reshape", "squeeze", "unsqueeze")
+                shapes.append(_moved(step, old) if moves and old is not None else None)
+        return found
+
+    def _declared(self, scope: _Scope, name: str) -> tuple[int, ...] | None:
+        """The sizes of a tensor, where the file says them in numbers."""
+        entry = self._entry(scope, name)
+        if entry is None or not entry.type.tensor_type.HasField("shape"):
+            return None
+        sizes = tuple(_dim(dim) for dim in entry.type.tensor_type.shape.dim)
+        numbers = tuple(size for size in sizes if isinstance(size, int))
+        return numbers if len(numbers) == len(sizes) else None
 
     def _called(self, task: _Task) -> str:
         node = task.scope.graph.node[task.position]
@@ -250,8 +286,7 @@ class OnnxEditor:
             return None
         tensor = owner.initializers.get(name)
         if tensor is not None:
-            default = name in owner.inputs and self.model.ir_version >= _FREE_INITIALIZERS
-            return None if default else tuple(tensor.dims)
+            return None if name in owner.inputs and self._free else tuple(tensor.dims)
         maker = owner.makers.get(name)
         if maker is None:
             return None
@@ -273,11 +308,12 @@ class OnnxEditor:
 
         fresh = self._fresh(f"{name}_{'x'.join(map(str, shape)) or 'scalar'}")
         tensor = owner.initializers.get(name)
-        if tensor is not None and self.model.ir_version >= _FREE_INITIALIZERS:
+        if tensor is not None and (self._free or owner.outer is None):
             copy = owner.graph.initializer.add()
             copy.CopyFrom(tensor)
             copy.name = fresh
             copy.dims[:] = shape
+            self._list_input(owner, copy)
             return fresh
         node = onnx.NodeProto()
         if tensor is not None:
@@ -317,6 +353,8 @@ class OnnxEditor:
                 names.append(constants[id(owner), name, task.shapes[at]])
                 continue
             operands = [self._name(ref, original, names) for ref in step.operands]
+            if task.repeats.get(k) is not None:
+                step = Step("tile", step.operands, shape=task.repeats[k])
             if step.op == "self" or last:
                 made = output if last else self._fresh(f"{output}_{k}")
                 words = self._node(step, operands, made, original, scope)
@@ -342,7 +380,7 @@ class OnnxEditor:
         original: onnx.NodeProto,
     ) -> str:
         """A step as a new node, unless the graph has the same one already."""
-        moves = step.op in ("reshape", "expand", "unsqueeze", "squeeze")
+        moves = step.op in ("reshape", "expand", "unsqueeze", "squeeze", "tile")
         key = (step.op, operands[0] if moves else "", tuple(step.shape or step.axes))
         if moves and key in scope.moved:
             return scope.moved[key]
@@ -384,7 +422,7 @@ class OnnxEditor:
             if self.version < _AXES_INPUT:
                 return helper.make_node(op, operands, [made], name, axes=step.axes)
             return helper.make_node(op, [*operands, self._list(scope, step.axes)], [made], name)
-        if step.op in ("reshape", "expand"):
+        if step.op in ("reshape", "expand", "tile"):
             shape = tuple(step.shape or ())
             if step.op == "reshape" and self.version < _RESHAPE_INPUT:
                 return helper.make_node("Reshape", operands, [made], name, shape=shape)
@@ -400,16 +438,29 @@ class OnnxEditor:
         import onnx.helper
 
         key = tuple(numbers)
+        while not self._free and scope.outer is not None:
+            scope = scope.outer  # a body of such a file has no inputs that could name it
         if key not in scope.lists:
             name = self._fresh("_".join(["ints", *map(str, key)]).replace("-", "m"))
             tensor = onnx.helper.make_tensor(name, onnx.TensorProto.INT64, [len(key)], key)
-            if self.model.ir_version >= _FREE_INITIALIZERS:
-                scope.graph.initializer.append(tensor)
-            else:
-                node = onnx.helper.make_node("Constant", [], [name], name, value=tensor)
-                scope.before.setdefault(-1, []).append(node)
+            scope.graph.initializer.append(tensor)
+            self._list_input(scope, tensor)
             scope.lists[key] = name
         return scope.lists[key]
+
+    @property
+    def _free(self) -> bool:
+        """Whether an initializer may stand alone."""
+        return bool(self.model.ir_version >= _FREE_INITIALIZERS)
+
+    def _list_input(self, scope: _Scope, tensor: onnx.TensorProto) -> None:
+        """Names a new initializer among the inputs, where files of its version do."""
+        import onnx.helper
+
+        if not self._free:
+            scope.graph.input.append(
+                onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
+            )
 
     def _describe(self, scope: _Scope, name: str, made: str, step: Step) -> None:
         """Says the new tensor's type where the file says the old one's."""
@@ -417,6 +468,8 @@ class OnnxEditor:
         if entry is None or not entry.type.tensor_type.HasField("shape"):
             return
         shape = tuple(_dim(dim) for dim in entry.type.tensor_type.shape.dim)
+        if step.op == "tile":
+            return
         if step.op in ("reshape", "expand"):
             if -1 in (step.shape or ()):
                 return
@@ -583,6 +636,15 @@ def _moved(step: Step, shape: tuple[int, ...]) -> tuple[int, ...] | None:
             return None
         wanted[wanted.index(-1)] = math.prod(shape) // others
     return tuple(wanted) if math.prod(wanted) == math.prod(shape) else None
+
+
+def _times(old: tuple[int, ...] | None, new: Sequence[int]) -> tuple[int, ...] | None:
+    """How often a tensor is repeated along each axis to become larger; None where it cannot."""
+    if old is None or len(old) != len(new):
+        return None
+    if any(a != b and a != 1 for a, b in zip(old, new, strict=True)):
+        return None
+    return tuple(1 if a == b else b for a, b in zip(old, new, strict=True))
 
 
 def _constant_steps(rewrite: Rewrite, shapes: Mapping[int, Any]) -> dict[int, int]:

@@ -37,6 +37,8 @@ _COMBINED = 3
 _MOST = 160
 #: Broadcasts in a row by which one operand is expanded, for engines with few runs of axes.
 _STAGES = 3
+#: Pairs of a chain of which each may be turned round by itself.
+_TURNED = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +179,7 @@ def _combinations(subject: Subject, moving: Sequence[int]) -> list[tuple[Shape, 
         return list(dict.fromkeys((written, *uniform)))
     options = [forms(subject, k) if k in moving else [shape] for k, shape in enumerate(written)]
     found = sorted(itertools.product(*options), key=lambda shapes: _cost(subject, shapes))
-    return found[:_MOST]
+    return found[:_MOST]  # the operands as they are cost nothing, and come first
 
 
 def _bare(shape: Shape) -> Shape:
@@ -298,14 +300,21 @@ def _swap(subject: Subject, _: Setting) -> Iterator[Steps]:
 
 
 def _reshape_operands(subject: Subject, _: Setting) -> Iterator[Steps]:
-    for shapes in _combinations(subject, _may_move(subject)):
-        if shapes != subject.source.operands:
-            yield from _rewritten(subject, shapes)
+    combinations = _combinations(subject, _may_move(subject))[1:]
+    for swapped in _orders(subject):
+        for shapes in combinations:
+            yield from _rewritten(subject, shapes, swapped=swapped)
+
+
+def _orders(subject: Subject) -> tuple[str | None, ...]:
+    """As written, and the other way round where the op allows it."""
+    name = _swap_name(subject)
+    return (None,) if name is None else (None, name)
 
 
 def _moves_only(subject: Subject, steps: Steps) -> bool:
     """Ones are put in or taken out, and the node does the rest."""
-    return steps[-1].op == "self" and all(
+    return steps[-1].op in ("self", _swap_name(subject)) and all(
         step.op in ("reshape", "squeeze", "unsqueeze") for step in steps[:-1]
     )
 
@@ -361,8 +370,9 @@ def _merge(subject: Subject, setting: Setting) -> Iterator[Steps]:
             shape if _carries(subject, setting, k) else _bare(shape)
             for k, shape in enumerate(aligned)
         ]
-        for shapes in dict.fromkeys((tuple(aligned), tuple(kept))):
-            yield from _rewritten(subject, shapes, result=source.shape)
+        for swapped in _orders(subject):
+            for shapes in dict.fromkeys((tuple(aligned), tuple(kept))):
+                yield from _rewritten(subject, shapes, swapped=swapped, result=source.shape)
 
 
 def _fold(shape: Shape, groups: Sequence[Sequence[int]]) -> Shape:
@@ -406,7 +416,7 @@ def _fills(row: Shape, shape: Shape, axes: Sequence[int]) -> bool:
 
 
 def _puts_back(subject: Subject, steps: Steps) -> bool:
-    return steps[-1].op == "reshape" and steps[-2].op == "self"
+    return steps[-1].op == "reshape" and steps[-2].op in ("self", _swap_name(subject))
 
 
 # Broadcasts written out.
@@ -510,11 +520,14 @@ def _chain(subject: Subject) -> Iterator[Steps]:
             if place is None or way is None:
                 return
             refs.append(writer.chain(Input(place), way))
-        so_far = refs[0]
-        for ref in refs[1:]:
-            writer.steps.append(Step(subject.op, (so_far, ref)))
-            so_far = Made(len(writer.steps) - 1)
-        yield tuple(writer.steps)
+        orders = (False, True) if find_op(subject.op).commutes else (False,)
+        for turns in itertools.product(orders, repeat=min(count - 1, _TURNED)):
+            steps, so_far = list(writer.steps), refs[0]
+            for k, ref in enumerate(refs[1:]):
+                pair = (ref, so_far) if turns[k % len(turns)] else (so_far, ref)
+                steps.append(Step(subject.op, pair))
+                so_far = Made(len(steps) - 1)
+            yield tuple(steps)
 
 
 def _prelu(subject: Subject) -> Iterator[Steps]:

@@ -279,6 +279,10 @@ def _expanded(replay: _Replay, node: Node) -> Array:
     return np.broadcast_to(data, np.broadcast_shapes(data.shape, shape))
 
 
+def _tiled(replay: _Replay, node: Node) -> Array:
+    return np.tile(replay.first(node), _numbers(node, "repeats"))
+
+
 def _constant(replay: _Replay, node: Node) -> Array:
     return node.outputs[0].data()
 
@@ -288,6 +292,7 @@ _MOVES: Mapping[str, Callable[[_Replay, Node], Array]] = {
     "Unsqueeze": _unsqueezed,
     "Squeeze": _squeezed,
     "Expand": _expanded,
+    "Tile": _tiled,
     "Constant": _constant,
 }
 

@@ -233,7 +233,7 @@ class _Search:
             refused = refused or said
         if refused is not None:
             return f"the file cannot say the rewrite: {refused}"
-        return "no reshape, exchange, merge or expansion makes it the same"
+        return _why_not(subject)
 
     def _proposals(self, subject: Subject) -> Iterator[tuple[Pass, tuple[Any, ...]]]:
         allowed = _BY_REASON.get(subject.finding.reason)
@@ -269,6 +269,25 @@ _BY_REASON: Mapping[str, tuple[str, ...]] = {
     Reason.DTYPE: ("equivalent",),
     Cause.NOT_MEASURED: ("equivalent", "target"),
 }
+
+
+#: Why nothing was found, by the finding's reason.
+_WHY_NOT: Mapping[str, str] = {
+    Reason.NO_OP: "the engine has no such op, and no other ops compute the same",
+    Reason.DTYPE: "the engine does not take the element type",
+    Cause.NOT_MEASURED: "nothing is known about the op on this engine",
+    Cause.BATCH: "the engine has no batch axis; if the batch is another axis, name it",
+}
+
+
+def _why_not(subject: Subject) -> str:
+    """What to say where no rewrite was found."""
+    said = _WHY_NOT.get(subject.finding.reason, "no rewrite of it means the same there")
+    if 0 in subject.source.shape:
+        said += " (it has no elements)"
+    if subject.node.domain == "" and subject.site.rule.name == "onnx6":
+        said += "; convert the model to opset 13 first"
+    return said
 
 
 def _hopeless(subject: Subject) -> str:
