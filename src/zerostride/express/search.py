@@ -12,6 +12,7 @@ from ..alignment import Rule, apply
 from ..dims import Shape, elements
 from ..engines.table import ENGINES, find_engine
 from ..errors import BroadcastError, Misfit, NotExpressible, Reason
+from ..ops import OPS, column_of
 from ..plan import Plan, RuleUse
 from ..planner import rule_row
 from ..rules import MODES, RULES, find_rule
@@ -77,11 +78,14 @@ def _express(
     where: tuple[Condition, Condition] | None,
 ) -> Expression:
     rows = tuple(_rows(rule, engine, op, to_target))
+    orders = _orders(engine, op)
     if where is None:
-        tries = (_search(m, row, engine, operands) for m in merges(plan, rows) for row in rows)
+        tries = (
+            _search(m, row, engine, operands, orders) for m in merges(plan, rows) for row in rows
+        )
         found = next(filter(None, tries), None)
     else:
-        found = _search_open(plan, rows, engine, operands, where)
+        found = _search_open(plan, rows, engine, operands, where, orders)
     if engine is not None and not to_target and (found is None or found.only_if is not None):
         found = laid_out(plan, rows[0], find_engine(engine), operands) or found
     if found is not None:
@@ -94,6 +98,18 @@ def _express(
         shapes=plan.operands,
         hint="broadcast the operands to the result's shape first: plan.views, or plan.code",
     )
+
+
+def _orders(engine: str | None, op: str | None) -> tuple[bool, ...]:
+    """As written, then swapped, unless the op is known to have no counterpart on the engine."""
+    row = OPS.get(op or "")
+    if row is None or engine is None or row.commutes:
+        return (False, True)
+    column = column_of(engine)
+    turned = column in row.reversed_names or (
+        row.swap is not None and column in OPS[row.swap].names
+    )
+    return (False, True) if turned else (False,)
 
 
 _cached = functools.lru_cache(1024)(_express)
@@ -119,10 +135,14 @@ def _rows(rule: str | None, engine: str | None, op: str | None, to_target: bool)
 
 
 def _search(
-    plan: Plan, row: Rule, engine: str | None, operands: tuple[Shape, ...]
+    plan: Plan,
+    row: Rule,
+    engine: str | None,
+    operands: tuple[Shape, ...],
+    orders: tuple[bool, ...],
 ) -> Expression | None:
     """The least change of `operands` under which `row` makes the same plan, or None."""
-    for shapes, attributes, swapped in _candidates(plan, row):
+    for shapes, attributes, swapped in _candidates(plan, row, orders):
         try:
             made = apply(row, shapes, attributes, engine=engine)
         except BroadcastError:
@@ -146,6 +166,7 @@ def _search_open(
     engine: str | None,
     operands: tuple[Shape, ...],
     where: tuple[Condition, Condition],
+    orders: tuple[bool, ...],
 ) -> Expression | None:
     """The least change that means the same for all sizes; else for as many as can be; or None."""
     from ..dims.condition import all_of
@@ -156,7 +177,7 @@ def _search_open(
     tried = 0
     for said in merges(plan, rows):
         for row in rows:
-            for shapes, attributes, swapped in _candidates(said, row):
+            for shapes, attributes, swapped in _candidates(said, row, orders):
                 same = _same_where(said, row, shapes, attributes, swapped, known)
                 if same.never or tried > _MOST_CONDITIONAL:
                     continue
@@ -226,9 +247,9 @@ def _same_where(
 
 
 def _candidates(
-    plan: Plan, row: Rule
+    plan: Plan, row: Rule, orders: tuple[bool, ...]
 ) -> Iterator[tuple[tuple[Shape, ...], Mapping[str, Any], bool]]:
-    """Shapes, attributes and order to try, least change first."""
+    """Shapes, attributes and order (whether swapped) to try, least change first."""
     if row.to_target:
         if len(plan.operands) == 1:
             for data in _forms(plan, 0):
@@ -236,7 +257,7 @@ def _candidates(
                     yield (data, plan.shape), attributes, False
         return
     combinations = sorted(_combinations(plan), key=lambda shapes: _cost(plan, shapes))
-    for swapped in (False, True) if len(plan.operands) == 2 else (False,):
+    for swapped in orders if len(plan.operands) == 2 else (False,):
         for shapes in combinations:
             ordered = shapes[::-1] if swapped else shapes
             for attributes in _attributes(row, plan, ordered[-1]):
