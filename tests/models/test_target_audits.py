@@ -1,0 +1,238 @@
+"""Audits for targets with limits: the reason names the limit, the fix is computed, dtypes count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import small
+from onnx import TensorProto, helper
+
+import zerostride as zs
+from zerostride.engines import ENGINES
+from zerostride.models.findings import Finding
+
+Shape = tuple[Any, ...]
+
+
+def judged(target: str, *shapes: Shape, op: str = "Add", **more: Any) -> Finding:
+    return small.site(op, dict(zip("abc", shapes, strict=False)), target=target, **more)
+
+
+def typed(target: str, op: str, dtype: str, *shapes: Shape, out: str | None = None) -> Finding:
+    """The finding of a node whose operands are of this dtype."""
+    kind = getattr(TensorProto, dtype.upper())
+    inputs = [
+        helper.make_tensor_value_info(name, kind, shape)
+        for name, shape in zip("abc", shapes, strict=False)
+    ]
+    result = helper.make_tensor_value_info("y", getattr(TensorProto, (out or dtype).upper()), None)
+    node = helper.make_node(op, [value.name for value in inputs], ["y"], name="site")
+    model = helper.make_model(
+        helper.make_graph([node], "g", inputs, [result]),
+        opset_imports=[helper.make_opsetid("", 21)],
+    )
+    (finding,) = small.audit(model, target).findings
+    return finding
+
+
+def check_fix(finding: Finding, shapes: tuple[Shape, ...]) -> None:
+    """The fix computes what the model does: merged or reshaped, laid out again at the end."""
+    fix = finding.fix
+    assert fix is not None
+    data = [
+        np.arange(1, 1 + np.prod(s, dtype=int)).reshape(s) * 10**k for k, s in enumerate(shapes)
+    ]
+    meant = data[0]
+    for operand in data[1:]:
+        meant = meant + operand
+    order = data[::-1] if fix.swapped else data
+    got = [x.reshape(s) for x, s in zip(order, fix.shapes, strict=True)]
+    total = got[0]
+    for operand in got[1:]:
+        total = total + operand
+    assert total.shape == fix.result_shape
+    np.testing.assert_array_equal(total.reshape(meant.shape), meant)
+
+
+# Rank limits. EVIDENCE: executorch#11694, coremltools#2291, LiteRT#2540.
+
+LIMITS = [
+    ("coreml", 5, ((2, 3, 4, 5, 2, 3), (4, 5, 2, 3))),
+    ("coreml", 5, ((2, 1, 3, 1, 2, 2, 2), (2, 4, 3, 1, 1, 1, 1))),
+    ("litert-gpu", 4, ((2, 3, 4, 5, 2), (1, 1, 1, 5, 2))),
+    ("tosa", 6, ((2,) * 8, (1,) * 4 + (2,) * 4)),
+    ("tensorrt", 8, ((2,) * 10, (1,) * 9 + (2,))),
+    ("mnn", 9, ((2,) * 10, (2,) * 4)),
+    ("paddle", 9, ((2,) * 10, (2,) * 4)),
+    ("tensorflow", 5, None),
+]
+
+
+@pytest.mark.parametrize(("target", "most", "shapes"), [row for row in LIMITS if row[2]])
+def test_a_rank_limit_is_named_and_axes_are_merged(target: str, most: int, shapes: Any) -> None:
+    finding = judged(target, *shapes)
+    assert finding.verdict in ("refused", "different")
+    assert f"the most it carries is {most}" in finding.message
+    assert finding.fix is not None
+    assert len(finding.fix.result_shape) == most
+    assert finding.fix.merged_axes
+    check_fix(finding, shapes)
+    # Tensors of these engines end at the limit: the merge has to go on before and after.
+    spread = ENGINES[target].tensor_rank is not None
+    assert spread == any("must have the axes merged too" in note for note in finding.notes)
+
+
+@pytest.mark.parametrize("target", ["coreml", "tensorflow", "litert-gpu"])
+def test_where_no_merge_fits_it_is_said(target: str) -> None:
+    finding = judged(target, (2, 1, 2, 1, 2, 1), (1, 3, 1, 3, 1, 3))
+    assert (finding.verdict, finding.reason) == ("refused", "rank_limit")
+    assert finding.fix is None
+    assert finding.message.endswith("no merge of neighbouring axes fits")
+
+
+def test_axes_of_three_operands_merge() -> None:
+    shapes = ((2, 3, 4, 5, 2, 3), (3,), (4, 5, 2, 3))
+    finding = judged("coreml", *shapes, op="Sum")
+    assert (finding.verdict, finding.reason) == ("refused", "rank_limit")
+    check_fix(finding, shapes)
+
+
+def test_axes_of_sizes_that_are_not_known_merge() -> None:
+    fix = judged("coreml", ("N", 3, 4, 5, 6, 7), ("N", 1, 1, 5, 6, 7)).fix
+    assert fix is not None
+    assert fix.merged_axes == ((0,), (1,), (2,), (3,), (4, 5))
+    assert fix.only_if is None
+    assert judged("coreml", ("N", "M", 4, 5, 6, 7), ("N", "M", 1, 1, 6, 7)).fix is not None
+
+
+def test_openvino_carries_thirty_two_axes() -> None:
+    shapes = (2,) * 3 + (1,) * 30, (2,)
+    finding = judged("openvino", *shapes)
+    assert "the most it carries is 32" in finding.message
+    check_fix(finding, shapes)
+
+
+def test_litert_carries_what_its_documents_do_not() -> None:
+    """tensorflow#14924: TensorFlow refuses the pair, LiteRT's CPU kernels have 8 axes."""
+    pair = (10, 6, 6, 4, 4, 1), (10, 1, 6, 1, 4, 5)
+    assert judged("tensorflow", *pair).verdict == "refused"
+    assert judged("litert", *pair).verdict == "same"
+    nine = (2, 1) * 4 + (2,), (1, 2) * 4 + (1,)
+    finding = judged("litert", *nine)
+    assert (finding.verdict, finding.reason) == ("different", "silent")
+    assert "the most it carries where sizes differ is 8" in finding.message
+    assert "no merge" in finding.message
+    merges = judged("litert", (2,) * 9, (2,) * 8, op="Sub")
+    assert merges.fix is not None
+    assert len(merges.fix.result_shape) == 8
+
+
+# Equal ranks, explicit broadcasts, layouts.
+
+
+@pytest.mark.parametrize("target", ["tensorrt", "tosa"])
+def test_the_operand_of_lower_rank_is_reshaped(target: str) -> None:
+    for shapes in (((2, 3, 4), (3, 4)), ((3, 4), (2, 3, 4)), ((2, 3), ())):
+        finding = judged(target, *shapes)
+        assert (finding.verdict, finding.reason) == ("refused", "rank")
+        assert "it takes operands of one rank" in finding.message
+        assert finding.fix is not None
+        assert sum(finding.fix.changed) == 1
+        check_fix(finding, shapes)
+    fix = judged(target, ("N", 3, 4), (4,)).fix
+    assert fix is not None
+    assert fix.shapes[1] == (1, 1, 4)
+    assert fix.only_if is None
+
+
+def test_stablehlo_gets_explicit_broadcasts() -> None:
+    assert judged("stablehlo", (2, 3), (2, 3)).verdict == "same"
+    for shapes in (((2, 3), (3,)), ((2, 1), (1, 3)), (("N", 3), (3,))):
+        finding = judged("stablehlo", *shapes)
+        assert finding.verdict == "refused"
+        assert finding.fix is not None
+        assert any(axes is not None for axes in finding.fix.explicit)
+        assert "broadcast b to" in finding.fix.describe(finding.names)
+
+
+def test_litert_gpu_knows_constants_from_what_comes_at_run_time() -> None:
+    """LiteRT#8980."""
+    wrong = judged("litert-gpu", (20, 128, 128), (1, 1, 128, 128))
+    assert wrong.verdict == "different"
+    check_fix(wrong, ((20, 128, 128), (1, 1, 128, 128)))
+    assert judged("litert-gpu", (2, 3, 4, 5), (5,)).verdict == "different"
+    constant = small.site("Add", {"a": (2, 3, 4, 5)}, {"b": (5,)}, target="litert-gpu")
+    assert constant.verdict == "same"
+    both = small.site("Add", {"a": (2, 1, 4, 5)}, {"b": (3, 1, 1)}, target="litert-gpu")
+    assert both.verdict == "different"
+
+
+def test_a_swap_is_proposed_only_where_the_op_has_one() -> None:
+    for op, swaps in (("Add", True), ("Less", True), ("Sub", False), ("Pow", False)):
+        finding = judged("litert-gpu", (2, 1, 4), (2, 3, 4), op=op)
+        assert finding.verdict == "different"
+        assert (finding.fix is not None) == swaps
+
+
+def test_what_was_not_read_is_unknown() -> None:
+    for target, op in (("coreml", "PRelu"), ("tosa", "Div"), ("tensorrt", "Gemm")):
+        shapes = ((2, 3), (3,)) if op != "Gemm" else ((2, 3), (3, 3), (3,))
+        finding = judged(target, *shapes, op=op)
+        assert (finding.verdict, finding.reason) == ("unknown", "not_measured")
+
+
+# Dtypes.
+
+BY_DTYPE = [
+    ("mnn", "Add", "int64", "different", "wrong_result"),
+    ("mnn", "Add", "uint8", "refused", "crash"),
+    ("litert", "Add", "int8", "refused", "crash"),
+    ("litert", "Mul", "uint8", "different", "wrong_result"),
+    ("litert", "Div", "int64", "refused", "dtype"),
+    ("litert", "Pow", "float16", "refused", "dtype"),
+    ("tosa", "Mul", "double", "refused", "dtype"),
+    ("onnxruntime", "Max", "int16", "refused", "dtype"),
+    ("tensorflow", "Pow", "uint32", "refused", "dtype"),
+]
+
+
+@pytest.mark.parametrize(("target", "op", "dtype", "verdict", "reason"), BY_DTYPE)
+def test_a_dtype_that_goes_wrong_is_no_same(
+    target: str, op: str, dtype: str, verdict: str, reason: str
+) -> None:
+    for shapes in (((2, 3), (2, 3)), (("N", 3), ("N", 3))):
+        finding = typed(target, op, dtype, *shapes)
+        assert (finding.verdict, finding.reason) == (verdict, reason)
+        assert finding.fix is None
+        float_ = typed(target, op, "float", *shapes)
+        assert float_.verdict == "same"
+
+
+def test_the_limits_of_a_dtype_and_a_rank_together() -> None:
+    deep = (2,) * 9, (2,)
+    assert typed("litert", "Add", "float", *deep).verdict == "same"
+    finding = typed("litert", "Add", "int32", *deep)
+    assert (finding.verdict, finding.reason) == ("refused", "crash")
+    assert typed("litert", "Add", "int32", (2,) * 8, (2,)).verdict == "same"
+    assert typed("litert", "Add", "int32", ("N", *(2,) * 8), (2,)).verdict != "same"
+
+
+def test_findings_that_differ_in_dtype_alone_are_judged_apart() -> None:
+    values = [("a", TensorProto.FLOAT), ("b", TensorProto.INT64)]
+    inputs = [helper.make_tensor_value_info(name, kind, (2, 3)) for name, kind in values]
+    nodes = [helper.make_node("Add", [n, n], [f"{n}2"], name=n) for n, _ in values]
+    outputs = [helper.make_tensor_value_info(f"{n}2", kind, None) for n, kind in values]
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", inputs, outputs), opset_imports=[helper.make_opsetid("", 21)]
+    )
+    assert [f.verdict for f in small.audit(model, "mnn").findings] == ["same", "different"]
+
+
+def test_supports_says_what_the_audit_says() -> None:
+    for target, op, dtype, _, _ in BY_DTYPE:
+        name = {"double": "float64"}.get(dtype, dtype)
+        said = zs.supports(target, op, name, [(2, 3), (2, 3)])
+        assert not said.ok
+        assert said.reason in typed(target, op, dtype, (2, 3), (2, 3)).message
