@@ -167,7 +167,8 @@ def test_a_port_shows_lines_before_and_after_and_what_was_computed() -> None:
 def test_a_verification_is_a_table_with_disagreement_first() -> None:
     report = verify_report()
     read = Reader(html(report))
-    places = [read.text.index(check.node) for check in report.checks]
+    table = read.text[read.text.index("What the engine answered") :]
+    places = [table.index(check.node) for check in report.checks]
     assert places[0] == max(places), "agreement comes last"
     assert "SIGSEGV" in read.text
     assert "5.0e-01" in read.text
@@ -270,6 +271,9 @@ def test_markdown_is_a_headline_a_table_and_details() -> None:
     assert markdown(fine).startswith("### ✅")
     assert "|" not in markdown(fine)
     assert markdown(verify_report()).count("| differs |") == 1
+    assert "other_alignment" not in markdown(verify_report())
+    agrees = replace(verify_report(), checks=verify_report().checks[:1])
+    assert markdown(agrees).startswith("### ✅")
     assert "reshape_constant" in markdown(port_report())
     many = markdown([audit_report("a.onnx"), Unread("b.onnx", "b.onnx: truncated")])
     assert "| not read | `b.onnx` |" in many
@@ -377,7 +381,12 @@ def test_text_of_every_command() -> None:
     assert "nothing to change; 1 broadcast: 1 same" in text(nothing)
     verify = text(verify_report())
     assert "5 computed: 1 agrees, 1 differs, 1 refused, 1 crashed, 1 not run" in verify
-    assert re.search(r"^DIFFERS  wrong_differs  Add  \(5,5\) \(5\)  25 ", verify, re.MULTILINE)
+    row = r"^DIFFERS  different  wrong_differs  Add  \(5,5\) \(5\)  25 "
+    assert re.search(row, verify, re.MULTILINE)
+    assert "in the model:" not in verify
+    assert "in the model:" in text(verify_report(), full=True)
+    whole = replace(verify_report(), findings=())
+    assert "different" not in text(whole)
     many = text([audit_report("a.onnx"), Unread("b.onnx", "b.onnx: no")])
     assert many.splitlines()[-1].endswith("NOT READ")
     assert "2 models, 1 not read: 1 same, 2 same here, 2 different, 1 refused" in many

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..models.findings import Change, Check, Finding, Outcome, Report, Unread
-from .plain import change_text, finding_text, stale_lines, unread_text, worst_checks
+from .plain import change_text, checked, finding_text, stale_lines, unread_text
 from .words import (
     OUTCOMES,
     Reports,
@@ -129,8 +129,10 @@ _TITLES = {"audit": "Broadcast audit", "port": "Port", "verify": "Verification"}
 
 def _fine(report: Report) -> bool:
     """Whether there is nothing new."""
-    agree = all(check.outcome is Outcome.AGREES for check in report.checks)
-    return agree and not report.fresh
+    outcomes = {check.outcome for check in report.checks}
+    if report.command == "verify":
+        return outcomes <= {Outcome.AGREES, Outcome.NOT_RUN} and outcomes != {Outcome.NOT_RUN}
+    return not report.fresh
 
 
 def _rows(reports: Sequence[Report | Unread]) -> Iterator[tuple[str, ...]]:
@@ -140,13 +142,18 @@ def _rows(reports: Sequence[Report | Unread]) -> Iterator[tuple[str, ...]]:
             yield ("not read", code(report.model), "", "", "", code(unread_text(report)), "")
             continue
         model = code(report.model)
-        for check in worst_checks(report.checks):
+        for check, _ in checked(report):
             if check.outcome is not Outcome.AGREES:
                 yield _check_row(model, check)
         for change in report.changes:
             yield _change_row(model, change)
-        for finding in told(report):
+        for finding in _findings(report):
             yield _finding_row(model, finding)
+
+
+def _findings(report: Report) -> list[Finding]:
+    """What of the findings is news: a verification is about answers, not about verdicts."""
+    return [] if report.command == "verify" else told(report)
 
 
 def _finding_row(model: str, finding: Finding) -> tuple[str, ...]:
@@ -179,7 +186,7 @@ def _details(reports: Sequence[Report | Unread]) -> Iterator[tuple[str, str]]:
         for change in report.changes:
             title = f"changed: {entities(shown(change.op, _CELL))} "
             yield title + entities(shown(change.node, _CELL)), change_text(change)
-        for finding in told(report):
+        for finding in _findings(report):
             title = f"{mark_of(finding.verdict)}: {entities(shown(finding.op, _CELL))} "
             yield title + entities(shown(finding.node, _CELL)), finding_text(finding)
 

@@ -197,6 +197,8 @@ class _Page:
         )
         if report.command == "port" and any(g.first.verdict is not Verdict.SAME for g in groups):
             yield "<h3>What is left</h3>"
+        if report.command == "verify" and groups:
+            yield "<h3>What the audit says</h3>"
         for group in groups:
             if group.first.verdict is not Verdict.SAME:
                 yield self._group(group, report)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ..models.findings import Change, Outcome, Report, Witness
 from .markup import esc
-from .plain import check_row, computed_words, stale_lines, worst_checks
+from .plain import CHECK_CELLS, check_row, checked, computed_words, stale_lines
 from .words import LONGEST_NAME, shape_text, shown
 
 #: Needs of a model that are listed; a model in use has some ten.
@@ -69,17 +69,15 @@ def checks(report: Report) -> str:
     if not report.checks:
         return '<p class="none">Nothing was computed.</p>'
     rows = []
-    for check in worst_checks(report.checks):
-        answer, node, op, shapes, numbers, error, detail = map(esc, check_row(check))
+    for check, mark in checked(report):
+        cells = map(esc, check_row(check, mark))
+        answer, audit, node, op, shapes, numbers, error, detail = cells
         rows.append(
             f'<tr><td><span class="badge {_CLASSES[check.outcome]}">{answer.lower()}</span>'
-            f'<td><code>{node}</code><td>{op}<td>{shapes}<td class="n">{numbers}'
+            f'<td>{audit}<td><code>{node}</code><td>{op}<td>{shapes}<td class="n">{numbers}'
             f'<td class="n">{error}<td>{detail}'
         )
-    head = "".join(
-        f'<th scope="col">{name}'
-        for name in ("answer", "node", "op", "shapes", "numbers", "largest error", "detail")
-    )
+    head = "".join(f'<th scope="col">{name or "detail"}' for name in CHECK_CELLS)
     return (
         '<div class="x"><table class="t checks"><caption>What the engine answered</caption>'
         f"<thead><tr>{head}</thead><tbody>{''.join(rows)}</table></div>"

@@ -16,6 +16,7 @@ from .words import (
     counted,
     headline,
     listed,
+    mark_of,
     names_for,
     notes,
     readable,
@@ -45,11 +46,13 @@ def text(reports: Reports, *, full: bool = False) -> str:
 def _one(report: Report | Unread, full: bool) -> str:
     if isinstance(report, Unread):
         return unread_text(report)
-    findings = report.findings if full else told(report)
     parts = [headline(report), *notes(report), *stale_lines(report)]
     parts += ["\n" + change_text(change) for change in report.changes]
     if report.checks:
-        parts += ["", *check_lines(report.checks)]
+        parts += ["", *check_lines(report)]
+    if report.command == "verify" and not full:
+        return "\n".join(parts)  # what the audit says of each stands beside the answer
+    findings = report.findings if full else told(report)
     parts += ["\n" + finding_text(finding) for finding in findings]
     return "\n".join(parts)
 
@@ -111,31 +114,40 @@ def computed_words(change: Change) -> str:
     return f"computed before and after: {change.elements:,} {numbers}, equal"
 
 
-def check_lines(checks: Sequence[Check]) -> list[str]:
-    """The table of agreement: what is wrong first."""
-    rows: list[tuple[str, ...]] = [("answer", "node", "op", "shapes", "numbers", "error", "")]
-    rows += [check_row(check) for check in worst_checks(checks)]
-    return _columns(rows)
+#: The cells of a check, and how a check that was computed is told from one that was not.
+CHECK_CELLS = ("answer", "audit", "node", "op", "shapes", "numbers", "largest error", "")
+_RAN = frozenset({Outcome.AGREES, Outcome.DIFFERS})
+_ORDER = (Outcome.DIFFERS, Outcome.CRASHED, Outcome.REFUSED, Outcome.NOT_RUN, Outcome.AGREES)
 
 
-def worst_checks(checks: Sequence[Check]) -> list[Check]:
-    """Checks in the order in which they should be read: agreement last."""
-    order = [Outcome.DIFFERS, Outcome.CRASHED, Outcome.REFUSED, Outcome.NOT_RUN, Outcome.AGREES]
-    return sorted(checks, key=lambda check: order.index(check.outcome))
+def check_lines(report: Report) -> list[str]:
+    """The table of agreement: what is wrong first, beside it what the audit says."""
+    return _columns([CHECK_CELLS, *(check_row(*pair) for pair in checked(report))])
 
 
-def check_row(check: Check) -> tuple[str, ...]:
+def checked(report: Report) -> list[tuple[Check, str]]:
+    """Checks with the audit's verdict of the same node, agreement last."""
+    audited = [(finding.node, mark_of(finding.verdict)) for finding in report.findings]
+    beside = [check.node for check in report.checks] == [node for node, _ in audited]
+    marks = [mark for _, mark in audited] if beside else ["" for _ in report.checks]
+    pairs = list(zip(report.checks, marks, strict=True))
+    return sorted(pairs, key=lambda pair: _ORDER.index(pair[0].outcome))
+
+
+def check_row(check: Check, audit: str) -> tuple[str, ...]:
     """One check as the cells of a table."""
     detail = shown(check.detail, 300)
     if check.cached:
         detail = f"{detail} (from the cache)".strip()
+    ran = check.outcome in _RAN
     return (
         OUTCOMES[check.outcome][0],
+        audit,
         shown(check.node, LONGEST_NAME) or "(the model)",
         shown(check.op, LONGEST_NAME),
         shapes_text(check),
-        f"{check.elements:,}" if check.elements else "",
-        f"{check.error:.1e}" if check.elements else "",
+        f"{check.elements:,}" if ran else "",
+        f"{check.error:.1e}" if ran else "",
         detail,
     )
 
