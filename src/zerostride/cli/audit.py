@@ -59,6 +59,11 @@ MOST_DETAILS = 20
     help="A number for a size that the model names: N=4. May be given again.",
 )
 @options.facts
+@click.option(
+    "--layout",
+    type=click.Choice(["nhwc"]),
+    help="Say also what every operand must become where images are channels-last.",
+)
 @click.option("--full", is_flag=True, help="Show findings that are the same or known, too.")
 @click.option(
     "--details/--summary",

@@ -27,6 +27,7 @@ from .fixes import NO_MERGE, fix_of, fix_of_trap, rank_notes
 from .flow import Flow, Need
 from .formats import lowered, module_of, read_model
 from .graph import Graph
+from .layout import check_layout, layout_findings
 from .memory import uncollected
 from .pnnx import RULE as PNNX
 from .pnnx import carried, knows_batch, pnnx_transport
@@ -52,6 +53,7 @@ def audit(
     batch_axis: int | None = None,
     facts: Any = None,
     sizes: Mapping[str, int] | None = None,
+    layout: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Judges every broadcast of a model against what `target` would make of it.
@@ -67,6 +69,7 @@ def audit(
             none. None: axis 0 where its extent is 1.
         facts: what is known of sizes that the model leaves open: "N >= 1", or a list of such.
         sizes: numbers for sizes that the model names.
+        layout: "nhwc": say also what every operand must become where images are channels-last.
         progress: called with the number of nodes done and of all.
 
     Raises:
@@ -75,6 +78,7 @@ def audit(
     """
     engine = find_engine(target)
     check_via(via, target)
+    check_layout(layout)
     warn_if_unmeasured(target)
     with uncollected():
         graph = read_model(model)
@@ -82,7 +86,14 @@ def audit(
     if satisfiable(known) is Answer.NO:
         raise ZerostrideError(f"what is given holds for no sizes: {known}")
     return audit_graph(
-        graph, engine, via, batch_axis=batch_axis, facts=known, sizes=sizes, progress=progress
+        graph,
+        engine,
+        via,
+        batch_axis=batch_axis,
+        facts=known,
+        sizes=sizes,
+        layout=layout,
+        progress=progress,
     )
 
 
@@ -101,11 +112,12 @@ def audit_graph(
     batch_axis: int | None = None,
     facts: Condition = ALWAYS,
     sizes: Mapping[str, int] | None = None,
+    layout: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Judges every broadcast of a graph; see :func:`audit`."""
     with allowance(MAX_STEPS), uncollected():
-        return _audit_graph(graph, engine, via, batch_axis, facts, sizes, progress)
+        return _audit_graph(graph, engine, via, batch_axis, facts, sizes, layout, progress)
 
 
 def _audit_graph(
@@ -115,6 +127,7 @@ def _audit_graph(
     batch_axis: int | None,
     facts: Condition,
     sizes: Mapping[str, int] | None,
+    layout: str | None,
     progress: Callable[[int, int], None] | None,
 ) -> Report:
     graph, judge, found = prepared(graph, engine, via, batch_axis, facts, sizes)
@@ -126,6 +139,10 @@ def _audit_graph(
             findings.append(judge(site))
         if progress is not None:
             progress(done + 1, len(graph.nodes))
+    if layout is not None:
+        relaid, said = layout_findings(graph)
+        findings += relaid
+        graph = replace(graph, notes=(*graph.notes, *said))
     return reported(graph, engine, via, batch_axis, findings, found)
 
 

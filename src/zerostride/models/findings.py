@@ -45,6 +45,7 @@ class Cause(StrEnum):
     NOT_MODELLED = "not_modelled"
     NOT_MEASURED = "not_measured"
     CUSTOM_OP = "custom_op"
+    LAYOUT = "layout"  # what an operand must become where images are channels-last
 
 
 @dataclass(frozen=True, slots=True)
