@@ -37,7 +37,11 @@ def transport(site: Site, engine: Engine) -> Side:
         NotJudged: nothing is known about it.
     """
     if site.kind is Kind.EXPAND:
-        row = rule_row(None, engine=engine.name, to_target=True)
+        own = site.rule.name == "explicit" and "explicit" in engine.to_target
+        mode = "explicit" if own else None
+        row = rule_row(mode, engine=engine.name, to_target=True)
+        if own:
+            return Side(row, site.attributes, engine.name)
         return Side(row, _last_axes(site) if "axes_mapping" in row.attributes else {}, engine.name)
     if site.kind in _TABLED and engine.name not in CARRIERS.get(site.stands_for, {}):
         op = canonical(site)

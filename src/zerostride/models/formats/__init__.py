@@ -20,7 +20,11 @@ from ..sites import Site
 
 
 class FormatModule(Protocol):
-    """What every format's module has."""
+    """What every format's module has.
+
+    A module may also have `explicit(node)`: the attributes that change, None for those that go, for
+    a node to follow NumPy's rule, or to take identical shapes alone; None where it does already.
+    """
 
     def read(self, path: Path) -> Graph:
         """The graph of a file; ModelError where it cannot be read, and says why."""

@@ -8,6 +8,7 @@ constants               reshape constants
 swap                    exchange the operands of an op that may, constants reshaped
 operands                put ones into operands that are no constants, or take them out
 attributes              the format's own attribute for NumPy's rule, operands reshaped to suit
+exchange                the two together: operands exchanged, ones put into any of them
 merge                   neighbouring axes as one, for engines with few of them; result put back
 target                  an Expand to the whole result shape
 expand                  one operand or all broadcast first
@@ -300,10 +301,13 @@ def _swap(subject: Subject, _: Setting) -> Iterator[Steps]:
 
 
 def _reshape_operands(subject: Subject, _: Setting) -> Iterator[Steps]:
-    combinations = _combinations(subject, _may_move(subject))[1:]
-    for swapped in _orders(subject):
-        for shapes in combinations:
-            yield from _rewritten(subject, shapes, swapped=swapped)
+    for shapes in _combinations(subject, _may_move(subject))[1:]:
+        yield from _rewritten(subject, shapes)
+
+
+def _exchange(subject: Subject, _: Setting) -> Iterator[Steps]:
+    for shapes in _combinations(subject, _may_move(subject))[1:]:
+        yield from _rewritten(subject, shapes, swapped=_swap_name(subject))
 
 
 def _orders(subject: Subject) -> tuple[str | None, ...]:
@@ -564,6 +568,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("swap", "operands exchanged", _swaps, _swap, _adds_no_node),
     Pass("operands", "an operand reshaped", _any, _reshape_operands, _moves_only),
     Pass("attributes", "said explicitly", _says_explicit, _change_attributes, _one_self),
+    Pass("exchange", "operands exchanged and reshaped", _swaps, _exchange, _moves_only),
     Pass("merge", "neighbouring axes merged", _is_elementwise, _merge, _puts_back),
     Pass("target", "the whole result shape as target", _is_expand, _whole_target, _ends_in_expand),
     Pass("expand", "an operand broadcast first", _has_stretch, _expand, _expands),

@@ -316,6 +316,8 @@ def _broadcast(
     if site is None:
         raise Wrong(f"{node.op} of {[v.shape if v else None for v in values]} broadcasts nothing")
     plan = _plan(site, setting)
+    if any(axis is ... for mapping in plan.axes_mapping for axis in mapping):
+        raise Wrong("where its axes land depends on sizes that are not known")
     places = positions_of(site)
     for place, operand in enumerate(operands if step.op == "self" else ()):
         own = subject.node.inputs[place] if place < len(subject.node.inputs) else None

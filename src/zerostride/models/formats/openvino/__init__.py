@@ -5,9 +5,21 @@ and by which rule, :mod:`.lower` says layers in ONNX's words, :mod:`.editor` cha
 :mod:`.fragments` is about single layers as documents show them.
 """
 
+from collections.abc import Mapping
+from typing import Any
+
+from ...graph import Node
 from .editor import edit
 from .lower import lower
 from .reader import read
-from .sites import find_site
+from .sites import AXIS, find_site
 
-__all__ = ["edit", "find_site", "lower", "read"]
+
+def explicit(node: Node) -> Mapping[str, Any] | None:
+    """The attributes that change for a layer with pdpd to follow NumPy's rule; None for others."""
+    if node.attributes.get("auto_broadcast") != "pdpd":
+        return None
+    return {"auto_broadcast": "numpy", AXIS: None}
+
+
+__all__ = ["edit", "explicit", "find_site", "lower", "read"]
