@@ -6,11 +6,10 @@ silent); tests/conformance/test_ncnn_format.py runs every one of them in the rea
 
 from __future__ import annotations
 
-from ....alignment import apply
 from ....dims.dim import Dim, Number, made, plain
 from ....dims.functions import minimum
 from ....errors import BroadcastError
-from ....planner import rule_row
+from ....planner import plan
 from .expression import evaluate
 from .sizes import (
     ABSENT,
@@ -65,10 +64,12 @@ def binary(call: Call) -> Results:
     if call.whole(1):
         return [call.first]
     try:
-        plan = apply(rule_row(None, engine="ncnn"), call.shapes[:2], {}, engine="ncnn")
+        found = plan(*call.shapes[:2], engine="ncnn")
     except BroadcastError as error:
         raise Wrong(error.detail) from None
-    sizes = (made(size.const, size.terms) if isinstance(size, Dim) else size for size in plan.shape)
+    sizes = (
+        made(size.const, size.terms) if isinstance(size, Dim) else size for size in found.shape
+    )
     return [tuple(sizes)]
 
 

@@ -33,7 +33,7 @@ ARRAY = 23300
 
 Param: TypeAlias = int | float | str | tuple[int, ...] | tuple[float, ...]
 
-_WORD = re.compile(r"\S+")
+_NO_PARAMS: Mapping[int, Param] = MappingProxyType({})
 _PAIR = re.compile(
     r"\s+(-?[0-9]{1,6})=(?:\"([^\"]*)\"(?=\s|$)|([^\s\"]+))",
 )
@@ -203,38 +203,33 @@ class _Parser:
     def _layer(self, index: int, at: int) -> Layer:
         """One line: type, name, two counts, as many blobs, parameters."""
         line = self.lines[at]
-        words: list[str] = []
-        end = 0
-        wanted = 4
-        for word in _WORD.finditer(line):
-            words.append(word[0])
-            end = word.end()
-            if len(words) == 4:
-                wanted += self._count(at, words[2]) + self._count(at, words[3])
-                if wanted > MAX_ITEMS:
-                    raise self._error(at, f"{wanted - 4} blobs in one line", words)
-            if len(words) == wanted:
-                break
+        words = line.split(None, 4)
         if len(words) < 4:
             raise self._error(at, "a layer has a type, a name and two counts", words)
-        if len(words) < wanted:
-            raise self._error(at, f"{wanted - 4} blobs are wanted, {len(words) - 4} there", words)
-        for word_ in words:
-            if len(word_.encode(self.encoding)) > MAX_NAME:
+        blobs = self._count(at, words[2]) + self._count(at, words[3])
+        if blobs > MAX_ITEMS:
+            raise self._error(at, f"{blobs} blobs in one line", words)
+        words = line.split(None, 4 + blobs)
+        rest = f" {words.pop()}" if len(words) > 4 + blobs else ""
+        if len(words) < 4 + blobs:
+            said = f"{blobs} blobs are wanted, {len(words) - 4} there"
+            raise self._error(at, said, words)
+        for word in words:
+            if len(word) > MAX_NAME or len(word.encode(self.encoding)) > MAX_NAME:
                 raise self._error(at, f"a name of more than {MAX_NAME} bytes", words)
         split = 4 + int(words[2])
         bottoms, tops = tuple(words[4:split]), tuple(words[split:])
-        if words[0].startswith("pnnx.") or words[0].startswith("nn.") or "@" in line[end:]:
+        if words[0] in ("pnnx.Input", "pnnx.Output"):
             raise ModelError(
                 f"{self.file}: this is pnnx's own graph, not ncnn's; name the .ncnn.param beside it"
             )
-        params = self._params(at, line, end, words)
+        params = self._params(at, rest, words) if rest else _NO_PARAMS
         return Layer(index, at + 1, words[0], words[1], bottoms, tops, params)
 
-    def _params(self, at: int, line: str, end: int, words: list[str]) -> Mapping[int, Param]:
+    def _params(self, at: int, line: str, words: list[str]) -> Mapping[int, Param]:
         found: dict[int, Param] = {}
         line = line.rstrip()
-        count = 0
+        end = count = 0
         while end < len(line):
             pair = _PAIR.match(line, end)
             if pair is None:
@@ -292,7 +287,7 @@ class _Parser:
         raise self._error(at, f"parameter {number}: {shown(text[:40])} is no number", words)
 
     def _count(self, at: int, word: str) -> int:
-        if not re.fullmatch(r"[0-9]{1,10}", word):
+        if not (word.isascii() and word.isdigit() and len(word) <= 10):
             raise self._error(at, f"{shown(word)} is no count")
         return int(word)
 
