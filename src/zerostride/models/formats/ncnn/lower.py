@@ -171,6 +171,14 @@ def _reshaped(w: _Writer) -> None:
     w.last("Reshape", w.input(), w.wholes(w.numbers(w.node.outputs[0])))
 
 
+def _tiled(w: _Writer) -> None:
+    """What repeats axes of extent 1 alone is an Expand."""
+    old, new = w.numbers(w.input()), w.numbers(w.node.outputs[0])
+    if len(old) != len(new) or any(a not in (1, b) for a, b in zip(old, new, strict=True)):
+        raise _No
+    w.last("Expand", w.input(), w.wholes(new))
+
+
 def _unsqueezed(w: _Writer) -> None:
     axes = w.node.attributes.get("3", ())
     if not axes or w.rank + len(axes) > 4 or len(w.sizes(w.node.outputs[0])) == w.rank:
@@ -411,6 +419,7 @@ ROWS: Mapping[str, Row] = MappingProxyType(
         "Squeeze": _reshaped,
         "Flatten": _reshaped,
         "ExpandDims": _unsqueezed,
+        "Tile": _tiled,
         "Permute": _permuted,
         "Concat": _concat,
         "Slice": _sliced,
