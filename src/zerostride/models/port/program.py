@@ -316,7 +316,8 @@ def _broadcast(
     if site is None:
         raise Wrong(f"{node.op} of {[v.shape if v else None for v in values]} broadcasts nothing")
     plan = _plan(site, setting)
-    if any(axis is ... for mapping in plan.axes_mapping for axis in mapping):
+    landings: Sequence[Sequence[Any]] = plan.axes_mapping
+    if any(... in mapping for mapping in landings):  # see symbolic.py
         raise Wrong("where its axes land depends on sizes that are not known")
     places = positions_of(site)
     for place, operand in enumerate(operands if step.op == "self" else ()):
