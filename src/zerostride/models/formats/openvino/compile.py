@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -204,7 +205,10 @@ class Scope:
                 for size in shape:
                     total *= size or 0
                 wanted[wanted.index(None)] = total // known if known else 0
-            return tuple(wanted)
+            made_ = tuple(wanted)
+            if step.op == "reshape" and _count_of(made_) != _count_of(shape or made_):
+                self._refuse(layer, f"a reshape of {shape} to {step.shape}")
+            return made_
         if shape is None:
             self._refuse(layer, f"{step.op} of an operand whose rank is not known")
         if step.op == "unsqueeze":
@@ -454,6 +458,12 @@ def _names(data: bytes, layer: Layer) -> str | None:
             if found is not None:
                 return found
     return None
+
+
+def _count_of(shape: tuple[int | None, ...]) -> int | None:
+    """How many elements a shape has, None where that is not known."""
+    sizes = [size for size in shape if size is not None]
+    return math.prod(sizes) if len(sizes) == len(shape) else None
 
 
 def _sizes(shape: FileShape) -> Sizes:

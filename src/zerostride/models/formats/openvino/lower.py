@@ -39,7 +39,11 @@ def lower(node: Node) -> tuple[Node, ...] | None:
 
 
 def _combine(words: Words) -> tuple[Node, ...]:
-    """Element-wise ops: as they stand by NumPy's rule, else with operands laid out by the plan."""
+    """Element-wise ops: as they stand by NumPy's rule, else with operands laid out by the plan.
+
+    A Divide of whole numbers is ONNX's, which rounds to zero: so does OpenVINO's CPU plugin,
+    whatever `m_pythondiv` says (run: tests/conformance/test_ir_words.py). The document rounds down.
+    """
     node = words.node
     site = find_site(node)
     if site is None or site.kind in (Kind.NOT_MODELLED, Kind.CUSTOM):
@@ -49,23 +53,17 @@ def _combine(words: Words) -> tuple[Node, ...]:
         aligned = words.plan().aligned
         operands = [words.reshaped(v, s) for v, s in zip(operands, aligned, strict=True)]
     name = NAMES.get(words.op, words.op)
-    first = operands[0]
+    made = node.outputs[0].shape if node.outputs else None
     if words.op == "NotEqual":
-        return words.last("Not", words.make("Equal", *operands, dtype="bool"))
+        return words.last("Not", words.make("Equal", *operands, dtype="bool", shape=made))
     if words.op == "SquaredDifference":
-        difference = words.make("Sub", *operands)
+        difference = words.make("Sub", *operands, shape=made)
         return words.last("Mul", difference, difference)
     if words.op in ("Mod", "FloorMod"):
         whole = words.dtype.startswith(("int", "uint"))
         if words.op == "FloorMod" and not whole:
             raise NoWords  # ONNX's Mod of reals is C's fmod
         return words.last("Mod", *operands, fmod=int(words.op == "Mod"))
-    if words.op == "Divide" and not words.dtype.startswith(("float", "bfloat")):
-        if words.dtype.startswith("uint") or not words.flag("m_pythondiv", True):
-            return words.last("Div", *operands)
-        # Rounded down, where ONNX's rounds to zero: without the remainder nothing is rounded.
-        rest = words.make("Mod", *operands, fmod=0)
-        return words.last("Div", words.make("Sub", first, rest), operands[1])
     if words.op in ("BitwiseLeftShift", "BitwiseRightShift"):
         if not words.dtype.startswith("uint"):
             raise NoWords
@@ -93,7 +91,9 @@ def _product(words: Words) -> tuple[Node, ...]:
             rank = words.rank(position)
             if rank > 1:
                 order = (*range(rank - 2), rank - 1, rank - 2)
-                value = words.make("Transpose", value, perm=order)
+                sizes = value.shape or ()
+                turned = tuple(sizes[axis] for axis in order)
+                value = words.make("Transpose", value, shape=turned, perm=order)
         operands.append(value)
     return words.last("MatMul", *operands)
 
@@ -139,8 +139,8 @@ def _gelu(words: Words) -> tuple[Node, ...]:
 
 def _swish(words: Words) -> tuple[Node, ...]:
     data, beta = words.input(0), words.optional(1)
-    scaled = data if beta is None else words.make("Mul", data, beta)
-    return words.last("Mul", data, words.make("Sigmoid", scaled))
+    scaled = data if beta is None else words.make("Mul", data, beta, shape=data.shape)
+    return words.last("Mul", data, words.make("Sigmoid", scaled, shape=data.shape))
 
 
 def _clamp(words: Words) -> tuple[Node, ...]:
@@ -174,8 +174,8 @@ def _mvn(words: Words) -> tuple[Node, ...]:
     mean = words.make("ReduceMean", data, axes, keepdims=1, noop_with_empty_axes=1)
     if not words.flag("normalize_variance"):
         return words.last("Sub", data, mean)
-    centred = words.make("Sub", data, mean)
-    square = words.make("Mul", centred, centred)
+    centred = words.make("Sub", data, mean, shape=data.shape)
+    square = words.make("Mul", centred, centred, shape=data.shape)
     variance = words.make("ReduceMean", square, axes, keepdims=1, noop_with_empty_axes=1)
     eps = words.number(words.real("eps"), words.dtype)
     if words.text("eps_mode") == "inside_sqrt":

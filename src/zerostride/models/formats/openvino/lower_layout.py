@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ...graph import Node, Value
+from ....dims import MAX_RANK
+from ...graph import FileShape, Node, Value
 from .tensors import element_type
 from .words import NoWords, Words
 
@@ -145,6 +146,8 @@ def _strided_slice(words: Words) -> tuple[Node, ...]:
     if not begin.shape or len(begin.shape) != 1 or not isinstance(begin.shape[0], int):
         raise NoWords
     count = begin.shape[0]
+    if count > MAX_RANK:
+        raise NoWords
     steps = words.numbers(3) if words.optional(3) is not None else (1,) * count
     if len(steps) != count or any(_mask(words, "ellipsis_mask", count)):
         raise NoWords
@@ -155,6 +158,8 @@ def _strided_slice(words: Words) -> tuple[Node, ...]:
     if any(new) or any(gone):
         # What is taken away must be one index, which is seen in numbers alone.
         starts, ends = list(words.numbers(1)), list(words.numbers(2))
+        if len(starts) != count or len(ends) != count:
+            raise NoWords
         for k in entries:
             if gone[k]:
                 ends[k] = starts[k] + 1 if starts[k] != -1 else _FAR
@@ -174,20 +179,35 @@ def _strided_slice(words: Words) -> tuple[Node, ...]:
     cut = (words.input(0), *bounds, words.ints(axes), words.ints(steps))
     if not any(new) and not any(gone):
         return words.last("Slice", *cut)
-    part = words.make("Slice", *cut)
     dropped = [place for place, k in enumerate(entries) if gone[k]]
     added = [k - sum(gone[:k]) for k in range(count) if new[k]]
+    kept = words.node.outputs[0].shape
+    if kept is not None:
+        kept = tuple(size for axis, size in enumerate(kept) if axis not in added)
+    part = words.make("Slice", *cut, shape=_with_ones(kept, dropped))
     if not added:
         return words.last("Squeeze", part, words.ints(dropped))
     if dropped:
-        part = words.make("Squeeze", part, words.ints(dropped))
+        part = words.make("Squeeze", part, words.ints(dropped), shape=kept)
     return words.last("Unsqueeze", part, words.ints(added))
+
+
+def _with_ones(shape: FileShape, axes: list[int]) -> FileShape:
+    """A shape with ones at these axes of the result."""
+    if shape is None:
+        return None
+    made = list(shape)
+    for axis in axes:
+        made.insert(axis, 1)
+    return tuple(made)
 
 
 def _left_open(words: Words, value: Value, mask: list[int], far: list[int]) -> Value:
     """Bounds with those left out that the mask says."""
     if not any(mask):
         return value
+    if value.shape != (len(mask),):
+        raise NoWords
     if value.content is not None:
         pairs = zip(value.content, mask, far, strict=True)
         numbers = [limit if out else number for number, out, limit in pairs]
@@ -243,9 +263,12 @@ def _reduce(words: Words) -> tuple[Node, ...]:
     if not words.op.startswith("ReduceLogical"):
         return words.last(words.op, words.input(0), axes, **keep)
     # And is the least of truths, or the greatest.
-    numbers = words.make("Cast", words.input(0), dtype="int32", to=_NUMBERS["int32"])
+    numbers = words.make(
+        "Cast", words.input(0), dtype="int32", shape=words.input(0).shape, to=_NUMBERS["int32"]
+    )
     name = "ReduceMin" if words.op.endswith("And") else "ReduceMax"
-    return words.last("Cast", words.make(name, numbers, axes, **keep), to=_NUMBERS["bool"])
+    made = words.make(name, numbers, axes, shape=words.node.outputs[0].shape, **keep)
+    return words.last("Cast", made, to=_NUMBERS["bool"])
 
 
 def _pad(words: Words) -> tuple[Node, ...]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ....errors import BroadcastError
 from ....plan import Plan
-from ...graph import Node, Value
+from ...graph import FileShape, Node, Value
 from .opsets import canonical
 from .sites import find_site
 
@@ -124,12 +124,19 @@ class Words:
             return Value(name, (), True, (int(value),), declared=(), dtype=dtype)
         return Value(name, (), True, declared=(), reals=(value,), dtype=dtype)
 
-    def make(self, op: str, *inputs: Value | None, dtype: str | None = None, **more: Any) -> Value:
-        """A node between; its result."""
+    def make(
+        self,
+        op: str,
+        *inputs: Value | None,
+        dtype: str | None = None,
+        shape: FileShape = None,
+        **more: Any,
+    ) -> Value:
+        """A node between; its result, of which the type is the first operand's if none is given."""
         given = next((value.dtype for value in inputs if value is not None), None)
         constant = all(value is None or value.constant for value in inputs)
         name = f"{self.node.name}~{len(self.made)}"
-        result = Value(name, None, constant, dtype=dtype or given)
+        result = Value(name, shape, constant, dtype=dtype or given)
         self._node(op, inputs, (result,), more)
         return result
 
@@ -155,4 +162,4 @@ class Words:
         """A value in a shape, itself where it has it."""
         if value.shape == tuple(shape):
             return value
-        return self.make("Reshape", value, self.ints(shape), allowzero=1)
+        return self.make("Reshape", value, self.ints(shape), shape=tuple(shape), allowzero=1)

@@ -1,0 +1,31 @@
+"""A sample of the hostile IR files in the light tests."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # the fuzzers are scripts; they import one another by name
+
+import harness  # noqa: E402
+
+
+def test_hostile_ir_files_in_the_hundreds() -> None:
+    pytest.importorskip("defusedxml", reason="IR files are read with defusedxml")
+    tally = harness.hunt(str(HERE / "fuzz_ir.py"), seed=1, cases=600, jobs=2)
+    assert tally.bad == []
+    assert tally.cases == 600
+    # A fuzzer whose files are all refused at the door tests the door.
+    assert tally.words["Report with findings"] > 80
+
+
+def test_a_mutation_is_the_same_for_the_same_seed() -> None:
+    pytest.importorskip("defusedxml", reason="IR files are read with defusedxml")
+    import fuzz_ir
+
+    cases = [fuzz_ir.case(0, number) for number in range(60)]
+    assert cases == [fuzz_ir.case(0, number) for number in range(60)]
+    assert len(set(cases)) > 50
