@@ -145,7 +145,7 @@ class _Page:
         for number, report in enumerate(self.reports, 1):
             name = f'<tr><th scope="row"><a href="#m{number}">{esc(shown(report.model, 200))}</a>'
             if isinstance(report, Unread):
-                rows.append(f'{name}<td colspan="{max(1, len(marks))}">not read')
+                rows.append(f'{name}<td class="unread" colspan="{max(1, len(marks))}">not read')
                 continue
             counts = counted(report)
             rows.append(name + "".join(f"<td>{counts.get(mark) or '–'}" for mark in marks))
