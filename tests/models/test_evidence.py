@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from reported import BUGS, NAMED, Named, model
+from reported import BUGS, EXAMPLES, NAMED, Named, model
 
 import zerostride as zs
 from zerostride.engines import ENGINES
@@ -233,3 +233,18 @@ def test_what_a_constant_becomes_in_another_layout_is_in_its_plan(bug: str) -> N
         except zs.BroadcastError:
             continue
         assert made != wanted
+
+
+@pytest.mark.parametrize(
+    ("bug", "becomes"), [("onnx2tf-698", (1, 1, 512)), ("onnx2tf-18", (1, 1, 3))]
+)
+def test_an_audit_names_what_an_operand_becomes_channels_last(
+    bug: str, becomes: tuple[int, ...]
+) -> None:
+    file = EXAMPLES / "bugs" / f"{bug}.onnx"
+    same, moved = quiet(zs.audit, file, "tensorflow", layout="nhwc").findings
+    assert same.verdict == "same"
+    assert (moved.verdict, moved.reason) == ("different", "layout")
+    assert moved.fix is not None
+    assert moved.fix.shapes[0] == becomes
+    assert "reshape" in moved.message
