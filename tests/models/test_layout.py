@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import itertools
+import json
 import random
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+import zerostride as zs
+from zerostride.cli.main import cli
 from zerostride.errors import ZerostrideError
 from zerostride.models.findings import Finding, Verdict
 from zerostride.models.graph import Graph, Node, Value
 from zerostride.models.layout import Move, Relayout, _finding, check_layout
 from zerostride.models.layout_flow import Layouts, channels_last, follow
+from zerostride.models.layout_proof import prove
 from zerostride.models.sites import find_site
 
 onnx = pytest.importorskip("onnx", reason="the models are ONNX files")
@@ -339,6 +345,36 @@ def step(rng: random.Random, array: Any) -> tuple[str, dict[str, Any], Any]:
     return "Reshape", {}, array.reshape(joined)
 
 
+# A proof that can fail.
+
+
+@pytest.mark.parametrize(
+    ("rows", "fault"),
+    [
+        (((4, "image"), (3, "reshape")), None),
+        (((4, "image"), (3, "transpose")), None),
+        (((4, "image"), (3, "stays")), None),  # by its sizes alone: the same as a reshape
+        (((4, "reshape"), (3, "reshape")), 0),
+    ],
+)
+def test_a_wrong_change_is_found_by_computing(rows: Any, fault: int | None) -> None:
+    plan = zs.plan((2, 8, 5, 6), (8, 1, 1))
+    assert prove(plan, plan.operands, (0, 2, 3, 1), rows, "add").fault == fault
+    both = zs.plan((2, 8, 5, 6), (8, 5, 1))
+    assert prove(both, both.operands, (0, 2, 3, 1), ((4, "image"), (3, "reshape")), "").fault == 1
+
+
+def test_sizes_that_are_large_or_zero_are_computed_at_others() -> None:
+    for shape in ((1, 512, 640, 640), (0, 8, 5, 6)):
+        plan = zs.plan(shape, (shape[1], 1, 1))
+        rows = ((4, "image"), (3, "reshape"))
+        proof = prove(plan, plan.operands, (0, 2, 3, 1), rows, "bitwise_and")
+        assert proof.fault is None
+        assert "computed both ways at" in proof.words
+        assert proof.witness is not None
+        assert proof.witness.op == "add"
+
+
 # The rest.
 
 
@@ -377,3 +413,19 @@ def test_a_report_with_a_layout_is_text_and_json() -> None:
     assert "reshape (8, 1, 1) to (1, 1, 8)" in str(report)
     assert '"moves"' in report.to_json()
     assert "(1, 1, 8)" in report.to_html()
+
+
+def test_a_layout_on_the_command_line(tmp_path: Path) -> None:
+    file = tmp_path / "model.onnx"
+    onnx.save(small.model([node("Add", "x b")], {"x": X}, {"b": (8, 1, 1)}), file)
+    again = tmp_path / "again.onnx"
+    again.write_bytes(file.read_bytes())
+    run = CliRunner().invoke
+    words = ["audit", str(file), "--target", "numpy"]
+    assert run(cli, words, standalone_mode=False).return_value == 0
+    said = run(cli, [*words, "--layout", "nhwc", "--json"], standalone_mode=False)
+    assert said.return_value == 1
+    (finding,) = [f for f in json.loads(said.output)["findings"] if f["reason"] == "layout"]
+    assert finding["fix"]["moves"][1]["after"] == [1, 1, 8]
+    many = ["audit", str(file), str(again), "--target", "numpy", "--layout", "nhwc", "--json"]
+    assert "moves" in run(cli, many, standalone_mode=False).output

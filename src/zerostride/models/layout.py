@@ -14,28 +14,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from ..alignment import apply
-from ..dims import Shape, elements
+from ..dims import Shape
 from ..errors import BroadcastError, ZerostrideError
 from ..express import Expression
 from ..plan import Plan, RuleUse
 from ..rules import RULES
 from .case import finding_of, sizes_of
-from .findings import Cause, Finding, Verdict, Witness
+from .findings import Cause, Finding, Verdict
 from .formats import lowered, module_of
-from .graph import Array, Graph
+from .graph import Graph
 from .layout_flow import Layouts, Perm, follow
+from .layout_proof import prove
 from .sites import Kind, Operand, Site
 from .targets import canonical
-from .witness import smallest
 
 #: Layouts that can be asked for.
 LAYOUTS = ("nhwc",)
-#: Elements of a result that are computed for a proof; larger sizes are renamed 2, 3, 4 ... first,
-#: which keeps what is equal and what is 1.
-MOST_ELEMENTS = 1 << 14
 _JUDGED = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU, Kind.EXPAND})
 #: Kinds whose other operands are vectors along the channels, wherever those are.
 _OF_CHANNELS = frozenset({Kind.CHANNEL, Kind.CLIP})
@@ -191,16 +186,23 @@ def _moved(site: Site, plan: Plan, perm: Perm, images: Sequence[Perm | None]) ->
     moves = _moves(site, plan, perm, images)
     after = tuple(move.after for move in moves)
     result = tuple(plan.shape[axis] for axis in perm)
-    fault = _proof(plan, perm, moves)
-    if fault is not None:
-        said = f"channels-last: {fault}"
+    rows = tuple((len(move.after), move.how) for move in moves)
+    name = (canonical(site) or "add") if site.kind is not Kind.EXPAND else ""
+    proof = prove(plan, plan.operands, perm, rows, name)
+    if proof.fault is not None:
+        said = f"channels-last: {moves[proof.fault].name!r} as changed is not what the model means"
         return finding_of(site, plan, None, Verdict.UNKNOWN, Cause.LAYOUT, said)
-    proof = _proof_words(plan)
     if not any(move.changes for move in moves):
         said = "channels-last: nothing changes but the image itself"
         made = _planned(site, after)
         return finding_of(
-            site, plan, made, Verdict.SAME, Cause.LAYOUT, said, notes=(*_traps(site, plan), proof)
+            site,
+            plan,
+            made,
+            Verdict.SAME,
+            Cause.LAYOUT,
+            said,
+            notes=(*_traps(site, plan), proof.words),
         )
     left = tuple(m.after if m.how == "image" else m.before for m in moves)
     rule = RuleUse("unidirectional" if site.kind is Kind.EXPAND else "numpy")
@@ -216,8 +218,8 @@ def _moved(site: Site, plan: Plan, perm: Perm, images: Sequence[Perm | None]) ->
         Cause.LAYOUT,
         f"channels-last, {said}",
         fix=fix,
-        witness=_witness(site, plan, perm, moves),
-        notes=(*notes, *_traps(site, plan), proof),
+        witness=proof.witness,
+        notes=(*notes, *_traps(site, plan), proof.words),
     )
 
 
@@ -267,92 +269,7 @@ def _move(part: Operand, plan: Plan, k: int, perm: Perm, image: Perm | None) -> 
     return Move(part.name, before, after, perm, how, part.constant)
 
 
-# Proof, and what happens otherwise.
-
-
-def _small(plan: Plan) -> Plan | None:
-    """The plan at sizes that can be computed; None where sizes are open."""
-    if plan.open is not None or not all(isinstance(size, int) for size in plan.shape):
-        return None
-    if elements(plan.shape) <= MOST_ELEMENTS and 0 not in plan.shape:
-        return plan
-    # Zeros have no data to compare: they are computed as another size.
-    sizes = smallest(
-        [tuple(size or 10**9 for size in shape) for shape in (plan.shape, *plan.operands)]
-    )
-    if elements(sizes[0]) > MOST_ELEMENTS:
-        return None
-    return Plan(sizes[0], sizes[1:], plan.axes_mapping, plan.rule)
-
-
-def _changed(array: Array, small: Plan, k: int, move: Move) -> Array:
-    """The operand as the move makes it: its aligned form transposed, leading ones dropped."""
-    moved = array.reshape(small.aligned[k]).transpose(move.perm)
-    return moved.reshape(moved.shape[moved.ndim - len(move.after) :])
-
-
-def _proof(plan: Plan, perm: Perm, moves: Sequence[Move]) -> str | None:
-    """Computes every operand both ways; what is wrong, or None."""
-    small = _small(plan)
-    if small is None:
-        return None
-    rng = np.random.default_rng(0)
-    result = tuple(small.shape[axis] for axis in perm)
-    data = [rng.uniform(0.5, 2, shape) for shape in small.operands]
-    for k, (array, view) in enumerate(zip(data, small.views(*data), strict=True)):
-        made = np.broadcast_to(_changed(array, small, k, moves[k]), result)
-        if not np.array_equal(made, view.transpose(perm)):
-            return f"the change of {moves[k].name!r} was computed and is not what the model means"
-    return None
-
-
-def _proof_words(plan: Plan) -> str:
-    small = _small(plan)
-    if small is None:
-        return "not computed: sizes are open or too large"
-    return f"computed both ways at {_text(small.shape)}: equal"
-
-
-def _witness(site: Site, plan: Plan, perm: Perm, moves: Sequence[Move]) -> Witness | None:
-    """What comes out if the image is transposed and the other operands are left as they are."""
-    small = _small(plan)
-    if small is None or site.kind is Kind.EXPAND:
-        return None
-    name = canonical(site) or "add"
-    op = getattr(np, name, None)
-    if not isinstance(op, np.ufunc) or op.nin != 2 or len(moves) != 2:
-        name, op = "add", np.add
-    start, data = 0, []
-    for shape in small.operands:
-        data.append(np.arange(start, start + elements(shape), dtype=np.float64).reshape(shape))
-        start += elements(shape)
-    views = [view.transpose(perm) for view in small.views(*data)]
-    left = [
-        _changed(array, small, k, move) if move.how == "image" else array
-        for k, (array, move) in enumerate(zip(data, moves, strict=True))
-    ]
-    shapes = tuple(map(np.shape, left))
-    with np.errstate(all="ignore"):
-        right = _folded(op, views)
-        try:
-            wrong = _folded(op, left)
-        except ValueError:
-            return Witness(shapes, name, (), list(right.shape), "refused: they do not broadcast")
-    if wrong.shape != right.shape:
-        return Witness(shapes, name, (), list(right.shape), list(wrong.shape))
-    differs = np.argwhere(~((wrong == right) | (np.isnan(wrong) & np.isnan(right))))
-    if not len(differs):
-        return None
-    index = tuple(int(axis) for axis in differs[0])
-    return Witness(shapes, name, index, right[index].item(), wrong[index].item())
-
-
-def _folded(op: np.ufunc, arrays: Sequence[Array]) -> Array:
-    """The op of all operands, one after the other."""
-    made = arrays[0]
-    for array in arrays[1:]:
-        made = np.asarray(op(made, array))
-    return made
+# Sizes that mislead.
 
 
 def _traps(site: Site, plan: Plan) -> tuple[str, ...]:
