@@ -1,7 +1,7 @@
 """The row of LiteRT's CPU runtime (TensorFlow Lite), as the package ai-edge-litert has it.
 
 Models of one op were written as flatbuffers and run by its Interpreter, with XNNPACK, which is its
-default, and without: both take the same shapes and dtypes, but for a product of 5 or 6 axes.
+default, and without: both take the same shapes, and the same dtypes but for three ops of float16.
 """
 
 from __future__ import annotations
@@ -149,6 +149,11 @@ LITERT = Engine(
             "operand, or leaves a part of it out",
             Reason.WRONG_RESULT,
             _LITERT,
+        ),
+        Divergence(
+            "without XNNPACK, subtract, divide and squared_difference of float16 are refused",
+            Reason.DTYPE,
+            _BY_DTYPE,
         ),
         Divergence(
             "SELECT, the older op, takes identical shapes, or a condition along axis 0 alone",

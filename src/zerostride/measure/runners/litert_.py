@@ -32,9 +32,17 @@ _OPS: Mapping[str, str | None] = MappingProxyType(
         "SQUARED_DIFFERENCE": "SquaredDifferenceOptions",
         "ATAN2": None,
         "EQUAL": "EqualOptions",
+        "NOT_EQUAL": "NotEqualOptions",
+        "LESS": "LessOptions",
+        "LESS_EQUAL": "LessEqualOptions",
         "GREATER": "GreaterOptions",
+        "GREATER_EQUAL": "GreaterEqualOptions",
         "LOGICAL_AND": "LogicalAndOptions",
+        "LOGICAL_OR": "LogicalOrOptions",
+        "BITWISE_XOR": None,
+        "RIGHT_SHIFT": None,
         "SELECT_V2": "SelectV2Options",
+        "BATCH_MATMUL": "BatchMatMulOptions",
         "PRELU": None,
         "BROADCAST_TO": "BroadcastToOptions",
     }
@@ -42,7 +50,12 @@ _OPS: Mapping[str, str | None] = MappingProxyType(
 #: The first version that is registered, where that is not 1.
 _VERSIONS: Mapping[str, int] = MappingProxyType({"BROADCAST_TO": 2})
 #: Ops whose results are truth values.
-_PREDICATES = frozenset({"EQUAL", "GREATER", "LOGICAL_AND"})
+_PREDICATES = frozenset(
+    {
+        *("EQUAL", "NOT_EQUAL", "LESS", "LESS_EQUAL", "GREATER", "GREATER_EQUAL"),
+        *("LOGICAL_AND", "LOGICAL_OR"),
+    }
+)
 #: The version of the file format, and its mark.
 _FILE_VERSION, _FILE_MARK = 3, b"TFL3"
 

@@ -1,0 +1,146 @@
+"""LiteRT's limits by dtype and rank on the real runtime, beside what `supports` and plans say.
+
+    python -m pytest --override-ini addopts= -m conformance tests/conformance/test_litert.py
+
+Alignment by value is `zerostride.measure`'s; here is what its catalogue does not draw.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import zerostride as zs
+from zerostride.errors import Reason
+from zerostride.measure.isolation import interpreter_for
+from zerostride.ops import OPS
+from zerostride.planner import dtype_limit, find_engine
+
+pytestmark = pytest.mark.conformance
+
+WORKER = Path(__file__).with_name("litert_worker.py")
+ROW = find_engine("litert")
+DTYPES = (
+    *("float16", "float32", "float64", "int8", "uint8", "int16", "uint16"),
+    *("int32", "uint32", "int64", "uint64", "bool"),
+)
+#: The op as LiteRT calls it, and by its canonical name.
+NAMES = {str(op.names["litert"][0]): op.name for op in OPS.values() if "litert" in op.names}
+#: What the row says of a dtype, and what is seen then.
+SEEN = {Reason.DTYPE: "refused", Reason.CRASH: "died", Reason.WRONG_RESULT: "wrong"}
+
+#: Ops that have float16 in the default delegate alone, which the row says beside its table.
+BY_XNNPACK = ("SUB", "DIV", "SQUARED_DIFFERENCE")
+
+Question = tuple[str, Sequence[tuple[int, ...]], str, dict[str, Any]]
+
+
+def ask(questions: Sequence[Question]) -> list[str]:
+    """What the installed release does with each; a process each."""
+    done = subprocess.run(
+        [interpreter_for("litert"), str(WORKER)],
+        input=json.dumps(questions),
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
+        env={"PYTHONPATH": ":".join(filter(None, sys.path)), "PATH": "/usr/bin:/bin"},
+    )
+    said = json.loads(done.stdout)
+    if "missing" in said:
+        pytest.skip(f"LiteRT is not installed: {said['missing']}")
+    assert said["version"].startswith(ROW.release + ".")
+    return list(said["answers"])
+
+
+def shapes_for(op: str) -> list[tuple[tuple[int, ...], ...]]:
+    """Equal shapes, a suffix, and both ways; what the op takes of them."""
+    pairs = [((2, 3, 2), (2, 3, 2)), ((2, 3, 2), (3, 2)), ((2, 1, 2), (3, 1))]
+    if op == "ATAN2":
+        return pairs[:1]
+    if op == "PRELU":
+        pairs[2] = ((2, 3, 2), (3, 1))
+    return [(*pair, pair[0]) if op == "SELECT_V2" else pair for pair in pairs]
+
+
+@pytest.mark.parametrize("delegate", ["default", "none"])
+def test_every_op_on_every_dtype(delegate: str) -> None:
+    attributes = {} if delegate == "default" else {"delegate": "none"}
+    questions: list[Question] = [
+        (op, shapes, dtype, attributes)
+        for op in NAMES
+        for dtype in DTYPES
+        for shapes in shapes_for(op)[: None if delegate == "default" else 1]
+    ]
+    wrong = []
+    seen: Counter[str] = Counter()
+    for (op, shapes, dtype, _), answer in zip(questions, ask(questions), strict=True):
+        limit = dtype_limit(ROW, NAMES[op], dtype)
+        wanted = "right" if limit is None else SEEN[Reason(limit.effect)]
+        if delegate == "none" and dtype == "float16" and op in BY_XNNPACK:
+            wanted = "refused"
+        seen[answer] += 1
+        if answer != wanted:
+            wrong.append(f"{op} of {dtype} on {shapes}: {answer}, the row says {wanted}")
+    assert not wrong, "\n".join(wrong)
+    assert set(seen) == {"right", "refused", "died", "wrong"}
+    assert sum(seen.values()) == len(questions)
+
+
+def patterns(rank: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Ways to stretch at a rank, from none to all axes in turn."""
+    full = (2, 3, 2, 2, 2, 3, 2, 2, 2, 2)[:rank]
+    turns = tuple(size if axis % 2 else 1 for axis, size in enumerate(full))
+    others = tuple(1 if axis % 2 else size for axis, size in enumerate(full))
+    return [(full, full), (full, full[1:]), (full, ()), (full, turns), (turns, others)]
+
+
+def test_every_op_on_every_rank() -> None:
+    questions: list[Question] = []
+    for op in NAMES:
+        dtype = "bool" if op.startswith("LOGICAL") else "float32"
+        dtype = "int32" if op in ("BITWISE_XOR", "RIGHT_SHIFT") else dtype
+        for rank in range(1, 11):
+            for pair in patterns(rank):
+                if op == "POW" and pair[1] == ():
+                    continue  # whole numbers as exponents know no limit, others do
+                shapes = (*pair, pair[0]) if op == "SELECT_V2" else pair
+                questions.append((op, shapes, dtype, {}))
+    wrong = []
+    seen: Counter[tuple[str, bool]] = Counter()
+    for (op, shapes, _, _), answer in zip(questions, ask(questions), strict=True):
+        try:
+            zs.plan(*shapes, engine="litert", op=NAMES[op])
+            wanted = {"right"}
+        except zs.BroadcastError as error:
+            wanted = {"died", "wrong"} if error.silent else {"refused"}
+        seen[answer, len(shapes[0]) > 8] += 1
+        if answer not in wanted:
+            wrong.append(f"{op} on {shapes}: {answer}, the row says {wanted}")
+    assert not wrong, "\n".join(wrong)
+    assert seen["died", True] > 100
+    assert not seen["died", False]
+
+
+def test_pairs_that_tensorflow_refuses() -> None:
+    """tensorflow#14924, #17762 and #1519."""
+    pairs = [
+        ((10, 6, 6, 4, 4, 1), (10, 1, 6, 1, 4, 5)),
+        ((10, 32, 1, 4, 1, 1), (10, 1, 32, 1, 4, 4)),
+        ((1, 2, 1, 1, 2, 2, 2, 2), (2, 2, 2, 2, 1, 2, 2, 1)),
+        ((2, 2, 2, 2, 1, 2), (1, 2, 1, 2, 2, 2)),
+    ]
+    assert ask([("MUL", pair, "float32", {}) for pair in pairs]) == ["right"] * len(pairs)
+    assert all(zs.supports("litert", "MUL", "float32", pair) for pair in pairs)
+
+
+def test_a_wrong_answer_is_noticed() -> None:
+    assert ask([("ATAN2", ((2, 3), (2, 1)), "float32", {})]) == ["wrong"]
+    assert ask([("ADD", ((2, 3), (4,)), "float32", {})]) == ["refused"]
