@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -112,10 +113,40 @@ def convert(
             said = (done.stderr + done.stdout).decode("utf-8", "replace").strip().splitlines()
             last = next((line for line in reversed(said) if line.strip()), "")
             return None, f"status {done.returncode}: {last[:160]}"
+        if to == "ncnn":
+            _give_sizes(made, Path(folder) / "m_ncnn.py")
         for end in filter(None, (row.suffix, row.beside)):
             if (Path(folder) / f"m{end}").is_file():
                 shutil.copyfile(Path(folder) / f"m{end}", result.with_name(name + end))
     return result, ""
+
+
+#: How pnnx's script makes an input: its name and shape.
+_MADE = re.compile(r"^    (in\d+) = torch\.rand(?:int)?\((?:\d+, \()?([\d, ]+)\)?, dtype", re.M)
+#: Parameters of ncnn's Input layer for the sizes of a blob of so many axes, outermost first.
+_SIZES = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (2, 11, 1, 0)}
+
+
+def _give_sizes(param: Path, script: Path) -> None:
+    """Writes the sizes of the inputs into a .param file: pnnx leaves them out.
+
+    It says them in the script that it writes beside it, with the axis of the batch (233: none).
+    """
+    said = script.read_text("utf-8") if script.is_file() else ""
+    shapes = _MADE.findall(said)
+    batches = dict(re.findall(r'ex\.input\("(in\d+)".*batch_index=(\d+)\)', said))
+    lines = param.read_text("utf-8").splitlines()
+    for name, text in shapes:
+        shape = [int(size) for size in text.split(",") if size.strip()]
+        batch = int(batches.get(name, 233))
+        kept = [size for axis, size in enumerate(shape) if axis != batch]
+        places = _SIZES.get(len(kept))
+        for k, line in enumerate(lines):
+            words = line.split()
+            if places and words[:1] == ["Input"] and words[1] == name and len(words) == 5:
+                sizes = zip(places, kept, strict=True)
+                lines[k] = " ".join([line, *(f"{key}={size}" for key, size in sorted(sizes))])
+    param.write_text("\n".join(lines) + "\n", "utf-8")
 
 
 def main() -> int:
