@@ -19,7 +19,7 @@ import zerostride as zs
 from zerostride.models.execute import execute
 from zerostride.models.findings import Report
 from zerostride.models.formats import read_model
-from zerostride.models.port import passes, program, replay, run
+from zerostride.models.port import passes, program, replay, run, search
 from zerostride.models.rewrite import SELF, Input, Made, Step
 
 Shape = tuple[int, ...]
@@ -379,7 +379,7 @@ def _wrong_pass(monkeypatch: pytest.MonkeyPatch, steps: tuple[Step, ...]) -> Non
     row = passes.Pass(
         "wrong", "a mistake", lambda *_: True, lambda *_: iter([steps]), lambda *_: True
     )
-    monkeypatch.setattr(run, "PASSES", (row,))
+    monkeypatch.setattr(search, "PASSES", (row,))
 
 
 COLUMN = (Step("unsqueeze", (Input(1),), axes=(1,)), SELF(Input(0), Made(0)))
@@ -418,22 +418,22 @@ def test_the_written_file_is_computed_again(
 ) -> None:
     _wrong_pass(monkeypatch, COLUMN)
     monkeypatch.setattr(program, "_check_meaning", lambda *_: None)
-    monkeypatch.setattr(run, "compute", lambda *_: 25)
+    monkeypatch.setattr(search, "compute", lambda *_: 25)
     _refusing(tmp_path, "'site'.*computes something else")
 
 
 def test_constants_of_the_written_file_are_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from zerostride.models import onnx_editor
+    from zerostride.models import onnx_files
 
-    whole = onnx_editor.OnnxEditor._bytes
+    whole = onnx_files._bytes
 
-    def other(self: Any) -> bytes:
-        self.model.graph.initializer[0].raw_data = bytes(20)
-        return whole(self)
+    def other(model: Any, path: Path) -> bytes:
+        model.graph.initializer[0].raw_data = bytes(20)
+        return whole(model, path)
 
-    monkeypatch.setattr(onnx_editor.OnnxEditor, "_bytes", other)
+    monkeypatch.setattr(onnx_files, "_bytes", other)
     _refusing(tmp_path, "other numbers|something else")
 
 
@@ -461,7 +461,7 @@ def test_a_pass_that_breaks_its_promise_is_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     row = passes.Pass("liar", "", lambda *_: True, lambda *_: iter([COLUMN]), lambda *_: False)
-    monkeypatch.setattr(run, "PASSES", (row,))
+    monkeypatch.setattr(search, "PASSES", (row,))
     _refusing(tmp_path, "'site'.*promise")
 
 
@@ -621,6 +621,6 @@ def test_progress_counts_nodes(tmp_path: Path) -> None:
 
 def test_the_modules_of_the_proof_are_what_the_tests_think() -> None:
     """Names that the tests above replace are used by the code that they test."""
-    assert run.compute.__module__.endswith("port.numbers")
+    assert search.compute.__module__.endswith("port.numbers")
     assert run.check_findings is replay.check_findings
     assert callable(program._check_meaning)

@@ -8,23 +8,32 @@ either way, since a reshape moves no number.
 
 from __future__ import annotations
 
-import filecmp
-import math
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import BroadcastError, ModelError
 from ..ops import find_op
 from .graph import Place
-from .onnx import package_errors, parse
-from .onnx_tensors import location_of
+from .onnx import parse
+from .onnx_files import save
+from .onnx_messages import (
+    become,
+    change_attributes,
+    inlined,
+    number_tensor,
+    set_shape,
+    size_of,
+    trimmed,
+    value_of,
+    written,
+)
+from .onnx_rewrites import constant_steps, last_shapes, moved, times
+from .onnx_scope import Scope, spliced
 from .rewrite import Input, Made, Rewrite, Step
-from .soundness import graphs_of, refuse_functions, text
+from .soundness import text
 
 if TYPE_CHECKING:
     import onnx
@@ -39,49 +48,6 @@ _EXPAND, _ALLOW_ZERO = 8, 14
 _TILE = 6
 #: From this IR version on an initializer need not be a graph input too.
 _FREE_INITIALIZERS = 4
-#: Bytes that a protocol buffer ends at.
-_MOST_BYTES = 2**31 - 1
-
-
-@dataclass(eq=False)
-class _Scope:
-    """A graph of the file with what is defined in it, inside the one around it."""
-
-    graph: onnx.GraphProto
-    outer: _Scope | None
-    place: Place
-    initializers: dict[str, onnx.TensorProto] = field(default_factory=dict)
-    makers: dict[str, int] = field(default_factory=dict)
-    inputs: set[str] = field(default_factory=set)
-    #: How often a tensor of this graph is read, here and in bodies; as an output of a graph, too.
-    reads: Counter[str] = field(default_factory=Counter)
-    #: New nodes by the position that they go before; −1: at the front.
-    before: dict[int, list[onnx.NodeProto]] = field(default_factory=dict)
-    #: New nodes by the position that they go behind.
-    behind: dict[int, list[onnx.NodeProto]] = field(default_factory=dict)
-    #: Results of moves that were added here: op, operand, numbers to the new tensor's name.
-    moved: dict[tuple[str, str, tuple[int, ...]], str] = field(default_factory=dict)
-    #: Lists of numbers that were added as constants.
-    lists: dict[tuple[int, ...], str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.initializers = {text(tensor.name): tensor for tensor in self.graph.initializer}
-        self.inputs = {text(entry.name) for entry in self.graph.input}
-        for position, node in enumerate(self.graph.node):
-            self.makers.update((text(name), position) for name in node.output if name)
-
-    def defines(self, name: str) -> bool:
-        """Whether a name is this graph's own."""
-        return name in self.initializers or name in self.makers or name in self.inputs
-
-    def owner(self, name: str) -> _Scope | None:
-        """The graph, from this one outwards, whose name it is."""
-        scope: _Scope | None = self
-        while scope is not None and not scope.defines(name):
-            scope = scope.outer
-        return scope
-
-
 #: A constant in another shape: the graph that has it, its name, the shape.
 _Reshaped = tuple[int, str, tuple[int, ...]]
 
@@ -91,7 +57,7 @@ class _Task:
     """A rewrite with where it is, and the shapes in which operands that are constants are read."""
 
     rewrite: Rewrite
-    scope: _Scope
+    scope: Scope
     position: int
     shapes: Mapping[int, tuple[int, ...]]
     #: For steps that expand, where the op set has no Expand: how often along each axis, if known.
@@ -112,11 +78,11 @@ class OnnxEditor:
             ModelError: it cannot be read.
         """
         self.path = path
-        self.model = _inlined(parse(path))
+        self.model = inlined(parse(path))
         self._touched = False
         self.versions = {entry.domain: entry.version for entry in self.model.opset_import}
         self.version = self.versions.get("", self.versions.get("ai.onnx", 1))
-        self._scopes: dict[Place, _Scope] = {}
+        self._scopes: dict[Place, Scope] = {}
         self._names: set[str] = set()
         for scope in self._walk(self.model.graph, None, ()):
             self._scopes[scope.place] = scope
@@ -124,9 +90,9 @@ class OnnxEditor:
             self._count(scope)
         self._shapes: dict[int, dict[str, onnx.ValueInfoProto]] = {}
 
-    def _walk(self, graph: onnx.GraphProto, outer: _Scope | None, place: Place) -> Iterator[_Scope]:
+    def _walk(self, graph: onnx.GraphProto, outer: Scope | None, place: Place) -> Iterator[Scope]:
         """The scopes of a graph and its bodies, each with its place."""
-        scope = _Scope(graph, outer, place)
+        scope = Scope(graph, outer, place)
         self._names |= scope.initializers.keys() | scope.makers.keys() | scope.inputs
         self._names.update(text(entry.name) for entry in graph.value_info)
         yield scope
@@ -140,7 +106,7 @@ class OnnxEditor:
                 for k, body in enumerate(attribute.graphs):
                     yield from self._walk(body, scope, (*place, position, f"{key}_{k}"))
 
-    def _count(self, scope: _Scope) -> None:
+    def _count(self, scope: Scope) -> None:
         """Counts who reads what, outputs of graphs among the readers."""
         read = [text(name) for node in scope.graph.node for name in node.input if name]
         for name in (*read, *(text(entry.name) for entry in scope.graph.output)):
@@ -200,7 +166,7 @@ class OnnxEditor:
                 raise ModelError(f"{self._called(task)}: {said}")
             self._say(task, constants)
         for scope in self._scopes.values():
-            _spliced(scope)
+            spliced(scope)
 
     def _task(self, rewrite: Rewrite) -> _Task:
         *outer, position = rewrite.place
@@ -208,12 +174,12 @@ class OnnxEditor:
         if scope is None or not isinstance(position, int) or position >= len(scope.graph.node):
             raise ModelError(f"{self.path}: there is no node at {rewrite.place}")
         node = scope.graph.node[position]
-        shapes = _last_shapes(rewrite, lambda at: self._sizes(scope, node, at))
+        shapes = last_shapes(rewrite, lambda at: self._sizes(scope, node, at))
         repeats = {} if self.version >= _EXPAND else self._repeats(rewrite, scope, node)
         return _Task(rewrite, scope, position, shapes, repeats)
 
     def _repeats(
-        self, rewrite: Rewrite, scope: _Scope, node: onnx.NodeProto
+        self, rewrite: Rewrite, scope: Scope, node: onnx.NodeProto
     ) -> dict[int, tuple[int, ...] | None]:
         """For each step that expands how often along each axis, None where sizes are not known."""
         shapes: list[tuple[int, ...] | None] = []
@@ -228,19 +194,19 @@ class OnnxEditor:
                     scope, text(node.input[ref.position])
                 )
             if step.op == "expand":
-                found[k] = _times(old, step.shape or ())
+                found[k] = times(old, step.shape or ())
                 shapes.append(step.shape)
             else:
                 moves = step.op in ("reshape", "squeeze", "unsqueeze")
-                shapes.append(_moved(step, old) if moves and old is not None else None)
+                shapes.append(moved(step, old) if moves and old is not None else None)
         return found
 
-    def _declared(self, scope: _Scope, name: str) -> tuple[int, ...] | None:
+    def _declared(self, scope: Scope, name: str) -> tuple[int, ...] | None:
         """The sizes of a tensor, where the file says them in numbers."""
         entry = self._entry(scope, name)
         if entry is None or not entry.type.tensor_type.HasField("shape"):
             return None
-        sizes = tuple(_dim(dim) for dim in entry.type.tensor_type.shape.dim)
+        sizes = tuple(size_of(dim) for dim in entry.type.tensor_type.shape.dim)
         numbers = tuple(size for size in sizes if isinstance(size, int))
         return numbers if len(numbers) == len(sizes) else None
 
@@ -257,7 +223,7 @@ class OnnxEditor:
         One that all its readers want in the same shape changes where it is.
         """
         wanted: dict[tuple[int, str], Counter[tuple[int, ...]]] = {}
-        owners: dict[int, _Scope] = {}
+        owners: dict[int, Scope] = {}
         for task in tasks:
             node = task.scope.graph.node[task.position]
             for at, shape in task.shapes.items():
@@ -278,7 +244,7 @@ class OnnxEditor:
                 made[key, name, shape] = self._copy(owner, name, shape)
         return made
 
-    def _sizes(self, scope: _Scope, node: onnx.NodeProto, position: int) -> tuple[int, ...] | None:
+    def _sizes(self, scope: Scope, node: onnx.NodeProto, position: int) -> tuple[int, ...] | None:
         """The sizes of an operand that is a constant of the file that may change, or None."""
         name = text(node.input[position]) if position < len(node.input) else ""
         owner = scope.owner(name) if name else None
@@ -290,19 +256,19 @@ class OnnxEditor:
         maker = owner.makers.get(name)
         if maker is None:
             return None
-        tensor = _value_of(owner.graph.node[maker])
+        tensor = value_of(owner.graph.node[maker])
         return None if tensor is None else tuple(tensor.dims)
 
-    def _resize(self, owner: _Scope, name: str, shape: tuple[int, ...]) -> None:
+    def _resize(self, owner: Scope, name: str, shape: tuple[int, ...]) -> None:
         tensor = owner.initializers.get(name)
         if tensor is None:
-            tensor = _written(owner.graph.node[owner.makers[name]])
+            tensor = written(owner.graph.node[owner.makers[name]])
         tensor.dims[:] = shape
         for entry in (*owner.graph.value_info, *owner.graph.input):
             if text(entry.name) == name and entry.type.HasField("tensor_type"):
-                _set_shape(entry, shape)
+                set_shape(entry, shape)
 
-    def _copy(self, owner: _Scope, name: str, shape: tuple[int, ...]) -> str:
+    def _copy(self, owner: Scope, name: str, shape: tuple[int, ...]) -> str:
         """The same constant in another shape, beside it."""
         import onnx.helper
 
@@ -327,7 +293,7 @@ class OnnxEditor:
             node.name = fresh
             node.output[0] = fresh
             owner.behind.setdefault(maker, []).append(node)
-        _written(node).dims[:] = shape
+        written(node).dims[:] = shape
         return fresh
 
     # Nodes.
@@ -341,7 +307,7 @@ class OnnxEditor:
         original = onnx.NodeProto()
         original.CopyFrom(node)
         output = text(original.output[0])
-        skipped = _constant_steps(rewrite, task.shapes)
+        skipped = constant_steps(rewrite, task.shapes)
         names: list[str] = []
         new = scope.before.setdefault(position, [])
         for k, step in enumerate(rewrite.steps):
@@ -362,7 +328,7 @@ class OnnxEditor:
                 if not last:
                     new.append(words)
                     continue
-                _become(node, words)
+                become(node, words)
                 continue
             names.append(self._add(step, operands, scope, new, original))
 
@@ -375,7 +341,7 @@ class OnnxEditor:
         self,
         step: Step,
         operands: Sequence[str],
-        scope: _Scope,
+        scope: Scope,
         new: list[onnx.NodeProto],
         original: onnx.NodeProto,
     ) -> str:
@@ -398,7 +364,7 @@ class OnnxEditor:
         operands: Sequence[str],
         made: str,
         original: onnx.NodeProto,
-        scope: _Scope,
+        scope: Scope,
     ) -> onnx.NodeProto:
         """A step as a node."""
         import onnx
@@ -407,15 +373,15 @@ class OnnxEditor:
         if step.op == "self":
             node = onnx.NodeProto()
             node.CopyFrom(original)
-            node.input[:] = _trimmed(operands)
+            node.input[:] = trimmed(operands)
             node.output[0] = made
-            _change(node, step.attributes)
+            change_attributes(node, step.attributes)
             if made != text(original.output[0]):
                 node.name = self._fresh(text(original.name)) if original.name else ""
             return node
         name = self._fresh(made)
         if step.op == "number":
-            tensor = _number(step.attributes)
+            tensor = number_tensor(step.attributes)
             return helper.make_node("Constant", [], [made], name, value=tensor)
         if step.op in ("unsqueeze", "squeeze"):
             op = step.op.capitalize()
@@ -432,7 +398,7 @@ class OnnxEditor:
         words = str(find_op(step.op).names["onnx"][0])
         return helper.make_node(words, operands, [made], name)
 
-    def _list(self, scope: _Scope, numbers: Sequence[int]) -> str:
+    def _list(self, scope: Scope, numbers: Sequence[int]) -> str:
         """The name of a constant of the graph that holds these numbers."""
         import onnx
         import onnx.helper
@@ -453,7 +419,7 @@ class OnnxEditor:
         """Whether an initializer may stand alone."""
         return bool(self.model.ir_version >= _FREE_INITIALIZERS)
 
-    def _list_input(self, scope: _Scope, tensor: onnx.TensorProto) -> None:
+    def _list_input(self, scope: Scope, tensor: onnx.TensorProto) -> None:
         """Names a new initializer among the inputs, where files of its version do."""
         import onnx.helper
 
@@ -462,12 +428,12 @@ class OnnxEditor:
                 onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
             )
 
-    def _describe(self, scope: _Scope, name: str, made: str, step: Step) -> None:
+    def _describe(self, scope: Scope, name: str, made: str, step: Step) -> None:
         """Says the new tensor's type where the file says the old one's."""
         entry = self._entry(scope, name)
         if entry is None or not entry.type.tensor_type.HasField("shape"):
             return
-        shape = tuple(_dim(dim) for dim in entry.type.tensor_type.shape.dim)
+        shape = tuple(size_of(dim) for dim in entry.type.tensor_type.shape.dim)
         if step.op == "tile":
             return
         if step.op in ("reshape", "expand"):
@@ -482,10 +448,10 @@ class OnnxEditor:
             shape = tuple(size for axis, size in enumerate(shape) if axis not in step.axes)
         new = scope.graph.value_info.add(name=made)
         new.type.tensor_type.elem_type = entry.type.tensor_type.elem_type
-        _set_shape(new, shape)
+        set_shape(new, shape)
         self._shapes[id(scope)][made] = new
 
-    def _entry(self, scope: _Scope, name: str) -> onnx.ValueInfoProto | None:
+    def _entry(self, scope: Scope, name: str) -> onnx.ValueInfoProto | None:
         owner = scope if name in self._shapes.get(id(scope), {}) else scope.owner(name)
         for one in (scope, owner):
             if one is not None and id(one) not in self._shapes:
@@ -504,8 +470,6 @@ class OnnxEditor:
         self._names.add(name)
         return name
 
-    # Files.
-
     def save(self, path: Path) -> tuple[Path, ...]:
         """Writes the model, and beside it the external files that it names, where they are not.
 
@@ -515,277 +479,7 @@ class OnnxEditor:
             ModelError: a file cannot be written, or an external file would take the place of
                 another one.
         """
-        made = [path]
-        try:
-            path.write_bytes(self._bytes())
-            for source, goal in self._external(path.parent):
-                made.append(goal)
-                goal.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(source, goal)
-        except OSError as error:
-            _removed(made)
-            raise ModelError(f"{error.filename or path}: {error.strerror or error}") from None
-        except ModelError:
-            _removed(made)
-            raise
-        return tuple(made)
-
-    def _bytes(self) -> bytes:
-        if not self._touched:
-            return self.path.read_bytes()
-        try:
-            data: bytes = self.model.SerializeToString()
-        except (ValueError, RuntimeError) as error:
-            raise ModelError(f"{self.path}: {error}") from None
-        if len(data) > _MOST_BYTES:
-            raise ModelError(f"{self.path}: {len(data)} bytes; an ONNX file ends at 2 GiB")
-        return data
-
-    def _external(self, folder: Path) -> Iterator[tuple[Path, Path]]:
-        """The external files that a folder lacks, and where they go."""
-        for relative in sorted(self._locations()):
-            source, goal = self.path.parent / relative, folder / relative
-            inside = source.resolve().is_relative_to(self.path.parent.resolve())
-            if not inside or not source.is_file():
-                continue  # the reader says that it is missing
-            if not goal.exists():
-                yield source, goal
-            elif not goal.is_file() or not (
-                goal.samefile(source) or filecmp.cmp(source, goal, shallow=False)
-            ):
-                raise ModelError(
-                    f"{goal}: the model needs its data under this name, and something else is "
-                    "there; write the model to an empty folder"
-                )
-
-    def _locations(self) -> set[Path]:
-        found = set()
-        for tensor in _tensors(self.model):
-            if tensor.external_data:
-                relative = location_of(tensor)[1]
-                if relative is not None:
-                    found.add(Path(relative))
-        return found
-
-
-def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model whose nodes are where the reader sees them: functions written out, if they can."""
-    if model.functions and refuse_functions(model) is None:
-        import onnx.inliner
-
-        try:
-            return onnx.inliner.inline_local_functions(model)
-        except package_errors():
-            pass  # the reader leaves the calls, too
-    return model
-
-
-def _removed(files: Sequence[Path]) -> None:
-    for file in files:
-        with suppress(OSError):
-            file.unlink(missing_ok=True)
-
-
-# Rewrites of constants.
-
-
-def _last_shapes(rewrite: Rewrite, sizes: Any) -> dict[int, tuple[int, ...]]:
-    """Operands that are constants and are read reshaped alone: the shape in which they are used.
-
-    Chains of moves are followed; an operand that is also read as it was, or in two shapes, or
-    expanded, is left out.
-    """
-    shapes: dict[int, tuple[int, tuple[int, ...]]] = {}  # step to operand and its shape there
-    used: dict[int, set[tuple[int, ...] | None]] = {}
-    for k, step in enumerate(rewrite.steps):
-        for ref in step.operands:
-            moves = step.op in ("reshape", "squeeze", "unsqueeze")
-            if isinstance(ref, Input):
-                at, shape = ref.position, sizes(ref.position)
-            elif ref.step in shapes:
-                at, shape = shapes[ref.step]
-            else:
-                continue
-            if shape is None:
-                continue
-            after = _moved(step, shape) if moves else None
-            if after is not None:
-                shapes[k] = (at, after)
-            else:
-                used.setdefault(at, set()).add(None if isinstance(ref, Input) else shape)
-    result = {}
-    for at, final in used.items():
-        if len(final) == 1 and None not in final:
-            (shape,) = final
-            assert shape is not None
-            result[at] = shape
-    return result
-
-
-def _moved(step: Step, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    if step.op == "unsqueeze":
-        rest = iter(shape)
-        rank = len(shape) + len(step.axes)
-        return tuple(1 if axis in step.axes else next(rest) for axis in range(rank))
-    if step.op == "squeeze":
-        return tuple(size for axis, size in enumerate(shape) if axis not in step.axes)
-    wanted = list(step.shape or ())
-    if -1 in wanted:
-        others = math.prod(size for size in wanted if size != -1)
-        if not others or math.prod(shape) % others:
-            return None
-        wanted[wanted.index(-1)] = math.prod(shape) // others
-    return tuple(wanted) if math.prod(wanted) == math.prod(shape) else None
-
-
-def _times(old: tuple[int, ...] | None, new: Sequence[int]) -> tuple[int, ...] | None:
-    """How often a tensor is repeated along each axis to become larger; None where it cannot."""
-    if old is None or len(old) != len(new):
-        return None
-    if any(a != b and a != 1 for a, b in zip(old, new, strict=True)):
-        return None
-    return tuple(1 if a == b else b for a, b in zip(old, new, strict=True))
-
-
-def _constant_steps(rewrite: Rewrite, shapes: Mapping[int, Any]) -> dict[int, int]:
-    """The steps that a constant of another shape stands for: step to operand."""
-    found: dict[int, int] = {}
-    for k, step in enumerate(rewrite.steps):
-        if step.op not in ("reshape", "squeeze", "unsqueeze"):
-            continue
-        (ref,) = step.operands
-        at = ref.position if isinstance(ref, Input) else found.get(ref.step)
-        if at is not None and at in shapes:
-            found[k] = at
-    return found
-
-
-# Messages.
-
-
-def _value_of(node: onnx.NodeProto) -> onnx.TensorProto | None:
-    """The tensor of a Constant node, or None where it is no plain one."""
-    if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
-        return None
-    found: onnx.TensorProto | None
-    found = next((entry.t for entry in node.attribute if entry.name == "value"), None)
-    return _listed(node) if found is None else found
-
-
-def _listed(node: onnx.NodeProto) -> onnx.TensorProto | None:
-    """The numbers that a Constant node has in an attribute of another kind, as a tensor."""
-    import onnx
-    import onnx.helper
-
-    kinds = onnx.TensorProto
-    for entry in node.attribute:
-        if entry.name == "value_float":
-            return onnx.helper.make_tensor("", kinds.FLOAT, [], [entry.f])
-        if entry.name == "value_floats":
-            return onnx.helper.make_tensor("", kinds.FLOAT, [len(entry.floats)], entry.floats)
-        if entry.name == "value_int":
-            return onnx.helper.make_tensor("", kinds.INT64, [], [entry.i])
-        if entry.name == "value_ints":
-            return onnx.helper.make_tensor("", kinds.INT64, [len(entry.ints)], entry.ints)
-    return None
-
-
-def _written(node: onnx.NodeProto) -> onnx.TensorProto:
-    """The tensor of a Constant node to be changed; numbers of another attribute become one."""
-    import onnx
-
-    tensor: onnx.TensorProto | None
-    for entry in node.attribute:
-        if entry.name == "value":
-            tensor = entry.t
-            return tensor
-    tensor = _listed(node)
-    assert tensor is not None
-    del node.attribute[:]
-    entry = node.attribute.add(name="value", type=onnx.AttributeProto.TENSOR)
-    entry.t.CopyFrom(tensor)
-    written: onnx.TensorProto = entry.t
-    return written
-
-
-def _number(attributes: Mapping[str, Any]) -> onnx.TensorProto:
-    import numpy as np
-    import onnx.helper
-
-    kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(attributes["dtype"]))
-    return onnx.helper.make_tensor("", kind, [], [attributes["value"]])
-
-
-def _trimmed(operands: Sequence[str]) -> list[str]:
-    """Without the inputs that are left out at the end."""
-    kept = list(operands)
-    while kept and not kept[-1]:
-        kept.pop()
-    return kept
-
-
-def _change(node: onnx.NodeProto, attributes: Mapping[str, Any]) -> None:
-    """Attributes set anew, those of None taken away; the others stay as they are."""
-    import onnx.helper
-
-    kept = [entry for entry in node.attribute if entry.name not in attributes]
-    if len(kept) != len(node.attribute):
-        copies = [type(entry).FromString(entry.SerializeToString()) for entry in kept]
-        del node.attribute[:]
-        node.attribute.extend(copies)
-    for name, value in attributes.items():
-        if value is not None:
-            node.attribute.append(onnx.helper.make_attribute(name, value))
-
-
-def _become(node: onnx.NodeProto, words: onnx.NodeProto) -> None:
-    """The node as it is to be, under its own name; fields that do not change are left alone."""
-    name = node.name
-    node.CopyFrom(words)
-    node.name = name
-
-
-def _spliced(scope: _Scope) -> None:
-    """Puts the new nodes where they go."""
-    if not any((*scope.before.values(), *scope.behind.values())):
-        return
-    nodes = list(scope.graph.node)
-    order = list(scope.before.get(-1, ()))
-    for position, node in enumerate(nodes):
-        order += (*scope.before.get(position, ()), node, *scope.behind.get(position, ()))
-    copies = [type(node).FromString(node.SerializeToString()) for node in order]
-    del scope.graph.node[:]
-    scope.graph.node.extend(copies)
-
-
-def _dim(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
-    if dim.HasField("dim_value"):
-        return dim.dim_value
-    return text(dim.dim_param) or None
-
-
-def _set_shape(entry: onnx.ValueInfoProto, shape: Sequence[int | str | None]) -> None:
-    sizes = entry.type.tensor_type.shape
-    del sizes.dim[:]
-    sizes.SetInParent()
-    for size in shape:
-        dim = sizes.dim.add()
-        if isinstance(size, int):
-            dim.dim_value = size
-        elif size is not None:
-            dim.dim_param = size
-
-
-def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Every tensor that may have its data in another file."""
-    for graph in graphs_of(model.graph):
-        yield from graph.initializer
-        for sparse in graph.sparse_initializer:
-            yield from (sparse.values, sparse.indices)
-        for node in graph.node:
-            for attribute in node.attribute:
-                yield attribute.t
-                yield from attribute.tensors
+        return save(self.model, path, self.path, touched=self._touched)
 
 
 def edit(path: Path) -> OnnxEditor:

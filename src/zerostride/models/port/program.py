@@ -130,7 +130,7 @@ class Program:
     finding: Finding | None = None
 
     def judged(self, setting: Setting) -> bool:
-        """Whether the target means the same by every step."""
+        """Whether the target means the same by every step, and the result keeps its batch axis."""
         judge = setting.judge.aside()
         for done in self.done:
             if done.site is not None:
@@ -138,7 +138,9 @@ class Program:
                 if self.finding.verdict is not Verdict.SAME:
                     return False
             follow(done.node, judge.batch, any_extent=setting.any_extent)
-        return True
+        # The nodes that read the result are judged by it.
+        made, own = self.done[-1].node.outputs, self.subject.node.outputs
+        return judge.batch.of(made[0]) == judge.batch.of(own[0] if own else None)
 
 
 def positions_of(site: Site) -> tuple[int | None, ...]:

@@ -1,0 +1,73 @@
+"""A graph with the findings of its nodes, as a port needs them: by node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from ...dims.condition import Condition
+from ...engines.model import Engine
+from ..audit import prepared, reported
+from ..findings import Finding, Report
+from ..flow import Flow
+from ..formats import FORMATS
+from ..graph import Graph
+from ..sites import Site
+from .program import Setting
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What was asked of the port, the same for the model before and after."""
+
+    engine: Engine
+    via: str | None
+    batch_axis: int | None
+    facts: Condition
+    sizes: Mapping[str, int] | None
+
+
+@dataclass(frozen=True)
+class Audited:
+    """A graph with its findings by identity of its nodes."""
+
+    graph: Graph
+    findings: Mapping[int, Finding]
+    sites: Mapping[int, Site]
+    setting: Setting
+    flow: Flow | None
+
+    def report(self, question: Question) -> Report:
+        """The audit's report."""
+        found = [self.findings[id(n)] for n in self.graph.nodes if id(n) in self.findings]
+        return reported(
+            self.graph, question.engine, question.via, question.batch_axis, found, self.flow
+        )
+
+
+def audited(
+    graph: Graph, question: Question, progress: Callable[[int, int], None] | None = None
+) -> Audited:
+    """A graph's findings."""
+    graph, judge, flow = prepared(
+        graph,
+        question.engine,
+        question.via,
+        question.batch_axis,
+        question.facts,
+        question.sizes,
+    )
+    module = FORMATS[graph.format].load()
+    findings: dict[int, Finding] = {}
+    sites: dict[int, Site] = {}
+    for done, node in enumerate(graph.nodes):
+        site = module.find_site(node)
+        if site is not None:
+            sites[id(node)], findings[id(node)] = site, judge(site)
+        if progress is not None:
+            progress(done + 1, len(graph.nodes))
+    setting = Setting(module, judge, question.batch_axis is not None)
+    return Audited(graph, findings, sites, setting, flow)
+
+
+__all__ = ["Audited", "Question", "audited"]

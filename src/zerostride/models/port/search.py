@@ -1,0 +1,224 @@
+"""Finding the rewrite of each node that needs one, and why some have none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from ...errors import ModelError, Reason
+from ...plan import Plan
+from ..findings import Cause, Finding, Verdict
+from ..formats import FormatModule
+from ..graph import Node
+from ..rewrite import Editor, Rewrite
+from ..sites import Site
+from .audited import Audited
+from .numbers import compute
+from .passes import PASSES, Pass
+from .program import Program, Setting, Subject, Wrong, carry_out, positions_of
+
+#: Rewrites of one node that are looked at; what is found is among the first dozens.
+MOST_TRIED = 600
+#: Times that a port starts again without a rewrite that the format turned out not to have.
+_ROUNDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Ported:
+    """A node's rewrite, proven, or why there is none."""
+
+    node: Node
+    program: Program | None
+    by: Pass | None
+    why: str = ""
+    elements: int = 0
+
+    @property
+    def rewrite(self) -> Rewrite:
+        """The change as an editor takes it."""
+        assert self.program is not None
+        assert self.by is not None
+        assert self.node.place is not None
+        return Rewrite(self.node.place, self.program.steps, self.by.name)
+
+
+@dataclass
+class _Search:
+    """Finds rewrites, for nodes that differ in names alone once."""
+
+    setting: Setting
+    refuses: Callable[[Rewrite], str | None]
+    known: dict[Hashable, tuple[Pass, tuple[Any, ...]] | str] = field(default_factory=dict)
+
+    def __call__(self, site: Site, finding: Finding) -> Ported:
+        """The rewrite of a site's node, or why there is none."""
+        node, source = site.node, finding.source
+        if node.place is None:
+            return Ported(node, None, None, "the file has no such node of its own")
+        if not isinstance(source, Plan):
+            return Ported(node, None, None, _HOPELESS.get(finding.reason, _NO_MEANING))
+        subject = Subject(node, site, source, positions_of(site), finding)
+        key = (
+            self.setting.judge.key(subject.site),
+            tuple(None if value is None else value.dtype for value in subject.node.inputs),
+        )
+        answer = self.known.get(key)
+        if isinstance(answer, str):
+            return Ported(node, None, None, answer)
+        if answer is not None:
+            by, steps = answer
+            program = carry_out(subject, steps, self.setting)
+            if not program.judged(self.setting):
+                raise ModelError(f"node {subject.node.path!r}: judged in two ways")
+            return Ported(node, program, by, elements=_computed(program, self.setting))
+        found = self._first(subject)
+        if isinstance(found, str):
+            self.known[key] = found
+            return Ported(node, None, None, found)
+        by, program = found
+        self.known[key] = by, program.steps
+        return Ported(node, program, by, elements=_computed(program, self.setting))
+
+    def _first(self, subject: Subject) -> tuple[Pass, Program] | str:
+        """The first rewrite, in order of cost, after which the target means the same."""
+        refused: str | None = None
+        for by, steps in islice(self._proposals(subject), MOST_TRIED):
+            if not by.ensures(subject, steps):
+                raise ModelError(f"node {subject.node.path!r}: pass {by.name!r} broke its promise")
+            try:
+                program = carry_out(subject, steps, self.setting)
+            except Wrong:
+                continue
+            if not program.judged(self.setting):
+                continue
+            assert subject.node.place is not None
+            said = self.refuses(Rewrite(subject.node.place, steps, by.name))
+            if said is None:
+                return by, program
+            refused = refused or said
+        if refused is not None:
+            return f"the file cannot say the rewrite: {refused}"
+        return _why_not(subject)
+
+    def _proposals(self, subject: Subject) -> Iterator[tuple[Pass, tuple[Any, ...]]]:
+        allowed = _BY_REASON.get(subject.finding.reason)
+        for row in PASSES:
+            if allowed is not None and row.name not in allowed:
+                continue
+            if row.requires(subject, self.setting):
+                for steps in row.propose(subject, self.setting):
+                    yield row, steps
+
+
+def _computed(program: Program, setting: Setting) -> int:
+    try:
+        return compute(program, setting)
+    except Wrong as wrong:
+        node = program.subject.node
+        raise ModelError(f"node {node.path!r}: {wrong}; nothing was written") from None
+
+
+#: What no rewrite of shapes can change, by the finding's reason.
+_HOPELESS: Mapping[str, str] = {
+    Cause.INVALID: "the model itself does not broadcast here",
+    Cause.UNKNOWN_SHAPE: "sizes are not known; give them (--set)",
+    Cause.MISSING_DATA: "its data are missing",
+    Cause.NOT_MODELLED: "the op is not modelled",
+    Cause.CUSTOM_OP: "nothing is known about the op",
+}
+_NO_MEANING = "its meaning in the model is not known"
+
+
+#: Where shapes are not what is wrong, only these passes have something to say.
+_BY_REASON: Mapping[str, tuple[str, ...]] = {
+    Reason.NO_OP: ("equivalent",),
+    Reason.DTYPE: ("equivalent",),
+    Cause.NOT_MEASURED: ("equivalent", "target"),
+}
+
+
+#: Why nothing was found, by the finding's reason.
+_WHY_NOT: Mapping[str, str] = {
+    Reason.NO_OP: "the engine has no such op, and no other ops compute the same",
+    Reason.DTYPE: "the engine does not take the element type",
+    Cause.NOT_MEASURED: "nothing is known about the op on this engine",
+    Cause.BATCH: "the engine has no batch axis; if the batch is another axis, name it",
+}
+
+
+def _why_not(subject: Subject) -> str:
+    """What to say where no rewrite was found."""
+    said = _WHY_NOT.get(subject.finding.reason, "no rewrite of it means the same there")
+    if 0 in subject.source.shape:
+        said += " (it has no elements)"
+    if subject.node.domain == "" and subject.site.rule.name == "onnx6":
+        said += "; convert the model to opset 13 first"
+    return said
+
+
+def rewritten(path: Path, module: FormatModule, old: Audited) -> tuple[Editor, list[Ported]]:
+    """The file with rewrites applied, and what was found for each node that needs one.
+
+    An editor may only find out while it applies rewrites that one cannot be said; then the port
+    starts again without it.
+    """
+    banned: set[tuple[Any, ...]] = set()
+    for _ in range(_ROUNDS):
+        editor = module.edit(path)
+        own = getattr(editor, "refuses", lambda rewrite: None)
+
+        search = _Search(old.setting, _Refusals(own, frozenset(banned)))
+        done = [search(*one) for one in _in_need(old)]
+        rewrites = [one.rewrite for one in done if one.program is not None]
+        try:
+            editor.apply(rewrites)
+            return editor, done
+        except ModelError:
+            bad = _unsaid(path, module, rewrites)
+            if not bad:
+                raise
+            banned |= {(one.place, one.by, one.describe()) for one in bad}
+    raise ModelError(f"{path}: too many rewrites cannot be said in this format")
+
+
+@dataclass(frozen=True, slots=True)
+class _Refusals:
+    """Why a rewrite cannot be said: the editor knows, or has shown it."""
+
+    own: Callable[[Rewrite], str | None]
+    banned: frozenset[tuple[Any, ...]]
+
+    def __call__(self, rewrite: Rewrite) -> str | None:
+        """The reason, or None."""
+        if (rewrite.place, rewrite.by, rewrite.describe()) in self.banned:
+            return "the format does not have it"
+        return self.own(rewrite)
+
+
+def _unsaid(path: Path, module: FormatModule, rewrites: Sequence[Rewrite]) -> list[Rewrite]:
+    """The rewrites that an editor refuses each by itself, found by halving."""
+    try:
+        module.edit(path).apply(rewrites)
+    except ModelError:
+        if len(rewrites) <= 1:
+            return list(rewrites)
+        half = len(rewrites) // 2
+        return [
+            *_unsaid(path, module, rewrites[:half]),
+            *_unsaid(path, module, rewrites[half:]),
+        ]
+    return []
+
+
+def _in_need(old: Audited) -> Iterator[tuple[Site, Finding]]:
+    """What does not mean the same on the target."""
+    for node in old.graph.nodes:
+        finding = old.findings.get(id(node))
+        if finding is not None and finding.verdict is not Verdict.SAME:
+            yield old.sites[id(node)], finding
+
+
+__all__ = ["Ported", "rewritten"]
