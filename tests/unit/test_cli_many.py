@@ -122,6 +122,23 @@ def test_too_many_models_are_a_mistake(models: Path, monkeypatch: pytest.MonkeyP
         find_models([str(models)])
 
 
+def test_a_folder_that_cannot_be_read_hides_nothing(
+    models: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = os.scandir
+
+    def scandir(path: Any) -> Any:
+        if str(path).endswith("deep"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return real(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    *found, last = find_models([str(models)])
+    assert names(found, models) == ["a.ONNX", "z.onnx", "b/c.onnx"]
+    assert isinstance(last, Unread)
+    assert last.detail.endswith("deep: Permission denied")
+
+
 def test_what_is_single() -> None:
     assert is_single([str(CLEAN)])
     assert is_single(["nope.onnx"])
@@ -310,6 +327,7 @@ def test_reports_are_written_by_the_ends_of_their_names(run: Run, tmp_path: Path
         (["--fail-on", "same"], "'same' is no verdict that can fail"),
         (["--fail-on", ""], "is no verdict that can fail"),
         (["--fail-on", "none,unknown"], "'none' goes with no other verdict"),
+        (["also.onnx", "--given", "N >"], "N >"),
         (["--jobs", "0"], "--jobs"),
         (["--jobs", "x"], "--jobs"),
         (["--json", "--markdown"], "--json and --markdown are two forms"),

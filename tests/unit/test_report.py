@@ -28,6 +28,7 @@ from zerostride.report import (
 )
 from zerostride.report.comment import LIMIT
 from zerostride.report.markup import asset, page
+from zerostride.report.words import after_fix
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "schema" / "report.schema.json"
 KINDS = {"audit": audit_report, "port": port_report, "verify": verify_report}
@@ -113,6 +114,18 @@ def test_the_page_has_every_finding_with_drawings_numbers_fix_and_source() -> No
     links = [attrs["href"] for tag, attrs in read.tags if tag == "a"]
     assert links
     assert all(link is not None and link[1:] in targets for link in links), "a link leads nowhere"
+
+
+def test_what_is_drawn_after_the_fix_means_what_the_model_means() -> None:
+    fixed = [finding for finding in audit_report().findings if finding.fix is not None]
+    assert len(fixed) > 3
+    for finding in fixed:
+        assert after_fix(finding) == finding.source
+    merged = audited(("merged", "Add", ((1, 2, 3, 4, 5, 6), (5, 6)))).findings[0]
+    plan = after_fix(merged)
+    assert merged.fix is not None
+    assert plan is not None
+    assert plan.shape == merged.fix.result_shape
 
 
 def test_findings_that_differ_in_names_alone_share_a_drawing() -> None:

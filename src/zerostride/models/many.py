@@ -24,6 +24,7 @@ from typing import IO, Any
 from ..engines.table import find_engine
 from ..engines.versions import warn_if_unmeasured
 from ..errors import BroadcastError, ZerostrideError, printable
+from ..planner import as_facts
 from .audit import audit
 from .findings import Report, Unread
 
@@ -74,6 +75,8 @@ def audit_many(
         ZerostrideError: an option makes no sense, whatever the model.
     """
     find_engine(target)
+    if options.get("facts") is not None:
+        as_facts(options["facts"])  # what cannot be read is said once, not of each model
     warn_if_unmeasured(target)
     answers: list[Report | Unread | None] = [
         one if isinstance(one, Unread) else None for one in models

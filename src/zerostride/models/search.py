@@ -65,7 +65,7 @@ def _named(word: str) -> Iterator[str | Unread]:
         yield word
 
 
-def _or_nothing(word: str, models: Iterator[str]) -> Iterator[str | Unread]:
+def _or_nothing(word: str, models: Iterator[str | Unread]) -> Iterator[str | Unread]:
     """The models, or that there are none: a search that finds nothing is a mistake somewhere."""
     nothing = True
     for model in models:
@@ -76,7 +76,7 @@ def _or_nothing(word: str, models: Iterator[str]) -> Iterator[str | Unread]:
         yield Unread(word, f"{word}: no model files there ({known})")
 
 
-def _matching(pattern: str) -> Iterator[str]:
+def _matching(pattern: str) -> Iterator[str | Unread]:
     try:
         matches = sorted(glob.iglob(pattern, recursive=True))
     except (OSError, ValueError) as error:
@@ -90,7 +90,7 @@ def _matching(pattern: str) -> Iterator[str]:
             yield match
 
 
-def _in_folder(folder: str) -> Iterator[str]:
+def _in_folder(folder: str) -> Iterator[str | Unread]:
     root = os.path.realpath(folder)
     looked = 0
     failures: list[OSError] = []
@@ -103,9 +103,8 @@ def _in_folder(folder: str) -> Iterator[str]:
             path = Path(here, name)
             if not name.startswith(".") and _stays(path, root) and _is_model(path):
                 yield str(path)
-    if failures:
-        error = failures[0]
-        raise ZerostrideError(f"{error.filename}: {error.strerror}")
+    for error in failures:
+        yield Unread(str(error.filename), f"{error.filename}: {error.strerror}")
 
 
 def _stays(path: Path, root: str) -> bool:
