@@ -114,7 +114,8 @@ def _keeps(rng: random.Random) -> Drawn:
 
 def _image(rng: random.Random) -> Drawn:
     kind = rng.choice(("LRN", "MVN", "InstanceNorm", "GroupNorm", "BatchNorm", "Scale", "Bias"))
-    shape = _shape(rng, 3, 4) if kind not in ("LRN",) else _shape(rng, 3)
+    ranks = {"LRN": (3,), "MVN": (3, 4), "InstanceNorm": (3, 4)}.get(kind, (1, 2, 3, 4))
+    shape = _shape(rng, *ranks)
     c = shape[0]
     more = {
         "LRN": "1=3",

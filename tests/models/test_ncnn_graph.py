@@ -283,6 +283,47 @@ def test_what_broadcasts_and_what_does_not(tmp_path: Path) -> None:
     assert kinds("ReLU r 1 1 in0 out0") == []
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "PReLU p 1 1 in0 out0 0=3",
+        "PReLU p 1 1 in0 out0 0=1",
+        "Scale s 1 1 in0 out0 0=3 1=1",
+        "Bias s 1 1 in0 out0 0=3",
+        "BatchNorm b 1 1 in0 out0 0=3",
+        "InstanceNorm b 1 1 in0 out0 0=3",
+        "GroupNorm b 1 1 in0 out0 0=3 1=3",
+        "LayerNorm b 1 1 in0 out0 0=5",
+        "RMSNorm b 1 1 in0 out0 0=20",
+    ],
+)
+def test_weights_lie_along_the_channels(tmp_path: Path, line: str) -> None:
+    site = site_of(one(tmp_path, line))
+    shapes = tuple(part.shape for part in site.operands if part.shape is not None)
+    assert len(shapes) == len(site.operands) > 1
+    plan = site.plan(shapes)
+    assert plan.shape == (3, 4, 5)
+    inner = line.startswith(("LayerNorm", "RMSNorm"))
+    assert plan.aligned[1] in ([(1, 4, 5), (1, 1, 5)] if inner else [(3, 1, 1), (1, 1, 1)])
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "PReLU p 1 1 in0 out0 0=4",
+        "Scale s 1 1 in0 out0 0=5",
+        "Bias s 1 1 in0 out0 0=1",
+        "BatchNorm b 1 1 in0 out0 0=4",
+        "GroupNorm b 1 1 in0 out0 0=1 1=4",
+    ],
+)
+def test_weights_of_another_length_are_read_all_the_same(tmp_path: Path, line: str) -> None:
+    site = site_of(one(tmp_path, line))
+    with pytest.raises(zs.BroadcastError) as caught:
+        site.plan(tuple(part.shape for part in site.operands if part.shape is not None))
+    assert caught.value.silent  # ncnn takes as many numbers as it needs from wherever they are
+
+
 def test_a_layer_norm_covers_as_many_axes_as_it_has_numbers(tmp_path: Path) -> None:
     for count, axis, shape in ((5, -1, (5,)), (20, -2, (4, 5))):
         site = site_of(one(tmp_path, f"LayerNorm n 1 1 in0 out0 0={count}"))

@@ -18,7 +18,7 @@ from ....planner import rule_row
 from ....rules import RULES
 from ...carriers import CARRIERS
 from ...graph import FileShape, Node, Value
-from ...sites import ONE_NUMBER, ONE_WAY, Kind, Operand, Site
+from ...sites import AT_AXIS, ONE_NUMBER, ONE_WAY, Kind, Operand, Site
 from .layers import LAYERS
 from .text import Param
 
@@ -159,13 +159,17 @@ def _along_channels(op: str, name: str) -> Callable[[Node], Site | None]:
 
 def _norm(op: str, *names: str) -> Callable[[Node], Site | None]:
     """A row for a normalisation with one number a channel."""
+    # The same as ncnn's row, its axis said: engines with a batch axis have another one.
+    rule = replace(_ncnn_rule(op), align=AT_AXIS.align, attributes=AT_AXIS.attributes)
 
     def build(node: Node) -> Site | None:
         own = weights(node, *names)
         if not own:
             return None
-        operands = (*_given(node)[:1], *map(_operand, own))
-        return Site(node, Kind.CHANNEL, operands, _ncnn_rule(op), {"axis": 0}, op)
+        data = _given(node)[0]
+        if op == "InstanceNormalization" and data.shape is not None and len(data.shape) < 3:
+            return _unjudged(node)  # it is one channel there
+        return Site(node, Kind.CHANNEL, (data, *map(_operand, own)), rule, {"axis": 0}, op)
 
     return build
 
