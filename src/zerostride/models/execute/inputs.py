@@ -27,8 +27,9 @@ def shown(value: Value) -> str:
 
 def near(name: str, names: Collection[str]) -> str:
     """A guess at what was meant, as the end of a message."""
-    found = difflib.get_close_matches(name, names, 1)
-    return f"; did you mean {found[0]!r}?" if found else ""
+    by_letters = {known.casefold(): known for known in names}
+    found = difflib.get_close_matches(name.casefold(), by_letters, 1)
+    return f"; did you mean {by_letters[found[0]]!r}?" if found else ""
 
 
 def check_inputs(

@@ -15,9 +15,10 @@ from .inputs import near
 from .movement import MOVEMENT
 from .pointwise import UNARY
 from .reduction import REDUCTION
+from .windows import WINDOWS
 
 #: The ops that are executed beside those that broadcast.
-TABLE = {**UNARY, **MOVEMENT, **REDUCTION}
+TABLE = {**UNARY, **MOVEMENT, **REDUCTION, **WINDOWS}
 #: Ops that run bodies.
 CONTROL = frozenset({"If", "Loop"})
 #: Nodes of a message; the rest is counted.
@@ -156,7 +157,8 @@ def _needed(
 
 def readable(value: Value) -> bool:
     """Whether the file has the value's numbers."""
-    return value.source is not None or (value.constant and value.content is not None)
+    listed = value.content is not None or value.reals is not None
+    return value.source is not None or (value.constant and listed)
 
 
 def _steps(node: Node, module: FormatModule, refused: list[Refused]) -> tuple[Step, ...]:

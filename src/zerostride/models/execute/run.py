@@ -98,6 +98,9 @@ class _Walk:
         found = environment.get(id(value))
         if found is not None:
             return found
+        if value.reals is not None and value.source is None and value.shape is not None:
+            shape = [int(size) for size in value.shape if isinstance(size, int)]
+            return np.array(value.reals, value.dtype or np.float32).reshape(shape)
         if readable(value) or value.missing is not None:
             return value.data()
         raise ModelError(f"{self.graph.path}: nothing makes {value.name!r}")

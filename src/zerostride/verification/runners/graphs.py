@@ -150,16 +150,20 @@ def load_openvino() -> Runner:
     def file(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
         model = core.read_model(task.op)
         given = list(task.attributes["inputs"])
-        ports = {name: port for port in model.inputs for name in port.get_names()}
-        ports |= {port.get_node().get_friendly_name(): port for port in model.inputs}
-        order = [ports[name] for name in given] if set(given) <= set(ports) else model.inputs
-        if len(order) != len(arrays):
+        # A port's own index is that of its parameter's output: where it stands counts.
+        places = {
+            name: k
+            for k, port in enumerate(model.inputs)
+            for name in (*port.get_names(), port.get_node().get_friendly_name())
+        }
+        named = len(given) == len({places.get(name) for name in given} - {None})
+        order = [places[name] for name in given] if named else list(range(len(arrays)))
+        if len(model.inputs) != len(arrays):
             raise ValueError(f"the file has {len(model.inputs)} inputs, the model {len(arrays)}")
-        model.reshape({port: list(array.shape) for port, array in zip(order, arrays, strict=True)})
+        fed = dict(zip(order, arrays, strict=True))
+        model.reshape({model.inputs[k]: list(array.shape) for k, array in fed.items()})
         compiled = core.compile_model(model, "CPU")
-        made = compiled(
-            {port.get_index(): array for port, array in zip(order, arrays, strict=True)}
-        )
+        made = compiled(fed)
         names = {name: port for port in compiled.outputs for name in port.get_names()}
         wanted = list(task.attributes["outputs"])
         found = [names[n] for n in wanted] if set(wanted) <= set(names) else compiled.outputs

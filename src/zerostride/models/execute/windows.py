@@ -1,0 +1,170 @@
+"""Ops that slide a window: convolutions and pools, by NumPy's view of all windows at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..graph import Array
+from .call import Call, Kernel, Unfit, room
+
+
+@dataclass(frozen=True, slots=True)
+class _Window:
+    """How a window goes over the spatial axes; a number an axis each.
+
+    Attributes:
+        size: of the window, holes not counted.
+        strides, dilations: its steps, and those inside it.
+        before, after: what the data are padded with.
+        out: how many places it takes.
+    """
+
+    size: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    out: tuple[int, ...]
+
+
+def _window(call: Call, spatial: Sequence[int], size: Sequence[int]) -> _Window:
+    """The window of a node over data of these spatial sizes."""
+    rank = len(spatial)
+    if not rank:
+        raise Unfit("the data have no axis to slide along")
+    strides = call.integers("strides") or (1,) * rank
+    dilations = call.integers("dilations") or (1,) * rank
+    pads = call.integers("pads") or (0,) * 2 * rank
+    if not len(size) == len(strides) == len(dilations) == rank or len(pads) != 2 * rank:
+        raise Unfit(f"kernel {tuple(size)}, strides {strides} and pads {pads} for {rank} axes")
+    if min((*size, *strides, *dilations)) < 1 or min(pads) < 0:
+        raise Unfit(f"kernel {tuple(size)}, strides {strides} or pads {pads} are out of range")
+    reach = [(k - 1) * d + 1 for k, d in zip(size, dilations, strict=True)]
+    before, after, out = list(pads[:rank]), list(pads[rank:]), []
+    auto = call.attribute("auto_pad", "NOTSET")
+    for axis in range(rank):
+        n, step = spatial[axis], strides[axis]
+        if auto in ("SAME_UPPER", "SAME_LOWER"):
+            total = max(0, (-(-n // step) - 1) * step + reach[axis] - n)
+            half = total // 2
+            before[axis], after[axis] = (
+                (half, total - half) if auto == "SAME_UPPER" else (total - half, half)
+            )
+        elif auto == "VALID":
+            before[axis] = after[axis] = 0
+        elif auto != "NOTSET":
+            raise Unfit(f"auto_pad {auto!r}")
+        room = n + before[axis] + after[axis] - reach[axis]
+        count = room // step + 1
+        if call.flag("ceil_mode"):
+            count = -(-room // step) + 1
+            # A window that would begin in the padding behind the data is left out.
+            if (count - 1) * step >= n + before[axis]:
+                count -= 1
+            after[axis] = max(after[axis], (count - 1) * step + reach[axis] - n - before[axis])
+        if room < 0 or count < 1:
+            raise Unfit(f"a window of {reach[axis]} over {n} elements of axis {axis + 2}")
+        out.append(count)
+    return _Window(
+        tuple(size), strides, dilations, tuple(before), tuple(after), tuple(out)
+    )  # fmt: skip
+
+
+def _views(x: Array, window: _Window, fill: Any) -> Array:
+    """All windows: (N, C, places…, size…), a view of the padded data."""
+    widths = [(0, 0), (0, 0), *zip(window.before, window.after, strict=True)]
+    room([size + sum(width) for size, width in zip(x.shape, widths, strict=True)], x.dtype)
+    padded = np.pad(x, widths, constant_values=fill)
+    n, c, *steps = padded.strides
+    shape = (*padded.shape[:2], *window.out, *window.size)
+    strides = (
+        n,
+        c,
+        *(s * k for s, k in zip(steps, window.strides, strict=True)),
+        *(s * k for s, k in zip(steps, window.dilations, strict=True)),
+    )
+    return np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
+
+
+def _conv(call: Call) -> Array:
+    x, weight, bias = call[0], call[1], call.maybe(2)
+    groups = call.attribute("group", 1)
+    if x.ndim < 3 or weight.ndim != x.ndim or groups < 1:
+        raise Unfit(f"data of shape {x.shape}, weights of {weight.shape}, {groups} groups")
+    n, channels = x.shape[:2]
+    made, each = weight.shape[:2]
+    if each * groups != channels or made % groups:
+        raise Unfit(f"weights of shape {weight.shape} for {channels} channels in {groups} groups")
+    wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
+    window = _window(call, x.shape[2:], weight.shape[2:])
+    views = _views(wide, window, 0)
+    rank, area = len(window.out), math.prod(window.size) * each
+    # For each sample and group one product: (places, each * size) by (each * size, made).
+    room((channels, *window.out, *window.size), wide.dtype)
+    result = np.empty(room((n, made, *window.out), wide.dtype), wide.dtype)
+    order = (*range(1, 1 + rank), 0, *range(1 + rank, 1 + 2 * rank))
+    for sample in range(n):
+        for group in range(groups):
+            part = views[sample, group * each : (group + 1) * each].transpose(order)
+            rows = part.reshape(-1, area)
+            own = slice(group * (made // groups), (group + 1) * (made // groups))
+            kernel = weight[own].reshape(made // groups, area).astype(wide.dtype)
+            result[sample, own] = (rows @ kernel.T).T.reshape(-1, *window.out)
+    if bias is not None:
+        result += bias.astype(wide.dtype).reshape(1, -1, *(1,) * rank)
+    return result.astype(x.dtype)
+
+
+def _pool(call: Call) -> tuple[Array, _Window]:
+    x = call[0]
+    size = call.integers("kernel_shape")
+    if x.ndim < 3 or size is None:
+        raise Unfit(f"data of shape {x.shape} and a kernel of {size}")
+    return x, _window(call, x.shape[2:], size)
+
+
+def _axes(window: _Window) -> tuple[int, ...]:
+    return tuple(range(-len(window.size), 0))
+
+
+def _max_pool(call: Call) -> Array:
+    if len([value for value in call.node.outputs if value.name]) > 1:
+        raise Unfit("the indices of a MaxPool are not computed")
+    x, window = _pool(call)
+    least = np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf
+    return np.asarray(_views(x, window, least).max(_axes(window)))
+
+
+def _average_pool(call: Call) -> Array:
+    """Padding counts where the node says so; what ceil_mode adds beyond it never does."""
+    x, window = _pool(call)
+    wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
+    total = _views(wide, window, 0).sum(_axes(window), dtype=wide.dtype)
+    ones = np.ones((1, 1, *x.shape[2:]), wide.dtype)
+    counted = window
+    if call.flag("count_include_pad"):
+        pads = call.integers("pads") or (0,) * 2 * len(window.size)
+        given = pads[len(window.size) :]
+        before = window.before
+        if call.attribute("auto_pad", "NOTSET") != "NOTSET":
+            given = window.after
+        widths = [(0, 0), (0, 0), *zip(before, given, strict=True)]
+        ones = np.pad(ones, widths, constant_values=1)
+        more = tuple(max(0, a - g) for a, g in zip(window.after, given, strict=True))
+        zero = (0,) * len(before)
+        counted = _Window(
+            window.size, window.strides, window.dilations, zero, more, window.out
+        )  # fmt: skip
+    count = _views(ones, counted, 0).sum(_axes(window))
+    return np.asarray(total / count).astype(x.dtype)
+
+
+WINDOWS: Mapping[str, Kernel] = MappingProxyType(
+    {"Conv": _conv, "MaxPool": _max_pool, "AveragePool": _average_pool}
+)

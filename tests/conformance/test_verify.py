@@ -1,0 +1,317 @@
+"""`zs.verify` on the real engines: what the audit says holds there, and engines may die."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerostride as zs
+from zerostride.errors import ModelError, ZerostrideError
+from zerostride.models.findings import Check, Finding, Outcome, Report, Verdict
+from zerostride.verification.checks import surprises
+from zerostride.verification.compare import compare
+from zerostride.verification.process import start
+
+onnx = pytest.importorskip("onnx", reason="writes the models")
+
+pytestmark = pytest.mark.conformance
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+ENGINES = (
+    "numpy", "torch", "onnxruntime", "openvino", "ncnn", "mnn", "jax", "tensorflow", "paddle",
+)  # fmt: skip
+#: Engines that are loaded in no time, so that many models can be run on them.
+QUICK = ("numpy", "onnxruntime", "openvino", "ncnn", "mnn")
+#: What may come of a verdict. What means something else may give the same numbers by chance of the
+#: data only where it is about a type whose limits these numbers do not reach.
+MAY = {
+    Verdict.SAME: {Outcome.AGREES, Outcome.NOT_RUN},
+    Verdict.SAME_HERE: {Outcome.AGREES, Outcome.NOT_RUN},
+    Verdict.DIFFERENT: {Outcome.DIFFERS, Outcome.CRASHED, Outcome.REFUSED, Outcome.NOT_RUN},
+    Verdict.REFUSED: {Outcome.REFUSED, Outcome.CRASHED, Outcome.NOT_RUN},
+    Verdict.UNKNOWN: set(Outcome),
+}
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("ZEROSTRIDE_CACHE", str(tmp_path / "cache"))
+    warnings.simplefilter("ignore")
+
+
+def verified(model: Any, engine: str, **more: Any) -> Report:
+    try:
+        return zs.verify(model, engine, **more)
+    except ModelError:
+        raise
+    except ZerostrideError as error:
+        if "is not installed" in str(error):
+            pytest.skip(str(error))
+        raise
+
+
+def holds(report: Report) -> Counter[tuple[str, str]]:
+    """Asserts that no verdict is denied by the engine; counts verdicts and outcomes."""
+    count: Counter[tuple[str, str]] = Counter()
+    for finding, check in zip(report.findings, report.checks, strict=True):
+        by_type = finding.reason == "dtype" or "becomes" in finding.message
+        may = MAY[finding.verdict] | ({Outcome.AGREES} if by_type else set())
+        assert finding.node == check.node
+        assert check.outcome in may, (finding.verdict, check, finding.message)
+        count[str(finding.verdict), str(check.outcome)] += 1
+    return count
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_the_examples(engine: str) -> None:
+    count: Counter[tuple[str, str]] = Counter()
+    for name in ("tiny_vision", "clean", "legacy_opset6"):
+        count += holds(verified(EXAMPLES / f"{name}.onnx", engine))
+    sizes = {"N": 3, "M": 3}
+    model = EXAMPLES / "functions_and_subgraphs.onnx"
+    count += holds(verified(model, engine, sizes=sizes))
+    print(engine, dict(count))
+    # Nearly all that is the same is run; what is not has no op there.
+    same = sum(n for (verdict, _), n in count.items() if verdict == "same")
+    assert count["same", "agrees"] >= (0.75 if engine == "onnxruntime" else 0.9) * same - 1
+
+
+@pytest.mark.parametrize("engine", QUICK)
+def test_the_public_bugs(engine: str) -> None:
+    for model in sorted((EXAMPLES / "bugs").glob("*.onnx")):
+        holds(verified(model, engine))
+
+
+def one_op(folder: Path, op: str, *shapes: Any, dtype: Any = np.float32, **attrs: Any) -> Path:
+    names = [f"x{k}" for k in range(len(shapes))]
+    kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    inputs = [
+        onnx.helper.make_tensor_value_info(n, kind, s) for n, s in zip(names, shapes, strict=True)
+    ]
+    nodes = [
+        onnx.helper.make_node(op, names, ["y"], name="site", **attrs),
+        onnx.helper.make_node("Add", [names[0], names[0]], ["z"], name="after"),
+    ]
+    results = [onnx.helper.make_empty_tensor_value_info(name) for name in "yz"]
+    graph = onnx.helper.make_graph(nodes, "g", inputs, results)
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), folder / "m.onnx")
+    return folder / "m.onnx"
+
+
+def test_a_crash_is_an_outcome(tmp_path: Path) -> None:
+    """ncnn divides by a size of 0, and dies of it; the next node has its answer all the same."""
+    report = verified(one_op(tmp_path, "Add", (0, 3), (1, 3)), "ncnn", batch_axis=-1)
+    crashed, _ = report.checks
+    assert crashed.outcome is Outcome.CRASHED
+    assert "SIG" in crashed.detail
+    assert not report.ok
+    report = verified(one_op(tmp_path, "Add", (2, 3), (5, 3, 1, 2)), "ncnn")
+    assert report.checks[1].outcome is Outcome.AGREES
+
+
+def test_an_engine_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
+    report = verified(one_op(tmp_path, "Add", (2, 3), (3,)), "numpy", timeout=1e-9)
+    assert {check.outcome for check in report.checks} == {Outcome.CRASHED}
+    assert "no answer in" in report.checks[0].detail
+
+
+def test_a_refusal_is_the_engines_own() -> None:
+    """ONNX Runtime has no kernels for old op sets, and says so itself."""
+    report = verified(EXAMPLES / "legacy_opset6.onnx", "onnxruntime")
+    refused = [check for check in report.checks if check.outcome is Outcome.REFUSED]
+    assert len(refused) > 5
+    assert all("NotImplemented" in c.detail or "opset" in c.detail.lower() for c in refused)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float16, np.int32, np.int64])
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Div", "Pow", "Max", "Less"])
+def test_types(op: str, dtype: Any, tmp_path: Path) -> None:
+    for engine in ("onnxruntime", "torch"):
+        report = verified(one_op(tmp_path, op, (4, 3), (3,), dtype=dtype), engine, cases=3)
+        assert report.checks[0].outcome is Outcome.AGREES, (engine, report.checks[0])
+        assert report.checks[0].elements == 36
+
+
+def test_one_node(tmp_path: Path) -> None:
+    model = one_op(tmp_path, "Add", (2, 3), (3,))
+    report = verified(model, "numpy", node="after")
+    assert [check.node for check in report.checks] == ["after"]
+    assert [finding.node for finding in report.findings] == ["after"]
+    with pytest.raises(ZerostrideError, match="no node 'aftr' broadcasts; did you mean 'after'"):
+        zs.verify(model, "numpy", node="aftr")
+
+
+def test_answers_are_kept(tmp_path: Path) -> None:
+    model = one_op(tmp_path, "Add", (2, 3), (3,))
+    first = verified(model, "numpy")
+    assert not any(check.cached for check in first.checks)
+    second = verified(model, "numpy")
+    assert all(check.cached for check in second.checks)
+    assert [c.elements for c in first.checks] == [c.elements for c in second.checks]
+    assert not any(check.cached for check in verified(model, "numpy", cache=False).checks)
+    assert not any(check.cached for check in verified(model, "numpy", seed=1).checks)
+    # Whatever happened to a file, the engine is asked again.
+    files = list((tmp_path / "cache" / "verify").iterdir())
+    assert files
+    for content in (b"", b"{", b"[]", b"\xff" * 9, b'{"outcome": "agrees"}', b"[" * 99999):
+        for file in files:
+            file.write_bytes(content)
+        assert not any(check.cached for check in verified(model, "numpy").checks)
+    # An answer to something else under this one's name is none.
+    for file in files:
+        if file.read_bytes()[:1] == b"{":
+            said = json.loads(file.read_text())
+            file.write_text(json.dumps(said | {"key": "other"}))
+            break
+    assert sum(check.cached for check in verified(model, "numpy").checks) == 1
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path, monkeypatch: Any) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("ZEROSTRIDE_CACHE", str(tmp_path / "file"))
+    assert verified(one_op(tmp_path, "Add", (2, 3), (3,)), "numpy").ok
+
+
+def test_equal_broadcasts_are_run_once(tmp_path: Path) -> None:
+    nodes = [onnx.helper.make_node("Add", ["a", "b"], [f"y{k}"], name=f"n{k}") for k in range(50)]
+    infos = [onnx.helper.make_tensor_value_info(n, 1, s) for n, s in (("a", (2, 3)), ("b", (3,)))]
+    outputs = [onnx.helper.make_empty_tensor_value_info("y0")]
+    onnx.save(
+        onnx.helper.make_model(onnx.helper.make_graph(nodes, "g", infos, outputs)),
+        tmp_path / "m.onnx",
+    )
+    report = verified(tmp_path / "m.onnx", "numpy")
+    assert len(report.checks) == 50
+    assert len(list((tmp_path / "cache" / "verify").iterdir())) == 1
+
+
+def test_an_engine_that_is_missing_is_named(tmp_path: Path) -> None:
+    model = one_op(tmp_path, "Add", (2, 3), (3,))
+    python = tmp_path / "python"
+    # An interpreter that sees the engine's package nowhere.
+    python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    with pytest.raises(ZerostrideError, match=r"does not start|not installed"):
+        zs.verify(model, "torch", pythons={"torch": str(python)})
+    with pytest.raises(zs.BroadcastError, match="tensorrrt"):
+        zs.verify(model, "tensorrrt")
+
+
+def test_the_worst_news_is_loud() -> None:
+    def finding(verdict: Verdict) -> Finding:
+        return Finding("n", "Add", (), None, None, verdict, "", "")
+
+    def check(outcome: Outcome) -> Check:
+        return Check("n", "Add", (), outcome, "3 of 4 numbers differ")
+
+    for outcome in (Outcome.DIFFERS, Outcome.REFUSED, Outcome.CRASHED):
+        (note,) = surprises([finding(Verdict.SAME)], [check(outcome)])
+        assert note.startswith("WRONG VERDICT")
+    assert not surprises([finding(Verdict.SAME)], [check(Outcome.AGREES)])
+    assert not surprises([finding(Verdict.DIFFERENT)], [check(Outcome.DIFFERS)])
+    assert len(surprises([finding(Verdict.DIFFERENT)], [check(Outcome.AGREES)])) == 1
+
+
+def test_the_comparison_can_fail() -> None:
+    a = np.array([1.0, 2.0, np.nan], np.float32)
+    assert compare(a, a.copy(), 1e-6).outcome is Outcome.AGREES
+    for b in (a + np.float32(1e-3), a.reshape(3, 1), np.array([1, 2, 3], np.float32)):
+        assert compare(a, b, 1e-6).outcome is Outcome.DIFFERS
+    whole = np.array([1, 2])
+    assert compare(whole, whole + 1, 0.0).detail.startswith("2 of 2 numbers differ")
+
+
+# The whole model.
+
+
+def test_a_whole_model() -> None:
+    model = EXAMPLES / "clean.onnx"
+    for engine in ("onnxruntime", "openvino"):
+        report = verified(model, engine, whole=True)
+        assert [check.outcome for check in report.checks] == [Outcome.AGREES]
+        assert report.checks[0].elements == 240
+    with pytest.raises(ZerostrideError, match="torch does not run files of onnx"):
+        verified(model, "torch", whole=True)
+
+
+def test_a_conversion_to_ir(tmp_path: Path) -> None:
+    ov = pytest.importorskip("openvino", reason="converts and runs")
+    for name in ("clean", "tiny_vision"):
+        model = EXAMPLES / f"{name}.onnx"
+        ov.save_model(ov.convert_model(model), tmp_path / "m.xml", compress_to_fp16=False)
+        report = verified(model, "openvino", against=tmp_path / "m.xml")
+        assert {check.outcome for check in report.checks} == {Outcome.AGREES}, report.checks
+        # The converted file by itself, by the rules that IR has.
+        report = verified(tmp_path / "m.xml", "openvino", whole=True)
+        assert {check.outcome for check in report.checks} == {Outcome.AGREES}, report.checks
+
+
+def test_a_conversion_to_mnn(tmp_path: Path) -> None:
+    pytest.importorskip("MNN", reason="converts and runs")
+    model = EXAMPLES / "clean.onnx"
+    words = ["-f", "ONNX", "--modelFile", str(model), "--MNNModel", str(tmp_path / "m.mnn")]
+    code = f"import _tools; _tools.mnnconvert(['mnnconvert', *{words!r}, '--bizCode', 'z'])"
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    report = verified(model, "mnn", against=tmp_path / "m.mnn")
+    assert {check.outcome for check in report.checks} == {Outcome.AGREES}, report.checks
+
+
+def test_a_net_of_ncnn(tmp_path: Path) -> None:
+    pytest.importorskip("ncnn", reason="runs it")
+    text = "7767517\n3 3\nInput a 0 1 a 0=5 1=5\nInput b 0 1 b 0=5\nBinaryOp add 2 1 a b y 0=0\n"
+    (tmp_path / "m.param").write_text(text)
+    (tmp_path / "m.bin").write_bytes(b"")
+    report = verified(tmp_path / "m.param", "ncnn", whole=True)
+    assert [check.outcome for check in report.checks] == [Outcome.AGREES], report.checks
+    # The same numbers in ONNX mean something else, and the whole run shows it.
+    model = one_op(tmp_path, "Add", (5, 5), (5,))
+    content = onnx.load(model)
+    del content.graph.node[1], content.graph.output[1]
+    onnx.save(content, model)
+    report = verified(model, "ncnn", against=tmp_path / "m.param")
+    assert [check.outcome for check in report.checks] == [Outcome.DIFFERS]
+
+
+# The command line.
+
+
+def call(*words: Any) -> tuple[int, str, str]:
+    made = subprocess.run(
+        [sys.executable, "-m", "zerostride", "verify", *map(str, words)],
+        capture_output=True, text=True, env={**os.environ}, check=False,
+    )  # fmt: skip
+    return made.returncode, made.stdout, made.stderr
+
+
+def test_the_command(tmp_path: Path) -> None:
+    model = one_op(tmp_path, "Add", (2, 3), (3,))
+    status, out, err = call(model, "--engine", "numpy")
+    assert (status, err) == (0, "")
+    assert "2 agrees" in out
+    status, out, _ = call(model, "--engine", "numpy", "--json")
+    said = json.loads(out)
+    assert (status, said["command"], said["checks"][0]["outcome"]) == (0, "verify", "agrees")
+    status, out, err = call(tmp_path / "missing.onnx", "--engine", "numpy")
+    assert (status, out) == (2, "")
+    assert "missing.onnx" in err
+
+
+def test_the_command_says_what_differs(tmp_path: Path) -> None:
+    try:
+        start("ncnn", 20).stop()
+    except ZerostrideError as error:
+        pytest.skip(str(error))
+    status, out, _ = call(one_op(tmp_path, "Add", (5, 5), (5,)), "--engine", "ncnn")
+    assert status == 1
+    assert "1 differs" in out
+    assert "different" in out
