@@ -9,8 +9,9 @@ names alone, some of their constants shared; in `shapes` no two nodes have the s
 initialisers over the model.
 
 Every figure comes from a process of its own. *Load* is onnx.load, what every tool pays; *audit* is
-the time of the whole audit without that. Memory is the process's peak over what it had after its
-imports, that of the inference it starts included, beside the size of the file.
+the time of the whole audit without that, by the clock; *cpu* is the same in seconds that the process
+was busy, and growth is that of it. Memory is the process's peak over what it had after its imports,
+that of the inference it starts included, beside the size of the file.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ KINDS = ("blocks", "shapes", "dynamic")
 _LOAD = """
 import sys, time
 import onnx
-start = time.perf_counter()
+start, busy = time.perf_counter(), time.process_time()
 onnx.load(sys.argv[1])
-print(time.perf_counter() - start)
+print(time.perf_counter() - start, time.process_time() - busy)
 """
 
 _AUDIT = """
@@ -51,9 +52,9 @@ def peak(key="VmHWM"):
     return int(line.split()[1]) * 1024
 
 before = peak("VmRSS")
-start = time.perf_counter()
+start, busy = time.perf_counter(), time.process_time()
 report = audit(sys.argv[1], target=sys.argv[2])
-middle = time.perf_counter()
+middle, idle = time.perf_counter(), time.process_time()
 used = peak() - before
 shown = time.perf_counter()
 length = len(report.to_json())
@@ -61,7 +62,7 @@ written = time.perf_counter()
 str(report)
 said = time.perf_counter()
 print(json.dumps({
-    "audit": middle - start, "json": written - shown, "text": said - written,
+    "audit": middle - start, "cpu": idle - busy, "json": written - shown, "text": said - written,
     "bytes": used + resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024,
     "findings": len(report.findings), "ok": report.ok, "json_bytes": length,
     "counts": report.counts, "notes": report.notes[:5],
@@ -182,13 +183,13 @@ def measure(kind: str, nodes: int, target: str, megabytes: int) -> dict[str, Any
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "m.onnx"
         generate(kind, nodes, file, megabytes)
-        load = min(float(_child(_LOAD, str(file))) for _ in range(3))
+        loads = [tuple(map(float, _child(_LOAD, str(file)).split())) for _ in range(3)]
+        load, busy = map(min, zip(*loads, strict=True))
         found: dict[str, Any] = json.loads(_child(_AUDIT, str(file), target))
         size = file.stat().st_size
-    return {
-        "kind": kind, "nodes": nodes, "file_bytes": size, "load": load, **found,
-        "audit": found["audit"] - load, "memory_ratio": found["bytes"] / size,
-    }  # fmt: skip
+    beyond = {"audit": found["audit"] - load, "cpu": found["cpu"] - busy}
+    row = {"kind": kind, "nodes": nodes, "file_bytes": size, "load": load, **found, **beyond}
+    return {**row, "memory_ratio": found["bytes"] / size}
 
 
 def _child(program: str, *arguments: str) -> str:
@@ -202,7 +203,7 @@ def rows(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
         last = None
         for nodes in options.nodes:
             row = measure(kind, nodes, options.target, options.weights)
-            row["growth"] = None if last is None else row["audit"] / last["audit"]
+            row["growth"] = None if last is None else row["cpu"] / last["cpu"]
             last = row
             yield row
 
@@ -220,15 +221,15 @@ def main() -> int:
         print(json.dumps(list(rows(options)), indent=1))
         return 0
     print(
-        f"{'model':8} {'nodes':>8} {'file MB':>8} {'load s':>7} {'audit s':>8} {'growth':>7} "
-        f"{'peak MB':>8} {'of file':>8} {'findings':>9} {'json s':>7} {'text s':>7}"
+        f"{'model':8} {'nodes':>8} {'file MB':>8} {'load s':>7} {'audit s':>8} {'cpu s':>7} "
+        f"{'growth':>7} {'peak MB':>8} {'of file':>8} {'findings':>9} {'json s':>7} {'text s':>7}"
     )
     for row in rows(options):
         growth = "" if row["growth"] is None else f"{row['growth']:.1f}"
         print(
             f"{row['kind']:8} {row['nodes']:8} {row['file_bytes'] / 1e6:8.1f} {row['load']:7.2f} "
-            f"{row['audit']:8.2f} {growth:>7} {row['bytes'] / 1e6:8.0f} {row['memory_ratio']:8.2f} "
-            f"{row['findings']:9} {row['json']:7.2f} {row['text']:7.2f}",
+            f"{row['audit']:8.2f} {row['cpu']:7.2f} {growth:>7} {row['bytes'] / 1e6:8.0f} "
+            f"{row['memory_ratio']:8.2f} {row['findings']:9} {row['json']:7.2f} {row['text']:7.2f}",
             flush=True,
         )
     return 0
