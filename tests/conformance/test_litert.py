@@ -18,8 +18,10 @@ from typing import Any
 import pytest
 
 import zerostride as zs
+from zerostride.alignment import apply
 from zerostride.errors import Reason
 from zerostride.measure.isolation import interpreter_for
+from zerostride.models.carriers import CARRIERS
 from zerostride.ops import OPS
 from zerostride.planner import dtype_limit, find_engine
 
@@ -139,6 +141,41 @@ def test_pairs_that_tensorflow_refuses() -> None:
     ]
     assert ask([("MUL", pair, "float32", {}) for pair in pairs]) == ["right"] * len(pairs)
     assert all(zs.supports("litert", "MUL", "float32", pair) for pair in pairs)
+
+
+BATCHES = [
+    ((), (2,)),
+    ((2,), (1,)),
+    ((2, 1), (1, 3)),
+    ((2, 1), (3,)),
+    ((2, 3), (1,)),
+    ((2, 1, 2), (1, 3, 1)),
+    ((2, 3, 2), (2, 3, 2)),
+    ((2,), (3,)),
+    ((0,), (1,)),
+    ((2, 1, 2, 1), (1, 3, 1, 2)),
+    ((2, 2, 2, 2), (2, 2, 2, 2)),
+]
+
+
+def test_batches_of_a_product() -> None:
+    """BATCH_MATMUL beside `carriers`; the two matrices are left out of the plan."""
+    (row,) = CARRIERS["MatMul"]["litert"]
+    questions: list[Question] = [
+        ("BATCH_MATMUL", ((*a, 2, 3), (*b, 3, 4)), "float32", attributes)
+        for a, b in BATCHES
+        for attributes in ({}, {"delegate": "none"})
+    ]
+    answers = ask(questions)
+    for (a, b), default, plain in zip(BATCHES, answers[::2], answers[1::2], strict=True):
+        try:
+            apply(row.rule, (a, b), {})
+        except zs.BroadcastError as error:
+            # XNNPACK has no batches of none, the kernel without it no more than 5 axes.
+            limited = error.reason == "rank_limit"
+            assert (plain if limited else default) == "refused", (a, b)
+        else:
+            assert (default, plain) == ("right", "right"), (a, b)
 
 
 def test_a_wrong_answer_is_noticed() -> None:
