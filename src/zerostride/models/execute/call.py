@@ -15,6 +15,9 @@ from ..graph import Array, Node
 #: has; models in use stay far below.
 MAX_BYTES = 2**31
 
+#: Multiplications of one node: minutes. A file of a few bytes can ask for years.
+MAX_STEPS = 2**36
+
 
 class Unfit(ValueError):  # noqa: N818 - a small fact, enriched once by the walk
     """Why a node cannot be computed on these operands."""
@@ -101,6 +104,16 @@ def room(shape: Iterable[int], dtype: Any = np.float32) -> tuple[int, ...]:
     if weight > MAX_BYTES:
         raise Unfit(f"the result, of shape {sizes}, would take {weight} bytes; at most {MAX_BYTES}")
     return sizes
+
+
+def effort(*counts: int) -> None:
+    """Refuses a node whose work is the product of these counts, where that is too much.
+
+    Raises:
+        Unfit: it would take more than `MAX_STEPS` steps.
+    """
+    if math.prod(counts) > MAX_STEPS:
+        raise Unfit(f"it would take {math.prod(counts)} steps; at most {MAX_STEPS}")
 
 
 def axis_of(axis: int, rank: int) -> int:

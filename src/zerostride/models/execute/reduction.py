@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Array
-from .call import Call, Kernel, Unfit, axes_of, axis_of, room
+from .call import Call, Kernel, Unfit, axes_of, axis_of, effort, room
 from .pointwise import rounded
 
 Reducer = Callable[[Array, tuple[int, ...]], Any]
@@ -136,7 +136,8 @@ def product(a: Array, b: Array) -> Array:
     if not a.ndim or not b.ndim:
         raise Unfit(f"operands of shapes {a.shape} and {b.shape}; it takes vectors and matrices")
     outer = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    room((*outer, *a.shape[-2:-1], *b.shape[-1:]), a.dtype)
+    made = room((*outer, *a.shape[-2:-1], *b.shape[-1:]), a.dtype)
+    effort(*made, a.shape[-1])
     return np.asarray(rounded(lambda wide: np.matmul(wide, b.astype(wide.dtype)))(a))
 
 
@@ -167,10 +168,6 @@ def _matmul_integer(call: Call) -> Array:
     return product(a, b)
 
 
-#: Letters of an Einsum; its loops are over all of them at once, so few and bounded.
-MAX_EINSUM = 2**31
-
-
 def _einsum(call: Call) -> Array:
     equation = str(call.attribute("equation", "")).replace(" ", "")
     operands = call.given()
@@ -186,8 +183,7 @@ def _einsum(call: Call) -> Array:
         for letter, size in ends:
             sizes[letter] = max(sizes.get(letter, 1), size)
         rest = max(rest, math.prod(x.shape[len(before) : last])) if dots else rest
-    if math.prod(sizes.values()) * rest > MAX_EINSUM:
-        raise Unfit("an Einsum over more than 2^31 steps is not executed")
+    effort(rest, *sizes.values())
     if any(not letter.isalpha() for letter in sizes):
         raise Unfit(f"{equation!r} is no equation")
     wide = [x.astype(np.float32) if x.dtype.itemsize < 4 else x for x in operands]

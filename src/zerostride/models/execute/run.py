@@ -18,7 +18,7 @@ from .program import TABLE, Program, Step, not_executed, prepare, readable, read
 
 #: Turns of all the loops of one run; a loop of a hostile file may never end.
 MAX_TURNS = 1_000_000
-#: Elements of a constant that wait in memory for their next reader.
+#: Arrays by the identity of their values.
 _Environment = MutableMapping[int, Array]
 
 
@@ -192,13 +192,16 @@ class _Walk:
         return np.zeros((0, *(size for size in value.shape if isinstance(size, int))), value.dtype)
 
 
-#: What NumPy and the tables raise for operands that do not go together.
+#: What NumPy and the tables raise for operands that do not go together, or attributes of types
+#: that no document has.
 _FAULTS = (
     Unfit,
     ArithmeticError,
-    IndexError,
-    KeyError,
+    AttributeError,
+    LookupError,
     MemoryError,
+    RuntimeError,
+    StopIteration,
     TypeError,
     ValueError,
     ZerostrideError,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Array
-from .call import Call, Kernel, Unfit, room
+from .call import Call, Kernel, Unfit, effort, room
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,7 @@ def _views(x: Array, window: _Window, fill: Any) -> Array:
     """All windows: (N, C, places…, size…), a view of the padded data."""
     widths = [(0, 0), (0, 0), *zip(window.before, window.after, strict=True)]
     room([size + sum(width) for size, width in zip(x.shape, widths, strict=True)], x.dtype)
+    effort(*x.shape[:2], *window.out, *window.size)
     padded = np.pad(x, widths, constant_values=fill)
     n, c, *steps = padded.strides
     shape = (*padded.shape[:2], *window.out, *window.size)
@@ -106,7 +107,8 @@ def _conv(call: Call) -> Array:
     views = _views(wide, window, 0)
     rank, area = len(window.out), math.prod(window.size) * each
     # For each sample and group one product: (places, each * size) by (each * size, made).
-    room((channels, *window.out, *window.size), wide.dtype)
+    room((each, *window.out, *window.size), wide.dtype)
+    effort(n, made, *window.out, area)
     result = np.empty(room((n, made, *window.out), wide.dtype), wide.dtype)
     order = (*range(1, 1 + rank), 0, *range(1 + rank, 1 + 2 * rank))
     for sample in range(n):
