@@ -230,6 +230,68 @@ def test_a_binary_op_means_what_its_site_says(ncnn: Net, tmp_path: Path) -> None
     assert set(table) == {*OPS, "no plan"}
 
 
+@pytest.mark.parametrize("kind", [0, 1, 2, 3, 4, "row", "column", "vector n", "vector m", "whole"])
+@pytest.mark.parametrize(("m", "n"), [(3, 5), (4, 8), (1, 4), (4, 1)])
+def test_the_addend_of_a_gemm_lies_where_its_site_says(
+    ncnn: Net, tmp_path: Path, kind: Any, m: int, n: int
+) -> None:
+    k = 6
+    rng = np.random.default_rng(m * n)
+    a, b = rng.normal(size=(m, k)).astype("f4"), rng.normal(size=(k, n)).astype("f4")
+    shapes = {0: (1,), 1: (m,), 2: (m, 1), 3: (m, n), 4: (1, n), "row": (1, n), "column": (m, 1),
+              "vector n": (n,), "vector m": (m,), "whole": (m, n)}  # fmt: skip
+    c = rng.normal(size=shapes[kind]).astype("f4")
+    if isinstance(kind, int):
+        line = f"Gemm op 2 1 in0 in1 out0 6=1 7={m} 8={n} 9={k} 10={kind}"
+        text = made.param(*made.inputs((m, k), (k, n)), line)
+        data, given = made.floats(c, mark=True), {"in0": a, "in1": b}
+    else:
+        text = made.param(*made.inputs((m, k), (k, n), c.shape), "Gemm op 3 1 in0 in1 in2 out0")
+        data, given = b"", {"in0": a, "in1": b, "in2": c}
+    graph = read(made.write(tmp_path, text, data))
+    site = find_site(graph.nodes[-1])
+    assert site is not None
+    shape = site.operands[1].shape
+    plan = site.plan((site.operands[0].shape, shape))
+    expected = np.add(*plan.views(a @ b, c.reshape(shape)))
+    for packing in (True, False):
+        word, got = ncnn.ask(text, given, ["out0"], data, packing=packing)
+        assert word == "result"
+        assert got["out0"].shape == expected.shape == (m, n)
+        assert np.allclose(got["out0"], expected, rtol=1e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["LayerNorm", "RMSNorm", "GroupNorm", "InstanceNorm", "BatchNorm"])
+@pytest.mark.parametrize("shape", [(3, 4, 5), (4, 4, 4), (8, 3), (2, 5, 1)])
+def test_the_weights_of_a_norm_lie_where_its_site_says(
+    ncnn: Net, tmp_path: Path, kind: str, shape: made.Shape
+) -> None:
+    if kind == "InstanceNorm" and len(shape) < 3:
+        pytest.skip("a sample of two axes is one channel to it, which is not modelled")
+    trailing = kind in ("LayerNorm", "RMSNorm")
+    counts = {shape[-1], shape[-1] * shape[-2]} if trailing and len(shape) > 2 else {shape[-1]}
+    for count in counts if trailing else {shape[0]}:
+        texts = {"GroupNorm": f"0=1 1={count} 2=1e-5", "BatchNorm": f"0={count} 1=1e-5"}
+        line = f"{kind} op 1 1 in0 out0 {texts.get(kind, f'0={count} 1=1e-5')}"
+        path = made.write(tmp_path, made.param(*made.inputs(shape), line))
+        loads = LOADS[kind](Params(read_text(path).layers[1]))
+        zeros = ("beta", "bias", "mean")
+        plain = [np.full(load.shape, 0 if load.name in zeros else 1) for load in loads]
+        drawn = [np.random.default_rng(k).uniform(1, 2, load.shape) for k, load in enumerate(loads)]
+        scale = 0
+        changed = [drawn[k] if k == scale else array for k, array in enumerate(plain)]
+        x = {"in0": np.random.default_rng(9).normal(size=shape).astype("f4")}
+        text = path.read_text()
+        bare, scaled = (
+            ncnn.ask(text, x, ["out0"], made.floats(*w))[1]["out0"] for w in (plain, changed)
+        )
+        site = find_site(read(path).nodes[0])
+        assert site is not None
+        plan = site.plan(tuple(part.shape for part in site.operands if part.shape is not None))
+        weight = drawn[scale].reshape(plan.aligned[1]).astype("f4")
+        assert np.allclose(scaled, bare * weight, rtol=1e-3, atol=1e-4)
+
+
 def test_what_the_notes_and_findings_claim_of_ncnn(ncnn: Net) -> None:
     x = {"in0": np.ones((2, 3), np.float32)}
     head = made.inputs((2, 3))

@@ -70,6 +70,8 @@ def site_of(graph: Graph) -> Site:
         ("Reduction r 1 1 in0 out0 0=3 1=0 -23303=1,1 4=1", None),
         ("Convolution c 1 1 in0 out0 0=8 1=9 6=216", None),
         ("Concat c 1 1 in0 out0 0=3", None),
+        ("Softmax s 1 1 in0 out0 0=1 1=1", (3, 4, 5)),
+        ("Softmax s 1 1 in0 out0 0=1", None),
     ],
 )
 def test_shapes(tmp_path: Path, line: str, shape: Any) -> None:

@@ -35,6 +35,13 @@ def same(call: Call) -> Results:
     return [call.first] * len(call.layer.tops)
 
 
+def softmax(call: Call) -> Results:
+    """Softmax: as the data; along an inner axis the line must say that it counts axes from 0."""
+    if call.whole(0) and not call.whole(1):
+        raise Wrong("its axis is of an older form, which ncnn refuses; convert the model again")
+    return [call.first]
+
+
 def each(call: Call) -> Results:
     """Noop: every result is the operand at its place."""
     return [call.operand(k) for k in range(len(call.layer.tops))]

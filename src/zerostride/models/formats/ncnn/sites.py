@@ -202,10 +202,15 @@ def _normalised(shape: FileShape, count: int) -> int | None:
     return 2 if len(sizes) >= 3 and sizes[-1] * sizes[-2] == count else None
 
 
+#: Weights of a Gemm beside its matrices.
+_GEMM_SCALES = ("B_scale", "B_input_scale")
+
+
 def _gemm(node: Node) -> Site | None:
     """C to the product's shape (M, N): a weight of one of five forms, or a blob."""
     constant = weights(node, "C")
-    blobs = [v for v in node.inputs if v is not None and not v.name.startswith(f"{node.name}.")]
+    own = {f"{node.name}.{name}" for name in ("A", "B", "C", "A_scale", *_GEMM_SCALES)}
+    blobs = [v for v in node.inputs if v is not None and not (v.constant and v.name in own)]
     needed = 2 - bool(whole(node, 4)) - bool(whole(node, 5))
     if not constant and len(blobs) <= needed:
         return None
