@@ -266,6 +266,44 @@ def test_a_broadcast_across_the_batch_is_left(tmp_path: Path) -> None:
     assert report.changes == ()
 
 
+def test_the_batch_axis_of_a_result_is_kept(tmp_path: Path) -> None:
+    """Squeezed away and put back it would be an axis like any other to what reads the result."""
+    shape = (1, 1, 1, 1, 1, 1, 5)
+    nodes = [
+        small.node("Sum", "x x", "t", name="a"),
+        small.node("Sum", "t x", "u", name="b"),
+        small.node("Mul", "u v", name="c"),
+    ]
+    report = ported(tmp_path, model_of(nodes, {"x": shape, "v": ()}), "ncnn")
+    assert report.ok
+    assert by(report) == ["merge"] * 3
+    assert any("no tensors of more than 4 axes" in note for note in report.notes)
+
+
+# What a converter does by itself, and what it leaves.
+
+
+def test_pnnx_puts_ones_in_by_itself(tmp_path: Path) -> None:
+    model = one("Add", {"x": (4, 5, 5)}, {"c": (5,)})
+    assert by(ported(tmp_path, model, "ncnn", via="pnnx")) == []
+    assert by(ported(tmp_path / _new(tmp_path), model, "ncnn")) == ["constants"]
+
+
+def test_pnnx_leaves_five_axes(tmp_path: Path) -> None:
+    model = one("Add", {"x": (4, 2, 3, 5, 5)}, {"c": (5, 5)})
+    report = ported(tmp_path, model, "ncnn", via="pnnx")
+    assert report.ok
+    assert by(report) == ["merge"]
+
+
+def test_pnnx_leaves_sizes_that_it_does_not_know(tmp_path: Path) -> None:
+    model = one("Add", {"x": ("A", "H", "W"), "z": ("W",)})
+    report = ported(tmp_path, model, "ncnn", via="pnnx")
+    assert [finding.verdict for finding in report.before] == ["unknown"]
+    assert report.ok
+    assert by(report) == ["operands"]
+
+
 # Sizes that are not known.
 
 

@@ -124,12 +124,11 @@ def recompute(
     shapes = [tuple(map(size, shape)) for shape in (*subject.source.operands, subject.source.shape)]
     if max(map(elements, shapes)) > MOST_ELEMENTS:
         return 0
-    rng = np.random.default_rng(len(subject.node.name))
     arrays: dict[str, Array] = {}
-    for value in subject.node.inputs:
+    for k, value in enumerate(subject.node.inputs):
         if value is not None and value.shape is not None and value.name not in arrays:
-            arrays[value.name] = _data(value, size, rng)
-    extra = [random_array(rng, shape, None) for shape in shapes[:-1]]
+            arrays[value.name] = _data(value, size, k)
+    extra = [random_array(k, shape, None) for k, shape in enumerate(shapes[:-1])]
     before = _computed(subject.site, [_of(arrays, v) for v in subject.node.inputs], extra)
     after = _Replay(place.node, makers, arrays, extra, module).value(place.node.outputs[0])
     if not identical(before, after):
@@ -144,7 +143,7 @@ def _of(arrays: Mapping[str, Array], value: Value | None) -> Array | None:
     return None if value is None else arrays.get(value.name)
 
 
-def _data(value: Value, size: Callable[[Any], int], rng: np.random.Generator) -> Array:
+def _data(value: Value, size: Callable[[Any], int], seed: int) -> Array:
     """The file's numbers of a constant, random ones of anything else."""
     shape = tuple(map(size, value.shape or ()))
     if value.constant:
@@ -155,7 +154,7 @@ def _data(value: Value, size: Callable[[Any], int], rng: np.random.Generator) ->
                     return data
         except ModelError:
             pass  # computed from constants, or missing: the check of plans stands
-    return random_array(rng, shape, value.dtype)
+    return random_array(seed, shape, value.dtype)
 
 
 def _computed(site: Site, inputs: Sequence[Array | None], extra: Sequence[Array]) -> Array:

@@ -114,6 +114,19 @@ def _dry(old: Audited, question: Question, done: Sequence[Ported]) -> Report:
         before=report.findings,
         findings=tuple(findings),
         changes=changes,
+        notes=(*report.notes, *_rank_notes(question, changes)),
+    )
+
+
+def _rank_notes(question: Question, changes: Sequence[Change]) -> tuple[str, ...]:
+    """What merged axes do not mend: an engine whose tensors end at a rank."""
+    most = question.engine.tensor_rank
+    if most is None or not any(change.by == "merge" for change in changes):
+        return ()
+    return (
+        f"{question.engine.name} has no tensors of more than {most} axes: the reshapes around "
+        "nodes with merged axes still read and make such, so inputs and outputs of the model may "
+        "have to be of fewer axes too",
     )
 
 
@@ -149,6 +162,7 @@ def _written(
     return replace(
         report,
         model=str(path),
+        notes=(*report.notes, *_rank_notes(question, changes)),
         command="port",
         before=old.report(question).findings,
         findings=findings,

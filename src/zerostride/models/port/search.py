@@ -51,7 +51,7 @@ class _Search:
 
     setting: Setting
     refuses: Callable[[Rewrite], str | None]
-    known: dict[Hashable, tuple[Pass, tuple[Any, ...]] | str] = field(default_factory=dict)
+    known: dict[Hashable, tuple[Pass, tuple[Any, ...], int] | str] = field(default_factory=dict)
 
     def __call__(self, site: Site, finding: Finding) -> Ported:
         """The rewrite of a site's node, or why there is none."""
@@ -69,18 +69,20 @@ class _Search:
         if isinstance(answer, str):
             return Ported(node, None, None, answer)
         if answer is not None:
-            by, steps = answer
+            by, steps, count = answer
             program = carry_out(subject, steps, self.setting)
             if not program.judged(self.setting):
                 raise ModelError(f"node {subject.node.path!r}: judged in two ways")
-            return Ported(node, program, by, elements=_computed(program, self.setting))
+            # Sites of one key are computed alike; each is computed once more when it is written.
+            return Ported(node, program, by, elements=count)
         found = self._first(subject)
         if isinstance(found, str):
             self.known[key] = found
             return Ported(node, None, None, found)
         by, program = found
-        self.known[key] = by, program.steps
-        return Ported(node, program, by, elements=_computed(program, self.setting))
+        count = _computed(program, self.setting)
+        self.known[key] = by, program.steps, count
+        return Ported(node, program, by, elements=count)
 
     def _first(self, subject: Subject) -> tuple[Pass, Program] | str:
         """The first rewrite, in order of cost, after which the target means the same."""
