@@ -445,3 +445,61 @@ def test_every_broadcast_of_a_converted_model_can_be_rewritten(core: Any, tmp_pa
             arrays.append(made.astype(kind))
         for mine, real in zip(infer(core, out, arrays), infer(core, path, arrays), strict=True):
             np.testing.assert_allclose(mine, real, rtol=1e-4, atol=1e-5)
+
+
+def with_bodies(folder: Path) -> Path:
+    """An If in the main graph, and a Loop, made by OpenVINO itself."""
+    from openvino import Model, opset13
+
+    x = opset13.parameter([-1, 3, 4, 5], np.float32, name="x")
+    condition = opset13.parameter([], bool, name="condition")
+    rows = opset13.constant(np.arange(3, dtype=np.float32).reshape(3, 1, 1))
+    scaled = opset13.multiply(x, rows, name="scaled")
+    branch = opset13.if_op(condition)
+    given = [opset13.parameter([-1, 3, 4, 5], np.float32) for _ in range(3)]
+    ones = opset13.constant(np.ones((3, 1, 1), np.float32))
+    then = Model([opset13.result(opset13.add(given[0], ones))], [given[0]], "then")
+    other = Model([opset13.result(opset13.relu(given[1]))], [given[1]], "else")
+    branch.set_then_body(then)
+    branch.set_else_body(other)
+    branch.set_input(scaled.output(0), given[0], given[1])
+    chosen = branch.set_output(then.results[0], other.results[0])
+    loop = opset13.loop(opset13.constant(np.array(3)), opset13.constant(np.array(True)))
+    count = opset13.parameter([], np.int64)
+    step = opset13.add(given[2], opset13.constant(np.arange(5, dtype=np.float32)))
+    going = opset13.constant(np.array(True))
+    body = Model([opset13.result(step), opset13.result(going)], [count, given[2]], "body")
+    loop.set_function(body)
+    loop.set_special_body_ports([0, 1])
+    loop.set_merged_input(given[2], scaled.output(0), step.output(0))
+    last = loop.get_iter_value(step.output(0), -1)
+    results = [opset13.result(chosen), opset13.result(last)]
+    path = folder / "bodies.xml"
+    ov.save_model(Model(results, [x, condition], "m"), path, compress_to_fp16=False)
+    return path
+
+
+def test_layers_of_bodies_are_audited_and_ported(core: Any, tmp_path: Path) -> None:
+    path = with_bodies(tmp_path)
+    report = zs.audit(path, target="ncnn", batch_axis=-1)
+    assert len(report.findings) == 3
+    assert sum("body" in finding.node for finding in report.findings) == 2
+    assert all(finding.verdict is not Verdict.UNKNOWN for finding in report.findings)
+    graph, _, found = resolved(read_model(path))
+    assert found is not None
+    assert found.ok
+    rewrites = []
+    for node in graph.nodes:
+        site = find_site(node)
+        if site is not None:
+            rank = len(site.operands[1].shape or ())
+            lift = Step("unsqueeze", (Input(1),), axes=tuple(range(4 - rank)))
+            rewrites.append(Rewrite(node.place or (), (lift, SELF(Input(0), Made(0)))))
+    editor = edit(path)
+    editor.apply(rewrites)
+    out = editor.save(tmp_path / "out.xml")[0]
+    arrays = [np.random.default_rng(3).random((2, 3, 4, 5), np.float32), np.array(True)]
+    for mine, real in zip(infer(core, out, arrays), infer(core, path, arrays), strict=True):
+        np.testing.assert_allclose(mine, real, rtol=1e-6)
+    again = zs.audit(out, target="ncnn", batch_axis=-1)
+    assert [finding.verdict for finding in again.findings] == [Verdict.SAME] * 3

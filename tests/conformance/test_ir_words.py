@@ -22,6 +22,7 @@ from ir_models import Ir  # noqa: E402
 PDPD = 'auto_broadcast="pdpd" auto_broadcast.auto_broadcast_axis="1"'
 CONV = 'strides="1, 2" pads_begin="1, 0" pads_end="0, 1" dilations="1, 1" auto_pad="explicit"'
 POOL = 'kernel="2, 2" strides="1, 2" pads_begin="0, 1" pads_end="0, 0" auto_pad="explicit"'
+CEIL = 'kernel="2, 3" strides="2, 2" pads_begin="0, 0" pads_end="0, 0" rounding_type="ceil"'
 I64 = 'output_type="i64"'
 
 
@@ -197,6 +198,7 @@ CASES: list[tuple[str, str, str, Sequence[Any]]] = [
         [(2, 4, 5, 6), (2, 2, 3, 3, 2)],
     ),
     ("MaxPool", "opset1", POOL + ' rounding_type="floor"', [(1, 2, 5, 6)]),
+    ("MaxPool", "opset1", CEIL, [(1, 2, 5, 7)]),
     ("AvgPool", "opset1", POOL + ' rounding_type="floor" exclude-pad="true"', [(1, 2, 5, 6)]),
     ("AvgPool", "opset1", POOL + ' rounding_type="floor" exclude-pad="false"', [(1, 2, 5, 6)]),
     (

@@ -285,6 +285,23 @@ def test_constants_with_unknown_sizes_get_symbols() -> None:
     assert None not in site.operands[1].shape
 
 
+@pytest.mark.parametrize("size", [4, "?"])
+def test_sizes_at_ports_are_not_believed(tmp_path: Path, size: Any) -> None:
+    """A batch changed by hand at the input alone: OpenVINO infers the rest, and so does this."""
+    model = Ir()
+    x, y = model.parameter("x", (size, 3)), model.parameter("y", (1, 3))
+    a = model.layer("a", "ReLU", (x,), (1, 3))
+    b = model.layer("b", "Add", (a, y), (1, 3))
+    model.result(model.layer("c", "MyOp", (b,), (7,), version="extension"))
+    whole, _, found = resolved(read_model(model.save(tmp_path / "m.xml")))
+    assert found is not None
+    assert found.ok
+    given = whole.inputs[0].shape
+    assert given is not None
+    assert [node.outputs[0].shape for node in whole.nodes] == [given, given, (7,)]
+    assert given[0] == 4 if size == 4 else not isinstance(given[0], int)
+
+
 def test_numbers_flow_to_a_broadcasts_target(tmp_path: Path) -> None:
     model = Ir()
     x, mask = model.parameter("x", ("?", 5, 8)), model.parameter("mask", (5, 8))

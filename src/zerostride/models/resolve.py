@@ -10,7 +10,7 @@ from ..dims.dim import Dim
 from ..dims.parse import unnamed
 from ..errors import printable
 from .flow import Flow, flow
-from .formats import lowered
+from .formats import FORMATS, lowered
 from .graph import Body, FileShape, Graph, Node, Value
 
 
@@ -19,8 +19,9 @@ def resolved(
 ) -> tuple[Graph, Condition, Flow | None]:
     """The graph whose values have all that is known of their sizes.
 
-    A graph whose sizes are all numbers comes back as it is, without a flow. In any other every size
-    is a number, an expression or a symbol: of one that nothing is known of, a new symbol.
+    A graph whose sizes are all numbers comes back as it is, without a flow, unless files of its
+    format only hint at sizes. In any other every size is a number, an expression or a symbol: of
+    one that nothing is known of, a new symbol.
 
     Args:
         graph: the model.
@@ -30,7 +31,8 @@ def resolved(
     Returns:
         The graph, what must hold of its sizes, and the flow that says so.
     """
-    if not sizes and all(map(_settled, graph.values())):
+    hints = FORMATS[graph.format].hints
+    if not sizes and not hints and all(map(_settled, graph.values())):
         return graph, facts, None
     found = flow(lowered(graph), given=facts, sizes=sizes)
     made: dict[int, Value] = {}

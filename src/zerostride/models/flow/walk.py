@@ -13,7 +13,7 @@ from ...dims.condition import ALWAYS, Condition, eq, ge
 from ...dims.dim import Dim, Number, Symbol, dim, lone_symbol, of_atom, plain
 from ...dims.parse import read
 from ...errors import Misfit, printable
-from ..formats import module_of
+from ..formats import FORMATS, module_of
 from ..graph import FileShape, Graph, Node, Value
 from . import bodies
 from .answers import Answer, ask, first_line
@@ -107,6 +107,7 @@ class Walk:
         self.steps = 20 * len(graph.nodes) + 1000
         # What a format has no words of ONNX's for is left to the format's own rules.
         self._find = None if graph.format == "onnx" else module_of(graph).find_site
+        self._hints = FORMATS[graph.format].hints
         self._taken: set[str] = set()
         self._read: set[Symbol] = set()
         self._answers: dict[Hashable, Answer] = {}
@@ -329,13 +330,16 @@ class Walk:
     def claimed(self, node: Node, value: Value, fact: Fact, opened: set[Symbol]) -> Fact:
         """The fact together with what the file declares of the tensor.
 
-        Where nothing is known the file is believed; where something is, both must hold.
+        Where nothing is known the file is believed; where something is, both must hold, unless
+        files of the format only hint at sizes.
         """
         declared = value.declared
         if declared is None or len(declared) > MAX_RANK:
             return fact
         if fact.shape is None:
             return self._adopted(value, declared, fact)
+        if self._hints:
+            return self._hinted(fact, declared, opened)
         if len(declared) != len(fact.shape):
             written = ", ".join(map(str, fact.shape))
             said = f"the file says {value.name} has rank {len(declared)}; it is ({written})"
@@ -346,6 +350,14 @@ class Walk:
             for axis, (size, said) in enumerate(zip(fact.shape, declared, strict=True))
         )
         return Fact(sizes, fact.content)
+
+    def _hinted(self, fact: Fact, declared: Sequence[Any], opened: set[Symbol]) -> Fact:
+        """The fact with numbers of the file for sizes that nothing is known of."""
+        if fact.shape is None or len(declared) != len(fact.shape):
+            return fact
+        pairs = zip(fact.shape, declared, strict=True)
+        sizes = (n if lone_symbol(s) in opened and isinstance(n, int) else s for s, n in pairs)
+        return Fact(tuple(sizes), fact.content)
 
     def _adopted(self, value: Value, declared: Sequence[Any], fact: Fact) -> Fact:
         sizes = []

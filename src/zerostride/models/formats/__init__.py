@@ -58,6 +58,8 @@ class Format:
         engine: the engine that runs such files, whose meaning they have; None where documents say
             what they mean.
         writable: whether it can be written back.
+        hints: the sizes that a file gives tensors inside the model are hints, which the engine does
+            not read: it infers sizes from the inputs.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Format:
     module: str
     engine: str | None = None
     writable: bool = True
+    hints: bool = False
 
     def load(self) -> FormatModule:
         """The format's functions."""
@@ -77,7 +80,7 @@ FORMATS: Mapping[str, Format] = MappingProxyType(
         for row in (
             Format("onnx", (".onnx",), "onnx_"),
             Format("ncnn", (".param",), "ncnn", engine="ncnn"),
-            Format("openvino", (".xml",), "openvino", engine="openvino"),
+            Format("openvino", (".xml",), "openvino", engine="openvino", hints=True),
             Format("mnn", (".mnn",), "mnn", engine="mnn", writable=False),
         )
     }

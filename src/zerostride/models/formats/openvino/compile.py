@@ -144,7 +144,7 @@ class Scope:
         found: list[int] = []
         position, out = source
         while canonical(self.net.layers[position].type) == "Convert":
-            if self.readers[position, out] > 1:
+            if self.readers[position, out] > 1 or len(self.feeds[position]) != 1:
                 return ()
             found.append(position)
             position, out = self.feeds[position][0]

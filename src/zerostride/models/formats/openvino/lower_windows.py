@@ -70,12 +70,19 @@ def _transposed(words: Words) -> tuple[Node, ...]:
     )
 
 
+def _starts_inside(words: Words, said: Mapping[str, Any]) -> bool:
+    """Whether the last window begins in the data even if rounded up: no padding, no gaps."""
+    pairs = zip(said["strides"], said["kernel_shape"], strict=False)
+    inside = all(stride <= width for stride, width in pairs) and not any(said.get("pads", (1,)))
+    return words.op == "MaxPool" and words.text("rounding_type") == "ceil" and inside
+
+
 def _pool(words: Words) -> tuple[Node, ...]:
     rounding = words.text("rounding_type", "floor")
-    if rounding not in ("floor", "ceil_torch"):
-        raise NoWords  # a window that starts in the padding counts in OpenVINO's ceil
     said = _window(words, dilated=words.op == "MaxPool")
     said["kernel_shape"] = words.list("kernel")
+    if rounding not in ("floor", "ceil_torch") and not _starts_inside(words, said):
+        raise NoWords  # a window that starts in the padding counts in OpenVINO's ceil
     said["ceil_mode"] = int(rounding != "floor")
     if words.op == "AvgPool":
         said["count_include_pad"] = int(not words.flag("exclude-pad"))
