@@ -181,6 +181,15 @@ def test_names_in_no_encoding_are_kept(tmp_path: Path) -> None:
     assert read(path).inputs[0].name == "caf\u00e9"
 
 
+def test_only_asciis_spaces_separate(tmp_path: Path) -> None:
+    name = "a\u00a0b\u2028c\x1cd\x85"
+    text = made.param(f"Input i 0 1 {name} 0=5", f"ReLU\x0br 1\x0c1\t{name} out0 0=0.5")
+    graph = made.graph(tmp_path, text)
+    assert graph.outputs[0].shape == (5,)
+    assert graph.nodes[0].attributes == {"0": 0.5}
+    assert graph.inputs[0].name == "a\\xa0b\\u2028c\\x1cd\\x85"
+
+
 def test_escapes_reach_no_terminal(tmp_path: Path) -> None:
     graph = made.graph(tmp_path, made.param(INPUT, "Odd\x1b[31m r\x07 1 1 in0 out\x1b"))
     assert all(value.name.isprintable() for value in graph.values())

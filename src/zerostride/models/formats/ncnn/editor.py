@@ -25,10 +25,10 @@ from .layers import LAYERS
 from .program import Program, parameter
 from .reader import read_ncnn
 from .sizes import MAX_RANK, MAX_SIZE
-from .text import Layer, ParamFile, read_text, shown
+from .text import SPACES, Layer, ParamFile, read_text, shown
 from .weights import LOADS, Weights, bin_path, locate
 
-_WORD = re.compile(r"\S+")
+_WORD = re.compile(r"\S+", re.ASCII)
 
 
 def edit(path: Path) -> NcnnEditor:
@@ -176,10 +176,10 @@ class NcnnEditor:
         line = self.parsed.lines[layer.line - 1]
         words = list(_WORD.finditer(line))
         start = words[3 + len(layer.bottoms) + len(layer.tops)].end()
-        text = line[start:].rstrip()
+        text = line[start:].rstrip(SPACES)
         for number, value in values.items():
             keys = f"(?:{number}|-{23300 + number})"
-            text = re.sub(rf'\s+{keys}=(?:"[^"]*"|\S+)', "", text)
+            text = re.sub(rf'\s+{keys}=(?:"[^"]*"|\S+)', "", text, flags=re.ASCII)
             if value is not None:
                 text += f" {parameter(number, value)}"
         return text

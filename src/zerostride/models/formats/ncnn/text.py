@@ -31,12 +31,13 @@ PARAMS = 32
 #: Old arrays are written under the key −23300 − number.
 ARRAY = 23300
 
+#: What separates words.
+SPACES = " \t\n\r\v\f"
+
 Param: TypeAlias = int | float | str | tuple[int, ...] | tuple[float, ...]
 
 _NO_PARAMS: Mapping[int, Param] = MappingProxyType({})
-_PAIR = re.compile(
-    r"\s+(-?[0-9]{1,6})=(?:\"([^\"]*)\"(?=\s|$)|([^\s\"]+))",
-)
+_PAIR = re.compile(r"\s+(-?[0-9]{1,6})=(?:\"([^\"]*)\"(?=\s|$)|([^\s\"]+))", re.ASCII)
 _INT = re.compile(r"[+-]?[0-9]{1,20}")
 _FLOAT = re.compile(r"[+-]?(?:[0-9]{1,60}\.?[0-9]{0,60}|\.[0-9]{1,60})(?:[eE][+-]?[0-9]{1,4})?")
 
@@ -144,7 +145,7 @@ class _Parser:
 
     def whole(self) -> ParamFile:
         """Header, layers, and whether they are as many as the header says."""
-        filled = [k for k, line in enumerate(self.lines) if line.strip()]
+        filled = [k for k, line in enumerate(self.lines) if line.strip(SPACES)]
         if not filled:
             raise ModelError(f"{self.file}: the file is empty")
         self._magic(self.lines[filled[0]].split())
@@ -203,13 +204,13 @@ class _Parser:
     def _layer(self, index: int, at: int) -> Layer:
         """One line: type, name, two counts, as many blobs, parameters."""
         line = self.lines[at]
-        words = line.split(None, 4)
+        words = self._split(line, 4)
         if len(words) < 4:
             raise self._error(at, "a layer has a type, a name and two counts", words)
         blobs = self._count(at, words[2]) + self._count(at, words[3])
         if blobs > MAX_ITEMS:
             raise self._error(at, f"{blobs} blobs in one line", words)
-        words = line.split(None, 4 + blobs)
+        words = self._split(line, 4 + blobs)
         rest = f" {words.pop()}" if len(words) > 4 + blobs else ""
         if len(words) < 4 + blobs:
             said = f"{blobs} blobs are wanted, {len(words) - 4} there"
@@ -226,9 +227,16 @@ class _Parser:
         params = self._params(at, rest, words) if rest else _NO_PARAMS
         return Layer(index, at + 1, words[0], words[1], bottoms, tops, params)
 
+    def _split(self, line: str, most: int) -> list[str]:
+        """The line's words; of what comes after as many as that, the rest. Bytes, since ncnn knows
+        no spaces but ASCII's, and names may hold others.
+        """
+        words = line.encode(self.encoding).split(None, most)
+        return [word.decode(self.encoding) for word in words]
+
     def _params(self, at: int, line: str, words: list[str]) -> Mapping[int, Param]:
         found: dict[int, Param] = {}
-        line = line.rstrip()
+        line = line.rstrip(SPACES)
         end = count = 0
         while end < len(line):
             pair = _PAIR.match(line, end)
