@@ -176,6 +176,14 @@ def test_a_swap_is_proposed_only_where_the_op_has_one() -> None:
         assert (finding.fix is not None) == swaps
 
 
+def test_a_report_says_what_was_only_read() -> None:
+    content = small.model([small.node("Add", "a b")], {"a": (2, 3), "b": (2, 3)})
+    for target, row in ENGINES.items():
+        said = [note for note in small.audit(content, target).notes if "not run" in note]
+        assert said == ([] if row.run else said[:1])
+        assert all(row.source in note for note in said)
+
+
 def test_what_was_not_read_is_unknown() -> None:
     for target, op in (("coreml", "PRelu"), ("tosa", "Div"), ("tensorrt", "Gemm")):
         shapes = ((2, 3), (3,)) if op != "Gemm" else ((2, 3), (3, 3), (3,))

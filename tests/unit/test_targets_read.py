@@ -185,6 +185,12 @@ def test_comparisons_mark_them() -> None:
     assert len(lines) == len(READ)
 
 
+def test_drawings_mark_them() -> None:
+    for name, row in ENGINES.items():
+        drawn = zs.plan((2, 3), (2, 3), engine=name).explain().splitlines()[0]
+        assert ("(read, not run)" in drawn) == (not row.run)
+
+
 def test_their_values_are_not_known() -> None:
     with pytest.raises(zs.BroadcastError, match="read about, not run"):
         zs.add(np.ones((2, 3)), np.ones((2, 3)), engine="tosa")

@@ -89,16 +89,20 @@ def headline(plan: Plan, names: Sequence[Any] = ()) -> str:
     "rule 'numpy' combines x and y"
     """
     *operands, _ = names_of(plan, names)
+    label = plan.rule.label
+    engine = ENGINES.get(plan.rule.engine or "")
+    if engine is not None and not engine.run:
+        label += " (read, not run)"
     if broadcasts_to(plan):
         over = str(plan.shape)
         if plan.open is not None:
             from .open import namer, shape_text
 
             over = shape_text(plan.shape, namer(plan, names))
-        return f"{plan.rule.label} lays {operands[0]} over {over}"
+        return f"{label} lays {operands[0]} over {over}"
     if len(operands) == 1:
-        return f"{plan.rule.label} takes {operands[0]} alone"
-    return f"{plan.rule.label} combines {listing(operands)}"
+        return f"{label} takes {operands[0]} alone"
+    return f"{label} combines {listing(operands)}"
 
 
 def listing(words: Sequence[str]) -> str:

@@ -162,6 +162,9 @@ def reported(
         notes, needs = (*graph.notes, *failures, *found.notes), found.conditions
     if engine.name in BATCHLESS and batch_axis is None and _perhaps_batch(graph):
         notes = (*notes, _OPEN_BATCH.format(engine=engine.name))
+    if not engine.run:
+        said = f"{engine.name} {engine.release} was read about, not run: {engine.source}"
+        notes = (*notes, said)
     return Report(graph.path, engine.name, via, engine.release, tuple(findings), notes, needs)
 
 
