@@ -40,8 +40,6 @@ _FILTERED = 5
 #: 10,000 different groups had 25 MB with 1,500 drawn and many elements for the rest; it has 14 now,
 #: and opens in 2 s (benchmarks/report_scale.py).
 _DRAWN = 500
-#: Nodes of a group that are named without being asked for, and at most.
-_NAMED = 3
 _TITLES = {"audit": "Broadcast audit", "port": "Port", "verify": "Verification"}
 
 
