@@ -28,9 +28,10 @@ pytestmark = pytest.mark.conformance
 EXAMPLES = Path(__file__).parents[2] / "examples"
 ENGINES = (
     "numpy", "torch", "onnxruntime", "openvino", "ncnn", "mnn", "jax", "tensorflow", "paddle",
+    "litert",
 )  # fmt: skip
 #: Engines that are loaded in no time, so that many models can be run on them.
-QUICK = ("numpy", "onnxruntime", "openvino", "ncnn", "mnn")
+QUICK = ("numpy", "onnxruntime", "openvino", "ncnn", "mnn", "litert")
 #: What may come of a verdict. What means something else may give the same numbers by chance of the
 #: data only where it is about a type whose limits these numbers do not reach.
 MAY = {

@@ -54,6 +54,7 @@ MODULES: Mapping[str, str] = MappingProxyType(
         **dict.fromkeys(("numpy", "torch", "jax", "tensorflow", "paddle"), "libraries"),
         **dict.fromkeys(("onnxruntime", "openvino"), "graphs"),
         **dict.fromkeys(("ncnn", "mnn"), "nets"),
+        "litert": "lite",
     }
 )
 
