@@ -9,8 +9,8 @@ names alone, some of their constants shared; in `shapes` no two nodes have the s
 initialisers over the model.
 
 Every figure comes from a process of its own. *Load* is onnx.load, what every tool pays; *audit* is
-the time of the whole audit without that, by the clock; *cpu* is the same in seconds that the process
-was busy, and growth is that of it. Memory is the process's peak over what it had after its imports,
+the time of the whole audit without that, by the clock; *cpu* is the same in seconds in which the
+process was busy, and growth is that of it. Memory is its peak over what it had after its imports,
 that of the inference it starts included, beside the size of the file.
 """
 
