@@ -291,9 +291,11 @@ class Scope:
 
     def _redimension(self, position: int, shape: Sizes) -> None:
         """A constant's own layer, or a Convert of one, in another shape."""
-        self.reshaped.add(position)
         layer = self.net.layers[position]
-        self.texts = [edit for edit in self.texts if edit[0] not in self._spans(layer)]
+        if position in self.reshaped:  # a second step of one rewrite
+            spans = {element.start for element in splice.elements(self.data, layer.start)}
+            self.texts = [edit for edit in self.texts if edit[0] not in spans]
+        self.reshaped.add(position)
         for element in splice.elements(self.data, layer.start):
             if element.tag == "data" and element.depth == 1 and "shape" in layer.data:
                 tag = self.data[element.start : element.open_stop]
@@ -302,9 +304,6 @@ class Scope:
                 self.texts.append((element.start, element.open_stop, made))
             elif element.tag == "port" and element.depth == 2:
                 self._resize(element, shape)
-
-    def _spans(self, layer: Layer) -> set[int]:
-        return {element.start for element in splice.elements(self.data, layer.start)}
 
     def _resize(self, element: splice.Element, shape: Sizes, names: bool = True) -> None:
         """A port in another shape; its attributes as they were, its names left out if asked for."""
