@@ -7,23 +7,21 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from ..dims import Answer, Asker, Shape
+from ..dims import Answer, Shape
 from ..dims.condition import ALWAYS, Condition
 from ..dims.solve import allowance, satisfiable
-from ..engines.model import Divergence, Engine
+from ..engines.model import Engine
 from ..engines.table import find_engine
 from ..engines.versions import warn_if_unmeasured
 from ..errors import BroadcastError, Reason, ZerostrideError, printable
 from ..plan import Plan
 from ..planner import as_facts
-from ..traps import Side, Trap, size_traps
+from ..traps import Side
 from .alike import pattern, resized
 from .batch import BatchAxes, batch_axes, contracted_batch, whole, without_batch
 from .case import Case, finding_of, sizes_of
-from .findings import Cause, Finding, Report, Verdict, Witness
-from .fixes import NO_MERGE, fix_of, fix_of_trap, rank_notes
+from .comparing import compare_case, struck
+from .findings import Cause, Finding, Report, Verdict
 from .flow import Flow, Need
 from .formats import lowered, module_of, read_model
 from .graph import Graph
@@ -35,7 +33,7 @@ from .resolve import resolved
 from .sites import Kind, Operand, Site
 from .symbolic_audit import compare_open, is_open, related
 from .targets import NotJudged, canonical, transport
-from .witness import find_batch_witness, find_witness
+from .witness import find_batch_witness
 
 #: Engines whose tensors hold one sample, without the batch axis.
 BATCHLESS = frozenset({"ncnn"})
@@ -348,9 +346,9 @@ def _judge(
         return finding_of(site, source, error, Verdict.REFUSED, error.reason, error.detail)
     case = Case(site, engine, source, sample, side)
     if (limit := case.unfit) is not None:
-        return _struck(case, case.plan(case.shapes), limit)
+        return struck(case, case.plan(case.shapes), limit)
     if not is_open(case):
-        return _compare(case)
+        return compare_case(case)
     if via == "pnnx" and side.rule is PNNX:
         if len({len(part.shape or ()) for part in site.operands}) == 1:
             # Nothing to put in front: the operands arrive as they are.
@@ -410,109 +408,3 @@ def _across(
             op = canonical(site) or "add"
             witness = find_batch_witness(source.operands, model, side.plan, axes, op)
     return finding_of(site, source, None, Verdict.DIFFERENT, Cause.BATCH, said, witness=witness)
-
-
-def _compare(case: Case) -> Finding:
-    """Source and target, planned and compared."""
-    name = case.engine.name
-    made = case.plan(case.shapes)
-    if isinstance(made, BroadcastError):
-        return _refused(case, made)
-    if made != case.sample.plan:
-        said = f"on {name} {_alignment_words(case, made)}"
-        return case.finding(
-            made,
-            Verdict.DIFFERENT,
-            Cause.OTHER_ALIGNMENT,
-            said,
-            fix=fix_of(case),
-            witness=_witness(case, case.shapes),
-        )
-    for divergence in case.divergences:
-        if divergence.strikes is not None and divergence.strikes(made, Asker()):
-            return _struck(case, made, divergence)
-    traps = _traps(case)
-    if traps:
-        return case.finding(
-            made,
-            Verdict.SAME_HERE,
-            Cause.SIZE_TRAP,
-            f"the same at these sizes only: {traps[0].words}",
-            fix=fix_of_trap(case),
-            witness=_trap_witness(case, traps[0]),
-        )
-    return case.finding(made, Verdict.SAME, Cause.SAME_PLAN, f"means the same on {name}")
-
-
-def _struck(case: Case, made: Plan | BroadcastError, divergence: Divergence) -> Finding:
-    """The engine's row says that it goes wrong here, or refuses."""
-    wrong = divergence.effect is Reason.WRONG_RESULT
-    verdict = Verdict.DIFFERENT if wrong else Verdict.REFUSED
-    said = f"{case.engine.name}: {divergence.text}"
-    return case.finding(made, verdict, divergence.effect, said)
-
-
-def _refused(case: Case, error: BroadcastError) -> Finding:
-    """The target's rule has no plan: it refuses, or does not refuse and goes wrong."""
-    name = case.engine.name
-    fix = fix_of(case)
-    notes: tuple[str, ...] = ()
-    detail = error.detail
-    if error.reason is Reason.RANK_LIMIT:
-        notes = rank_notes(case, fix)
-        detail += "" if fix is not None else NO_MERGE
-    if not error.silent:
-        said = f"{name} refuses: {detail}"
-        return case.finding(error, Verdict.REFUSED, error.reason, said, fix=fix, notes=notes)
-    said = f"{name} does not refuse, but computes nonsense or crashes: {detail}"
-    return case.finding(
-        error,
-        Verdict.DIFFERENT,
-        Cause.SILENT,
-        said,
-        fix=fix,
-        witness=_witness(case, case.shapes),
-        notes=notes,
-    )
-
-
-def _alignment_words(case: Case, made: Plan) -> str:
-    for part, meant, aligned in zip(
-        case.site.operands, case.sample.plan.aligned, made.aligned, strict=False
-    ):
-        if meant != aligned:
-            return f"{part.name!r} is aligned as {aligned}; the model means {meant}"
-    return f"the result is {made.shape}; the model means {case.sample.plan.shape}"
-
-
-def _witness(case: Case, shapes: tuple[Shape, ...]) -> Witness | None:
-    meaning = case.meaning
-    if meaning is None:
-        return None
-    return find_witness(shapes, meaning.plan, case.plan, case.op)
-
-
-def _trap_witness(case: Case, trap: Trap) -> Witness | None:
-    meaning = case.meaning
-    if meaning is None:
-        return None
-    # Of more than two operands the trap is about a pair, which the target's rule takes as it is.
-    return find_witness(trap.shapes, meaning.plan, case.plan, case.op)
-
-
-def _traps(case: Case) -> tuple[Trap, ...]:
-    """The sizes at which the meaning flips, of the first pair that has some."""
-    meaning = case.meaning
-    names = [part.name for part in case.site.operands]
-    if meaning is None:
-        return ()
-    if len(case.shapes) <= case.target.rule.operands[1]:
-        return size_traps(case.target, case.shapes, meaning, names)
-    so_far, *rest = case.shapes
-    for k, shape in enumerate(rest, start=1):
-        pair = (so_far, shape)
-        traps = size_traps(case.target, pair, meaning, (" and ".join(names[:k]), names[k]))
-        if traps:
-            return traps
-        so_far = np.broadcast_shapes(*pair)
-    return ()

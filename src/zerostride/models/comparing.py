@@ -1,0 +1,121 @@
+"""What a case comes to: source and target planned and compared, with reason, fix and witness."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ..dims import Asker, Shape
+from ..engines.model import Divergence
+from ..errors import BroadcastError, Reason
+from ..plan import Plan
+from ..traps import Trap, size_traps
+from .case import Case
+from .findings import Cause, Finding, Verdict, Witness
+from .fixes import NO_MERGE, fix_of, fix_of_trap, rank_notes
+from .witness import find_witness
+
+
+def compare_case(case: Case) -> Finding:
+    """Source and target, planned and compared."""
+    name = case.engine.name
+    made = case.plan(case.shapes)
+    if isinstance(made, BroadcastError):
+        return _refused(case, made)
+    if made != case.sample.plan:
+        said = f"on {name} {_alignment_words(case, made)}"
+        return case.finding(
+            made,
+            Verdict.DIFFERENT,
+            Cause.OTHER_ALIGNMENT,
+            said,
+            fix=fix_of(case),
+            witness=_witness(case, case.shapes),
+        )
+    for divergence in case.divergences:
+        if divergence.strikes is not None and divergence.strikes(made, Asker()):
+            return struck(case, made, divergence)
+    traps = _traps(case)
+    if traps:
+        return case.finding(
+            made,
+            Verdict.SAME_HERE,
+            Cause.SIZE_TRAP,
+            f"the same at these sizes only: {traps[0].words}",
+            fix=fix_of_trap(case),
+            witness=_trap_witness(case, traps[0]),
+        )
+    return case.finding(made, Verdict.SAME, Cause.SAME_PLAN, f"means the same on {name}")
+
+
+def struck(case: Case, made: Plan | BroadcastError, divergence: Divergence) -> Finding:
+    """The engine's row says that it goes wrong here, or refuses."""
+    wrong = divergence.effect is Reason.WRONG_RESULT
+    verdict = Verdict.DIFFERENT if wrong else Verdict.REFUSED
+    said = f"{case.engine.name}: {divergence.text}"
+    return case.finding(made, verdict, divergence.effect, said)
+
+
+def _refused(case: Case, error: BroadcastError) -> Finding:
+    """The target's rule has no plan: it refuses, or does not refuse and goes wrong."""
+    name = case.engine.name
+    fix = fix_of(case)
+    notes: tuple[str, ...] = ()
+    detail = error.detail
+    if error.reason is Reason.RANK_LIMIT:
+        notes = rank_notes(case, fix)
+        detail += "" if fix is not None else NO_MERGE
+    if not error.silent:
+        said = f"{name} refuses: {detail}"
+        return case.finding(error, Verdict.REFUSED, error.reason, said, fix=fix, notes=notes)
+    said = f"{name} does not refuse, but computes nonsense or crashes: {detail}"
+    return case.finding(
+        error,
+        Verdict.DIFFERENT,
+        Cause.SILENT,
+        said,
+        fix=fix,
+        witness=_witness(case, case.shapes),
+        notes=notes,
+    )
+
+
+def _alignment_words(case: Case, made: Plan) -> str:
+    for part, meant, aligned in zip(
+        case.site.operands, case.sample.plan.aligned, made.aligned, strict=False
+    ):
+        if meant != aligned:
+            return f"{part.name!r} is aligned as {aligned}; the model means {meant}"
+    return f"the result is {made.shape}; the model means {case.sample.plan.shape}"
+
+
+def _witness(case: Case, shapes: tuple[Shape, ...]) -> Witness | None:
+    meaning = case.meaning
+    if meaning is None:
+        return None
+    return find_witness(shapes, meaning.plan, case.plan, case.op)
+
+
+def _trap_witness(case: Case, trap: Trap) -> Witness | None:
+    meaning = case.meaning
+    if meaning is None:
+        return None
+    # Of more than two operands the trap is about a pair, which the target's rule takes as it is.
+    return find_witness(trap.shapes, meaning.plan, case.plan, case.op)
+
+
+def _traps(case: Case) -> tuple[Trap, ...]:
+    """The sizes at which the meaning flips, of the first pair that has some."""
+    meaning = case.meaning
+    names = [part.name for part in case.site.operands]
+    if meaning is None:
+        return ()
+    if len(case.shapes) <= case.target.rule.operands[1]:
+        return size_traps(case.target, case.shapes, meaning, names)
+    so_far, *rest = case.shapes
+    for k, shape in enumerate(rest, start=1):
+        pair = (so_far, shape)
+        traps = size_traps(case.target, pair, meaning, (" and ".join(names[:k]), names[k]))
+        if traps:
+            return traps
+        so_far = np.broadcast_shapes(*pair)
+    return ()
