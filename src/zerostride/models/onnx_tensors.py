@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 #: Integer constants up to this many elements are kept: shapes, axes, repeats.
 MAX_CONTENT = 64
+#: Others up to this many, where they may be one number an axis (the scales of a Resize); the gains
+#: and weights of a network are not worth comparing.
+MAX_REALS = 16
 
 
 @cache
@@ -64,7 +67,8 @@ class Tensors:
             if kinds & {onnx.TensorProto.INT64, onnx.TensorProto.INT32, onnx.TensorProto.BOOL}:
                 flat = onnx.numpy_helper.to_array(tensor).flat
                 return replace(value, content=tuple(int(item) for item in flat))
-            if kinds & {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE}:
+            scales = len(shape) < 2 and count <= MAX_REALS
+            if scales and kinds & {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE}:
                 flat = onnx.numpy_helper.to_array(tensor).flat
                 return replace(value, reals=tuple(float(item) for item in flat))
         except (ValueError, TypeError):
