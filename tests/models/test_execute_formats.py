@@ -1,0 +1,122 @@
+"""Files of other formats executed: by their own rules, and in ONNX's words for the rest."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import small
+
+from zerostride.errors import ModelError, ZerostrideError
+from zerostride.models.execute import execute
+from zerostride.models.execute.made_up import random_inputs
+from zerostride.models.formats import read_model
+
+
+def layer(op: str, data: str, *inputs: str, output: str = "") -> str:
+    """A layer as documents show it; an input is its sizes and, after a colon, its numbers."""
+    ports = []
+    for k, words in enumerate(inputs):
+        sizes, _, numbers = words.partition(":")
+        dims = "".join(f"<dim>{size}</dim>" for size in sizes.split())
+        note = f"<!--The tensor contains {sizes} elements: [{numbers}] -->" if numbers else ""
+        ports.append(f'<port id="{k}">{dims}{note}</port>')
+    dims = "".join(f"<dim>{size}</dim>" for size in output.split())
+    return (
+        f'<layer ... type="{op}" ...><data {data}/><input>{"".join(ports)}</input>'
+        f'<output><port id="9">{dims}</port></output></layer>'
+    )
+
+
+#: The Broadcast layers of the operation's document: mode, data, target, axes, where data axes go.
+BROADCASTS: Any = [
+    ("numpy", "16 1 1", "1, 16, 50, 50", None, (1, 16, 1, 1)),
+    ("explicit", "16", "1, 16, 50, 50", "1:1", (1, 16, 1, 1)),
+    ("explicit", "50 50", "1, 50, 50, 16", "2:1, 2", (1, 50, 50, 1)),
+    ("bidirectional", "16 1 1", "1, 1, 50, 50", None, (1, 16, 1, 1)),
+]
+
+
+@pytest.mark.parametrize(("mode", "data", "target", "axes", "aligned"), BROADCASTS)
+def test_the_broadcast_layers_of_the_document(
+    mode: str, data: str, target: str, axes: str | None, aligned: Any, tmp_path: Path
+) -> None:
+    result = tuple(max(a, int(b)) for a, b in zip(aligned, target.split(","), strict=True))
+    inputs = [data, f"4:{target}", *([axes] if axes else [])]
+    file = tmp_path / "layer.xml"
+    file.write_text(
+        layer("Broadcast", f'mode="{mode}"', *inputs, output=" ".join(map(str, result)))
+    )
+    graph = read_model(file)
+    (name,) = [value.name for value in graph.inputs if not value.constant]
+    (value,) = random_inputs(graph, 0).values()
+    (made,) = execute(graph, {name: value}).values()
+    np.testing.assert_array_equal(made, np.broadcast_to(value.reshape(aligned), result))
+
+
+@pytest.mark.parametrize(("axis", "aligned"), [(1, (1, 3, 1)), (0, None), (-1, (1, 1, 3))])
+def test_pdpd_of_ir(axis: int, aligned: Any, tmp_path: Path) -> None:
+    """The axis where an IR carries it; a plain `axis` is ignored there, and so it is here."""
+    file = tmp_path / "layer.xml"
+    data = f'auto_broadcast="pdpd" auto_broadcast.auto_broadcast_axis="{axis}"'
+    file.write_text(layer("Add", data, "2 3 3", "3", output="2 3 3"))
+    graph = read_model(file)
+    a, b = (value.name for value in graph.inputs)
+    x, y = np.arange(18, dtype=np.float32).reshape(2, 3, 3), np.float32([10, 20, 30])
+    if aligned is None:
+        with pytest.raises(ModelError, match="Add"):
+            execute(graph, {a: x, b: y})
+        return
+    (made,) = execute(graph, {a: x, b: y}).values()
+    np.testing.assert_array_equal(made, x + y.reshape(aligned))
+
+
+def test_ncnn_adds_a_vector_to_the_rows(tmp_path: Path) -> None:
+    text = "7767517\n3 3\nInput a 0 1 a 0=5 1=5\nInput b 0 1 b 0=5\nBinaryOp add 2 1 a b y 0=0\n"
+    (tmp_path / "m.param").write_text(text)
+    graph = read_model(tmp_path / "m.param")
+    x, y = np.zeros((5, 5), np.float32), np.arange(5, dtype=np.float32)
+    made = execute(graph, {"a": x, "b": y})["y"]
+    np.testing.assert_array_equal(made, np.repeat(y[:, None], 5, 1))
+
+
+def test_ops_without_words_are_named(tmp_path: Path) -> None:
+    text = "7767517\n2 2\nInput a 0 1 a 0=5\nYolov3DetectionOutput boxes 1 1 a y\n"
+    (tmp_path / "m.param").write_text(text)
+    with pytest.raises(ZerostrideError, match="Yolov3DetectionOutput"):
+        execute(read_model(tmp_path / "m.param"), {"a": np.zeros(5, np.float32)})
+
+
+HOSTILE: Any = [
+    ("Reshape", {"shape": "no"}), ("Transpose", {"perm": [0, 0]}), ("Transpose", {"perm": "a"}),
+    ("Concat", {"axis": 2**62}), ("Concat", {"axis": 1.5}), ("Softmax", {"axis": "x"}),
+    ("Flatten", {"axis": -99}), ("ReduceSum", {"axes": [9], "keepdims": 7}),
+    ("Conv", {"strides": [0, 0]}), ("MaxPool", {"kernel_shape": [2**62, 1]}),
+    ("MaxPool", {"kernel_shape": [1, 1], "pads": [2**62] * 4}),
+    ("AveragePool", {"kernel_shape": [1], "strides": ["a"]}), ("Einsum", {"equation": "->->"}),
+    ("Einsum", {"equation": "a" * 999}), ("DepthToSpace", {"blocksize": 0}),
+    ("EyeLike", {"k": 2**62}), ("LpNormalization", {"p": 0}), ("Cast", {"to": 99}),
+    ("GroupNormalization", {"num_groups": 0}), ("Tile", {}), ("If", {}), ("Loop", {}),
+    ("Squeeze", {"axes": [2**62]}), ("Unsqueeze", {"axes": [2**62]}), ("Split", {"axis": 7}),
+    ("Pad", {"pads": [-(2**62)] * 8}), ("Gather", {"axis": "q"}), ("Range", {}),
+    ("BatchNormalization", {"epsilon": "e"}), ("Clip", {"min": "low"}), ("Gelu", {}),
+    ("Elu", {"alpha": "a"}), ("CumSum", {}), ("TopK", {"k": -1}), ("Trilu", {}),
+    ("InstanceNormalization", {}), ("QuantizeLinear", {"axis": 44}), ("Mod", {"fmod": "x"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op", "attributes"), HOSTILE, ids=[f"{o}-{a}"[:40] for o, a in HOSTILE])
+@pytest.mark.parametrize("opset", [1, 11, 21])
+def test_hostile_nodes_are_a_line(op: str, attributes: Any, opset: int, tmp_path: Path) -> None:
+    """Whatever a file says, there is a result or a ModelError, and no other end."""
+    file = tmp_path / "m.onnx"
+    for operands in ("x", "x x", "x x x", "- x"):
+        content = small.model(
+            [small.node(op, operands, **attributes)], {"x": (1, 2, 2, 2)}, opset=opset
+        )
+        file.write_bytes(content.SerializeToString())
+        with suppress(ModelError):
+            execute(read_model(file), {"x": np.full((1, 2, 2, 2), 3, np.float32)})
