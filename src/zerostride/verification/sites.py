@@ -11,6 +11,7 @@ import numpy as np
 from ..compute.kernels import KERNELS
 from ..engines.model import Engine
 from ..errors import BroadcastError
+from ..models.audit import BATCHLESS
 from ..models.batch import BatchAxes, Sample, contracted_batch, without_batch
 from ..models.case import sizes_of
 from ..models.execute.broadcasts import PLANNED, broadcast
@@ -19,6 +20,7 @@ from ..models.execute.program import TABLE
 from ..models.formats import FormatModule
 from ..models.graph import Node
 from ..models.sites import Kind, Operand, Site
+from ..models.sites import find_site as onnx_site
 from ..models.targets import NotJudged, transport
 from ..ops import OPS, column_of
 from ..traps import Side
@@ -230,7 +232,8 @@ def _dtypes(site: Site, engine: Engine, op: str, count: int) -> tuple[tuple[str,
     kinds, notes = [], {}
     for k in range(count):
         first = op == "where" and k == 0
-        name = said[k] or ("bool" if first else common)
+        # A condition is of truth values; MNN's files say integers.
+        name = "bool" if first else said[k] or common
         kinds.append(_standing(engine, name))
         if kinds[-1] != name:
             notes[name] = kinds[-1]
@@ -252,9 +255,14 @@ def _standing(engine: Engine, name: str) -> str:
 def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule) -> Plain:
     """A product, a normalisation or a clamp, as one node or one layer."""
     words = module.lower(site.node)
-    if words is None or len(words) != 1 or words[0].op not in TABLE:
+    if words is None or words[-1].op not in TABLE:
         raise Skip(f"{site.node.op} is not one op that is computed here")
-    (word,) = words
+    word = words[-1]
+    if len(words) > 1:
+        # What comes before (a transpose) broadcasts nothing.
+        last = onnx_site(word)
+        if engine.name in BATCHLESS or last is None or last.kind is not site.kind:
+            raise Skip(f"{site.node.op} is several ops in ONNX's words")
     values = [value for value in word.inputs if value is not None]
     for value in values:
         if not value.known:

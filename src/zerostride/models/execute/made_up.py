@@ -13,15 +13,18 @@ from .inputs import near, shown
 
 
 def random_array(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
-    """Numbers that overflow nowhere soon: floats of ±2, integers of 0 to 3, truth values."""
+    """Numbers that models take: floats of 0 to 1 (images, masks), integers of 0 to 3, truth values.
+
+    A mask below 0 overflows where models multiply by the largest float, and engines then differ.
+    """
     kind = np.dtype(dtype)
     if kind.kind == "b":
         return rng.integers(0, 2, shape).astype(bool)
     if kind.kind in "iu":
         return rng.integers(0, 4, shape).astype(kind)
     if kind.kind == "c":
-        return (rng.uniform(-2, 2, shape) + 1j * rng.uniform(-2, 2, shape)).astype(kind)
-    return rng.uniform(-2, 2, shape).astype(kind)
+        return (rng.uniform(0, 1, shape) + 1j * rng.uniform(0, 1, shape)).astype(kind)
+    return rng.uniform(0, 1, shape).astype(kind)
 
 
 def random_inputs(
