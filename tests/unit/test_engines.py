@@ -12,6 +12,7 @@ import pytest
 
 import zerostride as zs
 from zerostride.engines import ENGINES, find_engine, versions
+from zerostride.ops import OPS
 from zerostride.rules import RULES
 
 Shape = tuple[int, ...]
@@ -33,8 +34,9 @@ def reason_of(*shapes: Any, **asked: Any) -> str:
 def test_the_contracts_engines_are_there() -> None:
     assert {
         *("numpy", "torch", "tensorflow", "jax", "onnxruntime"),
-        *("openvino", "paddle", "ncnn", "mnn"),
-    } <= set(ENGINES)
+        *("openvino", "paddle", "ncnn", "mnn", "litert"),
+        *("tensorrt", "coreml", "litert-gpu", "tosa", "stablehlo"),
+    } == set(ENGINES)
 
 
 @pytest.mark.parametrize("name", ENGINES)
@@ -44,7 +46,7 @@ def test_a_row_has_what_it_needs(name: str) -> None:
     assert row.source
     assert row.release
     assert row.elementwise
-    for rules in (row.elementwise, row.to_target, *row.ops.values()):
+    for rules in (row.elementwise, row.to_target, row.constants, *row.ops.values()):
         for rule in rules.values():
             assert rule.name in RULES
             assert rule.source
@@ -55,6 +57,8 @@ def test_a_row_has_what_it_needs(name: str) -> None:
         assert divergence.text
         assert divergence.source
         assert divergence.effect in zs.Reason
+        assert divergence.run == row.run
+        assert divergence.ops <= set(OPS)
 
 
 def test_find_engine_proposes_a_near_name() -> None:
@@ -183,7 +187,17 @@ def test_an_engine_that_is_not_installed_is_not_warned_about(
 
 #: What `import zerostride` and asking any engine must not load.
 HEAVY = (
-    *("click", "rich", "onnx", "onnxruntime", "torch", "tensorflow", "jax", "openvino"),
+    *(
+        "click",
+        "rich",
+        "onnx",
+        "ai_edge_litert",
+        "onnxruntime",
+        "torch",
+        "tensorflow",
+        "jax",
+        "openvino",
+    ),
     *("paddle", "ncnn", "MNN", "google.protobuf", "hypothesis", "pytest"),
 )
 
