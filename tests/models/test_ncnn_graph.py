@@ -103,6 +103,7 @@ def test_sizes_that_the_file_lacks_have_names(tmp_path: Path) -> None:
         "Split s 1 2 in0 a b",
         "Convolution c 1 1 a x 0=8 1=3 3=2 4=1 6=216",
         "Pooling p 1 1 b y 4=1",
+        "Flatten f 1 1 x z",
     )
     graph = made.graph(tmp_path, text)
     assert graph.inputs[0].shape == ("in0.c", "in0.h", "in0.w")
@@ -112,6 +113,7 @@ def test_sizes_that_the_file_lacks_have_names(tmp_path: Path) -> None:
     found = zs.shapes(tmp_path / "m.param", sizes={"in0.h": 32, "in0.w": 30, "in0.c": 3})
     assert found.shapes["x"] == (8, 16, 15)
     assert found.shapes["y"] == (3,)
+    assert found.shapes["z"] == (8 * 16 * 15,)
     assert not found.failures
 
 

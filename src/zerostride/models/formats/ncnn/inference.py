@@ -11,10 +11,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ....dims.dim import Call, Dim, Number, Symbol, of_atom
+from ....dims.dim import Dim, Number, Symbol, of_atom
 from .layers import LAYERS
-from .sizes import Call as Question
-from .sizes import Sizes, Unknown, Wrong, checked
+from .sizes import Call, Sizes, Unknown, Wrong, checked
 from .text import Layer, Params, shown
 
 #: Names of axes by rank, as ncnn calls them.
@@ -79,18 +78,8 @@ def _who(layer: Layer) -> str:
 
 
 def _bounded(size: Number) -> Number:
-    """The size, or a new name for an expression that has grown out of hand.
-
-    A product of quotients (the elements of a convolved image) is one: what can be asked of those
-    takes the solver seconds each.
-    """
-    if not isinstance(size, Dim):
-        return size
-    tangled = any(
-        len(monomial) > 1 and any(isinstance(atom, Call) for atom in monomial)
-        for monomial, _ in size.terms
-    )
-    if not tangled and len(str(size)) <= MAX_EXPRESSION:
+    """The size, or a new name for an expression that has grown out of hand."""
+    if not isinstance(size, Dim) or len(str(size)) <= MAX_EXPRESSION:
         return size
     name = hashlib.sha256(str(size).encode()).hexdigest()[:12]
     return of_atom(Symbol(f"size_{name}", 1))
@@ -112,7 +101,7 @@ def _results(layer: Layer, found: Inferred, ranks: Mapping[str, int]) -> Sequenc
     if len(operands) < len(layer.bottoms):
         return ()
     try:
-        return row.shapes(Question(layer, tuple(operands)))
+        return row.shapes(Call(layer, tuple(operands)))
     except Unknown:
         if layer.type == "Input" and layer.tops:
             return _input(layer.tops[0], found, ranks)
