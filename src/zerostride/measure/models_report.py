@@ -49,7 +49,8 @@ def run(
         apart: each file in a process of its own, with a time limit.
 
     Returns:
-        0 where nothing is wrong; 1 where something is; 2 where there is nothing to measure.
+        0 where nothing is wrong; 1 where something is; 2 where there is nothing to measure; 130
+        where it was interrupted, what had been measured printed all the same.
     """
     try:
         files = files_in(places) if places else light_models()
@@ -63,22 +64,28 @@ def run(
     pairs: list[Pair] = []
     errors = Console(stderr=True)
     hidden = as_json or not errors.is_terminal
-    with Progress(console=errors, disable=hidden) as progress:
-        task = progress.add_task("models", total=len(files) * len(chosen))
-        for file in files:
-            made = (
-                _apart(file, chosen, pythons, batch_axis)
-                if apart
-                else iter(measure(file, chosen, pythons=pythons, batch_axis=batch_axis))
-            )
-            for pair in made:
-                pairs.append(pair)
-                progress.advance(task)
+    stopped = False
+    try:
+        with Progress(console=errors, disable=hidden) as progress:
+            task = progress.add_task("models", total=len(files) * len(chosen))
+            for file in files:
+                made = (
+                    _apart(file, chosen, pythons, batch_axis)
+                    if apart
+                    else iter(measure(file, chosen, pythons=pythons, batch_axis=batch_axis))
+                )
+                for pair in made:
+                    pairs.append(pair)
+                    progress.advance(task)
+    except KeyboardInterrupt:
+        stopped = True  # what is there after an hour is worth seeing
     if as_json:
         print(json.dumps({"ok": all(p.ok for p in pairs), "pairs": [p.as_dict() for p in pairs]}))
     else:
         console = Console()
         print_pairs(console if console.is_terminal else Console(width=_WIDE), pairs)
+    if stopped:
+        return 130
     return 0 if all(pair.ok for pair in pairs) else 1
 
 
