@@ -178,10 +178,12 @@ def rewritten(
     """The node's op on operands of these shapes; the operands exchanged, the result reshaped."""
     places = [subject.positions[k] for k in range(len(shapes))]
     options = [list(ways_to(subject, k, shape)) for k, shape in enumerate(shapes)]
+    if not all(options):
+        return
     # The same way for all of them, then each in its own.
     alike = [tuple(each[min(k, len(each) - 1)] for each in options) for k in range(2)]
     mixed = itertools.islice(itertools.product(*options), _MOST_WAYS)
-    for ways in dict.fromkeys((*alike, *mixed)) if all(options) else ():
+    for ways in dict.fromkeys((*alike, *mixed)):
         writer = Writer()
         refs: list[Ref] = [Input(p) for p in range(len(subject.node.inputs))]
         for place, way in zip(places, ways, strict=True):

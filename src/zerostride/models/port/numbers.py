@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...alignment import apply
 from ...compute.kernels import KERNELS
 from ...dims import Shape, elements
 from ...dims.condition import all_of
@@ -132,7 +133,8 @@ def sizes_for(program: Program, setting: Setting, *, small: bool = False) -> Cal
     symbols = {symbol for size in unknown for symbol in size.symbols}
     values: Mapping[Symbol, int] = {}
     if symbols:
-        known = all_of([related(setting.judge.needs, shapes), not_empty(shapes)])
+        needs = (related(setting.judge.needs, shapes), program.subject.source.conditions)
+        known = all_of([*needs, not_empty(shapes)])
         found = values_for(known, sorted(symbols))
         if found is None:
             raise Wrong("no sizes were found to compute it with")
@@ -159,6 +161,11 @@ def _replanned(site: Site, plan: Plan, shapes: tuple[Shape, ...]) -> Plan:
     """The same plan at other sizes: operands' axes land where they did."""
     if plan.operands == shapes:
         return plan
+    if plan.open is not None and site.kind is not Kind.EXPAND:
+        try:
+            return apply(site.rule, shapes, site.attributes)
+        except BroadcastError as error:
+            raise Wrong(error.detail) from None
     result: list[int] = [1] * plan.rank
     for shape, mapping in zip(shapes, plan.axes_mapping, strict=True):
         for size, axis in zip(shape, mapping, strict=True):

@@ -1,0 +1,83 @@
+"""Reported bugs and the examples, ported: what the target gets wrong is cured, or says why not."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import zerostride as zs
+from zerostride.engines import ENGINES
+from zerostride.models.execute import execute, not_executed
+from zerostride.models.findings import Report
+from zerostride.models.formats import read_model
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+BUGS = json.loads((EXAMPLES / "bugs.json").read_text("utf-8"))["bugs"]
+FILED = [
+    bug
+    for bug in BUGS
+    if bug["target"] in ENGINES and (EXAMPLES / "bugs" / f"{bug['id']}.onnx").is_file()
+]
+#: Engines that read such files or are converted to, with limits of their own.
+TARGETS = ("ncnn", "openvino", "mnn", "tensorrt", "coreml", "stablehlo")
+
+
+def ported(file: Path, target: str, folder: Path, **options: Any) -> Report:
+    """A port after which nothing is worse, and a second one changes nothing."""
+    goal = folder / "ported.onnx"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", zs.EngineVersionWarning)
+        report = zs.port(file, target, goal, **options)
+        again = zs.port(goal, target, folder / "again.onnx", **options)
+    assert again.changes == ()
+    for finding in report.findings:
+        assert finding.verdict == "same" or finding.notes[-1].startswith("not ported: ")
+    return report
+
+
+def same_numbers(file: Path, goal: Path) -> None:
+    """Both models on the same random numbers, if everything in them is computed here."""
+    graph = read_model(file)
+    if list(not_executed(graph)) or not all(value.known for value in graph.inputs):
+        return
+    rng = np.random.default_rng(0)
+    fed = {}
+    for value in graph.inputs:
+        shape = [size for size in value.shape or () if isinstance(size, int)]
+        fed[value.name] = np.asarray(rng.random(shape) * 4).astype(value.dtype or "float32")
+    after = execute(read_model(goal), fed)
+    for name, array in execute(graph, fed).items():
+        np.testing.assert_array_equal(array, after[name], strict=True)
+
+
+@pytest.mark.parametrize("bug", FILED, ids=lambda bug: bug["id"])
+def test_what_was_reported_is_cured(bug: dict[str, Any], tmp_path: Path) -> None:
+    """On the engine of the report, if it goes wrong there today."""
+    file = EXAMPLES / "bugs" / f"{bug['id']}.onnx"
+    options = {} if "target_shapes" in bug else {"batch_axis": -1}
+    target = bug["target"]
+    report = ported(file, target, tmp_path, **(options if target == "ncnn" else {}))
+    # What broadcasts across the batch has no meaning on an engine without one.
+    assert report.ok or report.before[0].reason == "batch_broadcast"
+    if target == "ncnn" and report.ok:
+        assert bool(report.changes) == (bug["today"] != "same")
+    same_numbers(file, tmp_path / "ported.onnx")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.onnx")), ids=lambda file: file.stem)
+def test_examples_are_ported(file: Path, target: str, tmp_path: Path) -> None:
+    report = ported(file, target, tmp_path)
+    before = sum(finding.verdict == "same" for finding in report.before)
+    after = sum(finding.verdict == "same" for finding in report.findings)
+    assert after >= before + len(report.changes)
+    same_numbers(file, tmp_path / "ported.onnx")
+
+
+def test_some_examples_needed_it() -> None:
+    assert len([bug for bug in FILED if bug["target"] == "ncnn" and bug["today"] != "same"]) >= 3
