@@ -375,6 +375,18 @@ def test_sizes_that_are_large_or_zero_are_computed_at_others() -> None:
         assert proof.witness.op == "add"
 
 
+def test_attributes_that_are_no_axes_are_said_and_not_followed() -> None:
+    x = value("x\x1b[31m", (1, 8, 5, 6))
+    nodes = []
+    for k, attributes in enumerate(({"perm": 7}, {"perm": ("a", 1.5)}, {"perm": (9, 9, 9, 9)})):
+        result = value(f"t{k}", (1, 8, 5, 6))
+        nodes.append(Node(f"n{k}", "Transpose", "", 21, (x,), (result,), attributes))
+    layouts = follow(Graph("", "onnx", 21, (x,), tuple(nodes)))
+    assert [layouts.of(node.outputs[0]) for node in nodes] == [None] * 3
+    assert len(layouts.notes) == 3
+    assert all(note.isprintable() for note in layouts.notes)
+
+
 # The rest.
 
 

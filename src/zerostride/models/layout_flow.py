@@ -16,11 +16,15 @@ from types import MappingProxyType
 from typing import Any
 
 from ..dims.dim import Number
+from ..errors import printable
 from .batch import _axes_given, _normal
+from .flow.facts import SURPRISES
 from .graph import Graph, Node, Value
 from .sites import Kind, find_site
 
 Perm = tuple[int, ...]
+#: Notes that are read; a model of patches puts its images back in every block.
+MOST_NOTES = 50
 #: Ranks that an image has: batch, channels, and one to three axes of space.
 IMAGE_RANKS = range(3, 6)
 #: Ops that are defined on (batch, channels, space ...): they read an image and make one.
@@ -101,7 +105,14 @@ def follow(graph: Graph) -> Layouts:
                 "taken for an image and stays as it is"
             )
     for node in graph.nodes:
-        _node(node, layouts)
+        try:
+            _node(node, layouts)
+        except SURPRISES:  # attributes that are no axes, say
+            layouts.notes.append(f"{node.op} {node.path}: the layout is not followed through it")
+    more = len(layouts.notes) - MOST_NOTES
+    layouts.notes[:] = map(printable, layouts.notes[:MOST_NOTES])
+    if more > 0:
+        layouts.notes.append(f"{more} more ops put images back into the model's order")
     return layouts
 
 
