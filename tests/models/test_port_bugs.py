@@ -69,8 +69,17 @@ def test_what_was_reported_is_cured(bug: dict[str, Any], tmp_path: Path) -> None
     same_numbers(file, tmp_path / "ported.onnx")
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.onnx")), ids=lambda file: file.stem)
+#: Networks whose sizes have names take seconds, so each is ported to one engine here.
+OPEN = {"transformer_dynamic": "ncnn", "unet_dynamic": "coreml"}
+CASES = [
+    pytest.param(file, target, id=f"{file.stem}-{target}")
+    for file in sorted(EXAMPLES.glob("*.onnx"))
+    for target in TARGETS
+    if not file.stem.endswith("_script") and OPEN.get(file.stem, target) == target
+]
+
+
+@pytest.mark.parametrize(("file", "target"), CASES)
 def test_examples_are_ported(file: Path, target: str, tmp_path: Path) -> None:
     report = ported(file, target, tmp_path)
     before = sum(finding.verdict == "same" for finding in report.before)

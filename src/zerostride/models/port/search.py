@@ -20,8 +20,9 @@ from .numbers import compute
 from .passes import PASSES, Pass
 from .program import Program, Setting, Subject, Wrong, carry_out, positions_of
 
-#: Rewrites of one node that are looked at; what is found is among the first dozens.
-MOST_TRIED = 600
+#: Rewrites of one node that a pass may propose; what is found is among its first dozens. Where
+#: sizes are not known each of them takes milliseconds.
+MOST_TRIED, MOST_TRIED_OPEN = 300, 30
 #: Times that a port starts again without a rewrite that the format turned out not to have.
 _ROUNDS = 8
 
@@ -87,7 +88,7 @@ class _Search:
     def _first(self, subject: Subject) -> tuple[Pass, Program] | str:
         """The first rewrite, in order of cost, after which the target means the same."""
         refused: str | None = None
-        for by, steps in islice(self._proposals(subject), MOST_TRIED):
+        for by, steps in self._proposals(subject):
             if not by.ensures(subject, steps):
                 raise ModelError(f"node {subject.node.path!r}: pass {by.name!r} broke its promise")
             try:
@@ -107,11 +108,12 @@ class _Search:
 
     def _proposals(self, subject: Subject) -> Iterator[tuple[Pass, tuple[Any, ...]]]:
         allowed = _BY_REASON.get(subject.finding.reason)
+        most = MOST_TRIED if subject.source.open is None else MOST_TRIED_OPEN
         for row in PASSES:
             if allowed is not None and row.name not in allowed:
                 continue
             if row.requires(subject, self.setting):
-                for steps in row.propose(subject, self.setting):
+                for steps in islice(row.propose(subject, self.setting), most):
                     yield row, steps
 
 
