@@ -503,3 +503,16 @@ def test_layers_of_bodies_are_audited_and_ported(core: Any, tmp_path: Path) -> N
         np.testing.assert_allclose(mine, real, rtol=1e-6)
     again = zs.audit(out, target="ncnn", batch_axis=-1)
     assert [finding.verdict for finding in again.findings] == [Verdict.SAME] * 3
+
+
+def test_element_types_are_openvinos() -> None:
+    from zerostride.models.formats.openvino.tensors import TYPES
+
+    kinds = [one for name in dir(ov.Type) if isinstance(one := getattr(ov.Type, name), ov.Type)]
+    assert len(kinds) > 20
+    for kind in kinds:
+        row = TYPES[kind.get_type_name()]
+        if kind.get_type_name() != "string":
+            assert row.bits == kind.get_bitwidth()
+        if row.plain:
+            assert np.dtype(row.dtype) == kind.to_dtype()
