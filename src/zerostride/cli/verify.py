@@ -13,6 +13,7 @@ from ..engines.table import ENGINES
 from ..errors import ZerostrideError
 from ..report import shown
 from . import options, tables
+from .audit import _batch_axis
 
 if TYPE_CHECKING:
     from ..models.findings import Check, Report
@@ -40,11 +41,14 @@ STYLES = {
 @click.option("--seed", type=click.IntRange(0), default=0, help="Of the random operands.")
 @click.option("--cases", type=click.IntRange(1), default=1, help="Random operands a node.")
 @click.option(
-    "--timeout", type=click.FloatRange(0, min_open=True), help="Seconds for one answer; 20, 300."
+    "--timeout",
+    type=click.FloatRange(0, min_open=True),
+    help="Seconds for one answer; 20, and 300 for a whole model.",
 )
 @click.option("--no-cache", is_flag=True, help="Ask the engine again, whatever it said before.")
 @click.option(
-    "--batch-axis", type=int, help="Batch axis of the model's inputs, for engines that drop it."
+    "--batch-axis",
+    help="Batch axis of the model's inputs, for engines that drop it; 'none' if there is none.",
 )
 @click.option(
     "--set",
@@ -73,7 +77,7 @@ def verify(
     cases: int,
     timeout: float | None,
     no_cache: bool,
-    batch_axis: int | None,
+    batch_axis: str | None,
     sizes: tuple[tuple[str, int | str], ...],
     facts: tuple[str, ...],
     pythons: tuple[str, ...],
@@ -101,7 +105,7 @@ def verify(
             timeout=timeout,
             cases=cases,
             cache=not no_cache,
-            batch_axis=batch_axis,
+            batch_axis=_batch_axis(batch_axis),
             facts=facts or None,
             sizes=options.numbers(sizes),
             pythons=_pythons(pythons),
