@@ -82,7 +82,8 @@ def _engine(engine: Engine) -> str:
             most = f" Up to {rule.max_rank} axes." if rule.max_rank else ""
             lines.append(f"- {title}, `{name}`: {rule.summary}{most}")
     if not engine.to_target:
-        lines.append("- Broadcast op: it has none.")
+        known = "it has none" if engine.broadcasts is False else "nothing was read about it"
+        lines.append(f"- Broadcast op: {known}.")
     if engine.divergences:
         lines.append("\nKnown divergences:\n")
     for row in engine.divergences:

@@ -128,8 +128,12 @@ def _meant(op: Any, engine: Engine | None) -> Op:
 def _pick(engine: Engine, rules: Rules, name: Any) -> Rule:
     """The engine's version of a rule or mode; its first where none is named."""
     if not rules:
+        what = "op that broadcasts to a target shape"
+        unread = engine.broadcasts is None
         raise BroadcastError(
-            f"{engine.name} has no op that broadcasts to a target shape",
+            f"nothing was read about an {what} on {engine.name}"
+            if unread
+            else f"{engine.name} has no {what}",
             reason=Reason.NO_OP,
             rule=RuleUse(name or "unidirectional", engine=engine.name),
         )

@@ -56,7 +56,7 @@ def check_fix(finding: Finding, shapes: tuple[Shape, ...]) -> None:
     np.testing.assert_array_equal(total.reshape(meant.shape), meant)
 
 
-# Rank limits. EVIDENCE: executorch#11694, coremltools#2291, LiteRT#2540.
+# Rank limits. Reported: executorch#11694, coremltools#2291, LiteRT#2540.
 
 LIMITS = [
     ("coreml", 5, ((2, 3, 4, 5, 2, 3), (4, 5, 2, 3))),
@@ -174,6 +174,17 @@ def test_a_swap_is_proposed_only_where_the_op_has_one() -> None:
         finding = judged("litert-gpu", (2, 1, 4), (2, 3, 4), op=op)
         assert finding.verdict == "different"
         assert (finding.fix is not None) == swaps
+
+
+def test_expand_is_judged_where_something_is_known_of_it() -> None:
+    def expand(target: str) -> Finding:
+        inputs = {"data": (3, 1)}
+        return small.site("Expand", inputs, {"shape": np.array([2, 3, 4])}, target=target)
+
+    for target, verdict in (("litert", "same"), ("litert-gpu", "refused"), ("ncnn", "refused")):
+        assert expand(target).verdict == verdict
+    for target in ("tensorrt", "coreml", "tosa"):
+        assert (expand(target).verdict, expand(target).reason) == ("unknown", "not_measured")
 
 
 def test_a_report_says_what_was_only_read() -> None:

@@ -103,7 +103,11 @@ def _table(rows: list[Engine]) -> None:
             row.release if row.run else f"{row.release} (read)",
             f"{have}{mark}" if have else "-",
             " ".join(row.elementwise),
-            *([" ".join(row.to_target) or "none"] if roomy else []),
+            *(
+                [" ".join(row.to_target) or ("none" if row.broadcasts is False else "-")]
+                if roomy
+                else []
+            ),
             str(rank) if rank is not None else "-",
             str(len(row.divergences)),
         )

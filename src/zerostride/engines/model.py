@@ -92,6 +92,14 @@ class Engine:
         return tuple(row for row in self.divergences if row.concerns(op, dtype))
 
     @property
+    def broadcasts(self) -> bool | None:
+        """Whether it has an op that broadcasts to a shape; None where nothing was read about it."""
+        if self.to_target:
+            return True
+        known = self.run or any(row.effect is Reason.NO_OP for row in self.divergences)
+        return False if known else None
+
+    @property
     def dtypes(self) -> Mapping[str, str]:
         """Dtypes that go wrong whatever the op, with what happens."""
         return {

@@ -37,6 +37,8 @@ def transport(site: Site, engine: Engine) -> Side:
         NotJudged: nothing is known about it.
     """
     if site.kind is Kind.EXPAND:
+        if engine.broadcasts is None:
+            raise NotJudged(f"nothing was read about broadcasting to a shape on {engine.name}")
         own = site.rule.name == "explicit" and "explicit" in engine.to_target
         mode = "explicit" if own else None
         row = rule_row(mode, engine=engine.name, to_target=True)
