@@ -258,6 +258,23 @@ def test_a_whole_model() -> None:
         verified(model, "torch", whole=True)
 
 
+def test_an_engine_is_not_compared_with_itself(tmp_path: Path) -> None:
+    """With an op that zerostride does not execute, ONNX Runtime is what others are held against."""
+    infos = [onnx.helper.make_tensor_value_info(n, 1, s) for n, s in (("x", (1, 1, 4, 4)),)]
+    nodes = [onnx.helper.make_node("LRN", ["x"], ["y"], size=3)]
+    outputs = [onnx.helper.make_tensor_value_info("y", 1, (1, 1, 4, 4))]
+    graph = onnx.helper.make_graph(nodes, "g", infos, outputs)
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    onnx.save(
+        onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "m.onnx"
+    )
+    with pytest.raises(ModelError, match="does not execute LRN; nothing to compare"):
+        verified(tmp_path / "m.onnx", "onnxruntime", whole=True)
+    report = verified(tmp_path / "m.onnx", "openvino", whole=True)
+    assert [check.outcome for check in report.checks] == [Outcome.AGREES]
+    assert "compared with ONNX Runtime" in report.notes[-1]
+
+
 def test_a_conversion_to_ir(tmp_path: Path) -> None:
     ov = pytest.importorskip("openvino", reason="converts and runs")
     for name in ("clean", "tiny_vision"):

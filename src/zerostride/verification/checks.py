@@ -13,7 +13,7 @@ from ..engines.table import find_engine
 from ..engines.versions import warn_if_unmeasured
 from ..errors import ZerostrideError
 from ..measure.isolation import CASE_SECONDS
-from ..models.audit import BATCHLESS, audit_graph
+from ..models.audit import BATCHLESS, audit_graph, drops_batch
 from ..models.batch import BatchAxes, batch_axes
 from ..models.findings import Check, Finding, Outcome, Report, Verdict
 from ..models.formats import lowered, module_of, read_model
@@ -105,7 +105,7 @@ def verify(
             keeper = Cache(engine, process.version, on=cache)
             run = _Run(process, keeper, seed, cases)
             batch = BatchAxes()
-            if engine in BATCHLESS:
+            if drops_batch(graph, engine):
                 batch = batch_axes(lowered(graph), batch_axis)
             checks = run.all(_sites(graph, node), graph, batch, progress)
             notes = ()
