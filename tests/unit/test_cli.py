@@ -283,7 +283,7 @@ def test_completion_without_the_shell_is_one_line(
     [
         (
             "zerostride ",
-            {"audit", "compare", "completion", "compute", "engines", "explain", "shapes"},
+            set(COMMANDS),
         ),
         ("zerostride au", {"audit"}),
         ("zerostride audit --target op", {"openvino"}),

@@ -23,7 +23,7 @@ from .case import Case, finding_of, sizes_of
 from .comparing import compare_case, struck
 from .findings import Cause, Finding, Report, Verdict
 from .flow import Flow, Need
-from .formats import lowered, module_of, read_model
+from .formats import FORMATS, lowered, module_of, read_model
 from .graph import Graph
 from .layout import check_layout, layout_findings
 from .memory import uncollected
@@ -38,7 +38,7 @@ from .witness import find_batch_witness
 #: Engines whose tensors hold one sample, without the batch axis.
 BATCHLESS = frozenset({"ncnn"})
 #: Steps of the solver in one audit, some 20 microseconds each; a model in use takes thousands.
-MAX_STEPS = 1_000_000
+MAX_STEPS = 250_000
 #: Converters that can be judged, with the engine that they write for.
 CONVERTERS: Mapping[str, str] = {"pnnx": "ncnn"}
 
@@ -158,7 +158,7 @@ def reported(
     if found is not None:
         failures = tuple(f"no sizes make {failure} work" for failure in found.failures)
         notes, needs = (*graph.notes, *failures, *found.notes), found.conditions
-    if engine.name in BATCHLESS and batch_axis is None and _perhaps_batch(graph):
+    if drops_batch(graph, engine.name) and batch_axis is None and _perhaps_batch(graph):
         notes = (*notes, _OPEN_BATCH.format(engine=engine.name))
     if not engine.run:
         said = f"{engine.name} {engine.release} was read about, not run: {engine.source}"
@@ -178,7 +178,7 @@ def prepared(
     graph, known, found = resolved(graph, facts, sizes)
     batch = BatchAxes()
     told = via != "pnnx" or batch_axis is not None or knows_batch(graph)
-    if engine.name in BATCHLESS and told:
+    if drops_batch(graph, engine.name) and told:
         batch = batch_axes(lowered(graph), batch_axis)
     return graph, Judge(engine, via, batch, known), found
 
@@ -187,6 +187,14 @@ _OPEN_BATCH = (
     "axis 0 of the inputs is taken for data, since its size is not known to be 1; if it is a "
     "batch, which {engine} does not have, name it (batch_axis=0, --batch-axis 0)"
 )
+
+
+def drops_batch(graph: Graph, engine: str) -> bool:
+    """Whether an engine's tensors lack the batch axis that the graph's may have.
+
+    A file of that engine's own format holds what the engine holds: there is no batch to drop.
+    """
+    return engine in BATCHLESS and FORMATS[graph.format].engine != engine
 
 
 def _perhaps_batch(graph: Graph) -> bool:

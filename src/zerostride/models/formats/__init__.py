@@ -97,6 +97,8 @@ def format_of(path: str | Path) -> Format:
     for row in FORMATS.values():
         if name.endswith(row.suffixes):
             return row
+    if name.endswith((".param.bin", ".ncnn.bin")):
+        raise ModelError(f"{path}: a binary .param has no names; name the .param text itself")
     known = ", ".join(f"{' '.join(row.suffixes)} ({row.name})" for row in FORMATS.values())
     raise ModelError(f"{path}: its name does not end like a model's; known: {known}")
 
