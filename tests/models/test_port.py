@@ -649,12 +649,18 @@ def test_unknown_engines_and_converters(tmp_path: Path) -> None:
         zs.port(file, "torch", tmp_path / "o.onnx", facts=["N > 3", "N < 2"])
 
 
-def test_progress_counts_nodes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dry_run", [False, True])
+def test_progress_ends_where_it_said(tmp_path: Path, dry_run: bool) -> None:
     file = tmp_path / "model.onnx"
-    file.write_bytes(one("Add", {"x": (5, 5)}, {"c": (5,)}).SerializeToString())
+    nodes = [small.node("Add", "x c", "t", name="a"), small.node("Mul", "t v", name="b")]
+    model = model_of(nodes, {"x": (5, 5), "v": (5,)}, {"c": (5,)})
+    file.write_bytes(model.SerializeToString())
     seen: list[tuple[int, int]] = []
-    zs.port(file, "ncnn", dry_run=True, progress=lambda *counts: seen.append(counts))
-    assert seen == [(1, 1)]
+    goal = None if dry_run else tmp_path / "o.onnx"
+    zs.port(file, "ncnn", goal, dry_run=dry_run, progress=lambda *counts: seen.append(counts))
+    assert seen == sorted(seen)
+    assert {total for _, total in seen} == {4 if dry_run else 6}
+    assert seen[-1][0] == seen[-1][1]
 
 
 def test_the_modules_of_the_proof_are_what_the_tests_think() -> None:

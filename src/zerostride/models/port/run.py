@@ -54,7 +54,8 @@ def port(
         via: what this converter does by itself is left to it ("pnnx", for ncnn).
         batch_axis, facts, sizes: as for :func:`~zerostride.audit`.
         dry_run: write nothing; `changes` then says what would be done.
-        progress: called with the number of nodes done and of all.
+        progress: called with how much is done and how much there is: every node is audited,
+            rewritten if need be, and checked.
 
     Returns:
         A report whose `before` has the findings of the model as it was, `findings` those of the
@@ -74,12 +75,39 @@ def port(
         raise ZerostrideError(f"what is given holds for no sizes: {known}")
     question = Question(engine, via, batch_axis, known, sizes)
     with allowance(MAX_STEPS):
-        old = audited(read_model(path), question, progress)
-        module = old.setting.module
-        editor, done = rewritten(path, module, old)
+        told = _Phases(progress, 2 if goal is None else 3)
+        old = audited(read_model(path), question, told.phase(0))
+        editor, done = rewritten(path, old, told.phase(1))
         if goal is None:
             return _dry(old, question, done)
-        return _written(path, goal, editor, old, question, done)
+        return _written(path, goal, editor, old, question, done, told.phase(2))
+
+
+#: Called with how much is done, and how much there is.
+Progress = Callable[[int, int], None]
+
+
+class _Phases:
+    """Progress over several rounds, each as long as the model has nodes."""
+
+    def __init__(self, progress: Progress | None, count: int) -> None:
+        self.progress = progress
+        self.count = count
+        self.nodes = 1
+
+    def phase(self, turn: int) -> Progress | None:
+        """What one round calls; the first is through all nodes."""
+        progress = self.progress
+        if progress is None:
+            return None
+
+        def tell(done: int, total: int) -> None:
+            if not turn:
+                self.nodes = total
+            share = self.nodes * done // max(1, total)
+            progress(turn * self.nodes + share, self.count * self.nodes)
+
+        return tell
 
 
 def _goal(path: Path, output: str | Path | None, *, dry_run: bool) -> Path | None:
@@ -150,13 +178,14 @@ def _written(
     old: Audited,
     question: Question,
     done: Sequence[Ported],
+    progress: Progress | None,
 ) -> Report:
     """Writes the model beside its place, reads it again, checks it, and puts it there."""
     with staging(goal) as staged:
         files = editor.save(staged)
         with kept_if_done([file for file in files if file.stem != staged.stem]):
             new = audited(read_model(staged), question)
-            changes, findings = _checked(old, new, done)
+            changes, findings = _checked(old, new, done, progress)
             report = new.report(question)
             install(staged, goal)
     return replace(
@@ -172,7 +201,7 @@ def _written(
 
 
 def _checked(
-    old: Audited, new: Audited, done: Sequence[Ported]
+    old: Audited, new: Audited, done: Sequence[Ported], progress: Progress | None
 ) -> tuple[tuple[Change, ...], tuple[Finding, ...]]:
     """What was changed and what is found now, the written model checked against the old one."""
     places = matched(old.graph, new.graph)
@@ -181,10 +210,14 @@ def _checked(
     check_findings(old.graph, places, old.findings, new.findings, touched.keys())
     changes = []
     makers = makers_of(places)
-    for key, one in touched.items():
+    for turn, (key, one) in enumerate(touched.items()):
+        if progress is not None:
+            progress(turn, len(touched))
         count = _recomputed(one, found[key], makers, old.setting)
         one = replace(one, elements=count or one.elements)
         changes.append(_change(one, lines_of(found[key], makers)))
+    if progress is not None:
+        progress(1, 1)
     left = {id(found[id(one.node)].node): one for one in done if one.program is None}
     findings = tuple(
         _left(new.findings[id(node)], left[id(node)])

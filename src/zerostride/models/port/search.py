@@ -163,19 +163,29 @@ def _why_not(subject: Subject) -> str:
     return said
 
 
-def rewritten(path: Path, module: FormatModule, old: Audited) -> tuple[Editor, list[Ported]]:
+def rewritten(
+    path: Path, old: Audited, progress: Callable[[int, int], None] | None = None
+) -> tuple[Editor, list[Ported]]:
     """The file with rewrites applied, and what was found for each node that needs one.
 
     An editor may only find out while it applies rewrites that one cannot be said; then the port
     starts again without it.
     """
+    module = old.setting.module
+    needed = list(_in_need(old))
     banned: set[tuple[Any, ...]] = set()
     for _ in range(_ROUNDS):
         editor = module.edit(path)
         own = getattr(editor, "refuses", lambda rewrite: None)
 
         search = _Search(old.setting, _Refusals(own, frozenset(banned)))
-        done = [search(*one) for one in _in_need(old)]
+        done = []
+        for turn, one in enumerate(needed):
+            if progress is not None:
+                progress(turn, len(needed))
+            done.append(search(*one))
+        if progress is not None:
+            progress(1, 1)
         rewrites = [one.rewrite for one in done if one.program is not None]
         try:
             editor.apply(rewrites)
