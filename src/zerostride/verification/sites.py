@@ -193,6 +193,11 @@ def _planned(
         constant = tuple(part.constant for part in site.operands)
         task = Task(form, site.stands_for, constant=constant, opset=max(_OPSET, node.version))
         return Plain(site, task, shapes, given, kinds, result, note=note)
+    if engine.name == "mnn" and _is_onnx(site) and len(shapes) > OPS[op].operands:
+        # One op of MNN's takes all operands; two by two would be another thing.
+        constant = tuple(part.constant for part in site.operands)
+        task = Task(Form.NODE, node.op, dict(node.attributes), (), constant, node.version)
+        return Plain(site, task, shapes, given, kinds, result, note=note)
     if site.stands_for == "Mean":
         # Engines have no mean of operands; it is their sum that broadcasts.
         site, note = replace(site, op="Sum"), "run as the sum"
