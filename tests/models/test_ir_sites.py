@@ -356,3 +356,14 @@ def test_the_audit_of_an_ir_on_other_engines(tmp_path: Path) -> None:
     assert numpy.findings[0].fix.shapes[1] == (3, 4, 1)
     assert not ncnn.ok
     assert paddle.findings[0].source is not None
+
+
+@pytest.mark.parametrize(("op", "verdict"), [("Add", Verdict.SAME), ("Subtract", Verdict.REFUSED)])
+def test_on_its_own_engine_a_node_keeps_its_rule(tmp_path: Path, op: str, verdict: str) -> None:
+    """OpenVINO's CPU plugin takes pdpd for an Add, and rewrites a Subtract into NumPy's rule."""
+    data = f'auto_broadcast="pdpd" {AXIS}="1"'
+    path = binary(op, (2, 3, 4, 5), (3, 4), data).save(tmp_path / "m.xml")
+    (finding,) = zs.audit(path, target="openvino").findings
+    assert finding.verdict is verdict
+    (elsewhere,) = zs.audit(path, target="numpy").findings
+    assert elsewhere.verdict is Verdict.REFUSED

@@ -36,6 +36,10 @@ def transport(site: Site, engine: Engine) -> Side:
         BroadcastError: the engine has no such op.
         NotJudged: nothing is known about it.
     """
+    own_rule = _own_rule(site, engine)
+    if own_rule is not None:
+        op = None if site.kind is Kind.EXPAND else canonical(site)
+        return Side(own_rule, site.attributes, engine.name, op)
     if site.kind is Kind.EXPAND:
         if engine.broadcasts is None:
             raise NotJudged(f"nothing was read about broadcasting to a shape on {engine.name}")
@@ -58,6 +62,19 @@ def transport(site: Site, engine: Engine) -> Side:
         kept = {k: v for k, v in site.attributes.items() if k in row.attributes and v is not None}
         return Side(row, kept, engine.name, op)
     return _compound(site, engine)
+
+
+def _own_rule(site: Site, engine: Engine) -> Rule | None:
+    """The engine's version of the rule that a file of its own format names, where it names one."""
+    if site.node.domain != engine.name:
+        return None
+    if site.kind is Kind.EXPAND:
+        rows = engine.to_target
+    elif site.kind is Kind.ELEMENTWISE:
+        rows = engine.ops.get(canonical(site) or "", engine.elementwise)
+    else:
+        return None
+    return next((row for row in rows.values() if row.name == site.rule.name), None)
 
 
 def _last_axes(site: Site) -> Mapping[str, Any]:
