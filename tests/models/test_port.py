@@ -589,6 +589,15 @@ def test_external_data_go_along(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["model.onnx", "other", "w.bin"]
 
 
+def test_data_that_are_missing_stay_so(tmp_path: Path) -> None:
+    file = _with_data(tmp_path)
+    (tmp_path / "w.bin").unlink()
+    report = zs.port(file, "ncnn", tmp_path / "o.onnx")
+    assert report.ok
+    (made,) = onnx.load(tmp_path / "o.onnx", load_external_data=False).graph.initializer
+    assert tuple(made.dims) == (1, 5)
+
+
 def test_external_data_take_nobodys_place(tmp_path: Path) -> None:
     file = _with_data(tmp_path)
     other = tmp_path / "other"

@@ -488,7 +488,10 @@ def edit(path: Path) -> OnnxEditor:
     Raises:
         ModelError: it cannot be read.
     """
-    return OnnxEditor(path)
+    try:
+        return OnnxEditor(path)
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{path}: a name in it is not UTF-8 ({error.reason})") from None
 
 
 __all__ = ["OnnxEditor", "edit"]

@@ -109,7 +109,7 @@ def recompute(
     module: FormatModule,
     size: Callable[[Any], int],
 ) -> int:
-    """Computes a node as it was and as it was written; the number of elements found equal.
+    """Computes a node as it was and as it was written.
 
     Args:
         subject: the node as it was.
@@ -118,11 +118,16 @@ def recompute(
         module: the format's functions.
         size: a number for each size.
 
+    Returns:
+        The number of elements; 0 where the node is too large, or its data are missing.
+
     Raises:
         ModelError: the two differ.
     """
     shapes = [tuple(map(size, shape)) for shape in (*subject.source.operands, subject.source.shape)]
-    if max(map(elements, shapes)) > MOST_ELEMENTS:
+    values = [value for value in subject.node.inputs if value is not None]
+    whole = [tuple(map(size, v.shape or ())) for v in values if None not in (v.shape or ())]
+    if max(map(elements, (*shapes, *whole))) > MOST_ELEMENTS or any(v.missing for v in values):
         return 0
     arrays: dict[str, Array] = {}
     for k, value in enumerate(subject.node.inputs):
