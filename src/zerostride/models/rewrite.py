@@ -47,11 +47,13 @@ class Step:
 
     Attributes:
         op: "self" for the node's own op; "reshape", "expand" (both to `shape`), "unsqueeze",
-            "squeeze" (both at `axes`); or an op of the op table by its name there ("add", "where").
+            "squeeze" (both at `axes`); "number" for a constant of one element and no axes; or an
+            op of the op table by its name there ("add", "where").
         operands: what it reads.
         shape: the shape that reshape and expand make. A −1 in a reshape is what is left over.
         axes: the axes of unsqueeze (in the result) and squeeze (in the operand), ascending.
-        attributes: for "self": attributes of the format that change, None to leave one out.
+        attributes: for "self": attributes of the format that change, None to leave one out. For
+            "number" its `value`, and as `dtype` NumPy's name of its element type.
     """
 
     op: str

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from ...errors import ModelError, Reason
+from ...errors import BroadcastError, ModelError, Reason
 from ...plan import Plan
 from ..findings import Cause, Finding, Verdict
 from ..formats import FormatModule
@@ -190,7 +190,7 @@ def rewritten(
         try:
             editor.apply(rewrites)
             return editor, done
-        except ModelError:
+        except (ModelError, BroadcastError):  # an op that the format lacks is the op table's error
             bad = _unsaid(path, module, rewrites)
             if not bad:
                 raise
@@ -216,7 +216,7 @@ def _unsaid(path: Path, module: FormatModule, rewrites: Sequence[Rewrite]) -> li
     """The rewrites that an editor refuses each by itself, found by halving."""
     try:
         module.edit(path).apply(rewrites)
-    except ModelError:
+    except (ModelError, BroadcastError):
         if len(rewrites) <= 1:
             return list(rewrites)
         half = len(rewrites) // 2
