@@ -2,7 +2,7 @@
 
 The networks of `examples/networks` are exported by PyTorch and turned into the other formats by
 the engines' converters; then each file is audited, verified, ported and verified again for several
-engines. Two networks here; ZEROSTRIDE_NETWORKS=all for all of them, and for all engines.
+engines. One network here; ZEROSTRIDE_NETWORKS=all for all of them, and for all engines.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ SCRIPTS = Path(__file__).parents[2] / "examples" / "networks"
 ALL = os.environ.get("ZEROSTRIDE_NETWORKS") == "all"
 CONVERTERS = {"ir": "openvino", "ncnn": "pnnx", "mnn": "MNN"}
 TO = [to for to, package in CONVERTERS.items() if importlib.util.find_spec(package)]
-NETWORKS = ["convnext", "mobilenet", "swin", "transformer", "unet"] if ALL else ["convnext", "swin"]
+NETWORKS = ["convnext", "mobilenet", "swin", "transformer", "unet"] if ALL else ["convnext"]
 ENGINES = targets() if ALL else ("onnxruntime", "openvino", "ncnn", "mnn")
 
 
