@@ -34,9 +34,11 @@ if TYPE_CHECKING:
 Arrays = Mapping[str, "np.ndarray[Any, Any]"]
 #: Columns of text where there is no terminal to ask.
 _WIDE = 140
-#: What ONNX Runtime's kernels may differ by where operands are laid out otherwise, by element type:
-#: it computes float16 in float32, and rounds where two of its nodes meet.
+#: What ONNX Runtime's kernels may differ by where operands are laid out otherwise, by element type.
 _TOLERANCE: Mapping[str, float] = {"float16": 2e-2, "float32": 1e-5, "float64": 1e-12}
+#: It computes float16 in float32 and rounds where kinds of nodes meet, so a Reshape between two
+#: nodes is a rounding more, and what cancels differs at random; of misplaced numbers most differ.
+_CANCELLED = 0.1
 #: Failures that are told in full.
 _MOST_TOLD = 20
 
@@ -220,7 +222,10 @@ def _differs(before: Arrays | None, after: Arrays | None, *, exact: bool) -> str
 
 def _near(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any]) -> bool:
     near = _TOLERANCE.get(str(a.dtype), 0.0)
-    return a.dtype.kind == "f" and np.allclose(a, b, near, near, equal_nan=True)
+    if a.dtype.kind != "f":
+        return False
+    differs = ~np.isclose(a, b, near, near, equal_nan=True)
+    return bool(differs.mean() <= (_CANCELLED if a.dtype == np.float16 else 0.0))
 
 
 def _print(tallies: Sequence[Tally]) -> None:
