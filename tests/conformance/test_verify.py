@@ -43,11 +43,6 @@ MAY = {
 }
 
 
-#: MNN carries these with more than two operands as one op, which stretches none of them and reads
-#: past their ends. The audit judges them two by two and says `same`: a wrong verdict, found here.
-MANY = {"Max", "Min", "Sum", "Mean"}
-
-
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("ZEROSTRIDE_CACHE", str(tmp_path / "cache"))
@@ -69,10 +64,9 @@ def holds(report: Report) -> Counter[tuple[str, str]]:
     """Asserts that no verdict is denied by the engine; counts verdicts and outcomes."""
     count: Counter[tuple[str, str]] = Counter()
     for finding, check in zip(report.findings, report.checks, strict=True):
-        by_type = finding.reason == "dtype" or "becomes" in finding.message
-        may = MAY[finding.verdict] | ({Outcome.AGREES} if by_type else set())
-        if report.target == "mnn" and len(check.operands) > 2 and check.op in MANY:
-            may = may | {Outcome.DIFFERS, Outcome.CRASHED}
+        # What reads foreign memory finds the right numbers there now and then.
+        by_luck = finding.reason in ("dtype", "silent") or "becomes" in finding.message
+        may = MAY[finding.verdict] | ({Outcome.AGREES} if by_luck else set())
         assert finding.node == check.node
         assert check.outcome in may, (finding.verdict, check, finding.message)
         count[str(finding.verdict), str(check.outcome)] += 1

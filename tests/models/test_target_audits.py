@@ -205,7 +205,7 @@ def test_what_was_not_read_is_unknown() -> None:
 # Dtypes.
 
 BY_DTYPE = [
-    ("mnn", "Add", "int64", "different", "wrong_result"),
+    ("mnn", "Add", "int64", "same_here", "narrowed"),
     ("mnn", "Add", "uint8", "refused", "crash"),
     ("litert", "Add", "int8", "refused", "crash"),
     ("litert", "Mul", "uint8", "different", "wrong_result"),
@@ -246,7 +246,7 @@ def test_findings_that_differ_in_dtype_alone_are_judged_apart() -> None:
     model = helper.make_model(
         helper.make_graph(nodes, "g", inputs, outputs), opset_imports=[helper.make_opsetid("", 21)]
     )
-    assert [f.verdict for f in small.audit(model, "mnn").findings] == ["same", "different"]
+    assert [f.verdict for f in small.audit(model, "mnn").findings] == ["same", "same_here"]
 
 
 def test_supports_says_what_the_audit_says() -> None:
@@ -255,3 +255,36 @@ def test_supports_says_what_the_audit_says() -> None:
         said = zs.supports(target, op, name, [(2, 3), (2, 3)])
         assert not said.ok
         assert said.reason in typed(target, op, dtype, (2, 3), (2, 3)).message
+
+
+def test_numbers_that_are_known_to_fit_are_the_same_in_a_narrower_dtype() -> None:
+    for number, verdict in ((7, "same"), (1 << 40, "same_here")):
+        constants = [
+            helper.make_tensor(name, TensorProto.INT64, (1,), [number]) for name in ("a", "b")
+        ]
+        node = helper.make_node("Mul", ["a", "b"], ["y"], name="n")
+        reshape = helper.make_node("Reshape", ["x", "y"], ["z"], name="r")
+        graph = helper.make_graph(
+            [node, reshape],
+            "g",
+            [helper.make_tensor_value_info("x", TensorProto.FLOAT, (7, "N"))],
+            [helper.make_tensor_value_info("z", TensorProto.FLOAT, None)],
+            constants,
+        )
+        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+        (finding,) = small.audit(model, "mnn").findings
+        assert finding.verdict == verdict
+
+
+@pytest.mark.parametrize("op", ["Max", "Min", "Sum", "Mean"])
+def test_mnn_stretches_nothing_where_three_operands_are_one_op(op: str) -> None:
+    assert judged("mnn", (2, 3), (2, 3), (2, 3), op=op).verdict == "same"
+    finding = judged("mnn", (2, 3), (3,), (1,), op=op)
+    assert (finding.verdict, finding.reason) == ("different", "silent")
+    assert judged("mnn", (2, 3), (3,), op=op).verdict == "same"
+
+
+def test_mnn_leaves_the_third_operand_of_a_selection_short() -> None:
+    assert judged("mnn", (2, 3), (2, 3), (), op="Where").verdict == "same"
+    finding = judged("mnn", (2, 3), (2, 3), (3,), op="Where")
+    assert (finding.verdict, finding.reason) == ("different", "silent")

@@ -214,3 +214,22 @@ def one_stretches(plan: Plan, asker: Asker) -> None:
     ]
     if len(moving) > 1:
         raise Misfit(Reason.ONE_WAY, "both operands would stretch")
+
+
+def mnn_where(plan: Plan, asker: Asker) -> None:
+    """MNN stretches the third operand of a Select only if it stretches the second one, too.
+
+    It asks the second one's size where it means the third's, and then reads past the end of it
+    (run: MNN 3.6.1, tests/conformance/test_mnn_format.py). One number alone is taken for all.
+    """
+    if len(plan.aligned) != 3:
+        return  # a pair of them, whose sizes somebody looks at
+    _, second, third = plan.aligned
+    if all(map(asker.is_one, third)):
+        return
+    pairs = zip(second, third, plan.shape, strict=True)
+    whole = [(asker.equal(a, size), asker.equal(b, size)) for a, b, size in pairs]
+    if all(a for a, _ in whole) and not all(b for _, b in whole):
+        raise Misfit(
+            Reason.WRONG_RESULT, "the third operand is not stretched beside a whole second"
+        )

@@ -27,6 +27,7 @@ class Divergence:
             None where no single plan is hit.
         ops: the ops that it concerns, by canonical name; empty: all.
         dtypes: the dtypes that it concerns; empty: all.
+        narrows: the dtype in which it computes those instead; right as long as every number fits.
     """
 
     text: str
@@ -36,6 +37,7 @@ class Divergence:
     strikes: Callable[[Plan, Asker], bool] | None = None
     ops: frozenset[str] = frozenset()
     dtypes: frozenset[str] = frozenset()
+    narrows: str | None = None
 
     def concerns(self, op: str | None, dtype: str | None) -> bool:
         """Whether it is about an op and a dtype; what is about dtypes is not about an unknown one.

@@ -56,6 +56,13 @@ _MNN_RULE = replace(
     silent=frozenset({Reason.RANK_LIMIT}),
 )
 
+_MNN_WHERE = replace(
+    _MNN_RULE,
+    check=limits.mnn_where,
+    summary="NumPy's rule, but the third operand is not stretched beside a whole second one.",
+    silent=frozenset({Reason.RANK_LIMIT, Reason.WRONG_RESULT}),
+)
+
 ONNXRUNTIME = Engine(
     "onnxruntime",
     "1.31",
@@ -159,7 +166,10 @@ MNN = Engine(
         _MNN,
         bidirectional=replace(BOTH_WAYS, max_rank=9, silent=frozenset({Reason.RANK_LIMIT})),
     ),
-    ops={"prelu": rows(_MNN_SLOPE, source=_MNN)},
+    ops={
+        "prelu": rows(_MNN_SLOPE, source=_MNN),
+        "where": rows(_MNN_WHERE, source=_MNN),
+    },
     tensor_rank=9,
     divergences=(
         Divergence(
@@ -197,6 +207,7 @@ MNN = Engine(
             _MNN,
             strikes=always,
             dtypes=frozen("int64"),
+            narrows="int32",
         ),
         Divergence(
             "float64 reads back as float zeros",

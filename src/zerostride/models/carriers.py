@@ -14,6 +14,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ..alignment import Rule
+from ..errors import Reason
+from ..rules import RULES
 from .compounds import (
     BIAS,
     BLOB,
@@ -237,3 +239,13 @@ ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
 )
 
 __all__ = ["ABSENT", "CARRIERS", "PER_AXIS", "Carrier"]
+
+#: What engines make of element-wise ops with more than two operands, where that is one op there
+#: and not one of two operands after the other. MNN's converter stacks them and reduces the stack.
+_STACKED = _row(
+    replace(RULES["none"], silent=frozenset({Reason.NOT_IDENTICAL, Reason.RANK})),
+    "MNN's ONNX converter: Pack and Reduction, which read past the end of what is smaller",
+)
+MANY: Mapping[tuple[str, str], Carrier] = MappingProxyType(
+    {("mnn", op): _STACKED for op in ("Max", "Min", "Sum", "Mean")}
+)

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from ..alignment import apply
 from ..dims import Shape
 from ..dims.condition import Condition
@@ -111,15 +113,39 @@ class Case:
 
     @property
     def divergences(self) -> tuple[Divergence, ...]:
-        """What the engine's row says about this op on this dtype."""
-        return self.engine.divergences_of(self.target.op or str(self.site.kind), self.dtype)
+        """What the engine's row says about this op on this dtype, beside a narrower one."""
+        every = self.engine.divergences_of(self.target.op or str(self.site.kind), self.dtype)
+        return tuple(row for row in every if row.narrows is None)
+
+    @property
+    def narrowed(self) -> Divergence | None:
+        """The engine computes the op in a narrower dtype, and a number may not fit in it."""
+        every = self.engine.divergences_of(self.target.op or str(self.site.kind), self.dtype)
+        for row in every:
+            if row.narrows is not None and not self._fits(row.narrows):
+                return row
+        return None
+
+    def _fits(self, dtype: str) -> bool:
+        """Whether all numbers of operands and results are known, and fit in an integer dtype."""
+        values = [part.tensor for part in self.site.operands]
+        numbers = [
+            None if value is None else value.content for value in (*values, *self.site.node.outputs)
+        ]
+        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+        return all(
+            content is not None
+            and all(isinstance(number, int) and least <= number <= most for number in content)
+            for content in numbers
+        )
 
     @property
     def unfit(self) -> Divergence | None:
         """Why the engine does not carry the op on this dtype, whatever the shapes."""
         if self.dtype is None:
             return None
-        return dtype_limit(self.engine, self.target.op, self.dtype)
+        limit = dtype_limit(self.engine, self.target.op, self.dtype)
+        return None if limit is not None and limit.narrows is not None else limit
 
     @property
     def op(self) -> str:

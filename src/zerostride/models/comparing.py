@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from ..dims import Asker, Shape
@@ -53,6 +55,15 @@ def struck(case: Case, made: Plan | BroadcastError, divergence: Divergence) -> F
     verdict = Verdict.DIFFERENT if wrong else Verdict.REFUSED
     said = f"{case.engine.name}: {divergence.text}"
     return case.finding(made, verdict, divergence.effect, said)
+
+
+def narrowed(case: Case, finding: Finding) -> Finding:
+    """The finding, which is not `same` without reserve where the engine computes narrower."""
+    row = case.narrowed if finding.verdict is Verdict.SAME else None
+    if row is None:
+        return finding
+    said = f"the same as long as every number fits in {row.narrows}; {case.engine.name}: {row.text}"
+    return replace(finding, verdict=Verdict.SAME_HERE, reason=Cause.NARROWED, message=said)
 
 
 def _refused(case: Case, error: BroadcastError) -> Finding:

@@ -37,6 +37,7 @@ class Cause(StrEnum):
     SAME_PLAN = "same_plan"
     SIZE_TRAP = "size_trap"
     OTHER_ALIGNMENT = "other_alignment"
+    NARROWED = "narrowed"  # the target computes in a narrower element type
     SILENT = "silent"  # the target does not refuse, it goes wrong
     BATCH = "batch_broadcast"  # a broadcast along an axis that the target drops
     INVALID = "invalid_source"  # the model itself does not broadcast here

@@ -9,7 +9,7 @@ from ..errors import NotExpressible
 from ..express import Expression, express
 from ..express.merging import fewer_axes, groups_of
 from ..plan import Plan, RuleUse
-from .carriers import CARRIERS
+from .carriers import CARRIERS, MANY
 from .case import Case
 from .sites import Kind
 
@@ -26,7 +26,9 @@ def fix_of(case: Case) -> Expression | None:
 
 def _tabled(case: Case) -> bool:
     """Whether the target's rule is one that `express` looks for, in the engine table."""
-    return case.target.op not in CARRIERS and len(case.shapes) <= case.target.rule.operands[1]
+    stacked = len(case.shapes) > 2 and (case.engine.name, case.site.stands_for) in MANY
+    many = stacked or len(case.shapes) > case.target.rule.operands[1]
+    return case.target.op not in CARRIERS and not many
 
 
 def expressed(case: Case) -> Expression | None:

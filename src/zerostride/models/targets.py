@@ -17,7 +17,7 @@ from ..errors import BroadcastError, Reason
 from ..ops import find_op
 from ..planner import NAMELESS, rule_row, supports
 from ..traps import Side
-from .carriers import ABSENT, CARRIERS, PER_AXIS
+from .carriers import ABSENT, CARRIERS, MANY, PER_AXIS
 from .graph import FileShape
 from .sites import Kind, Site
 
@@ -40,6 +40,9 @@ def transport(site: Site, engine: Engine) -> Side:
     if own_rule is not None:
         op = None if site.kind is Kind.EXPAND else canonical(site)
         return Side(own_rule, site.attributes, engine.name, op)
+    many = MANY.get((engine.name, site.stands_for)) if len(site.operands) > 2 else None
+    if many is not None:
+        return Side(many.rule, {}, engine.name, canonical(site))
     if site.kind is Kind.EXPAND:
         if engine.broadcasts is None:
             raise NotJudged(f"nothing was read about broadcasting to a shape on {engine.name}")

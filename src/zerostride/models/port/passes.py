@@ -110,7 +110,20 @@ def _swap_name(subject: Subject) -> str | None:
     if not subject.op.islower() or tuple(subject.positions) != (0, 1):
         return None
     row = find_op(subject.op)
-    return "self" if row.commutes else row.swap
+    if not row.commutes:
+        return row.swap
+    return "self" if _commutes(subject) else None
+
+
+#: Of 0.0 and −0.0, and of two numbers that are none, they hand out the one or the other.
+_ORDERED = frozenset({"maximum", "minimum"})
+
+
+def _commutes(subject: Subject) -> bool:
+    """Whether exchanged operands give the same bits."""
+    dtypes = {None if v is None else v.dtype for v in subject.node.inputs}
+    whole = all(name is not None and name.startswith(("int", "uint")) for name in dtypes)
+    return find_op(subject.op).commutes and (whole or subject.op not in _ORDERED)
 
 
 def _swap(subject: Subject, _: Setting) -> Iterator[Steps]:
@@ -343,7 +356,7 @@ def _chain(subject: Subject) -> Iterator[Steps]:
             if place is None or way is None:
                 return
             refs.append(writer.chain(Input(place), way))
-        orders = (False, True) if find_op(subject.op).commutes else (False,)
+        orders = (False, True) if _commutes(subject) else (False,)
         for turns in itertools.product(orders, repeat=min(count - 1, _TURNED)):
             steps, so_far = list(writer.steps), refs[0]
             for k, ref in enumerate(refs[1:]):

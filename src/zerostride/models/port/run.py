@@ -80,7 +80,8 @@ def port(
         editor, done = rewritten(path, old, told.phase(1))
         if goal is None:
             return _dry(old, question, done)
-        return _written(path, goal, editor, old, question, done, told.phase(2))
+        report = _written(path, goal, editor, old, question, done, told.phase(2))
+        return replace(report, output=str(output))  # as the caller calls it
 
 
 #: Called with how much is done, and how much there is.
@@ -196,7 +197,6 @@ def _written(
         before=old.report(question).findings,
         findings=findings,
         changes=changes,
-        output=str(goal),
     )
 
 

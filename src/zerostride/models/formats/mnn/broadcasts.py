@@ -8,14 +8,11 @@ are not modelled are rows too, so that none is left out.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from types import MappingProxyType
 
 from ....alignment import Rule
-from ....dims import Asker
-from ....errors import BroadcastError, Misfit, Reason
+from ....errors import BroadcastError
 from ....ops import find_op
-from ....plan import Plan
 from ....planner import rule_row
 from ....rules import RULES
 from ...carriers import CARRIERS
@@ -82,33 +79,10 @@ def _binary(node: Node) -> Site:
     return Site(node, Kind.ELEMENTWISE, _given(node), _rule(find_op(op).name), {}, op)
 
 
-def _third_left_short(plan: Plan, asker: Asker) -> None:
-    """MNN stretches the third operand of a Select only if it stretches the second one, too.
-
-    It asks the second one's size where it means the third's, and then reads past the end of it
-    (run: MNN 3.6.1, tests/conformance/test_mnn_format.py). One number alone is taken for all.
-    """
-    if len(plan.aligned) != 3:
-        return  # a pair of them, whose sizes somebody looks at
-    _, second, third = plan.aligned
-    if all(map(asker.is_one, third)):
-        return
-    pairs = zip(second, third, plan.shape, strict=True)
-    whole = [(asker.equal(a, size), asker.equal(b, size)) for a, b, size in pairs]
-    if all(a for a, _ in whole) and not all(b for _, b in whole):
-        raise Misfit(
-            Reason.WRONG_RESULT, "the third operand is not stretched beside a whole second"
-        )
-
-
 def _select(node: Node) -> Site:
     if len(_given(node)) != 3:
         return _not_modelled(node)
-    rule = _rule("where")
-    rule = replace(
-        rule, check=_third_left_short, silent=frozenset({*rule.silent, Reason.WRONG_RESULT})
-    )
-    return Site(node, Kind.WHERE, _given(node), rule, {}, "Where")
+    return Site(node, Kind.WHERE, _given(node), _rule("where"), {}, "Where")
 
 
 def _eltwise(node: Node) -> Site | None:
