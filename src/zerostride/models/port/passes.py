@@ -341,11 +341,17 @@ def _expands(subject: Subject, steps: Steps) -> bool:
 # Other ops of the same values.
 
 
+#: Element types of 16 bits.
+_SMALL = frozenset({"float16", "bfloat16"})
+
+
 def _chain(subject: Subject) -> Iterator[Steps]:
     """Two operands at a time, in the order in which they are computed."""
     count = len(subject.source.operands)
     if count < 3 or not subject.op.islower() or find_op(subject.op).operands != 2:
         return
+    if subject.op == "add" and any(v is None or v.dtype in _SMALL for v in subject.node.inputs):
+        return  # one op adds them in float32 and rounds once, a chain rounds at each step
     written = combinations(subject, ())
     for shapes in (*written, *combinations(subject, may_move(subject))):
         writer = Writer()

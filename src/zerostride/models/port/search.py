@@ -71,11 +71,13 @@ class _Search:
             return Ported(node, None, None, answer)
         if answer is not None:
             by, steps, count = answer
-            program = carry_out(subject, steps, self.setting)
-            if not program.judged(self.setting):
-                raise ModelError(f"node {subject.node.path!r}: judged in two ways")
-            # Sites of one key are computed alike; each is computed once more when it is written.
-            return Ported(node, program, by, elements=count)
+            # A file may say of one tensor what it does not say of another.
+            if self.refuses(Rewrite(node.place, steps, by.name)) is None:
+                program = carry_out(subject, steps, self.setting)
+                if not program.judged(self.setting):
+                    raise ModelError(f"node {node.path!r}: judged in two ways")
+                # Sites of one key are computed alike; each is computed again when it is written.
+                return Ported(node, program, by, elements=count)
         found = self._first(subject)
         if isinstance(found, str):
             self.known[key] = found
