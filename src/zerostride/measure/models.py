@@ -27,6 +27,8 @@ from .case import BadInput
 
 #: What an engine says against a verdict of `same`.
 AGAINST = frozenset({Outcome.DIFFERS, Outcome.REFUSED, Outcome.CRASHED})
+#: For one answer: the products of a large network take more than a verification waits by itself.
+SECONDS = 120.0
 #: Engines that run whole files of a format, where no row of `FORMATS` names one.
 _RUNS_FILES: Mapping[str, str] = {"onnx": "onnxruntime"}
 
@@ -217,7 +219,13 @@ class _Work:
         return zs.audit(self.file, self.pair.target, batch_axis=self.batch_axis)
 
     def _verify(self, file: Path) -> Report:
-        return zs.verify(file, self.pair.target, batch_axis=self.batch_axis, pythons=self.pythons)
+        return zs.verify(
+            file,
+            self.pair.target,
+            timeout=SECONDS,
+            batch_axis=self.batch_axis,
+            pythons=self.pythons,
+        )
 
     def _whole(self, engine: str, file: Path) -> Report:
         return zs.verify(
