@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import small
+from ir_models import Ir
 
 from zerostride.errors import ModelError, ZerostrideError
 from zerostride.models.execute import execute
@@ -72,6 +73,28 @@ def test_pdpd_of_ir(axis: int, aligned: Any, tmp_path: Path) -> None:
         return
     (made,) = execute(graph, {a: x, b: y}).values()
     np.testing.assert_array_equal(made, x + y.reshape(aligned))
+
+
+def test_a_squeeze_without_axes_takes_all_ones(tmp_path: Path) -> None:
+    model = Ir()
+    x = model.parameter("x", (2, 1, 3, 1))
+    none = model.constant("none", np.array([], np.int64))
+    model.result(model.layer("out", "Squeeze", (x, none), (2, 3)))
+    value = np.arange(6, dtype=np.float32).reshape(2, 1, 3, 1)
+    (made,) = execute(read_model(model.save(tmp_path / "m.xml")), {"x": value}).values()
+    np.testing.assert_array_equal(made, value.reshape(2, 3))
+
+
+def test_a_broadcast_that_is_not_modelled_is_not_computed(tmp_path: Path) -> None:
+    # OpenVINO's Python API writes this mode, which no document of Broadcast-3 has.
+    model = Ir()
+    x = model.parameter("x", (3, 1))
+    target = model.constant("target", np.array([1, 4]))
+    pdpd = 'mode="pdpd" mode.mode.axis="0"'
+    model.result(model.layer("out", "Broadcast", (x, target), (3, 4), pdpd, "opset3"))
+    graph = read_model(model.save(tmp_path / "m.xml"))
+    with pytest.raises(ModelError, match="not executed here"):
+        execute(graph, {"x": np.ones((3, 1), np.float32)})
 
 
 def test_ncnn_adds_a_vector_to_the_rows(tmp_path: Path) -> None:

@@ -288,3 +288,9 @@ def test_mnn_leaves_the_third_operand_of_a_selection_short() -> None:
     assert judged("mnn", (2, 3), (2, 3), (), op="Where").verdict == "same"
     finding = judged("mnn", (2, 3), (2, 3), (3,), op="Where")
     assert (finding.verdict, finding.reason) == ("different", "silent")
+
+
+def test_ncnn_means_another_remainder() -> None:
+    finding = judged("ncnn", (2, 3), (2, 1), op="Mod")
+    assert (finding.verdict, finding.reason) == ("different", "other_values")
+    assert judged("openvino", (2, 3), (2, 1), op="Mod").verdict == "same"

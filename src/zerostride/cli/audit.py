@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -26,15 +23,13 @@ from ..report import (
     unread_text,
 )
 from ..report.plain import stale_lines
-from . import options, reporting, tables
+from . import options, progress, reporting, tables
 from .files import write_whole
 
 if TYPE_CHECKING:
     from ..models.baseline import Baseline
     from ..models.findings import Finding
 
-#: Fewer nodes than this are done before a progress bar could be read.
-BAR_FROM = 2000
 #: More findings than this are shown as a table alone: some screens of drawings are read, hundreds
 #: are not. --details shows them all the same.
 MOST_DETAILS = 20
@@ -122,7 +117,7 @@ def audit(
     """
     if as_json and as_markdown:
         raise click.UsageError("--json and --markdown are two forms of one output")
-    judging["batch_axis"] = _batch_axis(batch_axis)
+    judging["batch_axis"] = options.axis_of_batch(batch_axis)
     judging["sizes"] = options.numbers(sizes)
     judging["facts"] = facts or None
     known, updated = _baselines(baseline, write_baseline)
@@ -166,75 +161,13 @@ def _answers(
     if is_single(words):
         from ..models.audit import audit as run
 
-        with _bar(words[0]) as progress:
-            return False, [run(words[0], target, progress=progress, **judging)]
+        with progress.of_nodes(words[0]) as moved:
+            return False, [run(words[0], target, progress=moved, **judging)]
     from ..models.many import audit_many
 
-    with _bar("models", "models") as progress:
+    with progress.bar("models", 2) as moved:
         found = find_models(words)
-        return True, audit_many(found, target, jobs=jobs, progress=progress, **judging)
-
-
-def _batch_axis(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if text == "none":
-        return -1
-    if not re.fullmatch("[0-9]{1,3}", text):
-        raise click.BadParameter(
-            f"{text[:80]!r} is not an axis (0, 1, ...) or none", param_hint="--batch-axis"
-        )
-    return int(text)
-
-
-def _bar(
-    title: str, things: str = "nodes"
-) -> AbstractContextManager[Callable[[int, int], None] | None]:
-    """A progress bar on a terminal, once there is enough to wait for."""
-    if not sys.stderr.isatty():
-        return nullcontext()
-    return _Bar(title, BAR_FROM if things == "nodes" else 2)
-
-
-class _Bar(AbstractContextManager["Callable[[int, int], None] | None"]):
-    def __init__(self, title: str, least: int) -> None:
-        self.title = title
-        self.least = least
-        self.bar: Any = None
-
-    def __enter__(self) -> Callable[[int, int], None]:
-        return self.update
-
-    def update(self, done: int, total: int) -> None:
-        """Shows that `done` of `total` nodes or models are judged."""
-        if total < self.least or (self.least == BAR_FROM and done % 256 and done != total):
-            return
-        if self.bar is None:
-            from rich.console import Console
-            from rich.markup import escape
-            from rich.progress import (
-                BarColumn,
-                MofNCompleteColumn,
-                Progress,
-                TextColumn,
-                TimeRemainingColumn,
-            )
-
-            self.bar = Progress(
-                TextColumn("{task.description}"),
-                BarColumn(),
-                MofNCompleteColumn(),
-                TimeRemainingColumn(),
-                console=Console(stderr=True),
-                transient=True,
-            )
-            self.bar.start()
-            self.task = self.bar.add_task(escape(shown(self.title, 60)), total=total)
-        self.bar.update(self.task, completed=done)
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.stop()
+        return True, audit_many(found, target, jobs=jobs, progress=moved, **judging)
 
 
 def _put(answers: Sequence[Report | Unread], *, full: bool, details: bool | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
@@ -185,3 +186,16 @@ def exit_status(error: BroadcastError | ZerostrideError) -> int:
     if isinstance(error, ZerostrideError) or error.reason in MALFORMED:
         return BAD_INPUT
     return FOUND
+
+
+def axis_of_batch(text: str | None) -> int | None:
+    """The number of --batch-axis; −1 for "none"."""
+    if text is None:
+        return None
+    if text == "none":
+        return -1
+    if not re.fullmatch("[0-9]{1,3}", text):
+        raise click.BadParameter(
+            f"{text[:80]!r} is not an axis (0, 1, ...) or none", param_hint="--batch-axis"
+        )
+    return int(text)

@@ -9,8 +9,8 @@ import click
 from ..engines.table import ENGINES
 from ..report import document, finding_text, headline, notes, told
 from ..report.plain import change_text
-from . import options
-from .audit import _bar, _batch_axis
+from . import options, reporting
+from .progress import of_nodes
 
 if TYPE_CHECKING:
     from ..models.findings import Report
@@ -47,6 +47,7 @@ MOST_SHOWN = 40
 @options.facts
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done.")
 @click.option("--full", is_flag=True, help="Show every change, and findings that are the same.")
+@reporting.reports
 @options.as_json
 def port(
     model: str,
@@ -58,6 +59,7 @@ def port(
     facts: tuple[str, ...],
     dry_run: bool,
     full: bool,
+    reports: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Rewrite MODEL so that every broadcast means on --target what it means in the model.
@@ -78,18 +80,19 @@ def port(
         raise click.UsageError("name an output (-o FILE), or look first (--dry-run)")
     if output is not None and dry_run:
         raise click.UsageError("--dry-run writes nothing: leave out -o")
-    with _bar(model) as progress:
+    with of_nodes(model) as told:
         answer = run(
             model,
             target,
             output,
             via=via,
-            batch_axis=_batch_axis(batch_axis),
+            batch_axis=options.axis_of_batch(batch_axis),
             facts=facts or None,
             sizes=options.numbers(sizes),
             dry_run=dry_run,
-            progress=progress,
+            progress=told,
         )
+    reporting.save(reports, answer)
     if as_json:
         options.put_json(document(answer))
     else:

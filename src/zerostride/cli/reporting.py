@@ -94,6 +94,14 @@ outputs = click.option(
     metavar="FILE",
     help=f"Write the report to FILE as well, by its end {' '.join(FORMS)}. May be given again.",
 )
+reports = click.option(
+    "--report",
+    "reports",
+    multiple=True,
+    type=ReportFileType(),
+    metavar="FILE",
+    help=f"Write a report to FILE, by its end {' '.join(FORMS)}. May be given again.",
+)
 
 
 def save(paths: Sequence[str], reports: Report | Sequence[Report | Unread]) -> None:

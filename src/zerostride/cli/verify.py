@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,11 +10,11 @@ import click
 from ..engines.table import ENGINES
 from ..errors import ZerostrideError
 from ..report import shown
-from . import options, tables
-from .audit import _batch_axis
+from . import options, reporting, tables
+from .progress import bar
 
 if TYPE_CHECKING:
-    from ..models.findings import Check, Report
+    from ..models.findings import Report
 
 #: Outcome to how it is written.
 STYLES = {
@@ -66,6 +64,7 @@ STYLES = {
     metavar="ENGINE=PATH",
     help="The interpreter for an engine that needs an environment of its own.",
 )
+@reporting.reports
 @options.as_json
 def verify(
     model: str,
@@ -81,6 +80,7 @@ def verify(
     sizes: tuple[tuple[str, int | str], ...],
     facts: tuple[str, ...],
     pythons: tuple[str, ...],
+    reports: tuple[str, ...],
     as_json: bool,
 ) -> int:
     """Run every broadcast of MODEL on --engine beside zerostride's own answer.
@@ -94,7 +94,7 @@ def verify(
     """
     from ..verification.checks import verify as run
 
-    with _bar(model) as progress:
+    with bar(model) as told:
         report = run(
             model,
             engine,
@@ -105,17 +105,18 @@ def verify(
             timeout=timeout,
             cases=cases,
             cache=not no_cache,
-            batch_axis=_batch_axis(batch_axis),
+            batch_axis=options.axis_of_batch(batch_axis),
             facts=facts or None,
             sizes=options.numbers(sizes),
             pythons=_pythons(pythons),
-            progress=progress,
+            progress=told,
         )
+    reporting.save(reports, report)
     if as_json:
         options.put_json(report.as_dict())
     else:
         _show(report, whole=whole or against is not None)
-    return _status(report.checks)
+    return 0 if report.ok else options.FOUND
 
 
 def _pythons(words: Sequence[str]) -> dict[str, str]:
@@ -126,44 +127,6 @@ def _pythons(words: Sequence[str]) -> dict[str, str]:
             raise ZerostrideError(f"--python {word[:80]!r}: write ENGINE=PATH, paddle=/bin/python")
         chosen[engine] = path
     return chosen
-
-
-def _status(checks: Sequence[Check]) -> int:
-    """0 if all that ran agree and something ran, or there was nothing to run."""
-    outcomes = {str(check.outcome) for check in checks}
-    if outcomes - {"agrees", "not_run"}:
-        return options.FOUND
-    return 0 if not checks or "agrees" in outcomes else options.FOUND
-
-
-def _bar(title: str) -> AbstractContextManager[Callable[[int, int], None] | None]:
-    """A progress bar on a terminal; engines take their time."""
-    return _Bar(title) if sys.stderr.isatty() else nullcontext()
-
-
-class _Bar(AbstractContextManager["Callable[[int, int], None] | None"]):
-    def __init__(self, title: str) -> None:
-        self.title = title
-        self.bar: Any = None
-
-    def __enter__(self) -> Callable[[int, int], None]:
-        return self.update
-
-    def update(self, done: int, total: int) -> None:
-        """Shows that `done` of `total` checks are done."""
-        if self.bar is None:
-            from rich.console import Console
-            from rich.markup import escape
-            from rich.progress import Progress
-
-            self.bar = Progress(console=Console(stderr=True), transient=True)
-            self.bar.start()
-            self.task = self.bar.add_task(escape(shown(self.title, 60)), total=total)
-        self.bar.update(self.task, completed=done)
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.stop()
 
 
 def _show(report: Report, *, whole: bool) -> None:

@@ -20,7 +20,7 @@ from ..traps import Side
 from .alike import pattern, resized
 from .batch import BatchAxes, batch_axes, contracted_batch, whole, without_batch
 from .case import Case, finding_of, sizes_of
-from .comparing import compare_case, narrowed, struck
+from .comparing import compare_case, narrowed, other_values, struck
 from .findings import Cause, Finding, Report, Verdict
 from .flow import Flow, Need
 from .formats import FORMATS, lowered, module_of, read_model
@@ -356,14 +356,14 @@ def _judge(
     if (limit := case.unfit) is not None:
         return struck(case, case.plan(case.shapes), limit)
     if not is_open(case):
-        return narrowed(case, compare_case(case))
+        return other_values(case, narrowed(case, compare_case(case)))
     if via == "pnnx" and side.rule is PNNX:
         if len({len(part.shape or ()) for part in site.operands}) == 1:
             # Nothing to put in front: the operands arrive as they are.
             return compare_open(replace(case, target=transport(site, engine)), known)
         said = "pnnx leaves operands alone whose sizes it does not know; give them (--set)"
         return finding_of(site, source, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
-    return narrowed(case, compare_open(case, known))
+    return other_values(case, narrowed(case, compare_open(case, known)))
 
 
 def _batch_axis(part: Operand, batch: BatchAxes) -> int | None:

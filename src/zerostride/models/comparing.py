@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -14,6 +15,7 @@ from ..traps import Trap, size_traps
 from .case import Case
 from .findings import Cause, Finding, Verdict, Witness
 from .fixes import NO_MERGE, fix_of, fix_of_trap, rank_notes
+from .targets import canonical
 from .witness import find_witness
 
 
@@ -64,6 +66,31 @@ def narrowed(case: Case, finding: Finding) -> Finding:
         return finding
     said = f"the same as long as every number fits in {row.narrows}; {case.engine.name}: {row.text}"
     return replace(finding, verdict=Verdict.SAME_HERE, reason=Cause.NARROWED, message=said)
+
+
+#: Ops that compute other numbers on an engine than under their name elsewhere, in sentences.
+_OTHER_VALUES: Mapping[tuple[str, str], str] = {
+    ("ncnn", "remainder"): "rounds the quotient to the nearest whole number, as IEEE's remainder; "
+    "elsewhere it is rounded down, or towards 0"
+}
+
+
+def other_values(case: Case, finding: Finding) -> Finding:
+    """The finding, which is not `same` where model and engine mean two ops by one name."""
+    op = canonical(case.site)
+    if op is None or finding.verdict not in (Verdict.SAME, Verdict.SAME_HERE):
+        return finding
+    for side, other in (
+        (case.engine.name, case.site.node.domain),
+        (case.site.node.domain, case.engine.name),
+    ):
+        words = _OTHER_VALUES.get((side, op))
+        if words is not None and other != side:
+            said = f"{side}'s {op} {words}"
+            return replace(
+                finding, verdict=Verdict.DIFFERENT, reason=Cause.OTHER_VALUES, message=said
+            )
+    return finding
 
 
 def _refused(case: Case, error: BroadcastError) -> Finding:

@@ -77,7 +77,8 @@ def _axes(words: Words, position: int) -> Value:
 
 
 def _squeeze(words: Words) -> tuple[Node, ...]:
-    if words.optional(1) is None:
+    axes = words.optional(1)
+    if axes is None or axes.shape == (0,):  # no axes are all that have one element
         return words.last("Squeeze", words.input(0))
     if words.flag("allow_axis_skip"):
         raise NoWords

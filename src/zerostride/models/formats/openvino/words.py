@@ -8,6 +8,7 @@ from typing import Any
 from ....errors import BroadcastError
 from ....plan import Plan
 from ...graph import FileShape, Node, Value
+from ...sites import Kind
 from .opsets import canonical
 from .sites import find_site
 
@@ -99,7 +100,9 @@ class Words:
     def plan(self) -> Plan:
         """What the layer's broadcast gives, where all sizes are numbers."""
         site = find_site(self.node)
-        if site is None or any(part.shape is None for part in site.operands):
+        if site is None or site.kind in (Kind.NOT_MODELLED, Kind.CUSTOM):
+            raise NoWords
+        if any(part.shape is None for part in site.operands):
             raise NoWords
         shapes = tuple(part.shape or () for part in site.operands)
         if not all(isinstance(size, int) for shape in shapes for size in shape):
