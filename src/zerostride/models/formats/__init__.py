@@ -7,7 +7,7 @@ A format is a module of this package with the four functions of :class:`FormatMo
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
@@ -126,18 +126,14 @@ def lowered(graph: Graph) -> Graph:
         return graph
     module = module_of(graph)
 
-    def nodes(given: tuple[Node, ...]) -> tuple[Node, ...]:
-        made: list[Node] = []
+    def nodes(given: tuple[Node, ...]) -> Iterator[Node]:
         for node in given:
-            words = module.lower(node)
-            made += (node,) if words is None else words
-        return tuple(made)
+            # What stands for an If may have bodies that are in those words already.
+            for words in (module.lower(node) if node.domain else None) or (node,):
+                bodies = tuple(map(body, words.bodies))
+                yield replace(words, bodies=bodies) if bodies else words
 
     def body(given: Body) -> Body:
-        return replace(given, nodes=nodes(given.nodes))
+        return replace(given, nodes=tuple(nodes(given.nodes)))
 
-    whole = tuple(
-        replace(node, bodies=tuple(map(body, node.bodies))) if node.bodies else node
-        for node in nodes(graph.nodes)
-    )
-    return replace(graph, nodes=whole)
+    return replace(graph, nodes=tuple(nodes(graph.nodes)))
