@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import small
 from ir_models import Ir
+from ncnn_models import floats, param, write
 
 from zerostride.errors import ModelError, ZerostrideError
 from zerostride.models.execute import execute
@@ -104,6 +105,32 @@ def test_ncnn_adds_a_vector_to_the_rows(tmp_path: Path) -> None:
     x, y = np.zeros((5, 5), np.float32), np.arange(5, dtype=np.float32)
     made = execute(graph, {"a": x, "b": y})["y"]
     np.testing.assert_array_equal(made, np.repeat(y[:, None], 5, 1))
+
+
+#: Layers of ncnn on a = 1, 2, 3 and b = 10, 20, 30, with what the release computes (run).
+LAYERS: Any = [
+    ("BinaryOp u 2 1 a b out 0=7", b"", [9, 18, 27]),
+    ("BinaryOp u 2 1 a b out 0=8", b"", [10, 10, 10]),
+    ("Scale u 1 1 a out 0=3 1=1", floats([2, 3, 4], [100, 200, 300]), [102, 206, 312]),
+    ("Eltwise u 2 1 a b out 0=1", b"", [11, 22, 33]),
+    ("Eltwise u 2 1 a b out 0=1 -23301=2,1.0,-2.0", b"", None),
+    ("Bias u 1 1 a out 0=3", floats([100, 200, 300]), None),
+]
+
+
+@pytest.mark.parametrize(("line", "weights", "numbers"), LAYERS)
+def test_what_layers_of_ncnn_are_beyond_their_broadcast(
+    line: str, weights: bytes, numbers: Any, tmp_path: Path
+) -> None:
+    graph = read_model(
+        write(tmp_path, param("Input a 0 1 a 0=3", "Input b 0 1 b 0=3", line), weights)
+    )
+    given = {"a": np.array([1, 2, 3], np.float32), "b": np.array([10, 20, 30], np.float32)}
+    if numbers is None:
+        with pytest.raises(ModelError, match="not executed here"):
+            execute(graph, given, ["out"])
+    else:
+        np.testing.assert_array_equal(execute(graph, given, ["out"])["out"], numbers)
 
 
 def test_ops_without_words_are_named(tmp_path: Path) -> None:

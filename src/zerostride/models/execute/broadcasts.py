@@ -26,10 +26,14 @@ _MOST_NUMBERS = 64
 
 
 def can_plan(site: Site) -> bool:
-    """Whether the values of a site's op are known here."""
+    """Whether the site is all that its node does, and the values of its op are known here."""
     if site.kind not in PLANNED:
         return False
-    if site.kind is Kind.EXPAND or site.stands_for in BROADCAST:
+    if site.kind is Kind.EXPAND:
+        return True
+    if len(site.operands) != sum(value is not None for value in site.node.inputs):
+        return False  # a layer of more: ncnn's Scale adds a bias that lies where its scale lies
+    if site.stands_for in BROADCAST:
         return True
     try:
         find_op(site.stands_for)
@@ -54,12 +58,20 @@ def _measured(value: Value, array: Array) -> Value:
     return replace(value, shape=array.shape, content=content)
 
 
+def in_order(site: Site, arrays: Sequence[Array | None]) -> tuple[Array | None, ...]:
+    """The operands of a site's node in the site's order: ncnn has subtractions of the first."""
+    if site.kind is Kind.EXPAND or any(part.tensor is None for part in site.operands):
+        return tuple(arrays)
+    given = {id(value): array for value, array in zip(site.node.inputs, arrays, strict=True)}
+    return tuple(given[id(part.tensor)] for part in site.operands)
+
+
 def broadcast(site: Site, call: Call, engine: str | None) -> Array:
     """What a site gives.
 
     Args:
         site: found for the node as :func:`measured`.
-        call: the node and its operands.
+        call: the node, and the operands in the site's order.
         engine: whose values an op has that ONNX has no words for.
 
     Raises:

@@ -11,7 +11,7 @@ import numpy as np
 from ...errors import BroadcastError, ModelError, ZerostrideError
 from ..formats import FORMATS
 from ..graph import Array, Graph, Value
-from .broadcasts import broadcast, measured
+from .broadcasts import broadcast, in_order, measured
 from .call import Call, Unfit, room
 from .inputs import check_inputs
 from .program import TABLE, Program, Step, not_executed, prepare, readable, reads
@@ -118,7 +118,7 @@ class _Walk:
                 site = step.find(node)
                 if site is None:
                     raise Unfit("with these operands it does not broadcast")
-                return (broadcast(site, Call(node, arrays), self.engine),)
+                return (broadcast(site, Call(node, in_order(site, arrays)), self.engine),)
             with np.errstate(all="ignore"):
                 made = TABLE[step.node.op](call)
             results = made if isinstance(made, tuple) else (made,)

@@ -386,6 +386,8 @@ def _scale(w: _Writer) -> None:
 
 
 def _bias(w: _Writer) -> None:
+    if w.rank < 3:
+        raise _No  # one channel, to which only the first number goes
     w.last("Add", w.input(), _channels(w, "bias"))
 
 

@@ -118,9 +118,9 @@ def _binary(node: Node) -> Site | None:
 
 
 def _eltwise(node: Node) -> Site | None:
-    """Two blobs or more, all of one shape."""
+    """Two blobs or more, all of one shape; a sum with weights is no op of another engine."""
     name = ELTWISE.get(whole(node, 0))
-    if name is None:
+    if name is None or (name == "Sum" and "1" in node.attributes):
         return _unjudged(node)
     return Site(node, Kind.ELEMENTWISE, _given(node), _ELTWISE, {}, name)
 
@@ -155,6 +155,14 @@ def _along_channels(op: str, name: str) -> Callable[[Node], Site | None]:
         return Site(node, Kind.ELEMENTWISE, operands, rule, {}, op)
 
     return build
+
+
+def _bias(node: Node) -> Site | None:
+    """One number a channel; vectors and matrices are one channel, so its first number is theirs."""
+    data = _given(node)[0].shape
+    if data is not None and len(data) < 3:
+        return _unjudged(node)
+    return _along_channels("Add", "bias")(node)
 
 
 def _norm(op: str, *names: str) -> Callable[[Node], Site | None]:
@@ -270,7 +278,7 @@ ROWS: Mapping[str, Callable[[Node], Site | None]] = MappingProxyType(
         "Eltwise": _eltwise,
         "PReLU": _prelu,
         "Scale": _along_channels("Mul", "scale"),
-        "Bias": _along_channels("Add", "bias"),
+        "Bias": _bias,
         "BatchNorm": _norm("BatchNormalization", "slope", "bias", "mean", "variance"),
         "InstanceNorm": _norm("InstanceNormalization", "gamma", "beta"),
         "GroupNorm": _norm("GroupNormalization", "gamma", "beta"),
