@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import small
 from onnx import TensorProto, helper, numpy_helper
 
 import zerostride as zs
+from zerostride.errors import ModelError
 from zerostride.models.graph import Graph
-from zerostride.models.onnx import read_onnx
+from zerostride.models.onnx import parse, read_onnx
 
 LAST = onnx.defs.onnx_opset_version()
 
@@ -212,3 +214,16 @@ def test_what_is_no_model_is_one_line(tmp_path: Path, data: bytes) -> None:
         read_onnx(file)
     assert str(file) in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_an_onnx_package_that_cannot_be_imported_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "packages" / "onnx"
+    folder.mkdir(parents=True)
+    folder.joinpath("__init__.py").write_text("raise RuntimeError('protobuf is too old')\n")
+    for name in [name for name in sys.modules if name.partition(".")[0] == "onnx"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.syspath_prepend(str(folder.parent))
+    with pytest.raises(ModelError, match="cannot be imported: protobuf is too old"):
+        parse(tmp_path / "m.onnx")

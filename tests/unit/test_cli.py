@@ -411,6 +411,7 @@ def test_a_fault_of_ours_is_one_line_and_can_be_seen(
     assert answer.err.isprintable() or "\x1b" not in answer.err
     assert "internal error (AssertionError: first line" in answer.err
     assert "please report" in answer.err
+    assert json.loads(run("explain", "2", "2", "--json").out)["ok"] is False
     monkeypatch.setenv("ZEROSTRIDE_DEBUG", "1")
     with pytest.raises(SystemExit):
         command(["explain", "2", "2"])
@@ -504,3 +505,10 @@ def test_arguments_that_are_no_text_are_shown_escaped() -> None:
     assert b"\x1b" not in said
     assert b"Traceback" not in said
     assert re.search(rb"is not a shape", said)
+
+
+def test_a_size_beyond_all_is_a_wrong_call(run: Run) -> None:
+    audit = ("audit", "examples/clean.onnx", "--target", "numpy")
+    answer = run(*audit, "--set", f"N={2**63}")
+    assert answer.status == 2
+    assert "more than a size can be" in answer.err

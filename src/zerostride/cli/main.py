@@ -118,7 +118,8 @@ def _run(arguments: Sequence[str] | None) -> int:
             traceback.print_exc()
         return _say(
             f"internal error ({type(error).__name__}: {_cut(str(error), 200)}); please report it "
-            f"with the command and its files; {DEBUG}=1 shows where it happened"
+            f"with the command and its files; {DEBUG}=1 shows where it happened",
+            as_json=_wants_json(arguments),
         )
 
 

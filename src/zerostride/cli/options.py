@@ -95,7 +95,7 @@ class SizeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             self.fail(f"{value[:80]!r} is not NAME=VALUE, such as N=4", param, ctx)
         if not (number.isascii() and number.isdigit()):
             return name, number
-        if len(number) > _LONGEST_NUMBER:
+        if len(number) > _LONGEST_NUMBER or int(number) >= 2**63:
             self.fail(f"{number[:20]}... is more than a size can be", param, ctx)
         return name, int(number)
 

@@ -86,6 +86,8 @@ def parse(file: Path) -> onnx.ModelProto:
         raise ModelError(
             "reading ONNX files needs the onnx package: pip install 'zerostride[onnx]'"
         ) from None
+    except Exception as error:  # noqa: BLE001 - protobuf refuses a release older than onnx's
+        raise ModelError(f"the onnx package cannot be imported: {_line(error)}") from None
     data = _bytes(file)
     try:
         model = onnx.load_model_from_string(data)
