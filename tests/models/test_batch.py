@@ -74,6 +74,7 @@ KEEP: list[tuple[str, Any, tuple[int, ...]]] = [
     ("a gather of another", [small.node("Gather", "x i0", "h", name="n", axis=1)], (4, 5)),
     ("a concatenation of another", [small.node("Concat", "x x", "h", name="n", axis=1)], (6, 4, 5)),
     ("a product with a matrix", [small.node("MatMul", "x m", "h", name="n")], (3, 4, 5)),
+    ("a product with a vector", [small.node("MatMul", "x v", "h", name="n")], (3, 4)),
     (
         "a product of itself",
         [small.node("Einsum", "x m", "h", name="n", equation="abcd,de->abce")],
@@ -119,6 +120,7 @@ INDICES = {
     "s1": np.array([1, 12, 5]),
     "i0": np.array(0),
     "m": (5, 5),
+    "v": (5,),
 }
 
 

@@ -294,3 +294,35 @@ def test_ncnn_means_another_remainder() -> None:
     finding = judged("ncnn", (2, 3), (2, 1), op="Mod")
     assert (finding.verdict, finding.reason) == ("different", "other_values")
     assert judged("openvino", (2, 3), (2, 1), op="Mod").verdict == "same"
+
+
+def test_an_attribute_says_which_op_it_is() -> None:
+    """Mod with fmod=1 is C's fmod, which engines with a remainder need not have."""
+    shapes = {"a": (2, 3), "b": (2, 3)}
+    said = {
+        (fmod, target): small.site("Mod", shapes, target=target, fmod=fmod)
+        for fmod in (0, 1)
+        for target in ("litert", "coreml", "ncnn", "onnxruntime")
+    }
+    assert said[0, "litert"].verdict == said[0, "coreml"].verdict == "same"
+    assert said[1, "litert"].verdict == "refused"
+    assert said[1, "coreml"].verdict == "unknown"
+    assert said[0, "ncnn"].verdict == "different"
+    assert said[1, "ncnn"].verdict == "same"
+    assert "fmod" in said[1, "litert"].message
+
+
+def test_mnn_multiplies_matrices_of_reals_only() -> None:
+    """Run: the converter takes matrices of integers, and every product is 0."""
+    for dtype, verdict in (("int32", "different"), ("int64", "different"), ("float", "same")):
+        finding = typed("mnn", "MatMul", dtype, (5, 2, 3), (3, 4))
+        assert finding.verdict == verdict
+    assert typed("onnxruntime", "MatMul", "int32", (5, 2, 3), (3, 4)).verdict == "same"
+    assert typed("mnn", "MatMul", "double", (5, 2, 3), (3, 4)).verdict == "same"
+
+
+def test_a_clip_has_no_more_axes_than_its_engine() -> None:
+    bounds = {"lo": np.float32(1), "hi": np.float32(3)}
+    for shape, verdict in (((2,) * 4, "same"), ((2,) * 7, "refused")):
+        finding = small.site("Clip", {"a": shape}, bounds, target="ncnn")
+        assert finding.verdict == verdict

@@ -160,6 +160,9 @@ def _multiplied(node: Node, before: Value, after: Value, axis: int) -> bool:
     summed = rank - 2 if second != flipped else rank - 1
     if node.op == "Gemm" and (second or flipped):
         return True
+    other = node.inputs[0 if second else 1] if len(node.inputs) > 1 else None
+    if node.op == "MatMul" and other is not None and len(other.shape or ()) == 1 < rank:
+        return axis >= summed  # a vector takes away the axis that is summed, and adds none
     return axis == summed or _rank_differs(node, before, after, axis)
 
 

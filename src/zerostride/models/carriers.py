@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ..alignment import Rule
+from ..engines.model import Divergence, always
 from ..errors import Reason
 from ..rules import RULES
 from .compounds import (
@@ -158,7 +159,7 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_each(
                 "ncnn",
                 _row(
-                    replace(ONE_NUMBER, align=align_number),
+                    replace(ONE_NUMBER, align=align_number, max_rank=4),
                     "Clip, bounds as parameters",
                     weights=True,
                 ),
@@ -238,7 +239,20 @@ ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
     }
 )
 
-__all__ = ["ABSENT", "CARRIERS", "PER_AXIS", "Carrier"]
+#: What engines compute wrongly inside a compound op, by element type.
+_WHOLE = frozenset({"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"})
+_ZEROS = Divergence(
+    "a product of matrices of integers is 0 throughout",
+    Reason.WRONG_RESULT,
+    f"{_OWN}{_MNN}: MatMul of int32",
+    strikes=always,
+    dtypes=_WHOLE,
+)
+WRONG: Mapping[tuple[str, str], Divergence] = MappingProxyType(
+    {("mnn", op): _ZEROS for op in ("MatMul", "Gemm")}
+)
+
+__all__ = ["ABSENT", "CARRIERS", "MANY", "PER_AXIS", "WRONG", "Carrier"]
 
 #: What engines make of element-wise ops with more than two operands, where that is one op there
 #: and not one of two operands after the other. MNN's converter stacks them and reduces the stack.

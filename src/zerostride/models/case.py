@@ -19,6 +19,7 @@ from ..plan import Plan
 from ..planner import dtype_limit
 from ..traps import Side
 from .batch import Sample
+from .carriers import WRONG
 from .findings import Finding, Verdict, Witness
 from .pnnx import RULE as PNNX
 from .pnnx import reshaped
@@ -106,9 +107,12 @@ class Case:
     @property
     def dtype(self) -> str | None:
         """The element type of an element-wise op's operands, where the model says it."""
-        if self.site.kind not in _BY_ELEMENT:
-            return None
-        part = self.site.operands[-1]  # of a selection the first is the condition
+        return self._element if self.site.kind in _BY_ELEMENT else None
+
+    @property
+    def _element(self) -> str | None:
+        """The element type of the operands; of a selection the first is the condition."""
+        part = self.site.operands[-1]
         return part.tensor.dtype if part.tensor is not None else None
 
     @property
@@ -143,7 +147,8 @@ class Case:
     def unfit(self) -> Divergence | None:
         """Why the engine does not carry the op on this dtype, whatever the shapes."""
         if self.dtype is None:
-            return None
+            wrong = WRONG.get((self.engine.name, self.site.stands_for))
+            return wrong if wrong is not None and self._element in wrong.dtypes else None
         limit = dtype_limit(self.engine, self.target.op, self.dtype)
         return None if limit is not None and limit.narrows is not None else limit
 

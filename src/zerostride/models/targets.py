@@ -154,6 +154,13 @@ def _refusal(site: Site, said: str, reason: Reason) -> BroadcastError:
 
 #: Element-wise ops of ONNX whose broadcast is that of another op of the table.
 _ALIKE = MappingProxyType({"Sum": "add", "Mean": "add"})
+#: ONNX ops that are several of the table: the attribute that says which, and the op by its value.
+_BY_ATTRIBUTE: Mapping[str, tuple[str, Mapping[Any, str]]] = MappingProxyType(
+    {
+        "Mod": ("fmod", {1: "fmod"}),
+        "BitShift": ("direction", {"RIGHT": "bitwise_right_shift", "LEFT": "bitwise_left_shift"}),
+    }
+)
 
 
 def canonical(site: Site) -> str | None:
@@ -161,6 +168,9 @@ def canonical(site: Site) -> str | None:
     if site.kind is Kind.WHERE:
         return "where"
     name = _ALIKE.get(site.stands_for, site.stands_for)
+    if name in _BY_ATTRIBUTE:
+        attribute, names = _BY_ATTRIBUTE[name]
+        name = names.get(site.node.attributes.get(attribute), name)
     try:
         return find_op(name).name
     except BroadcastError:

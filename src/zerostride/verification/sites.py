@@ -181,7 +181,7 @@ def _planned(
         task = Task(Form.TO, "expand", target=shapes[1])
         kinds, note = _dtypes(site, engine, "expand", 1)
         return Plain(site, task, shapes[:1], given[:1], kinds, result, note=note)
-    op = _op(site, side.op or "add")
+    op = side.op or "add"
     kinds, note = _dtypes(site, engine, op, len(shapes))
     node = site.node
     if engine.name == "onnxruntime" and _is_onnx(site):
@@ -212,21 +212,10 @@ def _is_onnx(site: Site) -> bool:
     return site.node.domain == "" and site.node.op == site.stands_for and site.node.version > 0
 
 
-def _op(site: Site, name: str) -> str:
-    """The op table's name, where an attribute of the node decides."""
-    attributes = site.node.attributes
-    if site.stands_for == "Mod" and attributes.get("fmod"):
-        return "fmod"
-    if site.stands_for == "BitShift":
-        left = attributes.get("direction") == "LEFT"
-        return "bitwise_left_shift" if left else "bitwise_right_shift"
-    return name
-
-
 def _canonical(site: Site) -> str:
     from ..models.targets import canonical
 
-    return _op(site, canonical(site) or "add")
+    return canonical(site) or "add"
 
 
 def _dtypes(site: Site, engine: Engine, op: str, count: int) -> tuple[tuple[str, ...], str]:
