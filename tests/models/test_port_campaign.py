@@ -60,3 +60,7 @@ def test_other_results_are_found() -> None:
     assert "outputs" in _differs(a, {"z": a["y"]}, exact=True)
     assert "does not take" in _differs(a, None, exact=False)
     assert _differs(None, None, exact=False) == ""
+    truth, other = {"y": np.array([True] * 20)}, {"y": np.array([True] * 19 + [False])}
+    assert "numbers" in _differs(truth, other, exact=False)
+    assert _differs(truth, other, exact=False, half=True) == ""
+    assert "numbers" in _differs(truth, {"y": ~truth["y"]}, exact=False, half=True)
