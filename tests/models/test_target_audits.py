@@ -214,6 +214,7 @@ BY_DTYPE = [
     ("tosa", "Mul", "double", "refused", "dtype"),
     ("onnxruntime", "Max", "int16", "refused", "dtype"),
     ("tensorflow", "Pow", "uint32", "refused", "dtype"),
+    ("torch", "Sub", "uint16", "refused", "dtype"),
 ]
 
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 from ..errors import Reason
 from ..rules import RULES
 from . import aligns, limits
-from .model import Divergence, Engine
+from .model import Divergence, Engine, always
 from .rows import (
     NUMPY_RULE,
     ONE_SLOPE,
     ONE_WAY,
+    frozen,
     measured,
     modes,
     rows,
@@ -47,6 +48,21 @@ TORCH = Engine(
     modes(_TORCH, numpy=ONE_WAY),
     ops={"prelu": rows(ONE_SLOPE, source=_TORCH)},
     keeps=True,
+    divergences=(
+        Divergence(
+            "the CPU has no kernels for uint16, uint32 and uint64 but to multiply, divide, select "
+            "and ask for equality",
+            Reason.DTYPE,
+            _TORCH,
+            strikes=always,
+            ops=frozen(
+                "add subtract floor_divide remainder fmod pow maximum minimum less less_equal "
+                "greater greater_equal logical_and logical_or logical_xor bitwise_left_shift "
+                "bitwise_right_shift prelu"
+            ),
+            dtypes=frozen("uint16 uint32 uint64"),
+        ),
+    ),
 )
 
 TENSORFLOW = Engine(
