@@ -263,16 +263,17 @@ def laid_out(shapes: Sequence[Shape], alignment: Alignment) -> list[list[Any]]:
 def _enrich(misfit: Misfit, rule: Rule, shapes: Sequence[Any], use: RuleUse) -> BroadcastError:
     """The small fact, with everything a reader needs around it."""
     written = tuple(map(_as_written, shapes))
+    reason = misfit.reason  # the hint is kept, and with the misfit it would keep all of its frames
     return BroadcastError(
         misfit.detail,
-        reason=misfit.reason,
+        reason=reason,
         rule=use,
         shapes=written,
         axis=misfit.axis,
-        silent=misfit.reason in rule.silent,
+        silent=reason in rule.silent,
         rows=misfit.rows,
         names=("data", "target") if rule.to_target else (),
-        hint=lambda: suggest(rule, written, use, misfit.reason),
+        hint=lambda: suggest(rule, written, use, reason),
     )
 
 

@@ -117,9 +117,14 @@ def _canonical(op: Any, engine: Engine | None) -> str | None:
 def _meant(op: Any, engine: Engine | None) -> Op:
     """The op by the engine's own name for it ("Mod" differs), or else by anybody's."""
     name = op if type(op) in (str, int) else str(op)
+    return _found(name, None if engine is None else engine.name)
+
+
+@functools.lru_cache(1024)
+def _found(name: str | int, engine: str | None) -> Op:
     if engine is not None:
         try:
-            return find_op(name, engine.name)
+            return find_op(name, engine)
         except BroadcastError:
             pass  # the array API's name, say
     return find_op(name)

@@ -37,7 +37,8 @@ class Side:
         try:
             return apply(self.rule, shapes, self.attributes, engine=self.engine, op=self.op)
         except BroadcastError as error:
-            return error
+            # An answer to keep, and no fault: without the frames that it went through.
+            return error.with_traceback(None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,25 @@
 """Broadcasts that are alike but for their sizes: what means the same for one means it for all.
 
 Rules ask of sizes only whether two are equal and whether one is 1, and what engines do wrong goes
-by the same questions, by ones, zeros and ranks. So sizes above 1 can be renamed, as long as equal
-ones stay equal, and a finding without a drawing of numbers holds of the others too. A model whose
-nodes are all of other sizes is judged in a third of the time (benchmarks/audit_scale.py).
+by the same questions, by ones, zeros and ranks; which operand has more elements decides what is
+changed first, and where some engines put a constant. So sizes above 1 can be renamed, as long as
+equal ones stay equal, and larger ones and larger operands larger. A finding that says no size then
+holds of the others too; where one is said, target and message are made anew, and what takes
+longest, the fix and the witness, is taken over. A model whose nodes are all of other sizes is
+judged in a third of the time (benchmarks/audit_scale.py).
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
-from ..dims import Shape
+from ..dims import Shape, elements
 from ..errors import BroadcastError, Misfit
+from ..express import Expression
 from ..plan import Plan
-from .findings import Cause, Finding, Verdict
+from .findings import Cause, Finding, Verdict, Witness
 from .sites import Kind, Site
 
 Renamed = tuple[Hashable, tuple[int, ...]]
@@ -45,40 +49,94 @@ def pattern(site: Site, rest: Hashable) -> Renamed | None:
     sizes = tuple(sorted(found))
     names = {size: -place for place, size in enumerate(sizes, start=2)}
     alike = tuple(None if shape is None else _named(shape, names) for shape in shapes)
-    return (alike, rest), sizes
+    return (alike, _order([part.shape or () for part in site.operands]), rest), sizes
 
 
 def _named(shape: Sequence[Any], names: Mapping[int, int]) -> tuple[int, ...]:
-    return tuple(names.get(size, size) for size in shape)
+    return tuple([names.get(size, size) for size in shape])
 
 
-def resized(finding: Finding, old: Sequence[int], new: Sequence[int], site: Site) -> Finding | None:
-    """The finding of a site that has the sizes `new` where the one judged had `old`.
+def _order(shapes: Sequence[Sequence[Any]]) -> tuple[int, ...]:
+    """The operands' places in order of their numbers of elements, equal ones being at one."""
+    counts = [elements(shape) for shape in shapes]
+    places = sorted(counts)
+    return tuple(map(places.index, counts))
 
-    Returns:
-        None where it may be another one: for anything but `same` numbers are part of the finding.
+
+@dataclass(frozen=True, slots=True)
+class Like:
+    """A site that is like one already judged but for its sizes.
+
+    Attributes:
+        finding: the other one's.
+        sizes: the other one's sizes above 1, and what they are here.
     """
-    source, target = finding.source, finding.target
-    if finding.verdict is not Verdict.SAME or finding.reason != Cause.SAME_PLAN:
-        return None
-    if not isinstance(source, Plan) or not isinstance(target, Plan):
-        return None
-    if finding.fix is not None or finding.witness is not None or finding.when is not None:
-        return None
-    sizes = dict(zip(old, new, strict=True))
-    try:
-        plans = [_resized(plan, sizes) for plan in (source, target)]
-    except (BroadcastError, Misfit):
-        return None  # too large
-    operands = tuple((part.name, part.shape) for part in site.operands)
-    return replace(finding, operands=operands, source=plans[0], target=plans[1])
+
+    finding: Finding
+    sizes: Mapping[int, int]
+
+    @property
+    def source(self) -> Plan | None:
+        """What the site means, or None where that has to be planned."""
+        source = self.finding.source
+        return self._plan(source) if isinstance(source, Plan) and source.open is None else None
+
+    @property
+    def witness(self) -> Witness | None:
+        """The counter-example, whose sizes are the smallest that are in the same order.
+
+        None where it has to be looked for; of a size trap, it has a size that is nobody's.
+        """
+        taken = (Cause.SILENT, Cause.OTHER_ALIGNMENT, Cause.BATCH)
+        return self.finding.witness if self.finding.reason in taken else None
+
+    @property
+    def fix(self) -> Expression | None:
+        """What to change, or None where that has to be looked for.
+
+        Candidates are tried in order of the elements that they reshape; where that is another order
+        here, another one may be the first that fits. Merged axes have sizes of their own.
+        """
+        fix = self.finding.fix
+        if fix is None or fix.merged_axes or fix.explicit or fix.only_if is not None:
+            return None
+        shapes = tuple(map(self._shape, fix.shapes))
+        # Of three operands, too, the order of two is that of the sums without them.
+        if len(shapes) > 3 or _order(shapes) != _order(fix.shapes):
+            return None
+        return replace(
+            fix,
+            shapes=shapes,
+            attributes=dict(fix.attributes),
+            result_shape=self._shape(fix.result_shape),
+        )
+
+    def resized(self) -> Finding | None:
+        """The finding, which is named like the other, or None where it says a size."""
+        old = self.finding
+        if old.when is not None or old.fix is not None or not isinstance(old.source, Plan):
+            return None
+        if old.reason == Cause.BATCH:
+            source = self.source
+            whole = source is not None and old.target is None
+            return replace(old, source=source) if whole else None
+        same = old.verdict is Verdict.SAME and old.reason == Cause.SAME_PLAN
+        if not same or old.witness is not None or not isinstance(old.target, Plan):
+            return None
+        source, target = self.source, self._plan(old.target)
+        if source is None or target is None:
+            return None
+        return replace(old, source=source, target=target)
+
+    def _shape(self, old: Shape) -> Shape:
+        return _named(old, self.sizes)
+
+    def _plan(self, old: Plan) -> Plan | None:
+        try:
+            shape, operands = self._shape(old.shape), tuple(map(self._shape, old.operands))
+            return Plan(shape, operands, old.axes_mapping, old.rule)
+        except (BroadcastError, Misfit):
+            return None  # too large
 
 
-def _resized(plan: Plan, sizes: Mapping[int, int]) -> Plan:
-    def shape(old: Shape) -> Shape:
-        return tuple(sizes.get(size, size) if isinstance(size, int) else size for size in old)
-
-    return Plan(shape(plan.shape), tuple(map(shape, plan.operands)), plan.axes_mapping, plan.rule)
-
-
-__all__ = ["pattern", "resized"]
+__all__ = ["Like", "pattern"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from ..errors import BroadcastError, Reason, ZerostrideError, printable
 from ..plan import Plan
 from ..planner import as_facts
 from ..traps import Side
-from .alike import pattern, resized
+from .alike import Like, pattern
 from .batch import BatchAxes, batch_axes, contracted_batch, whole, without_batch
 from .case import Case, finding_of, sizes_of
 from .comparing import compare_case, narrowed, other_values, struck
@@ -78,21 +78,21 @@ def audit(
     check_via(via, target)
     check_layout(layout)
     warn_if_unmeasured(target)
-    with uncollected():
+    with uncollected():  # once for both: looking through what is there takes as long each time
         graph = read_model(model)
-    known = ALWAYS if facts is None else as_facts(facts)
-    if satisfiable(known) is Answer.NO:
-        raise ZerostrideError(f"what is given holds for no sizes: {known}")
-    return audit_graph(
-        graph,
-        engine,
-        via,
-        batch_axis=batch_axis,
-        facts=known,
-        sizes=sizes,
-        layout=layout,
-        progress=progress,
-    )
+        known = ALWAYS if facts is None else as_facts(facts)
+        if satisfiable(known) is Answer.NO:
+            raise ZerostrideError(f"what is given holds for no sizes: {known}")
+        return audit_graph(
+            graph,
+            engine,
+            via,
+            batch_axis=batch_axis,
+            facts=known,
+            sizes=sizes,
+            layout=layout,
+            progress=progress,
+        )
 
 
 def check_via(via: str | None, target: str) -> None:
@@ -218,23 +218,24 @@ class Judge:
         named = any(part.missing for part in site.operands) or site.kind in _NAMED
         if named or contracted_batch(site, self.batch) is not None:
             return self._fresh(site)
-        key = self.key(site)
+        rest = self.key(site, sized=False)
+        key = (rest, _sizes(site))
         found = self._found.get(key)
         if found is None:
-            parts = tuple(replace(part, name=_MARK.format(k)) for k, part in _numbered(site))
-            found = self._found[key] = self._alike(replace(site, operands=parts))
+            found = self._found[key] = self._alike(site, rest)
         return _renamed(found, site)
 
-    def _alike(self, site: Site) -> Finding:
-        """The finding of a site that may be like another one but for its sizes."""
-        known = pattern(site, self.key(site, sized=False))
+    def _alike(self, site: Site, rest: Hashable) -> Finding:
+        """The finding of a site that may be like another one but for its sizes, names marked."""
+        known = pattern(site, rest)
         if known is None:
-            return self._fresh(site)
+            return self._fresh(_marked(site))
         alike, sizes = known
         if alike in self._patterns:
             finding, old = self._patterns[alike]
-            return resized(finding, old, sizes, site) or self._fresh(site)
-        finding = self._fresh(site)
+            like = Like(finding, dict(zip(old, sizes, strict=True)))
+            return like.resized() or self._fresh(_marked(site), like)
+        finding = self._fresh(_marked(site))
         self._patterns[alike] = finding, sizes
         return finding
 
@@ -249,37 +250,38 @@ class Judge:
         known = related(self.needs, shapes)
         return site.plan(shapes, None if known.always else known)
 
-    def _fresh(self, site: Site) -> Finding:
-        return _judge(site, self.engine, self.via, self.batch, self.needs)
+    def _fresh(self, site: Site, like: Like | None = None) -> Finding:
+        return _judge(site, self.engine, self.via, self.batch, self.needs, like)
 
     def key(self, site: Site, *, sized: bool = True) -> Hashable:
         """Everything of a site that a verdict may depend on; without sizes, all but those."""
-        node = site.node
-        return (
+        node, batch = site.node, self.batch
+        rest = (
             site.kind,
             site.op,
             site.rule.name,
             _frozen(site.attributes),
-            tuple(
-                (part.shape if sized else None, part.constant, _batch_axis(part, self.batch))
-                for part in site.operands
-            ),
+            tuple([(part.constant, _batch_axis(part, batch)) for part in site.operands]),
             node.op,
             node.domain,
             node.version,
             _frozen(node.attributes),
             tuple(
-                None
-                if value is None
-                else (
-                    value.shape if sized else None,
-                    value.constant,
-                    value.dtype,
-                    self.batch.of(value),
-                )
-                for value in node.inputs
+                [
+                    None if value is None else (value.constant, value.dtype, batch.of(value))
+                    for value in node.inputs
+                ]
             ),
         )
+        return (rest, _sizes(site)) if sized else rest
+
+
+def _sizes(site: Site) -> Hashable:
+    """The sizes of a site's operands, and of what its node reads."""
+    return (
+        tuple([part.shape for part in site.operands]),
+        tuple([None if value is None else value.shape for value in site.node.inputs]),
+    )
 
 
 #: Stands for the name of an operand while a site is judged.
@@ -288,37 +290,56 @@ _MARK = "\x00{}\x00"
 _NAMED = frozenset({Kind.CUSTOM, Kind.NOT_MODELLED})
 
 
-def _numbered(site: Site) -> Iterable[tuple[int, Operand]]:
-    return enumerate(site.operands)
+def _marked(site: Site) -> Site:
+    parts = (replace(part, name=_MARK.format(k)) for k, part in enumerate(site.operands))
+    return replace(site, operands=tuple(parts))
 
 
 def _frozen(attributes: Mapping[str, Any]) -> Hashable:
+    if not attributes:
+        return ()
     return tuple(sorted((name, repr(value)) for name, value in attributes.items()))
 
 
 def _renamed(finding: Finding, site: Site) -> Finding:
     """The finding of a site that is like this one, said of this one."""
-
-    def said(words: str) -> str:
-        for k, part in _numbered(site):
-            mark = _MARK.format(k)
-            words = words.replace(repr(mark), repr(part.name)).replace(mark, part.name)
-            # Some sentences are written with names as they may be shown.
-            words = words.replace(printable(mark), printable(part.name))
-        return words
-
-    return replace(
-        finding,
-        node=site.node.path,
-        op=site.node.op,
-        operands=tuple((part.name, part.shape) for part in site.operands),
-        message=said(finding.message),
-        notes=tuple(map(said, finding.notes)),
+    words = (finding.message, *finding.notes)
+    if any("\x00" in said or "\\x00" in said for said in words):
+        words = tuple([_named(said, site.operands) for said in words])
+    return Finding(
+        site.node.path,
+        site.node.op,
+        tuple([(part.name, part.shape) for part in site.operands]),
+        finding.source,
+        finding.target,
+        finding.verdict,
+        finding.reason,
+        words[0],
+        finding.fix,
+        finding.witness,
+        words[1:],
+        finding.when,
+        finding.values,
     )
 
 
+def _named(words: str, operands: Sequence[Operand]) -> str:
+    """What was said of marks, said of the operands' names."""
+    for k, part in enumerate(operands):
+        mark = _MARK.format(k)
+        words = words.replace(repr(mark), repr(part.name)).replace(mark, part.name)
+        # Some sentences are written with names as they may be shown.
+        words = words.replace(printable(mark), printable(part.name))
+    return words
+
+
 def _judge(
-    site: Site, engine: Engine, via: str | None, batch: BatchAxes, needs: Condition
+    site: Site,
+    engine: Engine,
+    via: str | None,
+    batch: BatchAxes,
+    needs: Condition,
+    like: Like | None = None,
 ) -> Finding:
     """One finding: can it be judged, what does the source mean, what does the target."""
     unknown = _not_judged(site)
@@ -327,7 +348,8 @@ def _judge(
     shapes = tuple(sizes_of(part) for part in site.operands)
     known = related(needs, shapes)
     try:
-        source = site.plan(shapes, None if known.always else known)
+        source = None if like is None else like.source
+        source = source or site.plan(shapes, None if known.always else known)
     except BroadcastError as error:
         if error.reason is Reason.UNKNOWN_SIZE:
             said = f"its sizes are beyond what is worked with: {error.detail}"
@@ -356,7 +378,7 @@ def _judge(
     if (limit := case.unfit) is not None:
         return struck(case, case.plan(case.shapes), limit)
     if not is_open(case):
-        return other_values(case, narrowed(case, compare_case(case)))
+        return other_values(case, narrowed(case, compare_case(case, like)))
     if via == "pnnx" and side.rule is PNNX:
         if len({len(part.shape or ()) for part in site.operands}) == 1:
             # Nothing to put in front: the operands arrive as they are.

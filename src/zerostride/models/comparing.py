@@ -7,11 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..dims import Asker, Shape
+from ..dims import Asker
 from ..engines.model import Divergence
 from ..errors import BroadcastError, Reason
+from ..express import Expression
 from ..plan import Plan
 from ..traps import Trap, size_traps
+from .alike import Like
 from .case import Case
 from .findings import Cause, Finding, Verdict, Witness
 from .fixes import NO_MERGE, fix_of, fix_of_trap, rank_notes
@@ -19,12 +21,12 @@ from .targets import canonical
 from .witness import find_witness
 
 
-def compare_case(case: Case) -> Finding:
-    """Source and target, planned and compared."""
+def compare_case(case: Case, like: Like | None = None) -> Finding:
+    """Source and target, planned and compared; what is the same in a like case is taken over."""
     name = case.engine.name
     made = case.plan(case.shapes)
     if isinstance(made, BroadcastError):
-        return _refused(case, made)
+        return _refused(case, made, like)
     if made != case.sample.plan:
         said = f"on {name} {_alignment_words(case, made)}"
         return case.finding(
@@ -32,8 +34,8 @@ def compare_case(case: Case) -> Finding:
             Verdict.DIFFERENT,
             Cause.OTHER_ALIGNMENT,
             said,
-            fix=fix_of(case),
-            witness=_witness(case, case.shapes),
+            fix=_fix(case, like),
+            witness=_witness(case, like),
         )
     for divergence in case.divergences:
         if divergence.strikes is not None and divergence.strikes(made, Asker()):
@@ -93,10 +95,10 @@ def other_values(case: Case, finding: Finding) -> Finding:
     return finding
 
 
-def _refused(case: Case, error: BroadcastError) -> Finding:
+def _refused(case: Case, error: BroadcastError, like: Like | None) -> Finding:
     """The target's rule has no plan: it refuses, or does not refuse and goes wrong."""
     name = case.engine.name
-    fix = fix_of(case)
+    fix = _fix(case, like)
     notes: tuple[str, ...] = ()
     detail = error.detail
     if error.reason is Reason.RANK_LIMIT:
@@ -112,7 +114,7 @@ def _refused(case: Case, error: BroadcastError) -> Finding:
         Cause.SILENT,
         said,
         fix=fix,
-        witness=_witness(case, case.shapes),
+        witness=_witness(case, like),
         notes=notes,
     )
 
@@ -126,11 +128,17 @@ def _alignment_words(case: Case, made: Plan) -> str:
     return f"the result is {made.shape}; the model means {case.sample.plan.shape}"
 
 
-def _witness(case: Case, shapes: tuple[Shape, ...]) -> Witness | None:
+def _fix(case: Case, like: Like | None) -> Expression | None:
+    return (like.fix if like is not None else None) or fix_of(case)
+
+
+def _witness(case: Case, like: Like | None) -> Witness | None:
+    if like is not None and like.witness is not None:
+        return like.witness
     meaning = case.meaning
     if meaning is None:
         return None
-    return find_witness(shapes, meaning.plan, case.plan, case.op)
+    return find_witness(case.shapes, meaning.plan, case.plan, case.op)
 
 
 def _trap_witness(case: Case, trap: Trap) -> Witness | None:

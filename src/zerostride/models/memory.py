@@ -21,4 +21,9 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if enabled:
+            if not gc.get_freeze_count():
+                # What is new is made old. Else the next object that is made starts a search through
+                # all of it; what others have frozen is not ours to thaw.
+                gc.freeze()
+                gc.unfreeze()
             gc.enable()

@@ -231,7 +231,8 @@ MAX_PREMISES = 12
 
 def related(needs: Condition, shapes: Any) -> Condition:
     """The clauses of a model's needs that speak of the symbols in these shapes, the short first."""
-    wanted = {s for shape in shapes for size in shape for s in dim(size).symbols}
+    named = [size for shape in shapes for size in shape if type(size) is not int]
+    wanted = {symbol for size in named for symbol in dim(size).symbols}
     if not wanted:
         return ALWAYS
     found = [clause for clause in needs.clauses if not wanted.isdisjoint(clause.symbols)]
