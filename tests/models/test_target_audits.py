@@ -215,6 +215,8 @@ BY_DTYPE = [
     ("onnxruntime", "Max", "int16", "refused", "dtype"),
     ("tensorflow", "Pow", "uint32", "refused", "dtype"),
     ("torch", "Sub", "uint16", "refused", "dtype"),
+    ("onnxruntime", "PRelu", "double", "refused", "dtype"),
+    ("onnxruntime", "Add", "bfloat16", "refused", "dtype"),
 ]
 
 
@@ -319,6 +321,8 @@ def test_mnn_multiplies_matrices_of_reals_only() -> None:
         finding = typed("mnn", "MatMul", dtype, (5, 2, 3), (3, 4))
         assert finding.verdict == verdict
     assert typed("onnxruntime", "MatMul", "int32", (5, 2, 3), (3, 4)).verdict == "same"
+    assert typed("onnxruntime", "Gemm", "int32", (2, 3), (3, 4), (4,)).verdict == "refused"
+    assert typed("onnxruntime", "Mean", "double", (2, 3), (3,)).verdict == "refused"
     assert typed("mnn", "MatMul", "double", (5, 2, 3), (3, 4)).verdict == "same"
 
 

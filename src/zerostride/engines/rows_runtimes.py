@@ -78,6 +78,23 @@ ONNXRUNTIME = Engine(
             Reason.ONE_WAY,
             _ORT,
         ),
+        *(
+            Divergence(
+                f"the CPU has no kernel for {' and '.join(ops.split()) or 'any op'} of "
+                f"{', '.join(dtypes.split())}",
+                Reason.DTYPE,
+                _ORT,
+                strikes=always,
+                ops=frozen(ops),
+                dtypes=frozen(dtypes),
+            )
+            for ops, dtypes in (
+                ("", "bfloat16"),
+                ("where", "bool int16 uint16 uint64"),
+                ("prelu", "float64"),
+                ("bitwise_left_shift bitwise_right_shift", "uint16"),
+            )
+        ),
     ),
 )
 

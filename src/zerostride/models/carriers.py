@@ -239,20 +239,35 @@ ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
     }
 )
 
-#: What engines compute wrongly inside a compound op, by element type.
-_WHOLE = frozenset({"int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"})
-_ZEROS = Divergence(
-    "a product of matrices of integers is 0 throughout",
-    Reason.WRONG_RESULT,
-    f"{_OWN}{_MNN}: MatMul of int32",
-    strikes=always,
-    dtypes=_WHOLE,
-)
-WRONG: Mapping[tuple[str, str], Divergence] = MappingProxyType(
-    {("mnn", op): _ZEROS for op in ("MatMul", "Gemm")}
+
+def _unfit(said: str, effect: Reason, by: str, dtypes: str) -> Divergence:
+    names = frozenset(dtypes.split())
+    return Divergence(said, effect, _OWN + by, strikes=always, dtypes=names)
+
+
+_WHOLE = "int32 uint32 int64 uint64"
+_NO_KERNEL = "the CPU has no kernel for that element type"
+_ZEROS = "a product of matrices of integers is 0 throughout"
+#: What no row of the engine table says, since it has no such op: element types that go wrong.
+UNFIT: Mapping[tuple[str, str], Divergence] = MappingProxyType(
+    {
+        **{
+            ("mnn", op): _unfit(_ZEROS, Reason.WRONG_RESULT, _MNN, f"int8 uint8 {_WHOLE}")
+            for op in ("MatMul", "Gemm")
+        },
+        **{
+            ("onnxruntime", op): _unfit(_NO_KERNEL, Reason.DTYPE, _ORT, dtypes)
+            for op, dtypes in (
+                ("Mean", "float64"),
+                ("MatMul", "bfloat16"),
+                ("Gemm", f"bfloat16 {_WHOLE}"),
+                ("Clip", "bfloat16 int16 uint16"),
+            )
+        },
+    }
 )
 
-__all__ = ["ABSENT", "CARRIERS", "MANY", "PER_AXIS", "WRONG", "Carrier"]
+__all__ = ["ABSENT", "CARRIERS", "MANY", "PER_AXIS", "UNFIT", "Carrier"]
 
 #: What engines make of element-wise ops with more than two operands, where that is one op there
 #: and not one of two operands after the other. MNN's converter stacks them and reduces the stack.

@@ -19,7 +19,7 @@ from ..plan import Plan
 from ..planner import dtype_limit
 from ..traps import Side
 from .batch import Sample
-from .carriers import WRONG
+from .carriers import UNFIT
 from .findings import Finding, Verdict, Witness
 from .pnnx import RULE as PNNX
 from .pnnx import reshaped
@@ -146,9 +146,11 @@ class Case:
     @property
     def unfit(self) -> Divergence | None:
         """Why the engine does not carry the op on this dtype, whatever the shapes."""
+        unfit = UNFIT.get((self.engine.name, self.site.stands_for))
+        if unfit is not None and self._element in unfit.dtypes:
+            return unfit
         if self.dtype is None:
-            wrong = WRONG.get((self.engine.name, self.site.stands_for))
-            return wrong if wrong is not None and self._element in wrong.dtypes else None
+            return None
         limit = dtype_limit(self.engine, self.target.op, self.dtype)
         return None if limit is not None and limit.narrows is not None else limit
 
