@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import os
 import re
@@ -20,7 +21,7 @@ from commandline import Run, start
 
 from zerostride.errors import ZerostrideError
 from zerostride.models.findings import Report, Unread
-from zerostride.models.many import audit_many, cores
+from zerostride.models.many import _Worker, audit_many, cores
 from zerostride.models.search import find_models, is_single, suffixes
 
 ROOT = Path(__file__).parents[2]
@@ -480,3 +481,21 @@ def test_the_hook_is_for_model_files() -> None:
     text = (ROOT / "pyproject.toml").read_text()
     for dependency in said["additional_dependencies"]:
         assert f'"{dependency}"' in text, "not the extra's own"
+
+
+def test_a_pipe_closed_while_it_is_read_is_no_fault() -> None:
+    # An interrupt stops the workers from another thread; a buffered reader then says ValueError.
+    worker = _Worker()
+
+    class Closed(io.BytesIO):
+        def readline(self, size: int | None = -1) -> bytes:
+            raise ValueError("PyMemoryView_FromBuffer(): info->buf must not be NULL")
+
+        read = readinto = readline  # type: ignore[assignment]
+
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        process.stdout = Closed()
+        worker._process = process
+        answer = worker.ask("m.onnx", "ncnn", {})
+    assert isinstance(answer, Unread)
+    assert "was ended" in str(answer)

@@ -179,7 +179,8 @@ class _Worker:
             pickle.dump((model, target, dict(options)), process.stdin)
             process.stdin.flush()
             answer = pickle.load(process.stdout)
-        except (OSError, EOFError, pickle.PickleError) as error:
+        except (OSError, EOFError, ValueError, pickle.PickleError) as error:
+            # ValueError: the pipe is closed while it is read, by an interrupt that stops workers.
             return Unread(model, f"{model}: {self._end(error)}")
         return answer if isinstance(answer, Report | Unread) else Unread(model, str(answer))
 
