@@ -393,6 +393,36 @@ def test_edited_models_compute_the_same(core: Any, tmp_path: Path) -> None:
     assert counts[Verdict.SAME] == sum(counts.values())
 
 
+@pytest.mark.parametrize(("kind", "dtype"), [("f32", "float32"), ("f16", "float16")])
+def test_a_prelu_written_out_computes_the_same(
+    core: Any, tmp_path: Path, kind: str, dtype: str
+) -> None:
+    """With a constant without axes, and NaN, infinities and both zeros among the numbers."""
+    model = Ir()
+    x, slope = model.parameter("x", (2, 3, 4), kind), model.parameter("slope", (3,), kind)
+    model.result(model.layer("p", "PReLU", (x, slope), (2, 3, 4), kind=kind))
+    path = model.save(tmp_path / "m.xml")
+    data = np.arange(-12, 12).astype(dtype).reshape(2, 3, 4)
+    data[0, :, :3] = [-0.0, -np.inf, np.inf]
+    data[1, 2, 3] = np.nan
+    arrays = [data, np.array([0.5, -2, 4], dtype)]
+    (before,) = infer(core, path, arrays)
+    (place,) = (node.place or () for node in read_model(path).nodes)
+    zero = Step("number", (), attributes={"value": 0.0, "dtype": dtype})
+    steps = (
+        Step("reshape", (Input(1),), shape=(3, 1)),
+        zero,
+        Step("less", (Input(0), Made(1))),
+        Step("multiply", (Made(0), Input(0))),
+        Step("where", (Made(2), Made(3), Input(0))),
+    )
+    editor = edit(path)
+    editor.apply([Rewrite(place, steps)])
+    (after,) = infer(core, editor.save(tmp_path / "out.xml")[0], arrays)
+    np.testing.assert_array_equal(after, before)
+    np.testing.assert_array_equal(np.signbit(after), np.signbit(before))
+
+
 def test_pdpd_becomes_explicit(core: Any, tmp_path: Path) -> None:
     """The axis attribute written as a reshape, which every mode of OpenVINO understands."""
     path = tmp_path / "m.xml"

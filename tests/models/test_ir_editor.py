@@ -145,6 +145,82 @@ def test_a_layer_is_replaced_by_another_op(tmp_path: Path) -> None:
     assert [node.name for node in graph.nodes] == ["one", "two", "three"]
 
 
+def prelu(kind: str = "f32") -> Ir:
+    """A PReLU whose slope lies along the channels."""
+    model = Ir()
+    x = model.parameter("x", (2, 3, 4), kind)
+    slope = model.parameter("slope", (3,), kind)
+    model.result(model.layer("p", "PReLU", (x, slope), (2, 3, 4), kind=kind), "y")
+    return model
+
+
+def written_out(dtype: str, value: float = 0.0) -> tuple[Step, ...]:
+    """x < 0 ? slope times x : x."""
+    return (
+        Step("reshape", (Input(1),), shape=(3, 1)),
+        Step("number", (), attributes={"value": value, "dtype": dtype}),
+        Step("less", (Input(0), Made(1))),
+        Step("multiply", (Made(0), Input(0))),
+        Step("where", (Made(2), Made(3), Input(0))),
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "value"),
+    [("f32", "float32", 0.0), ("f16", "float16", 1.5), ("i32", "int32", -3.0)],
+)
+def test_a_number_is_a_constant_without_axes(
+    tmp_path: Path, kind: str, dtype: str, value: float
+) -> None:
+    path = prelu(kind).save(tmp_path / "m.xml")
+    new = changed(path, Rewrite(places(path)["p"], written_out(dtype, value)))
+    graph = read_model(new)
+    less = next(node for node in graph.nodes if node.op == "Less")
+    number = less.inputs[1]
+    assert number is not None
+    assert (number.shape, number.dtype, number.constant) == ((), dtype, True)
+    np.testing.assert_array_equal(number.data(), np.array(value, dtype))
+    last = graph.nodes[-1]
+    assert (last.name, last.op) == ("p", "Select")
+    assert less.outputs[0].dtype == "bool"
+    assert [out.shape for out in graph.outputs if out is not None] == [(2, 3, 4)]
+    # Whole model: it broadcasts as the target does, and no layer of the old kind is left.
+    assert {f.verdict for f in zs.audit(new, target="mnn").findings} == {Verdict.SAME}
+    # Reading it, so that a port without any sizes is a number's.
+    again = edit(new)
+    again.apply([])
+    assert again.save(tmp_path / "again.xml")[0].read_bytes() == new.read_bytes()
+
+
+def test_a_prelu_is_ported_in_other_ops(tmp_path: Path) -> None:
+    path = prelu().save(tmp_path / "m.xml")
+    report = zs.port(path, target="mnn", output=tmp_path / "out.xml")
+    assert [finding.verdict for finding in report.before] == [Verdict.REFUSED]
+    assert {finding.verdict for finding in report.findings} == {Verdict.SAME}
+    assert [change.by for change in report.changes] == ["equivalent"]
+    assert report.changes[0].elements > 0
+    ops = [node.op for node in read_model(tmp_path / "out.xml").nodes]
+    assert ops[-3:] == ["Less", "Multiply", "Select"]
+
+
+def test_a_prelu_of_a_type_without_numbers_stays(tmp_path: Path) -> None:
+    path = prelu().save(tmp_path / "m.xml")
+    path.write_text(path.read_text().replace('"f32"', '"bf16"').replace("FP32", "BF16"))
+    report = zs.port(path, target="mnn", output=tmp_path / "out.xml")
+    assert [finding.verdict for finding in report.findings] == [Verdict.REFUSED]
+    assert not report.changes
+
+
+def test_a_number_that_its_type_does_not_have_is_refused(tmp_path: Path) -> None:
+    path = prelu().save(tmp_path / "m.xml")
+    at = places(path)["p"]
+    for dtype, value in (("uint8", -1.0), ("int64", 0.5), ("bfloat16", 0.0), ("int4", 0.0)):
+        with pytest.raises(ModelError, match=f"'p'.*a constant {value} of {dtype} cannot be"):
+            edit(path).apply([Rewrite(at, written_out(dtype, value))])
+    with pytest.raises(ModelError, match="there is no op 'nonsense'"):
+        edit(path).apply([Rewrite(at, (Step("nonsense", (Input(0), Input(1))),))])
+
+
 def test_attributes_change(tmp_path: Path) -> None:
     data = f'auto_broadcast="pdpd" {AXIS}="1"'
     path = binary("Add", (2, 3, 4), (3,), data, result=(2, 3, 4)).save(tmp_path / "m.xml")

@@ -170,6 +170,14 @@ REFUSED = {
     "reads 2 blobs, not 1": Rewrite((2,), (SELF(Input(0)),)),
     "no where of 3": Rewrite((2,), (Step("where", (Input(0), Input(0), Input(1))),)),
     "no greater of 2": Rewrite((2,), (Step("greater", (Input(0), Input(1))),)),
+    "no less of 2": Rewrite((2,), (Step("less", (Input(0), Input(1))),)),
+    "no layer is added for a constant": Rewrite(
+        (2,),
+        (
+            Step("number", (), attributes={"value": 0.0, "dtype": "float32"}),
+            Step("add", (Input(0), Made(0))),
+        ),
+    ),
     "there is no op 'nonsense'": Rewrite((2,), (Step("nonsense", (Input(0), Input(1))),)),
     "operand 1 would be read by nobody": Rewrite((2,), (SELF(Input(0), Input(0)),)),
     "'axis' is no parameter": Rewrite((2,), (SELF(Input(0), Input(1), axis=1),)),

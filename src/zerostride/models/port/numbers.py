@@ -44,18 +44,22 @@ def random_array(seed: int, shape: tuple[int, ...], dtype: str | None) -> Array:
     return (_kept if few else _random)(seed, shape, dtype)
 
 
-def _random(seed: int, shape: tuple[int, ...], dtype: str | None) -> Array:
-    rng = np.random.default_rng(seed)
+def _computed_in(dtype: str | None) -> np.dtype[Any]:
+    """NumPy's dtype of that name; float32 where NumPy has none, as of bfloat16."""
     try:
         kind = np.dtype(dtype or "float32")
     except TypeError:
-        kind = np.dtype("float32")
+        return np.dtype("float32")
+    return kind if kind.kind in "biufc" else np.dtype("float32")
+
+
+def _random(seed: int, shape: tuple[int, ...], dtype: str | None) -> Array:
+    rng = np.random.default_rng(seed)
+    kind = _computed_in(dtype)
     if kind.kind == "b":
         return rng.integers(0, 2, shape).astype(kind)
     if kind.kind in "iu":
         return rng.integers(1, 8, shape).astype(kind)
-    if kind.kind not in "fc":
-        kind = np.dtype("float32")
     data = np.asarray(rng.standard_normal(shape)).astype(kind)
     rare = rng.integers(0, _RARE, shape) == 0
     return np.where(rare, rng.choice(_SPECIAL, shape).astype(kind), data)
@@ -203,7 +207,7 @@ def _step(
 ) -> Array:
     step = done.step
     if step.op == "number":
-        return np.array(step.attributes["value"], step.attributes["dtype"])
+        return np.array(step.attributes["value"], _computed_in(step.attributes["dtype"]))
     if step.op in ("unsqueeze", "squeeze"):
         assert arrays[0] is not None
         return (np.expand_dims if step.op == "unsqueeze" else np.squeeze)(arrays[0], step.axes)

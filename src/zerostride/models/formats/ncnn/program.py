@@ -131,6 +131,9 @@ class Program:
     ) -> _Constant | _Blob:
         if step.op == "self":
             return self._self(step, operands, last=last)
+        if step.op == "number":
+            # What needs one compares with it and selects, for which ncnn has no layers either.
+            raise self._refusal("no layer is added for a constant; its numbers are in the .bin")
         if step.op in _LAYOUT or step.op == "expand":
             (operand,) = operands
             shape = self._layout(step, operand.shape)

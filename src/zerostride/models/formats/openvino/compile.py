@@ -23,6 +23,7 @@ from .opsets import canonical
 from .reader import connected
 from .sites import find_site
 from .splice import Sizes
+from .tensors import one_number, port_name
 
 if TYPE_CHECKING:
     from .editor import Editor
@@ -164,6 +165,8 @@ class Scope:
         uses: Counter[Ref],
     ) -> tuple[Tensor, str]:
         """A step that is not the layer itself: its result, and the text of its layers."""
+        if step.op == "number":
+            return self._number(layer, step, name, names)
         if step.op in ("reshape", "unsqueeze", "squeeze", "expand"):
             (operand,) = operands
             shape = self._laid_out(layer, step, operand.shape)
@@ -172,7 +175,10 @@ class Scope:
                 if found is not None:
                     return found
             return self._movement(layer, step, operand, shape, name, names)
-        row = find_op(step.op)
+        try:
+            row = find_op(step.op)
+        except BroadcastError as error:
+            self._refuse(layer, error.detail)
         kind = str(row.names["openvino"][0]) if "openvino" in row.names else None
         if kind is None:
             self._refuse(layer, f"OpenVINO has no op for {row.name}")
@@ -243,6 +249,21 @@ class Scope:
             kind, opset, attributes, [operand, target], operand.precision, shape, name, names
         )
         return tensor, text + more
+
+    def _number(self, layer: Layer, step: Step, name: str, names: str | None) -> tuple[Tensor, str]:
+        """A Const of no axes."""
+        dtype, value = step.attributes["dtype"], step.attributes["value"]
+        found = one_number(dtype, value)
+        if found is None:
+            self._refuse(layer, f"a constant {value} of {dtype} cannot be written")
+        kind, data = found
+        offset, size = self.editor.stored(data)
+        said = {"element_type": kind, "shape": "", "offset": offset, "size": size}
+        number, precision = self._id(), port_name(kind)
+        text = splice.layer(
+            number, name, "Const", "opset1", said, (), (precision, ()), self.blanks, names
+        )
+        return Tensor((), precision, new=(number, 0)), text
 
     def _new(
         self,

@@ -109,7 +109,10 @@ class Editor:
 
     def constant(self, numbers: Sequence[int]) -> tuple[int, int]:
         """Offset and size of whole numbers in the .bin, appended where they are not there yet."""
-        data = np.array(numbers, "<i8").tobytes()
+        return self.stored(np.array(numbers, "<i8").tobytes())
+
+    def stored(self, data: bytes) -> tuple[int, int]:
+        """Offset and size of the bytes of a constant, appended where they are not there yet."""
         if self.wanting:
             said = f"its weights {self.weights.name} are missing, and a constant must be added"
             refuse(self.file, said)

@@ -90,6 +90,34 @@ def element_type(text: str) -> ElementType | None:
     return TYPES.get(_PORT_NAMES.get(text.upper(), text.lower()))
 
 
+def port_name(kind: str) -> str:
+    """An element type as ports write it.
+
+    >>> port_name("f32"), port_name("i64")
+    ('FP32', 'I64')
+    """
+    return next((name for name, meant in _PORT_NAMES.items() if meant == kind), kind.upper())
+
+
+def one_number(dtype: str, value: float) -> tuple[str, bytes] | None:
+    """The element type of that dtype as layers name it, and the bytes of one number of it.
+
+    Returns:
+        None where NumPy does not have the type, whose numbers are not read then either, or where
+        the type does not have the number.
+
+    >>> one_number("float16", 1.5), one_number("uint8", -1.0), one_number("bfloat16", 0.0)
+    (('f16', b'\\x00>'), None, None)
+    """
+    name = next((name for name, row in TYPES.items() if row.dtype == dtype and row.plain), None)
+    if name is None:
+        return None
+    kind = np.dtype(dtype)
+    with np.errstate(all="ignore"):
+        number = np.array(value, "<f8").astype(kind.newbyteorder("<"))
+    return (name, number.tobytes()) if float(number) == value else None
+
+
 class Weights:
     """The .bin of an IR, open while the file is read. Use as a context manager.
 
