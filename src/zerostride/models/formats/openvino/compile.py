@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ....alignment import apply
-from ....dims.parse import unnamed
 from ....errors import BroadcastError
 from ....ops import find_op
 from ....rules import RULES
-from ...graph import FileShape, Node, Value
+from ...graph import Node, Value
 from ...rewrite import Input, Ref, Rewrite, Step
 from ...sites import Kind
 from . import splice
 from .markup import Layer, Net, refuse
 from .opsets import canonical
 from .reader import connected
+from .shaping import known_sizes, laid_out, symbols, texts
 from .sites import find_site
 from .splice import Sizes
 from .tensors import one_number, port_name
@@ -40,7 +38,6 @@ _MOVEMENTS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "unsqueeze": ("Unsqueeze", "opset1", {}),
     "squeeze": ("Squeeze", "opset1", {}),
 }
-_count = itertools.count()
 #: Kinds whose plan's shape is the result's.
 _WHOLE = (Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU, Kind.EXPAND)
 
@@ -138,7 +135,7 @@ class Scope:
         source = self.feeds[position][ref.position]
         precision = self.net.layers[source[0]].outputs[source[1]].precision
         chain = self._chain(source) if uses[ref] == 1 else ()
-        return Tensor(_sizes(value.shape), precision, old=source, chain=chain)
+        return Tensor(known_sizes(value.shape), precision, old=source, chain=chain)
 
     def _chain(self, source: Old) -> tuple[int, ...]:
         """The layers of a constant, where nothing lies between but Converts that it alone feeds."""
@@ -185,11 +182,11 @@ class Scope:
         opset = _OPSETS.get(kind) or (
             _OPSETS["Bitwise"] if kind.startswith("Bitwise") else "opset1"
         )
-        shapes = tuple(_symbols(operand.shape) for operand in operands)
+        shapes = tuple(symbols(operand.shape) for operand in operands)
         shape = None
         if None not in shapes:
             try:
-                shape = _sizes(apply(RULES["numpy"], shapes, {}).shape)
+                shape = known_sizes(apply(RULES["numpy"], shapes, {}).shape)
             except BroadcastError as error:
                 self._refuse(layer, f"{step.op} of {shapes}: {error.detail}")
         truth = row.name in _TRUTHS or row.name.startswith("logical")
@@ -200,29 +197,10 @@ class Scope:
         return self._new(kind, opset, attributes, operands, precision, shape, name, names)
 
     def _laid_out(self, layer: Layer, step: Step, shape: Sizes) -> Sizes:
-        """The shape that a step makes."""
-        if step.op in ("reshape", "expand"):
-            wanted: list[int | None] = [None if n == -1 else n for n in step.shape or ()]
-            if None in wanted and shape is not None and None not in shape:
-                known = 1
-                for size in wanted:
-                    known *= 1 if size is None else size
-                total = 1
-                for size in shape:
-                    total *= size or 0
-                wanted[wanted.index(None)] = total // known if known else 0
-            made_ = tuple(wanted)
-            if step.op == "reshape" and _count_of(made_) != _count_of(shape or made_):
-                self._refuse(layer, f"a reshape of {shape} to {step.shape}")
-            return made_
-        if shape is None:
-            self._refuse(layer, f"{step.op} of an operand whose rank is not known")
-        if step.op == "unsqueeze":
-            made = list(shape)
-            for axis in step.axes:
-                made.insert(axis, 1)
-            return tuple(made)
-        return tuple(size for axis, size in enumerate(shape) if axis not in step.axes)
+        try:
+            return laid_out(step, shape)
+        except ValueError as error:
+            self._refuse(layer, str(error))
 
     def _movement(
         self,
@@ -366,11 +344,11 @@ class Scope:
         ports = [element for element in found if element.tag == "port" and element.depth == 2]
         wanted = [operand.shape for operand in operands]
         for element, port, size in zip(ports, layer.inputs, wanted, strict=False):
-            if _texts(size) != port.dims:
+            if texts(size) != port.dims:
                 self._resize(element, size)
         if len(layer.outputs) == 1 and len(ports) == len(operands) + 1:
             out = layer.outputs[0]
-            if _texts(shape) != out.dims or (nameless and out.names):
+            if texts(shape) != out.dims or (nameless and out.names):
                 self._resize(ports[-1], shape, names=not nameless)
         number = layer.outputs[0].id if layer.outputs else 0
         return Tensor(shape, layer.outputs[0].precision, new=(layer.id, number))
@@ -393,11 +371,11 @@ class Scope:
         changed = {k: v for k, v in step.attributes.items() if v is not None}
         kept = {k: v for k, v in node.attributes.items() if k not in step.attributes}
         values = tuple(
-            replace(value or Value("", None), shape=_symbols(operand.shape))
+            replace(value or Value("", None), shape=symbols(operand.shape))
             for value, operand in zip(node.inputs, operands, strict=True)
         )
         probe = replace(node, inputs=values, attributes={**kept, **changed})
-        declared = _sizes(node.outputs[0].shape) if node.outputs else None
+        declared = known_sizes(node.outputs[0].shape) if node.outputs else None
         site = find_site(probe)
         if site is None or site.kind not in _WHOLE:
             return declared
@@ -405,7 +383,7 @@ class Scope:
         if any(shape is None for shape in shapes):
             return declared
         try:
-            return _sizes(site.plan(shapes).shape)  # type: ignore[arg-type]
+            return known_sizes(site.plan(shapes).shape)  # type: ignore[arg-type]
         except BroadcastError as error:
             self._refuse(layer, f"after the change it does not broadcast: {error.detail}")
 
@@ -478,28 +456,3 @@ def _names(data: bytes, layer: Layer) -> str | None:
             if found is not None:
                 return found
     return None
-
-
-def _count_of(shape: tuple[int | None, ...]) -> int | None:
-    """How many elements a shape has, None where that is not known."""
-    sizes = [size for size in shape if size is not None]
-    return math.prod(sizes) if len(sizes) == len(shape) else None
-
-
-def _sizes(shape: FileShape) -> Sizes:
-    """Sizes as ports write them: numbers, or nothing."""
-    if shape is None:
-        return None
-    return tuple(size if isinstance(size, int) else None for size in shape)
-
-
-def _symbols(shape: Sizes) -> Any:
-    """A shape that rules can be asked of, a symbol for each size that is not known."""
-    if shape is None:
-        return None
-    # Two sizes that are not known are not the same one.
-    return tuple(unnamed(0, None, f"?{next(_count)}") if n is None else n for n in shape)
-
-
-def _texts(shape: Sizes) -> list[str]:
-    return ["-1" if size is None else str(size) for size in shape or ()]
