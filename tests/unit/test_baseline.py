@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from reports import ROWS, audit_report, audited
 
+import zerostride as zs
 from zerostride.errors import ZerostrideError
 from zerostride.models.baseline import Baseline, entry_of, read_baseline
 from zerostride.models.findings import Finding, Report, Unread, Verdict
@@ -51,6 +52,13 @@ def test_a_fingerprint_is_of_what_a_finding_means() -> None:
         fingerprint(report, operands=(("x", None), ("y", (5,)))),
     ]
     assert len({here, *others}) == len(others) + 1
+
+
+def test_another_axis_of_the_models_rule_is_another_finding() -> None:
+    report = audited(WRONG)
+    plans = [zs.plan((5, 5, 5), (5,), rule="pdpd", axis=axis) for axis in (0, 1)]
+    first, second = (fingerprint(report, source=plan) for plan in plans)
+    assert first != second
 
 
 def test_a_fingerprint_stays_when_other_nodes_come_and_go() -> None:

@@ -1,10 +1,10 @@
 """A baseline: findings that are known and accepted, so that only new ones fail.
 
 A finding is told by the name of its model's file without folders, by target and converter, node,
-op, shapes, verdict and reason. So it is the same after the model has moved to another folder, after
-other nodes were renamed, or with another release of the target; and another one when its meaning
-changes. A name that only counts positions (`Add_12`, which a node without a name is given) is taken
-without its number, because a node put in before it would change it.
+op, shapes, axis, verdict and reason. So it is the same after the model has moved to another folder,
+after other nodes were renamed, or with another release of the target; and another one when its
+meaning changes. A name that only counts positions (`Add_12`, which a node without a name is given)
+is taken without its number, because a node put in before it would change it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from ..errors import ZerostrideError, printable
+from ..plan import Plan
 from .findings import Finding, Known, Report, Unread, Verdict
 
 #: Version of the file's form.
@@ -37,7 +38,8 @@ class Entry:
         model: the name of the file, without folders.
         target, via: the engine, and the converter or "".
         node, op: the node's path and its op type.
-        shapes: the operands' shapes, "(5,5) (5)"; a size without a number as the file has it.
+        shapes: the operands' shapes, "(5,5) (5)", a size without a number as the file has it; then
+            the attributes of the model's rule, "axis=1", which say where they lie.
         verdict, reason: the finding's.
     """
 
@@ -72,7 +74,7 @@ def entry_of(finding: Finding, report: Report) -> Entry:
         report.via or "",
         _without_position(finding.node, finding.op),
         finding.op,
-        " ".join(_shape(shape) for _, shape in finding.operands),
+        " ".join((*(_shape(shape) for _, shape in finding.operands), *_attributes(finding))),
         str(finding.verdict),
         finding.reason,
     )
@@ -88,6 +90,15 @@ def _without_position(path: str, op: str) -> str:
     if re.fullmatch(re.escape(op) + r"_[0-9]+", name):
         name = f"{op}_*"
     return f"{scope}{slash}{name}"
+
+
+def _attributes(finding: Finding) -> list[str]:
+    """What places the operands beside their shapes: with another axis it is another finding."""
+    source = finding.source
+    if not isinstance(source, Plan):
+        return []
+    given = source.rule.attributes.items()
+    return [f"{name}={value}" for name, value in given if value is not None]
 
 
 def _shape(shape: Sequence[Any] | None) -> str:
