@@ -291,8 +291,12 @@ _NAMED = frozenset({Kind.CUSTOM, Kind.NOT_MODELLED})
 
 
 def _marked(site: Site) -> Site:
-    parts = (replace(part, name=_MARK.format(k)) for k, part in enumerate(site.operands))
-    return replace(site, operands=tuple(parts))
+    """The site with marks for names; spelled out, since `replace` takes three times as long."""
+    parts = [
+        Operand(_MARK.format(k), part.shape, part.constant, part.missing, part.tensor)
+        for k, part in enumerate(site.operands)
+    ]
+    return Site(site.node, site.kind, tuple(parts), site.rule, site.attributes, site.op)
 
 
 def _frozen(attributes: Mapping[str, Any]) -> Hashable:

@@ -16,6 +16,7 @@ from ..express import Expression
 from ..plan import Plan
 from .evidence import evidence
 from .flow.needs import Need
+from .memory import uncollected
 
 #: Version of the JSON form; it grows by one when a field changes its meaning or goes.
 SCHEMA = 1
@@ -389,7 +390,8 @@ class Report:
 
     def to_json(self, indent: int | None = 2) -> str:
         """The report as JSON, its form numbered by "schema"."""
-        return json.dumps(self.as_dict(), indent=indent, default=str, allow_nan=False)
+        with uncollected():
+            return json.dumps(self.as_dict(), indent=indent, default=str, allow_nan=False)
 
     def to_html(self) -> str:
         """The report as one self-contained HTML document."""
@@ -406,4 +408,5 @@ class Report:
     def __str__(self) -> str:
         from ..report import text
 
-        return text(self)
+        with uncollected():
+            return text(self)
