@@ -23,7 +23,7 @@ from ..models.sites import Site
 from ..planner import as_facts
 from .cache import Cache
 from .compare import Agreement, compare, tolerance
-from .process import Answer, Process, Reply, start
+from .process import Answer, Process, Reply, leave, start
 from .runners import MODULES
 from .sites import Plain, Skip, fill, prepare
 from .task import key_of
@@ -111,7 +111,7 @@ def verify(
             notes = ()
             keeper.trim()
     finally:
-        process.stop()
+        leave(process)
     findings = report.findings
     if node is not None and not whole:
         findings = tuple(finding for finding in findings if finding.node == node)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -40,6 +41,11 @@ class Process(Worker):
 
     module = "zerostride.verification.child"
 
+    @property
+    def ended(self) -> bool:
+        """Whether there is no process to ask, so that the next task would start one."""
+        return self._process is None or self._process.poll() is not None
+
     def carry_out(self, task: Task, arrays: Sequence[Array]) -> Reply:
         """The engine's answer; a crash is asked again in a fresh process.
 
@@ -67,13 +73,38 @@ class Process(Worker):
         return Reply(Answer(header["answer"]), str(header["message"]), tuple(made))
 
 
+#: Processes that wait for the next verification, by engine and interpreter; None: none are kept.
+_waiting: dict[tuple[str, str], Process] | None = None
+
+
+@contextmanager
+def engines_kept() -> Iterator[None]:
+    """Inside, an engine's process is handed on from one verification to the next.
+
+    Loading an engine takes seconds; of many verifications that would be most of the time.
+    """
+    global _waiting
+    before, _waiting = _waiting, {}
+    try:
+        yield
+    finally:
+        kept, _waiting = _waiting, before
+        for process in (kept or {}).values():
+            process.stop()
+
+
 def start(engine: str, seconds: float, pythons: dict[str, str] | None = None) -> Process:
-    """The engine, loaded in a child process; the caller stops it.
+    """The engine, loaded in a child process, which the caller hands to :func:`leave`.
 
     Raises:
         ZerostrideError: it is not installed, or its process does not start.
     """
-    process = Process(engine, interpreter_for(engine, pythons), seconds)
+    python = interpreter_for(engine, pythons)
+    process = _waiting.pop((engine, python), None) if _waiting is not None else None
+    if process is not None:
+        process.case_seconds = seconds
+        return process
+    process = Process(engine, python, seconds)
     try:
         process.start()
     except Missing as error:
@@ -84,3 +115,12 @@ def start(engine: str, seconds: float, pythons: dict[str, str] | None = None) ->
             f"ZEROSTRIDE_PYTHON_{engine.upper()})"
         ) from None
     return process
+
+
+def leave(process: Process) -> None:
+    """Ends a process, or keeps it for who asks next."""
+    key = process.engine, process.python
+    if _waiting is None or process.ended or key in _waiting:
+        process.stop()
+    else:
+        _waiting[key] = process
