@@ -347,3 +347,31 @@ def test_the_command_says_what_differs(tmp_path: Path) -> None:
     assert status == 1
     assert "1 differs" in out
     assert "different" in out
+
+
+def expanded(folder: Path, data: tuple[int, ...], target: list[int]) -> Path:
+    """A model of one Expand to a constant."""
+    helper = onnx.helper
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, data)
+    rank = max(len(data), len(target))
+    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [f"n{k}" for k in range(rank)])
+    s = helper.make_tensor("s", onnx.TensorProto.INT64, (len(target),), target)
+    graph = helper.make_graph([helper.make_node("Expand", ["x", "s"], ["y"])], "g", [x], [y], [s])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    onnx.save(model, folder / "expand.onnx")
+    return folder / "expand.onnx"
+
+
+@pytest.mark.parametrize("engine", ["numpy", "torch", "jax", "onnxruntime", "openvino"])
+def test_a_number_is_broadcast_to_a_number(engine: str, tmp_path: Path) -> None:
+    """Run: data of rank 0, of which no vector is made where the engine has rank 0."""
+    report = verified(expanded(tmp_path, (), []), engine)
+    (check,) = report.checks
+    assert check.outcome is (Outcome.CRASHED if engine == "openvino" else Outcome.AGREES)
+
+
+def test_openvino_stretches_both_ways(tmp_path: Path) -> None:
+    """Run: an Expand to a smaller target is its Broadcast in the mode bidirectional."""
+    report = verified(expanded(tmp_path, (3, 1), [2, 1, 4]), "openvino")
+    assert [check.outcome for check in report.checks] == [Outcome.AGREES]
+    assert [str(finding.verdict) for finding in report.findings] == ["same"]

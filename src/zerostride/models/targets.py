@@ -46,9 +46,8 @@ def transport(site: Site, engine: Engine) -> Side:
     if site.kind is Kind.EXPAND:
         if engine.broadcasts is None:
             raise NotJudged(f"nothing was read about broadcasting to a shape on {engine.name}")
-        own = site.rule.name == "explicit" and "explicit" in engine.to_target
-        mode = "explicit" if own else None
-        row = rule_row(mode, engine=engine.name, to_target=True)
+        own = site.rule.name in engine.to_target  # OpenVINO's Broadcast has a mode for each rule
+        row = rule_row(site.rule.name if own else None, engine=engine.name, to_target=True)
         if own:
             return Side(row, site.attributes, engine.name)
         return Side(row, _last_axes(site) if "axes_mapping" in row.attributes else {}, engine.name)

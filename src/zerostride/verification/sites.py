@@ -12,7 +12,7 @@ from ..compute.kernels import KERNELS
 from ..engines.model import Engine
 from ..errors import BroadcastError
 from ..models.audit import BATCHLESS
-from ..models.batch import BatchAxes, Sample, contracted_batch, without_batch
+from ..models.batch import BatchAxes, Sample, contracted_batch, whole, without_batch
 from ..models.case import sizes_of
 from ..models.execute.broadcasts import PLANNED, broadcast
 from ..models.execute.call import Call, Unfit
@@ -128,7 +128,10 @@ def prepare(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule) 
     lost = contracted_batch(site, batch)
     axes = [_batch_axis(part, batch) for part in site.operands]
     constant = [part.constant for part in site.operands]
-    sample = without_batch(source, axes[: len(source.operands)], constant)
+    if engine.name in BATCHLESS:
+        sample = without_batch(source, axes[: len(source.operands)], constant)
+    else:
+        sample = whole(source)
     if lost is not None or sample.across is not None:
         raise Skip(f"it broadcasts across the batch axis, which {engine.name} does not have")
     try:
@@ -178,7 +181,7 @@ def _planned(
     given = tuple(tuple(map(int, shape)) for shape in sample.shapes)
     result = tuple(map(int, sample.plan.shape))
     if site.kind is Kind.EXPAND:
-        task = Task(Form.TO, "expand", target=shapes[1])
+        task = Task(Form.TO, "expand", {"mode": side.rule.name}, target=shapes[1])
         kinds, note = _dtypes(site, engine, "expand", 1)
         return Plain(site, task, shapes[:1], given[:1], kinds, result, note=note)
     op = side.op or "add"

@@ -140,7 +140,9 @@ def load_openvino() -> Runner:
     def to(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
         inputs = [ops.parameter(list(arrays[0].shape), dtype=arrays[0].dtype)]
         target = ops.constant(np.array(task.target, np.int64).reshape(len(task.target)))
-        node = ops.broadcast(inputs[0], target, broadcast_spec="NUMPY")
+        both = task.attributes.get("mode") == "bidirectional"
+        mode = "BIDIRECTIONAL" if both else "NUMPY"
+        node = ops.broadcast(inputs[0], target, broadcast_spec=mode)
         return [compute(node, inputs, arrays[:1])]
 
     def node(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
