@@ -123,3 +123,12 @@ def test_in_words() -> None:
         "add of (2, 2) and (2,) counted from 0: result[0, 1] is 6.0 in the model, 5.0 on the target"
     )
     assert "the result is [2]" in str(Witness(((2,),), "add", (), [2], [3]))
+
+
+def test_symbols_are_numbered_as_they_come_whatever_they_are_called() -> None:
+    names = [f"n{k}" for k in range(20)]
+    made = set()
+    for a, b in itertools.pairwise(names):
+        batch, length = zs.Dim(a), zs.Dim(b)
+        made.add(smallest([(batch, 2, length, length), (1, 1, length, length)]))
+    assert len(made) == 1

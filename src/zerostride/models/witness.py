@@ -31,7 +31,8 @@ def smallest(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
     >>> smallest([(64, 128, 1), (128, 1)])
     ((2, 3, 1), (3, 1))
     """
-    sizes = sorted({size for shape in shapes for size in shape if size > 1})
+    # Symbols are in no order but the one they come in, which a set would not keep.
+    sizes = sorted(dict.fromkeys(size for shape in shapes for size in shape if size > 1))
     names = {size: small for small, size in enumerate(sizes, start=2)}
     return tuple(tuple(names.get(size, size) for size in shape) for shape in shapes)
 
