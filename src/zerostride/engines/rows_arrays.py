@@ -62,6 +62,14 @@ TORCH = Engine(
             ),
             dtypes=frozen("uint16 uint32 uint64"),
         ),
+        Divergence(
+            "prelu has no kernel for integers",
+            Reason.DTYPE,
+            _TORCH,
+            strikes=always,
+            ops=frozen("prelu"),
+            dtypes=frozen("int8 uint8 int16 int32 int64"),
+        ),
     ),
 )
 

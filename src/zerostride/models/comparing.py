@@ -73,7 +73,8 @@ def narrowed(case: Case, finding: Finding) -> Finding:
 #: Ops that compute other numbers on an engine than under their name elsewhere, in sentences.
 _OTHER_VALUES: Mapping[tuple[str, str], str] = {
     ("ncnn", "remainder"): "rounds the quotient to the nearest whole number, as IEEE's remainder; "
-    "elsewhere it is rounded down, or towards 0"
+    "elsewhere it is rounded down, or towards 0",
+    ("ncnn", "fmod"): "comes from a rounded quotient: of a multiple of b it may leave b, and not 0",
 }
 
 
