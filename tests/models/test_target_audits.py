@@ -334,3 +334,19 @@ def test_a_clip_has_no_more_axes_than_its_engine() -> None:
     for shape, verdict in (((2,) * 4, "same"), ((2,) * 7, "refused")):
         finding = small.site("Clip", {"a": shape}, bounds, target="ncnn")
         assert finding.verdict == verdict
+
+
+def test_nodes_that_differ_in_their_numbers_alone_are_judged_apart() -> None:
+    """In MNN's int32 seven times seven is the same, and 2^40 times 2^40 is not."""
+    numbers = {"small": 7, "large": 1 << 40}
+    constants = [helper.make_tensor(k, TensorProto.INT64, (1,), [v]) for k, v in numbers.items()]
+    nodes = [helper.make_node("Max", [k, k], [f"{k}_y"], name=k) for k in numbers]
+    nodes += [
+        helper.make_node("Reshape", ["x", f"{k}_y"], [f"{k}_z"], name=f"{k}_r") for k in numbers
+    ]
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (7, "N"))
+    outputs = [helper.make_tensor_value_info(f"{k}_z", TensorProto.FLOAT, None) for k in numbers]
+    graph = helper.make_graph(nodes, "g", [x], outputs, constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    found = {finding.node: finding.verdict for finding in small.audit(model, "mnn").findings}
+    assert found == {"small": "same", "large": "same_here"}

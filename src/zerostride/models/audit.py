@@ -210,6 +210,9 @@ class Judge:
         self.via = via
         self.batch = batch
         self.needs = needs
+        self._narrowed = frozenset(
+            dtype for row in engine.divergences if row.narrows for dtype in row.dtypes
+        )
         self._found: dict[Hashable, Finding] = {}
         self._patterns: dict[Hashable, tuple[Finding, tuple[int, ...]]] = {}
 
@@ -272,8 +275,18 @@ class Judge:
                     for value in node.inputs
                 ]
             ),
+            self._numbers(site),
         )
         return (rest, _sizes(site)) if sized else rest
+
+    def _numbers(self, site: Site) -> Hashable:
+        """The numbers that are known, where the engine computes in a narrower dtype."""
+        values = [part.tensor for part in site.operands]
+        if not any(value is not None and value.dtype in self._narrowed for value in values):
+            return None
+        return tuple(
+            [None if value is None else value.content for value in (*values, *site.node.outputs)]
+        )
 
 
 def _sizes(site: Site) -> Hashable:
