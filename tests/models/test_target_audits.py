@@ -331,7 +331,8 @@ def test_mnn_multiplies_matrices_of_reals_only() -> None:
 
 def test_a_clip_has_no_more_axes_than_its_engine() -> None:
     bounds = {"lo": np.float32(1), "hi": np.float32(3)}
-    for shape, verdict in (((2,) * 4, "same"), ((2,) * 7, "refused")):
+    shapes = {(2,) * 4: "same", ("N", 3): "same", (2,) * 7: "refused", (2, 0): "different"}
+    for shape, verdict in shapes.items():
         finding = small.site("Clip", {"a": shape}, bounds, target="ncnn")
         assert finding.verdict == verdict
 

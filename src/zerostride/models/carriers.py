@@ -37,6 +37,7 @@ from .compounds import (
     align_addend,
     align_number,
     no_stretched_zeros,
+    no_zeros,
     own_rule,
 )
 from .graph import Node
@@ -159,7 +160,13 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_each(
                 "ncnn",
                 _row(
-                    replace(ONE_NUMBER, align=align_number, max_rank=4),
+                    replace(
+                        ONE_NUMBER,
+                        align=align_number,
+                        max_rank=4,
+                        silent=UNCHECKED,
+                        check=no_zeros,  # no elements: SIGSEGV
+                    ),
                     "Clip, bounds as parameters",
                     weights=True,
                 ),
