@@ -12,7 +12,7 @@ from ..errors import Reason
 from ..plan import Plan
 from ..rules import RULES
 from . import aligns, limits
-from .model import Divergence, Engine, Rules
+from .model import Divergence, Engine, Rules, always
 from .rows import (
     BOTH_WAYS,
     NONE_RULE,
@@ -125,6 +125,14 @@ OPENVINO = Engine(
             "numpy rule, or does not compile; never with an axis above 0",
             Reason.NO_RULE,
             _OPENVINO,
+        ),
+        Divergence(
+            "Subtract of uint8 stops at 0, where others go round to 255",
+            Reason.WRONG_RESULT,
+            _OPENVINO,
+            strikes=always,
+            ops=frozenset({"subtract"}),
+            dtypes=frozenset({"uint8"}),
         ),
         Divergence(
             "BitwiseAnd and Mod with pdpd do not compile (three shapes each)",
