@@ -126,13 +126,23 @@ OPENVINO = Engine(
             Reason.NO_RULE,
             _OPENVINO,
         ),
+        *(
+            Divergence(
+                f"sums, differences and products of {dtype} stop at the ends of its range, where "
+                "others go round",
+                Reason.WRONG_RESULT,
+                _OPENVINO,
+                strikes=always,
+                ops=frozenset({"add", "subtract", "multiply"}),
+                dtypes=frozenset({dtype}),
+                narrows=dtype,
+            )
+            for dtype in ("int8", "uint8")
+        ),
         Divergence(
-            "Subtract of uint8 stops at 0, where others go round to 255",
+            "sums and differences of int64 are wrong beyond int32",
             Reason.WRONG_RESULT,
             _OPENVINO,
-            strikes=always,
-            ops=frozenset({"subtract"}),
-            dtypes=frozenset({"uint8"}),
         ),
         Divergence(
             "BitwiseAnd and Mod with pdpd do not compile (three shapes each)",
