@@ -355,3 +355,17 @@ def test_fragments_and_other_encodings_are_not_changed(tmp_path: Path) -> None:
     path.write_bytes(text.encode("utf-16"))
     with pytest.raises(ModelError, match="not in UTF-8"):
         edit(path)
+
+
+def test_a_precision_is_written_as_xml_has_it(tmp_path: Path) -> None:
+    """Whatever word a file has there, what is added beside it can be read."""
+    path = rows().save(tmp_path / "m.xml")
+    path.write_text(path.read_text().replace('precision="FP32"', 'precision="&lt;&quot;"'))
+    steps = (
+        Step("unsqueeze", (Input(0),), axes=(0,)),
+        Step("unsqueeze", (Input(1),), axes=(0, 1)),
+        SELF(Made(0), Made(1)),
+        Step("reshape", (Made(2),), shape=(5, -1)),
+    )
+    new = changed(path, Rewrite(places(path)["one"], steps))
+    assert {"Unsqueeze", "Reshape"} <= {node.op for node in read_model(new).nodes}

@@ -6,6 +6,7 @@ import gc
 import subprocess
 import sys
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,20 @@ def test_cycles_are_looked_for_again() -> None:
             assert gc.isenabled() == enabled
         finally:
             gc.enable()
+
+
+class _Cycle:
+    def __init__(self) -> None:
+        self.own = self
+
+
+def test_cycles_of_small_models_do_not_stay() -> None:
+    """An audit of a broken file leaves an error with its frames, which is one."""
+    left = []
+    for _ in range(3000):
+        with uncollected():
+            left.append(weakref.ref(_Cycle()))
+    assert sum(one() is not None for one in left) < 2000
 
 
 def _model(nodes: int, kind: str, file: Path) -> Path:

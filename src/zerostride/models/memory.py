@@ -6,6 +6,9 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+#: New objects whose search takes longer than is worth it, a tenth of a second.
+_MANY = 500_000
+
 
 @contextmanager
 def uncollected() -> Iterator[None]:
@@ -21,9 +24,10 @@ def uncollected() -> Iterator[None]:
         yield
     finally:
         if enabled:
-            if not gc.get_freeze_count():
+            if gc.get_count()[0] > _MANY and not gc.get_freeze_count():
                 # What is new is made old. Else the next object that is made starts a search through
-                # all of it; what others have frozen is not ours to thaw.
+                # all of it; what others have frozen is not ours to thaw. After small models the
+                # search is due: what is made old may never be looked through, cycles in it stay.
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()

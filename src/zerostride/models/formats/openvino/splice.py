@@ -119,7 +119,7 @@ def written(value: Any) -> str:
 
 def port(number: int, precision: str, shape: Sizes, blanks: str, more: str = "") -> str:
     """The text of a port."""
-    kind = f' precision="{precision}"' if precision else ""
+    kind = f" precision={quoteattr(precision)}" if precision else ""
     head = f'{blanks}<port id="{number}"{kind}{more}'
     if not shape:
         return f"{head} />\n"
