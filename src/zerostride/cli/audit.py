@@ -41,18 +41,8 @@ MOST_DETAILS = 20
     "--target", required=True, type=click.Choice(list(ENGINES)), help="The engine to judge for."
 )
 @click.option("--via", type=click.Choice(["pnnx"]), help="Judge what this converter makes of it.")
-@click.option(
-    "--batch-axis",
-    help="Batch axis of the model's inputs, for engines that drop it; 'none' if there is none.",
-)
-@click.option(
-    "--set",
-    "sizes",
-    multiple=True,
-    type=options.SizeType(),
-    metavar="NAME=NUMBER",
-    help="A number for a size that the model names: N=4. May be given again.",
-)
+@options.batch_axis
+@options.sizes
 @options.facts
 @click.option(
     "--layout",

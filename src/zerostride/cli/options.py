@@ -199,3 +199,17 @@ def axis_of_batch(text: str | None) -> int | None:
             f"{text[:80]!r} is not an axis (0, 1, ...) or none", param_hint="--batch-axis"
         )
     return int(text)
+
+
+batch_axis = click.option(
+    "--batch-axis",
+    help="Batch axis of the model's inputs, for engines that drop it; 'none' if there is none.",
+)
+sizes = click.option(
+    "--set",
+    "sizes",
+    multiple=True,
+    type=SizeType(),
+    metavar="NAME=NUMBER",
+    help="A number for a size that the model names: N=4. May be given again.",
+)

@@ -32,18 +32,8 @@ MOST_SHOWN = 40
     help="Where the model goes, of the same format; it may be MODEL itself.",
 )
 @click.option("--via", type=click.Choice(["pnnx"]), help="Leave to this converter what it does.")
-@click.option(
-    "--batch-axis",
-    help="Batch axis of the model's inputs, for engines that drop it; 'none' if there is none.",
-)
-@click.option(
-    "--set",
-    "sizes",
-    multiple=True,
-    type=options.SizeType(),
-    metavar="NAME=NUMBER",
-    help="A number for a size that the model names: N=4. May be given again.",
-)
+@options.batch_axis
+@options.sizes
 @options.facts
 @click.option("--dry-run", is_flag=True, help="Write nothing; show what would be done.")
 @click.option("--full", is_flag=True, help="Show every change, and findings that are the same.")

@@ -44,18 +44,8 @@ STYLES = {
     help="Seconds for one answer; 20, and 300 for a whole model.",
 )
 @click.option("--no-cache", is_flag=True, help="Ask the engine again, whatever it said before.")
-@click.option(
-    "--batch-axis",
-    help="Batch axis of the model's inputs, for engines that drop it; 'none' if there is none.",
-)
-@click.option(
-    "--set",
-    "sizes",
-    multiple=True,
-    type=options.SizeType(),
-    metavar="NAME=NUMBER",
-    help="A number for a size that the model names: N=4. May be given again.",
-)
+@options.batch_axis
+@options.sizes
 @options.facts
 @click.option(
     "--python",

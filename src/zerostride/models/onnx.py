@@ -8,7 +8,6 @@ raises becomes one line that names the file, or a note.
 from __future__ import annotations
 
 import math
-import stat
 from collections import ChainMap
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..dims.dim import Dim
 from ..errors import ModelError
+from .files import content
 from .graph import Body, FileShape, FileSize, Graph, Node, Place, Value
 from .isolated import infer_apart
 from .onnx_light import light
@@ -101,24 +101,7 @@ def parse(file: Path) -> onnx.ModelProto:
 
 
 def _bytes(file: Path) -> bytes:
-    try:
-        status = file.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise ModelError(f"{file}: a folder; name the .onnx file in it")
-        if not stat.S_ISREG(status.st_mode):
-            # Reading a pipe or a device may never end.
-            raise ModelError(f"{file}: not a regular file")
-        if status.st_size > MAX_FILE_BYTES:
-            raise ModelError(f"{file}: {status.st_size} bytes; an ONNX file ends at 2 GiB")
-        if not status.st_size:
-            raise ModelError(f"{file}: the file is empty")
-        return file.read_bytes()
-    except OSError as error:
-        raise ModelError(f"{file}: {error.strerror or error}") from None
-    except ModelError:  # a ValueError, too
-        raise
-    except ValueError as error:  # a NUL in the name
-        raise ModelError(f"{file}: {error}") from None
+    return content(file, ".onnx", MAX_FILE_BYTES, "an ONNX file ends at 2 GiB")
 
 
 def _versions(file: Path, model: onnx.ModelProto, notes: list[str]) -> dict[str, int]:

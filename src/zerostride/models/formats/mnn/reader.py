@@ -17,7 +17,6 @@ What MNN's file has and ONNX's does not:
 from __future__ import annotations
 
 import re
-import stat
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ....errors import ModelError, printable
+from ...files import content
 from ...graph import Body, FileShape, Graph, Node, Place, Value
 from ...onnx import flattened
 from . import parameters, shapes, weights
@@ -59,21 +59,7 @@ def read(path: Path) -> Graph:
 
 
 def _bytes(file: Path) -> bytes:
-    try:
-        status = file.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise ModelError(f"{file}: not a regular file")
-        if status.st_size > MAX_FILE_BYTES:
-            raise ModelError(f"{file}: {status.st_size} bytes; an MNN file ends at 2 GiB")
-        if not status.st_size:
-            raise ModelError(f"{file}: the file is empty")
-        return file.read_bytes()
-    except OSError as error:
-        raise ModelError(f"{file}: {error.strerror or error}") from None
-    except ModelError:  # a ValueError, too
-        raise
-    except ValueError as error:  # a NUL in the name
-        raise ModelError(f"{file}: {error}") from None
+    return content(file, ".mnn", MAX_FILE_BYTES, "an MNN file ends at 2 GiB")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,6 @@ file, the line and the layer.
 from __future__ import annotations
 
 import re
-import stat
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from ....errors import ModelError, printable
+from ...files import content
 
 #: The first line of every file since 2017.
 MAGIC = 7767517
@@ -95,24 +95,7 @@ def shown(name: str) -> str:
 
 def read_bytes(file: Path, limit: int, what: str) -> bytes:
     """The bytes of a regular file of at most `limit` bytes; else a ModelError."""
-    try:
-        status = file.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise ModelError(f"{file}: a folder; name the {what} file in it")
-        if not stat.S_ISREG(status.st_mode):
-            # Reading a pipe or a device may never end.
-            raise ModelError(f"{file}: not a regular file")
-        if status.st_size > limit:
-            raise ModelError(f"{file}: {status.st_size} bytes; a {what} file ends at {limit}")
-        if not status.st_size:
-            raise ModelError(f"{file}: the file is empty")
-        return file.read_bytes()
-    except OSError as error:
-        raise ModelError(f"{file}: {error.strerror or error}") from None
-    except ModelError:  # a ValueError, too
-        raise
-    except ValueError as error:  # a NUL in the name
-        raise ModelError(f"{file}: {error}") from None
+    return content(file, what, limit, f"a {what} file ends at {limit}")
 
 
 def read_text(file: Path) -> ParamFile:

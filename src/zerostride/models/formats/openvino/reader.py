@@ -10,7 +10,6 @@ unknown until the flow finds it.
 from __future__ import annotations
 
 import re
-import stat
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,7 +20,8 @@ from ....dims import MAX_ELEMENTS
 from ....dims.dim import plain
 from ....dims.parse import read as read_size
 from ....dims.parse import unnamed
-from ....errors import Misfit, ModelError, printable
+from ....errors import Misfit, printable
+from ...files import content
 from ...graph import Body, FileShape, FileSize, Graph, Node, Place, Value
 from ...onnx import flattened
 from .fragments import is_fragment, listed, whole
@@ -68,24 +68,7 @@ def contents(file: Path) -> bytes:
     Raises:
         ModelError: there is no such file, or it is too large, empty, or no file of bytes.
     """
-    try:
-        status = file.stat()
-        if stat.S_ISDIR(status.st_mode):
-            refuse(file, "a folder; name the .xml file in it")
-        if not stat.S_ISREG(status.st_mode):
-            # Reading a pipe or a device may never end.
-            refuse(file, "not a regular file")
-        if status.st_size > MAX_FILE_BYTES:
-            refuse(file, f"{status.st_size} bytes; the text of an IR has no weights in it")
-        if not status.st_size:
-            refuse(file, "the file is empty")
-        return file.read_bytes()
-    except OSError as error:
-        raise ModelError(f"{file}: {error.strerror or error}") from None
-    except ModelError:  # a ValueError, too
-        raise
-    except ValueError as error:  # a NUL in the name
-        raise ModelError(f"{file}: {error}") from None
+    return content(file, ".xml", MAX_FILE_BYTES, "the text of an IR has no weights in it")
 
 
 def parsed(file: Path, data: bytes) -> tuple[Net, bool]:
