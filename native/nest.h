@@ -1,0 +1,60 @@
+// The loop nest of one element-wise computation: how an output is cut into blocks, and what each
+// operand is inside a block. Immutable once built; knows strides and sizes, never pointers or ops.
+#pragma once
+
+#include <cstdint>
+
+namespace zs {
+
+constexpr int kMaxAxes = 64;
+// Inputs and outputs together: a single op has at most four, a fused program more.
+constexpr int kMaxOperands = 16;
+
+// What an operand is inside a row of a block.
+enum class Access : std::uint8_t {
+  Direct,  // its elements lie one after the other: used where they are
+  Splat,   // one element for the whole row
+  Tile,    // anything else: gathered into a buffer (an output: scattered from one)
+};
+
+struct Axis {
+  std::int64_t extent;
+  std::int64_t stride[kMaxOperands];  // bytes
+};
+
+struct Nest {
+  int inputs;
+  int operands;                     // the inputs, then the outputs
+  std::int64_t size[kMaxOperands];  // bytes of an element in memory
+  // A block: `rows` rows. A row runs over axes 0..inner-1 whole and a chunk of axis `inner`; the rows
+  // run over a chunk of axis `across` (where there is one).
+  int axes;
+  Axis axis[kMaxAxes];  // innermost first, extents of 1 dropped, neighbours merged
+  int inner;
+  int across;          // -1: one row a block
+  std::int64_t below;  // product of the extents of the axes under `inner`
+  std::int64_t chunk;  // of axis `inner`
+  std::int64_t rows;   // chunk of axis `across`
+  Access access[kMaxOperands];
+  // The loops over blocks, innermost first: which axis each steps along, and how many blocks.
+  int loops;
+  int loop_axis[kMaxAxes];
+  std::int64_t loop_count[kMaxAxes];
+  std::int64_t blocks;
+  std::int64_t elements;
+};
+
+// What build() is told of an operand.
+struct Layout {
+  const std::int64_t* strides;  // bytes, outermost axis first; 0 where it is stretched
+  std::int64_t size;            // bytes of an element
+  // Whether a row of it may be used where it lies: aligned, and of the dtype computed in. A row of
+  // any other is converted into (an output: out of) a buffer.
+  bool usable;
+};
+
+// Builds the nest of operands of one shape (outermost first), the outputs last. No extent is 0.
+void build(Nest& nest, int rank, const std::int64_t* shape, int inputs, int operands,
+           const Layout* layouts);
+
+}  // namespace zs
