@@ -46,6 +46,9 @@ const Isa& isa();
 bool choose_isa(const char* name);
 // The names that would be accepted, best first, null at the end.
 const char* const* available_isas();
+// The name in ZEROSTRIDE_ISA, if it is none of these (the best set is in use, and a caller should
+// say so); else null.
+const char* refused_isa();
 
 // The kernel of an op on a dtype (of its last operand), or null.
 const Kernel* find_kernel(const Isa& isa, const char* op, DType dtype);
