@@ -64,6 +64,20 @@ void one_job(int pieces, int threads) {
   expect(job.visits.load() <= threads, "more threads than asked for");
 }
 
+// A job that waits for a second thread: that workers do come, and are woken when asleep.
+void company() {
+  struct Meeting {
+    std::atomic<int> here{0};
+    static void run(void* context) {
+      Meeting& meeting = *static_cast<Meeting*>(context);
+      meeting.here.fetch_add(1);
+      for (int ms = 0; meeting.here.load() < 2 && ms < 10000; ++ms) usleep(1000);
+    }
+  } meeting;
+  zs::parallel(Meeting::run, &meeting, 2);
+  expect(meeting.here.load() == 2, "nobody came");
+}
+
 void tiny_jobs(int jobs) {
   for (int i = 0; i < jobs; ++i) one_job(i % 5, 4);
 }
@@ -73,6 +87,7 @@ void sleepy_jobs(int jobs) {
   for (int i = 0; i < jobs; ++i) {
     one_job(64, 4);
     usleep(static_cast<useconds_t>(i % 120));
+    if (i % 100 == 0) company();
   }
 }
 
@@ -134,6 +149,7 @@ void forks(int count) {
     if (child == 0) {
       alarm(20);  // a child that hangs is killed, which is no status of 0
       for (int j = 0; j < 20; ++j) one_job(100, 4);
+      company();
       // At most the one grandchild, which begins with workers asleep.
       if (i == 0) {
         const pid_t grandchild = fork();
