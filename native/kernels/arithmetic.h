@@ -1,0 +1,148 @@
+// Sums, products, quotients of floats, extremes.
+#pragma once
+
+#include "forms.h"
+
+namespace zs::ZS_ISA {
+
+struct Add {
+  template <class T>
+  static T of(T a, T b) {
+    if constexpr (kFloat<T>) {
+      return a + b;
+    } else {
+      return static_cast<T>(static_cast<Wrapping<T>>(a) + static_cast<Wrapping<T>>(b));
+    }
+  }
+};
+
+struct Subtract {
+  template <class T>
+  static T of(T a, T b) {
+    if constexpr (kFloat<T>) {
+      return a - b;
+    } else {
+      return static_cast<T>(static_cast<Wrapping<T>>(a) - static_cast<Wrapping<T>>(b));
+    }
+  }
+};
+
+struct Multiply {
+  template <class T>
+  static T of(T a, T b) {
+    if constexpr (kFloat<T>) {
+      return a * b;
+    } else {
+      return static_cast<T>(static_cast<Wrapping<T>>(a) * static_cast<Wrapping<T>>(b));
+    }
+  }
+};
+
+struct Divide {
+  template <class T>
+  static T of(T a, T b) {
+    return a / b;
+  }
+};
+
+struct SquaredDifference {
+  template <class T>
+  static T of(T a, T b) {
+    const T difference = Subtract::of(a, b);
+    return Multiply::of(difference, difference);
+  }
+};
+
+// Of zeros of both signs the second is the result, as NumPy's vectors have it.
+struct LargerOrSecond {
+  template <class T>
+  static T of(T a, T b) {
+    return a > b ? a : b;
+  }
+};
+
+struct SmallerOrSecond {
+  template <class T>
+  static T of(T a, T b) {
+    return a < b ? a : b;
+  }
+};
+
+// NaN if either is.
+struct Maximum {
+  template <class T>
+  static T of(T a, T b) {
+    const T larger = LargerOrSecond::of(a, b);
+    return a != a ? a : larger;
+  }
+};
+
+struct Minimum {
+  template <class T>
+  static T of(T a, T b) {
+    const T smaller = SmallerOrSecond::of(a, b);
+    return a != a ? a : smaller;
+  }
+};
+
+// The number if the other is NaN.
+struct Fmax {
+  template <class T>
+  static T of(T a, T b) {
+    const T larger = LargerOrSecond::of(a, b);
+    return b != b ? a : larger;
+  }
+};
+
+struct Fmin {
+  template <class T>
+  static T of(T a, T b) {
+    const T smaller = SmallerOrSecond::of(a, b);
+    return b != b ? a : smaller;
+  }
+};
+
+// 0 below zero, 1 above, the second at zero.
+struct Heaviside {
+  template <class T>
+  static T of(T a, T b) {
+    const T step = a < 0 ? T(0) : T(1);
+    const T at_zero = a == 0 ? b : step;
+    return a != a ? a : at_zero;
+  }
+};
+
+// x where it is not negative, slope times x where it is.
+struct Prelu {
+  template <class T>
+  static T of(T x, T slope) {
+    if constexpr (!kFloat<T> && !kSigned<T>) {
+      return x;
+    } else {
+      const T scaled = Multiply::of(x, slope);
+      return x < 0 ? scaled : x;
+    }
+  }
+};
+
+constexpr auto arithmetic() {
+  return join(binary<Add>("add", Numbers{}),
+              binary<Subtract>("subtract", Numbers{}),
+              binary<Multiply>("multiply", Numbers{}),
+              binary<Divide>("divide", Floats{}),
+              binary<SquaredDifference>("squared_difference", Numbers{}),
+              binary<LargerOrSecond>("maximum", Integers{}),
+              binary<SmallerOrSecond>("minimum", Integers{}),
+              binary<LargerOrSecond>("fmax", Integers{}),
+              binary<SmallerOrSecond>("fmin", Integers{}),
+              binary<Maximum>("maximum", Floats{}),
+              binary<Minimum>("minimum", Floats{}),
+              binary<Fmax>("fmax", Floats{}),
+              binary<Fmin>("fmin", Floats{}),
+              binary<LargerOrSecond>("larger_or_second", Floats{}),
+              binary<SmallerOrSecond>("smaller_or_second", Floats{}),
+              binary<Heaviside>("heaviside", Floats{}),
+              binary<Prelu>("prelu", Numbers{}));
+}
+
+}  // namespace zs::ZS_ISA

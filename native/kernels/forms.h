@@ -1,0 +1,79 @@
+// The forms of a kernel, and the making of a table's rows out of functors.
+//
+// A functor has one of these:
+//   of(x...)                    one element
+//   of(x, y), and by(y)         the same, where a second operand that is one element can be prepared
+//                               once for the row: by(y) gives a function of x
+//   row(in, out, n)             a whole row (one operand)
+//   block(x..., out)            kBlock elements, apart from each other (two operands)
+//
+// The functions are declared here alone. A family's own file includes rows.h, which defines them, and
+// so compiles that family; table.cpp needs nothing but their addresses.
+#pragma once
+
+#include "kernels.h"
+#include "types.h"
+
+namespace zs::ZS_ISA {
+
+constexpr int kBlock = 64;
+
+// kOnes: bit k says that operand k is one element.
+template <class F, class Out, class A>
+void unary_row(const void* const* in, void* out, int64_t n);
+template <class F, unsigned kOnes, class Out, class A, class B>
+void binary_row(const void* const* in, void* out, int64_t n);
+template <class F, unsigned kOnes, class Out, class A, class B, class C>
+void ternary_row(const void* const* in, void* out, int64_t n);
+
+template <int kRows>
+struct Rows {
+  static constexpr int kCount = kRows;
+  Kernel row[kRows];
+};
+
+template <class... R>
+constexpr auto join(const R&... parts) {
+  Rows<(R::kCount + ...)> all{};
+  int next = 0;
+  const auto append = [&](const auto& part) {
+    for (const Kernel& kernel : part.row) all.row[next++] = kernel;
+  };
+  (append(parts), ...);
+  return all;
+}
+
+// One op: its name, what computes it, its dtypes. Operands and result are of one dtype...
+template <class F, class... T>
+constexpr auto unary(const char* op, Types<T...>) {
+  return Rows<sizeof...(T)>{
+      {{op, 1, {kDTypeOf<T>}, kDTypeOf<T>, {unary_row<F, T, T>}}...}};
+}
+
+template <class F, class Out, class T>
+constexpr Kernel binary_kernel(const char* op) {
+  return {op,
+          2,
+          {kDTypeOf<T>, kDTypeOf<T>},
+          kDTypeOf<Out>,
+          {binary_row<F, 0, Out, T, T>, binary_row<F, 1, Out, T, T>, binary_row<F, 2, Out, T, T>}};
+}
+
+template <class F, class... T>
+constexpr auto binary(const char* op, Types<T...>) {
+  return Rows<sizeof...(T)>{{binary_kernel<F, T, T>(op)...}};
+}
+
+// ... or the result is Bool.
+template <class F, class... T>
+constexpr auto predicate(const char* op, Types<T...>) {
+  return Rows<sizeof...(T)>{
+      {{op, 1, {kDTypeOf<T>}, DType::Bool, {unary_row<F, Bool, T>}}...}};
+}
+
+template <class F, class... T>
+constexpr auto relation(const char* op, Types<T...>) {
+  return Rows<sizeof...(T)>{{binary_kernel<F, Bool, T>(op)...}};
+}
+
+}  // namespace zs::ZS_ISA

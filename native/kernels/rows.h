@@ -1,0 +1,112 @@
+// The loops over a row.
+#pragma once
+
+#include "forms.h"
+
+namespace zs::ZS_ISA {
+
+// Element i of an operand, or its only one.
+template <bool kOne, class T>
+inline T element(const T* row, T one, int64_t i) {
+  if constexpr (kOne) {
+    return one;
+  } else {
+    return row[i];
+  }
+}
+
+template <bool kOne, class T>
+inline T the_one(const T* row) {
+  if constexpr (kOne) {
+    return *row;
+  } else {
+    return T();
+  }
+}
+
+template <class T>
+inline const T* operand(const void* row) {
+  return static_cast<const T*>(row);
+}
+
+template <class F, class Out, class A>
+void unary_row(const void* const* in, void* out, int64_t n) {
+  const A* a = operand<A>(in[0]);
+  Out* result = static_cast<Out*>(out);
+  if constexpr (requires { F::row(a, result, n); }) {
+    F::row(a, result, n);
+  } else {
+    ZS_INDEPENDENT
+    for (int64_t i = 0; i < n; ++i) result[i] = F::of(a[i]);
+  }
+}
+
+// An operand's next kBlock elements. Past the end the last one is repeated, which computes nothing
+// that the row itself does not compute.
+template <class T>
+inline void load_block(const T* row, int64_t left, T* block) {
+  if (left >= kBlock) {
+    for (int i = 0; i < kBlock; ++i) block[i] = row[i];
+  } else {
+    for (int64_t i = 0; i < kBlock; ++i) block[i] = row[i < left ? i : left - 1];
+  }
+}
+
+template <class F, unsigned kOnes, class Out, class A, class B>
+inline void by_blocks(const A* a, const B* b, Out* result, int64_t n) {
+  A x[kBlock];
+  B y[kBlock];
+  Out z[kBlock];
+  if constexpr (kOnes & 1) load_block(a, 1, x);
+  if constexpr (kOnes & 2) load_block(b, 1, y);
+  for (int64_t at = 0; at < n; at += kBlock) {
+    const int64_t left = n - at;
+    if constexpr (!(kOnes & 1)) load_block(a + at, left, x);
+    if constexpr (!(kOnes & 2)) load_block(b + at, left, y);
+    F::block(x, y, z);
+    if (left >= kBlock) {
+      for (int i = 0; i < kBlock; ++i) result[at + i] = z[i];
+    } else {
+      for (int64_t i = 0; i < left; ++i) result[at + i] = z[i];
+    }
+  }
+}
+
+template <class F, unsigned kOnes, class Out, class A, class B>
+void binary_row(const void* const* in, void* out, int64_t n) {
+  const A* a = operand<A>(in[0]);
+  const B* b = operand<B>(in[1]);
+  Out* result = static_cast<Out*>(out);
+  if constexpr (requires { F::block(a, b, result); }) {
+    by_blocks<F, kOnes>(a, b, result, n);
+  } else if constexpr (kOnes == 2 && requires { F::by(*b); }) {
+    const auto apply = F::by(*b);
+    ZS_INDEPENDENT
+    for (int64_t i = 0; i < n; ++i) result[i] = apply(a[i]);
+  } else {
+    const A x = the_one<(kOnes & 1) != 0>(a);
+    const B y = the_one<(kOnes & 2) != 0>(b);
+    ZS_INDEPENDENT
+    for (int64_t i = 0; i < n; ++i) {
+      result[i] = F::of(element<(kOnes & 1) != 0>(a, x, i), element<(kOnes & 2) != 0>(b, y, i));
+    }
+  }
+}
+
+template <class F, unsigned kOnes, class Out, class A, class B, class C>
+void ternary_row(const void* const* in, void* out, int64_t n) {
+  const A* a = operand<A>(in[0]);
+  const B* b = operand<B>(in[1]);
+  const C* c = operand<C>(in[2]);
+  Out* result = static_cast<Out*>(out);
+  const A x = the_one<(kOnes & 1) != 0>(a);
+  const B y = the_one<(kOnes & 2) != 0>(b);
+  const C z = the_one<(kOnes & 4) != 0>(c);
+  ZS_INDEPENDENT
+  for (int64_t i = 0; i < n; ++i) {
+    result[i] = F::of(element<(kOnes & 1) != 0>(a, x, i), element<(kOnes & 2) != 0>(b, y, i),
+                      element<(kOnes & 4) != 0>(c, z, i));
+  }
+}
+
+}  // namespace zs::ZS_ISA

@@ -1,0 +1,44 @@
+// Everything that one instruction set computes, as data: nothing runs to set it up, so a processor
+// without the set may hold it.
+#include "arithmetic.h"
+#include "comparison.h"
+#include "convert.h"
+#include "select.h"
+
+namespace zs {
+
+struct Nest;
+struct Program;
+
+namespace ZS_ISA {
+
+// In run.cpp.
+void run(const Nest& nest, const Program& program, char* const* data, int64_t first, int64_t last,
+         char* scratch);
+
+namespace {
+
+constexpr auto kKernels = join(arithmetic(), comparison(), logic(), select());
+constexpr Conversions kConversions = conversions();
+
+#define ZS_TEXT(name) #name
+#define ZS_TEXT_OF(name) ZS_TEXT(name)
+
+constexpr Isa make_table() {
+  Isa isa{};
+  isa.name = ZS_TEXT_OF(ZS_ISA);
+  isa.kernels = kKernels.row;
+  isa.count = kKernels.kCount;
+  for (int from = 0; from < kDTypes; ++from) {
+    for (int to = 0; to < kDTypes; ++to) isa.convert[from][to] = kConversions.row[from][to];
+  }
+  isa.run = run;
+  return isa;
+}
+
+}  // namespace
+
+extern constexpr Isa table = make_table();
+
+}  // namespace ZS_ISA
+}  // namespace zs
