@@ -42,7 +42,12 @@ class TestRow:
         defs = pytest.importorskip("onnx.defs")
         for name in op.names.get("onnx", ()):
             schema = defs.get_schema(name)
-            assert schema.max_input >= op.operands >= schema.min_input
+            assert schema.max_input >= op.tensors >= schema.min_input
+            assert set(op.parameters) <= set(schema.attributes)
+            for parameter, value in op.parameters.items():
+                # Attributes are float32s.
+                default = schema.attributes[parameter].default_value.f
+                assert np.float32(value) == np.float32(default)
 
 
 def test_every_variant_is_used_and_every_engine_has_its_dtypes():

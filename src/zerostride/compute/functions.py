@@ -74,6 +74,8 @@ Raises:
         lacks the op or its dtypes.
     TypeError: the op has no meaning for the dtypes, or its result does not fit `out`.
 
+No floating-point warning is given, whatever `numpy.errstate` says: infinity and NaN are answers.
+
 Elsewhere: {names}.
 
 Source: {source}.
@@ -84,18 +86,23 @@ Source: {source}.
 """
 
 
-def describe(op: Op, operands: str) -> str:
-    """The docstring of an op's function, from its row."""
-    args, result = op.example
-    names = ", ".join(
+def names_of(op: Op) -> str:
+    """What engines call an op that do not call it as the array API does, in words."""
+    named = [
         f"{column} {'/'.join(map(str, names))}"
         for column, names in op.names.items()
         if names != (op.name,)
-    )
+    ]
+    return ", ".join(named) or "the same name"
+
+
+def describe(op: Op, operands: str) -> str:
+    """The docstring of an op's function, from its row."""
+    args, result = op.example
     return _DOC.format(
         summary=op.summary,
         operands=operands,
-        names=names,
+        names=names_of(op),
         source=f"numpy.{op.numpy}" if op.numpy else "the operator documents of its engines",
         name=op.name,
         args=args,
@@ -134,8 +141,15 @@ pow = elementwise(OPS["pow"])
 power = pow
 maximum = elementwise(OPS["maximum"])
 minimum = elementwise(OPS["minimum"])
+fmax = elementwise(OPS["fmax"])
+fmin = elementwise(OPS["fmin"])
+heaviside = elementwise(OPS["heaviside"])
+copysign = elementwise(OPS["copysign"])
+nextafter = elementwise(OPS["nextafter"])
+hypot = elementwise(OPS["hypot"])
 atan2 = elementwise(OPS["atan2"])
 logaddexp = elementwise(OPS["logaddexp"])
+logaddexp2 = elementwise(OPS["logaddexp2"])
 squared_difference = elementwise(OPS["squared_difference"])
 equal = elementwise(OPS["equal"])
 not_equal = elementwise(OPS["not_equal"])

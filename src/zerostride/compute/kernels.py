@@ -1,4 +1,4 @@
-"""Floor 4: values. The NumPy functions that the op table names, and those that NumPy lacks.
+"""Floor 4: values. What computes each op: NumPy's function, or one of `special` or of here.
 
 A function here takes operands laid out already (views of one shape, or Python numbers, which stay
 weak) and gives a new array. NumPy's own ufuncs are used as they are. The functions of `VARIANTS`
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..ops import OPS
+from .special import SPECIAL, cast, clip
 
 Kernel = Callable[..., Any]
 Array = NDArray[Any]
@@ -236,6 +237,10 @@ VARIANTS: Mapping[str, Kernel] = MappingProxyType(
 KERNELS: Mapping[str, Kernel] = MappingProxyType(
     {
         **{op.name: getattr(np, op.numpy) for op in OPS.values() if op.numpy},
+        **SPECIAL,
+        "clip": clip,
+        # Takes the dtype as its second argument.
+        "cast": cast,
         "prelu": prelu,
         "squared_difference": squared_difference,
     }

@@ -26,6 +26,9 @@ def compute(
 ) -> Any:
     """What an op gives for operands laid out by a plan; under an engine's plan, what that gives.
 
+    Floating-point warnings are not given, whatever `numpy.errstate` says: infinity and NaN are
+    answers, and the native backend has no such flags to read.
+
     Args:
         op: a row of the op table, or a name for it.
         plan: of the operands' shapes.
@@ -56,10 +59,11 @@ def compute(
         value if type(value) in WEAK else plan.view(k, value) for k, value in enumerate(operands)
     ]
     try:
-        if isinstance(kernel, np.ufunc):
-            result = kernel(*values, out=target, dtype=asked)
-        else:
-            result = _call(kernel, values, target)
+        with np.errstate(all="ignore"):
+            if isinstance(kernel, np.ufunc):
+                result = kernel(*values, out=target, dtype=asked)
+            else:
+                result = _call(kernel, values, target)
     except TypeError as error:
         raise TypeError(f"{row.name} of {_dtypes(values)}: {error}") from error
     return result if target is not None else _as_result(result, plan)

@@ -7,6 +7,7 @@ All of it was measured on the releases that the engine table names.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -116,6 +117,10 @@ def select(
     asked = None if dtype is None else np.dtype(dtype)
     kernel = KERNELS[op.name]
     engine = plan.rule.engine
+    if op.name == "cast":
+        if asked is None:
+            raise TypeError("cast takes the dtype to convert to")
+        return functools.partial(kernel, dtype=asked), operands, None
     if engine is None or engine == "numpy":
         if asked is not None and not isinstance(kernel, np.ufunc):
             return kernel, cast(op, operands, asked), None
@@ -224,14 +229,13 @@ def _convert(values: Any, dtype: np.dtype[Any], *, saturate: bool) -> Any:
 def _finished(
     kernel: Kernel, inner: np.dtype[Any], back: np.dtype[Any] | None, *, saturate: bool
 ) -> Kernel:
-    """The engine's function: it warns of nothing, and converts back what is no comparison."""
+    """The engine's function, which converts back what is no comparison."""
 
     def finished(*values: Any) -> Any:
-        with np.errstate(all="ignore"):
-            result = np.asarray(kernel(*values))
-            if back is not None and result.dtype == inner:
-                result = _convert(result, back, saturate=saturate)
-            return result
+        result = np.asarray(kernel(*values))
+        if back is not None and result.dtype == inner:
+            result = _convert(result, back, saturate=saturate)
+        return result
 
     return finished
 

@@ -1,0 +1,310 @@
+"""Floor 4: functions of one tensor that NumPy lacks: erf, sigmoid, activations, casts.
+
+Dtypes. `relu` keeps its operand's. The others are of floats: an integer or truth value is computed
+in the float that `numpy.exp` has for it (float16 for 8 bits, float32 for 16, else float64), and
+parameters join by NumPy's promotion. Transcendental ones of up to 32 bits are computed in float64
+and rounded, so that they may stand as the oracle of faster ones; 16-bit floats are rounded to
+float32 first, as kernels that compute in float32 do. Arithmetic ones are computed as written, in
+float32 for 16 bits. Complex numbers are refused.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Kernel = Callable[..., Any]
+#: Python numbers, which take the dtype of what they meet.
+_WEAK = (bool, int, float, complex)
+#: Of the custom dtypes that hold floats, how the names begin (bfloat16, float8_e4m3fn, ...).
+_CUSTOM_FLOATS = ("bfloat", "float")
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype holds real floats; those that packages add (bfloat16) have no kind."""
+    return dtype.kind == "f" or (dtype.kind == "V" and dtype.name.startswith(_CUSTOM_FLOATS))
+
+
+def _float_for(x: Any, *parameters: Any) -> np.dtype[Any]:
+    """The float dtype of the result."""
+    own = np.asarray(x).dtype
+    own = own if is_float(own) else np.exp.resolve_dtypes((own, None))[1]
+    found = np.result_type(own, *(p if type(p) in _WEAK else p.dtype for p in parameters))
+    if not is_float(found):
+        raise TypeError(f"it is a function of real numbers, not of {found}")
+    return found
+
+
+def _computed(function: Kernel, *, wide: bool) -> Kernel:
+    """`function` with the dtypes of this module; `wide` computes up to float32 in float64."""
+
+    def kernel(x: Any, *parameters: Any) -> Any:
+        dtype = _float_for(x, *parameters)
+        single = dtype.itemsize < 4
+        inner = np.dtype(np.float64 if wide and dtype.itemsize < 8 else dtype)
+        if single and not wide:
+            inner = np.dtype(np.float32)
+        # A parameter is a number of the result's dtype before it is one of the wider.
+        values = [np.asarray(value).astype(dtype).astype(inner) for value in (x, *parameters)]
+        result = np.asarray(function(*values))
+        return (result.astype(np.float32) if single else result).astype(dtype)
+
+    kernel.__doc__ = function.__doc__
+    return kernel
+
+
+# The error function.
+
+#: Centres of Taylor's series are this far apart: a power of two, so that c * c and 2 * c are exact.
+_STEP = 0.125
+#: From here on erfc is 0 in float64.
+_END = 27.25
+#: Terms of the series of erfcx about a centre, at most _STEP / 2 away.
+_TERMS = 14
+#: Terms of erf's series about 0, up to 1: the next one is below 1e-19.
+_NEAR = tuple((-1.0) ** n / (math.factorial(n) * (2 * n + 1)) for n in range(19))
+
+
+def _erfcx_table() -> Array:
+    """Taylor's coefficients of erfcx(x) = exp(x * x) erfc(x) about 0, _STEP, ..., _END.
+
+    erfcx' = 2 x erfcx - 2 / sqrt(pi) gives each coefficient from the two before it.
+    """
+    table = []
+    for k in range(int(_END / _STEP) + 1):
+        c = k * _STEP
+        # Where erfc has no full precision any more, three terms of its asymptotic series have.
+        first = (
+            math.erfc(c) * math.exp(c * c)
+            if c < 25
+            else (1 - 0.5 / c**2 + 0.75 / c**4 - 1.875 / c**6) / (c * math.sqrt(math.pi))
+        )
+        row = [first, 2 * c * first - 2 / math.sqrt(math.pi)]
+        for n in range(1, _TERMS - 1):
+            row.append(2 * (c * row[n] + row[n - 1]) / (n + 1))
+        table.append(row)
+    return np.array(table)
+
+
+_ERFCX = _erfcx_table()
+
+
+def _erfc_of_large(x: Array) -> Array:
+    """erfc of float64s from 0.5 on."""
+    x = np.minimum(x, _END)
+    place = np.rint(x / _STEP).astype(np.intp)
+    t = x - place * _STEP
+    series = _ERFCX[place, _TERMS - 1]
+    for n in range(_TERMS - 2, -1, -1):
+        series = series * t + _ERFCX[place, n]
+    # exp(-x * x) with x * x in two parts, the first of which is exact.
+    high = np.rint(x * 16) / 16
+    return np.asarray(series * np.exp(-high * high) * np.exp(-(x - high) * (x + high)))
+
+
+def _erf_of_small(x: Array) -> Array:
+    """erf of float64s from -1 to 1."""
+    square = x * x
+    series = np.full_like(square, _NEAR[-1])
+    for coefficient in _NEAR[-2::-1]:
+        series = series * square + coefficient
+    return np.asarray(series * x * (2 / math.sqrt(math.pi)))
+
+
+def _double_only(x: Array) -> None:
+    if x.dtype != np.float64:
+        raise TypeError(f"the error function is not known in {x.dtype}")
+
+
+def _erf(x: Array) -> Array:
+    """The error function, within 2 units in the last place of float64."""
+    _double_only(x)
+    size = np.abs(x)
+    small = _erf_of_small(np.where(size <= 1, x, 0))
+    large = np.copysign(1 - _erfc_of_large(np.where(size > 1, size, 1)), x)
+    return np.where(size <= 1, small, np.where(np.isnan(x), x, large))
+
+
+def _erfc(x: Array) -> Array:
+    """1 - erf(x), without the loss of digits where x is large."""
+    size = np.abs(x)
+    large = _erfc_of_large(np.where(size >= 0.5, size, 0.5))
+    large = np.where(x < 0, 2 - large, large)
+    small = 1 - _erf_of_small(np.where(size < 0.5, x, 0))
+    return np.where(size < 0.5, small, np.where(np.isnan(x), x, large))
+
+
+# Sigmoid and what is made of it.
+
+
+def _sigmoid(x: Array) -> Array:
+    """1 / (1 + exp(-x)), without overflow on either side."""
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1 / (1 + small), small / (1 + small))
+
+
+def _softplus(x: Array) -> Array:
+    """log(1 + exp(x)), without overflow."""
+    return np.asarray(np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0))
+
+
+def _mish(x: Array) -> Array:
+    # tanh(log(1 + e)) is a quotient of polynomials in e; this one is exact for small e, too.
+    e = np.exp(-np.abs(x))
+    positive = (1 + 2 * e) / (1 + 2 * e + 2 * e * e)
+    negative = (e * e + 2 * e) / (e * e + 2 * e + 2)
+    # x * e of minus infinity is -inf * 0.
+    return np.where(x >= 0, x * positive, np.where(np.isneginf(x), -0.0, x * negative))
+
+
+def _swish(x: Array, alpha: Array) -> Array:
+    factor = _sigmoid(alpha * x)
+    return np.where((factor == 0) & np.isinf(x), -0.0, x * factor)
+
+
+def _gelu(x: Array) -> Array:
+    _double_only(x)
+    factor = _erfc(x * -math.sqrt(0.5)) / 2
+    return np.where(np.isneginf(x), -0.0, x * factor)
+
+
+def _gelu_tanh(x: Array) -> Array:
+    # (1 + tanh(y)) / 2 is sigmoid(2 y).
+    factor = _sigmoid(2 * math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x))
+    return np.where(np.isneginf(x), -0.0, x * factor)
+
+
+# Pieces of lines and of exponentials.
+
+
+def relu(x: Any) -> Any:
+    """x where it is above 0, else 0 (never -0); NaN stays. Keeps the dtype."""
+    values = np.asarray(x)
+    if values.dtype.kind == "c":
+        raise TypeError("complex numbers have no order")
+    return np.where(values <= 0, np.zeros((), values.dtype), values)
+
+
+def _leaky_relu(x: Array, alpha: Array) -> Array:
+    return np.where(x < 0, alpha * x, x)
+
+
+def _thresholded_relu(x: Array, alpha: Array) -> Array:
+    return np.where(x > alpha, x, np.zeros((), x.dtype))
+
+
+def _elu(x: Array, alpha: Array) -> Array:
+    return np.where(x <= 0, alpha * np.expm1(np.minimum(x, 0)), x)
+
+
+def _selu(x: Array, alpha: Array, gamma: Array) -> Array:
+    return np.asarray(gamma * _elu(x, alpha))
+
+
+def _celu(x: Array, alpha: Array) -> Array:
+    return np.asarray(np.maximum(x, 0) + np.minimum(alpha * np.expm1(x / alpha), 0))
+
+
+def _hard_sigmoid(x: Array, alpha: Array, beta: Array) -> Array:
+    return np.asarray(np.clip(alpha * x + beta, 0, 1))
+
+
+def _hard_swish(x: Array) -> Array:
+    factor = np.clip(x / 6 + x.dtype.type(0.5), 0, 1)
+    return np.where(np.isneginf(x), -0.0, x * factor)
+
+
+def _shrink(x: Array, bias: Array, lambd: Array) -> Array:
+    inside = np.zeros((), x.dtype)
+    return np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, inside))
+
+
+def _softsign(x: Array) -> Array:
+    return np.where(np.isinf(x), np.sign(x), x / (1 + np.abs(x)))
+
+
+def _rsqrt(x: Array) -> Array:
+    return np.asarray(1 / np.sqrt(x))
+
+
+def _reciprocal(x: Array) -> Array:
+    return np.asarray(1 / x)
+
+
+_TRANSCENDENTAL: Mapping[str, Kernel] = {
+    "celu": _celu,
+    "elu": _elu,
+    "erf": _erf,
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
+    "mish": _mish,
+    "rsqrt": _rsqrt,
+    "selu": _selu,
+    "sigmoid": _sigmoid,
+    "softplus": _softplus,
+    "swish": _swish,
+}
+_ARITHMETIC: Mapping[str, Kernel] = {
+    "hard_sigmoid": _hard_sigmoid,
+    "hard_swish": _hard_swish,
+    "leaky_relu": _leaky_relu,
+    "reciprocal": _reciprocal,
+    "shrink": _shrink,
+    "softsign": _softsign,
+    "thresholded_relu": _thresholded_relu,
+}
+#: By the names of the op table.
+SPECIAL: Mapping[str, Kernel] = MappingProxyType(
+    {
+        "relu": relu,
+        **{name: _computed(made, wide=True) for name, made in _TRANSCENDENTAL.items()},
+        **{name: _computed(made, wide=False) for name, made in _ARITHMETIC.items()},
+    }
+)
+
+
+# Other dtypes, and limits.
+
+
+def cast(x: Any, dtype: Any) -> Any:
+    """x in another dtype, with one answer for every value.
+
+    A float loses its fraction on the way to an integer and stops at the ends of that one's range;
+    NaN gives 0. Integers wrap around. What is not 0 is true.
+
+    Raises:
+        TypeError: complex numbers to real ones, or dtypes that are not numbers.
+    """
+    values, target = np.asarray(x), np.dtype(dtype)
+    for given in (values.dtype, target):
+        if given.kind not in "biufc" and not is_float(given):
+            raise TypeError(f"{given} is no dtype of numbers")
+    if values.dtype.kind == "c" and target.kind != "c":
+        raise TypeError(f"complex numbers have no value in {target}; cast their real part")
+    if target.kind not in "iu" or not is_float(values.dtype):
+        return values.astype(target)
+    if values.dtype.kind != "f":
+        values = values.astype(np.float32)
+    info = np.iinfo(target)
+    # Powers of two, which every float dtype that reaches them holds exactly; float16 does not.
+    wide = values.astype(np.float64) if values.dtype.itemsize < 8 else values
+    above = wide >= math.ldexp(1.0, info.bits - (target.kind == "i"))
+    below = wide < float(info.min)
+    inside = np.where(above | below | np.isnan(wide), 0, wide).astype(target)
+    return np.where(above, target.type(info.max), np.where(below, target.type(info.min), inside))
+
+
+def clip(x: Any, low: Any, high: Any) -> Any:
+    """numpy.clip, in the dtype that the operands meet in (it has no bfloat16 of its own)."""
+    result = np.asarray(np.clip(x, low, high))
+    if all(
+        type(value) is not np.ndarray or value.dtype.kind in "biufc" for value in (x, low, high)
+    ):
+        return result
+    return result.astype(np.result_type(x, low, high))

@@ -1,0 +1,292 @@
+"""Floor 4: the public functions of one tensor, made from the op table; `clip` and `cast`."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..engines.table import find_engine
+from ..errors import BroadcastError, Reason
+from ..ops import OPS, Op
+from ..plan import Plan, RuleUse
+from ..planner import plan
+from .functions import _run, describe, names_of
+from .reference import as_operand, compute, shape_of
+
+
+class Unary(Protocol):
+    """A public function of one tensor."""
+
+    def __call__(
+        self, x: Any, *, engine: str | None = None, out: Any = None, dtype: Any = None
+    ) -> Any:
+        """Computes the op."""
+        ...
+
+
+class Activation(Protocol):
+    """A public function of one tensor and parameters."""
+
+    def __call__(
+        self,
+        x: Any,
+        *parameters: Any,
+        engine: str | None = None,
+        out: Any = None,
+        dtype: Any = None,
+        **named: Any,
+    ) -> Any:
+        """Computes the op."""
+        ...
+
+
+_DOC = """{summary}.
+
+Args:
+    x: an array, a list or a Python number.
+{parameters}    engine: compute what that engine's measured release does.
+    out: an array (or a tuple of one) that receives the result and is returned; it may be x, and may
+        overlap it.
+    dtype: what to compute in, as for NumPy's ufuncs.
+
+Returns:
+    An array of x's shape; a NumPy scalar at rank 0. {dtypes}
+
+Raises:
+    BroadcastError: `out` has another shape, or the engine lacks the op or its dtypes.
+    TypeError: the op has no meaning for the dtype, or its result does not fit `out`.
+
+Elsewhere: {names}.
+
+Source: {source}.
+
+>>> import zerostride as zs
+>>> zs.{name}({args}).tolist()
+{result}
+"""
+_DOC_CAST = """{summary}.
+
+Args:
+    x: an array, a list or a Python number.
+    dtype: anything NumPy understands as a dtype of numbers.
+    out: an array that receives the result, converted once more if it has another dtype of the kind.
+
+Returns:
+    An array of x's shape; a NumPy scalar at rank 0. Integers wrap around in fewer bits, what is
+    not 0 is true, and floats round to the nearest, ties to even.
+
+Raises:
+    TypeError: complex numbers to real ones, or dtypes that are no numbers.
+
+Elsewhere: {names}.
+
+Source: the Python array API's `astype`, which leaves floats beyond an integer's range open; ONNX,
+Cast, with the values of its `saturate`.
+
+>>> import zerostride as zs
+>>> zs.cast([-300.0, 2.7, float("nan")], "int8").tolist()
+{result}
+"""
+_FLOATS = "Integers give numpy.exp's float."
+
+
+def _describe(op: Op) -> str:
+    lines = [
+        f"    {name}: {value!r} if left out; an array broadcasts with x as in NumPy.\n"
+        for name, value in op.parameters.items()
+    ]
+    args, result = op.example
+    return _DOC.format(
+        summary=op.summary,
+        parameters="".join(lines),
+        dtypes=_dtypes(op),
+        names=names_of(op),
+        source=f"numpy.{op.numpy}" if op.numpy else "the operator documents of its engines",
+        name=op.name,
+        args=args,
+        result=result,
+    )
+
+
+def _dtypes(op: Op) -> str:
+    if op.numpy:
+        return f"Its dtype is that of numpy.{op.numpy}."
+    return "Its dtype is x's." if op.name == "relu" else _FLOATS
+
+
+def _under(op: Op, operands: tuple[Any, ...], engine: str, out: Any, dtype: Any) -> Any:
+    """What an engine gives. Parameters are numbers there, so there is nothing to align."""
+    arrays = [as_operand(operand, k) for k, operand in enumerate(operands)]
+    for name, value in zip(op.parameters, arrays[op.tensors :], strict=True):
+        if shape_of(value):
+            raise BroadcastError(
+                f"{engine} takes {name} as a number, not of shape {shape_of(value)}",
+                reason=Reason.ATTRIBUTE,
+            )
+    made = plan(*map(shape_of, arrays))
+    use = RuleUse(str(made.rule), engine=find_engine(engine).name, op=op.name)
+    said = Plan(made.shape, made.operands, made.axes_mapping, use)
+    return compute(op, said, arrays, out, dtype)
+
+
+def unary(op: Op) -> Unary:
+    """The public function of an op of one operand."""
+
+    def function(x: Any, *, engine: str | None = None, out: Any = None, dtype: Any = None) -> Any:
+        if engine is not None:
+            return _under(op, (x,), engine, out, dtype)
+        return _run(op, (x,), None, None, None, out, dtype, None)
+
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = _describe(op)
+    return function
+
+
+def activation(op: Op) -> Activation:
+    """The public function of an op of one tensor and parameters."""
+
+    def function(
+        x: Any,
+        *parameters: Any,
+        engine: str | None = None,
+        out: Any = None,
+        dtype: Any = None,
+        **named: Any,
+    ) -> Any:
+        operands = (x, *_parameters(op, parameters, named))
+        if engine is not None:
+            return _under(op, operands, engine, out, dtype)
+        return _run(op, operands, None, None, None, out, dtype, None)
+
+    function.__name__ = function.__qualname__ = op.name
+    function.__doc__ = _describe(op)
+    vars(function)["__signature__"] = _signature(op)
+    return function
+
+
+def _signature(op: Op) -> inspect.Signature:
+    """As it would be written, with a default for every parameter."""
+    made = [inspect.Parameter("x", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    for name, value in op.parameters.items():
+        made.append(inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=value))
+    for name in ("engine", "out", "dtype"):
+        made.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None))
+    return inspect.Signature(made)
+
+
+def _parameters(op: Op, given: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+    """The parameters in the table's order, those that were left out by their defaults."""
+    names = list(op.parameters)
+    if len(given) > len(names):
+        raise TypeError(f"{op.name} takes x and {len(names)} parameters, not {len(given)}")
+    values = {**op.parameters, **dict(zip(names, given, strict=False))}
+    for name, value in named.items():
+        if name not in op.parameters or name in names[: len(given)]:
+            what = "was given twice" if name in op.parameters else "is no parameter of it"
+            raise TypeError(f"{op.name}: {name} {what}; it takes {', '.join(names)}")
+        values[name] = value
+    return [values[name] for name in names]
+
+
+negative = unary(OPS["negative"])
+positive = unary(OPS["positive"])
+abs = unary(OPS["abs"])
+sign = unary(OPS["sign"])
+sqrt = unary(OPS["sqrt"])
+rsqrt = unary(OPS["rsqrt"])
+reciprocal = unary(OPS["reciprocal"])
+square = unary(OPS["square"])
+exp = unary(OPS["exp"])
+expm1 = unary(OPS["expm1"])
+log = unary(OPS["log"])
+log1p = unary(OPS["log1p"])
+log2 = unary(OPS["log2"])
+log10 = unary(OPS["log10"])
+sin = unary(OPS["sin"])
+cos = unary(OPS["cos"])
+tan = unary(OPS["tan"])
+asin = unary(OPS["asin"])
+acos = unary(OPS["acos"])
+atan = unary(OPS["atan"])
+sinh = unary(OPS["sinh"])
+cosh = unary(OPS["cosh"])
+tanh = unary(OPS["tanh"])
+asinh = unary(OPS["asinh"])
+acosh = unary(OPS["acosh"])
+atanh = unary(OPS["atanh"])
+sigmoid = unary(OPS["sigmoid"])
+erf = unary(OPS["erf"])
+floor = unary(OPS["floor"])
+ceil = unary(OPS["ceil"])
+round = unary(OPS["round"])
+trunc = unary(OPS["trunc"])
+isnan = unary(OPS["isnan"])
+isinf = unary(OPS["isinf"])
+isfinite = unary(OPS["isfinite"])
+logical_not = unary(OPS["logical_not"])
+bitwise_invert = unary(OPS["bitwise_invert"])
+relu = unary(OPS["relu"])
+gelu = unary(OPS["gelu"])
+gelu_tanh = unary(OPS["gelu_tanh"])
+softplus = unary(OPS["softplus"])
+softsign = unary(OPS["softsign"])
+mish = unary(OPS["mish"])
+hard_swish = unary(OPS["hard_swish"])
+leaky_relu = activation(OPS["leaky_relu"])
+thresholded_relu = activation(OPS["thresholded_relu"])
+elu = activation(OPS["elu"])
+selu = activation(OPS["selu"])
+celu = activation(OPS["celu"])
+swish = activation(OPS["swish"])
+hard_sigmoid = activation(OPS["hard_sigmoid"])
+shrink = activation(OPS["shrink"])
+silu = swish
+
+
+def clip(
+    x: Any,
+    low: Any = None,
+    high: Any = None,
+    rule: str | None = None,
+    axis: int | None = None,
+    engine: str | None = None,
+    out: Any = None,
+    dtype: Any = None,
+) -> Any:
+    """Keeps values within limits."""
+    if engine is not None:
+        limits = _limits_of(x)
+        operands = (x, limits[0] if low is None else low, limits[1] if high is None else high)
+        return _run(OPS["clip"], operands, rule, axis, engine, out, dtype, None)
+    if low is not None and high is not None:
+        return _run(OPS["clip"], (x, low, high), rule, axis, None, out, dtype, None)
+    # NumPy's clip, too, is another of its functions where a limit is left out.
+    if low is not None:
+        return _run(OPS["maximum"], (x, low), rule, axis, None, out, dtype, None)
+    if high is not None:
+        return _run(OPS["minimum"], (x, high), rule, axis, None, out, dtype, None)
+    return _run(OPS["positive"], (x,), rule, axis, None, out, dtype, None)
+
+
+def _limits_of(x: Any) -> tuple[Any, Any]:
+    """Limits that nothing is beyond."""
+    dtype = np.asarray(as_operand(x)).dtype
+    if dtype.kind not in "iu":
+        return -np.inf, np.inf
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+
+
+def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
+    """Converts the dtype."""
+    return _run(OPS["cast"], (x,), None, None, None, out, np.dtype(dtype), None)
+
+
+clip.__doc__ = describe(OPS["clip"], "x, low, high").replace(
+    "Returns:", "A limit that is None is none; without both the result is a copy.\n\nReturns:", 1
+)
+cast.__doc__ = _DOC_CAST.format(
+    summary=OPS["cast"].summary, names=names_of(OPS["cast"]), result=OPS["cast"].example[1]
+)

@@ -1,0 +1,146 @@
+"""Activations: ops of one tensor whose further operands are numbers, attributes in models; PReLU.
+
+Parameters have the names and the defaults of ONNX's operators.
+"""
+
+from __future__ import annotations
+
+import functools
+
+from .model import NO_BOOL, row
+
+_row = functools.partial(row, tensors=1, numpy="")
+
+#: ONNX, Selu: the float32 numbers of its document.
+SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
+
+ROWS = (
+    row(
+        "prelu",
+        "x where it is not negative, x times slope where it is",
+        "[[-0.5, 2.0], [3.0, -8.0]]",
+        "onnx:PRelu openvino:PRelu ncnn:PReLU mnn:PReLU paddle:prelu tensorflow:- jax:-",
+        args="[[-1.0, 2.0], [3.0, -4.0]], [0.5, 2.0]",
+        numpy="",
+        variants={
+            "refused": "onnxruntime:iu " + NO_BOOL,
+        },
+    ),
+    _row(
+        "relu",
+        "x where it is above 0, 0 elsewhere; NaN stays",
+        "[0.0, 2.0]",
+        "onnx:Relu openvino:Relu ncnn:ReLU mnn:ReLU paddle:relu",
+        args="[-1.0, 2.0]",
+    ),
+    _row(
+        "leaky_relu",
+        "x where it is not negative, alpha times x where it is",
+        "[-0.01, 2.0]",
+        "onnx:LeakyRelu ncnn:ReLU mnn:ReLU paddle:leaky_relu",
+        args="[-1.0, 2.0]",
+        parameters={"alpha": 0.01},
+    ),
+    _row(
+        "thresholded_relu",
+        "x where it is above alpha, 0 elsewhere, for NaN too",
+        "[0.0, 2.0]",
+        "onnx:ThresholdedRelu paddle:thresholded_relu torch:- tensorflow:- jax:-",
+        args="[0.5, 2.0]",
+        parameters={"alpha": 1.0},
+    ),
+    _row(
+        "elu",
+        "x where it is above 0, alpha (exp(x) - 1) elsewhere",
+        "[-1.0, 2.0]",
+        "onnx:Elu openvino:Elu ncnn:ELU mnn:ELU paddle:elu",
+        args="[-1000.0, 2.0]",
+        parameters={"alpha": 1.0},
+    ),
+    _row(
+        "selu",
+        "gamma times x where it is above 0, gamma alpha (exp(x) - 1) elsewhere",
+        "[0.0, 1.0507010221481323]",
+        "onnx:Selu openvino:Selu ncnn:SELU mnn:Selu paddle:selu",
+        args="[0.0, 1.0]",
+        parameters={"alpha": SELU_ALPHA, "gamma": SELU_GAMMA},
+    ),
+    _row(
+        "celu",
+        "max(0, x) + min(0, alpha (exp(x / alpha) - 1))",
+        "[-1.0, 2.0]",
+        "onnx:Celu ncnn:CELU paddle:celu tensorflow:-",
+        args="[-1000.0, 2.0]",
+        parameters={"alpha": 1.0},
+    ),
+    _row(
+        "gelu",
+        "x times the normal distribution's share below x, by erf",
+        "[0.0, 100.0]",
+        "onnx:Gelu openvino:Gelu ncnn:GELU mnn:GELU_STANDARD paddle:gelu",
+        args="[0.0, 100.0]",
+    ),
+    _row(
+        "gelu_tanh",
+        "gelu by its approximation with tanh",
+        "[0.0, 100.0]",
+        "onnx:Gelu openvino:Gelu mnn:GELU paddle:gelu torch:gelu tensorflow:gelu jax:gelu",
+        args="[0.0, 100.0]",
+    ),
+    _row(
+        "softplus",
+        "log(1 + exp(x)), without overflow",
+        "[0.0, 1000.0]",
+        "onnx:Softplus openvino:SoftPlus ncnn:Softplus paddle:softplus",
+        args="[-1000.0, 1000.0]",
+    ),
+    _row(
+        "softsign",
+        "x / (1 + abs(x))",
+        "[-0.5, 0.75]",
+        "onnx:Softsign openvino:SoftSign paddle:softsign jax:soft_sign",
+        args="[-1.0, 3.0]",
+    ),
+    _row(
+        "mish",
+        "x tanh(softplus(x))",
+        "[0.0, 100.0]",
+        "onnx:Mish openvino:Mish ncnn:Mish paddle:mish tensorflow:-",
+        args="[0.0, 100.0]",
+    ),
+    _row(
+        "swish",
+        "x sigmoid(alpha x)",
+        "[0.0, 1000.0]",
+        "onnx:Swish openvino:Swish ncnn:Swish mnn:SILU "
+        "paddle:swish,silu torch:silu tensorflow:swish,silu jax:swish,silu",
+        args="[0.0, 1000.0]",
+        parameters={"alpha": 1.0},
+        aliases="silu",
+    ),
+    _row(
+        "hard_sigmoid",
+        "alpha x + beta, within 0 and 1",
+        "[0.0, 0.5]",
+        "onnx:HardSigmoid openvino:HardSigmoid ncnn:HardSigmoid "
+        "paddle:hard_sigmoid torch:- tensorflow:- jax:-",
+        args="[-9.0, 0.0]",
+        parameters={"alpha": 0.2, "beta": 0.5},
+    ),
+    _row(
+        "hard_swish",
+        "x times x / 6 + 1/2, which is kept within 0 and 1",
+        "[0.0, 9.0]",
+        "onnx:HardSwish openvino:HSwish mnn:HARDSWISH paddle:hard_swish torch:hardswish "
+        "tensorflow:-",
+        args="[0.0, 9.0]",
+    ),
+    _row(
+        "shrink",
+        "x + bias below -lambd, x - bias above lambd, 0 between, for NaN too",
+        "[-1.0, 0.0]",
+        "onnx:Shrink torch:- tensorflow:- jax:-",
+        args="[-1.0, 0.25]",
+        parameters={"bias": 0.0, "lambd": 0.5},
+    ),
+)

@@ -1,0 +1,255 @@
+"""Arithmetic of two operands: sums, products, quotients and what they leave, powers, the larger.
+
+Measured, and in no row of `variants`. ncnn: what NaN gives in maximum and minimum depends on where
+the element stands in its vector, division is by an approximate reciprocal (so x / 0 is NaN), and
+pow of a negative base is a number that means nothing.
+"""
+
+from __future__ import annotations
+
+from .model import NO_BOOL, row
+
+#: Quotients and powers of truth values are refused.
+_NO_QUOTIENT_OF_BOOL = "torch:b " + NO_BOOL
+
+ROWS = (
+    row(
+        "add",
+        "a + b",
+        "[[7, 7], [3, 5]]",
+        "onnx:Add openvino:Add ncnn:0 mnn:ADD paddle:elementwise_add",
+        swap="add",
+        variants={
+            "refused": NO_BOOL,
+        },
+    ),
+    row(
+        "subtract",
+        "a - b",
+        "[[5, 3], [1, 1]]",
+        "onnx:Sub openvino:Subtract ncnn:1 mnn:SUB paddle:elementwise_sub",
+        reversed_names="ncnn:7,rsub",
+        variants={
+            "refused": NO_BOOL,
+        },
+    ),
+    row(
+        "multiply",
+        "a times b",
+        "[[6, 10], [2, 6]]",
+        "onnx:Mul openvino:Multiply ncnn:2 mnn:MUL paddle:elementwise_mul",
+        swap="multiply",
+        variants={
+            "multiply_by_float32": "mnn:i",
+            "refused": NO_BOOL,
+        },
+    ),
+    row(
+        "divide",
+        "a / b, true division",
+        "[[6.0, 2.5], [2.0, 1.5]]",
+        "onnx:Div openvino:Divide ncnn:3 mnn:REALDIV,DIV paddle:elementwise_div",
+        reversed_names="ncnn:8,rdiv",
+        variants={
+            "truncated_divide": "onnxruntime:iu paddle:iu mnn:i",
+            "divide_by_float32": "openvino:iu",
+            "divide_in_float32": "torch:biu jax:biu",
+            "divide_in_small_float": "tensorflow:iu",
+            "refused": "paddle:b " + NO_BOOL,
+        },
+    ),
+    row(
+        "floor_divide",
+        "a / b, rounded down",
+        "[[6, 2], [2, 1]]",
+        "ncnn:15 mnn:FLOORDIV paddle:elementwise_floordiv tensorflow:floordiv",
+        reversed_names="ncnn:16,rfloor_divide",
+        variants={
+            "floor_divide_in_int32": "jax:b",
+            "checked_floor_divide": "torch:iu jax:iu paddle:iu tensorflow:iu mnn:i",
+            "floor_of_quotient": "tensorflow:f ncnn:f",
+            "floor_of_float64_quotient": "mnn:f",
+            "refused": _NO_QUOTIENT_OF_BOOL,
+        },
+    ),
+    row(
+        "remainder",
+        "what floor division leaves: it has the sign of b",
+        "[[0, 1], [0, 1]]",
+        "onnx:Mod openvino:FloorMod ncnn:17 mnn:FLOORMOD "
+        "paddle:elementwise_mod tensorflow:floormod",
+        reversed_names="ncnn:18,rremainder",
+        variants={
+            "remainder_in_int32": "jax:b",
+            "checked_remainder": "onnxruntime:iu torch:iu jax:iu paddle:iu tensorflow:iu",
+            "checked_fmod": "mnn:i",
+            "remainder_of_quotient": "openvino:f mnn:f",
+            "remainder_by_float32": "openvino:iu",
+            "nearest_remainder": "ncnn:f",
+            "refused": "onnxruntime:f " + _NO_QUOTIENT_OF_BOOL,
+        },
+    ),
+    row(
+        "fmod",
+        "what truncated division leaves: it has the sign of a",
+        "[[0, 1], [0, 1]]",
+        "onnx:Mod openvino:Mod ncnn:12 mnn:MOD tensorflow:truncatemod",
+        reversed_names="ncnn:13,rfmod",
+        variants={
+            "fmod_in_int32": "jax:b",
+            "fmod_by_float64": "onnxruntime:iu",
+            "checked_fmod": "torch:iu jax:iu tensorflow:iu",
+            "checked_remainder": "mnn:i",
+            "fmod_of_quotient": "openvino:f ncnn:f",
+            "fmod_by_float32": "openvino:iu",
+            "refused": _NO_QUOTIENT_OF_BOOL,
+        },
+    ),
+    row(
+        "pow",
+        "a to the power of b",
+        "[[6, 25], [2, 9]]",
+        "onnx:Pow openvino:Power ncnn:6 mnn:POW paddle:elementwise_pow jax:power,pow",
+        numpy="power",
+        aliases="power",
+        reversed_names="ncnn:9,rpow",
+        variants={
+            "pow_by_float64": "onnxruntime:iu mnn:i",
+            "pow_of_zero_is_zero": "paddle:iu",
+            "pow_in_int32": "jax:b",
+            "pow_by_float32": "openvino:iu",
+            "integer_pow": "torch:iu",
+            "pow_six_bits": "jax:iu",
+            "pow_of_first_dtype": "onnxruntime:f",
+            "refused": "onnxruntime:int8 onnxruntime:uint8 onnxruntime:int16 onnxruntime:uint16 "
+            "onnxruntime:uint32 onnxruntime:uint64 tensorflow:u " + _NO_QUOTIENT_OF_BOOL,
+        },
+        first_decides="onnxruntime",
+    ),
+    row(
+        "maximum",
+        "The larger of a and b; NaN if either is NaN",
+        "[[6, 5], [2, 3]]",
+        "onnx:Max openvino:Maximum ncnn:4 mnn:MAXIMUM,MAX_TEMP paddle:elementwise_max",
+        swap="maximum",
+        variants={
+            "larger_or_second": "openvino:f mnn:f",
+            "maximum_by_float32": "mnn:i",
+            "refused": "onnxruntime:int16 onnxruntime:uint16 " + NO_BOOL,
+        },
+    ),
+    row(
+        "minimum",
+        "The smaller of a and b; NaN if either is NaN",
+        "[[1, 2], [1, 2]]",
+        "onnx:Min openvino:Minimum ncnn:5 mnn:MINIMUM,MIN_TEMP paddle:elementwise_min",
+        swap="minimum",
+        variants={
+            "smaller_or_second": "openvino:f mnn:f",
+            "minimum_by_float32": "mnn:i",
+            "refused": "onnxruntime:int16 onnxruntime:uint16 " + NO_BOOL,
+        },
+    ),
+    row(
+        "fmax",
+        "The larger of a and b; the other one where one is NaN",
+        "[2.0, 1.0]",
+        "paddle:elementwise_fmax tensorflow:-",
+        args='[1.0, float("nan")], [2.0, 1.0]',
+        swap="fmax",
+    ),
+    row(
+        "fmin",
+        "The smaller of a and b; the other one where one is NaN",
+        "[1.0, 1.0]",
+        "paddle:elementwise_fmin tensorflow:-",
+        args='[1.0, float("nan")], [2.0, 1.0]',
+        swap="fmin",
+    ),
+    row(
+        "heaviside",
+        "0 where a is negative, 1 where it is positive, b where it is 0",
+        "[0.0, 0.5, 1.0]",
+        "paddle:elementwise_heaviside tensorflow:-",
+        args="[-2.0, 0.0, 3.0], 0.5",
+    ),
+    row(
+        "copysign",
+        "a with the sign of b",
+        "[-1.0, 2.0]",
+        "paddle:copysign tensorflow:-",
+        args="[1.0, -2.0], [-0.0, 3.0]",
+    ),
+    row(
+        "nextafter",
+        "The float next to a on the way to b",
+        "[1.0000000000000002]",
+        "paddle:nextafter",
+        args="[1.0], [2.0]",
+    ),
+    row(
+        "hypot",
+        "The length of the hypotenuse over a and b, without overflow",
+        "[5.0, 13.0]",
+        "tensorflow:-",
+        args="[3.0, 5.0], [4.0, 12.0]",
+        swap="hypot",
+    ),
+    row(
+        "logaddexp2",
+        "log2(2**a + 2**b), without overflow",
+        "[1.0, 2.0]",
+        "tensorflow:-",
+        args="[0.0, 1.0], [0.0, 1.0]",
+        swap="logaddexp2",
+    ),
+    row(
+        "atan2",
+        "The angle of the point with height a and width b, in radians",
+        "[[0.0, 3.141592653589793], [-0.0, -3.141592653589793]]",
+        "ncnn:10 mnn:ATAN2 paddle:atan2 jax:arctan2,atan2",
+        args="[[0.0], [-0.0]], [1.0, -1.0]",
+        numpy="arctan2",
+        aliases="arctan2",
+        reversed_names="ncnn:11,ratan2",
+        variants={
+            "atan2_of_float32": "paddle:iu",
+            "atan2_in_float32": "torch:biu jax:biu",
+            "refused": "tensorflow:biu mnn:i",
+        },
+    ),
+    row(
+        "logaddexp",
+        "log(exp(a) + exp(b)), without overflow",
+        "[0.6931471805599453, 1.6931471805599454]",
+        "ncnn:14 tensorflow:-",
+        args="[0.0, 1.0], [0.0, 1.0]",
+        swap="logaddexp",
+        variants={
+            "logaddexp_in_float32": "jax:biu",
+            "refused": "torch:biu",
+        },
+    ),
+    row(
+        "squared_difference",
+        "(a - b) squared",
+        "[[25, 9], [1, 1]]",
+        "openvino:SquaredDifference mnn:SquaredDifference torch:- jax:-",
+        numpy="",
+        swap="squared_difference",
+        variants={
+            "squared_difference_by_float32": "mnn:i",
+            "refused": "openvino:int8 openvino:uint8 tensorflow:u tensorflow:int8 tensorflow:int16 "
+            + NO_BOOL,
+        },
+    ),
+    row(
+        "clip",
+        "x, or the limit that it is beyond; high wins over low, NaN over both",
+        "[0, 5, 3]",
+        "onnx:Clip openvino:Clamp ncnn:Clip mnn:ReLU6 paddle:clip torch:clamp,clip "
+        "tensorflow:clip_by_value",
+        args="[-2, 7, 3], 0, 5",
+        tensors=3,
+    ),
+)

@@ -1,0 +1,168 @@
+"""Comparisons, logic and bits; and the choice by a condition.
+
+MNN's comparisons return int32, which is in no row of `variants`.
+"""
+
+from __future__ import annotations
+
+from .model import NO_BOOL, row
+
+#: Logic on anything else is refused.
+_BOOL_ALONE = "onnxruntime:iuf openvino:iuf tensorflow:iuf"
+#: The order of truth values is refused.
+_NO_ORDER_OF_BOOL = "onnxruntime:b tensorflow:b"
+#: Bits of truth values are refused.
+_NO_BITS_OF_BOOL = "onnxruntime:b tensorflow:b"
+
+ROWS = (
+    row(
+        "equal",
+        "Whether a equals b",
+        "[[False, False], [False, False]]",
+        "onnx:Equal openvino:Equal mnn:EQUAL paddle:equal torch:eq",
+        swap="equal",
+        variants={
+            "equal_of_bits": "mnn:f",
+        },
+    ),
+    row(
+        "not_equal",
+        "Whether a differs from b",
+        "[[True, True], [True, True]]",
+        "openvino:NotEqual mnn:NOTEQUAL paddle:not_equal",
+        swap="not_equal",
+    ),
+    row(
+        "less",
+        "Whether a is less than b",
+        "[[False, False], [False, False]]",
+        "onnx:Less openvino:Less mnn:LESS paddle:less_than",
+        swap="greater",
+        variants={
+            "less_of_bits": "mnn:f",
+            "refused": _NO_ORDER_OF_BOOL,
+        },
+    ),
+    row(
+        "less_equal",
+        "Whether a is at most b",
+        "[[False, False], [False, False]]",
+        "onnx:LessOrEqual openvino:LessEqual mnn:LESS_EQUAL paddle:less_equal",
+        swap="greater_equal",
+        variants={"refused": _NO_ORDER_OF_BOOL},
+    ),
+    row(
+        "greater",
+        "Whether a is greater than b",
+        "[[True, True], [True, True]]",
+        "onnx:Greater openvino:Greater mnn:GREATER paddle:greater_than",
+        swap="less",
+        variants={"not_less_equal": "openvino:f", "refused": _NO_ORDER_OF_BOOL},
+    ),
+    row(
+        "greater_equal",
+        "Whether a is at least b",
+        "[[True, True], [True, True]]",
+        "onnx:GreaterOrEqual openvino:GreaterEqual mnn:GREATER_EQUAL paddle:greater_equal",
+        swap="less_equal",
+        variants={"not_less": "openvino:f", "refused": _NO_ORDER_OF_BOOL},
+    ),
+    row(
+        "logical_and",
+        "Whether a and b are both true",
+        "[[True, True], [True, True]]",
+        "onnx:And openvino:LogicalAnd paddle:logical_and",
+        swap="logical_and",
+        variants={
+            "refused": _BOOL_ALONE,
+        },
+    ),
+    row(
+        "logical_or",
+        "Whether a or b is true",
+        "[[True, True], [True, True]]",
+        "onnx:Or openvino:LogicalOr mnn:LOGICALOR paddle:logical_or",
+        swap="logical_or",
+        variants={
+            "refused": _BOOL_ALONE,
+        },
+    ),
+    row(
+        "logical_xor",
+        "Whether one of a and b is true, not both",
+        "[[False, False], [False, False]]",
+        "onnx:Xor openvino:LogicalXor mnn:LOGICALXOR paddle:logical_xor",
+        swap="logical_xor",
+        variants={
+            "refused": _BOOL_ALONE,
+        },
+    ),
+    row(
+        "bitwise_and",
+        "The bits set in both a and b",
+        "[[0, 0], [0, 2]]",
+        "onnx:BitwiseAnd openvino:BitwiseAnd mnn:BITWISE_AND paddle:bitwise_and",
+        swap="bitwise_and",
+        variants={
+            "refused": _NO_BITS_OF_BOOL,
+        },
+    ),
+    row(
+        "bitwise_or",
+        "The bits set in a or b",
+        "[[7, 7], [3, 3]]",
+        "onnx:BitwiseOr openvino:BitwiseOr mnn:BITWISE_OR paddle:bitwise_or",
+        swap="bitwise_or",
+        variants={
+            "refused": _NO_BITS_OF_BOOL,
+        },
+    ),
+    row(
+        "bitwise_xor",
+        "The bits set in one of a and b, not both",
+        "[[7, 7], [3, 1]]",
+        "onnx:BitwiseXor openvino:BitwiseXor mnn:BITWISE_XOR paddle:bitwise_xor",
+        swap="bitwise_xor",
+        variants={
+            "refused": _NO_BITS_OF_BOOL,
+        },
+    ),
+    row(
+        "bitwise_left_shift",
+        "a shifted left by b bits",
+        "[[12, 20], [4, 12]]",
+        "onnx:BitShift openvino:BitwiseLeftShift mnn:LEFTSHIFT paddle:bitwise_left_shift "
+        "tensorflow:left_shift jax:left_shift,bitwise_left_shift",
+        numpy="left_shift",
+        aliases="left_shift",
+        variants={
+            "left_shift_in_int32": "jax:b",
+            "clamped_left_shift": "tensorflow:iu",
+            "wrapped_left_shift": "openvino:iu",
+            "refused": "onnxruntime:i " + NO_BOOL + " torch:b",
+        },
+    ),
+    row(
+        "bitwise_right_shift",
+        "a shifted right by b bits, keeping its sign",
+        "[[3, 1], [1, 0]]",
+        "onnx:BitShift openvino:BitwiseRightShift mnn:RIGHTSHIFT paddle:bitwise_right_shift "
+        "tensorflow:right_shift jax:right_shift,bitwise_right_shift",
+        numpy="right_shift",
+        aliases="right_shift",
+        variants={
+            "right_shift_in_int32": "jax:b",
+            "clamped_right_shift": "tensorflow:iu",
+            "wrapped_right_shift": "openvino:iu",
+            "refused": "onnxruntime:i " + NO_BOOL + " torch:b",
+        },
+    ),
+    row(
+        "where",
+        "a where c is true, b elsewhere",
+        "[[6, 2], [2, 2]]",
+        "onnx:Where openvino:Select mnn:Select paddle:where",
+        args="[[True, False], [True, False]], [[6, 5], [2, 3]], [1, 2]",
+        tensors=3,
+    ),
+)

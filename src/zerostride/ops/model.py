@@ -1,0 +1,137 @@
+"""What a row of the op table says, and how one is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from .targets import FEW
+
+Name = str | int
+Names = Mapping[str, tuple[Name, ...]]
+#: Kinds of dtype (`numpy.dtype.kind`) by NumPy's name without its width.
+_KINDS = MappingProxyType({"bool": "b", "int": "i", "uint": "u", "float": "f", "complex": "c"})
+
+#: Engines whose op is called as the array API calls it unless a row says otherwise.
+API_NAMED = ("torch", "tensorflow", "jax")
+
+
+@dataclass(frozen=True, slots=True)
+class Op:
+    """A row of the op table.
+
+    Attributes:
+        name: the array API's name, or the best known one where that has none.
+        summary: what it computes, in a line.
+        operands: how many operands it takes, parameters included.
+        parameters: its last operands that are attributes in models: their names (ONNX's) and the
+            values they have where they are not given.
+        numpy: the NumPy function that defines its values; "" where NumPy has none.
+        names: column (`COLUMNS`) to that engine's names or numbers for the op. An engine without
+            the op is absent. ncnn's numbers are BinaryOp's; UnaryOp's are written "UnaryOp.7", and
+            other words are layers. MNN's are values of BinaryOpOperation and UnaryOpOperation, and
+            types of Op.
+        reversed_names: the same, for ops that take the operands the other way round.
+        swap: the op that gives the same with operands exchanged, or None.
+        variants: engine to dtype, or kind of dtype (`numpy.dtype.kind`), to the name of the
+            function of `compute.kernels` that computes what the engine computes, where that is not
+            what `numpy` computes; "refused" where the engine does not take the dtype.
+        first_decides: engines that take operands of different dtypes and return the first one's.
+        aliases: further names that the op goes by.
+        example: arguments, and the result as a list; shown and run in the docstring.
+    """
+
+    name: str
+    summary: str
+    operands: int
+    parameters: Mapping[str, float]
+    numpy: str
+    names: Names
+    reversed_names: Names
+    swap: str | None
+    variants: Mapping[str, Mapping[str, str]]
+    first_decides: frozenset[str]
+    aliases: tuple[str, ...]
+    example: tuple[str, str]
+
+    def refuses(self, engine: str, dtype: str) -> bool:
+        """Whether an engine does not take the op on a dtype, by NumPy's name; False if unknown."""
+        row = self.variants.get(engine, {})
+        kind = _KINDS.get(dtype.rstrip("0123456789"), "")
+        return row.get(dtype, row.get(kind)) == "refused"
+
+    @property
+    def commutes(self) -> bool:
+        """Whether exchanging the operands changes nothing."""
+        return self.swap == self.name
+
+    @property
+    def tensors(self) -> int:
+        """How many operands it takes that are no parameters."""
+        return self.operands - len(self.parameters)
+
+
+#: The operands of most examples.
+PAIR = "[[6, 5], [2, 3]], [1, 2]"
+
+
+def row(
+    name: str,
+    summary: str,
+    example: str,
+    names: str,
+    *,
+    args: str = PAIR,
+    numpy: str | None = None,
+    tensors: int = 2,
+    parameters: Mapping[str, float] | None = None,
+    swap: str | None = None,
+    aliases: str = "",
+    reversed_names: str = "",
+    variants: Mapping[str, str] | None = None,
+    first_decides: str = "",
+) -> Op:
+    """A row from words: "onnx:Mul mnn:MUL torch:mul,multiply"; "jax:-" where jax lacks the op."""
+    columns = {**dict.fromkeys(API_NAMED, (name,)), **_names(names)}
+    columns = {key: words for key, words in columns.items() if words != ("-",)}
+    columns |= {key: _names(words)[name] for key, words in FEW.items() if name in _names(words)}
+    defaults = MappingProxyType(dict(parameters or {}))
+    return Op(
+        name=name,
+        summary=summary,
+        operands=tensors + len(defaults),
+        parameters=defaults,
+        numpy=name if numpy is None else numpy,
+        names=MappingProxyType(columns),
+        reversed_names=MappingProxyType(_names(reversed_names)),
+        swap=swap,
+        variants=_variants(variants or {}),
+        first_decides=frozenset(first_decides.split()),
+        aliases=tuple(aliases.split()),
+        example=(args, example),
+    )
+
+
+def _names(words: str) -> dict[str, tuple[Name, ...]]:
+    """{"ncnn": (7, "rsub")} from "ncnn:7,rsub"."""
+    pairs = (word.split(":") for word in words.split())
+    return {
+        column: tuple(int(name) if name.isdigit() else name for name in names.split(","))
+        for column, names in pairs
+    }
+
+
+def _variants(rows: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
+    """{"larger": "mnn:if jax:int8"} as {"mnn": {"i": "larger", "f": ...}, "jax": {"int8": ...}}."""
+    table: dict[str, dict[str, str]] = {}
+    for function, places in rows.items():
+        for place in places.split():
+            engine, _, given = place.partition(":")
+            dtypes = given if set(given) <= set("biufc") else (given,)
+            table.setdefault(engine, {}).update(dict.fromkeys(dtypes, function))
+    return MappingProxyType({key: MappingProxyType(value) for key, value in table.items()})
+
+
+#: Arithmetic on truth values is refused.
+NO_BOOL = "onnxruntime:b openvino:b tensorflow:b"

@@ -1,0 +1,97 @@
+"""The table, and how a row is found in it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ..errors import BroadcastError, Reason
+from . import activations, arithmetic, logic, unary
+from .model import API_NAMED, Name, Op
+
+#: Columns of the table, in the order in which `find_op` reads them.
+COLUMNS = (
+    *("onnx", "openvino", "ncnn", "mnn", "paddle", *API_NAMED),
+    *("litert", "tensorrt", "coreml", "tosa", "stablehlo"),
+)
+ROWS = (*arithmetic.ROWS, *logic.ROWS, *unary.ROWS, *activations.ROWS)
+
+OPS: Mapping[str, Op] = MappingProxyType({op.name: op for op in ROWS})
+
+
+def _index(column: str | None, *, reverse: bool = False) -> dict[Name, Op]:
+    """Lower-case name or number to row; of two rows with one name the first has it."""
+    found: dict[Name, Op] = {}
+    for op in ROWS:
+        names = op.reversed_names if reverse else op.names
+        for word in names.get(column, ()) if column else (op.name, *op.aliases):
+            found.setdefault(word.lower() if isinstance(word, str) else word, op)
+    return found
+
+
+_BY_COLUMN = {column: _index(column) for column in COLUMNS}
+_REVERSED = {column: _index(column, reverse=True) for column in COLUMNS}
+_BY_NAME: dict[Name, Op] = {
+    name: op
+    for index in (*[_BY_COLUMN[column] for column in reversed(COLUMNS)], _index(None))
+    for name, op in index.items()
+    if isinstance(name, str)
+}
+
+
+def find_op(name: Name, engine: str | None = None) -> Op:
+    """The row of an op by any engine's name for it, in any case.
+
+    Engines use some names for different ops ("Mod" is the remainder in ONNX and fmod in OpenVINO).
+    Without an engine the array API's name counts first, then the columns in their order.
+
+    Args:
+        name: the op's name, or its number where the engine has numbers (ncnn's BinaryOp).
+        engine: read only this engine's names.
+
+    Raises:
+        BroadcastError: if no row has the name.
+
+    >>> find_op("elementwise_sub").name, find_op(17, "ncnn").name
+    ('subtract', 'remainder')
+    >>> find_op("Mod").name, find_op("Mod", "openvino").name
+    ('remainder', 'fmod')
+    """
+    index = _BY_NAME if engine is None else _BY_COLUMN.get(column_of(engine), _BY_NAME)
+    op = index.get(name.lower() if isinstance(name, str) else name)
+    if op is None:
+        raise BroadcastError(
+            f"there is no op {name!r}" + (f" in {engine}" if engine else ""),
+            reason=Reason.UNKNOWN_OP,
+            # Searched for when somebody reads it: most that ask go on to ask of another engine.
+            hint=lambda: _near(name, index),
+        )
+    return op
+
+
+def _near(name: Name, index: Mapping[Name, Op]) -> str:
+    known = [word for word in index if isinstance(word, str)]
+    # At difflib's own 0.6 "zork" is near to "or".
+    close = difflib.get_close_matches(str(name).lower(), known, 3, cutoff=0.7)
+    return f"did you mean {' or '.join(close)}?" if close else f"one of {', '.join(OPS)}"
+
+
+def find_reversed(name: Name, engine: str) -> Op | None:
+    """The row whose operands the engine's op `name` takes the other way round, or None.
+
+    >>> find_reversed(7, "ncnn").name
+    'subtract'
+    >>> find_reversed(1, "ncnn") is None
+    True
+    """
+    index = _REVERSED.get(column_of(engine), {})
+    return index.get(name.lower() if isinstance(name, str) else name)
+
+
+_READS = MappingProxyType({"onnxruntime": "onnx", "litert-gpu": "litert"})
+
+
+def column_of(engine: str) -> str:
+    """The column that has an engine's names: ONNX Runtime reads ONNX's."""
+    return _READS.get(engine, engine)
