@@ -22,7 +22,7 @@ namespace zs {
 namespace {
 
 // More than the processors of any machine that this was written for; a seat count has 16 bits.
-constexpr int kMaxThreads = 1024;
+constexpr int kMaxThreads = 4096;
 
 // How long a worker without work spins before it sleeps, and a caller before it sleeps until the
 // last worker has returned. A spinning worker takes a job within 1 us, a sleeping one is woken in
