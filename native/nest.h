@@ -10,9 +10,9 @@ constexpr int kMaxAxes = 64;
 // Inputs and outputs together: a single op has at most four, a fused program more.
 constexpr int kMaxOperands = 16;
 
-// What an operand is inside a row of a block.
+// How an operand's elements lie inside a row of a block.
 enum class Access : std::uint8_t {
-  Direct,  // its elements lie one after the other: used where they are
+  Direct,  // one after the other
   Splat,   // one element for the whole row
   Tile,    // anything else: gathered into a buffer (an output: scattered from one)
 };
@@ -24,8 +24,10 @@ struct Axis {
 
 struct Nest {
   int inputs;
-  int operands;                     // the inputs, then the outputs
-  std::int64_t size[kMaxOperands];  // bytes of an element in memory
+  int operands;                       // the inputs, then the outputs
+  std::int64_t size[kMaxOperands];    // bytes of an element in memory
+  std::int64_t offset[kMaxOperands];  // bytes from the first element to where the nest begins
+  bool usable[kMaxOperands];          // as its Layout says
   // A block: `rows` rows. A row runs over axes 0..inner-1 whole and a chunk of axis `inner`; the rows
   // run over a chunk of axis `across` (where there is one).
   int axes;
@@ -36,9 +38,11 @@ struct Nest {
   std::int64_t chunk;  // of axis `inner`
   std::int64_t rows;   // chunk of axis `across`
   Access access[kMaxOperands];
-  // The loops over blocks, innermost first: which axis each steps along, and how many blocks.
+  // The loops over blocks, innermost first: which axis each steps along, by how much, and how many
+  // blocks.
   int loops;
   int loop_axis[kMaxAxes];
+  std::int64_t loop_step[kMaxAxes];
   std::int64_t loop_count[kMaxAxes];
   std::int64_t blocks;
   std::int64_t elements;
@@ -53,7 +57,8 @@ struct Layout {
   bool usable;
 };
 
-// Builds the nest of operands of one shape (outermost first), the outputs last. No extent is 0.
+// Builds the nest of operands of one shape (outermost first), the outputs last. No extent is 0, and
+// no output has a stride of 0 on an axis longer than 1.
 void build(Nest& nest, int rank, const std::int64_t* shape, int inputs, int operands,
            const Layout* layouts);
 

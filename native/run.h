@@ -1,7 +1,6 @@
 // What is computed in each row of a nest's blocks, and the running of it.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 
 #include "kernels.h"
@@ -34,7 +33,8 @@ std::int64_t scratch_bytes(const Nest& nest, const Program& program);
 
 // Computes a whole nest on up to `threads` threads. `data` has each operand's first element.
 // `poll` (may be null) is called about ten times a second, on the calling thread; when it returns
-// false, what is not yet begun is left undone and execute returns false.
+// false, what is not yet begun is left undone and execute returns false. It returns false, too, and
+// nothing is computed, where there is no memory for scratch.
 bool execute(const Nest& nest, const Program& program, const Isa& isa, char* const* data,
              int threads, bool (*poll)(void*), void* poll_context);
 

@@ -1,0 +1,194 @@
+// Shares a nest's blocks out over threads; and the program that a single op is.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "pool.h"
+#include "run.h"
+#include "stage.h"
+
+namespace zs {
+namespace {
+
+// Elements under which a hand-over to another thread costs more than it saves.
+constexpr std::int64_t kAlone = 32768;
+// Elements of a piece: some ten microseconds of a cheap op, a few milliseconds of the dearest, so
+// that no thread waits long for the last and a poll is never late.
+constexpr std::int64_t kPiece = 65536;
+// Pieces for each thread where there is less work than that.
+constexpr std::int64_t kShares = 8;
+constexpr auto kPollEvery = std::chrono::milliseconds(100);
+// Elements that an operand is widened to where a kernel lacks the form for a splat.
+constexpr std::int64_t kWidened = 512;
+constexpr std::int64_t kWidestElement = 8;
+
+// A computation on its way: what its threads share.
+struct Job {
+  const Nest& nest;
+  const Program& program;
+  const Isa& isa;
+  char* const* data;
+  std::int64_t scratch_bytes;
+  std::int64_t piece;  // blocks
+  bool (*poll)(void*);
+  void* poll_context;
+  std::thread::id caller;
+  std::atomic<std::int64_t> next{0};
+  bool stopped = false;  // the caller's own
+};
+
+// Computes the next piece. Returns false where none is left.
+bool compute_piece(Job& job, char* memory) {
+  const std::int64_t first = job.next.fetch_add(job.piece, std::memory_order_relaxed);
+  if (first >= job.nest.blocks) return false;
+  const std::int64_t last = std::min(job.nest.blocks, first + job.piece);
+  job.isa.run(job.nest, job.program, job.data, first, last, memory);
+  return true;
+}
+
+// The caller's share: piece after piece, and a look at the clock after each.
+void compute_polling(Job& job, char* memory) {
+  auto polled = std::chrono::steady_clock::now();
+  while (compute_piece(job, memory)) {
+    const auto now = std::chrono::steady_clock::now();
+    if (now - polled < kPollEvery) continue;
+    polled = now;
+    if (job.poll(job.poll_context)) continue;
+    job.stopped = true;
+    // Beyond the end: nobody begins another piece.
+    job.next.store(job.nest.blocks, std::memory_order_relaxed);
+  }
+}
+
+// One thread's share.
+void compute_share(void* context) {
+  Job& job = *static_cast<Job*>(context);
+  char* memory = nullptr;
+  if (job.scratch_bytes) {
+    memory = scratch(job.scratch_bytes);
+    if (!memory) return;  // the caller has had its own before it called the others
+  }
+  if (job.poll && std::this_thread::get_id() == job.caller) return compute_polling(job, memory);
+  while (compute_piece(job, memory)) {
+  }
+}
+
+void copy_element(void* to, const void* from, std::int64_t size) {
+  std::memcpy(to, from, static_cast<std::size_t>(size));
+}
+
+// n elements, each as the first. Doubling: memcpy is the fastest code for this processor.
+void spread(char* first, std::int64_t size, std::int64_t n) {
+  const std::int64_t bytes = size * n;
+  for (std::int64_t done = size; done < bytes;) {
+    const std::int64_t more = std::min(done, bytes - done);
+    std::memcpy(first + done, first, static_cast<std::size_t>(more));
+    done += more;
+  }
+}
+
+std::int64_t size_of(DType dtype) { return kSize[static_cast<int>(dtype)]; }
+
+// The form that computes with the most of `splats` as they are.
+unsigned best_form(const Kernel& kernel, unsigned splats) {
+  unsigned best = 0;
+  for (unsigned form = splats; form; form = (form - 1) & splats) {
+    if (kernel.form[form] && __builtin_popcount(form) > __builtin_popcount(best)) best = form;
+  }
+  return best;
+}
+
+// Operands that are one element each where the kernel lacks such a form: widened, some hundred
+// elements at a time.
+void run_widened(const Kernel& kernel, const void* const* in, unsigned splats, void* out,
+                 std::int64_t n, char* buffers) {
+  const unsigned form = best_form(kernel, splats);
+  const void* row[kMaxInputs];
+  for (int k = 0; k < kernel.inputs; ++k) {
+    row[k] = in[k];
+    if (!((splats & ~form) >> k & 1)) continue;
+    char* wide = buffers + k * kWidened * kWidestElement;
+    copy_element(wide, in[k], size_of(kernel.in[k]));
+    spread(wide, size_of(kernel.in[k]), std::min(n, kWidened));
+    row[k] = wide;
+  }
+  char* to = static_cast<char*>(out);
+  for (std::int64_t done = 0; done < n; done += kWidened) {
+    kernel.form[form](row, to, std::min(kWidened, n - done));
+    to += kWidened * size_of(kernel.out);
+    for (int k = 0; k < kernel.inputs; ++k) {
+      if (!(splats >> k & 1)) {
+        row[k] = static_cast<const char*>(row[k]) + kWidened * size_of(kernel.in[k]);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void run_kernel(const Isa&, const void* context, const void* const* in, unsigned splats,
+                void* const* out, std::int64_t n, char* scratch_memory) {
+  const Kernel& kernel = *static_cast<const Kernel*>(context);
+  if (splats == (1u << kernel.inputs) - 1) {
+    // One result, for the whole row. By way of its own place: the output may be an input.
+    alignas(kWidestElement) char result[kWidestElement];
+    kernel.form[0](in, result, 1);
+    copy_element(out[0], result, size_of(kernel.out));
+    spread(static_cast<char*>(out[0]), size_of(kernel.out), n);
+  } else if (kernel.form[splats]) {
+    kernel.form[splats](in, out[0], n);
+  } else {
+    run_widened(kernel, in, splats, out[0], n, scratch_memory);
+  }
+}
+
+void program_of(Program& program, const Kernel& kernel, const DType* memory) {
+  program.inputs = kernel.inputs;
+  program.outputs = 1;
+  for (int k = 0; k <= kernel.inputs; ++k) {
+    program.memory[k] = memory[k];
+    program.compute[k] = k < kernel.inputs ? kernel.in[k] : kernel.out;
+  }
+  program.body = run_kernel;
+  program.context = &kernel;
+  // Every form but the one where all are splats, which run_kernel does itself.
+  program.body_scratch = 0;
+  for (unsigned form = 1; form + 1 < 1u << kernel.inputs; ++form) {
+    if (!kernel.form[form]) {
+      program.body_scratch = kMaxInputs * kWidened * kWidestElement;
+    }
+  }
+}
+
+std::int64_t scratch_bytes(const Nest& nest, const Program& program) {
+  std::int64_t bytes = program.body_scratch;
+  for (int k = 0; k < nest.operands; ++k) {
+    if (is_staged(nest, k)) bytes += raw_bytes(nest, k) + ready_bytes(nest, program, k);
+  }
+  return bytes;
+}
+
+bool execute(const Nest& nest, const Program& program, const Isa& isa, char* const* data,
+             int threads, bool (*poll)(void*), void* poll_context) {
+  const std::int64_t bytes = scratch_bytes(nest, program);
+  char* memory = nullptr;
+  if (bytes && !(memory = scratch(bytes))) return false;
+  if (nest.elements < kAlone) {
+    isa.run(nest, program, data, 0, nest.blocks, memory);
+    return true;
+  }
+  const std::int64_t block = std::max<std::int64_t>(1, nest.elements / nest.blocks);
+  const std::int64_t even = nest.blocks / (kShares * std::max(threads, 1));
+  const std::int64_t piece = std::max<std::int64_t>(1, std::min(even, kPiece / block));
+  Job job{nest, program, isa, data, bytes, piece, poll, poll_context, std::this_thread::get_id()};
+  if (threads > 1) {
+    parallel(compute_share, &job, threads);
+  } else {
+    compute_share(&job);
+  }
+  return !job.stopped;
+}
+
+}  // namespace zs

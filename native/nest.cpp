@@ -1,0 +1,239 @@
+#include "nest.h"
+
+#include <algorithm>
+
+namespace zs {
+namespace {
+
+// Elements of a row that is gathered or converted: the buffers of a few such rows stay in the first
+// cache, and the work around a row is small against it.
+constexpr std::int64_t kRow = 1024;
+// A row that needs no buffer may be longer.
+constexpr std::int64_t kLongRow = 8192;
+// A row shorter than this is lengthened even if an operand must be gathered for it.
+constexpr std::int64_t kShortRow = 64;
+// Bytes that memory hands over at once.
+constexpr std::int64_t kLine = 64;
+// A block of a transposed operand: this long a row, and rows enough to use its lines whole.
+constexpr std::int64_t kAcrossRow = 256;
+// Elements of a row that takes in the axis along which a transposed operand is contiguous.
+constexpr std::int64_t kWholeRow = 4096;
+// A tile that serves this many blocks costs next to nothing.
+constexpr std::int64_t kReuse = 4;
+
+std::int64_t magnitude(std::int64_t stride) { return stride < 0 ? -stride : stride; }
+
+std::int64_t pieces_of(std::int64_t extent, std::int64_t most) {
+  return (extent + most - 1) / most;
+}
+
+void copy_axis(Axis& to, const Axis& from, int operands) {
+  to.extent = from.extent;
+  for (int k = 0; k < operands; ++k) to.stride[k] = from.stride[k];
+}
+
+// Axes of more than one element, innermost first.
+void collect(Nest& nest, int rank, const std::int64_t* shape, const Layout* layouts) {
+  nest.axes = 0;
+  nest.elements = 1;
+  for (int i = rank - 1; i >= 0; --i) {
+    if (shape[i] == 1) continue;
+    nest.elements *= shape[i];
+    Axis& axis = nest.axis[nest.axes++];
+    axis.extent = shape[i];
+    for (int k = 0; k < nest.operands; ++k) axis.stride[k] = layouts[k].strides[i];
+  }
+  if (nest.axes) return;
+  // One element is a row like any other.
+  nest.axes = 1;
+  nest.axis[0].extent = 1;
+  for (int k = 0; k < nest.operands; ++k) nest.axis[0].stride[k] = nest.size[k];
+}
+
+// Walks an axis from its other end where more operands would be walked forwards.
+void orient(Nest& nest) {
+  for (int i = 0; i < nest.axes; ++i) {
+    Axis& axis = nest.axis[i];
+    int backwards = 0;
+    for (int k = 0; k < nest.operands; ++k) {
+      backwards += (axis.stride[k] < 0) - (axis.stride[k] > 0);
+    }
+    if (backwards <= 0) continue;
+    for (int k = 0; k < nest.operands; ++k) {
+      nest.offset[k] += axis.stride[k] * (axis.extent - 1);
+      axis.stride[k] = -axis.stride[k];
+    }
+  }
+}
+
+// Whether axis `a` should lie inside `b`: by the outputs, then by the inputs in turn.
+bool inside(const Nest& nest, const Axis& a, const Axis& b) {
+  for (int turn = 0; turn < nest.operands; ++turn) {
+    const int k = (nest.inputs + turn) % nest.operands;
+    const std::int64_t x = magnitude(a.stride[k]), y = magnitude(b.stride[k]);
+    if (x != y && x && y) return x < y;
+  }
+  return false;
+}
+
+void order(Nest& nest) {
+  // Insertion: ranks are small, nearly always sorted, and equal axes keep their order.
+  for (int i = 1; i < nest.axes; ++i) {
+    for (int j = i; j > 0 && inside(nest, nest.axis[j], nest.axis[j - 1]); --j) {
+      std::swap(nest.axis[j], nest.axis[j - 1]);
+    }
+  }
+}
+
+// Axes that every operand walks as one become one.
+void merge(Nest& nest) {
+  int last = 0;
+  for (int i = 1; i < nest.axes; ++i) {
+    Axis& into = nest.axis[last];
+    const Axis& next = nest.axis[i];
+    bool follows = true;
+    for (int k = 0; k < nest.operands && follows; ++k) {
+      follows = next.stride[k] == into.stride[k] * into.extent;
+    }
+    if (follows) {
+      into.extent *= next.extent;
+    } else if (++last != i) {
+      copy_axis(nest.axis[last], next, nest.operands);
+    }
+  }
+  nest.axes = last + 1;
+}
+
+// What operand k is in a row over axes 0..inner.
+Access access_of(const Nest& nest, int k, int inner) {
+  bool zero = k < nest.inputs, direct = true;
+  std::int64_t next = nest.size[k];
+  for (int i = 0; i <= inner; ++i) {
+    const std::int64_t stride = nest.axis[i].stride[k];
+    zero &= stride == 0;
+    direct &= stride == next;
+    next *= nest.axis[i].extent;
+  }
+  return direct ? Access::Direct : zero ? Access::Splat : Access::Tile;
+}
+
+// Whether the tile of operand k over axes 0..inner serves many blocks.
+bool repeats(const Nest& nest, int k, int inner) {
+  for (int i = inner + 1; i < nest.axes; ++i) {
+    if (nest.axis[i].stride[k] == 0 && nest.axis[i].extent >= kReuse) return true;
+  }
+  return false;
+}
+
+// Whether rows of `row` elements should take in the axis after `inner`.
+bool lengthen(const Nest& nest, int inner, std::int64_t row) {
+  if (row < kShortRow) return true;
+  for (int k = 0; k < nest.operands; ++k) {
+    if (access_of(nest, k, inner + 1) == Access::Tile && access_of(nest, k, inner) != Access::Tile &&
+        !repeats(nest, k, inner + 1)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The axis along which a transposed operand is contiguous, or -1. `line` becomes the elements of it
+// that memory hands over at once.
+int transposed_axis(const Nest& nest, std::int64_t& line) {
+  for (int k = 0; k < nest.operands; ++k) {
+    if (nest.axis[0].stride[k] == 0 || magnitude(nest.axis[0].stride[k]) == nest.size[k]) continue;
+    for (int i = 1; i < nest.axes; ++i) {
+      if (magnitude(nest.axis[i].stride[k]) == nest.size[k]) {
+        line = kLine / nest.size[k];
+        return i;
+      }
+    }
+  }
+  return -1;
+}
+
+// What a block is.
+void choose(Nest& nest) {
+  nest.inner = 0;
+  nest.below = 1;
+  nest.across = -1;
+  nest.rows = 1;
+  std::int64_t line = 1;
+  const int cross = nest.axes > 1 ? transposed_axis(nest, line) : -1;
+  while (nest.inner + 1 < nest.axes && nest.inner != cross) {
+    const std::int64_t row = nest.below * nest.axis[nest.inner].extent;
+    if (nest.inner + 1 == cross ? row * line > kWholeRow : row * 2 > kRow) break;
+    if (!lengthen(nest, nest.inner, row)) break;
+    nest.below = row;
+    ++nest.inner;
+  }
+  bool buffers = false;
+  for (int k = 0; k < nest.operands; ++k) {
+    nest.access[k] = access_of(nest, k, nest.inner);
+    buffers |= nest.access[k] == Access::Tile || !nest.usable[k];
+  }
+  std::int64_t most = buffers ? kRow : kLongRow;
+  if (cross >= 0 && nest.inner == cross) {
+    most = std::max(kRow, nest.below * line);
+  } else if (cross >= 0) {
+    const std::int64_t extent = nest.axis[cross].extent;
+    nest.across = cross;
+    nest.rows = extent <= 2 * line ? extent : line;
+    most = kAcrossRow;
+  }
+  const std::int64_t extent = nest.axis[nest.inner].extent;
+  const std::int64_t pieces = pieces_of(extent, std::max<std::int64_t>(1, most / nest.below));
+  nest.chunk = (extent + pieces - 1) / pieces;
+  // Rows that end on a line's boundary leave no line to two blocks.
+  if (nest.inner == 0 && nest.chunk < extent) nest.chunk = (nest.chunk + kLine - 1) / kLine * kLine;
+}
+
+// The loops over blocks. Axes along which buffered operands repeat go inside: the buffer stays.
+void loop(Nest& nest) {
+  nest.loops = 0;
+  nest.blocks = 1;
+  int moving[kMaxAxes];
+  for (int i = nest.inner; i < nest.axes; ++i) {
+    const std::int64_t step = i == nest.inner ? nest.chunk : i == nest.across ? nest.rows : 1;
+    const std::int64_t count = pieces_of(nest.axis[i].extent, step);
+    if (count == 1) continue;
+    int move = 0;
+    for (int k = 0; k < nest.inputs; ++k) {
+      const bool buffered = nest.access[k] == Access::Tile || !nest.usable[k];
+      move += buffered && nest.access[k] != Access::Splat && nest.axis[i].stride[k] != 0;
+    }
+    int at = nest.loops++;
+    for (; at > 0 && moving[at - 1] > move; --at) {
+      moving[at] = moving[at - 1];
+      nest.loop_axis[at] = nest.loop_axis[at - 1];
+      nest.loop_step[at] = nest.loop_step[at - 1];
+      nest.loop_count[at] = nest.loop_count[at - 1];
+    }
+    moving[at] = move;
+    nest.loop_axis[at] = i;
+    nest.loop_step[at] = step;
+    nest.loop_count[at] = count;
+    nest.blocks *= count;
+  }
+}
+
+}  // namespace
+
+void build(Nest& nest, int rank, const std::int64_t* shape, int inputs, int operands,
+           const Layout* layouts) {
+  nest.inputs = inputs;
+  nest.operands = operands;
+  for (int k = 0; k < operands; ++k) {
+    nest.size[k] = layouts[k].size;
+    nest.usable[k] = layouts[k].usable;
+    nest.offset[k] = 0;
+  }
+  collect(nest, rank, shape, layouts);
+  orient(nest);
+  order(nest);
+  merge(nest);
+  choose(nest);
+  loop(nest);
+}
+
+}  // namespace zs

@@ -1,0 +1,244 @@
+// Walks the blocks of a nest: gathers and converts what a block needs, computes its rows, converts
+// and scatters what came out.
+#include "run.h"
+
+#include "gather.h"
+#include "stage.h"
+
+namespace zs::ZS_ISA {
+
+extern const Isa table;
+
+namespace {
+
+// Where in the nest's loops a run is.
+struct Walk {
+  char* at[kMaxOperands];  // each operand's first element of the block
+  std::int64_t index[kMaxAxes];
+  std::int64_t chunk, rows;  // of this block: less at the end of an axis
+};
+
+// An operand that passes through buffers.
+struct Stage {
+  int operand;
+  bool moved;         // gathered or scattered: by way of `raw`
+  bool converted;     // by way of `ready`
+  Row convert;
+  std::int64_t size;  // bytes of an element of `ready`
+  char* raw;          // a block of elements as they lie in memory
+  char* ready;        // as they are computed with (an output: one row)
+  const char* held;   // the block that an input's buffers have, if any
+  std::int64_t chunk, rows;  // what `box` (and what is held) was made for
+  Box box;
+};
+
+// The rows of a block, as the program's body takes them.
+struct Rows {
+  const void* in[kMaxOperands];
+  void* out[kMaxOperands];
+  std::int64_t in_step[kMaxOperands];  // bytes from row to row
+  std::int64_t out_step[kMaxOperands];
+};
+
+void measure(Walk& walk, const Nest& nest) {
+  walk.chunk = nest.chunk;
+  walk.rows = nest.rows;
+  for (int l = 0; l < nest.loops; ++l) {
+    const int axis = nest.loop_axis[l];
+    const std::int64_t left = nest.axis[axis].extent - walk.index[l] * nest.loop_step[l];
+    if (axis == nest.inner && left < walk.chunk) walk.chunk = left;
+    if (axis == nest.across && left < walk.rows) walk.rows = left;
+  }
+}
+
+void start(Walk& walk, const Nest& nest, char* const* data, std::int64_t block) {
+  for (int k = 0; k < nest.operands; ++k) walk.at[k] = data[k] + nest.offset[k];
+  for (int l = 0; l < nest.loops; ++l) {
+    walk.index[l] = block % nest.loop_count[l];
+    block /= nest.loop_count[l];
+    const std::int64_t steps = walk.index[l] * nest.loop_step[l];
+    const Axis& axis = nest.axis[nest.loop_axis[l]];
+    for (int k = 0; k < nest.operands; ++k) walk.at[k] += axis.stride[k] * steps;
+  }
+  measure(walk, nest);
+}
+
+void advance(Walk& walk, const Nest& nest) {
+  for (int l = 0; l < nest.loops; ++l) {
+    const Axis& axis = nest.axis[nest.loop_axis[l]];
+    const std::int64_t step = nest.loop_step[l];
+    if (++walk.index[l] < nest.loop_count[l]) {
+      for (int k = 0; k < nest.operands; ++k) walk.at[k] += axis.stride[k] * step;
+      break;
+    }
+    const std::int64_t back = (walk.index[l] - 1) * step;
+    for (int k = 0; k < nest.operands; ++k) walk.at[k] -= axis.stride[k] * back;
+    walk.index[l] = 0;
+  }
+  measure(walk, nest);
+}
+
+// Whether each element of operand k lies where its dtype may be loaded from.
+bool is_aligned(const Nest& nest, int k, const char* data) {
+  auto bits = reinterpret_cast<std::uintptr_t>(data) + static_cast<std::uintptr_t>(nest.offset[k]);
+  for (int i = 0; i < nest.axes; ++i) bits |= static_cast<std::uintptr_t>(nest.axis[i].stride[k]);
+  return (bits & static_cast<std::uintptr_t>(nest.size[k] - 1)) == 0;
+}
+
+// The stages of operands from..to-1; takes their buffers from `scratch`.
+int make_stages(Stage* stages, const Nest& nest, const Program& program, char* const* data, int from,
+                int to, char*& scratch) {
+  int count = 0;
+  for (int k = from; k < to; ++k) {
+    if (!is_staged(nest, k)) continue;
+    Stage& stage = stages[count++];
+    const int memory = static_cast<int>(program.memory[k]);
+    const int compute = static_cast<int>(program.compute[k]);
+    stage.operand = k;
+    stage.converted = memory != compute;
+    stage.convert = k < nest.inputs ? table.convert[memory][compute] : table.convert[compute][memory];
+    stage.size = kSize[compute];
+    stage.moved =
+        !stage.converted || nest.access[k] != Access::Direct || !is_aligned(nest, k, data[k]);
+    stage.raw = scratch;
+    scratch += raw_bytes(nest, k);
+    stage.ready = stage.converted ? scratch : stage.raw;
+    scratch += ready_bytes(nest, program, k);
+    stage.held = nullptr;
+    stage.chunk = stage.rows = 0;
+  }
+  return count;
+}
+
+// Elements of operand k in a row of this block.
+std::int64_t row_elements(const Nest& nest, const Walk& walk, int k) {
+  return nest.access[k] == Access::Splat ? 1 : nest.below * walk.chunk;
+}
+
+// Bytes of operand k from row to row, in memory.
+std::int64_t row_stride(const Nest& nest, int k) {
+  return nest.across < 0 ? 0 : nest.axis[nest.across].stride[k];
+}
+
+// Makes the box anew where this block has another size than the last. Returns whether it did.
+bool fit(Stage& stage, const Nest& nest, const Walk& walk) {
+  if (stage.chunk == walk.chunk && stage.rows == walk.rows) return false;
+  stage.chunk = walk.chunk;
+  stage.rows = walk.rows;
+  if (stage.moved) make_box(stage.box, nest, stage.operand, walk.chunk, walk.rows);
+  return true;
+}
+
+// Fills an input's buffers, unless they have this block.
+void take(Stage& stage, const Nest& nest, const Walk& walk) {
+  const char* from = walk.at[stage.operand];
+  if (!fit(stage, nest, walk) && stage.held == from) return;
+  stage.held = from;
+  const std::int64_t n = row_elements(nest, walk, stage.operand);
+  if (stage.moved) {
+    gather(stage.box, from, stage.raw);
+    const void* raw = stage.raw;
+    if (stage.converted) stage.convert(&raw, stage.ready, n * walk.rows);
+    return;
+  }
+  const std::int64_t stride = row_stride(nest, stage.operand);
+  for (std::int64_t r = 0; r < walk.rows; ++r) {
+    const void* row = from + r * stride;
+    stage.convert(&row, stage.ready + r * n * stage.size, n);
+  }
+}
+
+// Takes row r of an output from where the body left it.
+void finish_row(const Stage& stage, const Nest& nest, const Walk& walk, std::int64_t r) {
+  if (!stage.converted) return;
+  const int k = stage.operand;
+  const std::int64_t n = row_elements(nest, walk, k);
+  const void* row = stage.ready;
+  stage.convert(&row,
+                stage.moved ? stage.raw + r * n * nest.size[k] : walk.at[k] + r * row_stride(nest, k),
+                n);
+}
+
+// All that is the same for every block of a run.
+struct Runner {
+  const Nest& nest;
+  const Program& program;
+  unsigned splats;
+  char* body_scratch;
+  int taken, put;  // stages of inputs and of outputs
+  Stage* stages;   // the inputs', then the outputs'
+};
+
+// Where the body finds the rows of a block.
+void point(Rows& rows, const Runner& runner, const Walk& walk) {
+  const Nest& nest = runner.nest;
+  for (int k = 0; k < nest.inputs; ++k) {
+    rows.in[k] = walk.at[k];
+    rows.in_step[k] = row_stride(nest, k);
+  }
+  for (int k = nest.inputs; k < nest.operands; ++k) {
+    rows.out[k - nest.inputs] = walk.at[k];
+    rows.out_step[k - nest.inputs] = row_stride(nest, k);
+  }
+  for (int s = 0; s < runner.taken; ++s) {
+    const Stage& stage = runner.stages[s];
+    rows.in[stage.operand] = stage.ready;
+    rows.in_step[stage.operand] = row_elements(nest, walk, stage.operand) * stage.size;
+  }
+  for (int s = runner.taken; s < runner.taken + runner.put; ++s) {
+    const Stage& stage = runner.stages[s];
+    const int k = stage.operand;
+    rows.out[k - nest.inputs] = stage.ready;
+    rows.out_step[k - nest.inputs] =
+        stage.converted ? 0 : row_elements(nest, walk, k) * nest.size[k];
+  }
+}
+
+void compute_block(const Runner& runner, const Walk& walk) {
+  const Nest& nest = runner.nest;
+  const Program& program = runner.program;
+  for (int s = 0; s < runner.taken; ++s) take(runner.stages[s], nest, walk);
+  Stage* const puts = runner.stages + runner.taken;
+  for (int s = 0; s < runner.put; ++s) fit(puts[s], nest, walk);
+  Rows rows;
+  point(rows, runner, walk);
+  const std::int64_t n = nest.below * walk.chunk;
+  for (std::int64_t r = 0;; ++r) {
+    program.body(table, program.context, rows.in, runner.splats, rows.out, n, runner.body_scratch);
+    for (int s = 0; s < runner.put; ++s) finish_row(puts[s], nest, walk, r);
+    if (r + 1 == walk.rows) break;
+    for (int k = 0; k < program.inputs; ++k) {
+      rows.in[k] = static_cast<const char*>(rows.in[k]) + rows.in_step[k];
+    }
+    for (int k = 0; k < program.outputs; ++k) {
+      rows.out[k] = static_cast<char*>(rows.out[k]) + rows.out_step[k];
+    }
+  }
+  for (int s = 0; s < runner.put; ++s) {
+    if (puts[s].moved) scatter(puts[s].box, walk.at[puts[s].operand], puts[s].raw);
+  }
+}
+
+}  // namespace
+
+void run(const Nest& nest, const Program& program, char* const* data, std::int64_t first,
+         std::int64_t last, char* scratch) {
+  Stage stages[kMaxOperands];
+  Runner runner{nest, program, 0, scratch, 0, 0, stages};
+  scratch += program.body_scratch;
+  for (int k = 0; k < nest.inputs; ++k) {
+    if (nest.access[k] == Access::Splat) runner.splats |= 1u << k;
+  }
+  runner.taken = make_stages(stages, nest, program, data, 0, nest.inputs, scratch);
+  runner.put = make_stages(stages + runner.taken, nest, program, data, nest.inputs, nest.operands,
+                           scratch);
+  Walk walk;
+  start(walk, nest, data, first);
+  for (std::int64_t block = first;;) {
+    compute_block(runner, walk);
+    if (++block == last) break;
+    advance(walk, nest);
+  }
+}
+
+}  // namespace zs::ZS_ISA

@@ -1,0 +1,37 @@
+// Buffers that operands pass through. Included where scratch is measured and where it is used, so
+// every function here is the including file's own.
+#pragma once
+
+#include "run.h"
+
+namespace zs {
+namespace {
+
+constexpr std::int64_t kAlignment = 64;
+// Bytes that a gather may write behind the end of its buffer (copies of whole vectors).
+constexpr std::int64_t kSlack = 64;
+
+constexpr std::int64_t aligned(std::int64_t bytes) {
+  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+}
+
+// Whether operand k passes through buffers: one as it lies in memory, one as it is computed with.
+[[maybe_unused]] bool is_staged(const Nest& nest, int k) {
+  return nest.access[k] == Access::Tile || !nest.usable[k];
+}
+
+// Elements of operand k in a block.
+[[maybe_unused]] std::int64_t block_elements(const Nest& nest, int k) {
+  return nest.rows * (nest.access[k] == Access::Splat ? 1 : nest.below * nest.chunk);
+}
+
+[[maybe_unused]] std::int64_t raw_bytes(const Nest& nest, int k) {
+  return aligned(block_elements(nest, k) * nest.size[k] + kSlack);
+}
+
+[[maybe_unused]] std::int64_t ready_bytes(const Nest& nest, const Program& program, int k) {
+  return aligned(block_elements(nest, k) * kSize[static_cast<int>(program.compute[k])]);
+}
+
+}  // namespace
+}  // namespace zs
