@@ -1,9 +1,9 @@
 """Checks that an instruction set's objects share nothing with the others: check_objects.py BUILD
 
-The linker keeps one copy of an inline function (a weak symbol) that many objects define. If objects of
-several instruction sets define the same one, baseline code may be given AVX-512's copy, and ends with an
-illegal instruction on an older processor. So whatever such an object defines for others to see is
-either inside of the set's own namespace or an error here.
+The linker keeps one copy of an inline function (a weak symbol) that many objects define. If objects
+of several instruction sets define the same one, baseline code may be given AVX-512's copy, and ends
+with an illegal instruction on an older processor. So whatever such an object defines for others to see
+is either inside of the set's own namespace or an error here.
 """
 
 import re
@@ -44,7 +44,7 @@ def shared(name: str, files: list[Path], nm: str = "nm") -> list[str]:
 
 
 def owned(symbol: str, name: str) -> bool:
-    """Whether a symbol is of the set's namespace: itself, not by one of its template's arguments."""
+    """Whether a symbol is of the set's namespace: itself, not by a template's argument."""
     # A template's name is printed with the type that it returns before it; typeinfo and guards with
     # a description.
     bare = re.sub(r"^(typeinfo( name)? for|vtable for|guard variable for) ", "", symbol)

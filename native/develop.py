@@ -20,6 +20,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "zerostride"
+# Loads a module by its path.
+LOAD = (
+    "import importlib.util, sys;"
+    "spec = importlib.util.spec_from_file_location('_native', sys.argv[1]);"
+    "spec.loader.exec_module(importlib.util.module_from_spec(spec))"
+)
 MODULE = Path("compute")  # where in the package the extension module lies
 
 
@@ -36,10 +42,10 @@ def main() -> int:
             compile_all(folder, options.jobs)
             if not options.sanitize:  # its runtime adds symbols of its own
                 run(sys.executable, ROOT / "native" / "check_objects.py", folder)
+            own = options.build is not None or options.sanitize is not None
+            place(folder, folder / "package" / "zerostride" if own else PACKAGE)
         except subprocess.CalledProcessError as error:
             return error.returncode
-        own = options.build is not None or options.sanitize is not None
-        place(folder, folder / "package" / "zerostride" if own else PACKAGE)
     return 0
 
 
@@ -92,6 +98,8 @@ def place(folder: Path, package: Path) -> None:
         return
     if package != PACKAGE:
         link(package)
+    else:  # others import it from there: one that does not load stays out
+        run(sys.executable, "-c", LOAD, *built)
     for module in built:
         target = package / MODULE / module.name
         # A new file in the place of the old: processes that run the old one keep it.

@@ -1,0 +1,42 @@
+#!/usr/bin/env bash
+# The native engine under a sanitizer:
+#
+#   bash native/sanitize.sh address [PYTEST ARGUMENTS]     AddressSanitizer and UBSan; tests/native
+#   bash native/sanitize.sh undefined [PYTEST ARGUMENTS]   UndefinedBehaviorSanitizer alone
+#   bash native/sanitize.sh thread [SCALE]                 ThreadSanitizer; the C++ harness of the pool
+#
+# $PYTHON (python3) needs numpy, ml_dtypes, click, rich, pytest and hypothesis, and no zerostride that
+# was installed with -e: it would be imported instead of this build, and that is refused.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+python=${PYTHON:-python3}
+kind=${1:?address, undefined or thread}
+shift
+
+"$python" native/develop.py --sanitize "$kind"
+build=$PWD/build/$kind
+
+if [ "$kind" = thread ]; then
+    # No address randomisation: this ThreadSanitizer knows fixed maps of memory alone.
+    TSAN_OPTIONS=halt_on_error=1 setarch --addr-no-randomize "$build/test_harness" "$@"
+    exit
+fi
+
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+if [ "$kind" = address ]; then
+    # The interpreter keeps memory to its end, which is no leak; its own allocator would hide overruns.
+    export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc
+    export ZEROSTRIDE_PRELOAD=$(${CXX:-c++} -print-file-name=libasan.so)
+fi
+"$build/test_kernels" > /dev/null
+export PYTHONPATH=$build/package PYTHONDONTWRITEBYTECODE=1
+sanitized() { LD_PRELOAD=${ZEROSTRIDE_PRELOAD:-} "$python" "$@"; }
+
+sanitized - "$build" <<'CHECK'
+import sys
+import zerostride.compute._native as module
+if not module.__file__.startswith(sys.argv[1]):
+    sys.exit(f"sanitize.sh: {sys.executable} imports {module.__file__}, not the build of {sys.argv[1]}")
+CHECK
+[ $# -gt 0 ] || set -- tests/native
+sanitized -m pytest -p no:cacheprovider -x "$@"

@@ -1,0 +1,89 @@
+"""The objects of the instruction sets share nothing that the linker could mix up."""
+
+from __future__ import annotations
+
+import importlib.util
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.skipif(
+    not all(map(shutil.which, ("c++", "nm", "cmake"))), reason="needs a C++ compiler, nm and cmake"
+)
+
+OWN = """
+namespace zs { namespace avx2 {
+template <class T> T twice(T x) { return x + x; }
+inline int counted() { static int n = 0; return ++n; }
+struct Shape { virtual ~Shape() {} };
+int f(int x) { Shape shape; return twice(x) + int(twice(1.5f)) + counted(); }
+} }
+"""
+STANDARD = """
+#include <algorithm>
+namespace zs { namespace avx2 { int f(int x, int y) { return std::max(x, y); } } }
+"""
+INLINE = """
+namespace zs { inline int shared(int x) { return x; } }
+namespace zs { namespace avx2 { int f(int x) { return shared(x); } } }
+"""
+# The argument is of the namespace, the function is not.
+TEMPLATE = """
+namespace zs { namespace avx2 { struct Own {}; } }
+template <class T> int shared(T) { return 1; }
+namespace zs { namespace avx2 { int f() { return shared(Own()); } } }
+"""
+
+
+@pytest.fixture(scope="module")
+def check() -> ModuleType:
+    """native/check_objects.py, which is no module of the package."""
+    path = ROOT / "native" / "check_objects.py"
+    spec = importlib.util.spec_from_file_location("check_objects", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def compile_text(folder: Path, text: str) -> Path:
+    source = folder / "unit.cpp"
+    source.write_text(text)
+    made = source.with_suffix(".o")
+    subprocess.run(["c++", "-std=c++20", "-O0", "-c", source, "-o", made], check=True)
+    return made
+
+
+def test_what_is_of_the_namespace_passes(check: ModuleType, tmp_path: Path) -> None:
+    assert check.shared("avx2", [compile_text(tmp_path, OWN)]) == []
+
+
+def test_another_set_s_namespace_is_not_its_own(check: ModuleType, tmp_path: Path) -> None:
+    assert len(check.shared("avx512", [compile_text(tmp_path, OWN)])) >= 3
+
+
+@pytest.mark.parametrize("text", [STANDARD, INLINE, TEMPLATE], ids=["std", "inline", "template"])
+def test_what_is_shared_is_found(check: ModuleType, tmp_path: Path, text: str) -> None:
+    faults = check.shared("avx2", [compile_text(tmp_path, text)])
+    assert len(faults) == 1
+    assert "max" in faults[0] or "shared" in faults[0]
+
+
+def test_the_engine_s_objects(check: ModuleType, tmp_path: Path) -> None:
+    """Without optimisation nothing is inlined, so every inline function that is called shows."""
+    name = "baseline" if platform.machine() not in ("aarch64", "arm64") else "neon"
+    configure = ["cmake", "-S", ROOT, "-B", tmp_path, "-DCMAKE_BUILD_TYPE=Debug"]
+    configure += [f"-DZEROSTRIDE_SETS={name}", "-DZEROSTRIDE_MODULE=OFF"]
+    for command in (configure, ["cmake", "--build", tmp_path, "--target", f"zs_{name}"]):
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+    files = check.objects(tmp_path)[name]
+    assert len(files) > 1, "nothing was compiled"
+    assert check.shared(name, files) == []
