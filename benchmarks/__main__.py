@@ -1,0 +1,39 @@
+"""The command: `python -m benchmarks` compares; `python -m benchmarks NAME` runs what NAME says."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import runpy
+import sys
+from pathlib import Path
+
+#: Before any library is imported: JAX reads NPROC; nobody looks for other devices.
+_ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
+#: Modules with a `main(arguments)`.
+_COMMANDS = ("scaling", "memory")
+#: Scripts, which read sys.argv.
+_SCRIPTS = ("symbolic", "audit_scale", "report_scale")
+
+
+def main() -> int:
+    """Runs the command that the first argument names."""
+    for name, value in _ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name in _SCRIPTS:
+        sys.argv = [f"python -m benchmarks {name}", *sys.argv[2:]]
+        runpy.run_path(str(Path(__file__).with_name(f"{name}.py")), run_name="__main__")
+        return 0
+    arguments = sys.argv[1:]
+    if name in _COMMANDS:
+        arguments = sys.argv[2:]
+    else:
+        name = "compare"
+    module = importlib.import_module(f"benchmarks.{name}")
+    status: int = module.main(arguments)
+    return status
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,72 @@
+"""The machine that the figures are of."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+_CPUINFO = Path("/proc/cpuinfo")
+_MEMINFO = Path("/proc/meminfo")
+_CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+#: Where the system says nothing: a common size.
+_UNKNOWN_CACHE = 32 << 20
+
+
+@dataclass(frozen=True)
+class Machine:
+    """What a reader needs to judge a figure."""
+
+    processor: str
+    cores: int
+    #: "L1d 48 KiB", ... of one core, and the last as it is shared.
+    caches: tuple[str, ...]
+    last_cache: int
+    memory_gib: float
+    system: str
+    python: str
+
+
+def processors() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def describe() -> Machine:
+    """Asks the system."""
+    caches = _caches()
+    return Machine(
+        _field(_CPUINFO, "model name") or platform.processor() or platform.machine(),
+        processors(),
+        tuple(f"{name} {_size(size)}" for name, size in caches.items()),
+        max(caches.values(), default=_UNKNOWN_CACHE),
+        round(int((_field(_MEMINFO, "MemTotal") or "0").split()[0]) / (1 << 20), 1),
+        f"{platform.system()} {platform.release()} {platform.machine()}",
+        f"{platform.python_implementation()} {platform.python_version()}",
+    )
+
+
+def _field(path: Path, name: str) -> str:
+    if not path.exists():
+        return ""
+    found = re.search(rf"^{name}\s*:\s*(.+)$", path.read_text("utf-8"), re.MULTILINE)
+    return found[1].strip() if found else ""
+
+
+def _caches() -> dict[str, int]:
+    """Bytes of each data cache that the first processor has."""
+    found = {}
+    for folder in sorted(_CACHES.glob("index*")):
+        kind = (folder / "type").read_text().strip()
+        if kind == "Instruction":
+            continue
+        level = (folder / "level").read_text().strip()
+        size = (folder / "size").read_text().strip()
+        found[f"L{level}{'d' if kind == 'Data' else ''}"] = int(size.rstrip("K")) << 10
+    return found
+
+
+def _size(size: int) -> str:
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"

@@ -1,0 +1,51 @@
+"""PyTorch, eager."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..rows import Array, Task
+from .peer import Call, LeftOut, Prepared
+
+_FUNCTIONS: dict[str, Any] = {
+    "add": torch.add,
+    "less": torch.lt,
+    "pow": torch.pow,
+    "exp": torch.exp,
+    "tanh": torch.tanh,
+    "where": torch.where,
+}
+
+
+def prepare(task: Task) -> Prepared:
+    """The function of tensors that share the arrays' memory."""
+    torch.set_num_threads(task.threads)
+    torch.set_grad_enabled(False)
+    if any(stride < 0 for array in task.inputs for stride in array.strides):
+        raise LeftOut("no negative strides")
+    inputs = tuple(map(_tensor, task.inputs))
+    out = None if task.out is None else _tensor(task.out)
+    if task.row.op == "broadcast":
+        assert out is not None
+        call = Call(out.copy_, inputs)
+    elif task.row.in_place:
+        call = Call(inputs[0].add_, inputs[1:])
+    else:
+        call = Call(_FUNCTIONS[task.row.op], inputs, {} if out is None else {"out": out})
+    return Prepared((call,), lambda returned: _array(returned, task))
+
+
+def _tensor(array: Array) -> Any:
+    """A tensor in an array's memory. bfloat16 travels as the bits that it is."""
+    if array.dtype.name == "bfloat16":
+        return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(array)
+
+
+def _array(tensor: Any, task: Task) -> Array:
+    if tensor.dtype == torch.bfloat16:
+        return np.asarray(tensor.view(torch.int16).numpy()).view(task.expected.dtype)
+    return np.asarray(tensor.numpy())

@@ -1,0 +1,184 @@
+"""The results as a reader sees them: a table in the terminal, Markdown, JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+
+from .goals import Goal, is_level, judge
+from .peers import BASELINE, PEERS, Peer
+from .results import Results, RowResult, Timing
+from .rows import Row
+
+#: Columns of characters where the output is not a terminal.
+_WIDTH = 240
+#: In a cell that has no figure.
+_NONE = "·"
+
+
+def seconds_text(seconds: float) -> str:
+    """A time with three figures and its unit."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if seconds >= scale:
+            return f"{_three(seconds / scale)} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
+
+
+def _three(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 100 else f"{value:.0f}"
+
+
+def _cell(row: RowResult, peer: str) -> str:
+    """A peer's ratio and the lower quartile of the pairs, or why there is none."""
+    timing = row.timings.get(peer)
+    if timing is None:
+        return "wrong" if peer in row.wrong else _NONE
+    if timing.ratio is None:
+        return seconds_text(timing.seconds)
+    assert timing.quartile is not None
+    return f"{timing.ratio:.2f} ({timing.quartile:.2f})"
+
+
+def _share(timing: Timing | None) -> str:
+    return _NONE if timing is None or timing.share is None else f"{timing.share:.2f}"
+
+
+def _others(results: Results) -> list[str]:
+    return [name for name in results.versions if name != BASELINE]
+
+
+def _columns(results: Results) -> list[str]:
+    head = ["row", "zerostride", "share", "limit GB/s"]
+    return [*head, *_others(results), "best peer", "its share"]
+
+
+def _cells(row: RowResult, results: Results) -> list[str]:
+    own = row.timings.get(BASELINE)
+    best = row.best
+    return [
+        row.title + ("" if row.dtype == "float32" else f" {row.dtype}"),
+        seconds_text(own.seconds) if own else "wrong" if BASELINE in row.wrong else _NONE,
+        _share(own),
+        _NONE if row.limit is None else f"{row.limit / 1e9:.1f}",
+        *(_cell(row, name) for name in _others(results)),
+        best or _NONE,
+        _share(row.timings[best]) if best else _NONE,
+    ]
+
+
+def print_results(results: Results) -> None:
+    """Prints the table, the aims and the notes."""
+    console = Console()
+    if not console.is_terminal:
+        console.width = _WIDTH
+    table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for k, column in enumerate(_columns(results)):
+        table.add_column(column, justify="right" if k else "left", no_wrap=not k)
+    for row in results.rows:
+        level = row.best is None or is_level(row)
+        table.add_row(*_cells(row, results), style=None if level else "yellow")
+    console.print(table)
+    console.print(_legend(results), style="dim")
+    for goal in judge(results):
+        console.print(_goal(goal), style="green" if goal.reached else "yellow")
+    for line in _notes(results):
+        console.print(f"- {line}", style="dim")
+
+
+def _legend(results: Results) -> str:
+    return (
+        "Ratios are the peer's time over zerostride's in the same round: the median of the pairs,"
+        " and in brackets their lower quartile; above 1 zerostride is faster. Share: of the"
+        f" streaming limit of the same bytes, measured in the same rounds with {results.limit}."
+        f" {results.threads} thread{'s' * (results.threads > 1)}; zerostride: {results.backend}."
+    )
+
+
+def _goal(goal: Goal) -> str:
+    mark = "reached" if goal.reached else "short"
+    short = f"; short: {', '.join(goal.short)}" if goal.short else ""
+    return f"{mark}: {goal.text}: {goal.value}{short}"
+
+
+def _notes(results: Results) -> list[str]:
+    """Why peers are missing from rows: each reason once, with its rows."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for row in results.rows:
+        for name, reason in row.left_out.items():
+            reasons.setdefault((name, reason), []).append(row.name)
+        for name, reason in row.wrong.items():
+            reasons.setdefault((name, f"WRONG, not timed: {reason}"), []).append(row.name)
+    return [f"{name}: {reason} ({', '.join(rows)})" for (name, reason), rows in reasons.items()]
+
+
+def print_list(rows: Iterable[Row], peers: Sequence[Peer]) -> None:
+    """Prints what --rows and --peers choose from."""
+    console = Console()
+    for row in rows:
+        console.print(f"{row.name:20} {row.title} {row.dtype}", highlight=False)
+    for peer in peers:
+        console.print(f"{peer.name:20} {peer.note}", highlight=False, style="dim")
+
+
+def as_json(results: Results) -> str:
+    """Everything, with the aims."""
+    data = dataclasses.asdict(results)
+    data["goals"] = [dataclasses.asdict(goal) for goal in judge(results)]
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+
+
+def write(results: Results, folder: Path) -> None:
+    """Writes RESULTS.md and RESULTS.json."""
+    (folder / "RESULTS.json").write_text(as_json(results), "utf-8")
+    (folder / "RESULTS.md").write_text(as_markdown(results), "utf-8")
+
+
+def as_markdown(results: Results) -> str:
+    """The page: machine, table, aims, notes."""
+    machine = results.machine
+    lines = [
+        "# zerostride beside its peers",
+        "",
+        f"Made by `{results.command}` on {results.date}; not edited by hand.",
+        "",
+        f"- Processor: {machine.processor}, {machine.cores} cores;"
+        f" {', '.join(machine.caches)}; {machine.memory_gib} GiB of memory",
+        f"- System: {machine.system}; {machine.python}",
+        "- " + ", ".join(f"{name} {version}" for name, version in results.versions.items()),
+        "",
+        _legend(results),
+        "",
+        *_markdown_table(results),
+        "",
+        "## What was aimed at",
+        "",
+        *(f"- {_goal(goal)}" for goal in judge(results)),
+        "",
+        "## The peers",
+        "",
+        "All run in one process, one after another in each round, in an order that rotates; the"
+        " clock starts when the threads of the one before sleep. Results are compared with NumPy's"
+        " first. Inputs are shared memory where a peer allows.",
+        "",
+        *(f"- {name}: {PEERS[name].note}" for name in results.versions),
+        "",
+        "## Where a peer is missing",
+        "",
+        *(f"- {line}" for line in _notes(results)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _markdown_table(results: Results) -> list[str]:
+    columns = _columns(results)
+    lines = [f"| {' | '.join(columns)} |", "|---" + "|---:" * (len(columns) - 1) + "|"]
+    for row in results.rows:
+        cells = [cell.replace("|", "\\|").replace("*", "\\*") for cell in _cells(row, results)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return lines

@@ -1,0 +1,242 @@
+"""What is computed: one row a kind of broadcast, with its operands' shapes and how they lie."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+Shape = tuple[int, ...]
+Array = npt.NDArray[Any]
+
+#: How an operand is seen; functions of NumPy's arrays that hold of other libraries' arrays as well.
+VIEWS: dict[str, Callable[[Any], Any]] = {
+    "": lambda array: array,
+    "ᵀ": lambda array: array.T,
+    "[:, ::2]": lambda array: array[:, ::2],
+    "[:, ::-1]": lambda array: array[:, ::-1],
+}
+#: Where an array begins: what every library takes as it is (JAX copies what lies otherwise).
+ALIGNMENT = 64
+#: How an op stands in a row's title.
+SIGNS = {"add": "+", "less": "<", "pow": "**"}
+
+
+@dataclass(frozen=True)
+class Operand:
+    """The shape in memory, the view of it that is computed with, and its own dtype, if any."""
+
+    shape: Shape
+    view: str = ""
+    dtype: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row of the table."""
+
+    name: str
+    operands: tuple[Operand, ...]
+    op: str = "add"
+    dtype: str = "float32"
+    #: The result goes into the first operand.
+    in_place: bool = False
+    #: The result is allocated by the call.
+    fresh: bool = False
+    #: What a single operand is broadcast to.
+    target: Shape | None = None
+
+    @property
+    def title(self) -> str:
+        """The row as a formula."""
+        shapes = [_text(operand.shape) + operand.view for operand in self.operands]
+        if self.op in SIGNS:
+            sign = SIGNS[self.op] + ("=" if self.in_place else "")
+            text = f" {sign} ".join(shapes)
+        else:
+            text = f"{self.op}({', '.join(shapes)})"
+        if self.target is not None:
+            text += f" → {_text(self.target)}"
+        return text + (", new result" if self.fresh else "")
+
+
+def _text(shape: Shape) -> str:
+    return str(shape).replace(" ", "")
+
+
+def _row(name: str, *shapes: Shape | Operand, **more: Any) -> Row:
+    operands = tuple(s if isinstance(s, Operand) else Operand(s) for s in shapes)
+    return Row(name, operands, **more)
+
+
+_BIAS = ((4096, 1024), (1024,))
+_ROWS: tuple[Row, ...] = (
+    _row("same_4m", (2048, 2048), (2048, 2048)),
+    _row("same_256k", (512, 512), (512, 512)),
+    _row("same_32k", (128, 256), (128, 256)),
+    _row("scalar", (2048, 2048), ()),
+    _row("row_bias", *_BIAS),
+    _row("column", (4096, 1024), (4096, 1)),
+    _row("channel_nchw", (8, 64, 56, 56), (64, 1, 1)),
+    _row("channel_last", (8, 56, 56, 64), (64,)),
+    _row("by_3", (1048576, 3), (3,)),
+    _row("by_3_in_place", (100000, 3), (3,), in_place=True),
+    _row("by_5", (400000, 5), (5,)),
+    _row("by_7", (300000, 7), (7,)),
+    _row("outer", (2048, 1), (1, 2048)),
+    _row("both_stretch", (64, 1, 64, 16), (1, 64, 1, 16)),
+    _row("alternating", (8, 1, 8, 1, 16, 1), (1, 8, 1, 16, 1, 16)),
+    _row("mask", (8, 12, 128, 128), (8, 1, 1, 128)),
+    _row("transposed", Operand((2048, 2048), "ᵀ"), (2048, 2048)),
+    _row("both_transposed", Operand((2048, 2048), "ᵀ"), Operand((2048, 2048), "ᵀ")),
+    _row("strided", Operand((2048, 4096), "[:, ::2]"), (2048, 2048)),
+    _row("negative", Operand((2048, 2048), "[:, ::-1]"), (2048, 2048)),
+    _row("materialised", (2048, 1), op="broadcast", target=(2048, 2048)),
+    _row("comparison", (2048, 2048), (2048,), op="less"),
+    _row(
+        "where",
+        Operand((8, 1, 128, 128), dtype="bool"),
+        (8, 12, 128, 128),
+        (12, 1, 1),
+        op="where",
+    ),
+    *(
+        _row(f"row_bias_{dtype}", *_BIAS, dtype=dtype)
+        for dtype in ("int8", "uint8", "int32", "int64", "float16", "bfloat16", "float64")
+    ),
+    _row("pow", (1024, 1024), (1024,), op="pow"),
+    _row("exp", (1024, 1024), op="exp"),
+    _row("tanh", (1024, 1024), op="tanh"),
+    _row("small", (32, 64), (64,)),
+    _row("tiny", (3, 3), (1,)),
+    _row("tiny_new", (3, 3), (1,), fresh=True),
+    _row("number", (), ()),
+    _row("number_new", (), (), fresh=True),
+)
+
+
+def beyond_cache(cache: int) -> tuple[Row, ...]:
+    """Rows whose working sets are some two and a half times the last cache's bytes."""
+    columns = 4096
+    rows = max(1, 5 * cache // (2 * 3 * 4 * columns))
+    return (
+        _row("beyond_same", (rows, columns), (rows, columns)),
+        _row("beyond_row_bias", (rows * 3 // 2, columns), (columns,)),
+    )
+
+
+def choose(patterns: str, cache: int) -> list[Row]:
+    """The rows whose names match one of the patterns, parted by commas; all of them for "".
+
+    Raises:
+        ValueError: a pattern matches no row.
+    """
+    rows = [*_ROWS, *beyond_cache(cache)]
+    if not patterns:
+        return rows
+    wanted = [pattern.strip() for pattern in patterns.split(",")]
+    for pattern in wanted:
+        if not any(fnmatchcase(row.name, pattern) for row in rows):
+            names = ", ".join(row.name for row in rows)
+            raise ValueError(f"no row is called {pattern!r}; there are {names}")
+    return [row for row in rows if any(fnmatchcase(row.name, pattern) for pattern in wanted)]
+
+
+def dtype_of(name: str) -> np.dtype[Any]:
+    """NumPy's dtype of a name; bfloat16 is ml_dtypes'."""
+    if name == "bfloat16":
+        import ml_dtypes
+
+        return np.dtype(cast(type[Any], ml_dtypes.bfloat16))
+    return np.dtype(name)
+
+
+def aligned(shape: Shape, dtype: np.dtype[Any]) -> Array:
+    """An array that begins at a multiple of ALIGNMENT, its pages touched."""
+    size = math.prod(shape) * dtype.itemsize
+    raw = np.zeros(size + ALIGNMENT, np.uint8)
+    raw.fill(0)
+    start = -raw.ctypes.data % ALIGNMENT
+    return raw[start : start + size].view(dtype).reshape(shape)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A row with its arrays: what every peer is given."""
+
+    row: Row
+    threads: int
+    #: The operands in memory, in C order, and the views of them that are computed with.
+    bases: tuple[Array, ...]
+    inputs: tuple[Array, ...]
+    #: What is right, computed by NumPy.
+    expected: Array
+    #: Where the result goes; None where the call allocates it.
+    out: Array | None
+    #: What the first operand held, where calls in place write over it.
+    before: Array | None
+
+    def put_back(self) -> None:
+        """Undoes what calls in place did."""
+        if self.before is not None:
+            self.bases[0][...] = self.before
+
+    @property
+    def shape(self) -> Shape:
+        """The result's shape."""
+        return self.expected.shape
+
+    @property
+    def input_bytes(self) -> int:
+        """Bytes that must be read: all that the operands lie in, since memory comes in lines."""
+        return sum(base.nbytes for base in self.bases)
+
+    @property
+    def output_bytes(self) -> int:
+        """Bytes that must be written."""
+        return self.expected.nbytes
+
+
+def _filled(operand: Operand, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
+    """Random values of which no op of the table overflows."""
+    base = aligned(operand.shape, dtype)
+    if dtype.kind == "b":
+        base[...] = rng.random(operand.shape) < 0.5
+    elif dtype.kind in "iu":
+        base[...] = rng.integers(0, 50, operand.shape)
+    else:
+        base[...] = rng.random(operand.shape, np.float32) + np.float32(0.5)
+    return base
+
+
+def make_task(row: Row, threads: int) -> Task:
+    """Allocates and fills a row's arrays, and has NumPy compute what is right."""
+    from .peers.numpy_ import FUNCTIONS
+
+    rng = np.random.default_rng(20)
+    bases = tuple(_filled(o, dtype_of(o.dtype or row.dtype), rng) for o in row.operands)
+    inputs = tuple(VIEWS[o.view](base) for o, base in zip(row.operands, bases, strict=True))
+    if row.op == "broadcast":
+        assert row.target is not None
+        expected = np.broadcast_to(inputs[0], row.target).copy()
+    else:
+        expected = np.asarray(FUNCTIONS[row.op](*inputs))
+    before = bases[0].copy() if row.in_place else None
+    return Task(row, threads, bases, inputs, expected, _output(row, inputs, expected), before)
+
+
+def _output(row: Row, inputs: tuple[Array, ...], expected: Array) -> Array | None:
+    """An output that lies as NumPy's result does: in C order or transposed."""
+    if row.fresh:
+        return None
+    if row.in_place:
+        return inputs[0]
+    if expected.flags.c_contiguous:
+        return aligned(expected.shape, expected.dtype)
+    assert expected.flags.f_contiguous
+    return aligned(expected.shape[::-1], expected.dtype).T

@@ -1,0 +1,110 @@
+// What the memory allows: threads that read some streams and write another, and do nothing else.
+// Every byte of the inputs is read once (xor of whole vectors), every byte of the output written once,
+// in turns of one block, as an element-wise op must do it.
+#include <pthread.h>
+#include <stdint.h>
+#include <time.h>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+typedef uint64_t Vector __attribute__((vector_size(64), aligned(64), may_alias));
+
+enum { kMaxInputs = 4, kMaxThreads = 256, kVector = sizeof(Vector) };
+
+typedef struct {
+  const char* input[kMaxInputs];
+  int64_t input_bytes[kMaxInputs];
+  int inputs;
+  char* output;
+  int64_t output_bytes;
+  int64_t block;  // bytes of output between two turns of reading
+  int64_t passes;
+  int around;  // whether stores go around the caches
+} Job;
+
+static Vector read_all(Vector sum, const char* from, const char* end) {
+  Vector a = sum, b = sum, c = sum, d = sum;
+  const Vector* p = (const Vector*)from;
+  const Vector* stop = (const Vector*)end;
+  for (; p + 4 <= stop; p += 4) a ^= p[0], b ^= p[1], c ^= p[2], d ^= p[3];
+  for (; p < stop; ++p) a ^= *p;
+  return a ^ b ^ c ^ d;
+}
+
+static void write_all(Vector value, char* from, char* end) {
+  for (Vector* p = (Vector*)from; p < (Vector*)end; ++p) *p = value;
+}
+
+static void write_around(Vector value, char* from, char* end) {
+#if defined(__AVX512F__)
+  for (char* p = from; p < end; p += 64) _mm512_stream_si512((void*)p, (__m512i)value);
+#elif defined(__x86_64__)
+  const __m128i part = _mm_set1_epi64x((long long)value[0]);
+  for (char* p = from; p < end; p += 16) _mm_stream_si128((__m128i*)p, part);
+#else
+  write_all(value, from, end);
+#endif
+}
+
+// Where the k-th of n parts of so many bytes begins: at a whole vector.
+static int64_t cut(int64_t bytes, int64_t k, int64_t n) {
+  const int64_t vectors = bytes / kVector;
+  return (vectors / n * k + vectors % n * k / n) * kVector;
+}
+
+static void* run(void* context) {
+  const Job* job = (const Job*)context;
+  const int64_t blocks = job->output_bytes / job->block > 0 ? job->output_bytes / job->block : 1;
+  for (int64_t pass = 0; pass < job->passes; ++pass) {
+    for (int64_t block = 0; block < blocks; ++block) {
+      Vector sum = {(uint64_t)pass};
+      for (int i = 0; i < job->inputs; ++i) {
+        const int64_t bytes = job->input_bytes[i];
+        sum = read_all(sum, job->input[i] + cut(bytes, block, blocks),
+                       job->input[i] + cut(bytes, block + 1, blocks));
+      }
+      char* from = job->output + cut(job->output_bytes, block, blocks);
+      char* end = job->output + cut(job->output_bytes, block + 1, blocks);
+      if (job->around) {
+        write_around(sum, from, end);
+      } else {
+        write_all(sum, from, end);
+      }
+    }
+  }
+  return 0;
+}
+
+// Seconds of one pass over everything, by so many threads, each over its part again and again.
+double stream_seconds(const char* const* inputs, const int64_t* input_bytes, int count, char* output,
+                      int64_t output_bytes, int threads, int64_t passes, int64_t block, int around) {
+  static Job jobs[kMaxThreads];
+  pthread_t ids[kMaxThreads];
+  if (threads > kMaxThreads || count > kMaxInputs) return -1;
+  for (int t = 0; t < threads; ++t) {
+    Job* job = &jobs[t];
+    job->inputs = count;
+    for (int i = 0; i < count; ++i) {
+      const int64_t from = cut(input_bytes[i], t, threads);
+      job->input[i] = inputs[i] + from;
+      job->input_bytes[i] = cut(input_bytes[i], t + 1, threads) - from;
+    }
+    const int64_t from = cut(output_bytes, t, threads);
+    job->output = output + from;
+    job->output_bytes = cut(output_bytes, t + 1, threads) - from;
+    job->block = block;
+    job->passes = passes;
+    job->around = around;
+  }
+  struct timespec began, ended;
+  clock_gettime(CLOCK_MONOTONIC, &began);
+  for (int t = 1; t < threads; ++t) {
+    if (pthread_create(&ids[t], 0, run, &jobs[t]) != 0) return -1;
+  }
+  run(&jobs[0]);
+  for (int t = 1; t < threads; ++t) pthread_join(ids[t], 0);
+  clock_gettime(CLOCK_MONOTONIC, &ended);
+  return ((double)(ended.tv_sec - began.tv_sec) + 1e-9 * (double)(ended.tv_nsec - began.tv_nsec)) /
+         (double)passes;
+}

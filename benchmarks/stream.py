@@ -1,0 +1,128 @@
+"""The streaming limit: how fast this machine reads and writes what a row must, doing nothing else.
+
+For each row the bytes of its operands are read once and those of its result written once, by as
+many threads, from memory of the same sizes, so that the limit is that of the cache (or the memory)
+in which the row's working set lies. The loop is compiled (`stream.c`); of ordinary stores and
+stores that go around the caches, and of several lengths of the turns, the fastest is the limit. It
+is measured in turns with the peers. A thread makes many passes over its part: the limit has no cost
+of a call.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .rows import Task, aligned
+from .timing import SAMPLE_SECONDS, Sampler
+
+#: Working sets below this are all overhead, and a share of the limit says nothing.
+LEAST_BYTES = 1 << 16
+#: Bytes of output between two turns of reading: few, so that the first cache holds a turn.
+_BLOCKS = (512, 4096, 16384)
+_PROBES = 5
+_SOURCE = Path(__file__).with_name("stream.c")
+
+
+@functools.cache
+def library() -> Any | None:
+    """The compiled loop; None without a C compiler."""
+    compiler = next(
+        filter(None, map(shutil.which, (os.environ.get("CC", "cc"), "gcc", "clang"))), ""
+    )
+    if not compiler:
+        return None
+    folder = tempfile.TemporaryDirectory()
+    made = Path(folder.name, "stream.so")
+    flags = ("-O3", "-march=native", "-shared", "-fPIC", "-pthread")
+    command = [compiler, *flags, "-o", str(made), str(_SOURCE)]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        return None
+    loaded = ctypes.CDLL(str(made))
+    folder.cleanup()
+    loaded.stream_seconds.restype = ctypes.c_double
+    return loaded
+
+
+def how() -> str:
+    """What the limit is measured with."""
+    return "a compiled loop" if library() is not None else "np.copyto, for want of a C compiler"
+
+
+def sampler(task: Task) -> Sampler | None:
+    """Seconds in which the task's bytes can be read and written; None where they are too few."""
+    if task.input_bytes + task.output_bytes < LEAST_BYTES:
+        return None
+    # Whole vectors alone: what is left out is less than a line of each array.
+    sizes = [base.nbytes // 64 * 64 for base in task.bases if base.nbytes >= 64]
+    inputs = [aligned((size,), np.dtype(np.uint8)) for size in sizes]
+    if task.row.in_place:
+        output = inputs[0]
+    else:
+        output = aligned((task.output_bytes // 64 * 64,), np.dtype(np.uint8))
+    compiled = library()
+    if compiled is None:
+        return _copies(inputs, output, task)
+    return _compiled(compiled, inputs, output, task.threads)
+
+
+def _compiled(compiled: Any, inputs: list[np.ndarray], output: np.ndarray, threads: int) -> Sampler:
+    pointers = (ctypes.c_void_p * 4)(*(array.ctypes.data for array in inputs))
+    sizes = (ctypes.c_int64 * 4)(*(array.nbytes for array in inputs))
+
+    def run(passes: int, block: int, around: int) -> float:
+        seconds: float = compiled.stream_seconds(
+            pointers,
+            sizes,
+            len(inputs),
+            ctypes.c_void_p(output.ctypes.data),
+            ctypes.c_int64(output.nbytes),
+            threads,
+            ctypes.c_int64(passes),
+            ctypes.c_int64(block),
+            around,
+        )
+        return seconds
+
+    passes = max(1, int(2 * SAMPLE_SECONDS / run(3, _BLOCKS[0], 0)))
+    ways = list(itertools.product(_BLOCKS, (0, 1)))
+    best = min(ways, key=lambda way: min(run(passes, *way) for _ in range(_PROBES)))
+
+    def sample() -> float:
+        run(1, *best)
+        return run(passes, *best)
+
+    return sample
+
+
+def _copies(inputs: list[np.ndarray], output: np.ndarray, task: Task) -> Sampler:
+    """Threads of Python that copy as many bytes: half of them are read, half written."""
+    size = (task.input_bytes + task.output_bytes) // 2 // task.threads
+    pairs = [
+        (aligned((size,), np.dtype(np.uint8)), aligned((size,), np.dtype(np.uint8)))
+        for _ in range(task.threads)
+    ]
+    pool = ThreadPoolExecutor(task.threads)
+    passes = max(1, int(2 * SAMPLE_SECONDS / (2 * size * task.threads / 1e10)))
+
+    def copy(pair: tuple[np.ndarray, np.ndarray]) -> None:
+        for _ in range(passes):
+            np.copyto(*pair)
+
+    def sample() -> float:
+        began = time.perf_counter()
+        list(pool.map(copy, pairs))
+        return (time.perf_counter() - began) / passes
+
+    return sample

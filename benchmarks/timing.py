@@ -1,0 +1,106 @@
+"""Timing in turns: every peer once in each round, in an order that rotates, and pairs of one round.
+
+The machine is never quiet, so single figures mean little: what is compared are the times of one
+round, which were measured within a fraction of a second of each other.
+"""
+
+from __future__ import annotations
+
+import time
+import timeit
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from .peers import Call
+
+#: Shorter samples are repeated calls. Far above the clock's own cost and a thread's waking.
+SAMPLE_SECONDS = 1e-3
+#: Threads of a peer may spin on after its call: whoever comes next waits so long for them, at most.
+_SETTLE_SECONDS = 0.1
+#: Steps of that wait, and the share of one in which a process counts as still.
+_SETTLE_STEP = 5e-4
+_STILL = 0.1
+#: Of the calls of a sample so many come before the clock starts: threads and caches are warm then.
+_WARM = 0.25
+
+#: Seconds of one call.
+Sampler = Callable[[], float]
+
+
+def settle() -> None:
+    """Waits until this process's threads sleep."""
+    deadline = time.perf_counter() + _SETTLE_SECONDS
+    while time.perf_counter() < deadline:
+        busy, began = time.process_time(), time.perf_counter()
+        time.sleep(_SETTLE_STEP)
+        if time.process_time() - busy < _STILL * (time.perf_counter() - began):
+            return
+
+
+def loop(call: Call) -> timeit.Timer:
+    """The call in timeit's loop: names are local, and nothing is between loop and function."""
+    names = {"_f": call.function}
+    names |= {f"_x{k}": value for k, value in enumerate(call.args)}
+    names |= {f"_{key}": value for key, value in call.keywords.items()}
+    arguments = [f"x{k}" for k in range(len(call.args))]
+    arguments += [f"{key}={key}" for key in call.keywords]
+    setup = "; ".join(f"{name[1:]} = {name}" for name in names)
+    return timeit.Timer(f"f({', '.join(arguments)}){call.then}", setup, globals=names)
+
+
+def sampler(calls: tuple[Call, ...]) -> Sampler:
+    """Times the fastest of the calls, as often in one sample as SAMPLE_SECONDS take."""
+    timers = [loop(call) for call in calls]
+    counts = [_count(timer) for timer in timers]
+    if len(timers) > 1:
+        seconds = [
+            min(timer.timeit(count) / count for _ in range(5))
+            for timer, count in zip(timers, counts, strict=True)
+        ]
+        best = seconds.index(min(seconds))
+    else:
+        best = 0
+    timer, count = timers[best], counts[best]
+    warm = max(1, int(count * _WARM))
+
+    def sample() -> float:
+        timer.timeit(warm)
+        return timer.timeit(count) / count
+
+    return sample
+
+
+def _count(timer: timeit.Timer) -> int:
+    """How many calls a sample needs."""
+    timer.timeit(2)
+    count = 1
+    while (seconds := timer.timeit(count)) < SAMPLE_SECONDS:
+        # At most tenfold, since the first calls are slow.
+        count = max(count + 1, min(10 * count, int(1.1 * count * SAMPLE_SECONDS / seconds)))
+    return count
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """How many rounds: so many, and within so many seconds, but not fewer than the least."""
+
+    most: int = 60
+    seconds: float = 12.0
+    least: int = 12
+
+
+def in_turns(samplers: Mapping[str, Sampler], rounds: Rounds) -> dict[str, np.ndarray]:
+    """Seconds of each, round by round."""
+    times: dict[str, list[float]] = {name: [] for name in samplers}
+    names = list(samplers)
+    began = time.perf_counter()
+    for k in range(rounds.most):
+        if k >= rounds.least and time.perf_counter() - began > rounds.seconds:
+            break
+        start = k % len(names)
+        for name in names[start:] + names[:start]:
+            settle()
+            times[name].append(samplers[name]())
+    return {name: np.array(values) for name, values in times.items()}

@@ -1,0 +1,213 @@
+"""The benchmark: its tables, what it says, and that a wrong result is not timed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+# The benchmarks are run from a checkout, and are no part of the package.
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from benchmarks import __main__ as command
+from benchmarks import compare, goals, printing
+from benchmarks import peers as peer_table
+from benchmarks.check import difference, unequal
+from benchmarks.machine import describe
+from benchmarks.peers import BASELINE, PEERS, Call, LeftOut, Peer, Prepared
+from benchmarks.results import Results, RowResult, Timing, summarise
+from benchmarks.rows import Task, choose, make_task
+from benchmarks.timing import Rounds, in_turns, sampler
+
+CACHE = 1 << 20
+ROUNDS = Rounds(most=3, least=3)
+LIGHT = [PEERS[BASELINE], PEERS["numpy"]]
+
+
+def rows_named(names: str) -> list[Any]:
+    return choose(names, CACHE)
+
+
+def results_of(rows: tuple[RowResult, ...]) -> Results:
+    versions = {"zerostride": "1", "numpy": "2"}
+    return Results(describe(), "2026-01-01", "python", 1, "loop", "reference", versions, rows)
+
+
+def row_result(name: str, **timings: Timing) -> RowResult:
+    return RowResult(name, name, "float32", 2 * CACHE, 3, 1e9, timings)
+
+
+def peer(name: str, function: Any) -> Peer:
+    def prepare(task: Task) -> Prepared:
+        return Prepared((Call(function, task.inputs, {"out": task.out}),))
+
+    return Peer(name, "numpy", prepare, "")
+
+
+def test_two_rows_with_the_light_peers() -> None:
+    for row in rows_named("small,tiny_new"):
+        result = compare.run_row(row, LIGHT, 1, ROUNDS)
+        assert not result.left_out
+        assert not result.wrong
+        assert set(result.timings) == {"zerostride", "numpy"}
+        assert result.timings["zerostride"].ratio == 1.0
+        assert result.timings["numpy"].seconds > 0
+        assert result.best == "numpy"
+        assert result.rounds == 3
+
+
+def test_a_share_of_the_limit_is_measured_where_bytes_count() -> None:
+    (row,) = rows_named("same_32k")
+    result = compare.run_row(row, LIGHT, 1, ROUNDS)
+    assert result.limit is not None
+    assert result.limit > 0
+    assert result.timings["numpy"].share is not None
+
+
+def test_a_wrong_peer_is_marked_and_not_timed() -> None:
+    def off_by_one(a: Any, b: Any, out: Any) -> Any:
+        return np.add(a, b + 1, out=out)
+
+    def idle(a: Any, b: Any, out: Any) -> Any:
+        return out
+
+    (row,) = rows_named("small")
+    result = compare.run_row(row, [*LIGHT, peer("off", off_by_one), peer("idle", idle)], 1, ROUNDS)
+    assert set(result.wrong) == {"off", "idle"}
+    assert "2,048 values differ" in result.wrong["off"]
+    assert set(result.timings) == {"zerostride", "numpy"}
+    text = printing.as_markdown(results_of((result,)))
+    assert "WRONG, not timed" in text
+
+
+def test_what_a_library_refuses_is_left_out_with_its_words() -> None:
+    def unable(task: Task) -> Prepared:
+        raise LeftOut("no strides")
+
+    def raising(a: Any, b: Any, out: Any) -> Any:
+        raise TypeError("no such dtype\nand more")
+
+    (row,) = rows_named("small")
+    several = [*LIGHT, Peer("unable", "numpy", unable, ""), peer("raising", raising)]
+    result = compare.run_row(row, several, 1, ROUNDS)
+    assert result.left_out == {"unable": "no strides", "raising": "refused: no such dtype"}
+
+
+@pytest.mark.parametrize("change", ["shape", "dtype", "value", "nan"])
+def test_unequal_sees(change: str) -> None:
+    expected = np.arange(6, dtype=np.float32).reshape(2, 3)
+    got = expected.copy()
+    assert unequal(got, expected) is None
+    if change == "shape":
+        got = got.reshape(3, 2)
+    elif change == "dtype":
+        got = got.astype(np.float64)
+    else:
+        got[1, 2] = np.nan if change == "nan" else 5.001
+    assert unequal(got, expected)
+
+
+def test_a_call_in_place_is_checked_on_its_own_operands() -> None:
+    (row,) = rows_named("by_3_in_place")
+    task = make_task(row, 1)
+    for one in LIGHT:
+        assert difference(one.prepare(task), task) is None
+        assert difference(one.prepare(task), task) is None
+
+
+def test_every_row_is_right_on_the_light_peers() -> None:
+    names = [row.name for row in rows_named("") if not row.name.startswith("beyond")]
+    assert len(names) == len(set(names))
+    for row in rows_named("small,tiny*,number*,by_3_in_place,both_stretch,mask,where"):
+        task = make_task(row, 1)
+        for one in LIGHT:
+            assert difference(one.prepare(task), task) is None, (row.name, one.name)
+
+
+def test_rows_and_peers_are_chosen_by_pattern() -> None:
+    assert [row.name for row in rows_named("tiny*")] == ["tiny", "tiny_new"]
+    assert [one.name for one in peer_table.choose("num*")] == ["zerostride", "numpy", "numexpr"]
+    with pytest.raises(ValueError, match="no row is called 'nothing'"):
+        rows_named("nothing")
+    with pytest.raises(ValueError, match="no peer is called 'nobody'"):
+        peer_table.choose("nobody")
+
+
+def test_rows_beyond_the_cache_are() -> None:
+    for cache in (1 << 20, 260 << 20):
+        for row in choose("beyond*", cache):
+            elements = [int(np.prod(operand.shape)) for operand in row.operands]
+            assert 4 * (sum(elements) + elements[0]) > 2 * cache
+
+
+def test_ratios_are_of_pairs() -> None:
+    times = {
+        "zerostride": np.array([1.0, 2.0, 4.0]),
+        "numpy": np.array([2.0, 2.0, 12.0]),
+        "limit": np.array([0.5, 0.5, 4.0]),
+    }
+    timing = summarise(times, "limit")["numpy"]
+    assert timing == Timing(seconds=2.0, ratio=2.0, quartile=1.5, share=0.25)
+
+
+def test_the_aims_tell_reached_from_short() -> None:
+    own = Timing(1.0, 1.0, 1.0, 0.95)
+    fast, slow = Timing(0.9, 0.9, 0.9, 0.99), Timing(2.0, 2.0, 1.9, 0.5)
+    good = results_of((row_result("tiny", zerostride=own, numpy=slow),))
+    assert all(goal.reached for goal in goals.judge(good))
+    bad = results_of(
+        (
+            row_result("tiny", zerostride=own, numpy=fast),
+            row_result("row", zerostride=own, numpy=Timing(1.1, 1.1, 0.9, 0.5)),
+        )
+    )
+    assert not goals.judge(bad)[0].reached
+    assert "tiny: 0.90 (0.90) of numpy" in goals.judge(bad)[0].short
+    assert "row: 1.10 (0.90) of numpy" in goals.judge(bad)[0].short
+
+
+def test_turns_rotate_and_everybody_has_every_round() -> None:
+    order: list[str] = []
+
+    def recording(name: str) -> Any:
+        return lambda: order.append(name) or 1.0
+
+    times = in_turns({name: recording(name) for name in "abc"}, ROUNDS)
+    assert "".join(order) == "abcbcacab"
+    assert all(len(values) == 3 for values in times.values())
+
+
+def test_the_fastest_of_equal_ways_is_timed() -> None:
+    slow = Call(sum, (range(200_000),))
+    fast = Call(sum, (range(10),))
+    assert sampler((slow, fast))() < sampler((slow,))()
+
+
+def test_the_command_writes_json(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["--rows", "tiny", "--peers", "numpy", "--rounds", "3", "--threads", "1", "--json"]
+    assert compare.main(arguments) == 0
+    data = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in data["rows"]] == ["tiny"]
+    assert {"zerostride", "numpy"} == set(data["rows"][0]["timings"])
+    assert data["machine"]["cores"] >= 1
+    assert data["goals"]
+
+
+def test_a_wrong_name_is_an_error_of_usage(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        compare.main(["--rows", "nothing"])
+    assert "no row is called" in capsys.readouterr().err
+
+
+def test_scripts_are_reached_as_commands(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["benchmarks", "symbolic", "--help"])
+    with pytest.raises(SystemExit) as ended:
+        command.main()
+    assert ended.value.code == 0
+    assert "symbolic" in capsys.readouterr().out
