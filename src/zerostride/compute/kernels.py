@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..ops import OPS
-from .special import SPECIAL, cast, clip
+from .special import SPECIAL, cast, clip, meet
 
 Kernel = Callable[..., Any]
 Array = NDArray[Any]
@@ -24,11 +24,12 @@ Array = NDArray[Any]
 def prelu(x: Any, slope: Any) -> Any:
     """x where it is not negative, slope times x where it is.
 
-    Only the negative elements are multiplied, so inf times 0 cannot warn where nothing uses it.
+    Only the negative elements are multiplied.
     """
-    result = np.empty(np.broadcast_shapes(np.shape(x), np.shape(slope)), np.result_type(x, slope))
+    result = np.empty(np.broadcast_shapes(np.shape(x), np.shape(slope)), meet(x, slope))
     result[...] = x
-    return np.multiply(x, slope, out=result, where=np.less(x, 0))
+    factor = np.asarray(slope).astype(result.dtype)
+    return np.multiply(result, factor, out=result, where=np.less(x, 0))
 
 
 def squared_difference(x: Any, y: Any) -> Any:

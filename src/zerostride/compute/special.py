@@ -31,11 +31,28 @@ def is_float(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" or (dtype.kind == "V" and dtype.name.startswith(_CUSTOM_FLOATS))
 
 
+def meet(*operands: Any) -> np.dtype[Any]:
+    """The dtype that operands, or their dtypes, are promoted to; numbers are weak (NEP 50).
+
+    `numpy.result_type` knows that of its own dtypes alone: bfloat16 and 0.5 it makes float64.
+    """
+    numbers = [value for value in operands if type(value) in _WEAK]
+    dtypes = [
+        value if isinstance(value, np.dtype) else value.dtype
+        for value in operands
+        if type(value) not in _WEAK
+    ]
+    common = np.result_type(*dtypes) if dtypes else None
+    if common is None or not is_float(common) or complex in map(type, numbers):
+        return np.result_type(*([] if common is None else [common]), *numbers)
+    return common
+
+
 def _float_for(x: Any, *parameters: Any) -> np.dtype[Any]:
     """The float dtype of the result."""
     own = np.asarray(x).dtype
     own = own if is_float(own) else np.exp.resolve_dtypes((own, None))[1]
-    found = np.result_type(own, *(p if type(p) in _WEAK else p.dtype for p in parameters))
+    found = meet(own, *parameters)
     if not is_float(found):
         raise TypeError(f"it is a function of real numbers, not of {found}")
     return found
@@ -79,12 +96,7 @@ def _erfcx_table() -> Array:
     table = []
     for k in range(int(_END / _STEP) + 1):
         c = k * _STEP
-        # Where erfc has no full precision any more, three terms of its asymptotic series have.
-        first = (
-            math.erfc(c) * math.exp(c * c)
-            if c < 25
-            else (1 - 0.5 / c**2 + 0.75 / c**4 - 1.875 / c**6) / (c * math.sqrt(math.pi))
-        )
+        first = math.erfc(c) * math.exp(c * c) if c <= 26 else _erfcx_of_far(c)
         row = [first, 2 * c * first - 2 / math.sqrt(math.pi)]
         for n in range(1, _TERMS - 1):
             row.append(2 * (c * row[n] + row[n - 1]) / (n + 1))
@@ -92,20 +104,38 @@ def _erfcx_table() -> Array:
     return np.array(table)
 
 
+def _erfcx_of_far(c: float) -> float:
+    """By its asymptotic series, where erfc itself would be denormal. 8 terms: 1e-19 at 26."""
+    total = term = 1.0
+    for n in range(1, 8):
+        term *= -(2 * n - 1) / (2 * c * c)
+        total += term
+    return total / (c * math.sqrt(math.pi))
+
+
 _ERFCX = _erfcx_table()
 
 
-def _erfc_of_large(x: Array) -> Array:
-    """erfc of float64s from 0.5 on."""
-    x = np.minimum(x, _END)
+def _erfcx(x: Array) -> Array:
+    """exp(x * x) erfc(x) of float64s from 0 to _END."""
     place = np.rint(x / _STEP).astype(np.intp)
     t = x - place * _STEP
     series = _ERFCX[place, _TERMS - 1]
     for n in range(_TERMS - 2, -1, -1):
         series = series * t + _ERFCX[place, n]
-    # exp(-x * x) with x * x in two parts, the first of which is exact.
+    return np.asarray(series)
+
+
+def _bell(x: Array, scale: float) -> Array:
+    """exp(-scale x * x), scale a power of two; x * x in two parts, the first of which is exact."""
     high = np.rint(x * 16) / 16
-    return np.asarray(series * np.exp(-high * high) * np.exp(-(x - high) * (x + high)))
+    return np.asarray(np.exp(-high * high * scale) * np.exp(-(x - high) * (x + high) * scale))
+
+
+def _erfc_of_large(x: Array) -> Array:
+    """erfc of float64s from 0.5 on."""
+    x = np.minimum(x, _END)
+    return _erfcx(x) * _bell(x, 1.0)
 
 
 def _erf_of_small(x: Array) -> Array:
@@ -129,15 +159,6 @@ def _erf(x: Array) -> Array:
     small = _erf_of_small(np.where(size <= 1, x, 0))
     large = np.copysign(1 - _erfc_of_large(np.where(size > 1, size, 1)), x)
     return np.where(size <= 1, small, np.where(np.isnan(x), x, large))
-
-
-def _erfc(x: Array) -> Array:
-    """1 - erf(x), without the loss of digits where x is large."""
-    size = np.abs(x)
-    large = _erfc_of_large(np.where(size >= 0.5, size, 0.5))
-    large = np.where(x < 0, 2 - large, large)
-    small = 1 - _erf_of_small(np.where(size < 0.5, x, 0))
-    return np.where(size < 0.5, small, np.where(np.isnan(x), x, large))
 
 
 # Sigmoid and what is made of it.
@@ -169,8 +190,11 @@ def _swish(x: Array, alpha: Array) -> Array:
 
 
 def _gelu(x: Array) -> Array:
+    """x times (1 + erf(x / sqrt(2))) / 2, without the loss of digits where x is far below 0."""
     _double_only(x)
-    factor = _erfc(x * -math.sqrt(0.5)) / 2
+    size = np.minimum(np.abs(np.where(np.isnan(x), 0, x)), _END * math.sqrt(2))
+    rest = _erfcx(np.minimum(size * math.sqrt(0.5), _END)) * _bell(size, 0.5) / 2
+    factor = np.where(x < 0, rest, 1 - rest)
     return np.where(np.isneginf(x), -0.0, x * factor)
 
 
@@ -200,7 +224,7 @@ def _thresholded_relu(x: Array, alpha: Array) -> Array:
 
 
 def _elu(x: Array, alpha: Array) -> Array:
-    return np.where(x <= 0, alpha * np.expm1(np.minimum(x, 0)), x)
+    return np.where(x <= 0, alpha * np.expm1(np.where(x <= 0, x, 0)), x)
 
 
 def _selu(x: Array, alpha: Array, gamma: Array) -> Array:
@@ -208,7 +232,7 @@ def _selu(x: Array, alpha: Array, gamma: Array) -> Array:
 
 
 def _celu(x: Array, alpha: Array) -> Array:
-    return np.asarray(np.maximum(x, 0) + np.minimum(alpha * np.expm1(x / alpha), 0))
+    return np.where(x <= 0, alpha * np.expm1(np.where(x <= 0, x, 0) / alpha), x)
 
 
 def _hard_sigmoid(x: Array, alpha: Array, beta: Array) -> Array:
@@ -303,8 +327,6 @@ def cast(x: Any, dtype: Any) -> Any:
 def clip(x: Any, low: Any, high: Any) -> Any:
     """numpy.clip, in the dtype that the operands meet in (it has no bfloat16 of its own)."""
     result = np.asarray(np.clip(x, low, high))
-    if all(
-        type(value) is not np.ndarray or value.dtype.kind in "biufc" for value in (x, low, high)
-    ):
+    if all(type(value) in _WEAK or value.dtype.kind in "biufc" for value in (x, low, high)):
         return result
-    return result.astype(np.result_type(x, low, high))
+    return result.astype(meet(x, low, high))

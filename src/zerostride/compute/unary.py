@@ -257,6 +257,7 @@ def clip(
     dtype: Any = None,
 ) -> Any:
     """Keeps values within limits."""
+    low, high = _within_range(x, low, high)
     if engine is not None:
         limits = _limits_of(x)
         operands = (x, limits[0] if low is None else low, limits[1] if high is None else high)
@@ -269,6 +270,17 @@ def clip(
     if high is not None:
         return _run(OPS["minimum"], (x, high), rule, axis, None, out, dtype, None)
     return _run(OPS["positive"], (x,), rule, axis, None, out, dtype, None)
+
+
+def _within_range(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
+    """The limits without the Python integers that no integer of x's dtype is beyond, as NumPy's."""
+    dtype = getattr(x, "dtype", None)
+    if dtype is None or dtype.kind not in "iu":
+        return low, high
+    smallest, largest = _limits_of(x)
+    if type(low) is int and low <= smallest:
+        low = None
+    return low, None if type(high) is int and high >= largest else high
 
 
 def _limits_of(x: Any) -> tuple[Any, Any]:
