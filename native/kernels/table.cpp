@@ -1,8 +1,13 @@
 // Everything that one instruction set computes, as data: nothing runs to set it up, so a processor
 // without the set may hold it.
 #include "arithmetic.h"
+#include "bits.h"
 #include "comparison.h"
 #include "convert.h"
+#include "float_division.h"
+#include "integer_division.h"
+#include "power.h"
+#include "rounding.h"
 #include "select.h"
 
 namespace zs {
@@ -18,7 +23,9 @@ void run(const Nest& nest, const Program& program, char* const* data, int64_t fi
 
 namespace {
 
-constexpr auto kKernels = join(arithmetic(), comparison(), logic(), select());
+constexpr auto kKernels = 
+    join(arithmetic(), integer_division(), float_division(), power(), comparison(), logic(), bits(),
+         rounding(), select());
 constexpr Conversions kConversions = conversions();
 
 #define ZS_TEXT(name) #name
