@@ -23,8 +23,11 @@ constexpr std::int64_t kReuse = 4;
 
 std::int64_t magnitude(std::int64_t stride) { return stride < 0 ? -stride : stride; }
 
+// Divisions are most of what a small call's nest would cost: none where nothing is divided.
+std::int64_t divide(std::int64_t a, std::int64_t b) { return b == 1 ? a : a < b ? 0 : a / b; }
+
 std::int64_t pieces_of(std::int64_t extent, std::int64_t most) {
-  return (extent + most - 1) / most;
+  return extent <= most ? 1 : divide(extent + most - 1, most);
 }
 
 void copy_axis(Axis& to, const Axis& from, int operands) {
@@ -68,8 +71,8 @@ void orient(Nest& nest) {
 
 // Whether axis `a` should lie inside `b`: by the outputs, then by the inputs in turn.
 bool inside(const Nest& nest, const Axis& a, const Axis& b) {
-  for (int turn = 0; turn < nest.operands; ++turn) {
-    const int k = (nest.inputs + turn) % nest.operands;
+  for (int turn = nest.inputs; turn < nest.operands + nest.inputs; ++turn) {
+    const int k = turn < nest.operands ? turn : turn - nest.operands;
     const std::int64_t x = magnitude(a.stride[k]), y = magnitude(b.stride[k]);
     if (x != y && x && y) return x < y;
   }
@@ -117,8 +120,11 @@ Access access_of(const Nest& nest, int k, int inner) {
   return direct ? Access::Direct : zero ? Access::Splat : Access::Tile;
 }
 
-// Whether the tile of operand k over axes 0..inner serves many blocks.
-bool repeats(const Nest& nest, int k, int inner) {
+// Whether the tile of operand k over axes 0..inner, of which those below `inner` have `below`
+// elements, serves many blocks.
+bool repeats(const Nest& nest, int k, int inner, std::int64_t below) {
+  const Axis& last = nest.axis[inner];
+  if (last.stride[k] == 0 && last.extent * below >= kReuse * kRow) return true;
   for (int i = inner + 1; i < nest.axes; ++i) {
     if (nest.axis[i].stride[k] == 0 && nest.axis[i].extent >= kReuse) return true;
   }
@@ -130,7 +136,7 @@ bool lengthen(const Nest& nest, int inner, std::int64_t row) {
   if (row < kShortRow) return true;
   for (int k = 0; k < nest.operands; ++k) {
     if (access_of(nest, k, inner + 1) == Access::Tile && access_of(nest, k, inner) != Access::Tile &&
-        !repeats(nest, k, inner + 1)) {
+        !repeats(nest, k, inner + 1, row)) {
       return false;
     }
   }
@@ -182,8 +188,8 @@ void choose(Nest& nest) {
     most = kAcrossRow;
   }
   const std::int64_t extent = nest.axis[nest.inner].extent;
-  const std::int64_t pieces = pieces_of(extent, std::max<std::int64_t>(1, most / nest.below));
-  nest.chunk = (extent + pieces - 1) / pieces;
+  const std::int64_t wanted = std::max<std::int64_t>(1, divide(most, nest.below));
+  nest.chunk = pieces_of(extent, pieces_of(extent, wanted));
   // Rows that end on a line's boundary leave no line to two blocks.
   if (nest.inner == 0 && nest.chunk < extent) nest.chunk = (nest.chunk + kLine - 1) / kLine * kLine;
 }

@@ -40,42 +40,53 @@ struct Rows {
   std::int64_t out_step[kMaxOperands];
 };
 
-void measure(Walk& walk, const Nest& nest) {
-  walk.chunk = nest.chunk;
-  walk.rows = nest.rows;
-  for (int l = 0; l < nest.loops; ++l) {
-    const int axis = nest.loop_axis[l];
-    const std::int64_t left = nest.axis[axis].extent - walk.index[l] * nest.loop_step[l];
-    if (axis == nest.inner && left < walk.chunk) walk.chunk = left;
-    if (axis == nest.across && left < walk.rows) walk.rows = left;
-  }
+// What is left of loop l's axis for this block.
+void measure(Walk& walk, const Nest& nest, int l) {
+  const int axis = nest.loop_axis[l];
+  if (axis != nest.inner && axis != nest.across) return;
+  const std::int64_t step = nest.loop_step[l];
+  const std::int64_t left = nest.axis[axis].extent - walk.index[l] * step;
+  (axis == nest.inner ? walk.chunk : walk.rows) = left < step ? left : step;
 }
 
 void start(Walk& walk, const Nest& nest, char* const* data, std::int64_t block) {
+  walk.chunk = nest.chunk;
+  walk.rows = nest.rows;
   for (int k = 0; k < nest.operands; ++k) walk.at[k] = data[k] + nest.offset[k];
   for (int l = 0; l < nest.loops; ++l) {
-    walk.index[l] = block % nest.loop_count[l];
-    block /= nest.loop_count[l];
+    // Divisions are slow, and small nests begin at their beginning.
+    walk.index[l] = block ? block % nest.loop_count[l] : 0;
+    block = block ? block / nest.loop_count[l] : 0;
     const std::int64_t steps = walk.index[l] * nest.loop_step[l];
     const Axis& axis = nest.axis[nest.loop_axis[l]];
     for (int k = 0; k < nest.operands; ++k) walk.at[k] += axis.stride[k] * steps;
+    measure(walk, nest, l);
   }
-  measure(walk, nest);
 }
 
-void advance(Walk& walk, const Nest& nest) {
-  for (int l = 0; l < nest.loops; ++l) {
+// Goes `blocks` on, not beyond the end of the innermost loop by more than one.
+void advance(Walk& walk, const Nest& nest, std::int64_t blocks) {
+  for (int l = 0; l < nest.loops; ++l, blocks = 1) {
     const Axis& axis = nest.axis[nest.loop_axis[l]];
-    const std::int64_t step = nest.loop_step[l];
-    if (++walk.index[l] < nest.loop_count[l]) {
-      for (int k = 0; k < nest.operands; ++k) walk.at[k] += axis.stride[k] * step;
-      break;
+    std::int64_t steps = blocks * nest.loop_step[l];
+    walk.index[l] += blocks;
+    const bool done = walk.index[l] < nest.loop_count[l];
+    if (!done) {
+      steps -= walk.index[l] * nest.loop_step[l];
+      walk.index[l] = 0;
     }
-    const std::int64_t back = (walk.index[l] - 1) * step;
-    for (int k = 0; k < nest.operands; ++k) walk.at[k] -= axis.stride[k] * back;
-    walk.index[l] = 0;
+    for (int k = 0; k < nest.operands; ++k) walk.at[k] += axis.stride[k] * steps;
+    measure(walk, nest, l);
+    if (done) return;
   }
-  measure(walk, nest);
+}
+
+// Blocks from this one on, itself included, that are as long and a step of the innermost loop apart.
+std::int64_t alike(const Walk& walk, const Nest& nest) {
+  if (nest.loops == 0) return 1;
+  const std::int64_t left = nest.loop_count[0] - walk.index[0];
+  // The last along the chunked axis may be shorter.
+  return nest.loop_axis[0] == nest.inner && left > 1 ? left - 1 : left;
 }
 
 // Whether each element of operand k lies where its dtype may be loaded from.
@@ -219,6 +230,56 @@ void compute_block(const Runner& runner, const Walk& walk) {
   }
 }
 
+// Blocks of one row each, all operands used where they lie.
+void run_in_place(const Runner& runner, Walk& walk, std::int64_t blocks) {
+  const Nest& nest = runner.nest;
+  const Program& program = runner.program;
+  // A single op's kernel is called without a detour.
+  const Row kernel = program.body == run_kernel
+                         ? static_cast<const Kernel*>(program.context)->form[runner.splats]
+                         : nullptr;
+  Rows rows;
+  std::int64_t step[kMaxOperands] = {};
+  if (nest.loops) {
+    const Axis& axis = nest.axis[nest.loop_axis[0]];
+    for (int k = 0; k < nest.operands; ++k) step[k] = axis.stride[k] * nest.loop_step[0];
+  }
+  for (;;) {
+    for (int k = 0; k < nest.inputs; ++k) rows.in[k] = walk.at[k];
+    for (int k = nest.inputs; k < nest.operands; ++k) rows.out[k - nest.inputs] = walk.at[k];
+    const std::int64_t left = alike(walk, nest);
+    const std::int64_t count = left < blocks ? left : blocks;
+    const std::int64_t n = nest.below * walk.chunk;
+    for (std::int64_t i = 0;;) {
+      if (kernel) {
+        kernel(rows.in, rows.out[0], n);
+      } else {
+        program.body(table, program.context, rows.in, runner.splats, rows.out, n,
+                     runner.body_scratch);
+      }
+      if (++i == count) break;
+      for (int k = 0; k < nest.inputs; ++k) {
+        rows.in[k] = static_cast<const char*>(rows.in[k]) + step[k];
+      }
+      for (int k = nest.inputs; k < nest.operands; ++k) {
+        void*& out = rows.out[k - nest.inputs];
+        out = static_cast<char*>(out) + step[k];
+      }
+    }
+    if ((blocks -= count) == 0) return;
+    advance(walk, nest, count);
+  }
+}
+
+// Blocks of which some operands pass through buffers.
+void run_staged(const Runner& runner, Walk& walk, std::int64_t blocks) {
+  for (;;) {
+    compute_block(runner, walk);
+    if (--blocks == 0) return;
+    advance(walk, runner.nest, 1);
+  }
+}
+
 }  // namespace
 
 void run(const Nest& nest, const Program& program, char* const* data, std::int64_t first,
@@ -234,10 +295,10 @@ void run(const Nest& nest, const Program& program, char* const* data, std::int64
                            scratch);
   Walk walk;
   start(walk, nest, data, first);
-  for (std::int64_t block = first;;) {
-    compute_block(runner, walk);
-    if (++block == last) break;
-    advance(walk, nest);
+  if (runner.taken + runner.put == 0 && nest.rows == 1) {
+    run_in_place(runner, walk, last - first);
+  } else {
+    run_staged(runner, walk, last - first);
   }
 }
 

@@ -62,7 +62,9 @@ int64_t combine(const int64_t* values, int count, int output) {
 void body(const zs::Isa&, const void* context, const void* const* in, unsigned splats,
           void* const* out, int64_t n, char* scratch) {
   const auto& program = *static_cast<const zs::Program*>(context);
-  std::memset(scratch, 0x5a, static_cast<std::size_t>(program.body_scratch));
+  if (program.body_scratch) {
+    std::memset(scratch, 0x5a, static_cast<std::size_t>(program.body_scratch));
+  }
   std::vector<int64_t> values(static_cast<std::size_t>(program.inputs));
   for (int64_t i = 0; i < n; ++i) {
     for (int k = 0; k < program.inputs; ++k) {
