@@ -2,7 +2,8 @@
 
 ``exhaustion`` asks symbolic plans beside concrete ones; ``inference`` and ``coverage`` ask other
 tools' shape inference beside ours, for generated cases and through whole models; ``models`` audits,
-ports and verifies model files for every engine.
+ports and verifies model files for every engine; ``native`` holds the C++ engine against the
+reference backend.
 
 Exit status 0: no disagreement; 1: at least one; 2: bad input, or nothing could be run.
 """
@@ -60,6 +61,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return port_graphs(options.graphs, options.seed, targets, options.first, options.json)
     if options.command == "models":
         return _models(options)
+    if options.command == "native":
+        from .native import run as compare_backends
+
+        return compare_backends(options)
     try:
         chosen = _interpreters(options.python)
         jobs: dict[str, MakeCases]
@@ -156,6 +161,15 @@ def _parser() -> argparse.ArgumentParser:
     models.add_argument("--target", nargs="+", default=[], metavar="ENGINE", help="default: all")
     models.add_argument("--batch-axis", type=int, help="the models' batch axis; -1 for none")
     models.add_argument("--here", action="store_true", help="no process of its own for each pair")
+    native = commands.add_parser("native", help="the native engine against the reference backend")
+    native.add_argument("--cases", type=_count, default=100_000, help="of each instruction set")
+    native.add_argument("--first", type=int, default=0, help="number of the first case")
+    native.add_argument("--seed", type=int, default=0)
+    native.add_argument("--isa", metavar="NAME", help="an instruction set, or all")
+    native.add_argument("--threads", type=int, default=0, help="of a call; 0: the default")
+    native.add_argument("--seconds", type=float, default=1e9, help="an end, whatever is left")
+    native.add_argument("--jobs", type=_count, default=1, help="processes at a time")
+    native.add_argument("--json", action="store_true", help="print JSON")
     for command in (conformance, probe):
         command.add_argument("--seed", type=int, default=0)
     for command in (conformance, probe, models):

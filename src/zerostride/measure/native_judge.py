@@ -1,0 +1,221 @@
+"""Whether two backends agree on a call: the result, its dtype, type and layout, the memory round it.
+
+Exact ops must agree bit for bit (NaN with NaN whatever its bits); `maximum` and its like may differ
+in the sign of a zero. The others may be `BOUND` units in the last place from the reference; where
+they are further away, the same op in more digits says whether the reference is the one that errs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compute.kernels import KERNELS
+from ..ops import OPS
+from .native_cases import Call, Made, dtype_of
+
+#: Ops that are rounded once, or choose: no other answer than the reference's is right.
+_EXACT = MappingProxyType(
+    {
+        "arithmetic": "add subtract multiply divide squared_difference negative positive abs sign "
+        "square reciprocal sqrt copysign nextafter heaviside",
+        "division": "floor_divide remainder fmod",
+        "choice": "where maximum minimum fmax fmin clip prelu relu leaky_relu thresholded_relu",
+        "comparison": "equal not_equal less less_equal greater greater_equal isnan isinf isfinite",
+        "logic and bits": "logical_and logical_or logical_xor logical_not bitwise_and bitwise_or "
+        "bitwise_xor bitwise_invert bitwise_left_shift bitwise_right_shift",
+        "rounding": "floor ceil round trunc cast",
+        # A few roundings, in a stated order.
+        "lines": "softsign hard_sigmoid hard_swish shrink",
+    }
+)
+#: The rest are bounded in units in the last place of the result, or of 16-bit results by 1.
+BOUND = 4.0
+#: Family of every op of the table; "functions" are those that are not exact.
+FAMILIES: Mapping[str, str] = MappingProxyType(
+    dict.fromkeys(OPS, "functions")
+    | {op: family for family, names in _EXACT.items() for op in names.split()}
+)
+#: Either zero will do.
+_EITHER_ZERO = frozenset({"maximum", "minimum", "fmax", "fmin", "clip"})
+#: What an op is computed in to see who errs.
+_WIDER = MappingProxyType(
+    {"float16": "float64", "bfloat16": "float64", "float32": "float64", "float64": "longdouble"}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What came of a call.
+
+    Attributes:
+        difference: what is not as the reference has it; "" if all is.
+        refused: whether both refused it.
+        ulp: the largest distance of a result.
+    """
+
+    difference: str = ""
+    refused: bool = False
+    ulp: float = 0.0
+
+
+Function = Callable[..., Any]
+
+
+def judge(call: Call, function: Function) -> Verdict:
+    """Runs a call by a public function and by the reference, and compares."""
+    ours, theirs = call.make(), call.make()
+    result, error = _outcome(lambda: ours.by(function))
+    expected, refusal = _outcome(theirs.by_reference)
+    if error is not None or refusal is not None:
+        return _refusals(error, refusal, ours, theirs)
+    difference = _around(call, ours, theirs, result, expected)
+    if difference:
+        return Verdict(difference)
+    verdict = _values(call, np.asarray(result), np.asarray(expected))
+    if not verdict.difference and not _memory_agrees(ours, theirs):
+        return replace(verdict, difference="memory that is no part of the result has changed")
+    return verdict
+
+
+def _outcome(run: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    try:
+        return run(), None
+    except Exception as error:  # noqa: BLE001 - what is raised is what is compared
+        return None, error
+
+
+def _refusals(
+    error: Exception | None, refusal: Exception | None, ours: Made, theirs: Made
+) -> Verdict:
+    if type(error) is not type(refusal):
+        return Verdict(f"raised {error!r}, the reference {refusal!r}")
+    if not _memory_agrees(ours, theirs):
+        return Verdict("refused, but memory has changed")
+    return Verdict(refused=True)
+
+
+def _around(call: Call, ours: Made, theirs: Made, result: Any, expected: Any) -> str:
+    """What differs besides values, or ""."""
+    if type(result) is not type(expected):
+        return f"a {type(result).__name__}, the reference's is a {type(expected).__name__}"
+    if (result is ours.out) != (expected is theirs.out):
+        return "the result is not out"
+    if not isinstance(expected, (np.ndarray, np.generic)):  # numbers too large for any dtype
+        return "" if result == expected else f"{result!r}, the reference's {expected!r}"
+    if result.dtype != expected.dtype:
+        return f"dtype {result.dtype}, the reference's {expected.dtype}"
+    if result.shape != expected.shape:
+        return f"shape {result.shape}, the reference's {expected.shape}"
+    if call.out is None and result.size and _has_layout(call.op):
+        for n, mine, other in zip(result.shape, result.strides, expected.strides, strict=True):
+            if n > 1 and mine != other:
+                return f"strides {result.strides}, the reference's {expected.strides}"
+    return ""
+
+
+def _has_layout(op: str) -> bool:
+    """Whether the layout of the reference's result is one that NumPy chose."""
+    return isinstance(KERNELS[op], np.ufunc) or op == "where"
+
+
+def _memory_agrees(ours: Made, theirs: Made) -> bool:
+    if ours.out is not None and theirs.out is not None:
+        # The values were compared; what is left must be equal to the bit.
+        ours.out[...] = theirs.out
+    pairs = zip(ours.memories, theirs.memories, strict=True)
+    return all(mine.tobytes() == other.tobytes() for mine, other in pairs)
+
+
+# Values
+
+
+def _values(call: Call, result: NDArray[Any], expected: NDArray[Any]) -> Verdict:
+    if result.tobytes() == expected.tobytes():
+        return Verdict()
+    result, expected = result.reshape(-1), expected.reshape(-1)
+    wrong = ~_same(call.op, result, expected)
+    if not wrong.any():
+        return Verdict()
+    if FAMILIES[call.op] != "functions" or result.dtype.name not in _WIDER:
+        return Verdict(_first(result, expected, wrong))
+    bound = BOUND if result.dtype.itemsize > 2 else 1.0
+    apart = ulps(result, expected)
+    if apart[wrong].max() > bound:
+        exact = _in_more_digits(call, result.dtype)
+        if exact is not None:
+            apart = np.minimum(apart, ulps(result, exact))
+    wrong &= ~(apart <= bound)
+    if wrong.any():
+        text = f"{_first(result, expected, wrong)}: {apart[wrong].max():g} ulp apart"
+        return Verdict(text, ulp=float(apart[wrong].max()))
+    return Verdict(ulp=float(apart.max()))
+
+
+def _same(op: str, result: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.bool_]:
+    """Equal to the bit, but for the bits of NaN, and the sign of zero where either will do."""
+    with np.errstate(all="ignore"):
+        same = result == expected
+        if result.dtype.kind in "iub":
+            return np.asarray(same)
+        if op not in _EITHER_ZERO and result.dtype.kind != "c":
+            same &= np.signbit(result) == np.signbit(expected)
+        return np.asarray(same | ((result != result) & (expected != expected)))
+
+
+def ulps(result: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.float64]:
+    """How many numbers of the dtype lie between; 0 for two NaNs, infinity for one.
+
+    >>> ulps(np.array([1, 0, np.nan], "f4"), np.array([1 + 2**-23, -0.0, 1], "f4")).tolist()
+    [1.0, 0.0, inf]
+    """
+    places = _place(result) - _place(expected)
+    with np.errstate(all="ignore"):
+        nan, other = result != result, expected != expected
+    apart = np.abs(places)
+    return np.where(nan | other, np.where(nan & other, 0.0, np.inf), apart)
+
+
+def _place(values: NDArray[Any]) -> NDArray[np.longdouble]:
+    """The number of each among the numbers of its dtype, counted from 0."""
+    bits = np.ascontiguousarray(values).view(f"i{values.dtype.itemsize}").astype(np.int64)
+    least = -(2 ** (8 * values.dtype.itemsize - 1))
+    # A long double, so that the difference of two does not overflow.
+    return np.where(bits < 0, least - bits, bits).astype(np.longdouble)
+
+
+def _in_more_digits(call: Call, dtype: np.dtype[Any]) -> NDArray[Any] | None:
+    """The reference's result from operands with more digits, rounded; None where there is none."""
+    made = call.make()
+    wide = dtype_of(_WIDER[dtype.name])
+    with np.errstate(all="ignore"):
+        operands = [
+            operand
+            if isinstance(operand, (int, float, complex))
+            else _widened(operand, dtype, wide)
+            for operand in made.operands
+        ]
+        options = {name: value for name, value in made.options.items() if name != "dtype"}
+        try:
+            result = Made(made.op, [], operands, None, options).by_reference()
+        except TypeError:
+            return None
+        return np.asarray(result).astype(dtype).reshape(-1)
+
+
+def _widened(operand: Any, dtype: np.dtype[Any], wide: np.dtype[Any]) -> Any:
+    array = np.asarray(operand)
+    # As the engine reads it: first what it computes in, then more digits.
+    inner = np.dtype(np.float32) if dtype.itemsize == 2 else dtype
+    return array.astype(inner).astype(wide)
+
+
+def _first(result: NDArray[Any], expected: NDArray[Any], wrong: NDArray[np.bool_]) -> str:
+    k = int(np.argmax(wrong))
+    count = int(wrong.sum())
+    return f"element {k}: {result[k]!r}, the reference's {expected[k]!r} ({count} differ)"
