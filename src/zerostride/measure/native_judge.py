@@ -161,7 +161,7 @@ def _same(op: str, result: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.b
     """Equal to the bit, but for the bits of NaN, and the sign of zero where either will do."""
     with np.errstate(all="ignore"):
         same = result == expected
-        if result.dtype.kind in "iub":
+        if result.dtype.kind in "iubO":
             return np.asarray(same)
         if op not in _EITHER_ZERO and result.dtype.kind != "c":
             same &= np.signbit(result) == np.signbit(expected)
