@@ -1,0 +1,181 @@
+// log, log2, log10, log1p, and what is made of them: softplus, logaddexp, asinh, acosh, atanh.
+//
+// x = 2^k (1 + f), 1 + f in [sqrt(1/2), sqrt(2)). The coefficients are made by
+// native/tests/coefficients.py.
+#pragma once
+
+#include "base.h"
+#include "exp.h"
+
+namespace zs::ZS_ISA::math {
+
+// x = 2^exponent * fraction
+template <class T>
+struct Split {
+  T exponent, fraction;
+};
+
+// An integer below 2^22, as a number: there is no instruction for 64 bits below AVX-512, so that it is
+// put into the low bits of one.
+ZS_INLINE float number_of(std::uint32_t n) {
+  return static_cast<float>(static_cast<std::int32_t>(n));
+}
+ZS_INLINE double number_of(std::uint64_t n) {
+  return from_bits<double>(n | bits(0x1p52)) - 0x1p52;
+}
+
+// For positive normal x.
+template <class T>
+ZS_INLINE Split<T> split_normal(T x) {
+  using I = Ieee<T>;
+  const Bits<T> shifted = bits(x) + ((I::bias << I::mantissa) - I::root_half);
+  const T exponent = number_of(shifted >> I::mantissa) - T(I::bias);
+  const Bits<T> mask = (Bits<T>(1) << I::mantissa) - 1;
+  return {exponent, from_bits<T>((shifted & mask) + I::root_half)};
+}
+
+// For positive x; subnormals are made normal first.
+template <class T>
+ZS_INLINE Split<T> split(T x) {
+  constexpr T up = T(Bits<T>(1) << Ieee<T>::mantissa);
+  const bool small = x < Ieee<T>::smallest_normal;
+  const Split<T> s = split_normal(small ? x * up : x);
+  return {s.exponent - (small ? T(Ieee<T>::mantissa) : T(0)), s.fraction};
+}
+
+// What C says of arguments that have no finite logarithm.
+template <class T>
+ZS_INLINE T log_special(T x, T result) {
+  result = x < Ieee<T>::infinity ? result : x;
+  return x > 0 ? result : (x == 0 ? -Ieee<T>::infinity : Ieee<T>::nan);
+}
+
+// k ln 2 + log(1 + f) + rest.
+ZS_INLINE float log_parts(float k, float f, float rest) {
+  const float q = polynomial(f, 0x1.555546p-2f, -0x1.000000p-2f, 0x1.99a546p-3f, -0x1.555f16p-3f,
+                             0x1.232fe8p-3f, -0x1.fbc1e6p-4f, 0x1.e6f4eep-4f, -0x1.e04a3ap-4f,
+                             0x1.16babcp-4f);
+  const float square = f * f;
+  const float low = fma(k, Exp<float>::ln2_low, rest) + fma(square * f, q, -0.5f * square);
+  return fma(k, Exp<float>::ln2_high, f + low);
+}
+
+// log(1 + f) = f - (f^2/2 - s (f^2/2 + remainder)), s = f / (2 + f).
+struct LogSeries {
+  double half_square, s_times;
+};
+ZS_INLINE LogSeries log_series(double f) {
+  const double s = f / (2 + f), z = s * s, half_square = 0.5 * f * f;
+  const double remainder =
+      z * polynomial(z, 0x1.5555555555594p-1, 0x1.999999997f73fp-2, 0x1.249249423ac79p-2,
+                     0x1.c71c51d6d7e76p-3, 0x1.746647f14b159p-3, 0x1.39a0eaea502f7p-3,
+                     0x1.2f0ccd19fb262p-3);
+  return {half_square, s * (half_square + remainder)};
+}
+ZS_INLINE double log_parts(double k, double f, double rest) {
+  const LogSeries l = log_series(f);
+  const double low = fma(k, Exp<double>::ln2_low, rest) + l.s_times;
+  return fma(k, Exp<double>::ln2_high, f - (l.half_square - low));
+}
+
+template <class T>
+ZS_INLINE T log(T x) {
+  const Split<T> s = split(x);
+  return log_special(x, log_parts(s.exponent, s.fraction - T(1), T(0)));
+}
+
+// log2 of a positive float (subnormals too) to about 45 bits: for log2, log10 and pow of floats.
+ZS_INLINE double log2_wide(float x) {
+  const Split<double> p = split_normal(static_cast<double>(x));
+  const double s = (p.fraction - 1) / (p.fraction + 1), z = s * s;
+  return fma(s,
+             polynomial(z, 0x1.71547652b8251p+1, 0x1.ec709dc53c080p-1, 0x1.2776c293c3176p-1,
+                        0x1.a61a2e592a611p-2, 0x1.479568f3dd54ep-2, 0x1.21afd8148cbffp-2),
+             p.exponent);
+}
+ZS_INLINE float log2(float x) { return log_special(x, static_cast<float>(log2_wide(x))); }
+ZS_INLINE float log10(float x) {
+  return log_special(x, static_cast<float>(log2_wide(x) * 0x1.34413509f79ffp-2));
+}
+
+// log(1 + f) in two parts, the upper of at most 20 bits: its product with a constant of 32 is exact.
+ZS_INLINE Pair log_pair(double f) {
+  const LogSeries l = log_series(f);
+  const double high = from_bits<double>(bits(f - l.half_square) & ~std::uint64_t{0xffffffff});
+  return {high, (f - high) - l.half_square + l.s_times};
+}
+ZS_INLINE double log2(double x) {
+  constexpr double e_high = 0x1.71547652p+0, e_low = 0x1.705fc2eefa200p-33;  // log2 e
+  const Split<double> p = split(x);
+  const Pair l = log_pair(p.fraction - 1);
+  const Pair s = sum(p.exponent, l.high * e_high);
+  return log_special(x, s.high + (s.low + ((l.low + l.high) * e_low + l.low * e_high)));
+}
+ZS_INLINE double log10(double x) {
+  constexpr double e_high = 0x1.bcb7b152p-2, e_low = 0x1.b9438ca9aadd5p-36;  // log10 e
+  constexpr double two_high = 0x1.34413509f7p-2, two_low = 0x1.3fde623e2566bp-43;  // log10 2
+  const Split<double> p = split(x);
+  const Pair l = log_pair(p.fraction - 1);
+  const Pair s = sum(p.exponent * two_high, l.high * e_high);
+  const double low = p.exponent * two_low + (l.low + l.high) * e_low + l.low * e_high;
+  return log_special(x, s.high + (s.low + low));
+}
+
+// 1 + x is rounded; what the rounding took is put back, divided by the derivative.
+template <class T>
+ZS_INLINE T log1p(T x) {
+  const T u = T(1) + x;
+  const Split<T> s = split_normal(u);
+  const T lost = (u < T(2) ? x - (u - T(1)) : T(1) - (u - x)) / u;
+  const bool near = s.exponent == 0;
+  const T result =
+      log_parts(s.exponent, near ? x : s.fraction - T(1), near ? T(0) : lost);
+  return abs(x) < Ieee<T>::tiny ? x : log_special(u, result);
+}
+
+// log(1 + e^x)
+template <class T>
+ZS_INLINE T softplus(T x) {
+  return (x > 0 ? x : T(0)) + log1p(exp(-abs(x)));
+}
+
+// log(e^x + e^y). Equal ones are apart, since the difference of infinities is none.
+template <class T>
+ZS_INLINE T logaddexp(T x, T y) {
+  constexpr T ln2 = T(0x1.62e42fefa39efp-1);
+  const T high = x > y ? x : y;
+  return x == y ? x + ln2 : high + log1p(exp(-abs(x - y)));
+}
+
+// From here on sqrt(x^2 + 1) is x, and x^2 might overflow.
+template <class T>
+constexpr T kHuge = T(Bits<T>(1) << (Ieee<T>::mantissa / 2 + 2));
+
+// log(|x| + sqrt(x^2 + 1)), as a logarithm of 1 + something small for small x.
+template <class T>
+ZS_INLINE T asinh(T x) {
+  constexpr T ln2 = T(0x1.62e42fefa39efp-1);
+  const T a = abs(x), square = a * a;
+  const bool huge = a > kHuge<T>;
+  const T more = huge ? a - T(1) : a + square / (T(1) + sqrt(square + T(1)));
+  return copysign(log1p(more) + (huge ? ln2 : T(0)), x);
+}
+
+// log(x + sqrt(x^2 - 1)), the same way.
+template <class T>
+ZS_INLINE T acosh(T x) {
+  constexpr T ln2 = T(0x1.62e42fefa39efp-1);
+  const T over = x - T(1);
+  const bool huge = x > kHuge<T>;
+  const T more = huge ? over : over + sqrt(over * over + T(2) * over);
+  const T result = log1p(more) + (huge ? ln2 : T(0));
+  return x < T(1) ? Ieee<T>::nan : result;
+}
+
+template <class T>
+ZS_INLINE T atanh(T x) {
+  const T a = abs(x);
+  return copysign(T(0.5) * log1p(T(2) * a / (T(1) - a)), x);
+}
+
+}  // namespace zs::ZS_ISA::math
