@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..ops import OPS
-from .special import SPECIAL, cast, clip, meet
+from .special import SPECIAL, cast, clip, is_float, meet
 
 Kernel = Callable[..., Any]
 Array = NDArray[Any]
@@ -26,14 +26,18 @@ def prelu(x: Any, slope: Any) -> Any:
 
     Only the negative elements are multiplied.
     """
-    result = np.empty(np.broadcast_shapes(np.shape(x), np.shape(slope)), meet(x, slope))
+    result = np.empty(np.shape(x) or np.shape(slope), meet(x, slope))
     result[...] = x
     factor = np.asarray(slope).astype(result.dtype)
     return np.multiply(result, factor, out=result, where=np.less(x, 0))
 
 
 def squared_difference(x: Any, y: Any) -> Any:
-    """The difference, times itself."""
+    """The difference, times itself; of 16-bit floats in float32, rounded once."""
+    dtype = meet(x, y)
+    if is_float(dtype) and dtype.itemsize < 4:
+        wide = [np.asarray(value).astype(dtype).astype(np.float32) for value in (x, y)]
+        return squared_difference(*wide).astype(dtype)
     difference = np.subtract(x, y)
     return np.multiply(difference, difference)
 
