@@ -2,8 +2,8 @@
 
 The linker keeps one copy of an inline function (a weak symbol) that many objects define. If objects
 of several instruction sets define the same one, baseline code may be given AVX-512's copy, and ends
-with an illegal instruction on an older processor. So whatever such an object defines for others to see
-is either inside of the set's own namespace or an error here.
+with an illegal instruction on an older processor. So whatever such an object defines for others to
+see is either inside of the set's own namespace or an error here.
 """
 
 import re

@@ -254,6 +254,15 @@ std::vector<Unary<T>> ones() {
   }
 }
 
+template <class T>
+const auto kPairs = pairs<T>();
+template <class T>
+const auto kOnes = ones<T>();
+template <class T>
+const auto kRelations = relations<T>();
+template <class T>
+const auto kQuestions = questions<T>();
+
 template <class Table>
 auto find(const Table& table, const char* op) -> decltype(&*std::begin(table)) {
   for (const auto& row : table) {
@@ -317,6 +326,24 @@ void nearly(const Kernel& kernel, const void* const* in, const void* out, long d
   wrong = operands<T>(kernel, in) + told(" it is ", got) + told(", not ", nearest) + told("; ulp: ", error);
 }
 
+// The 16-bit float nearest to x. The bits of those that are not negative ascend with their values.
+template <class T>
+T nearest(double x) {
+  if (std::isnan(x)) return {0x7fff};
+  const double target = std::fabs(rounded<T>(x));
+  unsigned low = 0, high = 0x7fff;
+  while (low < high) {
+    const unsigned middle = (low + high) / 2;
+    const double value = value_of(T{static_cast<std::uint16_t>(middle)});
+    if (value < target) {
+      low = middle + 1;
+    } else {
+      high = middle;
+    }
+  }
+  return {static_cast<std::uint16_t>(low | (std::signbit(x) ? 0x8000u : 0u))};
+}
+
 // Floats to integers truncate, stop at the ends of the range, and NaN is 0.
 template <class To, class From>
 To converted(From x) {
@@ -326,15 +353,7 @@ To converted(From x) {
     // From wider integers by way of float, as NumPy; from double at once, but for bfloat16.
     const bool at_once = std::is_same_v<From, double> && std::is_same_v<To, Half>;
     const double value = at_once ? static_cast<double>(x) : static_cast<double>(static_cast<float>(x));
-    const double target = rounded<To>(value);
-    for (unsigned bits = 0; bits <= 0xffff; ++bits) {
-      const To candidate{static_cast<std::uint16_t>(bits)};
-      const double y = value_of(candidate);
-      if (std::isnan(y) ? std::isnan(target) : y == target && std::signbit(y) == std::signbit(target)) {
-        return candidate;
-      }
-    }
-    return To{};
+    return nearest<To>(value);
   } else if constexpr (std::is_same_v<To, bool>) {
     return x != From(0);
   } else if constexpr (kFloat<From> && kInteger<To>) {
@@ -363,20 +382,20 @@ bool check_op(const Kernel& kernel, const void* const* in, const void* out, std:
   const T a = load<T>(in[0]);
   const T b = kernel.inputs > 1 ? load<T>(in[1]) : T();
   if (kernel.inputs == 2) {
-    if (const auto* row = find(pairs<T>(), op)) {
+    if (const auto* row = find(kPairs<T>, op)) {
       exactly(kernel, in, out, row->of(a, b), wrong);
       return true;
     }
-    if (const auto* row = find(relations<T>(), op)) {
+    if (const auto* row = find(kRelations<T>, op)) {
       exactly(kernel, in, out, row->of(a, b), wrong);
       return true;
     }
   } else {
-    if (const auto* row = find(ones<T>(), op)) {
+    if (const auto* row = find(kOnes<T>, op)) {
       exactly(kernel, in, out, row->of(a), wrong);
       return true;
     }
-    if (const auto* row = find(questions<T>(), op)) {
+    if (const auto* row = find(kQuestions<T>, op)) {
       exactly(kernel, in, out, row->of(a), wrong);
       return true;
     }
