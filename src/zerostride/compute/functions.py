@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 from ..ops import OPS, Op
 from ..planner import plan
-from .reference import as_operand, compute, shape_of
+from .native import bind, compute
+from .reference import as_operand, shape_of
 from .reference import broadcast as broadcast
 
 
@@ -127,7 +128,7 @@ def elementwise(op: Op) -> Elementwise:
 
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = describe(op, "a, b")
-    return function
+    return bind(op, function)
 
 
 add = elementwise(OPS["add"])
@@ -197,3 +198,4 @@ def prelu(
 
 where.__doc__ = describe(OPS["where"], "c, a, b")
 prelu.__doc__ = describe(OPS["prelu"], "x, slope")
+where, prelu = bind(OPS["where"], where), bind(OPS["prelu"], prelu)

@@ -6,6 +6,7 @@ out by the plan, call the function that the op table names, hand the result over
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Sequence
 from typing import Any
@@ -19,6 +20,9 @@ from ..plan import Plan
 from ..planner import plan_to
 from .kernels import Kernel
 from .semantics import WEAK, select
+
+#: NumPy 2.4 on x86 writes wrong truth values into an `out` whose elements do not lie side by side.
+_OUT_IN_ROWS = (np.isnan, np.isinf, np.isfinite)
 
 
 def compute(
@@ -53,14 +57,16 @@ def compute(
     row = op if isinstance(op, Op) else find_op(op)
     operands = [as_operand(array, k) for k, array in enumerate(arrays)]
     _check_count(row, plan, operands)
-    target = _as_target(out, plan)
+    target = as_target(out, plan)
     kernel, operands, asked = select(row, plan, operands, dtype)
     values = [
         value if type(value) in WEAK else plan.view(k, value) for k, value in enumerate(operands)
     ]
     try:
         with np.errstate(all="ignore"):
-            if isinstance(kernel, np.ufunc):
+            if target is not None and kernel in _OUT_IN_ROWS:
+                result = _call(functools.partial(kernel, dtype=asked), values, target)
+            elif isinstance(kernel, np.ufunc):
                 result = kernel(*values, out=target, dtype=asked)
             else:
                 result = _call(kernel, values, target)
@@ -104,7 +110,7 @@ def _check_count(op: Op, plan: Plan, operands: Sequence[Any]) -> None:
             )
 
 
-def _as_target(out: Any, plan: Plan) -> NDArray[Any] | None:
+def as_target(out: Any, plan: Plan) -> NDArray[Any] | None:
     """`out` as the array to write to, or None; refused if it could not hold the result."""
     if isinstance(out, tuple):
         if len(out) != 1:
@@ -130,10 +136,8 @@ def _as_target(out: Any, plan: Plan) -> NDArray[Any] | None:
 
 def _reaches(shape: tuple[int, ...], larger: tuple[int, ...]) -> bool:
     """Whether NumPy broadcasts `shape` to `larger`, one way."""
-    try:
-        return np.broadcast_shapes(shape, larger) == larger
-    except ValueError:
-        return False
+    ends = larger[len(larger) - len(shape) :]  # numpy.broadcast_shapes takes 32 axes at most
+    return len(shape) <= len(larger) and all(n in (1, m) for n, m in zip(shape, ends, strict=True))
 
 
 def _call(kernel: Kernel, values: Sequence[Any], target: NDArray[Any] | None) -> Any:

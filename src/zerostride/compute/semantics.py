@@ -137,6 +137,19 @@ def values_of(op: Op, operands: Sequence[Any]) -> Sequence[Any]:
     return operands[1:] if op.name == "where" else operands
 
 
+def plainly(op: Op, engine: str, dtype: str) -> bool:
+    """Whether an engine computes an op on operands of one dtype as NumPy does: no other function,
+    no other dtype inside, and nothing refused."""
+    row = DTYPES.get(engine)
+    if row is None or column_of(engine) not in op.names:
+        return False
+    variants = op.variants.get(engine, {})
+    kind = np.dtype(dtype).kind
+    if dtype in variants or kind in variants or dtype in row.computes_in:
+        return False
+    return not row.takes or dtype in row.takes
+
+
 def cast(op: Op, operands: Sequence[Any], dtype: np.dtype[Any]) -> list[Any]:
     """Operands as a ufunc with `dtype` would take them: cast if that is of the same kind."""
     values = values_of(op, operands)

@@ -1,0 +1,44 @@
+"""The native engine's extension module (native/binding)."""
+
+from collections.abc import Callable
+from typing import Any
+
+Planner = Callable[..., tuple[tuple[int, ...], tuple[int, ...]]]
+Resolver = Callable[[tuple[str, ...], str | None], tuple[str, ...] | None]
+Configure = Callable[
+    [str | None, int | None, str | None, int | None], tuple[Planner | None, Resolver] | None
+]
+
+class Function:
+    """An op's public function: a call that stays in C++ when its plan and dtypes are known."""
+
+    def __init__(
+        self, name: str, inputs: int, python: Callable[..., Any], configure: Configure
+    ) -> None: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def evaluate(self, operands: tuple[Any, ...], out: Any, dtype: Any, /) -> Any:
+        """Computes what NumPy's rule combines; NotImplemented where the reference has to."""
+
+def convert(array: Any, dtype: Any, out: Any, /) -> Any:
+    """An array in another dtype; NotImplemented where the reference has to."""
+
+def isa() -> str:
+    """The instruction set in use."""
+
+def available_isas() -> list[str]:
+    """Those that this processor and this build have, best first."""
+
+def choose_isa(name: str, /) -> bool:
+    """Takes one; False if it is not available."""
+
+def kernels() -> list[tuple[str, str]]:
+    """Every kernel: its op and its dtype."""
+
+def num_threads() -> int:
+    """How many threads a call may use."""
+
+def set_num_threads(count: int, /) -> None:
+    """Sets that; 1 to 4096."""
+
+def register_bfloat16(number: int, /) -> None:
+    """Makes NumPy's type of this number bfloat16."""

@@ -1,0 +1,371 @@
+"""Floor 4: the native backend: which calls the C++ engine takes, and with which dtypes.
+
+The engine knows no rule and no promotion. It asks here, once for each combination: where the axes
+land (`plan`), and which dtypes an op computes these kinds of operands in (NumPy's ufunc, or the
+reference's function on empty arrays). What it does not take, the reference backend computes:
+complex numbers, long doubles, subclasses of arrays, byte-swapped data, engines' own semantics.
+
+`ZEROSTRIDE_BACKEND=reference` leaves the engine out, `native` insists on it. `ZEROSTRIDE_ISA` names
+an instruction set, `ZEROSTRIDE_NUM_THREADS` how many threads a call may use.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..ops import OPS, Op
+from ..plan import Plan
+from ..planner import plan
+from . import reference
+from .kernels import KERNELS
+from .semantics import WEAK, plainly, values_of
+
+try:
+    from . import _native
+
+    _WHY = ""
+except ImportError as error:  # installed without a compiler, or for another Python
+    _native = None  # type: ignore[assignment]
+    _WHY = str(error)
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+#: Dtypes that convert to a 16-bit float without rounding.
+_EXACT_IN_16_BITS = frozenset({"bool", "int8", "uint8"})
+_HALVES = frozenset({"float16", "bfloat16"})
+#: What Python numbers among themselves are.
+_NUMBERS = {"int": np.dtype(np.int64), "float": np.dtype(np.float64)}
+_TYPES = {"int": int, "float": float}
+#: How many elements a result can have whatever its dtype: its bytes are counted in 63 bits.
+_MOST_BYTES = sys.maxsize
+
+
+def _choose() -> bool:
+    """Whether the native engine is in use."""
+    wanted = os.environ.get("ZEROSTRIDE_BACKEND", "").strip().lower()
+    if wanted not in ("", "native", "reference"):
+        raise ImportError(f"ZEROSTRIDE_BACKEND is {wanted!r}; it is native, reference or unset")
+    if wanted == "native" and _WHY:
+        raise ImportError(
+            f"ZEROSTRIDE_BACKEND=native, but zerostride was installed without its engine: {_WHY}"
+        )
+    return not _WHY and wanted != "reference"
+
+
+_IN_USE = _choose()
+
+
+def _check_environment() -> None:
+    """What the environment asks for and cannot have is said once, and left out."""
+    isa = os.environ.get("ZEROSTRIDE_ISA")
+    if isa and isa not in _native.available_isas():
+        have = ", ".join(_native.available_isas())
+        warnings.warn(
+            f"ZEROSTRIDE_ISA={isa!r} is not to be had here; this processor has {have}. "
+            f"Computing with {_native.isa()}",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+    threads = os.environ.get("ZEROSTRIDE_NUM_THREADS")
+    if threads and not (threads.strip().isdecimal() and int(threads) > 0):
+        warnings.warn(
+            f"ZEROSTRIDE_NUM_THREADS={threads!r} is no positive number; using "
+            f"{_native.num_threads()} threads",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+
+
+if _IN_USE:
+    _check_environment()
+
+
+def backend() -> str:
+    """What computes: "native" with its instruction set, or "reference".
+
+    >>> backend().split()[0] in ("native", "reference")
+    True
+    """
+    return f"native {_native.isa()}" if _IN_USE else "reference"
+
+
+def set_num_threads(count: int) -> None:
+    """Sets how many threads a call may use, the caller's own included.
+
+    Args:
+        count: 1 to 4096. At first it is ZEROSTRIDE_NUM_THREADS, or the processors that the process
+            may run on. The reference backend uses one, whatever is set.
+
+    Raises:
+        TypeError: `count` is no integer.
+        ValueError: it is out of range.
+
+    >>> set_num_threads(2)
+    >>> get_num_threads() in (1, 2)
+    True
+    """
+    if isinstance(count, bool) or not hasattr(count, "__index__"):
+        raise TypeError(f"a number of threads is an integer, not {count!r}")
+    wanted = count.__index__()
+    if not 1 <= wanted <= 4096:
+        raise ValueError(f"{wanted} threads; 1 to 4096")
+    if _IN_USE:
+        _native.set_num_threads(wanted)
+
+
+def get_num_threads() -> int:
+    """How many threads a call may use; 1 for the reference backend."""
+    return _native.num_threads() if _IN_USE else 1
+
+
+# Dtypes
+
+
+def resolve(op: Op, kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...] | None:
+    """The dtypes that an op computes operands of these kinds in, and its result's.
+
+    Args:
+        op: a row of the op table.
+        kinds: of each operand, the name of a dtype, or "int" or "float" for a Python number.
+        dtype: what the call asks to compute in, or None.
+
+    Returns:
+        Names of dtypes, the result's last; None where the reference backend has to compute.
+
+    >>> resolve(OPS["add"], ("float32", "int"), None)
+    ('float32', 'float32', 'float32')
+    >>> resolve(OPS["divide"], ("int8", "int8"), None)
+    ('float64', 'float64', 'float64')
+    """
+    try:
+        kernel = KERNELS[op.name]
+        find = _of_ufunc if isinstance(kernel, np.ufunc) else _of_function
+        found = find(op, kernel, kinds, None if dtype is None else np.dtype(dtype))
+    except TypeError:
+        return None  # the reference says what is wrong
+    if found is None or any(map(_rounds_first, kinds, found)):
+        return None
+    return found
+
+
+def _of_ufunc(
+    op: Op, kernel: Any, kinds: tuple[str, ...], dtype: np.dtype[Any] | None
+) -> tuple[str, ...] | None:
+    given: list[Any] = [_TYPES.get(kind) or np.dtype(kind) for kind in kinds]
+    if all(kind in _TYPES for kind in kinds):
+        given = [_NUMBERS[kind] for kind in kinds]
+    # As NumPy's `dtype` argument: what the result is computed as.
+    asked = {} if dtype is None else {"signature": (*[None] * len(kinds), dtype)}
+    found = kernel.resolve_dtypes((*given, None), casting="same_kind", **asked)
+    return tuple(one.name for one in found)
+
+
+def _of_function(
+    op: Op, kernel: Any, kinds: tuple[str, ...], dtype: np.dtype[Any] | None
+) -> tuple[str, ...] | None:
+    values = [_TYPES[kind](1) if kind in _TYPES else np.empty(0, kind) for kind in kinds]
+    if dtype is not None:
+        from .semantics import cast
+
+        values = cast(op, values, dtype)
+    with np.errstate(all="ignore"):
+        result = np.asarray(kernel(*values)).dtype
+    computed = [result.name] * len(values_of(op, values))
+    return (*["bool"] * (len(values) - len(computed)), *computed, result.name)
+
+
+def _rounds_first(kind: str, to: str) -> bool:
+    """Whether an array's values are rounded to 16 bits before anything is computed."""
+    return to in _HALVES and kind not in _TYPES and kind != to and kind not in _EXACT_IN_16_BITS
+
+
+def _no_negative_power(op: Op, kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...] | None:
+    """As `resolve`, where no exponent may be negative: `compute` has to look at them first."""
+    found = resolve(op, kinds, dtype)
+    return None if found is not None and found[-1].startswith("int") else found
+
+
+def _under_engine(op: Op, engine: str, kinds: tuple[str, ...]) -> tuple[str, ...] | None:
+    """As `resolve`, where the engine computes the op as NumPy does; None elsewhere."""
+    values = {*values_of(op, kinds)}
+    conditions = kinds[: len(kinds) - len(values_of(op, kinds))]
+    if len(values) != 1 or any(kind != "bool" for kind in conditions):
+        return None
+    (kind,) = values
+    if kind in _TYPES or not plainly(op, engine, kind):
+        return None
+    return _RESOLVERS.get(op.name, resolve)(op, kinds, None)
+
+
+_RESOLVERS = {"pow": _no_negative_power}
+
+# Functions
+
+
+def bind(op: Op, python: _F, *, rules: bool = True) -> _F:
+    """The public function of an op: the engine's, with `python` behind it; or `python` itself.
+
+    Args:
+        op: a row of the op table.
+        python: what does the call where the engine does not. Its name and docstring are the
+            function's.
+        rules: whether it takes a rule and its attributes.
+    """
+    if not _IN_USE:
+        return python
+    configure = functools.partial(_configure, op, rules)
+    function = _native.Function(op.name, op.operands, python, configure)
+    return functools.update_wrapper(function, python)  # type: ignore[return-value]
+
+
+def _configure(
+    op: Op,
+    rules: bool,
+    rule: str | None,
+    axis: int | None,
+    engine: str | None,
+    broadcast: int | None,
+) -> tuple[Any, Any] | None:
+    """The planner and the resolver of one rule with its attributes; see `_native.Function`."""
+    by_numpy = rule is None and axis is None and broadcast is None
+    if not rules and not by_numpy:
+        return None
+    if engine is None or engine == "numpy":
+        resolver = functools.partial(_RESOLVERS.get(op.name, resolve), op)
+    else:
+        resolver = functools.partial(_for_engine, op, engine)
+    if engine is None and by_numpy:
+        return None, resolver
+
+    def planner(*shapes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        made = _plan(op, shapes, rule, axis, engine, broadcast)
+        axes = (place for mapping in made.axes_mapping for place in mapping)
+        return made.shape, tuple(-1 if place is None else place for place in axes)
+
+    return planner, resolver
+
+
+def _for_engine(
+    op: Op, engine: str, kinds: tuple[str, ...], dtype: str | None
+) -> tuple[str, ...] | None:
+    return None if dtype is not None else _under_engine(op, engine, kinds)
+
+
+def _plan(
+    op: Op,
+    shapes: Sequence[tuple[int, ...]],
+    rule: str | None,
+    axis: int | None,
+    engine: str | None,
+    broadcast: int | None,
+) -> Plan:
+    name = op.name if engine is not None else None
+    return plan(*shapes, rule=rule, axis=axis, broadcast=broadcast, engine=engine, op=name)
+
+
+@functools.cache
+def _function(name: str) -> Any:
+    """The engine's function of an op, its operands checked already."""
+    op = OPS[name]
+    resolver = functools.partial(resolve, op)
+    return _native.Function(op.name, op.operands, _nothing, lambda *_: (None, resolver))
+
+
+def _nothing(*_: Any, **__: Any) -> Any:
+    raise NotImplementedError("only evaluate() is called")
+
+
+def compute(op: Op, made: Plan, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:
+    """What :func:`reference.compute` gives, by the engine where it can.
+
+    Raises:
+        MemoryError: the result has more bytes than can be counted, or than there is.
+    """
+    _check_bytes(made, arrays, out)
+    if _IN_USE and len(arrays) == op.operands == len(made.operands):
+        result = _evaluate(op, made, arrays, out, dtype)
+        if result is not NotImplemented:
+            return result
+    return reference.compute(op, made, arrays, out, dtype)
+
+
+def _evaluate(op: Op, made: Plan, arrays: Sequence[Any], out: Any, dtype: Any) -> Any:
+    """By the engine, or NotImplemented."""
+    engine = made.rule.engine
+    numbers = all(type(array) in WEAK for array in arrays)
+    if numbers or not all(map(_is_plain, arrays)):
+        return NotImplemented  # a result of numbers alone may have axes of the rule's
+    if engine is not None and engine != "numpy":
+        kinds = tuple(_kind(array) for array in arrays)
+        if dtype is not None or _under_engine(op, engine, kinds) is None:
+            return NotImplemented
+    if op.name == "pow" and _any_negative(arrays[1]):
+        return NotImplemented
+    views = tuple(
+        array if type(array) in WEAK else made.view(k, array) for k, array in enumerate(arrays)
+    )
+    target = reference.as_target(out, made)
+    return _function(op.name).evaluate(views, target, dtype)
+
+
+def _is_plain(array: Any) -> bool:
+    if type(array) in WEAK:
+        return type(array) is not complex
+    if array.dtype.name == "bfloat16":
+        _native.register_bfloat16(array.dtype.num)
+    return type(array) is np.ndarray
+
+
+def _kind(array: Any) -> str:
+    return type(array).__name__ if type(array) in WEAK else str(array.dtype)
+
+
+def _any_negative(power: Any) -> bool:
+    """Whether an integer exponent is negative; floats may be."""
+    if type(power) in WEAK:
+        return not isinstance(power, float) and power < 0
+    return power.dtype.kind == "i" and bool(np.any(power < 0))
+
+
+def _check_bytes(made: Plan, arrays: Sequence[Any], out: Any) -> None:
+    """Refuses a result whose bytes cannot be counted, before anything is made of it."""
+    elements = math.prod(made.shape)
+    if out is not None or elements <= _MOST_BYTES // 16:
+        return
+    sizes = [1 if type(array) in WEAK else array.itemsize for array in arrays]
+    if elements * max(sizes) > _MOST_BYTES:
+        raise MemoryError(
+            f"the result of shape {made.shape} would take {elements * max(sizes)} bytes or more"
+        )
+
+
+def convert(array: Any, dtype: Any, out: Any = None) -> Any:
+    """An array in another dtype by the engine, or NotImplemented."""
+    return _native.convert(array, dtype, out) if _IN_USE else NotImplemented
+
+
+def copied(view: Any) -> Any:
+    """A C-ordered copy of a view, by the engine where it can."""
+    if _IN_USE and type(view) is np.ndarray and view.size:
+        result = _native.convert(view, view.dtype, np.empty(view.shape, view.dtype))
+        if result is not NotImplemented:
+            return result
+    return view.copy()
+
+
+def _find_bfloat16() -> None:
+    """bfloat16 is ml_dtypes', and known to NumPy by a number once that is imported."""
+    module = sys.modules.get("ml_dtypes")
+    if module is not None:
+        _native.register_bfloat16(np.dtype(module.bfloat16).num)
+
+
+if _IN_USE:
+    _find_bfloat16()
