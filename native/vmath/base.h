@@ -66,7 +66,7 @@ template <class T>
 using Bits = typename Ieee<T>::U;
 
 template <class T>
-ZS_INLINE Bits<T> bits(T x) {
+static constexpr ZS_ALWAYS Bits<T> bits(T x) {
   return __builtin_bit_cast(Bits<T>, x);
 }
 
@@ -181,21 +181,22 @@ ZS_INLINE Nearest<T> nearest(T x) {
   return {shifted - Ieee<T>::round, bits(shifted)};
 }
 
-// 2^n for a normal result, n as the low bits of an integer.
+// 2^(n + more) for a normal result, n of nearest().
 template <class T>
-ZS_INLINE T power_of_2(Bits<T> n) {
-  return from_bits<T>((n + Ieee<T>::bias) << Ieee<T>::mantissa);
+ZS_INLINE T power_of_2(Bits<T> low, int more = 0) {
+  const Bits<T> offset = Ieee<T>::bias - bits(Ieee<T>::round) + static_cast<Bits<T>>(more);
+  return from_bits<T>((low + offset) << Ieee<T>::mantissa);
 }
 
 // x * 2^n, rounded once where that is subnormal: in two steps, since 2^n itself may be out of range.
 // x in [1/2, 2], n of nearest(), between -1200 and 1200.
 template <class T>
-ZS_INLINE T scale(T x, Bits<T> n) {
-  // A shift of signed 64-bit integers is missing below AVX-512: n is made positive for it.
-  constexpr Bits<T> offset = 2048;
-  const Bits<T> positive = n - bits(Ieee<T>::round) + offset;
-  const Bits<T> half = (positive >> 1) - offset / 2;
-  return x * power_of_2<T>(half) * power_of_2<T>(positive - offset - half);
+ZS_INLINE T scale(T x, Bits<T> low) {
+  constexpr Bits<T> zero = bits(Ieee<T>::round), bias = Ieee<T>::bias;
+  // (`low` is positive as an integer: its shift is the unsigned one, which every processor has.)
+  const Bits<T> half = (low >> 1) + (bias - zero / 2);
+  const Bits<T> rest = low - half + (2 * bias - zero);
+  return x * from_bits<T>(half << Ieee<T>::mantissa) * from_bits<T>(rest << Ieee<T>::mantissa);
 }
 
 }  // namespace zs::ZS_ISA::math

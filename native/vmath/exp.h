@@ -29,11 +29,12 @@ struct Exp<double> {
   static constexpr double ln2_high = 0x1.62e42fefa3000p-1, ln2_low = 0x1.3de6af278ece6p-42;
 };
 
-// x, or the nearer bound. NaN stays.
+// The result for x, or the ones below and above the bounds. Chosen last: were x clamped first, compilers
+// would make paths of their own for the bounds. NaN stays.
 template <class T>
-ZS_INLINE T clamp(T x, T low, T high) {
-  x = x < low ? low : x;
-  return x > high ? high : x;
+ZS_INLINE T within(T x, T low, T below, T high, T above, T result) {
+  result = x < low ? below : result;
+  return x > high ? above : result;
 }
 
 // e^r - 1 for |r| <= ln(2) / 2.
@@ -58,9 +59,9 @@ ZS_INLINE T reduce_exp(T x, T n) {
 
 template <class T>
 ZS_INLINE T exp(T x) {
-  x = clamp(x, Exp<T>::low, Exp<T>::high);
   const Nearest<T> n = nearest(x * Exp<T>::log2_e);
-  return scale(T(1) + expm1_reduced(reduce_exp(x, n.number)), n.low);
+  const T result = scale(T(1) + expm1_reduced(reduce_exp(x, n.number)), n.low);
+  return within(x, Exp<T>::low, T(0), Exp<T>::high, Ieee<T>::infinity, result);
 }
 
 // 2^r - 1 for |r| <= 1/2.
@@ -77,18 +78,18 @@ ZS_INLINE double exp2m1_reduced(double r) {
 
 template <class T>
 ZS_INLINE T exp2(T x) {
-  x = clamp(x, Exp<T>::low2, Exp<T>::high2);
   const Nearest<T> n = nearest(x);
-  return scale(T(1) + exp2m1_reduced(x - n.number), n.low);
+  const T result = scale(T(1) + exp2m1_reduced(x - n.number), n.low);
+  return within(x, Exp<T>::low2, T(0), Exp<T>::high2, Ieee<T>::infinity, result);
 }
 
 // (e^x - 1) / 4, so that nothing overflows before e^x / 2 does. Not for subnormal results.
 template <class T>
 ZS_INLINE T quarter_expm1(T x) {
-  x = clamp(x, T(-60), Exp<T>::high);
   const Nearest<T> n = nearest(x * Exp<T>::log2_e);
-  const T quarter = power_of_2<T>(n.low - bits(Ieee<T>::round) - 2);
-  return fma(quarter, expm1_reduced(reduce_exp(x, n.number)), quarter - T(0.25));
+  const T quarter = power_of_2<T>(n.low, -2);
+  const T result = fma(quarter, expm1_reduced(reduce_exp(x, n.number)), quarter - T(0.25));
+  return within(x, T(-60), T(-0.25), Exp<T>::high, Ieee<T>::infinity, result);
 }
 
 template <class T>
@@ -107,14 +108,15 @@ ZS_INLINE T sigmoid(T x) {
 // is accurate for small |x|, the second for large ones. Everything is divided by 4.
 template <class T>
 ZS_INLINE T tanh(T x) {
-  const T a = abs(x), power = clamp(T(-2) * a, T(-60), T(0));
+  const T a = abs(x), power = T(-2) * a;
   const Nearest<T> n = nearest(power * Exp<T>::log2_e);
-  const T quarter = power_of_2<T>(n.low - bits(Ieee<T>::round) - 2);
+  const T quarter = power_of_2<T>(n.low, -2);
   const T rest = expm1_reduced(reduce_exp(power, n.number));
   const T e = fma(quarter, rest, quarter), less = fma(quarter, rest, quarter - T(0.25));
   const bool large = a > T(0.55);
   const T fraction = (large ? T(2) * e : -less) / (T(0.25) + e);
-  return a < Ieee<T>::tiny ? x : copysign(large ? T(1) - fraction : fraction, x);
+  const T result = within(a, Ieee<T>::tiny, a, T(30), T(1), large ? T(1) - fraction : fraction);
+  return copysign(result, x);
 }
 
 // With h = (e^|x| - 1) / 2: sinh |x| = h + h / (2 h + 1), and the fraction is soon 1/2.
@@ -128,11 +130,11 @@ ZS_INLINE T sinh(T x) {
 // With h = e^|x| / 2: cosh x = h + 1 / (4 h).
 template <class T>
 ZS_INLINE T cosh(T x) {
-  const T a = clamp(abs(x), T(0), Exp<T>::high);
+  const T a = abs(x);
   const Nearest<T> n = nearest(a * Exp<T>::log2_e);
-  const T quarter = power_of_2<T>(n.low - bits(Ieee<T>::round) - 2);
+  const T quarter = power_of_2<T>(n.low, -2);
   const T h = T(2) * (quarter * (T(1) + expm1_reduced(reduce_exp(a, n.number))));
-  return h + T(0.25) / h;
+  return a > Exp<T>::high ? Ieee<T>::infinity : h + T(0.25) / h;
 }
 
 }  // namespace zs::ZS_ISA::math

@@ -10,40 +10,36 @@
 
 namespace zs::ZS_ISA::math {
 
-// Signs, and the cases where y is 0 or x is 1 or a negative number to the power of a fraction.
-// `result` is |x|^y.
+// x^y, where `result` is |x|^y for numbers other than 0. (It need not be right where x is 0, infinite or
+// NaN, nor for 1 to an infinite power.)
 template <class T>
 ZS_INLINE T pow_special(T x, T y, T result) {
+  constexpr T infinity = Ieee<T>::infinity;
   constexpr Bits<T> sign = Bits<T>(1) << (Ieee<T>::bits - 1);
-  const T half = y * T(0.5);
-  const bool integer = round_even(y) == y;
-  const bool odd = integer && round_even(half) != half;
-  result = x < 0 && x > -Ieee<T>::infinity && !integer ? Ieee<T>::nan : result;
+  const T a = abs(x), half = y * T(0.5);
+  const bool whole = round_even(y) == y;
+  const bool odd = whole & (round_even(half) != half);
+  const bool number = (a > 0) & (a < infinity);
+  const T end = (a < T(1)) == (y < 0) ? infinity : T(0);
+  result = number ? result : end;
   result = odd ? from_bits<T>(bits(result) | (bits(x) & sign)) : result;
-  return x == T(1) || y == T(0) ? T(1) : result;
-}
-
-// log2 |x| where that is no number.
-template <class T>
-ZS_INLINE double log2_ends(T a, double log2) {
-  log2 = a < Ieee<T>::infinity ? log2 : static_cast<double>(a);
-  return a == T(0) ? -Ieee<double>::infinity : log2;
+  result = number & (x < 0) & !whole ? Ieee<T>::nan : result;
+  result = (x != x) | (y != y) ? x + y : result;
+  const bool one = (x == T(1)) | (y == T(0)) | ((x == T(-1)) & (abs(y) == infinity));
+  return one ? T(1) : result;
 }
 
 ZS_INLINE float pow(float x, float y) {
-  const float a = abs(x);
-  const double log2 = log2_ends(a, log2_wide(a));
-  // (Of 1, whose logarithm is 0, an infinite y must make 0.)
-  const double power = clamp(static_cast<double>(y), -1e30, 1e30) * log2;
-  // Rounding to float makes the subnormals, zeros and infinities.
-  const double inside = clamp(power, -160.0, 160.0);
-  const Nearest<double> n = nearest(inside);
-  const double r = inside - n.number;
+  const double power = static_cast<double>(y) * log2_wide(abs(x));
+  const Nearest<double> n = nearest(power);
+  const double r = power - n.number;
   const double p = polynomial(r, 0x1.ffffffffa70bbp-1, 0x1.62e430d045900p-1, 0x1.ebfbe0aa0c6b7p-3,
                               0x1.c6aecc557b143p-5, 0x1.3b29d8b558b88p-7, 0x1.5f48c72938f34p-10,
                               0x1.446c7dbc66a44p-13);
-  const double scaled = p * power_of_2<double>(n.low - bits(Ieee<double>::round));
-  return pow_special(x, y, static_cast<float>(scaled));
+  const double scaled = p * power_of_2<double>(n.low);
+  // Rounding to float makes the subnormals, and the zeros and infinities within the bounds.
+  const double result = within(power, -160.0, 0.0, 160.0, Ieee<double>::infinity, scaled);
+  return pow_special(x, y, static_cast<float>(result));
 }
 
 // The natural logarithm of a positive number to about 68 bits.
@@ -78,21 +74,15 @@ ZS_INLINE Pair log_exact(double x) {
 }
 
 ZS_INLINE double pow(double x, double y) {
-  // Beyond it every power but that of 1 overflows or is 0; within it no product below overflows.
-  constexpr double far = 0x1p70;
-  const double a = abs(x);
-  const Pair l = log_exact(a);
-  const double log_high = log2_ends(a, l.high), finite = clamp(y, -far, far);
-  const Pair power = product(finite, log_high);
-  const double high = clamp(power.high, Exp<double>::low, Exp<double>::high);
-  // (Infinite, the product has no lower part; clamped, none that matters.)
-  const double low = abs(power.high) < 800 ? power.low + finite * l.low : 0.0;
-
-  const Nearest<double> n = nearest(high * Exp<double>::log2_e);
-  const double t = fma(n.number, -Exp<double>::ln2_high, high);
-  const double d = fma(n.number, -Exp<double>::ln2_low, low);
+  const Pair l = log_exact(abs(x));
+  const Pair power = product(y, l.high);
+  const Nearest<double> n = nearest(power.high * Exp<double>::log2_e);
+  const double t = fma(n.number, -Exp<double>::ln2_high, power.high);
+  const double d = fma(n.number, -Exp<double>::ln2_low, power.low + y * l.low);
   const double r = t + d, r_low = d - (r - t);
-  return pow_special(x, y, scale(1.0 + (expm1_reduced(r) + r_low), n.low));
+  const double result = scale(1.0 + (expm1_reduced(r) + r_low), n.low);
+  return pow_special(x, y, within(power.high, Exp<double>::low, 0.0, Exp<double>::high,
+                                  Ieee<double>::infinity, result));
 }
 
 }  // namespace zs::ZS_ISA::math
