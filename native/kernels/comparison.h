@@ -120,6 +120,7 @@ constexpr auto logic() {
               binary<LogicalXor>("bitwise_xor", Truths{}),
               unary<LogicalNot>("bitwise_invert", Truths{}),
               unary<Truth>("abs", Truths{}),
+              unary<Truth>("relu", Truths{}),
               unary<Truth>("floor", Truths{}),
               unary<Truth>("ceil", Truths{}),
               unary<Truth>("trunc", Truths{}));

@@ -64,6 +64,23 @@ constexpr auto binary(const char* op, Types<T...>) {
   return Rows<sizeof...(T)>{{binary_kernel<F, T, T>(op)...}};
 }
 
+// Of three operands the first is a row, mostly, and the others are rows or one element.
+template <class F, class T>
+constexpr Kernel ternary_kernel(const char* op) {
+  constexpr DType kType = kDTypeOf<T>;
+  return {op,
+          3,
+          {kType, kType, kType},
+          kType,
+          {ternary_row<F, 0, T, T, T, T>, nullptr, ternary_row<F, 2, T, T, T, T>, nullptr,
+           ternary_row<F, 4, T, T, T, T>, nullptr, ternary_row<F, 6, T, T, T, T>}};
+}
+
+template <class F, class... T>
+constexpr auto ternary(const char* op, Types<T...>) {
+  return Rows<sizeof...(T)>{{ternary_kernel<F, T>(op)...}};
+}
+
 // ... or the result is Bool.
 template <class F, class... T>
 constexpr auto predicate(const char* op, Types<T...>) {

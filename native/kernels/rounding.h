@@ -97,7 +97,7 @@ struct Round {
   }
 };
 
-// Integers are rounded already.
+// Integers are rounded already, for one.
 struct Itself {
   template <class T>
   static T of(T x) {
@@ -196,6 +196,8 @@ constexpr auto rounding() {
               unary<Ceil>("ceil", Floats{}),
               unary<Trunc>("trunc", Floats{}),
               unary<Round>("round", Floats{}),
+              unary<Itself>("positive", Numbers{}),
+              unary<Itself>("positive", Stored{}),
               unary<Itself>("floor", Integers{}),
               unary<Itself>("ceil", Integers{}),
               unary<Itself>("trunc", Integers{}),

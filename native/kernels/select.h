@@ -28,7 +28,13 @@ struct Clip {
   }
 };
 
-// `where` exists for any branches, `clip` for a row of x and any limits.
+struct ClipTruth {
+  static Bool of(Bool x, Bool low, Bool high) {
+    return boolean((truth(x) | truth(low)) & truth(high));
+  }
+};
+
+// A condition that is one element would be a copy: callers widen it.
 template <class T>
 constexpr Kernel where_kernel() {
   using Bits = Unsigned<T>;
@@ -42,29 +48,15 @@ constexpr Kernel where_kernel() {
            ternary_row<Where, 6, Bits, Bool, Bits, Bits>}};
 }
 
-template <class T>
-constexpr Kernel clip_kernel() {
-  return {"clip",
-          3,
-          {kDTypeOf<T>, kDTypeOf<T>, kDTypeOf<T>},
-          kDTypeOf<T>,
-          {ternary_row<Clip, 0, T, T, T, T>, nullptr, ternary_row<Clip, 2, T, T, T, T>, nullptr,
-           ternary_row<Clip, 4, T, T, T, T>, nullptr, ternary_row<Clip, 6, T, T, T, T>}};
-}
-
 template <class... T>
 constexpr auto where(Types<T...>) {
   return Rows<sizeof...(T)>{{where_kernel<T>()...}};
 }
 
-template <class... T>
-constexpr auto clip(Types<T...>) {
-  return Rows<sizeof...(T)>{{clip_kernel<T>()...}};
-}
-
 constexpr auto select() {
   // 16-bit floats are chosen as they lie: nothing is computed.
-  return join(where(Everything{}), where(Types<Half, Brain>{}), clip(Numbers{}));
+  return join(where(Everything{}), where(Types<Half, Brain>{}), ternary<Clip>("clip", Numbers{}),
+              ternary<ClipTruth>("clip", Types<Bool>{}));
 }
 
 }  // namespace zs::ZS_ISA

@@ -1,9 +1,11 @@
 // Everything that one instruction set computes, as data: nothing runs to set it up, so a processor
 // without the set may hold it.
+#include "activations.h"
 #include "arithmetic.h"
 #include "bits.h"
 #include "comparison.h"
 #include "convert.h"
+#include "elementary.h"
 #include "float_division.h"
 #include "integer_division.h"
 #include "power.h"
@@ -25,7 +27,7 @@ namespace {
 
 constexpr auto kKernels = 
     join(arithmetic(), integer_division(), float_division(), power(), comparison(), logic(), bits(),
-         rounding(), select());
+         rounding(), elementary(), elementary_of_two(), activations(), select());
 constexpr Conversions kConversions = conversions();
 
 #define ZS_TEXT(name) #name
