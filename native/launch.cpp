@@ -55,7 +55,11 @@ void compute_polling(Job& job, char* memory) {
     const auto now = std::chrono::steady_clock::now();
     if (now - polled < kPollEvery) continue;
     polled = now;
-    if (job.poll(job.poll_context)) continue;
+    if (job.poll(job.poll_context)) {
+      // It may have run a signal handler, and that a computation, which has grown the scratch.
+      if (memory) memory = scratch(job.scratch_bytes);
+      continue;
+    }
     job.stopped = true;
     // Beyond the end: nobody begins another piece.
     job.next.store(job.nest.blocks, std::memory_order_relaxed);
