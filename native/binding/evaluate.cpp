@@ -1,5 +1,11 @@
 #include "evaluate.h"
 
+#include <pthread.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
+#include <unistd.h>
+
 #include "../pool.h"
 
 namespace zs {
@@ -7,6 +13,17 @@ namespace {
 
 // Shorter work keeps the lock: to release and take it costs as much as some thousand elements.
 constexpr npy_intp kHoldsLock = 8192;
+
+// Whether this is the process's first thread, where Python handles signals. Elsewhere there is nothing
+// to ask; and a daemon thread that asked while the interpreter ends would be ended in the middle of a
+// job that others still work at.
+bool handles_signals() {
+#if defined(__linux__)
+  return syscall(SYS_gettid) == getpid();
+#else
+  return pthread_main_np() != 0;
+#endif
+}
 
 // Whether to go on: lets Python's signal handlers run.
 bool poll(void* state) {
@@ -73,7 +90,8 @@ bool evaluate(const Program& program, const Shape& shape, const Place* places) {
     return false;
   }
   PyThreadState* saved = PyEval_SaveThread();
-  const bool complete = execute(nest, program, isa(), data, num_threads(), poll, &saved);
+  const bool complete = execute(nest, program, isa(), data, num_threads(),
+                                handles_signals() ? poll : nullptr, &saved);
   PyEval_RestoreThread(saved);
   if (!complete && !PyErr_Occurred()) PyErr_NoMemory();
   return complete;

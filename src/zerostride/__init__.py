@@ -52,6 +52,7 @@ from .compute.functions import (
     subtract,
     where,
 )
+from .compute.native import backend, get_num_threads, set_num_threads
 from .compute.unary import (
     abs,
     acos,
@@ -187,6 +188,7 @@ __all__ = [
     "atan2",
     "atanh",
     "audit",
+    "backend",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -215,6 +217,7 @@ __all__ = [
     "fmod",
     "gelu",
     "gelu_tanh",
+    "get_num_threads",
     "greater",
     "greater_equal",
     "hard_sigmoid",
@@ -257,6 +260,7 @@ __all__ = [
     "round",
     "rsqrt",
     "selu",
+    "set_num_threads",
     "shapes",
     "shrink",
     "sigmoid",

@@ -7,9 +7,9 @@ from typing import Any, Protocol
 
 from ..ops import OPS, Op
 from ..planner import plan
-from .native import bind, compute
+from . import reference
+from .native import bind, compute, copied
 from .reference import as_operand, shape_of
-from .reference import broadcast as broadcast
 
 
 class Elementwise(Protocol):
@@ -196,6 +196,20 @@ def prelu(
     return _run(OPS["prelu"], (x, slope), rule, axis, engine, out, dtype, broadcast)
 
 
+def broadcast(
+    data: Any,
+    target_shape: Any,
+    mode: str | None = None,
+    axes_mapping: Sequence[int] | None = None,
+    copy: bool = False,
+    engine: str | None = None,
+) -> Any:
+    """Lays data over a target shape."""
+    view = reference.broadcast(data, target_shape, mode, axes_mapping, engine=engine)
+    return copied(view) if copy else view
+
+
+broadcast.__doc__ = reference.broadcast.__doc__
 where.__doc__ = describe(OPS["where"], "c, a, b")
 prelu.__doc__ = describe(OPS["prelu"], "x, slope")
 where, prelu = bind(OPS["where"], where), bind(OPS["prelu"], prelu)

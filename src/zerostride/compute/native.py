@@ -312,6 +312,8 @@ def _evaluate(op: Op, made: Plan, arrays: Sequence[Any], out: Any, dtype: Any) -
         array if type(array) in WEAK else made.view(k, array) for k, array in enumerate(arrays)
     )
     target = reference.as_target(out, made)
+    if op.name == "cast":
+        return _native.convert(views[0], dtype, target)
     return _function(op.name).evaluate(views, target, dtype)
 
 
@@ -344,11 +346,6 @@ def _check_bytes(made: Plan, arrays: Sequence[Any], out: Any) -> None:
         raise MemoryError(
             f"the result of shape {made.shape} would take {elements * max(sizes)} bytes or more"
         )
-
-
-def convert(array: Any, dtype: Any, out: Any = None) -> Any:
-    """An array in another dtype by the engine, or NotImplemented."""
-    return _native.convert(array, dtype, out) if _IN_USE else NotImplemented
 
 
 def copied(view: Any) -> Any:

@@ -158,7 +158,8 @@ def cast(op: Op, operands: Sequence[Any], dtype: np.dtype[Any]) -> list[Any]:
         if not np.can_cast(given, dtype, "same_kind"):
             raise TypeError(f"cannot cast {given} to dtype={dtype} (casting is 'same_kind')")
     kept = operands[: len(operands) - len(values)]
-    return [*kept, *[np.asarray(value, dtype=dtype) for value in values]]
+    with np.errstate(all="ignore"):
+        return [*kept, *[np.asarray(value, dtype=dtype) for value in values]]
 
 
 def _under(engine: str, op: Op, plan: Plan, operands: list[Any]) -> tuple[Kernel, list[Any]]:

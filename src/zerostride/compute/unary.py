@@ -14,7 +14,8 @@ from ..ops import OPS, Op
 from ..plan import Plan, RuleUse
 from ..planner import plan
 from .functions import _run, describe, names_of
-from .reference import as_operand, compute, shape_of
+from .native import bind, compute
+from .reference import as_operand, shape_of
 
 
 class Unary(Protocol):
@@ -142,7 +143,7 @@ def unary(op: Op) -> Unary:
 
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = _describe(op)
-    return function
+    return bind(op, function, rules=False)
 
 
 def activation(op: Op) -> Activation:
@@ -164,7 +165,7 @@ def activation(op: Op) -> Activation:
     function.__name__ = function.__qualname__ = op.name
     function.__doc__ = _describe(op)
     vars(function)["__signature__"] = _signature(op)
-    return function
+    return bind(op, function, rules=False)
 
 
 def _signature(op: Op) -> inspect.Signature:
@@ -302,3 +303,4 @@ clip.__doc__ = describe(OPS["clip"], "x, low, high").replace(
 cast.__doc__ = _DOC_CAST.format(
     summary=OPS["cast"].summary, names=names_of(OPS["cast"]), result=OPS["cast"].example[1]
 )
+clip = bind(OPS["clip"], clip)
