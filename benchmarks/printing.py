@@ -42,7 +42,11 @@ def _cell(row: RowResult, peer: str) -> str:
     if timing.ratio is None:
         return seconds_text(timing.seconds)
     assert timing.quartile is not None
-    return f"{timing.ratio:.2f} ({timing.quartile:.2f})"
+    return f"{_ratio(timing.ratio)} ({_ratio(timing.quartile)})"
+
+
+def _ratio(value: float) -> str:
+    return f"{value:.2f}" if value < 100 else f"{value:.0f}"
 
 
 def _share(timing: Timing | None) -> str:

@@ -23,6 +23,9 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 }
 #: Where an array begins: what every library takes as it is (JAX copies what lies otherwise).
 ALIGNMENT = 64
+#: Integers are below 2 to this, by their bytes: no sum overflows, and whoever computes in fewer bits,
+#: or in floats, is found out.
+_BITS = {1: 6, 4: 30, 8: 62}
 #: How an op stands in a row's title.
 SIGNS = {"add": "+", "less": "<", "pow": "**"}
 
@@ -208,7 +211,7 @@ def _filled(operand: Operand, dtype: np.dtype[Any], rng: np.random.Generator) ->
     if dtype.kind == "b":
         base[...] = rng.random(operand.shape) < 0.5
     elif dtype.kind in "iu":
-        base[...] = rng.integers(0, 50, operand.shape)
+        base[...] = rng.integers(0, 1 << _BITS[dtype.itemsize], operand.shape)
     else:
         base[...] = rng.random(operand.shape, np.float32) + np.float32(0.5)
     return base

@@ -2,6 +2,8 @@
 // Every byte of the inputs is read once (xor of whole vectors), every byte of the output written once,
 // in turns of one block, as an element-wise op must do it.
 #include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <time.h>
 #if defined(__x86_64__)
@@ -21,6 +23,7 @@ typedef struct {
   int64_t block;  // bytes of output between two turns of reading
   int64_t passes;
   int around;  // whether stores go around the caches
+  atomic_int* waiting;
 } Job;
 
 static Vector read_all(Vector sum, const char* from, const char* end) {
@@ -55,6 +58,9 @@ static int64_t cut(int64_t bytes, int64_t k, int64_t n) {
 
 static void* run(void* context) {
   const Job* job = (const Job*)context;
+  // All begin at once, so that a thread's start is no part of what is measured.
+  atomic_fetch_sub(job->waiting, 1);
+  while (atomic_load(job->waiting) > 0) sched_yield();
   const int64_t blocks = job->output_bytes / job->block > 0 ? job->output_bytes / job->block : 1;
   for (int64_t pass = 0; pass < job->passes; ++pass) {
     for (int64_t block = 0; block < blocks; ++block) {
@@ -76,11 +82,13 @@ static void* run(void* context) {
   return 0;
 }
 
-// Seconds of one pass over everything, by so many threads, each over its part again and again.
+// Seconds of one pass over everything, by so many threads, each over its part again and again. Less
+// than 0 if they cannot be had.
 double stream_seconds(const char* const* inputs, const int64_t* input_bytes, int count, char* output,
                       int64_t output_bytes, int threads, int64_t passes, int64_t block, int around) {
   static Job jobs[kMaxThreads];
   pthread_t ids[kMaxThreads];
+  atomic_int waiting = threads;
   if (threads > kMaxThreads || count > kMaxInputs) return -1;
   for (int t = 0; t < threads; ++t) {
     Job* job = &jobs[t];
@@ -96,12 +104,18 @@ double stream_seconds(const char* const* inputs, const int64_t* input_bytes, int
     job->block = block;
     job->passes = passes;
     job->around = around;
+    job->waiting = &waiting;
   }
+  int started = 1;
+  while (started < threads && pthread_create(&ids[started], 0, run, &jobs[started]) == 0) ++started;
+  if (started < threads) {
+    atomic_store(&waiting, 0);
+    while (--started) pthread_join(ids[started], 0);
+    return -1;
+  }
+  while (atomic_load(&waiting) > 1) sched_yield();
   struct timespec began, ended;
   clock_gettime(CLOCK_MONOTONIC, &began);
-  for (int t = 1; t < threads; ++t) {
-    if (pthread_create(&ids[t], 0, run, &jobs[t]) != 0) return -1;
-  }
   run(&jobs[0]);
   for (int t = 1; t < threads; ++t) pthread_join(ids[t], 0);
   clock_gettime(CLOCK_MONOTONIC, &ended);

@@ -32,6 +32,9 @@ LEAST_BYTES = 1 << 16
 #: Bytes of output between two turns of reading: few, so that the first cache holds a turn.
 _BLOCKS = (512, 4096, 16384)
 _PROBES = 5
+_SAMPLE_SECONDS = 4 * SAMPLE_SECONDS
+#: Bytes a second, to choose a number of passes without a trial.
+_GUESS = 1e10
 _SOURCE = Path(__file__).with_name("stream.c")
 
 
@@ -93,9 +96,11 @@ def _compiled(compiled: Any, inputs: list[np.ndarray], output: np.ndarray, threa
             ctypes.c_int64(block),
             around,
         )
+        if seconds < 0:
+            raise OSError(f"{threads} threads cannot be started")
         return seconds
 
-    passes = max(1, int(2 * SAMPLE_SECONDS / run(3, _BLOCKS[0], 0)))
+    passes = max(1, int(_SAMPLE_SECONDS / run(3, _BLOCKS[0], 0)))
     ways = list(itertools.product(_BLOCKS, (0, 1)))
     best = min(ways, key=lambda way: min(run(passes, *way) for _ in range(_PROBES)))
 
@@ -114,7 +119,7 @@ def _copies(inputs: list[np.ndarray], output: np.ndarray, task: Task) -> Sampler
         for _ in range(task.threads)
     ]
     pool = ThreadPoolExecutor(task.threads)
-    passes = max(1, int(2 * SAMPLE_SECONDS / (2 * size * task.threads / 1e10)))
+    passes = max(1, int(_SAMPLE_SECONDS * _GUESS / (2 * size * task.threads)))
 
     def copy(pair: tuple[np.ndarray, np.ndarray]) -> None:
         for _ in range(passes):

@@ -36,7 +36,18 @@ with _silence():
 
 F: Any = MNN.expr
 
-_NODES: dict[str, Any] = {"add": F.add, "pow": F.pow, "exp": F.exp, "tanh": F.tanh}
+_NODES: dict[str, Any] = {
+    "add": F.add,
+    "pow": F.pow,
+    "exp": F.exp,
+    "tanh": F.tanh,
+    "broadcast": F.broadcast_to,
+}
+#: What it does in another way than NumPy, as was measured.
+_OTHERWISE = {
+    "less": "its comparisons give int32, four times the bytes of bool",
+    "where": "its Select does not broadcast, and says nothing",
+}
 _TYPES = {
     "float32": (F.float, MNN.Halide_Type_Float),
     "int32": (F.int, MNN.Halide_Type_Int),
@@ -54,7 +65,7 @@ def prepare(task: Task) -> Prepared:
     if row.dtype not in _TYPES:
         raise LeftOut(f"no {row.dtype} in its sessions on this processor")
     if row.op not in _NODES:
-        raise LeftOut(f"{row.op} is not computed as NumPy does")
+        raise LeftOut(_OTHERWISE[row.op])
     if len(task.shape) > _MAX_RANK:
         raise LeftOut(f"at most {_MAX_RANK} axes")
     kind, halide = _TYPES[row.dtype]
@@ -80,7 +91,8 @@ def _interpreter(task: Task, kind: Any) -> Any:
     for name, array in zip("abc", task.inputs, strict=False):
         inputs.append(F.placeholder(list(array.shape), F.NCHW, kind))
         inputs[-1].name = name
-    node = _NODES[task.row.op](*inputs)
+    target = () if task.row.target is None else (list(task.row.target),)
+    node = _NODES[task.row.op](*inputs, *target)
     with tempfile.TemporaryDirectory() as folder:
         path = str(Path(folder, "row.mnn"))
         F.save([node], path)

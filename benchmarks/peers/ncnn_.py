@@ -66,7 +66,8 @@ def _extraction(task: Task, arrays: list[Array], threads: int) -> Any:
     text, number = _LAYERS[task.row.op]
     if net.load_param_mem(text.format(number)) != 0:
         raise LeftOut("its reader did not take the layer")
-    mats = [ncnn.Mat(array) for array in arrays]
+    # Clones, because layers that compute in place crash on memory of NumPy's.
+    mats = [ncnn.Mat(array).clone() for array in arrays]
 
     def extract() -> Any:
         extractor = net.create_extractor()

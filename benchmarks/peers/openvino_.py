@@ -9,7 +9,7 @@ import openvino as ov
 from openvino import opset13 as opset
 
 from ..rows import Array, Task
-from .peer import Call, Prepared, in_order, no_in_place, prepared_out
+from .peer import Call, LeftOut, Prepared, in_order, no_in_place, prepared_out
 
 _NODES: dict[str, Any] = {
     "add": opset.add,
@@ -26,6 +26,8 @@ def prepare(task: Task) -> Prepared:
     in_order(task, "OpenVINO")
     no_in_place(task, "OpenVINO")
     out = prepared_out(task, "OpenVINO")
+    if task.row.dtype == "float64":
+        raise LeftOut("its CPU plugin computes float64 in float32")
     parameters = [opset.parameter(list(array.shape), _type(array)) for array in task.inputs]
     if task.row.target is not None:
         node = opset.broadcast(parameters[0], np.array(task.row.target))
