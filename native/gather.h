@@ -179,7 +179,7 @@ void gather_plane(const Box& box, const char* from, T* to) {
     if (pitch == n && n == 3) return interleave<T, 3>(to, from, along, lines);
     if (pitch == n && n == 4) return interleave<T, 4>(to, from, along, lines);
     if (n >= kEdge<T> && lines >= kEdge<T>) {
-      return transpose<T>(from, along, reinterpret_cast<char*>(to), pitch * kSize, n, lines);
+      return transpose<T, true>(from, along, reinterpret_cast<char*>(to), pitch * kSize, n, lines);
     }
     if (n < lines) {
       for (std::int64_t i = 0; i < n; ++i) {
@@ -198,7 +198,7 @@ void scatter_plane(const Box& box, char* to, const T* from) {
   const std::int64_t n = box.extent[0], lines = box.extent[1], pitch = box.pitch[1];
   const std::int64_t along = box.stride[0], over = box.stride[1];
   if (over == kSize && along != kSize && n >= kEdge<T> && lines >= kEdge<T>) {
-    return transpose<T>(reinterpret_cast<const char*>(from), pitch * kSize, to, along, lines, n);
+    return transpose<T, false>(reinterpret_cast<const char*>(from), pitch * kSize, to, along, lines, n);
   }
   for (std::int64_t j = 0; j < lines; ++j) scatter_line(to + j * over, from + j * pitch, along, n);
 }

@@ -11,11 +11,13 @@ constexpr std::int64_t kRow = 1024;
 // A row that needs no buffer may be longer.
 constexpr std::int64_t kLongRow = 8192;
 // A row shorter than this is lengthened even if an operand must be gathered for it.
-constexpr std::int64_t kShortRow = 64;
+constexpr std::int64_t kShortRow = 32;
 // Bytes that memory hands over at once.
 constexpr std::int64_t kLine = 64;
-// A block of a transposed operand: this long a row, and rows enough to use its lines whole.
+// A block of a transposed operand: this long a row, and rows enough to use two of its lines whole
+// (measured, 2048 x 2048 float32: 8 % to 40 % faster than one line; four are slower).
 constexpr std::int64_t kAcrossRow = 256;
+constexpr std::int64_t kAcrossLines = 2;
 // Elements of a row that takes in the axis along which a transposed operand is contiguous.
 constexpr std::int64_t kWholeRow = 4096;
 // A tile that serves this many blocks costs next to nothing.
@@ -182,9 +184,8 @@ void choose(Nest& nest) {
   if (cross >= 0 && nest.inner == cross) {
     most = std::max(kRow, nest.below * line);
   } else if (cross >= 0) {
-    const std::int64_t extent = nest.axis[cross].extent;
     nest.across = cross;
-    nest.rows = extent <= 2 * line ? extent : line;
+    nest.rows = std::min(nest.axis[cross].extent, kAcrossLines * line);
     most = kAcrossRow;
   }
   const std::int64_t extent = nest.axis[nest.inner].extent;
@@ -194,7 +195,9 @@ void choose(Nest& nest) {
   if (nest.inner == 0 && nest.chunk < extent) nest.chunk = (nest.chunk + kLine - 1) / kLine * kLine;
 }
 
-// The loops over blocks. Axes along which buffered operands repeat go inside: the buffer stays.
+// The loops over blocks. Axes along which buffered operands repeat go inside: the buffer stays. So
+// does the axis along which a transposed operand is contiguous: its pages stay, and its next lines
+// can be foreseen.
 void loop(Nest& nest) {
   nest.loops = 0;
   nest.blocks = 1;
@@ -208,6 +211,7 @@ void loop(Nest& nest) {
       const bool buffered = nest.access[k] == Access::Tile || !nest.usable[k];
       move += buffered && nest.access[k] != Access::Splat && nest.axis[i].stride[k] != 0;
     }
+    if (i == nest.across) move = -1;
     int at = nest.loops++;
     for (; at > 0 && moving[at - 1] > move; --at) {
       moving[at] = moving[at - 1];

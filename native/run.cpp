@@ -205,6 +205,24 @@ void point(Rows& rows, const Runner& runner, const Walk& walk) {
   }
 }
 
+// Asks for row r + 1 of what is used where it lies: a block's rows are short and far apart, and the
+// processor foresees neither. (Measured: a fifth to a third of the time of a large transposition.)
+void foresee(const Rows& rows, const Runner& runner, std::int64_t n) {
+  constexpr std::int64_t kLine = 64;
+  const Nest& nest = runner.nest;
+  for (int k = 0; k < nest.inputs; ++k) {
+    if (nest.access[k] != Access::Direct || !nest.usable[k]) continue;
+    const char* next = static_cast<const char*>(rows.in[k]) + rows.in_step[k];
+    for (std::int64_t at = 0; at < n * nest.size[k]; at += kLine) __builtin_prefetch(next + at);
+  }
+  for (int k = nest.inputs; k < nest.operands; ++k) {
+    if (nest.access[k] != Access::Direct || !nest.usable[k]) continue;
+    const int j = k - nest.inputs;
+    const char* next = static_cast<const char*>(rows.out[j]) + rows.out_step[j];
+    for (std::int64_t at = 0; at < n * nest.size[k]; at += kLine) __builtin_prefetch(next + at, 1);
+  }
+}
+
 void compute_block(const Runner& runner, const Walk& walk) {
   const Nest& nest = runner.nest;
   const Program& program = runner.program;
@@ -215,6 +233,7 @@ void compute_block(const Runner& runner, const Walk& walk) {
   point(rows, runner, walk);
   const std::int64_t n = nest.below * walk.chunk;
   for (std::int64_t r = 0;; ++r) {
+    if (r + 1 < walk.rows) foresee(rows, runner, n);
     program.body(table, program.context, rows.in, runner.splats, rows.out, n, runner.body_scratch);
     for (int s = 0; s < runner.put; ++s) finish_row(puts[s], nest, walk, r);
     if (r + 1 == walk.rows) break;

