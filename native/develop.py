@@ -4,6 +4,7 @@
     python native/develop.py --build FOLDER        into a folder of your own; src/ is not touched
     python native/develop.py --sanitize address    into build/address; also undefined, thread
     python native/develop.py --isa baseline        fewer instruction sets, for a quick look
+    python native/develop.py --arm                 into build/arm: the library and the C++ programs
 
 A build that is not src/'s is imported with PYTHONPATH=FOLDER/package, where `zerostride` is made of
 links into src/ and of that build's extension module. The C++ programs of native/tests lie in FOLDER
@@ -32,7 +33,8 @@ MODULE = Path("compute")  # where in the package the extension module lies
 def main() -> int:
     """Configures, builds, checks the objects, and puts the extension module where it is found."""
     options = parse()
-    folder = options.build or ROOT / "build" / (options.sanitize or "dev")
+    kind = options.sanitize or ("arm" if options.arm else "dev")
+    folder = options.build or ROOT / "build" / kind
     folder = folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("w") as lock:
@@ -42,8 +44,9 @@ def main() -> int:
             compile_all(folder, options.jobs)
             if not options.sanitize:  # its runtime adds symbols of its own
                 run(sys.executable, ROOT / "native" / "check_objects.py", folder)
-            own = options.build is not None or options.sanitize is not None
-            place(folder, folder / "package" / "zerostride" if own else PACKAGE)
+            if not options.arm:
+                own = options.build is not None or options.sanitize is not None
+                place(folder, folder / "package" / "zerostride" if own else PACKAGE)
         except subprocess.CalledProcessError as error:
             return error.returncode
     return 0
@@ -56,6 +59,7 @@ def parse() -> argparse.Namespace:
     )
     parser.add_argument("--build", type=Path, metavar="FOLDER", help="build here")
     parser.add_argument("--sanitize", choices=["address", "undefined", "thread"])
+    parser.add_argument("--arm", action="store_true", help="cross-compile (native/arm.cmake)")
     parser.add_argument("--isa", help="instruction sets, with commas; default: all")
     parser.add_argument("--jobs", "-j", type=int, help="compilers at once")
     parser.add_argument("--compiler", help="default: $CXX, or the system's")
@@ -73,6 +77,9 @@ def configure(folder: Path, options: argparse.Namespace) -> None:
     }
     if options.isa:
         settings["ZEROSTRIDE_SETS"] = ";".join(options.isa.split(","))
+    if options.arm:
+        settings["CMAKE_TOOLCHAIN_FILE"] = str(ROOT / "native" / "arm.cmake")
+        settings["ZEROSTRIDE_MODULE"] = "OFF"
     if options.compiler:
         settings["CMAKE_CXX_COMPILER"] = options.compiler
     made = (folder / "CMakeCache.txt").exists()

@@ -2,6 +2,7 @@
 // wrong result. It needs no Python, so it runs wherever the engine cross-compiles to.
 //
 //   test_kernels [INSTRUCTION SET]
+//   test_kernels --list             the instruction sets that there are
 //
 // Prints a line for each kernel: its op, its dtype, and a checksum of its results. Kernels that are
 // exact have one checksum on every processor.
@@ -155,6 +156,10 @@ void check_conversions(const Isa& set) {
 }  // namespace
 
 int main(int count, char** words) {
+  if (count > 1 && std::strcmp(words[1], "--list") == 0) {
+    for (const char* const* name = available_isas(); *name; ++name) std::puts(*name);
+    return 0;
+  }
   if (count > 1 && !choose_isa(words[1])) {
     std::fprintf(stderr, "no instruction set %s here\n", words[1]);
     return 2;

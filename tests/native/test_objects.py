@@ -76,6 +76,7 @@ def test_what_is_shared_is_found(check: ModuleType, tmp_path: Path, text: str) -
     assert "max" in faults[0] or "shared" in faults[0]
 
 
+@pytest.mark.builds
 def test_the_engine_s_objects(check: ModuleType, tmp_path: Path) -> None:
     """Without optimisation nothing is inlined, so every inline function that is called shows."""
     name = "baseline" if platform.machine() not in ("aarch64", "arm64") else "neon"

@@ -1,0 +1,56 @@
+"""The engine compiled for 64-bit Arm (NEON), in user-mode emulation."""
+
+from __future__ import annotations
+
+import platform
+import shutil
+from pathlib import Path
+
+import pytest
+from programs import ROOT, build, exact, run
+
+EMULATOR = shutil.which("qemu-aarch64-static") or shutil.which("qemu-aarch64")
+
+pytestmark = [
+    pytest.mark.builds,
+    pytest.mark.skipif(
+        not (EMULATOR and all(map(shutil.which, ("aarch64-linux-gnu-g++", "cmake")))),
+        reason="needs cmake, g++-aarch64-linux-gnu and qemu-user-static",
+    ),
+    pytest.mark.skipif(
+        platform.machine() in ("aarch64", "arm64"), reason="the other tests run on Arm here"
+    ),
+]
+
+ARM = ROOT / "build" / "arm"
+PATIENCE = 500.0
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _built() -> None:
+    build("--arm")
+
+
+def emulated(program: str, *arguments: str) -> list[str]:
+    assert EMULATOR is not None
+    command: list[str | Path] = [EMULATOR, "-L", "/usr/aarch64-linux-gnu", ARM / program]
+    return run([*command, *arguments], PATIENCE)
+
+
+def test_neon_alone() -> None:
+    assert emulated("test_kernels", "--list") == ["neon"]
+
+
+def test_kernels_agree_with_scalar_code_and_with_this_processor() -> None:
+    here = ROOT / "build" / "dev"
+    build("--build", str(here))
+    arm = exact(emulated("test_kernels"))
+    assert arm == exact(run([here / "test_kernels", "baseline"], PATIENCE))
+
+
+def test_nests() -> None:
+    emulated("test_nest_main", "11", "400")
+
+
+def test_the_pool() -> None:
+    emulated("test_harness")
