@@ -306,8 +306,8 @@ def _evaluate(op: Op, made: Plan, arrays: Sequence[Any], out: Any, dtype: Any) -
         kinds = tuple(_kind(array) for array in arrays)
         if dtype is not None or _under_engine(op, engine, kinds) is None:
             return NotImplemented
-    if op.name == "pow" and _any_negative(arrays[1]):
-        return NotImplemented
+    if op.name == "pow" and (dtype is not None or _any_negative(arrays[1])):
+        return NotImplemented  # a power that becomes negative in `dtype` is refused, too
     views = tuple(
         array if type(array) in WEAK else made.view(k, array) for k, array in enumerate(arrays)
     )
