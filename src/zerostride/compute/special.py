@@ -326,6 +326,9 @@ def cast(x: Any, dtype: Any) -> Any:
 
 def clip(x: Any, low: Any, high: Any) -> Any:
     """numpy.clip, in the dtype that the operands meet in (it has no bfloat16 of its own)."""
+    if type(x) not in _WEAK and not {type(low), type(high)} <= set(_WEAK):
+        # It leaves a limit out that x's own dtype does not reach, whatever the other one's does.
+        x = x.astype(meet(x, low, high))
     result = np.asarray(np.clip(x, low, high))
     if all(type(value) in _WEAK or value.dtype.kind in "biufc" for value in (x, low, high)):
         return result
