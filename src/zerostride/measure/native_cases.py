@@ -29,7 +29,7 @@ BANK = 8192
 #: Memory up to this size is printed byte by byte.
 _PRINTED = 256
 #: Python's own `bool` would read "True" from any byte but 0 and 1; other dtypes take any bytes.
-STYLES = ("special", "plain", "small", "bits")
+STYLES = ("special", "plain", "small", "bits", "positive")
 
 
 def bfloat16() -> np.dtype[Any] | None:
@@ -62,7 +62,7 @@ def bank(name: str, style: str) -> Bytes:
 
     Styles: "special" has the ends of the range, what is near them, zeros of both signs, infinities,
     NaN and subnormal numbers among others; "plain" ordinary numbers; "small" whole numbers about 0;
-    "bits" anything.
+    "bits" anything; "positive" what parameters of activations are.
     """
     dtype = dtype_of(name)
     rng = np.random.default_rng(list(f"{name} {style}".encode()))
@@ -80,12 +80,16 @@ def _values(rng: np.random.Generator, dtype: np.dtype[Any], style: str) -> NDArr
         return _integers(rng, dtype, style)
     if style == "small":
         return rng.integers(-4, 5, BANK)
+    if style == "positive":
+        return rng.uniform(0.01, 4, BANK)
     plain = rng.standard_normal(BANK) * rng.choice([1e-3, 0.1, 1, 1, 4, 60], BANK)
     return plain if style == "plain" else _special(rng, dtype, plain)
 
 
 def _integers(rng: np.random.Generator, dtype: np.dtype[Any], style: str) -> NDArray[Any]:
     info = np.iinfo(dtype)
+    if style == "positive":
+        return rng.integers(1, 5, BANK)
     if style == "small":
         return rng.integers(-4 if info.min < 0 else 0, 10, BANK)
     if style == "plain":

@@ -8,6 +8,7 @@ large enough for threads.
 from __future__ import annotations
 
 import functools
+import math
 import random
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -92,6 +93,7 @@ _EXTENTS = (
     4099,
 )
 _NUMBERS = (0, 1, -1, 2, 3, -5, 7, 100, 300, 0.0, -0.0, 0.5, -1.5, 2.0, True, False)
+_PARAMETERS = (0.01, 0.2, 0.5, 1.0, 1, 1.5, 2, 3.0)
 _RARE_NUMBERS = (2**31, 2**40, -(2**63), 2**64, 1e39, 1e-46, float("inf"), float("nan"), 1j)
 _RULES = ("pdpd", "paddle", "onnx6", "ncnn", "mnn", "none")
 _ENGINES = (
@@ -158,13 +160,15 @@ def draw(rng: random.Random) -> Call:
     desk = _Desk(rng, kept)
     operands: list[View | Number] = []
     for k, (shape, dtype) in enumerate(zip(shapes, dtypes, strict=True)):
-        number = _number(rng, dtype) if not shape and rng.random() < 0.6 else None
-        if number is None and rng.random() < 0.05:
-            number, shapes[k] = _number(rng, dtype), ()
-        if number is not None:
-            operands.append(number)
-        else:
+        if (not shape and rng.random() < 0.6) or rng.random() < 0.05:
+            shapes[k] = ()
+            parameter = k >= op.tensors
+            operands.append(Number(rng.choice(_PARAMETERS)) if parameter else _number(rng, dtype))
+            continue
+        if k < op.tensors:
             operands.append(desk.operand(shape, dtype, operands))
+        else:
+            operands.append(desk.parameter(shape, "float32" if dtype == "bool" else dtype))
     out = None
     if rng.random() < 0.3:
         out = _out(rng, desk, op.name, shapes, dtypes, operands, options)
@@ -331,6 +335,13 @@ class _Desk:
             self._enlarge(other.memory, layout.end)
             return View(other.memory, dtype, layout.offset, shape, layout.strides)
         return self._new(shape, dtype, layout)
+
+    def parameter(self, shape: Shape, dtype: str) -> View:
+        """An activation's parameter: positive, and every element of its dtype."""
+        size = dtype_of(dtype).itemsize
+        start = int(self.rng.random() * BANK)
+        self.memories.append(Memory(size * math.prod(shape), dtype, "positive", start))
+        return View(len(self.memories) - 1, dtype, 0, shape, contiguous(shape, size))
 
     def _new(self, shape: Shape, dtype: str, layout: _Layout) -> View:
         rng = self.rng
