@@ -75,6 +75,19 @@ ZS_INLINE T from_bits(Bits<T> x) {
   return __builtin_bit_cast(T, x);
 }
 
+// All bits set, or none.
+template <class T>
+ZS_INLINE Bits<T> mask(bool set) {
+  return Bits<T>(0) - static_cast<Bits<T>>(set);
+}
+
+// yes where the mask is set, else no. Of several conditional expressions with one condition compilers
+// make two paths, each with all that follows; of a mask they make a blend.
+template <class T>
+ZS_INLINE T select(Bits<T> mask, T yes, T no) {
+  return from_bits<T>(bits(no) ^ ((bits(yes) ^ bits(no)) & mask));
+}
+
 ZS_INLINE float abs(float x) { return __builtin_fabsf(x); }
 ZS_INLINE double abs(double x) { return __builtin_fabs(x); }
 ZS_INLINE float copysign(float x, float sign) { return __builtin_copysignf(x, sign); }

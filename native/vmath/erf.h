@@ -7,14 +7,24 @@
 
 namespace zs::ZS_ISA::math {
 
-// Up to 4 (6): from there on erf is 1.
+// From here on erf is 1, and the polynomials end.
+template <class T>
+struct Erf;
+template <>
+struct Erf<float> {
+  static constexpr float one = 4;
+};
+template <>
+struct Erf<double> {
+  static constexpr double one = 6;
+};
+
+// a q(a)
 ZS_INLINE float erf_exponent(float a) {
-  a = a > 4 ? 4 : a;
   return a * polynomial(a, 0x1.20dd76p+0f, 0x1.45f288p-1f, 0x1.a5247ap-4f, -0x1.3cbcd6p-6f,
                         0x1.ce209ep-13f, 0x1.456696p-10f, -0x1.8bba3cp-12f, 0x1.517fc2p-15f);
 }
 ZS_INLINE double erf_exponent(double a) {
-  a = a > 6 ? 6 : a;
   return a * polynomial(a, 0x1.20dd750429b6dp+0, 0x1.45f306dc9c897p-1, 0x1.a4f4e2a1b2fefp-4,
                         -0x1.396685946a4fbp-6, -0x1.b6b687434a104p-13, 0x1.bca67664b2d45p-10,
                         -0x1.35650e985bbe1p-11, 0x1.b209fe1d6ea7dp-16, 0x1.0e991c107c25bp-14,
@@ -28,7 +38,8 @@ ZS_INLINE double erf_exponent(double a) {
 
 template <class T>
 ZS_INLINE T erf(T x) {
-  return copysign(expm1(-erf_exponent(abs(x))), x);
+  const T a = abs(x), exponent = erf_exponent(a);
+  return copysign(a > Erf<T>::one ? T(1) : -exp_pair(-exponent).less, x);
 }
 
 }  // namespace zs::ZS_ISA::math

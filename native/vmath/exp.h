@@ -57,11 +57,23 @@ ZS_INLINE T reduce_exp(T x, T n) {
   return fma(n, -Exp<T>::ln2_low, fma(n, -Exp<T>::ln2_high, x));
 }
 
+// For x within the bounds.
+template <class T>
+ZS_INLINE T exp_within(T x) {
+  const Nearest<T> n = nearest(x * Exp<T>::log2_e);
+  return scale(T(1) + expm1_reduced(reduce_exp(x, n.number)), n.low);
+}
+
 template <class T>
 ZS_INLINE T exp(T x) {
-  const Nearest<T> n = nearest(x * Exp<T>::log2_e);
-  const T result = scale(T(1) + expm1_reduced(reduce_exp(x, n.number)), n.low);
-  return within(x, Exp<T>::low, T(0), Exp<T>::high, Ieee<T>::infinity, result);
+  return within(x, Exp<T>::low, T(0), Exp<T>::high, Ieee<T>::infinity, exp_within(x));
+}
+
+// For x not above 0.
+template <class T>
+ZS_INLINE T exp_down(T x) {
+  const T result = exp_within(x);
+  return x < Exp<T>::low ? T(0) : result;
 }
 
 // 2^r - 1 for |r| <= 1/2.
@@ -83,6 +95,18 @@ ZS_INLINE T exp2(T x) {
   return within(x, Exp<T>::low2, T(0), Exp<T>::high2, Ieee<T>::infinity, result);
 }
 
+// e^x and e^x - 1 for x between -60 and 0.
+template <class T>
+struct ExpPair {
+  T power, less;
+};
+template <class T>
+ZS_INLINE ExpPair<T> exp_pair(T x) {
+  const Nearest<T> n = nearest(x * Exp<T>::log2_e);
+  const T scale = power_of_2<T>(n.low), rest = expm1_reduced(reduce_exp(x, n.number));
+  return {fma(scale, rest, scale), fma(scale, rest, scale - T(1))};
+}
+
 // (e^x - 1) / 4, so that nothing overflows before e^x / 2 does. Not for subnormal results.
 template <class T>
 ZS_INLINE T quarter_expm1(T x) {
@@ -100,23 +124,19 @@ ZS_INLINE T expm1(T x) {
 // 1 / (1 + e^-x), written so that no power overflows and small results keep their digits.
 template <class T>
 ZS_INLINE T sigmoid(T x) {
-  const T e = exp(-abs(x));
-  return (x < 0 ? e : T(1)) / (T(1) + e);
+  const T e = exp_down(-abs(x));
+  return select(mask<T>(x < 0), e, T(1)) / (T(1) + e);
 }
 
-// With e = e^(-2|x|): tanh |x| = (1 - e) / (1 + e) = 1 - 2 e / (1 + e). The first, by way of e^-2|x| - 1,
-// is accurate for small |x|, the second for large ones. Everything is divided by 4.
+// With e = e^(-2|x|): tanh |x| = 0 - (e - 1) / (1 + e) = 1 - 2 e / (1 + e). The first is accurate for
+// small |x|, the second for large ones.
 template <class T>
 ZS_INLINE T tanh(T x) {
-  const T a = abs(x), power = T(-2) * a;
-  const Nearest<T> n = nearest(power * Exp<T>::log2_e);
-  const T quarter = power_of_2<T>(n.low, -2);
-  const T rest = expm1_reduced(reduce_exp(power, n.number));
-  const T e = fma(quarter, rest, quarter), less = fma(quarter, rest, quarter - T(0.25));
-  const bool large = a > T(0.55);
-  const T fraction = (large ? T(2) * e : -less) / (T(0.25) + e);
-  const T result = within(a, Ieee<T>::tiny, a, T(30), T(1), large ? T(1) - fraction : fraction);
-  return copysign(result, x);
+  const T a = abs(x);
+  const ExpPair<T> e = exp_pair(T(-2) * a);
+  const Bits<T> large = mask<T>(a > T(0.55));
+  const T fraction = select(large, T(2) * e.power, e.less) / (T(1) + e.power);
+  return copysign(a > T(30) ? T(1) : select(large, T(1), T(0)) - fraction, x);
 }
 
 // With h = (e^|x| - 1) / 2: sinh |x| = h + h / (2 h + 1), and the fraction is soon 1/2.

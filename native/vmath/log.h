@@ -37,10 +37,10 @@ ZS_INLINE Split<T> split_normal(T x) {
 // For positive x; subnormals are made normal first.
 template <class T>
 ZS_INLINE Split<T> split(T x) {
-  constexpr T up = T(Bits<T>(1) << Ieee<T>::mantissa);
-  const bool small = x < Ieee<T>::smallest_normal;
-  const Split<T> s = split_normal(small ? x * up : x);
-  return {s.exponent - (small ? T(Ieee<T>::mantissa) : T(0)), s.fraction};
+  constexpr T up = T(Bits<T>(1) << Ieee<T>::mantissa), steps = T(Ieee<T>::mantissa);
+  const Bits<T> small = mask<T>(x < Ieee<T>::smallest_normal);
+  const Split<T> s = split_normal(select(small, x * up, x));
+  return {s.exponent - select(small, steps, T(0)), s.fraction};
 }
 
 // What C says of arguments that have no finite logarithm.
@@ -50,13 +50,13 @@ ZS_INLINE T log_special(T x, T result) {
   return x > 0 ? result : (x == 0 ? -Ieee<T>::infinity : Ieee<T>::nan);
 }
 
-// k ln 2 + log(1 + f) + rest.
-ZS_INLINE float log_parts(float k, float f, float rest) {
+// k ln 2 + log(1 + f)
+ZS_INLINE float log_parts(float k, float f) {
   const float q = polynomial(f, 0x1.555546p-2f, -0x1.000000p-2f, 0x1.99a546p-3f, -0x1.555f16p-3f,
                              0x1.232fe8p-3f, -0x1.fbc1e6p-4f, 0x1.e6f4eep-4f, -0x1.e04a3ap-4f,
                              0x1.16babcp-4f);
   const float square = f * f;
-  const float low = fma(k, Exp<float>::ln2_low, rest) + fma(square * f, q, -0.5f * square);
+  const float low = fma(k, Exp<float>::ln2_low, fma(square * f, q, -0.5f * square));
   return fma(k, Exp<float>::ln2_high, f + low);
 }
 
@@ -72,16 +72,16 @@ ZS_INLINE LogSeries log_series(double f) {
                      0x1.2f0ccd19fb262p-3);
   return {half_square, s * (half_square + remainder)};
 }
-ZS_INLINE double log_parts(double k, double f, double rest) {
+ZS_INLINE double log_parts(double k, double f) {
   const LogSeries l = log_series(f);
-  const double low = fma(k, Exp<double>::ln2_low, rest) + l.s_times;
+  const double low = fma(k, Exp<double>::ln2_low, l.s_times);
   return fma(k, Exp<double>::ln2_high, f - (l.half_square - low));
 }
 
 template <class T>
 ZS_INLINE T log(T x) {
   const Split<T> s = split(x);
-  return log_special(x, log_parts(s.exponent, s.fraction - T(1), T(0)));
+  return log_special(x, log_parts(s.exponent, s.fraction - T(1)));
 }
 
 // log2 of a positive float (subnormals too) to about 45 bits: for log2, log10 and pow of floats.
@@ -127,24 +127,32 @@ ZS_INLINE T log1p(T x) {
   const T u = T(1) + x;
   const Split<T> s = split_normal(u);
   const T lost = (u < T(2) ? x - (u - T(1)) : T(1) - (u - x)) / u;
-  const bool near = s.exponent == 0;
-  const T result =
-      log_parts(s.exponent, near ? x : s.fraction - T(1), near ? T(0) : lost);
+  // (Below sqrt(2) nothing needs to be lost.)
+  const Bits<T> close = mask<T>(s.exponent == 0);
+  const T result = log_parts(s.exponent, select(close, x, s.fraction - T(1))) + select(close, T(0), lost);
   return abs(x) < Ieee<T>::tiny ? x : log_special(u, result);
+}
+
+// log(1 + z) for z in [0, 1]: nothing is rounded before the logarithm.
+template <class T>
+ZS_INLINE T log1p_of_part(T z) {
+  const Bits<T> over = mask<T>(z > T(0x1.a827999fcef32p-2));  // sqrt(2) - 1
+  return log_parts(select(over, T(1), T(0)), select(over, (z - T(1)) * T(0.5), z));
 }
 
 // log(1 + e^x)
 template <class T>
 ZS_INLINE T softplus(T x) {
-  return (x > 0 ? x : T(0)) + log1p(exp(-abs(x)));
+  return select(mask<T>(x > 0), x, T(0)) + log1p_of_part(exp_down(-abs(x)));
 }
 
 // log(e^x + e^y). Equal ones are apart, since the difference of infinities is none.
 template <class T>
 ZS_INLINE T logaddexp(T x, T y) {
   constexpr T ln2 = T(0x1.62e42fefa39efp-1);
-  const T high = x > y ? x : y;
-  return x == y ? x + ln2 : high + log1p(exp(-abs(x - y)));
+  const T high = select(mask<T>(x > y), x, y);
+  const T sum = high + log1p_of_part(exp_down(-abs(x - y)));
+  return x == y ? x + ln2 : sum;
 }
 
 // From here on sqrt(x^2 + 1) is x, and x^2 might overflow.
