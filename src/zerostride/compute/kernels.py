@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..ops import OPS
-from .special import SPECIAL, cast, clip, is_float, meet
+from .special import SPECIAL, cast, clip, is_float, meet, relu
 
 Kernel = Callable[..., Any]
 Array = NDArray[Any]
@@ -59,9 +59,10 @@ def _checked(kernel: Kernel) -> Kernel:
 def _within(dtype: type[np.generic], kernel: Kernel, *, back: bool) -> Kernel:
     """The operands converted to `dtype` first; the result back (`back`), as C converts, or not."""
 
-    def within(x: Array, y: Array) -> Any:
-        result = kernel(x.astype(dtype), y.astype(dtype))
-        return to_integer(result, x.dtype) if back else result
+    def within(x: Array, *more: Any) -> Any:
+        converted = [y.astype(dtype) if isinstance(y, np.ndarray) else y for y in more]
+        result = kernel(x.astype(dtype), *converted)
+        return to_integer(np.asarray(result), x.dtype) if back else result
 
     return within
 
@@ -177,6 +178,28 @@ def _smaller_or_second(x: Array, y: Array) -> Array:
     return np.where(x < y, x, y)
 
 
+def _instead(kernel: Kernel, value: float, where: Callable[[Array], Any]) -> Kernel:
+    """`kernel`, but `value` at some of its first operand's numbers."""
+
+    def instead(x: Array, *more: Any) -> Any:
+        result = np.asarray(kernel(x, *more))
+        return np.where(where(x), np.asarray(value, result.dtype), result)
+
+    return instead
+
+
+def _heaviside_of_nan_is_zero(x: Array, y: Array) -> Array:
+    return np.where(x == 0, y, (x > 0).astype(y.dtype))
+
+
+def _clip_of_nan_is_low(x: Array, low: Array, high: Array) -> Any:
+    return np.minimum(_larger_or_second(x, low), high)
+
+
+def _round_half_away(x: Array) -> Any:
+    return np.trunc(x + np.copysign(np.asarray(0.5, x.dtype), x))
+
+
 _FLOOR_REST = _quotient_rest(np.floor)
 _TRUNC_REST = _quotient_rest(np.trunc)
 
@@ -190,12 +213,58 @@ _ON_BOOLS: Mapping[str, Kernel] = {
     "right_shift": np.right_shift,
 }
 
+#: What computes an op outside any engine, by the op's name.
+KERNELS: Mapping[str, Kernel] = MappingProxyType(
+    {
+        **{op.name: getattr(np, op.numpy) for op in OPS.values() if op.numpy},
+        **SPECIAL,
+        "clip": clip,
+        # Takes the dtype as its second argument.
+        "cast": cast,
+        "prelu": prelu,
+        "squared_difference": squared_difference,
+    }
+)
+
+#: How the name of a variant that many ops have begins: with the op's; and how it ends.
+_FORMS: Mapping[str, Callable[[Kernel], Kernel]] = {
+    "_in_float32": lambda kernel: _within(np.float32, kernel, back=False),
+    "_by_float32": lambda kernel: _within(np.float32, kernel, back=True),
+    "_in_int32": lambda kernel: _within(np.int32, kernel, back=False),
+    "_in_int64": lambda kernel: _within(np.int64, kernel, back=False),
+    "_nan_at_zero": lambda kernel: _instead(kernel, np.nan, lambda x: x == 0),
+    # Where the limit of an activation is a number (or -0) and its formula gives NaN.
+    "_nan_at_infinity": lambda kernel: _instead(kernel, np.nan, np.isneginf),
+}
+#: Formulas that give NaN at both infinities.
+_AT_BOTH = frozenset({"softsign", "erf"})
+
+
+def _made_for_ops() -> dict[str, Kernel]:
+    """The variants of ops that were named by an op and a form."""
+    made = {}
+    for op in OPS.values():
+        for ending, form in _FORMS.items():
+            name = op.name + ending
+            if any(name in row.values() for row in op.variants.values()):
+                made[name] = form(KERNELS[op.name])
+        name = f"{op.name}_nan_at_infinity"
+        if op.name in _AT_BOTH:
+            made[name] = _instead(KERNELS[op.name], np.nan, np.isinf)
+    return made
+
+
 #: The functions that `Op.variants` names.
 VARIANTS: Mapping[str, Kernel] = MappingProxyType(
     {
+        **_made_for_ops(),
+        "sign_of_nan_is_zero": _instead(np.sign, 0, np.isnan),
+        "relu_of_nan_is_zero": _instead(relu, 0, np.isnan),
+        "exp_of_nan_is_infinity": _instead(np.exp, np.inf, np.isnan),
+        "heaviside_of_nan_is_zero": _heaviside_of_nan_is_zero,
+        "clip_of_nan_is_low": _clip_of_nan_is_low,
+        "round_half_away": _round_half_away,
         "truncated_divide": _checked(_truncated_divide),
-        "divide_by_float32": _within(np.float32, np.divide, back=True),
-        "divide_in_float32": _within(np.float32, np.divide, back=False),
         "divide_in_small_float": _small_float_divide,
         "checked_floor_divide": _checked(np.floor_divide),
         "floor_of_quotient": lambda x, y: np.floor(x / y),
@@ -205,8 +274,6 @@ VARIANTS: Mapping[str, Kernel] = MappingProxyType(
         "remainder_by_float32": _within(np.float32, _FLOOR_REST, back=True),
         "nearest_remainder": _quotient_rest(np.round),
         "fmod_by_float64": _within(np.float64, _checked(np.fmod), back=True),
-        "multiply_by_float32": _within(np.float32, np.multiply, back=True),
-        "squared_difference_by_float32": _within(np.float32, squared_difference, back=True),
         "not_less": lambda x, y: ~np.less(x, y),
         "not_less_equal": lambda x, y: ~np.less_equal(x, y),
         **{
@@ -224,29 +291,12 @@ VARIANTS: Mapping[str, Kernel] = MappingProxyType(
         "pow_of_first_dtype": _first_dtype(np.power),
         "larger_or_second": _larger_or_second,
         "smaller_or_second": _smaller_or_second,
-        "maximum_by_float32": _within(np.float32, np.maximum, back=True),
-        "minimum_by_float32": _within(np.float32, np.minimum, back=True),
-        "atan2_in_float32": _within(np.float32, np.arctan2, back=False),
         "atan2_of_float32": _atan2_of_float32,
-        "logaddexp_in_float32": _within(np.float32, np.logaddexp, back=False),
         "less_of_bits": _bits(np.less),
         "equal_of_bits": _bits(np.equal),
         "clamped_left_shift": _shift(np.left_shift, _clamp),
         "clamped_right_shift": _shift(np.right_shift, _clamp),
         "wrapped_left_shift": _shift(np.left_shift, _wrap),
         "wrapped_right_shift": _shift(np.right_shift, _wrap),
-    }
-)
-
-#: What computes an op outside any engine, by the op's name.
-KERNELS: Mapping[str, Kernel] = MappingProxyType(
-    {
-        **{op.name: getattr(np, op.numpy) for op in OPS.values() if op.numpy},
-        **SPECIAL,
-        "clip": clip,
-        # Takes the dtype as its second argument.
-        "cast": cast,
-        "prelu": prelu,
-        "squared_difference": squared_difference,
     }
 )

@@ -71,7 +71,7 @@ DTYPES: Mapping[str, Dtypes] = MappingProxyType(
                 }
             ),
             saturates=_names("int8 uint8 float64"),
-            wraps=_names("bitwise_left_shift"),
+            wraps=_names("bitwise_left_shift bitwise_invert"),
         ),
         # uint16 holds bfloat16 there.
         "paddle": Dtypes(takes=_names("bool int8 uint8 int16 int32 int64 float32 float64")),
@@ -168,7 +168,7 @@ def _under(engine: str, op: Op, plan: Plan, operands: list[Any]) -> tuple[Kernel
     if row is None:
         detail = f"{engine} was read about, not run: which values it gives is not known"
         raise _refused(Reason.NO_OP, detail, plan)
-    values = values_of(op, operands)
+    values, parameters = values_of(op, operands[: op.tensors]), operands[op.tensors :]
     mixed = engine in op.first_decides
     common = np.result_type(values[0]) if mixed else _meet(row, engine, values, plan)
     if row.takes and common.name not in row.takes:
@@ -177,6 +177,9 @@ def _under(engine: str, op: Op, plan: Plan, operands: list[Any]) -> tuple[Kernel
     name = variants.get(common.name) or variants.get(common.kind)
     if name == "refused":
         raise _refused(Reason.DTYPE, f"{engine}'s {op.name} does not take {common}", plan)
+    if name == "unknown":
+        detail = f"what {engine}'s {op.name} gives for {common} is not known; it is not NumPy's"
+        raise _refused(Reason.DTYPE, detail, plan)
     inner = np.dtype(row.computes_in.get(common.name, common))
     kernel = KERNELS[op.name] if name is None else VARIANTS[name]
     saturate = common.name in row.saturates
@@ -184,7 +187,9 @@ def _under(engine: str, op: Op, plan: Plan, operands: list[Any]) -> tuple[Kernel
         values = [_convert(np.asarray(value), inner, saturate=saturate) for value in values]
     back = common if row.returns and inner != common else None
     kernel = _finished(kernel, inner, back, saturate=saturate and op.name not in row.wraps)
-    return kernel, [*operands[: len(operands) - len(values)], *map(np.asarray, values)]
+    kept = operands[: op.tensors - len(values)]
+    numbers = [np.asarray(value).item() for value in parameters]
+    return kernel, [*kept, *map(np.asarray, values), *numbers]
 
 
 def _meet(row: Dtypes, engine: str, values: Sequence[Any], plan: Plan) -> np.dtype[Any]:

@@ -127,6 +127,11 @@ def _under(op: Op, operands: tuple[Any, ...], engine: str, out: Any, dtype: Any)
                 f"{engine} takes {name} as a number, not of shape {shape_of(value)}",
                 reason=Reason.ATTRIBUTE,
             )
+        if engine in op.fixed and value != op.parameters[name]:
+            raise BroadcastError(
+                f"{engine}'s {op.name} has {name} = {op.parameters[name]} and no other",
+                reason=Reason.ATTRIBUTE,
+            )
     made = plan(*map(shape_of, arrays))
     use = RuleUse(str(made.rule), engine=find_engine(engine).name, op=op.name)
     said = Plan(made.shape, made.operands, made.axes_mapping, use)

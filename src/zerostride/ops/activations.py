@@ -14,6 +14,10 @@ _row = functools.partial(row, tensors=1, numpy="")
 #: ONNX, Selu: the float32 numbers of its document.
 SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
 
+_FLOATS_ALONE = "onnxruntime:biu onnxruntime:float64 torch:biu tensorflow:biu paddle:biu"
+#: Where the limit of x times 0 is at infinity, engines compute the product: NaN.
+_ALL_FLOATS = "onnxruntime:f openvino:f torch:f jax:f tensorflow:f paddle:f"
+
 ROWS = (
     row(
         "prelu",
@@ -32,6 +36,14 @@ ROWS = (
         "[0.0, 2.0]",
         "onnx:Relu openvino:Relu ncnn:ReLU mnn:ReLU paddle:relu",
         args="[-1.0, 2.0]",
+        variants={
+            "relu_by_float32": "openvino:int32",
+            "relu_of_nan_is_zero": "openvino:f paddle:f",
+            "relu_in_int32": "jax:b",
+            "unknown": "openvino:uint32 openvino:int64 openvino:uint64 mnn:if",
+            "refused": "onnxruntime:bu onnxruntime:int16 onnxruntime:int64 openvino:b torch:b "
+            "tensorflow:b paddle:biu",
+        },
     ),
     _row(
         "leaky_relu",
@@ -40,6 +52,11 @@ ROWS = (
         "onnx:LeakyRelu ncnn:ReLU mnn:ReLU paddle:leaky_relu",
         args="[-1.0, 2.0]",
         parameters={"alpha": 0.01},
+        variants={
+            "leaky_relu_in_float32": "jax:biu tensorflow:iu",
+            "unknown": "mnn:if",
+            "refused": "onnxruntime:biu onnxruntime:float64 torch:biu tensorflow:b paddle:biu",
+        },
     ),
     _row(
         "thresholded_relu",
@@ -48,6 +65,10 @@ ROWS = (
         "onnx:ThresholdedRelu paddle:thresholded_relu torch:- tensorflow:- jax:-",
         args="[0.5, 2.0]",
         parameters={"alpha": 1.0},
+        variants={
+            "unknown": "paddle:f",
+            "refused": "onnxruntime:biu onnxruntime:float64 paddle:biu",
+        },
     ),
     _row(
         "elu",
@@ -56,6 +77,12 @@ ROWS = (
         "onnx:Elu openvino:Elu ncnn:ELU mnn:ELU paddle:elu",
         args="[-1000.0, 2.0]",
         parameters={"alpha": 1.0},
+        variants={
+            "elu_in_float32": "jax:biu",
+            "unknown": "openvino:biu mnn:f",
+            "refused": _FLOATS_ALONE + " mnn:i",
+        },
+        fixed="tensorflow",
     ),
     _row(
         "selu",
@@ -64,6 +91,12 @@ ROWS = (
         "onnx:Selu openvino:Selu ncnn:SELU mnn:Selu paddle:selu",
         args="[0.0, 1.0]",
         parameters={"alpha": SELU_ALPHA, "gamma": SELU_GAMMA},
+        variants={
+            "selu_in_float32": "jax:biu",
+            "unknown": "mnn:f",
+            "refused": _FLOATS_ALONE + " openvino:biu mnn:i",
+        },
+        fixed="torch jax tensorflow",
     ),
     _row(
         "celu",
@@ -72,6 +105,10 @@ ROWS = (
         "onnx:Celu ncnn:CELU paddle:celu tensorflow:-",
         args="[-1000.0, 2.0]",
         parameters={"alpha": 1.0},
+        variants={
+            "celu_in_float32": "jax:biu",
+            "refused": _FLOATS_ALONE + " onnxruntime:float16",
+        },
     ),
     _row(
         "gelu",
@@ -79,6 +116,13 @@ ROWS = (
         "[0.0, 100.0]",
         "onnx:Gelu openvino:Gelu ncnn:GELU mnn:GELU_STANDARD paddle:gelu",
         args="[0.0, 100.0]",
+        variants={
+            "gelu_in_float32": "jax:biu",
+            "gelu_nan_at_infinity": "onnxruntime:f torch:float16 torch:float64 jax:f "
+            "tensorflow:f paddle:f",
+            "unknown": "openvino:f torch:float32 mnn:if",
+            "refused": _FLOATS_ALONE + " openvino:biu",
+        },
     ),
     _row(
         "gelu_tanh",
@@ -86,6 +130,12 @@ ROWS = (
         "[0.0, 100.0]",
         "onnx:Gelu openvino:Gelu mnn:GELU paddle:gelu torch:gelu tensorflow:gelu jax:gelu",
         args="[0.0, 100.0]",
+        variants={
+            "gelu_tanh_in_float32": "jax:biu",
+            "gelu_tanh_nan_at_infinity": _ALL_FLOATS,
+            "unknown": "mnn:if",
+            "refused": "onnxruntime:biu openvino:biu torch:biu tensorflow:biu paddle:biu",
+        },
     ),
     _row(
         "softplus",
@@ -93,6 +143,7 @@ ROWS = (
         "[0.0, 1000.0]",
         "onnx:Softplus openvino:SoftPlus ncnn:Softplus paddle:softplus",
         args="[-1000.0, 1000.0]",
+        variants={"softplus_in_float32": "jax:biu", "refused": _FLOATS_ALONE + " openvino:biu"},
     ),
     _row(
         "softsign",
@@ -100,6 +151,12 @@ ROWS = (
         "[-0.5, 0.75]",
         "onnx:Softsign openvino:SoftSign paddle:softsign jax:soft_sign",
         args="[-1.0, 3.0]",
+        variants={
+            "softsign_nan_at_infinity": _ALL_FLOATS,
+            "unknown": "torch:iu jax:biu",
+            "refused": "onnxruntime:biu onnxruntime:float64 openvino:biu torch:b tensorflow:biu "
+            "paddle:biu",
+        },
     ),
     _row(
         "mish",
@@ -107,6 +164,11 @@ ROWS = (
         "[0.0, 100.0]",
         "onnx:Mish openvino:Mish ncnn:Mish paddle:mish tensorflow:-",
         args="[0.0, 100.0]",
+        variants={
+            "mish_in_float32": "jax:biu",
+            "mish_nan_at_infinity": _ALL_FLOATS,
+            "refused": _FLOATS_ALONE + " openvino:biu",
+        },
     ),
     _row(
         "swish",
@@ -117,6 +179,12 @@ ROWS = (
         args="[0.0, 1000.0]",
         parameters={"alpha": 1.0},
         aliases="silu",
+        variants={
+            "swish_nan_at_infinity": _ALL_FLOATS,
+            "unknown": "mnn:if",
+            "refused": "onnxruntime:biu openvino:biu torch:biu jax:biu tensorflow:biu paddle:biu",
+        },
+        fixed="torch jax paddle ncnn",
     ),
     _row(
         "hard_sigmoid",
@@ -126,6 +194,10 @@ ROWS = (
         "paddle:hard_sigmoid torch:- tensorflow:- jax:-",
         args="[-9.0, 0.0]",
         parameters={"alpha": 0.2, "beta": 0.5},
+        variants={
+            "unknown": "openvino:biuf",
+            "refused": "onnxruntime:biu onnxruntime:float64 paddle:biu",
+        },
     ),
     _row(
         "hard_swish",
@@ -134,6 +206,12 @@ ROWS = (
         "onnx:HardSwish openvino:HSwish mnn:HARDSWISH paddle:hard_swish torch:hardswish "
         "tensorflow:-",
         args="[0.0, 9.0]",
+        variants={
+            "hard_swish_in_float32": "jax:biu",
+            "hard_swish_nan_at_infinity": _ALL_FLOATS,
+            "unknown": "openvino:iu mnn:if",
+            "refused": "onnxruntime:biu onnxruntime:float64 openvino:b torch:biu paddle:biu",
+        },
     ),
     _row(
         "shrink",
@@ -142,5 +220,6 @@ ROWS = (
         "onnx:Shrink torch:- tensorflow:- jax:-",
         args="[-1.0, 0.25]",
         parameters={"bias": 0.0, "lambd": 0.5},
+        variants={"shrink_by_float32": "onnxruntime:iu", "refused": "onnxruntime:b"},
     ),
 )

@@ -12,6 +12,9 @@ from .model import NO_BOOL, row
 #: Quotients and powers of truth values are refused.
 _NO_QUOTIENT_OF_BOOL = "torch:b " + NO_BOOL
 
+#: Paddle has kernels for the integers of shapes alone.
+_PADDLE_SMALL = "paddle:bu paddle:int8 paddle:int16"
+
 ROWS = (
     row(
         "add",
@@ -157,6 +160,11 @@ ROWS = (
         "paddle:elementwise_fmax tensorflow:-",
         args='[1.0, float("nan")], [2.0, 1.0]',
         swap="fmax",
+        variants={
+            "fmax_by_float32": "paddle:int32",
+            "unknown": "paddle:int64",
+            "refused": _PADDLE_SMALL,
+        },
     ),
     row(
         "fmin",
@@ -165,6 +173,11 @@ ROWS = (
         "paddle:elementwise_fmin tensorflow:-",
         args='[1.0, float("nan")], [2.0, 1.0]',
         swap="fmin",
+        variants={
+            "fmin_by_float32": "paddle:int32",
+            "unknown": "paddle:int64",
+            "refused": _PADDLE_SMALL,
+        },
     ),
     row(
         "heaviside",
@@ -172,6 +185,11 @@ ROWS = (
         "[0.0, 0.5, 1.0]",
         "paddle:elementwise_heaviside tensorflow:-",
         args="[-2.0, 0.0, 3.0], 0.5",
+        variants={
+            "heaviside_of_nan_is_zero": "torch:biuf paddle:int32 paddle:int64 paddle:f",
+            "heaviside_in_float32": "jax:biu",
+            "refused": _PADDLE_SMALL,
+        },
     ),
     row(
         "copysign",
@@ -179,6 +197,7 @@ ROWS = (
         "[-1.0, 2.0]",
         "paddle:copysign tensorflow:-",
         args="[1.0, -2.0], [-0.0, 3.0]",
+        variants={"copysign_in_float32": "torch:biu jax:biu", "unknown": "paddle:biu"},
     ),
     row(
         "nextafter",
@@ -186,6 +205,10 @@ ROWS = (
         "[1.0000000000000002]",
         "paddle:nextafter",
         args="[1.0], [2.0]",
+        variants={
+            "nextafter_in_float32": "jax:biu",
+            "refused": "torch:biu tensorflow:biu tensorflow:float16 paddle:biu",
+        },
     ),
     row(
         "hypot",
@@ -194,6 +217,7 @@ ROWS = (
         "tensorflow:-",
         args="[3.0, 5.0], [4.0, 12.0]",
         swap="hypot",
+        variants={"hypot_in_float32": "jax:biu", "refused": "torch:biu"},
     ),
     row(
         "logaddexp2",
@@ -202,6 +226,7 @@ ROWS = (
         "tensorflow:-",
         args="[0.0, 1.0], [0.0, 1.0]",
         swap="logaddexp2",
+        variants={"logaddexp2_in_float32": "jax:biu", "refused": "torch:biu"},
     ),
     row(
         "atan2",
@@ -251,5 +276,10 @@ ROWS = (
         "tensorflow:clip_by_value",
         args="[-2, 7, 3], 0, 5",
         tensors=3,
+        variants={
+            "clip_of_nan_is_low": "openvino:f",
+            "unknown": "mnn:if paddle:biuf",
+            "refused": NO_BOOL + " torch:b onnxruntime:int16 onnxruntime:uint16",
+        },
     ),
 )

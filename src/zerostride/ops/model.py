@@ -36,7 +36,9 @@ class Op:
         swap: the op that gives the same with operands exchanged, or None.
         variants: engine to dtype, or kind of dtype (`numpy.dtype.kind`), to the name of the
             function of `compute.kernels` that computes what the engine computes, where that is not
-            what `numpy` computes; "refused" where the engine does not take the dtype.
+            what `numpy` computes; "refused" where the engine does not take the dtype, "unknown"
+            where it gives something else that was not found out.
+        fixed: engines whose op has its parameters' usual values alone.
         first_decides: engines that take operands of different dtypes and return the first one's.
         aliases: further names that the op goes by.
         example: arguments, and the result as a list; shown and run in the docstring.
@@ -51,6 +53,7 @@ class Op:
     reversed_names: Names
     swap: str | None
     variants: Mapping[str, Mapping[str, str]]
+    fixed: frozenset[str]
     first_decides: frozenset[str]
     aliases: tuple[str, ...]
     example: tuple[str, str]
@@ -72,6 +75,8 @@ class Op:
         return self.operands - len(self.parameters)
 
 
+#: Columns that an engine of another name reads.
+_COLUMNS = MappingProxyType({"onnx": "onnxruntime"})
 #: The operands of most examples.
 PAIR = "[[6, 5], [2, 3]], [1, 2]"
 
@@ -90,6 +95,7 @@ def row(
     aliases: str = "",
     reversed_names: str = "",
     variants: Mapping[str, str] | None = None,
+    fixed: str = "",
     first_decides: str = "",
 ) -> Op:
     """A row from words: "onnx:Mul mnn:MUL torch:mul,multiply"; "jax:-" where jax lacks the op."""
@@ -106,7 +112,8 @@ def row(
         names=MappingProxyType(columns),
         reversed_names=MappingProxyType(_names(reversed_names)),
         swap=swap,
-        variants=_variants(variants or {}),
+        variants=_variants(variants or {}, {_COLUMNS.get(key, key) for key in columns}),
+        fixed=frozenset(fixed.split()),
         first_decides=frozenset(first_decides.split()),
         aliases=tuple(aliases.split()),
         example=(args, example),
@@ -122,12 +129,17 @@ def _names(words: str) -> dict[str, tuple[Name, ...]]:
     }
 
 
-def _variants(rows: Mapping[str, str]) -> Mapping[str, Mapping[str, str]]:
-    """{"larger": "mnn:if jax:int8"} as {"mnn": {"i": "larger", "f": ...}, "jax": {"int8": ...}}."""
+def _variants(rows: Mapping[str, str], engines: set[str]) -> Mapping[str, Mapping[str, str]]:
+    """{"larger": "mnn:if jax:int8"} as {"mnn": {"i": "larger", "f": ...}, "jax": {"int8": ...}}.
+
+    Rows that share their words name engines that one of them lacks; those are left out.
+    """
     table: dict[str, dict[str, str]] = {}
     for function, places in rows.items():
         for place in places.split():
             engine, _, given = place.partition(":")
+            if engine not in engines:
+                continue
             dtypes = given if set(given) <= set("biufc") else (given,)
             table.setdefault(engine, {}).update(dict.fromkeys(dtypes, function))
     return MappingProxyType({key: MappingProxyType(value) for key, value in table.items()})

@@ -4,9 +4,42 @@ from __future__ import annotations
 
 import functools
 
-from .model import row
+from .model import NO_BOOL, row
 
 _row = functools.partial(row, tensors=1)
+
+#: Integers of more than 24 bits, which OpenVINO rounds in float32 in ways that were not found out.
+_OPENVINO_LARGE = "openvino:uint32 openvino:int64 openvino:uint64"
+#: Paddle has kernels for the integers of shapes alone.
+_PADDLE_SMALL = "paddle:bu paddle:int8 paddle:int16"
+_NO_BOOL_OF_ANY = NO_BOOL + " torch:b"
+_FLOATS_ALONE = "onnxruntime:biu openvino:biu tensorflow:biu"
+
+
+def _floats(
+    name: str,
+    *,
+    jax: bool = True,
+    mnn: bool = True,
+    paddle: bool = False,
+    refused: str = "",
+    unknown: str = "",
+    **more: str,
+) -> dict[str, str]:
+    """Variants of a function of floats: what an engine makes of integers, and `more`.
+
+    PyTorch, JAX, MNN and (for some) Paddle compute them in float32, OpenVINO in some way that was
+    not found out; the others refuse them.
+    """
+    taken = "torch:biu" + " jax:biu" * jax + " mnn:i" * mnn + " paddle:int32 paddle:int64" * paddle
+    refusing = f"onnxruntime:biu openvino:b tensorflow:biu {refused}" + " jax:biu" * (not jax)
+    return {
+        f"{name}_in_float32": taken,
+        "unknown": f"openvino:iu {unknown}",
+        "refused": f"{refusing} {_PADDLE_SMALL if paddle else 'paddle:biu'}",
+        **more,
+    }
+
 
 ROWS = (
     _row(
@@ -15,6 +48,7 @@ ROWS = (
         "[-1, 2]",
         "onnx:Neg openvino:Negative ncnn:UnaryOp.1 mnn:NEG",
         args="[1, -2]",
+        variants={"refused": _NO_BOOL_OF_ANY + " jax:b onnxruntime:u openvino:u tensorflow:u"},
     ),
     _row(
         "positive",
@@ -22,6 +56,7 @@ ROWS = (
         "[1, -2]",
         "tensorflow:-",
         args="[1, -2]",
+        variants={"refused": "torch:b", "unknown": "jax:b"},
     ),
     _row(
         "abs",
@@ -31,6 +66,11 @@ ROWS = (
         args="[1, -2]",
         numpy="absolute",
         aliases="absolute",
+        variants={
+            "abs_by_float32": "mnn:i",
+            "unknown": "mnn:f",
+            "refused": _NO_BOOL_OF_ANY + " tensorflow:u " + _PADDLE_SMALL,
+        },
     ),
     _row(
         "sign",
@@ -38,6 +78,11 @@ ROWS = (
         "[1.0, -1.0, 0.0]",
         "onnx:Sign openvino:Sign mnn:SIGN paddle:sign",
         args="[5.0, -0.5, 0.0]",
+        variants={
+            "sign_of_nan_is_zero": "onnxruntime:float16 torch:f mnn:f",
+            "unknown": "torch:b",
+            "refused": NO_BOOL + " jax:b paddle:b",
+        },
     ),
     _row(
         "sqrt",
@@ -45,6 +90,7 @@ ROWS = (
         "[2.0, 1.5]",
         "onnx:Sqrt openvino:Sqrt ncnn:UnaryOp.5 mnn:SQRT paddle:sqrt",
         args="[4.0, 2.25]",
+        variants=_floats("sqrt"),
     ),
     _row(
         "rsqrt",
@@ -53,6 +99,7 @@ ROWS = (
         "ncnn:UnaryOp.6 mnn:RSQRT paddle:rsqrt",
         args="[4.0, 0.25]",
         numpy="",
+        variants=_floats("rsqrt", jax=False, rsqrt_nan_at_zero="ncnn:f"),
     ),
     _row(
         "reciprocal",
@@ -61,6 +108,7 @@ ROWS = (
         "onnx:Reciprocal ncnn:UnaryOp.15 mnn:RECIPROCAL paddle:reciprocal",
         args="[4.0, 0.5]",
         numpy="",
+        variants=_floats("reciprocal", reciprocal_nan_at_zero="ncnn:f"),
     ),
     _row(
         "square",
@@ -68,6 +116,12 @@ ROWS = (
         "[9, 4]",
         "ncnn:UnaryOp.4 mnn:SQUARE paddle:square",
         args="[3, -2]",
+        variants={
+            "square_in_int64": "torch:b",
+            "square_in_int32": "jax:b",
+            "square_in_float32": "mnn:i",
+            "refused": "tensorflow:b " + _PADDLE_SMALL,
+        },
     ),
     _row(
         "exp",
@@ -75,6 +129,9 @@ ROWS = (
         "[1.0, inf]",
         "onnx:Exp openvino:Exp ncnn:UnaryOp.7 mnn:EXP paddle:exp",
         args="[0.0, 1000.0]",
+        variants=_floats(
+            "exp", paddle=True, mnn=False, unknown="mnn:if", exp_of_nan_is_infinity="openvino:f"
+        ),
     ),
     _row(
         "expm1",
@@ -82,6 +139,7 @@ ROWS = (
         "[0.0, 1e-20]",
         "mnn:EXPM1 paddle:expm1",
         args="[0.0, 1e-20]",
+        variants=_floats("expm1", paddle=True, mnn=False, unknown="mnn:if"),
     ),
     _row(
         "log",
@@ -89,6 +147,7 @@ ROWS = (
         "[0.0, -inf]",
         "onnx:Log openvino:Log ncnn:UnaryOp.8 mnn:LOG paddle:log",
         args="[1.0, 0.0]",
+        variants=_floats("log", paddle=True, log_nan_at_zero="ncnn:f"),
     ),
     _row(
         "log1p",
@@ -96,20 +155,23 @@ ROWS = (
         "[0.0, 1e-20]",
         "mnn:LOG1P paddle:log1p",
         args="[0.0, 1e-20]",
+        variants=_floats("log1p", paddle=True),
     ),
     _row(
         "log2",
         "The logarithm of x to the base 2",
         "[0.0, -inf]",
-        "paddle:log2",
+        "paddle:log2 tensorflow:-",
         args="[1.0, 0.0]",
+        variants=_floats("log2", paddle=True, mnn=False),
     ),
     _row(
         "log10",
         "The logarithm of x to the base 10",
         "[0.0, -inf]",
-        "ncnn:UnaryOp.17 paddle:log10",
+        "ncnn:UnaryOp.17 paddle:log10 tensorflow:-",
         args="[1.0, 0.0]",
+        variants=_floats("log10", paddle=True, mnn=False, log10_nan_at_zero="ncnn:f"),
     ),
     _row(
         "sin",
@@ -117,6 +179,7 @@ ROWS = (
         "[0.0, -0.0]",
         "onnx:Sin openvino:Sin ncnn:UnaryOp.9 mnn:SIN paddle:sin",
         args="[0.0, -0.0]",
+        variants=_floats("sin"),
     ),
     _row(
         "cos",
@@ -124,6 +187,7 @@ ROWS = (
         "[1.0, 1.0]",
         "onnx:Cos openvino:Cos ncnn:UnaryOp.10 mnn:COS paddle:cos",
         args="[0.0, -0.0]",
+        variants=_floats("cos"),
     ),
     _row(
         "tan",
@@ -131,6 +195,7 @@ ROWS = (
         "[0.0, -0.0]",
         "onnx:Tan openvino:Tan ncnn:UnaryOp.11 mnn:TAN paddle:tan",
         args="[0.0, -0.0]",
+        variants=_floats("tan", refused="onnxruntime:float64"),
     ),
     _row(
         "asin",
@@ -140,6 +205,7 @@ ROWS = (
         args="[0.0, 2.0]",
         numpy="arcsin",
         aliases="arcsin",
+        variants=_floats("asin", refused="onnxruntime:float64"),
     ),
     _row(
         "acos",
@@ -149,6 +215,7 @@ ROWS = (
         args="[1.0, 2.0]",
         numpy="arccos",
         aliases="arccos",
+        variants=_floats("acos", refused="onnxruntime:float64"),
     ),
     _row(
         "atan",
@@ -158,6 +225,7 @@ ROWS = (
         args="[0.0, -0.0]",
         numpy="arctan",
         aliases="arctan",
+        variants=_floats("atan", refused="onnxruntime:float64"),
     ),
     _row(
         "sinh",
@@ -165,6 +233,7 @@ ROWS = (
         "[0.0, inf]",
         "onnx:Sinh openvino:Sinh mnn:SINH paddle:sinh",
         args="[0.0, 1000.0]",
+        variants=_floats("sinh", refused="onnxruntime:float64"),
     ),
     _row(
         "cosh",
@@ -172,6 +241,7 @@ ROWS = (
         "[1.0, inf]",
         "onnx:Cosh openvino:Cosh mnn:COSH paddle:cosh",
         args="[0.0, 1000.0]",
+        variants=_floats("cosh", refused="onnxruntime:float64"),
     ),
     _row(
         "tanh",
@@ -179,6 +249,7 @@ ROWS = (
         "[0.0, 1.0]",
         "onnx:Tanh openvino:Tanh ncnn:UnaryOp.16,TanH mnn:TANH paddle:tanh",
         args="[0.0, 100.0]",
+        variants=_floats("tanh", unknown="mnn:f"),
     ),
     _row(
         "asinh",
@@ -188,6 +259,7 @@ ROWS = (
         args="[0.0, -0.0]",
         numpy="arcsinh",
         aliases="arcsinh",
+        variants=_floats("asinh", refused="onnxruntime:float64"),
     ),
     _row(
         "acosh",
@@ -197,6 +269,7 @@ ROWS = (
         args="[1.0, 0.0]",
         numpy="arccosh",
         aliases="arccosh",
+        variants=_floats("acosh", refused="onnxruntime:float64"),
     ),
     _row(
         "atanh",
@@ -206,6 +279,7 @@ ROWS = (
         args="[0.0, 1.0]",
         numpy="arctanh",
         aliases="arctanh",
+        variants=_floats("atanh", refused="onnxruntime:float64"),
     ),
     _row(
         "sigmoid",
@@ -215,6 +289,7 @@ ROWS = (
         args="[0.0, 1000.0]",
         numpy="",
         aliases="logistic",
+        variants=_floats("sigmoid", jax=False, unknown="mnn:f"),
     ),
     _row(
         "erf",
@@ -223,6 +298,12 @@ ROWS = (
         "onnx:Erf openvino:Erf ncnn:Erf mnn:ERF paddle:erf",
         args="[0.0, 100.0]",
         numpy="",
+        variants=_floats(
+            "erf",
+            jax=False,
+            refused="onnxruntime:float64",
+            erf_nan_at_infinity="tensorflow:float64",
+        ),
     ),
     _row(
         "floor",
@@ -230,6 +311,12 @@ ROWS = (
         "[1.0, -2.0]",
         "onnx:Floor openvino:Floor ncnn:UnaryOp.2 mnn:FLOOR paddle:floor",
         args="[1.5, -1.5]",
+        variants={
+            "floor_by_float32": "openvino:int32",
+            "floor_in_float32": "mnn:i",
+            "unknown": _OPENVINO_LARGE,
+            "refused": "onnxruntime:biu openvino:b torch:b tensorflow:biu paddle:b",
+        },
     ),
     _row(
         "ceil",
@@ -237,6 +324,12 @@ ROWS = (
         "[2.0, -1.0]",
         "onnx:Ceil openvino:Ceiling ncnn:UnaryOp.3 mnn:CEIL paddle:ceil",
         args="[1.5, -1.5]",
+        variants={
+            "ceil_by_float32": "openvino:int32",
+            "ceil_in_float32": "mnn:i",
+            "unknown": _OPENVINO_LARGE,
+            "refused": "onnxruntime:biu openvino:b torch:b tensorflow:biu paddle:b",
+        },
     ),
     _row(
         "round",
@@ -244,13 +337,21 @@ ROWS = (
         "[0.0, 2.0, -3.0]",
         "onnx:Round openvino:Round ncnn:UnaryOp.18 mnn:ROUND paddle:round",
         args="[0.5, 1.5, -2.6]",
+        variants={
+            "round_by_float32": "openvino:int32",
+            "round_in_float32": "mnn:i",
+            "round_half_away": "mnn:f",
+            "unknown": "openvino:b " + _OPENVINO_LARGE,
+            "refused": "onnxruntime:biu torch:b jax:b tensorflow:b " + _PADDLE_SMALL,
+        },
     ),
     _row(
         "trunc",
         "x without its fraction",
         "[1.0, -1.0]",
-        "ncnn:UnaryOp.19 paddle:trunc",
+        "ncnn:UnaryOp.19 paddle:trunc tensorflow:-",
         args="[1.5, -1.5]",
+        variants={"unknown": "paddle:int64", "refused": "torch:b " + _PADDLE_SMALL},
     ),
     _row(
         "isnan",
@@ -258,6 +359,7 @@ ROWS = (
         "[False, True]",
         "onnx:IsNaN openvino:IsNaN paddle:isnan_v2 tensorflow:is_nan",
         args='[1.0, float("nan")]',
+        variants={"refused": _FLOATS_ALONE + " " + _PADDLE_SMALL},
     ),
     _row(
         "isinf",
@@ -265,6 +367,7 @@ ROWS = (
         "[False, True]",
         "onnx:IsInf openvino:IsInf paddle:isinf_v2 tensorflow:is_inf",
         args='[1.0, float("inf")]',
+        variants={"refused": _FLOATS_ALONE + " paddle:b"},
     ),
     _row(
         "isfinite",
@@ -272,6 +375,7 @@ ROWS = (
         "[True, False]",
         "openvino:IsFinite paddle:isfinite_v2 tensorflow:is_finite",
         args='[1.0, float("inf")]',
+        variants={"refused": _FLOATS_ALONE + " " + _PADDLE_SMALL},
     ),
     _row(
         "logical_not",
@@ -279,6 +383,7 @@ ROWS = (
         "[False, True]",
         "onnx:Not openvino:LogicalNot paddle:logical_not",
         args="[True, False]",
+        variants={"unknown": "openvino:iuf", "refused": "onnxruntime:iuf tensorflow:iuf paddle:u"},
     ),
     _row(
         "bitwise_invert",
@@ -289,6 +394,7 @@ ROWS = (
         args="[0, 5]",
         numpy="invert",
         aliases="bitwise_not invert",
+        variants={"refused": "onnxruntime:b tensorflow:b"},
     ),
     _row(
         "cast",
