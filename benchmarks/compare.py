@@ -38,13 +38,14 @@ class _Ready:
     wrong: dict[str, str]
 
 
-def run_row(row: Row, taking_part: Iterable[Peer], threads: int, rounds: Rounds) -> RowResult:
+def run_row(
+    row: Row, taking_part: Iterable[Peer], threads: int, rounds: Rounds, limit: bool = True
+) -> RowResult:
     """Prepares and checks every peer, times those that are right, and sums up."""
     task = make_task(row, threads)
     ready = _ready(task, taking_part)
-    limit = stream.sampler(task)
-    timed = ready.samplers | ({_LIMIT: limit} if limit is not None and ready.samplers else {})
-    times = in_turns(timed, rounds)
+    least = stream.sampler(task) if limit and ready.samplers else None
+    times = in_turns(ready.samplers | ({_LIMIT: least} if least is not None else {}), rounds)
     volume = task.input_bytes + task.output_bytes
     timings = summarise(times, _LIMIT)
     return RowResult(

@@ -22,6 +22,29 @@ _WIDTH = 240
 _NONE = "·"
 
 
+def new_console() -> Console:
+    """A console that is wide where nobody looks at it."""
+    console = Console()
+    if not console.is_terminal:
+        console.width = _WIDTH
+    return console
+
+
+def new_table(head: Iterable[str]) -> Table:
+    """A table of figures, named by its first column."""
+    table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for k, column in enumerate(head):
+        table.add_column(column, justify="right" if k else "left", no_wrap=not k)
+    return table
+
+
+def markdown(table: Sequence[Sequence[str]]) -> list[str]:
+    """A table of Markdown, from its head and its rows."""
+    head, *rows = table
+    rule = "|---" + "|---:" * (len(head) - 1) + "|"
+    return [f"| {' | '.join(head)} |", rule, *(f"| {' | '.join(row)} |" for row in rows)]
+
+
 def seconds_text(seconds: float) -> str:
     """A time with three figures and its unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
@@ -78,12 +101,8 @@ def _cells(row: RowResult, results: Results) -> list[str]:
 
 def print_results(results: Results) -> None:
     """Prints the table, the aims and the notes."""
-    console = Console()
-    if not console.is_terminal:
-        console.width = _WIDTH
-    table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
-    for k, column in enumerate(_columns(results)):
-        table.add_column(column, justify="right" if k else "left", no_wrap=not k)
+    console = new_console()
+    table = new_table(_columns(results))
     for row in results.rows:
         level = row.best is None or is_level(row)
         table.add_row(*_cells(row, results), style=None if level else "yellow")
@@ -180,9 +199,6 @@ def as_markdown(results: Results) -> str:
 
 
 def _markdown_table(results: Results) -> list[str]:
-    columns = _columns(results)
-    lines = [f"| {' | '.join(columns)} |", "|---" + "|---:" * (len(columns) - 1) + "|"]
-    for row in results.rows:
-        cells = [cell.replace("|", "\\|").replace("*", "\\*") for cell in _cells(row, results)]
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+    cells = [_cells(row, results) for row in results.rows]
+    escaped = [[cell.replace("*", "\\*") for cell in row] for row in cells]
+    return markdown([_columns(results), *escaped])

@@ -23,8 +23,8 @@ VIEWS: dict[str, Callable[[Any], Any]] = {
 }
 #: Where an array begins: what every library takes as it is (JAX copies what lies otherwise).
 ALIGNMENT = 64
-#: Integers are below 2 to this, by their bytes: no sum overflows, and whoever computes in fewer bits,
-#: or in floats, is found out.
+#: Integers are below 2 to this, by their bytes: no sum overflows, and whoever computes in fewer
+#: bits, or in floats, is found out.
 _BITS = {1: 6, 4: 30, 8: 62}
 #: How an op stands in a row's title.
 SIGNS = {"add": "+", "less": "<", "pow": "**"}
@@ -217,13 +217,18 @@ def _filled(operand: Operand, dtype: np.dtype[Any], rng: np.random.Generator) ->
     return base
 
 
+def make_operands(row: Row) -> tuple[tuple[Array, ...], tuple[Array, ...]]:
+    """A row's operands in memory, filled, and the views of them that are computed with."""
+    rng = np.random.default_rng(20)
+    bases = tuple(_filled(o, dtype_of(o.dtype or row.dtype), rng) for o in row.operands)
+    return bases, tuple(VIEWS[o.view](base) for o, base in zip(row.operands, bases, strict=True))
+
+
 def make_task(row: Row, threads: int) -> Task:
     """Allocates and fills a row's arrays, and has NumPy compute what is right."""
     from .peers.numpy_ import FUNCTIONS
 
-    rng = np.random.default_rng(20)
-    bases = tuple(_filled(o, dtype_of(o.dtype or row.dtype), rng) for o in row.operands)
-    inputs = tuple(VIEWS[o.view](base) for o, base in zip(row.operands, bases, strict=True))
+    bases, inputs = make_operands(row)
     if row.op == "broadcast":
         assert row.target is not None
         expected = np.broadcast_to(inputs[0], row.target).copy()
