@@ -26,20 +26,6 @@ ZS_INLINE T rsqrt(T x) {
   return T(1) / sqrt(x);
 }
 
-// x tanh(log(1 + e^x)) = x p / (p + 2), p = e^x (e^x + 2). Above the bound the fraction is 1.
-template <class T>
-ZS_INLINE T mish(T x) {
-  const T e = exp(x > T(20) ? T(20) : x);
-  const T p = e * (e + T(2));
-  return x * (p / (p + T(2)));
-}
-
-// x / 2 (1 + erf(x / sqrt(2)))
-template <class T>
-ZS_INLINE T gelu(T x) {
-  return x * T(0.5) * (T(1) + erf(x * T(0x1.6a09e667f3bcdp-1)));
-}
-
 #define ZS_MATH_ROW(name)                                                    \
   template <class T>                                                    \
   static inline void name##_row(const T* in, T* out, std::int64_t n) {  \

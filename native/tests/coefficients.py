@@ -151,7 +151,31 @@ def fits() -> list[Fit]:
             26,
             erf_share,
         ),
+        # For gelu: erfc(x / sqrt(2)) = exp(-x q(x)) for small x ...
+        Fit(
+            "tail_near",
+            lambda x: -mp.log(mp.erfc(x / mp.sqrt(2))) / x,
+            mp.mpf(0),
+            mp.mpf(1),
+            6,
+            13,
+            lambda x, e: e * x,
+        ),
+        # ... and e^(-x^2 / 2) q(v) / (x + 5), v = (x - 5) / (x + 5). (With 5 q(0) is nearly a float.)
+        Fit("tail", scaled_tail, mp.mpf(-0.7), mp.mpf(0.5), 10, 0, scaled_tail_share),
+        Fit("tail", scaled_tail, mp.mpf(-0.7), mp.mpf(34) / 44, 0, 22, scaled_tail_share),
     ]
+
+
+def scaled_tail(v: mp.mpf) -> mp.mpf:
+    """(x + 5) e^(x^2 / 2) erfc(x / sqrt(2)) for v = (x - 5) / (x + 5)."""
+    x = 5 * (1 + v) / (1 - v)
+    return (x + 5) * mp.exp(x * x / 2) * mp.erfc(x / mp.sqrt(2))
+
+
+def scaled_tail_share(v: mp.mpf, e: mp.mpf) -> mp.mpf:
+    """What an error of it means to erfc(x / sqrt(2))."""
+    return e / scaled_tail(v)
 
 
 def erf_share(a: mp.mpf, e: mp.mpf) -> mp.mpf:

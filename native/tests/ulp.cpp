@@ -15,7 +15,14 @@ template <class W>
 struct Exact {
   static W sigmoid(W x) { return x < 0 ? std::exp(x) / (1 + std::exp(x)) : 1 / (1 + std::exp(-x)); }
   static W softplus(W x) { return (x > 0 ? x : W(0)) + std::log1p(std::exp(-std::fabs(x))); }
-  static W mish(W x) { return x * std::tanh(softplus(x)); }
+  static W mish(W x) {
+    const W low = std::numeric_limits<W>::lowest();
+    return x < low ? W(-0.0) : x * std::tanh(softplus(x));
+  }
+  static W gelu(W x) {
+    const W low = std::numeric_limits<W>::lowest();
+    return x < low ? W(-0.0) : x / 2 * std::erfc(-x / std::sqrt(W(2)));
+  }
   static W rsqrt(W x) { return 1 / std::sqrt(x); }
   static W logaddexp(W x, W y) {
     if (x == y) return x + std::log(W(2));
@@ -58,7 +65,7 @@ const Function kFunctions[] = {
     STD(exp),   STD(exp2),  STD(expm1), STD(log),   STD(log2),  STD(log10),     STD(log1p),
     STD(sin),   STD(cos),   STD(tan),   STD(sinh),  STD(cosh),  STD(tanh),      STD(asin),
     STD(acos),  STD(atan),  STD(asinh), STD(acosh), STD(atanh), STD(erf),       STD(sqrt),
-    STD(floor), STD(ceil),  STD(trunc), OWN(rsqrt), OWN(mish),  OWN(sigmoid),   OWN(softplus),
+    STD(floor), STD(ceil),  STD(trunc), OWN(rsqrt), OWN(mish), OWN(gelu),  OWN(sigmoid),   OWN(softplus),
     STD_2(pow), STD_2(atan2),
     {"round_even", math::round_even_row<float>, math::round_even_row<double>,
      [](double x) -> double { return std::nearbyint(x); },

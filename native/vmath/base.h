@@ -201,15 +201,25 @@ ZS_INLINE T power_of_2(Bits<T> low, int more = 0) {
   return from_bits<T>((low + offset) << Ieee<T>::mantissa);
 }
 
-// x * 2^n, rounded once where that is subnormal: in two steps, since 2^n itself may be out of range.
-// x in [1/2, 2], n of nearest(), between -1200 and 1200.
+// 2^n as a product, since 2^n itself may be out of range; n of nearest(), between -1200 and 1200.
 template <class T>
-ZS_INLINE T scale(T x, Bits<T> low) {
+struct Scaling {
+  T first, second;
+};
+template <class T>
+ZS_INLINE Scaling<T> scaling(Bits<T> low) {
   constexpr Bits<T> zero = bits(Ieee<T>::round), bias = Ieee<T>::bias;
   // (`low` is positive as an integer: its shift is the unsigned one, which every processor has.)
   const Bits<T> half = (low >> 1) + (bias - zero / 2);
   const Bits<T> rest = low - half + (2 * bias - zero);
-  return x * from_bits<T>(half << Ieee<T>::mantissa) * from_bits<T>(rest << Ieee<T>::mantissa);
+  return {from_bits<T>(half << Ieee<T>::mantissa), from_bits<T>(rest << Ieee<T>::mantissa)};
+}
+
+// x * 2^n for x in [1/2, 2], rounded once where that is subnormal.
+template <class T>
+ZS_INLINE T scale(T x, Bits<T> low) {
+  const Scaling<T> s = scaling<T>(low);
+  return x * s.first * s.second;
 }
 
 }  // namespace zs::ZS_ISA::math

@@ -57,11 +57,16 @@ ZS_INLINE T reduce_exp(T x, T n) {
   return fma(n, -Exp<T>::ln2_low, fma(n, -Exp<T>::ln2_high, x));
 }
 
-// For x within the bounds.
+// For x within the bounds. `low` is what x lacks of the argument.
 template <class T>
 ZS_INLINE T exp_within(T x) {
   const Nearest<T> n = nearest(x * Exp<T>::log2_e);
   return scale(T(1) + expm1_reduced(reduce_exp(x, n.number)), n.low);
+}
+template <class T>
+ZS_INLINE T exp_within(T x, T low) {
+  const Nearest<T> n = nearest(x * Exp<T>::log2_e);
+  return scale(T(1) + expm1_reduced(reduce_exp(x, n.number) + low), n.low);
 }
 
 template <class T>
@@ -145,6 +150,18 @@ ZS_INLINE T sinh(T x) {
   const T a = abs(x), h = T(2) * quarter_expm1(a);
   const T result = h + (a > T(40) ? T(0.5) : h / (T(2) * h + T(1)));
   return a < Ieee<T>::tiny ? x : copysign(result, x);
+}
+
+// x tanh(log(1 + e^x)) = x p / (p + 2), p = e^x (e^x + 2). Far below 0 that is x e^x, where e^x may have
+// lost digits that the product keeps: x comes in before the last step of the scaling.
+template <class T>
+ZS_INLINE T mish(T x) {
+  const Nearest<T> n = nearest(x * Exp<T>::log2_e);
+  const Scaling<T> s = scaling<T>(n.low);
+  const T e = (T(1) + expm1_reduced(reduce_exp(x, n.number))) * s.first, power = e * s.second;
+  const T p = power * (power + T(2));
+  const T result = x * (p / (p + T(2))), far = (x * e) * s.second;
+  return within(x, Exp<T>::low - T(10), T(-0.0), T(40), x, x < T(-40) ? far : result);
 }
 
 // With h = e^|x| / 2: cosh x = h + 1 / (4 h).
