@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import importlib.util
 import os
 import shlex
 import sys
@@ -14,6 +13,8 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.progress import Progress
+
+import zerostride
 
 from . import machine, peers, printing, rows, stream
 from .check import difference
@@ -82,15 +83,6 @@ def _ready(task: rows.Task, taking_part: Iterable[Peer]) -> _Ready:
     return _Ready(samplers, left_out, wrong)
 
 
-def _backend() -> str:
-    """What computes zerostride's part."""
-    asked = os.environ.get("ZEROSTRIDE_BACKEND", "")
-    found = importlib.util.find_spec("zerostride.compute._native")
-    isa = os.environ.get("ZEROSTRIDE_ISA", "")
-    name = asked or ("native" if found else "reference")
-    return f"{name} ({isa})" if isa else name
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--rows", default="", help="names or patterns, parted by commas")
@@ -131,7 +123,7 @@ def main(arguments: Sequence[str]) -> int:
         shlex.join(["python", "-m", "benchmarks", *arguments]),
         options.threads,
         stream.how(),
-        _backend(),
+        zerostride.backend(),
         {peer.name: peers.version(peer) or "not installed" for peer in known},
         _run(chosen, known, options.threads, rounds),
     )

@@ -83,8 +83,7 @@ def child(row: Row, threads: int) -> Use:
     import zerostride as zs
 
     bases, inputs = rows.make_operands(row)
-    if hasattr(zs, "set_num_threads"):
-        zs.set_num_threads(threads)
+    zs.set_num_threads(threads)
     if row.op == "broadcast":
         arguments: tuple[Any, ...] = (*inputs, row.target)
         keywords = {"copy": True}

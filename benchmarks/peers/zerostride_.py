@@ -13,8 +13,7 @@ from .peer import Call, LeftOut, Prepared
 
 def prepare(task: Task) -> Prepared:
     """The public function of the row's op."""
-    if hasattr(zerostride, "set_num_threads"):
-        zerostride.set_num_threads(task.threads)
+    zerostride.set_num_threads(task.threads)
     if task.row.op == "broadcast":
         return _materialised(task)
     function = getattr(zerostride, task.row.op, None)

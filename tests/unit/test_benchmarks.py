@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -14,8 +16,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks import __main__ as command
-from benchmarks import compare, goals, printing
+from benchmarks import compare, goals, memory, printing, scaling
 from benchmarks import peers as peer_table
+from benchmarks.chart import Axis, Line, chart
 from benchmarks.check import difference, unequal
 from benchmarks.machine import describe
 from benchmarks.peers import BASELINE, PEERS, Call, LeftOut, Peer, Prepared
@@ -23,9 +26,20 @@ from benchmarks.results import Results, RowResult, Timing, summarise
 from benchmarks.rows import Task, choose, make_task
 from benchmarks.timing import Rounds, in_turns, sampler
 
+import zerostride as zs
+
 CACHE = 1 << 20
 ROUNDS = Rounds(most=3, least=3)
 LIGHT = [PEERS[BASELINE], PEERS["numpy"]]
+
+
+@pytest.fixture(autouse=True)
+def _as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Threads are as many afterwards, and the process keeps its processors."""
+    monkeypatch.setattr(compare, "pin", lambda threads: None)
+    threads = zs.get_num_threads()
+    yield
+    zs.set_num_threads(threads)
 
 
 def rows_named(names: str) -> list[Any]:
@@ -211,3 +225,63 @@ def test_scripts_are_reached_as_commands(
         command.main()
     assert ended.value.code == 0
     assert "symbolic" in capsys.readouterr().out
+
+
+def test_sizes_reach_from_one_element_to_the_largest() -> None:
+    rows = scaling.size_rows(1e9)
+    assert rows[0][0] == 12
+    assert rows[-1][0] == pytest.approx(1e9, rel=0.01)
+    assert len({row.name for _, row in rows}) == len(rows)
+
+
+def test_ranks_have_one_size_and_nothing_that_merges() -> None:
+    for rank, row in scaling.rank_rows():
+        first, second = (operand.shape for operand in row.operands)
+        assert len(first) == len(second) == rank
+        shape = np.broadcast_shapes(first, second)
+        assert np.prod(shape) == 1 << 20
+        assert all((a == 1) != (b == 1) for a, b in zip(first, second, strict=True))
+
+
+def test_scaling_measures_each_number_of_threads() -> None:
+    rows = scaling.rank_rows()[1:2]
+    points = scaling.measure(rows, LIGHT, ROUNDS, "")
+    threads = {1, describe().cores}
+    assert {(p.peer, p.threads) for p in points} == {
+        ("numpy", 1),
+        *(("zerostride", count) for count in threads),
+    }
+    assert all(point.seconds > 0 for point in points)
+
+
+def test_a_chart_is_xml_with_a_line_a_series() -> None:
+    lines = [
+        Line("a <1>", "a", [(10.0, 1e-6), (100.0, 1e-5)]),
+        Line("b", "b", [(10.0, 2e-6), (100.0, 1e-5)], dashed=True),
+    ]
+    text = chart("times & sizes", lines, Axis("bytes", str), Axis("time", str))
+    found = ElementTree.fromstring(text)
+    named = "{http://www.w3.org/2000/svg}"
+    assert len(found.findall(f"{named}polyline")) == 2
+    places = [float(t.attrib["y"]) for t in found.findall(f"{named}text") if "style" in t.attrib]
+    assert abs(places[0] - places[1]) >= 14
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is reset on Linux alone")
+def test_growth_sees_a_temporary() -> None:
+    def thrifty() -> Any:
+        return np.ones(1 << 21, np.float32)
+
+    def wasteful() -> Any:
+        return (np.ones(1 << 21, np.float32) + 1) * np.ones(1 << 21, np.float32)
+
+    assert memory.growth(wasteful)[0] - memory.growth(thrifty)[0] > 1 << 22
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="the peak is reset on Linux alone")
+def test_a_row_needs_little_beyond_its_result() -> None:
+    (row,) = rows_named("by_3")
+    use = memory.in_child(row, 1)
+    assert use.result == 3 << 22
+    assert use.operands == use.result + 12
+    assert use.first <= memory.ALLOWED
