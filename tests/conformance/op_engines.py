@@ -13,6 +13,29 @@ import warnings
 import numpy as np
 
 COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
+#: Ops whose results are truth values.
+PREDICATES = COMPARISONS | {"isnan", "isinf", "isfinite", "logical_not"}
+
+
+class Uncalled(Exception):
+    """The engine's op takes no such parameter."""
+
+
+def split(op, operands):
+    """The tensors, and the parameters by name as Python numbers."""
+    numbers = [float(value) for value in operands[op.tensors :]]
+    return operands[: op.tensors], dict(zip(op.parameters, numbers, strict=True))
+
+
+def only_defaults(op, parameters):
+    """For functions that have no such parameters."""
+    if parameters != dict(op.parameters):
+        raise Uncalled(op.name)
+
+
+def found(name, homes):
+    """The function of that name of the first module that has it."""
+    return getattr(next(home for home in homes if hasattr(home, name)), name)
 
 
 def ask(engine):
@@ -23,23 +46,37 @@ def ask(engine):
 
 
 def result_dtype(op, operands):
-    return np.dtype(bool) if op.name in COMPARISONS else operands[0].dtype
+    return np.dtype(bool) if op.name in PREDICATES else operands[0].dtype
 
 
 def _torch():
     torch = importlib.import_module("torch")
+    homes = (torch, importlib.import_module("torch.nn.functional"))
 
     def run(op, operands):
-        return getattr(torch, op.names["torch"][0])(*map(torch.tensor, operands)).numpy()
+        tensors, parameters = split(op, operands)
+        if op.name in ("selu", "swish"):  # have none
+            only_defaults(op, parameters)
+            parameters = {}
+        function = found(op.names["torch"][0], homes)
+        more = {"approximate": "tanh"} if op.name == "gelu_tanh" else {}
+        return function(*map(torch.tensor, tensors), *parameters.values(), **more).numpy()
 
     return run
 
 
 def _jax():
-    numpy = importlib.import_module("jax.numpy")
+    homes = [importlib.import_module(name) for name in ("jax.numpy", "jax.nn", "jax.lax")]
+    asarray = homes[0].asarray
 
     def run(op, operands):
-        return np.asarray(getattr(numpy, op.names["jax"][0])(*map(numpy.asarray, operands)))
+        tensors, parameters = split(op, operands)
+        more = {"approximate": op.name == "gelu_tanh"} if op.name.startswith("gelu") else {}
+        if op.name in ("selu", "swish"):
+            only_defaults(op, parameters)
+            parameters = {}
+        function = found(op.names["jax"][0], homes)
+        return np.asarray(function(*map(asarray, tensors), *parameters.values(), **more))
 
     return run
 
@@ -52,8 +89,13 @@ def _tensorflow():
         name = op.names["tensorflow"][0]
         if name == "truncatemod":  # has no public name outside raw_ops
             return tf.raw_ops.TruncateMod(x=operands[0], y=operands[1]).numpy()
-        home = next(h for h in (tf, tf.math, tf.bitwise) if hasattr(h, name))
-        return getattr(home, name)(*map(tf.constant, operands)).numpy()
+        tensors, parameters = split(op, operands)
+        more = {"approximate": op.name == "gelu_tanh"} if op.name.startswith("gelu") else {}
+        if op.name in ("elu", "selu"):
+            only_defaults(op, parameters)
+            parameters = {}
+        function = found(name, (tf, tf.math, tf.bitwise, tf.nn))
+        return function(*map(tf.constant, tensors), *parameters.values(), **more).numpy()
 
     return run
 
@@ -66,19 +108,22 @@ def _onnxruntime():
         "fmod": {"fmod": 1},
         "bitwise_left_shift": {"direction": "LEFT"},
         "bitwise_right_shift": {"direction": "RIGHT"},
+        "gelu_tanh": {"approximate": "tanh"},
     }
 
     def run(op, operands):
+        operands, parameters = split(op, operands)
         names = [f"x{k}" for k in range(len(operands))]
         inputs = [
             helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
             for n, x in zip(names, operands, strict=True)
         ]
         returned = helper.np_dtype_to_tensor_dtype(result_dtype(op, operands[-2:]))
-        node = helper.make_node(op.names["onnx"][0], names, ["y"], **more.get(op.name, {}))
+        attributes = {**more.get(op.name, {}), **parameters}
+        node = helper.make_node(op.names["onnx"][0], names, ["y"], **attributes)
         output = helper.make_tensor_value_info("y", returned, None)
         graph = helper.make_graph([node], "g", inputs, [output])
-        opset = [helper.make_opsetid("", 21)]
+        opset = [helper.make_opsetid("", 24 if op.name == "swish" else 21)]
         model = helper.make_model(graph, opset_imports=opset, ir_version=10)
         session = ort.InferenceSession(model.SerializeToString())
         return session.run(None, dict(zip(names, operands, strict=True)))[0]
@@ -92,10 +137,26 @@ def _openvino():
     ops = importlib.import_module("openvino.opset15")
     core = ov.Core()
 
+    attributes = {
+        "gelu": lambda _: {"approximation_mode": "ERF"},
+        "gelu_tanh": lambda _: {"approximation_mode": "TANH"},
+        "round": lambda _: {"mode": "half_to_even"},
+        "elu": dict,
+    }
+
     def run(op, operands):
-        inputs = [ops.parameter(list(x.shape), dtype=x.dtype) for x in operands]
-        node = factory().create(op.names["openvino"][0], inputs)
-        return core.compile_model(ov.Model([node], inputs), "CPU")(list(operands))[0].copy()
+        tensors, parameters = split(op, operands)
+        if op.name == "clip":
+            tensors, parameters = tensors[:1], {"min": float(tensors[1]), "max": float(tensors[2])}
+        inputs = [ops.parameter(list(x.shape), dtype=x.dtype) for x in tensors]
+        if op.name in ("elu", "clip"):
+            more, constants = parameters, []
+        else:
+            more = attributes.get(op.name, lambda _: {})(parameters)
+            kind = tensors[0].dtype
+            constants = [ops.constant(np.array(v, kind)) for v in parameters.values()]
+        node = factory().create(op.names["openvino"][0], [*inputs, *constants], more)
+        return core.compile_model(ov.Model([node], inputs), "CPU")(list(tensors))[0].copy()
 
     return run
 
@@ -108,23 +169,46 @@ def _paddle():
         "atan2": (("X1", "X2"), "Out"),
         "bitwise_left_shift": (("x", "y"), "out"),
         "bitwise_right_shift": (("x", "y"), "out"),
+        "copysign": (("x", "y"), "out"),
+        "nextafter": (("x", "y"), "out"),
         "where": (("Condition", "X", "Y"), "Out"),
+        "clip": (("X", "Min", "Max"), "Out"),
     }
+    #: What Paddle calls a parameter that ONNX calls otherwise.
+    words = {
+        "gamma": "scale",
+        ("thresholded_relu", "alpha"): "threshold",
+        ("hard_sigmoid", "alpha"): "slope",
+        ("hard_sigmoid", "beta"): "offset",
+    }
+    more = {"gelu_tanh": {"approximate": True}}
 
     def run(op, operands):
-        ins, out = slots.get(op.name, (("X", "Y"), "Out"))
+        operands, parameters = split(op, operands)
+        if op.name == "swish":
+            only_defaults(op, parameters)
+            parameters = {}
+        attributes = {
+            **more.get(op.name, {}),
+            **{words.get((op.name, k), words.get(k, k)): v for k, v in parameters.items()},
+        }
+        one = op.tensors == 1
+        ins, out = slots.get(op.name, (("X",) if one else ("X", "Y"), "Out"))
         with paddle.pir_utils.OldIrGuard():
             program = paddle.static.Program()
             with paddle.static.program_guard(program, paddle.static.Program()):
                 block = program.global_block()
                 variables = {
-                    slot: [paddle.static.data(slot, x.shape, str(x.dtype))]
+                    slot: [paddle.static.data(slot, x.shape or (1,), str(x.dtype))]
                     for slot, x in zip(ins, operands, strict=True)
                 }
                 dtype = str(result_dtype(op, operands[-2:]))
                 result = block.create_var(name="result", dtype=dtype)
                 block.append_op(
-                    type=op.names["paddle"][0], inputs=variables, outputs={out: [result]}
+                    type=op.names["paddle"][0],
+                    inputs=variables,
+                    outputs={out: [result]},
+                    attrs=attributes,
                 )
                 feed = dict(zip(ins, operands, strict=True))
                 return np.asarray(executor.run(program, feed=feed, fetch_list=[result])[0])
@@ -134,13 +218,34 @@ def _paddle():
 
 def _ncnn():
     ncnn = importlib.import_module("ncnn")
+    #: Layers whose parameters are written in an order or with defaults of their own.
+    layers = {
+        "leaky_relu": lambda alpha: f"ReLU op 1 1 a c 0={alpha}",
+        "gelu": lambda: "GELU op 1 1 a c 0=0",
+    }
 
     def run(op, operands):
+        operands, parameters = split(op, operands)
         net = ncnn.Net()
-        layer = f"BinaryOp op 2 1 a b c 0={op.names['ncnn'][0]}"
-        net.load_param_mem(f"7767517\n3 3\nInput a 0 1 a\nInput b 0 1 b\n{layer}\n")
+        name = op.names["ncnn"][0]
+        inputs = "ab"[: op.tensors]
+        if op.tensors == 2:
+            layer = f"BinaryOp op 2 1 a b c 0={name}"
+        elif op.name == "clip":
+            inputs, layer = "a", f"Clip op 1 1 a c 0={operands[1]} 1={operands[2]}"
+            operands = operands[:1]
+        elif op.name in layers:
+            layer = layers[op.name](*parameters.values())
+        elif name.startswith("UnaryOp."):
+            layer = f"UnaryOp op 1 1 a c 0={name.partition('.')[2]}"
+        else:
+            values = [f"{k}={value}" for k, value in enumerate(parameters.values())]
+            layer = " ".join([f"{name} op 1 1 a c", *values])
+        given = "".join(f"Input {name} 0 1 {name}\n" for name in inputs)
+        count = len(inputs) + 1
+        net.load_param_mem(f"7767517\n{count} {count}\n{given}{layer}\n")
         extractor = net.create_extractor()
-        for name, x in zip("ab", operands, strict=True):
+        for name, x in zip(inputs, operands, strict=True):
             extractor.input(name, ncnn.Mat(np.ascontiguousarray(x)).clone())
         status, result = extractor.extract("c")
         if status:
@@ -159,6 +264,12 @@ _MNN_FUNCTIONS = {
     "LOGICALOR": "logical_or",
     "SquaredDifference": "squared_difference",
     "Select": "select",
+    "NEG": "negative",
+    "ReLU": "relu",
+    "ELU": "elu",
+    "Selu": "selu",
+    "GELU": None,
+    "GELU_STANDARD": "gelu",
 }
 
 
@@ -167,13 +278,19 @@ def _mnn():
     kinds = {np.dtype("int32"): expr.int, np.dtype("float32"): expr.float}
 
     def run(op, operands):
+        operands, parameters = split(op, operands)
         name = op.names["mnn"][0]
-        function = getattr(expr, _MNN_FUNCTIONS.get(name, name.lower()))
+        name = _MNN_FUNCTIONS.get(name, name.lower())
+        if name is None or not hasattr(expr, name):
+            raise Uncalled(op.name)
+        if op.name == "selu":  # takes gamma first
+            parameters = dict(reversed(parameters.items()))
+        function = getattr(expr, name)
         constants = [
             expr.const(x.ravel().tolist(), list(x.shape), expr.NCHW, kinds[x.dtype])
             for x in operands
         ]
-        return np.array(function(*constants).read())
+        return np.array(function(*constants, *parameters.values()).read())
 
     return run
 

@@ -37,6 +37,11 @@ def test_aliases():
             np.testing.assert_allclose(getattr(zs, op.name)(*numbers), expected, rtol=1e-15)
 
 
+def test_the_float_next_to_one_of_16_bits_has_16_bits():
+    x, y = np.float16([1, 2, 0]), np.float16([2, 1, 1])
+    np.testing.assert_array_equal(zs.nextafter(x, y), np.nextafter(x, y))
+
+
 class TestRules:
     def test_axis(self):
         a, b = np.zeros((2, 3, 4)), np.arange(3.0)

@@ -264,6 +264,7 @@ VARIANTS: Mapping[str, Kernel] = MappingProxyType(
         "heaviside_of_nan_is_zero": _heaviside_of_nan_is_zero,
         "clip_of_nan_is_low": _clip_of_nan_is_low,
         "round_half_away": _round_half_away,
+        "square_of_difference": lambda x, y: np.square(x - y),
         "truncated_divide": _checked(_truncated_divide),
         "divide_in_small_float": _small_float_divide,
         "checked_floor_divide": _checked(np.floor_divide),

@@ -40,6 +40,8 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 #: Dtypes that convert to a 16-bit float without rounding.
 _EXACT_IN_16_BITS = frozenset({"bool", "int8", "uint8"})
 _HALVES = frozenset({"float16", "bfloat16"})
+#: Ops whose 16-bit results are not those of float32 rounded.
+_OF_BITS = frozenset({"nextafter"})
 #: What Python numbers among themselves are.
 _NUMBERS = {"int": np.dtype(np.int64), "float": np.dtype(np.float64)}
 _TYPES = {"int": int, "float": float}
@@ -151,6 +153,8 @@ def resolve(op: Op, kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...
     except TypeError:
         return None  # the reference says what is wrong
     if found is None or any(map(_rounds_first, kinds, found)):
+        return None
+    if op.name in _OF_BITS and found[-1] in _HALVES:
         return None
     return found
 

@@ -264,6 +264,7 @@ ROWS = (
         swap="squared_difference",
         variants={
             "squared_difference_by_float32": "mnn:i",
+            "square_of_difference": "tensorflow:float16",
             "refused": "openvino:int8 openvino:uint8 tensorflow:u tensorflow:int8 tensorflow:int16 "
             + NO_BOOL,
         },
