@@ -237,7 +237,7 @@ _FORMS: Mapping[str, Callable[[Kernel], Kernel]] = {
     "_nan_at_infinity": lambda kernel: _instead(kernel, np.nan, np.isneginf),
 }
 #: Formulas that give NaN at both infinities.
-_AT_BOTH = frozenset({"softsign", "erf"})
+_AT_BOTH = frozenset({"softsign", "sqrt", "erf"})
 
 
 def _made_for_ops() -> dict[str, Kernel]:
