@@ -109,7 +109,8 @@ struct Swish {
   static T of(T x, T alpha) {
     const T factor = math::sigmoid(alpha * x);
     const T product = x * factor;
-    return (factor == 0) & (magnitude(x) == kInfinity<T>) ? T(-0.0) : product;
+    // In place of an infinity times 0: the limit.
+    return factor == 0 ? with_sign(T(0), x) : product;
   }
 };
 

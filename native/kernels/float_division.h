@@ -40,7 +40,7 @@ inline double quick_fmod(double x, double y) {
   return with_sign(quotient == 0 ? x : back, x);
 }
 
-// As C's fmod, a block of kBlock.
+// As C's fmod, a block of kBlock apart from x and y.
 template <class T>
 inline void fmod_block(const T* x, const T* y, T* rest) {
   if constexpr (kSame<T, float> || kFused) {
@@ -63,7 +63,9 @@ inline void fmod_block(const T* x, const T* y, T* rest) {
 struct FloatFmod {
   template <class T>
   static void block(const T* x, const T* y, T* out) {
-    fmod_block(x, y, out);
+    T rest[kBlock];
+    fmod_block(x, y, rest);
+    for (int i = 0; i < kBlock; ++i) out[i] = rest[i];
   }
 };
 
@@ -78,6 +80,7 @@ struct FloatRemainder {
   static void block(const T* x, const T* y, T* out) {
     T rest[kBlock];
     fmod_block(x, y, rest);
+    ZS_INDEPENDENT
     for (int i = 0; i < kBlock; ++i) {
       const T floored = opposite(rest[i], y[i]) ? rest[i] + y[i] : rest[i];
       // A zero has the divisor's sign.
@@ -91,6 +94,7 @@ struct FloatFloorDivide {
   static void block(const T* x, const T* y, T* out) {
     T rest[kBlock];
     fmod_block(x, y, rest);
+    ZS_INDEPENDENT
     for (int i = 0; i < kBlock; ++i) {
       // All but an integer: the subtraction and the division round.
       const T exact = (x[i] - rest[i]) / y[i];

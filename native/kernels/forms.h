@@ -2,10 +2,11 @@
 //
 // A functor has one of these:
 //   of(x...)                    one element
-//   of(x, y), and by(y)         the same, where a second operand that is one element can be prepared
-//                               once for the row: by(y) gives a function of x
 //   row(in, out, n)             a whole row (one operand)
-//   block(x..., out)            kBlock elements, apart from each other (two operands)
+//   block(x, y, out)            kBlock elements of two operands, one of which `out` may be
+// and where a second operand that is one element can be prepared once for the row
+//   by(y)                       a function like of(x)
+//   block_by(y)                 a function like block(x, out)
 //
 // The functions are declared here alone. A family's own file includes rows.h, which defines them, and
 // so compiles that family; table.cpp needs nothing but their addresses.

@@ -50,6 +50,7 @@ struct PowerOrZero {
       exponent[i] = static_cast<Unsigned<T>>(y[i] < 0 ? static_cast<T>(y[i] & 1) : y[i]);
     }
     power_block(x, exponent, power);
+    ZS_INDEPENDENT
     for (int i = 0; i < kBlock; ++i) {
       const bool unit = (x[i] == 1) | (kSigned<T> & (x[i] == static_cast<T>(-1)));
       out[i] = (y[i] < 0) & !unit ? T(0) : power[i];

@@ -41,15 +41,11 @@ void unary_row(const void* const* in, void* out, int64_t n) {
   }
 }
 
-// An operand's next kBlock elements. Past the end the last one is repeated, which computes nothing
-// that the row itself does not compute.
+// What is left of an operand at the end, as a block. The last element is repeated, which computes
+// nothing that the row itself does not compute.
 template <class T>
 inline void load_block(const T* row, int64_t left, T* block) {
-  if (left >= kBlock) {
-    for (int i = 0; i < kBlock; ++i) block[i] = row[i];
-  } else {
-    for (int64_t i = 0; i < kBlock; ++i) block[i] = row[i < left ? i : left - 1];
-  }
+  for (int64_t i = 0; i < kBlock; ++i) block[i] = row[i < left ? i : left - 1];
 }
 
 template <class F, unsigned kOnes, class Out, class A, class B>
@@ -59,17 +55,27 @@ inline void by_blocks(const A* a, const B* b, Out* result, int64_t n) {
   Out z[kBlock];
   if constexpr (kOnes & 1) load_block(a, 1, x);
   if constexpr (kOnes & 2) load_block(b, 1, y);
-  for (int64_t at = 0; at < n; at += kBlock) {
-    const int64_t left = n - at;
-    if constexpr (!(kOnes & 1)) load_block(a + at, left, x);
-    if constexpr (!(kOnes & 2)) load_block(b + at, left, y);
-    F::block(x, y, z);
-    if (left >= kBlock) {
-      for (int i = 0; i < kBlock; ++i) result[at + i] = z[i];
-    } else {
-      for (int64_t i = 0; i < left; ++i) result[at + i] = z[i];
-    }
+  const int64_t whole = n - n % kBlock;
+  for (int64_t at = 0; at < whole; at += kBlock) {
+    F::block(kOnes & 1 ? x : a + at, kOnes & 2 ? y : b + at, result + at);
   }
+  if (whole == n) return;
+  if constexpr (!(kOnes & 1)) load_block(a + whole, n - whole, x);
+  if constexpr (!(kOnes & 2)) load_block(b + whole, n - whole, y);
+  F::block(x, y, z);
+  for (int64_t i = whole; i < n; ++i) result[i] = z[i - whole];
+}
+
+template <class Out, class A, class Function>
+inline void each_block(const Function& function, const A* a, Out* result, int64_t n) {
+  A x[kBlock];
+  Out z[kBlock];
+  const int64_t whole = n - n % kBlock;
+  for (int64_t at = 0; at < whole; at += kBlock) function(a + at, result + at);
+  if (whole == n) return;
+  load_block(a + whole, n - whole, x);
+  function(x, z);
+  for (int64_t i = whole; i < n; ++i) result[i] = z[i - whole];
 }
 
 template <class F, unsigned kOnes, class Out, class A, class B>
@@ -77,12 +83,14 @@ void binary_row(const void* const* in, void* out, int64_t n) {
   const A* a = operand<A>(in[0]);
   const B* b = operand<B>(in[1]);
   Out* result = static_cast<Out*>(out);
-  if constexpr (requires { F::block(a, b, result); }) {
-    by_blocks<F, kOnes>(a, b, result, n);
-  } else if constexpr (kOnes == 2 && requires { F::by(*b); }) {
+  if constexpr (kOnes == 2 && requires { F::by(*b); }) {
     const auto apply = F::by(*b);
     ZS_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) result[i] = apply(a[i]);
+  } else if constexpr (kOnes == 2 && requires { F::block_by(*b); }) {
+    each_block(F::block_by(*b), a, result, n);
+  } else if constexpr (requires { F::block(a, b, result); }) {
+    by_blocks<F, kOnes>(a, b, result, n);
   } else {
     const A x = the_one<(kOnes & 1) != 0>(a);
     const B y = the_one<(kOnes & 2) != 0>(b);
