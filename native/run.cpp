@@ -11,9 +11,11 @@ extern const Isa table;
 
 namespace {
 
+void* ahead(void* at, std::int64_t bytes) { return static_cast<char*>(at) + bytes; }
+
 // Where in the nest's loops a run is.
 struct Walk {
-  char* at[kMaxOperands];  // each operand's first element of the block
+  void* at[kMaxOperands];  // each operand's first element of the block
   std::int64_t index[kMaxAxes];
   std::int64_t chunk, rows;  // of this block: less at the end of an axis
 };
@@ -32,12 +34,10 @@ struct Stage {
   Box box;
 };
 
-// The rows of a block, as the program's body takes them.
+// A row's operands, as the program's body takes them: the inputs, then the outputs.
 struct Rows {
-  const void* in[kMaxOperands];
-  void* out[kMaxOperands];
-  std::int64_t in_step[kMaxOperands];  // bytes from row to row
-  std::int64_t out_step[kMaxOperands];
+  void* at[kMaxOperands];
+  std::int64_t step[kMaxOperands];  // bytes from row to row
 };
 
 // What is left of loop l's axis for this block.
@@ -59,7 +59,7 @@ void start(Walk& walk, const Nest& nest, char* const* data, std::int64_t block) 
     block = block ? block / nest.loop_count[l] : 0;
     const std::int64_t steps = walk.index[l] * nest.loop_step[l];
     const Axis& axis = nest.axis[nest.loop_axis[l]];
-    for (int k = 0; k < nest.operands; ++k) walk.at[k] += axis.stride[k] * steps;
+    for (int k = 0; k < nest.operands; ++k) walk.at[k] = ahead(walk.at[k], axis.stride[k] * steps);
     measure(walk, nest, l);
   }
 }
@@ -75,7 +75,7 @@ void advance(Walk& walk, const Nest& nest, std::int64_t blocks) {
       steps -= walk.index[l] * nest.loop_step[l];
       walk.index[l] = 0;
     }
-    for (int k = 0; k < nest.operands; ++k) walk.at[k] += axis.stride[k] * steps;
+    for (int k = 0; k < nest.operands; ++k) walk.at[k] = ahead(walk.at[k], axis.stride[k] * steps);
     measure(walk, nest, l);
     if (done) return;
   }
@@ -142,7 +142,7 @@ bool fit(Stage& stage, const Nest& nest, const Walk& walk) {
 
 // Fills an input's buffers, unless they have this block.
 void take(Stage& stage, const Nest& nest, const Walk& walk) {
-  const char* from = walk.at[stage.operand];
+  const char* from = static_cast<const char*>(walk.at[stage.operand]);
   if (!fit(stage, nest, walk) && stage.held == from) return;
   stage.held = from;
   const std::int64_t n = row_elements(nest, walk, stage.operand);
@@ -165,9 +165,9 @@ void finish_row(const Stage& stage, const Nest& nest, const Walk& walk, std::int
   const int k = stage.operand;
   const std::int64_t n = row_elements(nest, walk, k);
   const void* row = stage.ready;
-  stage.convert(&row,
-                stage.moved ? stage.raw + r * n * nest.size[k] : walk.at[k] + r * row_stride(nest, k),
-                n);
+  void* to = stage.moved ? ahead(stage.raw, r * n * nest.size[k])
+                         : ahead(walk.at[k], r * row_stride(nest, k));
+  stage.convert(&row, to, n);
 }
 
 // All that is the same for every block of a run.
@@ -175,57 +175,59 @@ struct Runner {
   const Nest& nest;
   const Program& program;
   unsigned splats;
+  Row kernel;  // a single op's kernel is called without a detour; else null
   char* body_scratch;
-  int taken, put;  // stages of inputs and of outputs
-  Stage* stages;   // the inputs', then the outputs'
+  std::int64_t step[kMaxOperands];  // bytes from block to block along the innermost loop
+  int taken, put;                   // stages of inputs and of outputs
+  Stage* stages;                    // the inputs', then the outputs'
 };
+
+void compute_row(const Runner& runner, void* const* at, std::int64_t n) {
+  void* const* out = at + runner.nest.inputs;
+  if (runner.kernel) {
+    runner.kernel(at, out[0], n);
+  } else {
+    runner.program.body(table, runner.program.context, at, runner.splats, out, n,
+                        runner.body_scratch);
+  }
+}
+
+// Asks for the next row of what is used where it lies: a block's rows are short and far apart, and
+// the processor foresees neither. (Measured: a fifth to a third of the time of a large transposition.
+// For rows that follow one another it gained nothing that could be told from noise.)
+void foresee(const Runner& runner, const Rows& rows, std::int64_t n) {
+  constexpr std::int64_t kLine = 64;
+  const Nest& nest = runner.nest;
+  for (int k = 0; k < nest.operands; ++k) {
+    if (nest.access[k] != Access::Direct || !nest.usable[k]) continue;
+    const char* const next = static_cast<const char*>(ahead(rows.at[k], rows.step[k]));
+    const std::int64_t bytes = n * nest.size[k];
+    if (k < nest.inputs) {
+      for (std::int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(next + at);
+    } else {
+      for (std::int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(next + at, 1);
+    }
+  }
+}
 
 // Where the body finds the rows of a block.
 void point(Rows& rows, const Runner& runner, const Walk& walk) {
   const Nest& nest = runner.nest;
-  for (int k = 0; k < nest.inputs; ++k) {
-    rows.in[k] = walk.at[k];
-    rows.in_step[k] = row_stride(nest, k);
+  for (int k = 0; k < nest.operands; ++k) {
+    rows.at[k] = walk.at[k];
+    rows.step[k] = row_stride(nest, k);
   }
-  for (int k = nest.inputs; k < nest.operands; ++k) {
-    rows.out[k - nest.inputs] = walk.at[k];
-    rows.out_step[k - nest.inputs] = row_stride(nest, k);
-  }
-  for (int s = 0; s < runner.taken; ++s) {
-    const Stage& stage = runner.stages[s];
-    rows.in[stage.operand] = stage.ready;
-    rows.in_step[stage.operand] = row_elements(nest, walk, stage.operand) * stage.size;
-  }
-  for (int s = runner.taken; s < runner.taken + runner.put; ++s) {
+  for (int s = 0; s < runner.taken + runner.put; ++s) {
     const Stage& stage = runner.stages[s];
     const int k = stage.operand;
-    rows.out[k - nest.inputs] = stage.ready;
-    rows.out_step[k - nest.inputs] =
-        stage.converted ? 0 : row_elements(nest, walk, k) * nest.size[k];
-  }
-}
-
-// Asks for row r + 1 of what is used where it lies: a block's rows are short and far apart, and the
-// processor foresees neither. (Measured: a fifth to a third of the time of a large transposition.)
-void foresee(const Rows& rows, const Runner& runner, std::int64_t n) {
-  constexpr std::int64_t kLine = 64;
-  const Nest& nest = runner.nest;
-  for (int k = 0; k < nest.inputs; ++k) {
-    if (nest.access[k] != Access::Direct || !nest.usable[k]) continue;
-    const char* next = static_cast<const char*>(rows.in[k]) + rows.in_step[k];
-    for (std::int64_t at = 0; at < n * nest.size[k]; at += kLine) __builtin_prefetch(next + at);
-  }
-  for (int k = nest.inputs; k < nest.operands; ++k) {
-    if (nest.access[k] != Access::Direct || !nest.usable[k]) continue;
-    const int j = k - nest.inputs;
-    const char* next = static_cast<const char*>(rows.out[j]) + rows.out_step[j];
-    for (std::int64_t at = 0; at < n * nest.size[k]; at += kLine) __builtin_prefetch(next + at, 1);
+    const bool one_row = k >= nest.inputs && stage.converted;
+    rows.at[k] = stage.ready;
+    rows.step[k] = one_row ? 0 : row_elements(nest, walk, k) * stage.size;
   }
 }
 
 void compute_block(const Runner& runner, const Walk& walk) {
   const Nest& nest = runner.nest;
-  const Program& program = runner.program;
   for (int s = 0; s < runner.taken; ++s) take(runner.stages[s], nest, walk);
   Stage* const puts = runner.stages + runner.taken;
   for (int s = 0; s < runner.put; ++s) fit(puts[s], nest, walk);
@@ -233,57 +235,31 @@ void compute_block(const Runner& runner, const Walk& walk) {
   point(rows, runner, walk);
   const std::int64_t n = nest.below * walk.chunk;
   for (std::int64_t r = 0;; ++r) {
-    if (r + 1 < walk.rows) foresee(rows, runner, n);
-    program.body(table, program.context, rows.in, runner.splats, rows.out, n, runner.body_scratch);
+    const bool last = r + 1 == walk.rows;
+    if (!last) foresee(runner, rows, n);
+    compute_row(runner, rows.at, n);
     for (int s = 0; s < runner.put; ++s) finish_row(puts[s], nest, walk, r);
-    if (r + 1 == walk.rows) break;
-    for (int k = 0; k < program.inputs; ++k) {
-      rows.in[k] = static_cast<const char*>(rows.in[k]) + rows.in_step[k];
-    }
-    for (int k = 0; k < program.outputs; ++k) {
-      rows.out[k] = static_cast<char*>(rows.out[k]) + rows.out_step[k];
-    }
+    if (last) break;
+    for (int k = 0; k < nest.operands; ++k) rows.at[k] = ahead(rows.at[k], rows.step[k]);
   }
   for (int s = 0; s < runner.put; ++s) {
-    if (puts[s].moved) scatter(puts[s].box, walk.at[puts[s].operand], puts[s].raw);
+    if (puts[s].moved) scatter(puts[s].box, static_cast<char*>(walk.at[puts[s].operand]), puts[s].raw);
   }
 }
 
 // Blocks of one row each, all operands used where they lie.
 void run_in_place(const Runner& runner, Walk& walk, std::int64_t blocks) {
   const Nest& nest = runner.nest;
-  const Program& program = runner.program;
-  // A single op's kernel is called without a detour.
-  const Row kernel = program.body == run_kernel
-                         ? static_cast<const Kernel*>(program.context)->form[runner.splats]
-                         : nullptr;
-  Rows rows;
-  std::int64_t step[kMaxOperands] = {};
-  if (nest.loops) {
-    const Axis& axis = nest.axis[nest.loop_axis[0]];
-    for (int k = 0; k < nest.operands; ++k) step[k] = axis.stride[k] * nest.loop_step[0];
-  }
+  void* at[kMaxOperands];
   for (;;) {
-    for (int k = 0; k < nest.inputs; ++k) rows.in[k] = walk.at[k];
-    for (int k = nest.inputs; k < nest.operands; ++k) rows.out[k - nest.inputs] = walk.at[k];
+    for (int k = 0; k < nest.operands; ++k) at[k] = walk.at[k];
     const std::int64_t left = alike(walk, nest);
     const std::int64_t count = left < blocks ? left : blocks;
     const std::int64_t n = nest.below * walk.chunk;
     for (std::int64_t i = 0;;) {
-      if (kernel) {
-        kernel(rows.in, rows.out[0], n);
-      } else {
-        program.body(table, program.context, rows.in, runner.splats, rows.out, n,
-                     runner.body_scratch);
-      }
+      compute_row(runner, at, n);
       if (++i == count) break;
-      for (int k = 0; k < nest.inputs; ++k) {
-        rows.in[k] = static_cast<const char*>(rows.in[k]) + step[k];
-      }
-      for (int k = nest.inputs; k < nest.operands; ++k) {
-        void*& out = rows.out[k - nest.inputs];
-        out = static_cast<char*>(out) + step[k];
-      }
+      for (int k = 0; k < nest.operands; ++k) at[k] = ahead(at[k], runner.step[k]);
     }
     if ((blocks -= count) == 0) return;
     advance(walk, nest, count);
@@ -304,10 +280,16 @@ void run_staged(const Runner& runner, Walk& walk, std::int64_t blocks) {
 void run(const Nest& nest, const Program& program, char* const* data, std::int64_t first,
          std::int64_t last, char* scratch) {
   Stage stages[kMaxOperands];
-  Runner runner{nest, program, 0, scratch, 0, 0, stages};
+  Runner runner{nest, program, 0, nullptr, scratch, {}, 0, 0, stages};
   scratch += program.body_scratch;
   for (int k = 0; k < nest.inputs; ++k) {
     if (nest.access[k] == Access::Splat) runner.splats |= 1u << k;
+  }
+  if (program.body == run_kernel) {
+    runner.kernel = static_cast<const Kernel*>(program.context)->form[runner.splats];
+  }
+  for (int k = 0; k < nest.operands && nest.loops; ++k) {
+    runner.step[k] = nest.axis[nest.loop_axis[0]].stride[k] * nest.loop_step[0];
   }
   runner.taken = make_stages(stages, nest, program, data, 0, nest.inputs, scratch);
   runner.put = make_stages(stages + runner.taken, nest, program, data, nest.inputs, nest.operands,
