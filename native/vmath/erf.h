@@ -89,9 +89,11 @@ ZS_INLINE T gelu(T x) {
   const Bits<T> near = mask<T>(a < T(1));
   const T high = select(near, -tail_exponent(a), T(-0.5) * (x * x));
   const T low = select(near, T(0), T(-0.5) * square_low(x));
-  const T power = exp_within(high, low);
-  const T factor = select(near, T(1), scaled_tail((a - T(5)) / more) / more);
-  const T half = (T(0.5) * x * factor) * power;
+  const T factor = T(0.5) * x * select(near, T(1), scaled_tail((a - T(5)) / more) / more);
+  const Nearest<T> n = nearest(high * Exp<T>::log2_e);
+  const Scaling<T> s = scaling<T>(n.low);
+  const T rest = expm1_reduced(reduce_exp(high, n.number) + low);
+  const T half = copysign(fma(factor, rest, factor) * s.first * s.second, x);
   const Bits<T> above = mask<T>(x > 0);
   const T result = select(above, x - half, half);
   return high < Exp<T>::low ? select(above, x, T(-0.0)) : result;

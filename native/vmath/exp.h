@@ -57,16 +57,11 @@ ZS_INLINE T reduce_exp(T x, T n) {
   return fma(n, -Exp<T>::ln2_low, fma(n, -Exp<T>::ln2_high, x));
 }
 
-// For x within the bounds. `low` is what x lacks of the argument.
+// For x within the bounds.
 template <class T>
 ZS_INLINE T exp_within(T x) {
   const Nearest<T> n = nearest(x * Exp<T>::log2_e);
   return scale(T(1) + expm1_reduced(reduce_exp(x, n.number)), n.low);
-}
-template <class T>
-ZS_INLINE T exp_within(T x, T low) {
-  const Nearest<T> n = nearest(x * Exp<T>::log2_e);
-  return scale(T(1) + expm1_reduced(reduce_exp(x, n.number) + low), n.low);
 }
 
 template <class T>
