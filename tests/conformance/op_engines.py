@@ -17,7 +17,7 @@ COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_e
 PREDICATES = COMPARISONS | {"isnan", "isinf", "isfinite", "logical_not"}
 
 
-class Uncalled(Exception):
+class Uncalled(Exception):  # noqa: N818 - an answer
     """The engine's op takes no such parameter."""
 
 

@@ -6,6 +6,7 @@ ONNX's are held against its schemas in the unit tests; those that are functions 
 by name in test_op_semantics.py.
 """
 
+import importlib
 import importlib.util
 import pathlib
 import warnings
@@ -17,8 +18,14 @@ from zerostride.ops import OPS
 
 pytestmark = pytest.mark.conformance
 
-#: Layers and op types, which are in no enumeration of binary ops.
-LAYERS = {"PReLU", "Select"}
+#: Layers and op types, which are in no enumeration of operations.
+LAYERS = {"PReLU", "Select", "Cast", "ELU", "ReLU", "ReLU6", "Selu"}
+#: What OpenVINO's ops cannot do without, by their names.
+ATTRIBUTES = {
+    "Elu": {"alpha": 1.0},
+    "Clamp": {"min": 0.0, "max": 1.0},
+    "Convert": {"destination_type": "f32"},
+}
 
 
 def names(column):
@@ -36,14 +43,16 @@ def test_openvino():
     for op in OPS.values():
         for name in op.names.get("openvino", ()):
             bits = op.name.startswith(("bitwise", "logical"))
-            inputs = [
-                ops.parameter([2], np.dtype(bool if bits else "f4")) for _ in range(op.operands)
-            ]
+            more = ATTRIBUTES.get(name, {})
+            kind = np.dtype(bool if bits else "f4")
+            inputs = [ops.parameter([2], kind) for _ in range(1 if more else op.tensors)]
+            if not more:
+                inputs += [ops.constant(np.float32(1)) for _ in op.parameters]
             if "shift" in op.name:
                 inputs = [ops.parameter([2], np.dtype("i4")) for _ in range(2)]
             if op.name == "where":
                 inputs[0] = ops.parameter([2], np.dtype(bool))
-            assert factory.create(name, inputs).get_type_name() == name
+            assert factory.create(name, inputs, more).get_type_name() == name
     with pytest.raises(Exception, match="NoSuchOp"):
         factory.create("NoSuchOp", [])
 
@@ -71,14 +80,19 @@ def test_paddle():
 @pytest.mark.parametrize(
     ("engine", "homes"),
     [
-        ("torch", ("torch",)),
-        ("jax", ("jax.numpy",)),
-        ("tensorflow", ("tensorflow", "tensorflow.math", "tensorflow.bitwise")),
+        ("torch", ("torch", "torch.nn.functional")),
+        ("jax", ("jax.numpy", "jax.nn", "jax.lax")),
+        ("tensorflow", ("tensorflow", "tensorflow.math", "tensorflow.bitwise", "tensorflow.nn")),
     ],
 )
 def test_functions(engine, homes):
     root = pytest.importorskip(homes[0])
-    modules = [root, *[getattr(root, home.rpartition(".")[2]) for home in homes[1:]]]
+    modules = [root]
+    for home in homes[1:]:  # TensorFlow's are attributes, no modules of these names
+        found = importlib.import_module(homes[0].partition(".")[0])
+        for part in home.split(".")[1:]:
+            found = getattr(found, part)
+        modules.append(found)
     if engine == "tensorflow":
         modules.append(root.raw_ops)
     public = {

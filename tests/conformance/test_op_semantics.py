@@ -22,15 +22,14 @@ TRANSCENDENTAL = {"pow", "atan2", "logaddexp", "logaddexp2", "hypot"}
 #: Functions whose small values are differences of large ones.
 CANCELLING = {"gelu", "gelu_tanh", "mish", "swish", "selu", "hard_sigmoid"}
 #: Ops of one tensor that are exact, or rounded once.
-EXACT = set(
-    "negative positive abs sign square floor ceil round trunc isnan isinf isfinite logical_not "
-    "bitwise_invert relu leaky_relu thresholded_relu shrink".split()
-)
+EXACT = {"negative", "positive", "abs", "sign", "square", "floor", "ceil", "round", "trunc"}
+EXACT |= {"isnan", "isinf", "isfinite", "logical_not", "bitwise_invert"}
+EXACT |= {"relu", "leaky_relu", "thresholded_relu", "shrink"}
 DIVIDING = {"divide", "floor_divide", "remainder", "fmod"}
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -2.5, 7.5)
 FLOAT = np.dtype("f")
 #: Fewest (op, dtype) pairs that must have agreed; so that a broken runner cannot pass.
-FEWEST = {"ncnn": 8, "mnn": 30}
+FEWEST = {"ncnn": 40, "mnn": 80}
 
 
 def operands_for(op, dtype, engine, rng):
@@ -143,4 +142,4 @@ def test_values(engine):
     print(f"{engine}: {len(agreed)} agreed, {len(refused)} refused by the engine, wrong: {wrong}")
     print("\n".join(refused))
     assert not wrong
-    assert len(agreed) >= FEWEST.get(engine, 60)
+    assert len(agreed) >= FEWEST.get(engine, 300)
