@@ -14,9 +14,12 @@ namespace {
 
 // Elements under which a hand-over to another thread costs more than it saves.
 constexpr std::int64_t kAlone = 32768;
-// Elements of a piece: some ten microseconds of a cheap op, a few milliseconds of the dearest, so
-// that no thread waits long for the last and a poll is never late.
+// Elements of a piece: some ten microseconds of a cheap op, so that no thread waits long for the last.
 constexpr std::int64_t kPiece = 65536;
+// A thread's first piece is this part of one. The dearest ops take 30 us an element (fmod of 1e308 and
+// 1e-300): only what was quick is followed by more, so that a poll is never late.
+constexpr std::int64_t kFirstPart = 16;
+constexpr auto kQuick = std::chrono::milliseconds(5);
 // Pieces for each thread where there is less work than that.
 constexpr std::int64_t kShares = 8;
 constexpr auto kPollEvery = std::chrono::milliseconds(100);
@@ -31,7 +34,7 @@ struct Job {
   const Isa& isa;
   char* const* data;
   std::int64_t scratch_bytes;
-  std::int64_t piece;  // blocks
+  std::int64_t piece;  // blocks, at most
   bool (*poll)(void*);
   void* poll_context;
   std::thread::id caller;
@@ -39,25 +42,45 @@ struct Job {
   bool stopped = false;  // the caller's own
 };
 
-// Computes the next piece. Returns false where none is left.
-bool compute_piece(Job& job, char* memory) {
-  const std::int64_t first = job.next.fetch_add(job.piece, std::memory_order_relaxed);
-  if (first >= job.nest.blocks) return false;
-  const std::int64_t last = std::min(job.nest.blocks, first + job.piece);
-  job.isa.run(job.nest, job.program, job.data, first, last, memory);
-  return true;
-}
+using Clock = std::chrono::steady_clock;
+
+// One thread's pieces.
+class Pieces {
+ public:
+  Pieces(Job& job, char* memory)
+      : job_(job), memory_(memory), blocks_(std::max<std::int64_t>(1, job.piece / kFirstPart)) {}
+
+  // Computes the next one. Returns false where none is left.
+  bool next() {
+    const std::int64_t first = job_.next.fetch_add(blocks_, std::memory_order_relaxed);
+    if (first >= job_.nest.blocks) return false;
+    const std::int64_t last = std::min(job_.nest.blocks, first + blocks_);
+    job_.isa.run(job_.nest, job_.program, job_.data, first, last, memory_);
+    const auto now = Clock::now();
+    blocks_ = now - ended_ < kQuick ? std::min(job_.piece, 2 * blocks_) : (blocks_ + 1) / 2;
+    ended_ = now;
+    return true;
+  }
+  Clock::time_point ended() const { return ended_; }
+  void use(char* memory) { memory_ = memory; }
+
+ private:
+  Job& job_;
+  char* memory_;
+  std::int64_t blocks_;
+  Clock::time_point ended_ = Clock::now();
+};
 
 // The caller's share: piece after piece, and a look at the clock after each.
 void compute_polling(Job& job, char* memory) {
-  auto polled = std::chrono::steady_clock::now();
-  while (compute_piece(job, memory)) {
-    const auto now = std::chrono::steady_clock::now();
-    if (now - polled < kPollEvery) continue;
-    polled = now;
+  Pieces pieces(job, memory);
+  auto polled = pieces.ended();
+  while (pieces.next()) {
+    if (pieces.ended() - polled < kPollEvery) continue;
+    polled = pieces.ended();
     if (job.poll(job.poll_context)) {
       // It may have run a signal handler, and that a computation, which has grown the scratch.
-      if (memory) memory = scratch(job.scratch_bytes);
+      if (memory) pieces.use(scratch(job.scratch_bytes));
       continue;
     }
     job.stopped = true;
@@ -75,7 +98,8 @@ void compute_share(void* context) {
     if (!memory) return;  // the caller has had its own before it called the others
   }
   if (job.poll && std::this_thread::get_id() == job.caller) return compute_polling(job, memory);
-  while (compute_piece(job, memory)) {
+  Pieces pieces(job, memory);
+  while (pieces.next()) {
   }
 }
 
