@@ -3,7 +3,7 @@
 #
 #   bash native/sanitize.sh address [PYTEST ARGUMENTS]     AddressSanitizer and UBSan; tests/native
 #   bash native/sanitize.sh undefined [PYTEST ARGUMENTS]   UndefinedBehaviorSanitizer alone
-#   bash native/sanitize.sh thread [SCALE]                 ThreadSanitizer; the C++ harness of the pool
+#   bash native/sanitize.sh thread [SCALE]                 ThreadSanitizer; the C++ programs of pool and nest
 #
 # $PYTHON (python3) needs numpy, ml_dtypes, click, rich, pytest and hypothesis, and no zerostride that
 # was installed with -e: it would be imported instead of this build, and that is refused.
@@ -13,12 +13,17 @@ python=${PYTHON:-python3}
 kind=${1:?address, undefined or thread}
 shift
 
-"$python" native/develop.py --sanitize "$kind"
+# The sets are one source: two of them, with the instructions written by hand, show what there is.
+sets=()
+[ "$(uname -m)" != x86_64 ] || sets=(--isa baseline,avx2)
+"$python" native/develop.py --sanitize "$kind" "${sets[@]}"
 build=$PWD/build/$kind
 
 if [ "$kind" = thread ]; then
     # No address randomisation: this ThreadSanitizer knows fixed maps of memory alone.
-    TSAN_OPTIONS=halt_on_error=1 setarch --addr-no-randomize "$build/test_harness" "$@"
+    export TSAN_OPTIONS=halt_on_error=1
+    setarch --addr-no-randomize "$build/test_harness" "$@"
+    setarch --addr-no-randomize "$build/test_nest_main" 3 400
     exit
 fi
 
@@ -29,6 +34,7 @@ if [ "$kind" = address ]; then
     export ZEROSTRIDE_PRELOAD=$(${CXX:-c++} -print-file-name=libasan.so)
 fi
 "$build/test_kernels" > /dev/null
+"$build/test_nest_main" 5 1000
 export PYTHONPATH=$build/package PYTHONDONTWRITEBYTECODE=1
 sanitized() { LD_PRELOAD=${ZEROSTRIDE_PRELOAD:-} "$python" "$@"; }
 

@@ -183,7 +183,7 @@ inline std::vector<unsigned char> canonical(DType dtype, std::vector<unsigned ch
 }
 
 inline bool same(DType dtype, const unsigned char* a, const unsigned char* b, std::size_t bytes) {
-  if (std::memcmp(a, b, bytes) == 0) return true;
+  if (bytes == 0 || std::memcmp(a, b, bytes) == 0) return true;
   return canonical(dtype, {a, a + bytes}) == canonical(dtype, {b, b + bytes});
 }
 
