@@ -143,10 +143,24 @@ void scatter_line(char* to, const T* from, std::int64_t stride, std::int64_t n) 
   for (std::int64_t i = 0; i < n; ++i) store(to + i * stride, from[i]);
 }
 
+// Each element of a line N times.
+template <class T, int N>
+void repeat_each(T* to, const char* from, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    const T value = load<T>(from + i * static_cast<std::int64_t>(sizeof(T)));
+    for (int j = 0; j < N; ++j) to[i * N + j] = value;
+  }
+}
+
 // Each element of a line n times: short runs as whole vectors that the next run overwrites in part.
 template <class T>
 void gather_runs(T* to, const char* from, std::int64_t stride, std::int64_t n, std::int64_t lines) {
   constexpr int kLanes = 32 / sizeof(T);
+  if (stride == static_cast<std::int64_t>(sizeof(T))) {
+    if (n == 2) return repeat_each<T, 2>(to, from, lines);
+    if (n == 3) return repeat_each<T, 3>(to, from, lines);
+    if (n == 4) return repeat_each<T, 4>(to, from, lines);
+  }
   for (std::int64_t j = 0; j < lines; ++j, to += n, from += stride) {
     const T value = load<T>(from);
     if (n <= kLanes) {

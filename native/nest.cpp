@@ -186,13 +186,15 @@ void choose(Nest& nest) {
   } else if (cross >= 0) {
     nest.across = cross;
     nest.rows = std::min(nest.axis[cross].extent, kAcrossLines * line);
-    most = kAcrossRow;
+    most = std::min(kRow, kAcrossRow * divide(kAcrossLines * line, nest.rows));
   }
   const std::int64_t extent = nest.axis[nest.inner].extent;
   const std::int64_t wanted = std::max<std::int64_t>(1, divide(most, nest.below));
   nest.chunk = pieces_of(extent, pieces_of(extent, wanted));
-  // Rows that end on a line's boundary leave no line to two blocks.
-  if (nest.inner == 0 && nest.chunk < extent) nest.chunk = (nest.chunk + kLine - 1) / kLine * kLine;
+  if (nest.chunk == extent) return;
+  // Blocks that end on a line's boundary leave no line to two of them.
+  if (nest.inner == 0) nest.chunk = (nest.chunk + kLine - 1) / kLine * kLine;
+  if (nest.inner == cross) nest.chunk = std::max(line, divide(wanted, line) * line);
 }
 
 // The loops over blocks. Axes along which buffered operands repeat go inside: the buffer stays. So
