@@ -181,6 +181,8 @@ def _of_function(
         values = cast(op, values, dtype)
     with np.errstate(all="ignore"):
         result = np.asarray(kernel(*values)).dtype
+    if dtype is not None and result != dtype:
+        return None  # narrowed to `dtype` first, and then computed in another
     computed = [result.name] * len(values_of(op, values))
     return (*["bool"] * (len(values) - len(computed)), *computed, result.name)
 
