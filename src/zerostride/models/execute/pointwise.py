@@ -1,15 +1,18 @@
-"""Ops of one tensor, element by element, and the values of the ops that broadcast."""
+"""Ops of one tensor, element by element, and the values of the ops that broadcast.
+
+The functions are the op table's; what is said here is how ONNX's nodes use them.
+"""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
-from ...compute.kernels import VARIANTS, prelu, to_integer
+from ...compute.kernels import KERNELS, VARIANTS, to_integer
+from ...ops import OPS, Op, find_op
 from ..graph import Array
 from .call import Call, Kernel, Unfit
 
@@ -29,67 +32,22 @@ def rounded(function: Callable[..., Any]) -> Callable[..., Array]:
     return computed
 
 
-def _unary(function: Callable[[Array], Any]) -> Kernel:
-    inner = rounded(function)
-    return lambda call: inner(call[0])
-
-
-def _with(function: Callable[..., Any], **defaults: float) -> Kernel:
-    """A function of a tensor and attributes, with the documents' defaults."""
-    inner = rounded(function)
+def _by_row(op: Op) -> Kernel:
+    """A function of the op table; its parameters are attributes, with the table's defaults."""
+    inner = rounded(KERNELS[op.name])
 
     def kernel(call: Call) -> Array:
         x = call[0]
         kind = _wide(x).dtype.type
-        return inner(x, *(kind(call.attribute(name, value)) for name, value in defaults.items()))
+        given = (call.attribute(name, value) for name, value in op.parameters.items())
+        return inner(x, *map(kind, given))
 
     return kernel
 
 
-def _erf(x: Array) -> Array:
-    flat = map(math.erf, x.astype(np.float64).ravel().tolist())
-    return np.fromiter(flat, np.float64, x.size).reshape(x.shape)
-
-
-def sigmoid(x: Array) -> Array:
-    """1 / (1 + exp(-x)), without overflow on either side."""
-    small = np.exp(-np.abs(x))
-    return np.where(x >= 0, 1 / (1 + small), small / (1 + small)).astype(x.dtype)
-
-
-def softplus(x: Array) -> Array:
-    """log(1 + exp(x)), without overflow."""
-    return np.asarray(np.log1p(np.exp(-np.abs(x))) + np.maximum(x, 0), x.dtype)
-
-
 def _gelu(call: Call) -> Array:
-    x = _wide(call[0])
-    if call.attribute("approximate", "none") == "tanh":
-        inner = x.dtype.type(math.sqrt(2 / math.pi)) * (x + x.dtype.type(0.044715) * x**3)
-        result = x * (1 + np.tanh(inner)) / 2
-    else:
-        result = x * (1 + _erf(x * math.sqrt(0.5))) / 2
-    return np.asarray(result).astype(call[0].dtype)
-
-
-def _selu(x: Array, alpha: Any, gamma: Any) -> Array:
-    return np.asarray(gamma * np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0))))
-
-
-def _elu(x: Array, alpha: Any) -> Array:
-    return np.where(x > 0, x, alpha * np.expm1(np.minimum(x, 0)))
-
-
-def _celu(x: Array, alpha: Any) -> Array:
-    return np.asarray(np.maximum(x, 0) + np.minimum(0, alpha * np.expm1(x / alpha)))
-
-
-def _hard_sigmoid(x: Array, alpha: Any, beta: Any) -> Array:
-    return np.asarray(np.clip(alpha * x + beta, 0, 1))
-
-
-def _shrink(x: Array, bias: Any, lambd: Any) -> Array:
-    return np.where(x < -lambd, x + bias, np.where(x > lambd, x - bias, np.zeros_like(x)))
+    by_tanh = call.attribute("approximate", "none") == "tanh"
+    return rounded(KERNELS["gelu_tanh" if by_tanh else "gelu"])(call[0])
 
 
 def _is_inf(call: Call) -> Array:
@@ -119,53 +77,15 @@ def _clip(call: Call) -> Array:
     return np.asarray(x if high is None else np.minimum(x, high))
 
 
-_OF_ONE: Mapping[str, Callable[[Array], Any]] = MappingProxyType(
-    {
-        "Abs": np.abs,
-        "Neg": np.negative,
-        "Sign": np.sign,
-        "Ceil": np.ceil,
-        "Floor": np.floor,
-        "Round": np.rint,
-        "Sqrt": np.sqrt,
-        "Reciprocal": lambda x: 1 / x,
-        "Exp": np.exp,
-        "Log": np.log,
-        "Erf": _erf,
-        "Sin": np.sin,
-        "Cos": np.cos,
-        "Tan": np.tan,
-        "Asin": np.arcsin,
-        "Acos": np.arccos,
-        "Atan": np.arctan,
-        "Sinh": np.sinh,
-        "Cosh": np.cosh,
-        "Tanh": np.tanh,
-        "Asinh": np.arcsinh,
-        "Acosh": np.arccosh,
-        "Atanh": np.arctanh,
-        "Sigmoid": sigmoid,
-        "Relu": lambda x: np.maximum(x, 0),
-        "Softplus": softplus,
-        "Softsign": lambda x: x / (1 + np.abs(x)),
-        "HardSwish": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
-        "Mish": lambda x: x * np.tanh(softplus(x)),
-        "Not": np.logical_not,
-        "BitwiseNot": np.bitwise_not,
-    }
-)
-
 UNARY: Mapping[str, Kernel] = MappingProxyType(
     {
-        **{name: _unary(function) for name, function in _OF_ONE.items()},
-        "LeakyRelu": _with(lambda x, a: np.where(x < 0, a * x, x), alpha=0.01),
-        "ThresholdedRelu": _with(lambda x, a: np.where(x > a, x, 0), alpha=1.0),
-        "Elu": _with(_elu, alpha=1.0),
-        "Celu": _with(_celu, alpha=1.0),
-        "Selu": _with(_selu, alpha=1.67326319217681884765625, gamma=1.05070102214813232421875),
-        "HardSigmoid": _with(_hard_sigmoid, alpha=0.2, beta=0.5),
-        "Swish": _with(lambda x, a: x * sigmoid(a * x), alpha=1.0),
-        "Shrink": _with(_shrink, bias=0.0, lambd=0.5),
+        **{
+            str(name): _by_row(op)
+            for op in OPS.values()
+            if op.tensors == 1 and op.name != "cast"
+            for name in op.names.get("onnx", ())
+        },
+        # Those that attributes change, or whose results are of another dtype.
         "Gelu": _gelu,
         "IsNaN": lambda call: np.asarray(np.isnan(call[0])),
         "IsInf": _is_inf,
@@ -251,39 +171,31 @@ def _where(_: Call, operands: Sequence[Array]) -> Array:
 
 def _slope(_: Call, operands: Sequence[Array]) -> Array:
     x, slope = operands
-    return np.asarray(prelu(_wide(x), _wide(slope))).astype(x.dtype)
+    return np.asarray(KERNELS["prelu"](_wide(x), _wide(slope))).astype(x.dtype)
 
+
+#: Ops of which more than two operands are folded.
+_FOLDED = [
+    "Add",
+    "Sub",
+    "Mul",
+    "Max",
+    "Min",
+    "And",
+    "Or",
+    "Xor",
+    "BitwiseAnd",
+    "BitwiseOr",
+    "BitwiseXor",
+]
+_COMPARISONS = ("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual")
 
 #: The values of ONNX's ops that broadcast.
 BROADCAST: Mapping[str, Values] = MappingProxyType(
     {
-        **{
-            name: _plain(function)
-            for name, function in {
-                "Add": np.add,
-                "Sub": np.subtract,
-                "Mul": np.multiply,
-                "Sum": np.add,
-                "Max": np.maximum,
-                "Min": np.minimum,
-                "And": np.logical_and,
-                "Or": np.logical_or,
-                "Xor": np.logical_xor,
-                "BitwiseAnd": np.bitwise_and,
-                "BitwiseOr": np.bitwise_or,
-                "BitwiseXor": np.bitwise_xor,
-            }.items()
-        },
-        **{
-            name: _compared(function)
-            for name, function in {
-                "Equal": np.equal,
-                "Greater": np.greater,
-                "Less": np.less,
-                "GreaterOrEqual": np.greater_equal,
-                "LessOrEqual": np.less_equal,
-            }.items()
-        },
+        **{name: _plain(KERNELS[find_op(name, "onnx").name]) for name in _FOLDED},
+        **{name: _compared(KERNELS[find_op(name, "onnx").name]) for name in _COMPARISONS},
+        "Sum": _plain(np.add),
         "Div": _divide,
         "Mod": _modulo,
         "Pow": _power,
