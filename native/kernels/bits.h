@@ -43,6 +43,34 @@ inline T shifted_right(T x, unsigned count) {
   return static_cast<T>(x >> count);
 }
 
+// Unsigned x shifted right by one count for a row. Vectors of 8 and 16 bits have no such instruction,
+// or a slow one; but they have products, the high half of which is the same.
+template <class U>
+class RowShift {
+ public:
+  explicit RowShift(unsigned count)
+      : count_(count),
+        factor_(static_cast<uint16_t>(count % 16 == 0 && kBits<U> == 16 ? 0u : kOne >> count)),
+        whole_(count == 0 ? static_cast<U>(~U(0)) : U(0)) {}
+
+  U right(U x) const {
+    if constexpr (kBits<U> == 8) {
+      return static_cast<U>(static_cast<uint16_t>(uint16_t(x) * factor_) >> 8);
+    } else if constexpr (kBits<U> == 16) {
+      const auto high = static_cast<U>((uint32_t(x) * uint32_t(factor_)) >> 16);
+      return static_cast<U>(high | (x & whole_));
+    } else {
+      return static_cast<U>(x >> count_);
+    }
+  }
+
+ private:
+  static constexpr uint32_t kOne = kBits<U> == 8 ? 256 : 65536;
+  unsigned count_;
+  uint16_t factor_;  // 2^(width - count), which for a count of 0 has 17 bits
+  U whole_;
+};
+
 // A count as unsigned: a negative one is far beyond the width.
 template <class T>
 inline bool over_wide(T count) {
@@ -59,7 +87,12 @@ struct LeftShift {
   static auto by(T count) {
     const unsigned inside = static_cast<unsigned>(count) % kBits<T>;
     const T kept = over_wide(count) ? T(0) : static_cast<T>(~T(0));
-    return [=](T x) { return static_cast<T>(shifted_left(x, inside) & kept); };
+    if constexpr (kBits<T> >= 32) {
+      return [=](T x) { return static_cast<T>(shifted_left(x, inside) & kept); };
+    } else {
+      const T factor = static_cast<T>((1u << inside) & static_cast<unsigned>(kept));
+      return [=](T x) { return static_cast<T>(unsigned(x) * unsigned(factor)); };
+    }
   }
 };
 
@@ -80,8 +113,22 @@ struct RightShift {
   static auto by(T count) {
     const bool over = over_wide(count);
     const unsigned inside = over ? kBits<T> - 1u : static_cast<unsigned>(count);
-    const T kept = over && !kSigned<T> ? T(0) : static_cast<T>(~T(0));
-    return [=](T x) { return static_cast<T>(shifted_right(x, inside) & kept); };
+    if constexpr (kBits<T> >= 32) {
+      const T kept = over && !kSigned<T> ? T(0) : static_cast<T>(~T(0));
+      return [=](T x) { return static_cast<T>(shifted_right(x, inside) & kept); };
+    } else if constexpr (kSigned<T>) {
+      // The lowest number is added, so that x is not negative, and what became of it taken off.
+      using U = Unsigned<T>;
+      const RowShift<U> shift(inside);
+      const U low = static_cast<U>(kLowest<T>), moved = shift.right(low);
+      return [=](T x) {
+        return static_cast<T>(shift.right(static_cast<U>(static_cast<U>(x) ^ low)) - moved);
+      };
+    } else {
+      const RowShift<T> shift(inside);
+      const T kept = over ? T(0) : static_cast<T>(~T(0));
+      return [=](T x) { return static_cast<T>(shift.right(x) & kept); };
+    }
   }
 };
 

@@ -25,7 +25,9 @@ constexpr F kTop = kBeyond<F, T> - ((kBits<T> - kSigned<T>) > (kSame<F, float> ?
 // Truncates; stops at the ends of the range; NaN is 0.
 template <class T, class F>
 inline T saturate(F x) {
-  const F bounded = x < kBottom<F, T> ? kBottom<F, T> : x > kTop<F, T> ? kTop<F, T> : x;
+  // Written so that each line is one instruction, and NaN passes both.
+  const F below = kTop<F, T> < x ? kTop<F, T> : x;
+  const F bounded = kBottom<F, T> > below ? kBottom<F, T> : below;
   const F number = x != x ? F(0) : bounded;
   if constexpr (kBits<T> < 32) {
     return static_cast<T>(static_cast<int32_t>(number));
@@ -35,10 +37,9 @@ inline T saturate(F x) {
   }
 }
 
+// 16-bit floats by their bits.
 template <class T>
-inline float widened(T x) {
-  return widen(x);
-}
+constexpr T kOne = static_cast<T>(kSame<T, Half> ? 0x3c00 : kSame<T, Brain> ? 0x3f80 : 1);
 
 template <class To, class From>
 inline To converted(From x) {
@@ -46,7 +47,7 @@ inline To converted(From x) {
   if constexpr (kSame<To, From>) {
     return x;
   } else if constexpr (kSame<From, Bool>) {
-    return converted<To>(static_cast<uint8_t>(truth(x)));
+    return truth(x) ? kOne<To> : To(0);
   } else if constexpr (kFrom16 && kSame<To, float>) {
     return widen(x);
   } else if constexpr (kFrom16) {

@@ -29,8 +29,30 @@ inline void power_block(const T* base, const Unsigned<T>* exponent, T* out) {
   for (int i = 0; i < kBlock; ++i) out[i] = static_cast<T>(result[i]);
 }
 
+// Of one exponent, bit by bit from its highest.
+template <class T>
+inline void power_block(const T* base, Unsigned<T> exponent, T* out) {
+  using U = Unsigned<T>;
+  using W = Wrapping<T>;
+  U result[kBlock];
+  for (int i = 0; i < kBlock; ++i) result[i] = static_cast<U>(exponent == 0 ? T(1) : base[i]);
+  const int highest = exponent == 0 ? 0 : 63 - __builtin_clzll(exponent);
+  for (int bit = highest - 1; bit >= 0; --bit) {
+    for (int i = 0; i < kBlock; ++i) result[i] = static_cast<U>(W(result[i]) * W(result[i]));
+    if ((exponent >> bit & 1) == 0) continue;
+    for (int i = 0; i < kBlock; ++i) {
+      result[i] = static_cast<U>(W(result[i]) * W(static_cast<U>(base[i])));
+    }
+  }
+  for (int i = 0; i < kBlock; ++i) out[i] = static_cast<T>(result[i]);
+}
+
 // Callers refuse negative exponents before, as NumPy does.
 struct IntegerPower {
+  template <class T>
+  static auto block_by(T y) {
+    return [=](const T* x, T* out) { power_block(x, static_cast<Unsigned<T>>(y), out); };
+  }
   template <class T>
   static void block(const T* x, const T* y, T* out) {
     Unsigned<T> exponent[kBlock];

@@ -52,31 +52,31 @@ using Everything = Types<Bool, int8_t, uint8_t, int16_t, uint16_t, int32_t, uint
                          uint64_t, float, double>;
 
 template <class T>
-constexpr DType kDTypeOf = DType::Bool;
+inline constexpr DType kDTypeOf = DType::Bool;
 template <>
-constexpr DType kDTypeOf<int8_t> = DType::I8;
+inline constexpr DType kDTypeOf<int8_t> = DType::I8;
 template <>
-constexpr DType kDTypeOf<uint8_t> = DType::U8;
+inline constexpr DType kDTypeOf<uint8_t> = DType::U8;
 template <>
-constexpr DType kDTypeOf<int16_t> = DType::I16;
+inline constexpr DType kDTypeOf<int16_t> = DType::I16;
 template <>
-constexpr DType kDTypeOf<uint16_t> = DType::U16;
+inline constexpr DType kDTypeOf<uint16_t> = DType::U16;
 template <>
-constexpr DType kDTypeOf<int32_t> = DType::I32;
+inline constexpr DType kDTypeOf<int32_t> = DType::I32;
 template <>
-constexpr DType kDTypeOf<uint32_t> = DType::U32;
+inline constexpr DType kDTypeOf<uint32_t> = DType::U32;
 template <>
-constexpr DType kDTypeOf<int64_t> = DType::I64;
+inline constexpr DType kDTypeOf<int64_t> = DType::I64;
 template <>
-constexpr DType kDTypeOf<uint64_t> = DType::U64;
+inline constexpr DType kDTypeOf<uint64_t> = DType::U64;
 template <>
-constexpr DType kDTypeOf<Half> = DType::F16;
+inline constexpr DType kDTypeOf<Half> = DType::F16;
 template <>
-constexpr DType kDTypeOf<Brain> = DType::BF16;
+inline constexpr DType kDTypeOf<Brain> = DType::BF16;
 template <>
-constexpr DType kDTypeOf<float> = DType::F32;
+inline constexpr DType kDTypeOf<float> = DType::F32;
 template <>
-constexpr DType kDTypeOf<double> = DType::F64;
+inline constexpr DType kDTypeOf<double> = DType::F64;
 
 template <class T, class U>
 constexpr bool kSame = __is_same(T, U);
