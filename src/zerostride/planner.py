@@ -16,7 +16,7 @@ from .engines.model import Divergence, Engine, Rules, Support, always
 from .engines.table import find_engine
 from .engines.versions import warn_if_unmeasured
 from .errors import BroadcastError, Misfit, Reason
-from .ops import OPS, Op, column_of, find_op
+from .ops import FEW, OPS, Op, column_of, find_op
 from .plan import Plan, RuleUse
 from .rules import find_rule
 
@@ -312,7 +312,7 @@ def dtype_limit(engine: Engine, op: str | None, dtype: str) -> Divergence | None
 
 def _without(engine: Engine, op: str) -> str:
     """That an engine lacks an op; of one that was read about alone, that nothing is known of it."""
-    if engine.run:
+    if engine.run and not (engine.name in FEW and OPS[op].tensors == 1):
         return f"{engine.name} has no op for {op}"
     return f"nothing was read about {op} on {engine.name}"
 

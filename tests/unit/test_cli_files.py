@@ -238,3 +238,41 @@ def test_a_link_stays_a_link(run: Run, arrays: tuple[str, str], tmp_path: Path) 
     assert run("compute", "add", *arrays, "-o", tmp_path / "link.npy").status == 0
     assert (tmp_path / "link.npy").is_symlink()
     assert np.load(tmp_path / "real" / "c.npy").shape == (2, 2)
+
+
+def test_compute_ops_of_one_array(run: Run, tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([-1.0, 2.5, np.nan], np.float32))
+    file = str(tmp_path / "a.npy")
+    answer = json.loads(run("compute", "LeakyRelu", file, "-p", "alpha=0.5", "--json").out)
+    assert answer["result"] == [-0.5, 2.5, "NaN"]
+    assert json.loads(run("compute", "exp", file, "--dtype", "float64", "--json").out)["dtype"] == (
+        "float64"
+    )
+    cast = json.loads(run("compute", "cast", file, "--dtype", "int8", "--json").out)
+    assert (cast["result"], cast["dtype"]) == ([-1, 2, 0], "int8")
+    assert run("compute", "sign", file, "--engine", "torch").out.split()[-1] == "0.]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("elu", "-p", "beta=1"), "elu has no parameter 'beta'; it has alpha"),
+        (("elu", "-p", "alpha=much"), "'alpha=much' is no NAME=NUMBER"),
+        (("exp", "-p", "alpha=1"), "exp has no parameter 'alpha'; it has none"),
+        (("exp", "--rule", "pdpd"), "exp takes one array: --rule has nothing to align"),
+        (("exp", "--dtype", "zork"), "there is no dtype 'zork'"),
+        (("cast",), "cast takes --dtype"),
+        (("cast", "--dtype", "int8", "--engine", "torch"), "was not measured"),
+        (("selu", "--engine", "torch", "-p", "alpha=2"), "and no other"),
+        (("exp", "--engine", "mnn"), "what mnn's exp gives for float32 is not known"),
+        (("add",), "add takes 2 arrays, 1 were given"),
+    ],
+)
+def test_wrong_calls_of_ops_of_one_array(
+    run: Run, tmp_path: Path, arguments: tuple[str, ...], said: str
+) -> None:
+    np.save(tmp_path / "a.npy", np.ones(3, np.float32))
+    answer = run("compute", arguments[0], str(tmp_path / "a.npy"), *arguments[1:])
+    assert answer.status in (1, 2)
+    assert said in answer.err
+    assert not answer.out

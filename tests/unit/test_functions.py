@@ -193,6 +193,58 @@ class TestEngines:
             getattr(zs, name)(np.ones(2, "f"), np.ones(2, "f"), engine=engine)
         assert caught.value.reason == "no_op"
 
+    @pytest.mark.parametrize("engine", ["torch", "jax"])
+    def test_functions_of_floats_take_integers_as_float32(self, engine):
+        result = zs.sqrt(np.array([4, 2]), engine=engine)
+        np.testing.assert_array_equal(result, np.sqrt(np.float32([4, 2])))
+        assert result.dtype == np.float32
+
+    def test_nan_where_the_limit_is_a_number(self):
+        x = np.array([-np.inf, 1], "f")
+        assert zs.swish(x)[0] == 0
+        for engine in ("onnxruntime", "torch", "paddle", "jax"):
+            assert np.isnan(zs.swish(x, engine=engine)[0])
+        assert np.isnan(zs.softsign(-x, engine="torch")[0])
+
+    def test_nan_in_functions_of_one_tensor(self):
+        nan = np.array([np.nan], "f")
+        assert zs.sign(nan, engine="torch") == 0
+        assert zs.relu(nan, engine="openvino") == 0
+        assert zs.clip(nan, 1, 2, engine="openvino") == 1
+        assert zs.heaviside(nan, nan, engine="paddle") == 0
+        for engine in ("onnxruntime", "jax", "numpy"):
+            assert np.isnan(zs.sign(nan, engine=engine))
+
+    def test_ends_of_ncnn_and_mnn(self):
+        assert np.isnan(zs.log(np.zeros(1, "f"), engine="ncnn"))
+        halves = np.array([0.5, 1.5, -2.5], "f")
+        np.testing.assert_array_equal(zs.round(halves, engine="mnn"), [1, 2, -3])
+        np.testing.assert_array_equal(zs.round(halves, engine="torch"), [0, 2, -2])
+
+    def test_what_was_not_found_out_is_not_computed(self):
+        with pytest.raises(zs.BroadcastError, match="is not known; it is not NumPy's") as caught:
+            zs.exp(np.ones(2, np.int32), engine="openvino")
+        assert caught.value.reason == "dtype"
+        with pytest.raises(zs.BroadcastError, match="does not take int32"):
+            zs.exp(np.ones(2, np.int32), engine="onnxruntime")
+        with pytest.raises(zs.BroadcastError, match="has no op for shrink"):
+            zs.shrink(np.ones(2, "f"), engine="torch")
+
+    def test_parameters_under_an_engine(self):
+        x = np.array([-1, 2], "f")
+        expected = zs.elu(x, 2)
+        np.testing.assert_allclose(zs.elu(x, 2, engine="onnxruntime"), expected, rtol=1e-6)
+        assert zs.elu(x, 2.5, engine="onnxruntime").dtype == np.float32
+        with pytest.raises(zs.BroadcastError, match="swish has alpha = 1"):
+            zs.swish(x, 2.0, engine="ncnn")
+        np.testing.assert_allclose(zs.swish(x, engine="ncnn"), zs.swish(x), rtol=1e-6)
+
+    def test_nothing_was_read_about_ops_of_one_tensor_on_some_targets(self):
+        assert zs.supports("litert", "exp").reason == "nothing was read about exp on litert"
+        assert zs.supports("ncnn", "exp").ok
+        assert zs.supports("ncnn", "erf").ok
+        assert not zs.supports("onnxruntime", "exp", "int32").ok
+
     def test_out(self):
         out = np.empty(4, np.int32)
         assert zs.divide(*INTEGERS, engine="onnxruntime", out=out) is out

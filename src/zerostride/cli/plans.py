@@ -10,10 +10,10 @@ import numpy as np
 
 from .. import explain as drawing
 from ..comparison import compare as compare_shapes
-from ..compute import functions
+from ..compute import functions, unary
 from ..dims import elements
 from ..errors import BroadcastError, ZerostrideError
-from ..ops import find_op
+from ..ops import Op, find_op
 from ..plan import Plan
 from ..planner import plan, plan_to
 from ..rules import whdc
@@ -180,6 +180,14 @@ _TRAPS = frozenset({"different", "same_here", "only_here", "unknown"})
 @click.argument("op")
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @options.combine(options.rule, options.axis, options.broadcast, options.engine)
+@click.option("--dtype", help="What to compute in; for cast, what to convert to.")
+@click.option(
+    "-p",
+    "--parameter",
+    "parameters",
+    multiple=True,
+    help="A parameter of an activation: alpha=0.3. May be repeated.",
+)
 @click.option("-o", "--output", type=click.Path(), help="Write the result here (.npy).")
 @options.as_json
 def compute(
@@ -189,6 +197,8 @@ def compute(
     axis: int | None,
     broadcast: int | None,
     engine: str | None,
+    dtype: str | None,
+    parameters: tuple[str, ...],
     output: str | None,
     as_json: bool,
 ) -> int:
@@ -196,22 +206,33 @@ def compute(
 
     \b
     zerostride compute add a.npy b.npy --rule ncnn -o c.npy
+    zerostride compute elu a.npy -p alpha=0.3
     """
     row = find_op(op)
-    if len(files) != row.operands:
-        raise click.UsageError(f"{row.name} takes {row.operands} arrays, {len(files)} were given")
+    if len(files) != row.tensors:
+        raise click.UsageError(f"{row.name} takes {row.tensors} arrays, {len(files)} were given")
     arrays = [open_array(file) for file in files]
-    made = plan(
-        *(array.shape for array in arrays),
-        rule=rule,
-        axis=axis,
-        broadcast=broadcast,
-        engine=engine,
-        op=row.name if engine is not None else None,
-    )
     attributes = {"rule": rule, "axis": axis, "broadcast": broadcast, "engine": engine}
-    given = {name: value for name, value in attributes.items() if value is not None}
-    function = getattr(functions, row.name)
+    if row.tensors == 1:
+        made = plan(arrays[0].shape)
+        _check_one(row, attributes)
+    else:
+        made = plan(
+            *(array.shape for array in arrays),
+            rule=rule,
+            axis=axis,
+            broadcast=broadcast,
+            engine=engine,
+            op=row.name if engine is not None else None,
+        )
+    given: dict[str, Any] = {k: value for k, value in attributes.items() if value is not None}
+    given |= _parameters(row, parameters)
+    if dtype is not None:
+        given["dtype"] = _dtype(dtype)
+    elif row.name == "cast":
+        raise click.UsageError("cast takes --dtype, what to convert to")
+    home: Any = functions if hasattr(functions, row.name) else unary
+    function = getattr(home, row.name)
     try:
         _check_fits(made, _result_dtype(function, arrays, given))
         with np.errstate(all="ignore"):  # NaN and infinity are answers
@@ -231,6 +252,37 @@ def compute(
     else:
         click.echo(str(result))
     return 0
+
+
+def _check_one(row: Op, attributes: dict[str, Any]) -> None:
+    """Refuses what aligns operands where there is but one."""
+    for name in ("rule", "axis", "broadcast"):
+        if attributes[name] is not None:
+            raise click.UsageError(f"{row.name} takes one array: --{name} has nothing to align")
+    if row.name == "cast" and attributes["engine"] is not None:
+        raise click.UsageError("what engines' casts give was not measured")
+
+
+def _parameters(row: Op, words: Sequence[str]) -> dict[str, float]:
+    """{"alpha": 0.3} from "alpha=0.3"."""
+    found = {}
+    for word in words:
+        name, _, number = word.partition("=")
+        if name not in row.parameters:
+            has = f"it has {', '.join(row.parameters)}" if row.parameters else "it has none"
+            raise click.UsageError(f"{row.name} has no parameter {name!r}; {has}")
+        try:
+            found[name] = float(number)
+        except ValueError:
+            raise click.UsageError(f"{word!r} is no NAME=NUMBER") from None
+    return found
+
+
+def _dtype(name: str) -> np.dtype[Any]:
+    try:
+        return np.dtype(name)
+    except TypeError:
+        raise click.UsageError(f"there is no dtype {name!r}") from None
 
 
 #: Numbers of a result that are put out as JSON; more belong in a file.

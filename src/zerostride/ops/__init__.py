@@ -9,5 +9,6 @@ A module a family of ops: `arithmetic`, `logic`, `unary`, `activations`.
 
 from .model import Names, Op
 from .table import COLUMNS, OPS, column_of, find_op, find_reversed
+from .targets import FEW
 
-__all__ = ["COLUMNS", "OPS", "Names", "Op", "column_of", "find_op", "find_reversed"]
+__all__ = ["COLUMNS", "FEW", "OPS", "Names", "Op", "column_of", "find_op", "find_reversed"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
-#: Columns of targets that have few ops: the op here, and its name there.
+#: Columns of targets whose ops of two operands alone were read about: the op, and its name there.
 FEW = MappingProxyType(
     {
         "litert": "add:ADD subtract:SUB multiply:MUL divide:DIV floor_divide:FLOOR_DIV "

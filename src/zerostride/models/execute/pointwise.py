@@ -175,25 +175,14 @@ def _slope(_: Call, operands: Sequence[Array]) -> Array:
 
 
 #: Ops of which more than two operands are folded.
-_FOLDED = [
-    "Add",
-    "Sub",
-    "Mul",
-    "Max",
-    "Min",
-    "And",
-    "Or",
-    "Xor",
-    "BitwiseAnd",
-    "BitwiseOr",
-    "BitwiseXor",
-]
+_FOLDED = ("Add", "Sub", "Mul", "Max", "Min", "And", "Or", "Xor")
+_FOLDED_BITS = ("BitwiseAnd", "BitwiseOr", "BitwiseXor")
 _COMPARISONS = ("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual")
 
 #: The values of ONNX's ops that broadcast.
 BROADCAST: Mapping[str, Values] = MappingProxyType(
     {
-        **{name: _plain(KERNELS[find_op(name, "onnx").name]) for name in _FOLDED},
+        **{name: _plain(KERNELS[find_op(name, "onnx").name]) for name in (*_FOLDED, *_FOLDED_BITS)},
         **{name: _compared(KERNELS[find_op(name, "onnx").name]) for name in _COMPARISONS},
         "Sum": _plain(np.add),
         "Div": _divide,
