@@ -62,16 +62,19 @@ static void* run(void* context) {
   atomic_fetch_sub(job->waiting, 1);
   while (atomic_load(job->waiting) > 0) sched_yield();
   const int64_t blocks = job->output_bytes / job->block > 0 ? job->output_bytes / job->block : 1;
+  const int64_t step = cut(job->output_bytes, 1, blocks);
+  int64_t steps[kMaxInputs];
+  for (int i = 0; i < job->inputs; ++i) steps[i] = cut(job->input_bytes[i], 1, blocks);
   for (int64_t pass = 0; pass < job->passes; ++pass) {
     for (int64_t block = 0; block < blocks; ++block) {
+      const int last = block == blocks - 1;  // takes what is left
       Vector sum = {(uint64_t)pass};
       for (int i = 0; i < job->inputs; ++i) {
-        const int64_t bytes = job->input_bytes[i];
-        sum = read_all(sum, job->input[i] + cut(bytes, block, blocks),
-                       job->input[i] + cut(bytes, block + 1, blocks));
+        const char* from = job->input[i] + block * steps[i];
+        sum = read_all(sum, from, last ? job->input[i] + job->input_bytes[i] : from + steps[i]);
       }
-      char* from = job->output + cut(job->output_bytes, block, blocks);
-      char* end = job->output + cut(job->output_bytes, block + 1, blocks);
+      char* from = job->output + block * step;
+      char* end = last ? job->output + job->output_bytes : from + step;
       if (job->around) {
         write_around(sum, from, end);
       } else {

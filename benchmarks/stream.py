@@ -30,7 +30,7 @@ from .timing import SAMPLE_SECONDS, Sampler
 #: Working sets below this are all overhead, and a share of the limit says nothing.
 LEAST_BYTES = 1 << 16
 #: Bytes of output between two turns of reading: few, so that the first cache holds a turn.
-_BLOCKS = (512, 4096, 16384)
+_BLOCKS = (256, 512, 4096)
 _PROBES = 5
 _SAMPLE_SECONDS = 4 * SAMPLE_SECONDS
 #: Bytes a second, to choose a number of passes without a trial.
