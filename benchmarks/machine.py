@@ -27,6 +27,8 @@ class Machine:
     memory_gib: float
     system: str
     python: str
+    #: How busy the machine was before; figures of a busy one are worth little.
+    load: float
 
 
 def processors() -> int:
@@ -43,8 +45,9 @@ def describe() -> Machine:
         tuple(f"{name} {_size(size)}" for name, size in caches.items()),
         max(caches.values(), default=_UNKNOWN_CACHE),
         round(int((_field(_MEMINFO, "MemTotal") or "0").split()[0]) / (1 << 20), 1),
-        f"{platform.system()} {platform.release()} {platform.machine()}",
+        f"{platform.system()} {platform.release().split('-')[0]} {platform.machine()}",
         f"{platform.python_implementation()} {platform.python_version()}",
+        round(os.getloadavg()[0], 1) if hasattr(os, "getloadavg") else 0.0,
     )
 
 

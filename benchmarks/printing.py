@@ -18,6 +18,10 @@ from .rows import Row
 
 #: Columns of characters where the output is not a terminal.
 _WIDTH = 240
+#: Columns of text, beside the first.
+_TEXTS = ("what", "best peer")
+#: Written by hand beside the results: why a row falls short. It becomes a part of the page.
+_BY_HAND = "NOTES.md"
 #: In a cell that has no figure.
 _NONE = "·"
 
@@ -34,15 +38,20 @@ def new_table(head: Iterable[str]) -> Table:
     """A table of figures, named by its first column."""
     table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for k, column in enumerate(head):
-        table.add_column(column, justify="right" if k else "left", no_wrap=not k)
+        left = k == 0 or column in _TEXTS
+        table.add_column(column, justify="left" if left else "right", no_wrap=left)
     return table
 
 
 def markdown(table: Sequence[Sequence[str]]) -> list[str]:
     """A table of Markdown, from its head and its rows."""
     head, *rows = table
-    rule = "|---" + "|---:" * (len(head) - 1) + "|"
-    return [f"| {' | '.join(head)} |", rule, *(f"| {' | '.join(row)} |" for row in rows)]
+    rules = ["---" if k == 0 or name in _TEXTS else "---:" for k, name in enumerate(head)]
+    return [
+        f"| {' | '.join(head)} |",
+        f"|{'|'.join(rules)}|",
+        *(f"| {' | '.join(row)} |" for row in rows),
+    ]
 
 
 def seconds_text(seconds: float) -> str:
@@ -81,7 +90,7 @@ def _others(results: Results) -> list[str]:
 
 
 def _columns(results: Results) -> list[str]:
-    head = ["row", "zerostride", "share", "limit GB/s"]
+    head = ["row", "what", "zerostride", "share", "limit GB/s"]
     return [*head, *_others(results), "best peer", "its share"]
 
 
@@ -89,6 +98,7 @@ def _cells(row: RowResult, results: Results) -> list[str]:
     own = row.timings.get(BASELINE)
     best = row.best
     return [
+        row.name,
         row.title + ("" if row.dtype == "float32" else f" {row.dtype}"),
         seconds_text(own.seconds) if own else "wrong" if BASELINE in row.wrong else _NONE,
         _share(own),
@@ -125,7 +135,7 @@ def _legend(results: Results) -> str:
 
 def _goal(goal: Goal) -> str:
     mark = "reached" if goal.reached else "short"
-    short = f"; short: {', '.join(goal.short)}" if goal.short else ""
+    short = f" — {'; '.join(goal.short)}" if goal.short else ""
     return f"{mark}: {goal.text}: {goal.value}{short}"
 
 
@@ -159,11 +169,13 @@ def as_json(results: Results) -> str:
 def write(results: Results, folder: Path) -> None:
     """Writes RESULTS.md and RESULTS.json."""
     (folder / "RESULTS.json").write_text(as_json(results), "utf-8")
-    (folder / "RESULTS.md").write_text(as_markdown(results), "utf-8")
+    notes = folder / _BY_HAND
+    why = notes.read_text("utf-8") if notes.exists() else ""
+    (folder / "RESULTS.md").write_text(as_markdown(results, why), "utf-8")
 
 
-def as_markdown(results: Results) -> str:
-    """The page: machine, table, aims, notes."""
+def as_markdown(results: Results, why: str = "") -> str:
+    """The page: machine, table, aims, what is said about them by hand, notes."""
     machine = results.machine
     lines = [
         "# zerostride beside its peers",
@@ -172,7 +184,7 @@ def as_markdown(results: Results) -> str:
         "",
         f"- Processor: {machine.processor}, {machine.cores} cores;"
         f" {', '.join(machine.caches)}; {machine.memory_gib} GiB of memory",
-        f"- System: {machine.system}; {machine.python}",
+        f"- System: {machine.system}; {machine.python}; load average before: {machine.load}",
         "- " + ", ".join(f"{name} {version}" for name, version in results.versions.items()),
         "",
         _legend(results),
@@ -183,6 +195,8 @@ def as_markdown(results: Results) -> str:
         "",
         *(f"- {_goal(goal)}" for goal in judge(results)),
         "",
+        *why.splitlines(),
+        *([""] if why else []),
         "## The peers",
         "",
         "All run in one process, one after another in each round, in an order that rotates; the"
@@ -194,6 +208,9 @@ def as_markdown(results: Results) -> str:
         "## Where a peer is missing",
         "",
         *(f"- {line}" for line in _notes(results)),
+        "",
+        "How time grows with size, rank and threads is in SCALING.md, and what memory a call needs"
+        " in MEMORY.md: `python -m benchmarks scaling --write` and `memory --write`.",
     ]
     return "\n".join(lines) + "\n"
 
