@@ -242,12 +242,14 @@ _AT_BOTH = frozenset({"softsign", "sqrt", "erf"})
 
 def _made_for_ops() -> dict[str, Kernel]:
     """The variants of ops that were named by an op and a form."""
+    said = {
+        word for op in OPS.values() for row in op.variants.values() for word in set(row.values())
+    }
     made = {}
     for op in OPS.values():
         for ending, form in _FORMS.items():
-            name = op.name + ending
-            if any(name in row.values() for row in op.variants.values()):
-                made[name] = form(KERNELS[op.name])
+            if op.name + ending in said:
+                made[op.name + ending] = form(KERNELS[op.name])
         name = f"{op.name}_nan_at_infinity"
         if op.name in _AT_BOTH:
             made[name] = _instead(KERNELS[op.name], np.nan, np.isinf)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -101,7 +102,7 @@ def row(
     """A row from words: "onnx:Mul mnn:MUL torch:mul,multiply"; "jax:-" where jax lacks the op."""
     columns = {**dict.fromkeys(API_NAMED, (name,)), **_names(names)}
     columns = {key: words for key, words in columns.items() if words != ("-",)}
-    columns |= {key: _names(words)[name] for key, words in FEW.items() if name in _names(words)}
+    columns |= {key: words[name] for key, words in _few().items() if name in words}
     defaults = MappingProxyType(dict(parameters or {}))
     return Op(
         name=name,
@@ -118,6 +119,12 @@ def row(
         aliases=tuple(aliases.split()),
         example=(args, example),
     )
+
+
+@functools.cache
+def _few() -> Mapping[str, Names]:
+    """The columns of few ops, read once."""
+    return {column: _names(words) for column, words in FEW.items()}
 
 
 def _names(words: str) -> dict[str, tuple[Name, ...]]:
