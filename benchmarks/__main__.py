@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import faulthandler
 import importlib
 import os
 import runpy
 import sys
 from pathlib import Path
 
-#: Before any library is imported: JAX reads NPROC; nobody looks for other devices.
+#: Before any library is imported: nobody looks for other devices.
 _ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
 #: Modules with a `main(arguments)`.
 _COMMANDS = ("scaling", "memory")
@@ -36,4 +37,6 @@ def main() -> int:
 
 
 if __name__ == "__main__":
+    # Libraries can end the process; which one it was should be seen.
+    faulthandler.enable()
     raise SystemExit(main())

@@ -16,7 +16,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from benchmarks import __main__ as command
-from benchmarks import compare, goals, memory, printing, scaling
+from benchmarks import compare, goals, memory, printing, scaling, stream
 from benchmarks import peers as peer_table
 from benchmarks.chart import Axis, Line, chart
 from benchmarks.check import difference, unequal
@@ -80,6 +80,17 @@ def test_a_share_of_the_limit_is_measured_where_bytes_count() -> None:
     assert result.limit is not None
     assert result.limit > 0
     assert result.timings["numpy"].share is not None
+
+
+def test_without_a_compiler_the_limit_is_measured_by_copies(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(stream, "library", lambda: None)
+    (row,) = rows_named("same_32k")
+    sample = stream.sampler(make_task(row, 2))
+    assert sample is not None
+    assert 0 < sample() < 1
+    assert "np.copyto" in stream.how()
 
 
 def test_a_wrong_peer_is_marked_and_not_timed() -> None:
