@@ -1,0 +1,388 @@
+"""Threads, forks, signals, exits, and what the environment asks for."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import signal
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+from native_scripts import needs_native, run, start
+
+import zerostride as zs
+from zerostride.compute import native
+from zerostride.measure.native import public
+from zerostride.measure.native_draw import calls
+from zerostride.measure.native_judge import FAMILIES, judge
+
+pytestmark = needs_native
+POSIX = pytest.mark.skipif(sys.platform == "win32", reason="there are no forks and POSIX signals")
+#: Elements that several threads are worth.
+LARGE = 300_000
+#: fmod of these takes microseconds an element, so that a result of some megabytes takes long.
+SLOW = "x, y = np.full(({n}, 1), 1e308), np.linspace(1e-300, 2e-300, 1000)\n"
+
+
+@pytest.fixture(autouse=True)
+def _same_threads_afterwards():
+    before = native.get_num_threads()
+    yield
+    native.set_num_threads(before)
+
+
+# Threads
+
+
+def _together(count: int, work) -> None:
+    """Runs work(k) in threads that begin at once; fails as the first of them does."""
+    failures: list[BaseException] = []
+    barrier = threading.Barrier(count)
+
+    def body(k: int) -> None:
+        try:
+            barrier.wait(30)
+            work(k)
+        except BaseException as error:  # noqa: BLE001 - raised again by the test's own thread
+            failures.append(error)
+
+    threads = [threading.Thread(target=body, args=(k,)) for k in range(count)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    if failures:
+        raise failures[0]
+
+
+def test_32_threads_on_shared_and_private_arrays():
+    native.set_num_threads(4)
+    rng = np.random.default_rng(0)
+    shared = rng.standard_normal((600, 500)).astype(np.float32)
+    bias = rng.standard_normal(500).astype(np.float32)
+    sums, tall = shared + bias, np.ascontiguousarray(shared.T)
+
+    def work(k: int) -> None:
+        private = shared + np.float32(k)
+        out = np.empty_like(private)
+        for _ in range(6):
+            np.testing.assert_array_equal(zs.add(shared, bias), sums)
+            np.testing.assert_array_equal(zs.add(shared, tall.T, out=out), shared * 2)
+            np.testing.assert_array_equal(zs.multiply(private, bias), private * bias)
+            np.testing.assert_array_equal(zs.add(private[:3, :5], 1), private[:3, :5] + 1)
+
+    _together(32, work)
+
+
+def test_generated_calls_in_many_threads():
+    native.set_num_threads(3)
+
+    def work(k: int) -> None:
+        for _, call in calls(40_000 + 150 * k, 150, seed=1):
+            if FAMILIES[call.op] in ("arithmetic", "choice", "comparison"):
+                assert judge(call, public(call.op)).difference == ""
+
+    _together(8, work)
+
+
+def test_set_num_threads_meanwhile():
+    a = np.arange(LARGE, dtype=np.int64).reshape(-1, 100)
+    counts = itertools.cycle((1, 7, 2, 16, 3))
+
+    def work(k: int) -> None:
+        for _ in range(40):
+            if k == 0:
+                native.set_num_threads(next(counts))
+            np.testing.assert_array_equal(zs.add(a, a[0]), a + a[0])
+
+    _together(4, work)
+
+
+@pytest.mark.parametrize("count", [1, 2, 5])
+def test_number_of_threads_is_kept(count):
+    native.set_num_threads(count)
+    assert native.get_num_threads() == count
+    a = np.arange(LARGE, dtype=np.float64)
+    np.testing.assert_array_equal(zs.add(a, 1), a + 1)
+
+
+@pytest.mark.parametrize("count", [0, -1, 2**40])
+def test_number_of_threads_out_of_range(count):
+    with pytest.raises(ValueError, match="threads"):
+        native.set_num_threads(count)
+
+
+@pytest.mark.parametrize("count", [1.0, "2", None, True])
+def test_number_of_threads_of_another_type(count):
+    with pytest.raises(TypeError, match="integer"):
+        native.set_num_threads(count)
+
+
+def test_the_lock_is_released():
+    """Another thread makes progress while one computes."""
+    x, y = np.full((600, 1), 1e308), np.linspace(1e-300, 2e-300, 100)
+    native.set_num_threads(1)
+    took = []
+
+    def work() -> None:
+        begun = time.perf_counter()
+        zs.fmod(x, y)
+        took.append(time.perf_counter() - begun)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    steps, longest, last = 0, 0.0, time.perf_counter()
+    while thread.is_alive():
+        time.sleep(0.001)  # needs the lock once a step
+        now = time.perf_counter()
+        steps, longest, last = steps + 1, max(longest, now - last), now
+    assert took[0] > 0.1, "too quick to tell"
+    assert steps > 20
+    assert longest < took[0] / 2
+
+
+# Forks
+
+
+@POSIX
+def test_fork_after_use():
+    """A child has no workers; it starts its own, and so does its child."""
+    out = run(
+        """
+        import os, warnings
+        warnings.simplefilter("ignore")
+        zs.set_num_threads(4)
+        a = np.arange(600_000.0).reshape(600, 1000)
+        def right():
+            return all((zs.add(a, a[0]) == a + a[0]).all() for _ in range(5))
+        def forked(depth):
+            assert right()
+            child = os.fork()
+            if child == 0:
+                os._exit(0 if (forked(depth - 1) if depth else right()) else 1)
+            return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0 and right()
+        print(all(forked(2) for _ in range(5)))
+        """
+    )
+    assert out == "True\n"
+
+
+@POSIX
+def test_fork_while_others_compute():
+    out = run(
+        """
+        import os, signal, threading, warnings
+        warnings.simplefilter("ignore")
+        zs.set_num_threads(3)
+        a = np.arange(400_000.0).reshape(400, 1000)
+        expected, stop = a + a[0], threading.Event()
+        def work():
+            while not stop.is_set():
+                assert (zs.add(a, a[0]) == expected).all()
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        for thread in threads: thread.start()
+        good = 0
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                signal.alarm(20)
+                os._exit(0 if (zs.add(a, a[0]) == expected).all() else 1)
+            good += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        stop.set()
+        for thread in threads: thread.join()
+        print(good)
+        """
+    )
+    assert out == "20\n"
+
+
+@POSIX
+def test_multiprocessing_fork():
+    out = run(
+        """
+        import multiprocessing, warnings
+        warnings.simplefilter("ignore")
+        a = np.arange(300_000.0)
+        def work(k):
+            return bool((zs.add(a, k) == a + k).all() and (zs.exp(a[:9]) > 0).all())
+        work(0)
+        with multiprocessing.get_context("fork").Pool(3) as pool:
+            print(all(pool.map(work, range(30))))
+        """
+    )
+    assert out == "True\n"
+
+
+# Signals and ends
+
+
+@POSIX
+def test_ctrl_c_within_a_second():
+    """Of three tries, since a machine may be busy; computing goes on afterwards."""
+    waits = []
+    for _ in range(3):
+        process = start(
+            SLOW.format(n=40_000)
+            + """if True:
+            zs.add(1, 2)
+            print("begun", flush=True)
+            try:
+                zs.fmod(x, y)
+                print("not interrupted")
+            except KeyboardInterrupt:
+                a = np.arange(300_000.0)
+                print("interrupted", (zs.add(a, a) == 2 * a).all(), flush=True)
+            """
+        )
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "begun\n"
+            time.sleep(0.3)
+            begun = time.perf_counter()
+            process.send_signal(signal.SIGINT)
+            assert process.stdout.readline() == "interrupted True\n"
+            waits.append(time.perf_counter() - begun)
+            process.communicate(timeout=20)
+        finally:
+            process.kill()
+        if waits[-1] < 1:
+            return
+    pytest.fail(f"Ctrl-C took {waits} s")
+
+
+@POSIX
+def test_a_signal_handler_may_compute():
+    """In the middle of a computation, with more scratch than that one has."""
+    out = run(
+        """
+        import signal
+        rng = np.random.default_rng(0)
+        a, b = rng.random((2000, 60)), rng.random((60, 2000)).T
+        big = rng.random((900, 900)).astype(np.float16)
+        seen = []
+        def handler(*_):
+            seen.append(bool((zs.add(big.T[::-1], big) == big.T[::-1] + big).all()))
+        signal.signal(signal.SIGALRM, handler)
+        x = np.full((2000, 60), 1e308)
+        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+        for _ in range(40):
+            result = zs.fmod(x, b + 1e-300)
+            if len(seen) > 5: break
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        print(all(seen), len(seen) > 1, (result == np.fmod(x, b + 1e-300)).all())
+        """
+    )
+    assert out == "True True True\n"
+
+
+ENDS = {
+    "end": "",
+    "exit": "import sys; sys.exit(0)",
+    "_exit": "import os; os._exit(0)",
+    "sleeping workers": "import time; time.sleep(0.3)",
+    "reloaded": "import gc; del zs; gc.collect()",
+    "daemon": """
+import threading
+def work():
+    while True: zs.fmod(x, y)
+for _ in range(3): threading.Thread(target=work, daemon=True).start()
+import time; time.sleep(0.2)""",
+    "atexit": "import atexit; atexit.register(lambda: zs.add(a, a))",
+}
+
+
+@pytest.mark.parametrize("end", ENDS)
+def test_the_process_ends(end):
+    begun = time.perf_counter()
+    head = "zs.set_num_threads(4)\na = np.arange(300_000.0)\nzs.add(a, a)\n" + SLOW.format(n=200)
+    run(head + ENDS[end], timeout=30)
+    assert time.perf_counter() - begun < 15
+
+
+# The environment
+
+
+def _digest() -> str:
+    """Of results that no backend may have otherwise."""
+    digest = hashlib.sha256()
+    for _, call in calls(0, 1200, seed=7):
+        if FAMILIES[call.op] in ("functions", "choice") or call.op == "sign":
+            continue
+        made = call.make()
+        try:
+            result = np.asarray(made.by(public(call.op)))
+        except Exception as error:  # noqa: BLE001 - what is raised is what is compared
+            digest.update(type(error).__name__.encode())
+            continue
+        if result.dtype.char in "gG":  # long doubles have bytes that mean nothing
+            continue
+        nan = np.zeros((), bool) if result.dtype.kind in "biuO" else result != result
+        digest.update(np.where(nan, np.zeros((), result.dtype), result).tobytes())
+    return digest.hexdigest()
+
+
+def test_the_reference_gives_the_same_results():
+    out = run(
+        f"""
+        import sys
+        sys.path.insert(0, {str(__file__.rsplit("/", 1)[0])!r})
+        from test_processes import _digest
+        from zerostride.compute import native
+        print(native.backend(), _digest())
+        """,
+        ZEROSTRIDE_BACKEND="reference",
+    )
+    assert out == f"reference {_digest()}\n"
+
+
+def test_a_backend_that_there_is_not():
+    process = start("", ZEROSTRIDE_BACKEND="fortran")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "ZEROSTRIDE_BACKEND is 'fortran'; it is native, reference or unset" in err
+
+
+def test_an_instruction_set_that_there_is_not():
+    process = start(
+        "from zerostride.compute import native; print(native.backend(), zs.add(1, 2))",
+        ZEROSTRIDE_ISA="mmx",
+    )
+    out, err = process.communicate(timeout=60)
+    assert out == f"native {native._native.available_isas()[0]} 3\n"
+    assert "ZEROSTRIDE_ISA='mmx' is not to be had here; this processor has " in err
+
+
+@pytest.mark.parametrize("isa", native._native.available_isas() if native._IN_USE else [])
+def test_each_instruction_set_can_be_had(isa):
+    code = "from zerostride.compute import native; print(native.backend(), zs.exp(0.0))"
+    assert run(code, ZEROSTRIDE_ISA=isa) == f"native {isa} 1.0\n"
+
+
+@pytest.mark.parametrize(("asked", "had"), [("1", "1"), ("3", "3"), ("64", "64")])
+def test_threads_from_the_environment(asked, had):
+    code = "print(zs.get_num_threads())"
+    assert run(code, ZEROSTRIDE_NUM_THREADS=asked) == f"{had}\n"
+
+
+@pytest.mark.parametrize("asked", ["0", "-2", "many", "2.5", "3x"])
+def test_threads_that_are_no_number(asked):
+    code = "from zerostride.compute import native; print(native.get_num_threads() >= 1)"
+    process = start(code, ZEROSTRIDE_NUM_THREADS=asked)
+    out, err = process.communicate(timeout=60)
+    assert out == "True\n"
+    assert f"ZEROSTRIDE_NUM_THREADS={asked!r} is no positive number" in err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sched_setaffinity is Linux's")
+def test_no_more_threads_than_processors():
+    code = """
+    import os
+    one = min(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {one})
+    print(zs.get_num_threads())
+    """
+    assert run(code, ZEROSTRIDE_NUM_THREADS="") == "1\n"
