@@ -1,5 +1,6 @@
 """The public functions: one an op, with the contract's signature, under rules and engines."""
 
+import doctest
 import inspect
 
 import numpy as np
@@ -25,6 +26,16 @@ def test_every_op_has_a_function_that_says_what_it_does(op):
     if op.tensors == 1:
         more = ["dtype", "out"] if op.name == "cast" else more[2:]
     assert names[op.operands : op.operands + len(more)] == more
+
+
+@pytest.mark.parametrize("op", OPS.values(), ids=lambda op: op.name)
+def test_the_example_is_right(op):
+    """Functions made from the table are no functions to a finder of examples."""
+    function = getattr(zs, op.name)
+    examples = doctest.DocTestParser().get_doctest(function.__doc__, {}, op.name, None, 0)
+    result = doctest.DocTestRunner(verbose=False).run(examples)
+    assert result.attempted == 2
+    assert not result.failed
 
 
 def test_aliases():

@@ -9,9 +9,11 @@ from zerostride import BroadcastError
 from zerostride.compute.kernels import KERNELS, VARIANTS
 from zerostride.compute.semantics import DTYPES
 from zerostride.engines.table import ENGINES
+from zerostride.models.formats.mnn.schema import BINARY, UNARY
+from zerostride.models.formats.openvino.opsets import OPS as OPENVINO_OPS
 from zerostride.ops import COLUMNS, OPS, column_of, find_op, find_reversed
 
-NCNN_BINARY_OPS = range(19)
+NCNN_BINARY_OPS, NCNN_UNARY_OPS = range(19), range(28)
 
 
 @pytest.mark.parametrize("op", OPS.values(), ids=lambda op: op.name)
@@ -67,6 +69,97 @@ def test_ncnn_numbers_are_all_there_once():
     assert sorted(numbers) == list(NCNN_BINARY_OPS)
 
 
+def test_every_number_of_ncnns_unary_op_is_there_once():
+    names = [name for op in OPS.values() for name in op.names.get("ncnn", ())]
+    numbers = [int(str(name)[8:]) for name in names if str(name).startswith("UnaryOp.")]
+    assert sorted(numbers) == list(NCNN_UNARY_OPS)
+
+
+#: Operations of MNN that are no rows, and why.
+NOT_OF_MNN = {
+    "MUL_SILU": "two ops that MNN fuses by itself; MNN's process ends where its operands broadcast",
+    "BNLL": "softplus by Caffe's name; no other engine has it",
+    "ERFC": "no other engine has it",
+    "ERFINV": "no other engine has it",
+}
+
+
+def test_every_operation_of_mnn_is_there():
+    names = {name for op in OPS.values() for name in op.names.get("mnn", ())}
+    assert {*BINARY.values(), *UNARY.values()} - names == set(NOT_OF_MNN)
+
+
+#: Element-wise ops of OpenVINO's operation sets that are no rows, and why.
+NOT_OF_OPENVINO = {
+    "HSigmoid": "hard_sigmoid with other numbers",
+    "Xor": "LogicalXor in the first operation set",
+    "Identity": "computes nothing",
+    "FakeQuantize": "several ops of quantisation",
+    "FakeConvert": "several ops of quantisation",
+    "ConvertLike": "Convert, its dtype from an operand",
+    "ConvertPromoteTypes": "Convert of two",
+}
+#: Its arithmetic, comparisons, logic, bits, activations and conversions: its documents' chapters.
+OPENVINO = """
+Abs Acos Acosh Add Asin Asinh Atan Atanh Ceiling Clamp Cos Cosh Divide Elu Erf Exp Floor FloorMod
+Gelu HSigmoid HSwish HardSigmoid IsFinite IsInf IsNaN Log Maximum Minimum Mish Mod Multiply
+Negative PRelu Power Relu Round Selu Sigmoid Sign Sin Sinh SoftPlus SoftSign Sqrt
+SquaredDifference Subtract Swish Tan Tanh Equal Greater GreaterEqual Less LessEqual NotEqual
+LogicalAnd LogicalNot LogicalOr LogicalXor Xor BitwiseAnd BitwiseNot BitwiseOr BitwiseXor
+BitwiseLeftShift BitwiseRightShift Select Convert ConvertLike ConvertPromoteTypes Identity
+FakeQuantize FakeConvert
+"""
+
+
+def test_every_element_wise_op_of_openvino_is_there():
+    names = {name for op in OPS.values() for name in op.names.get("openvino", ())}
+    listed = set(OPENVINO.split())
+    assert listed <= OPENVINO_OPS
+    assert listed - names == set(NOT_OF_OPENVINO)
+    assert names <= listed
+
+
+#: Element-wise ops of ONNX that are no rows, and why.
+NOT_OF_ONNX = {
+    "Identity": "computes nothing",
+    "Sum": "add of many",
+    "Mean": "add of many, divided by their number",
+    "CastLike": "Cast, its dtype from an operand",
+    "BitCast": "the same bytes by another name",
+}
+
+
+ONNX = """
+Abs Acos Acosh Add And Asin Asinh Atan Atanh BitCast BitShift BitwiseAnd BitwiseNot BitwiseOr
+BitwiseXor Cast CastLike Ceil Celu Clip Cos Cosh Div Elu Equal Erf Exp Floor Gelu Greater
+GreaterOrEqual HardSigmoid HardSwish Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log Max Mean
+Min Mish Mod Mul Neg Not Or PRelu Pow Reciprocal Relu Round Selu Shrink Sigmoid Sign Sin Sinh
+Softplus Softsign Sqrt Sub Sum Swish Tan Tanh ThresholdedRelu Where Xor
+"""
+
+
+def test_every_element_wise_op_of_onnx_is_there():
+    defs = pytest.importorskip("onnx.defs", reason="the list is onnx's")
+    names = {name for op in OPS.values() for name in op.names.get("onnx", ())}
+    known = {schema.name for schema in defs.get_all_schemas() if schema.domain == ""}
+    listed = set(ONNX.split())
+    assert listed <= known
+    assert listed - names == set(NOT_OF_ONNX)
+    assert names <= listed
+
+
+class TestParameters:
+    def test_engines_without_them_have_the_op(self):
+        for op in OPS.values():
+            assert all(column_of(engine) in op.names for engine in op.fixed)
+            assert not op.fixed or op.parameters
+            assert op.tensors == op.operands - len(op.parameters) >= 1
+
+    def test_defaults(self):
+        assert dict(OPS["shrink"].parameters) == {"bias": 0.0, "lambd": 0.5}
+        assert OPS["shrink"].tensors == 1
+
+
 @pytest.mark.parametrize(
     ("name", "engine", "expected"),
     [
@@ -81,6 +174,11 @@ def test_ncnn_numbers_are_all_there_once():
         (17, "ncnn", "remainder"),
         ("LessOrEqual", "onnx", "less_equal"),
         ("arctan2", None, "atan2"),
+        ("UnaryOp.7", "ncnn", "exp"),
+        ("Neg", None, "negative"),
+        ("silu", None, "swish"),
+        ("Clamp", "openvino", "clip"),
+        ("bitwise_not", None, "bitwise_invert"),
     ],
 )
 def test_find_op(name, engine, expected):
