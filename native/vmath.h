@@ -1,12 +1,13 @@
 // Elementary functions that the compiler vectorises: scalar, inline, without branches, so that
-// `for (i) out[i] = math::exp(in[i])` becomes vector code on every instruction set. Float and double;
-// special values are C's (Annex F); docs/accuracy.md has the errors.
+// `for (i) out[i] = math::exp(in[i])` becomes vector code on every instruction set. Float and
+// double; special values are C's (Annex F); docs/accuracy.md has the errors.
 //
 // Compiled with -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math, and never -ffast-math.
 //
-// sin, cos and tan of huge arguments are libm's. A call would keep a loop from being vectorised: rows
-// of them are computed by sin_row, cos_row and tan_row. Every other function has a row function too, so
-// that a table of kernels can be uniform. A row function's output may be one of its inputs.
+// sin, cos and tan of huge arguments are libm's. A call would keep a loop from being vectorised:
+// rows of them are computed by sin_row, cos_row and tan_row. Every other function has a row
+// function too, so that a table of kernels can be uniform. A row function's output may be one of
+// its inputs.
 //
 // (The name is not math.h: in a folder given with -I that would stand before the system's.)
 #pragma once
@@ -26,11 +27,11 @@ ZS_INLINE T rsqrt(T x) {
   return T(1) / sqrt(x);
 }
 
-#define ZS_MATH_ROW(name)                                                    \
-  template <class T>                                                    \
-  static inline void name##_row(const T* in, T* out, std::int64_t n) {  \
-    ZS_LOOP                                                             \
-    for (std::int64_t i = 0; i < n; ++i) out[i] = name(in[i]);          \
+#define ZS_MATH_ROW(name)                                              \
+  template <class T>                                                   \
+  static inline void name##_row(const T* in, T* out, std::int64_t n) { \
+    ZS_LOOP                                                            \
+    for (std::int64_t i = 0; i < n; ++i) out[i] = name(in[i]);         \
   }
 ZS_MATH_ROW(exp)
 ZS_MATH_ROW(exp2)
@@ -61,7 +62,7 @@ ZS_MATH_ROW(trunc)
 ZS_MATH_ROW(round_even)
 #undef ZS_MATH_ROW
 
-#define ZS_MATH_ROW(name)                                                              \
+#define ZS_MATH_ROW(name)                                                         \
   template <class T>                                                              \
   static inline void name##_row(const T* a, const T* b, T* out, std::int64_t n) { \
     ZS_LOOP                                                                       \

@@ -1,7 +1,7 @@
 """Prints the polynomials of native/vmath/: `python native/tests/coefficients.py [name]`.
 
 Each is fitted by least squares at Chebyshev nodes, which comes within a factor of about two of the
-best there is. Coefficients are rounded one after the other, lowest first, and what follows is fitted
+best there is. Coefficients are rounded one after the other, lowest first, and the rest is fitted
 again to make up for it. `error` is the largest error that the polynomial alone brings to its
 function, relative to the function, as a power of two. Needs mpmath.
 """
@@ -19,7 +19,7 @@ mp.mp.dps = 60
 class Fit:
     """A polynomial of `terms` coefficients for `of` on [low, high].
 
-    `share(t, e)` is the relative error that an error e of the polynomial at t means to the function.
+    `share(t, e)` is the function's relative error that an error e of the polynomial at t makes.
     """
 
     name: str
@@ -156,14 +156,14 @@ def fits() -> list[Fit]:
             "tail_near",
             lambda x: -mp.log(mp.erfc(x / mp.sqrt(2))) / x,
             mp.mpf(0),
-            mp.mpf(1),
-            6,
-            13,
+            mp.mpf(1.45),
+            7,
+            16,
             lambda x, e: e * x,
         ),
-        # ... and e^(-x^2 / 2) q(v) / (x + 5), v = (x - 5) / (x + 5). (With 5 q(0) is nearly a float.)
-        Fit("tail", scaled_tail, mp.mpf(-0.7), mp.mpf(0.5), 10, 0, scaled_tail_share),
-        Fit("tail", scaled_tail, mp.mpf(-0.7), mp.mpf(34) / 44, 0, 22, scaled_tail_share),
+        # ... and e^(-x^2 / 2) q(v) / (x + 5), v = (x - 5) / (x + 5). (5: q(0) is nearly a float.)
+        Fit("tail", scaled_tail, mp.mpf(-0.56), mp.mpf(0.5), 10, 0, scaled_tail_share),
+        Fit("tail", scaled_tail, mp.mpf(-0.56), mp.mpf(34) / 44, 0, 21, scaled_tail_share),
     ]
 
 

@@ -1,6 +1,9 @@
 // The elementary functions of native/vmath.h for one instruction set, and a judge of anybody's
-// results. A shared library: native/tests/accuracy.py builds it, feeds it and reads it.
+// results. native/tests/vmath_library.py builds it as a shared library, and as a program where the
+// processor is emulated.
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 
@@ -48,25 +51,53 @@ struct Function {
   long double (*exact_double_2)(long double, long double) = nullptr;
 };
 
-#define STD(name)                                                                        \
-  {#name, math::name##_row<float>, math::name##_row<double>,                             \
-   [](double x) -> double { return std::name(x); },                                      \
+#define STD(name)                                            \
+  {#name, math::name##_row<float>, math::name##_row<double>, \
+   [](double x) -> double { return std::name(x); },          \
    [](long double x) -> long double { return std::name(x); }}
-#define OWN(name) \
-  {#name, math::name##_row<float>, math::name##_row<double>, Exact<double>::name, Exact<long double>::name}
-#define NAMED_2(name, exact_f, exact_d)                                                             \
-  {#name, nullptr, nullptr, nullptr, nullptr, math::name##_row<float>, math::name##_row<double>, \
+#define OWN(name)                                                                 \
+  {#name, math::name##_row<float>, math::name##_row<double>, Exact<double>::name, \
+   Exact<long double>::name}
+#define NAMED_2(name, exact_f, exact_d)                                                            \
+  {#name,   nullptr, nullptr, nullptr, nullptr, math::name##_row<float>, math::name##_row<double>, \
    exact_f, exact_d}
-#define STD_2(name)                                                                 \
-  NAMED_2(name, [](double x, double y) -> double { return std::name(x, y); },       \
-          [](long double x, long double y) -> long double { return std::name(x, y); })
+#define STD_2(name)                                                       \
+  NAMED_2(                                                                \
+      name, [](double x, double y) -> double { return std::name(x, y); }, \
+      [](long double x, long double y) -> long double { return std::name(x, y); })
 
 const Function kFunctions[] = {
-    STD(exp),   STD(exp2),  STD(expm1), STD(log),   STD(log2),  STD(log10),     STD(log1p),
-    STD(sin),   STD(cos),   STD(tan),   STD(sinh),  STD(cosh),  STD(tanh),      STD(asin),
-    STD(acos),  STD(atan),  STD(asinh), STD(acosh), STD(atanh), STD(erf),       STD(sqrt),
-    STD(floor), STD(ceil),  STD(trunc), OWN(rsqrt), OWN(mish), OWN(gelu),  OWN(sigmoid),   OWN(softplus),
-    STD_2(pow), STD_2(atan2),
+    STD(exp),
+    STD(exp2),
+    STD(expm1),
+    STD(log),
+    STD(log2),
+    STD(log10),
+    STD(log1p),
+    STD(sin),
+    STD(cos),
+    STD(tan),
+    STD(sinh),
+    STD(cosh),
+    STD(tanh),
+    STD(asin),
+    STD(acos),
+    STD(atan),
+    STD(asinh),
+    STD(acosh),
+    STD(atanh),
+    STD(erf),
+    STD(sqrt),
+    STD(floor),
+    STD(ceil),
+    STD(trunc),
+    OWN(rsqrt),
+    OWN(mish),
+    OWN(gelu),
+    OWN(sigmoid),
+    OWN(softplus),
+    STD_2(pow),
+    STD_2(atan2),
     {"round_even", math::round_even_row<float>, math::round_even_row<double>,
      [](double x) -> double { return std::nearbyint(x); },
      [](long double x) -> long double { return std::nearbyint(x); }},
@@ -80,8 +111,9 @@ const Function* find(const char* name) {
   return nullptr;
 }
 
-// How far `got` is from `exact`, in units of the last place of exact's neighbours. Infinite where one
-// is NaN and the other is not, where a zero has the wrong sign, or one is infinite without reason.
+// How far `got` is from `exact`, in units of the last place of exact's neighbours. Infinite where
+// one is NaN and the other is not, where a zero has the wrong sign, or one is infinite without
+// reason.
 template <class T, class W>
 double distance(T got, W exact) {
   const double wrong = std::numeric_limits<double>::infinity();
@@ -100,8 +132,8 @@ double distance(T got, W exact) {
   return static_cast<double>(std::fabs(value - exact) / unit);
 }
 
-// Logarithms of sums may come near 0, where no digit is left of two arguments of 1: the unit is that
-// of the largest of result and arguments (and a zero's sign means nothing).
+// Logarithms of sums may come near 0, where no digit is left of two arguments of 1: the unit is
+// that of the largest of result and arguments (and a zero's sign means nothing).
 template <class W>
 double lessened(double d, W exact, W x, W y) {
   const W most = std::fmax(std::fabs(x), std::fabs(y));
@@ -179,4 +211,29 @@ void ulp_repeat_double(const char* name, const double* a, const double* b, doubl
                        std::int64_t n, int repeats) {
   for (int i = 0; i < repeats; ++i) ulp_compute_double(name, a, b, out, n);
 }
+}
+
+namespace {
+
+// Arguments come from standard input, all first ones before all second ones; results go out.
+template <class T>
+int compute(const char* name, void (*function)(const char*, const T*, const T*, T*, std::int64_t),
+            std::int64_t n) {
+  const auto size = static_cast<std::size_t>(n);
+  T* const all = new T[3 * size];
+  if (std::fread(all, sizeof(T), 2 * size, stdin) != 2 * size) return 1;
+  function(name, all, all + n, all + 2 * n, n);
+  const bool written = std::fwrite(all + 2 * n, sizeof(T), size, stdout) == size;
+  delete[] all;
+  return written ? 0 : 1;
+}
+
+}  // namespace
+
+// ulp NAME float|double COUNT
+int main(int count, char** words) {
+  if (count != 4 || find(words[1]) == nullptr) return 2;
+  const std::int64_t n = std::atoll(words[3]);
+  return std::strcmp(words[2], "float") == 0 ? compute(words[1], ulp_compute_float, n)
+                                             : compute(words[1], ulp_compute_double, n);
 }

@@ -24,11 +24,10 @@ ZS_INLINE float atan_reduced(float t) {
 }
 ZS_INLINE double atan_reduced(double t) {
   const double z = t * t;
-  const double q =
-      polynomial(z, -0x1.5555555555554p-2, 0x1.99999999995bcp-3, -0x1.2492492471fbbp-3,
-                 0x1.c71c71b5e7dd0p-4, -0x1.745d148f1c6ffp-4, 0x1.3b136ae4da36cp-4,
-                 -0x1.110c47c04a3afp-4, 0x1.e16f09b7199eap-5, -0x1.ab6c2c6754bc5p-5,
-                 0x1.70acb4c974d75p-5, -0x1.11acfe4bb5561p-5, 0x1.efdd6220ceacep-7);
+  const double q = polynomial(z, -0x1.5555555555554p-2, 0x1.99999999995bcp-3, -0x1.2492492471fbbp-3,
+                              0x1.c71c71b5e7dd0p-4, -0x1.745d148f1c6ffp-4, 0x1.3b136ae4da36cp-4,
+                              -0x1.110c47c04a3afp-4, 0x1.e16f09b7199eap-5, -0x1.ab6c2c6754bc5p-5,
+                              0x1.70acb4c974d75p-5, -0x1.11acfe4bb5561p-5, 0x1.efdd6220ceacep-7);
   return fma(t * z, q, t);
 }
 
@@ -64,7 +63,8 @@ ZS_INLINE T atan2(T y, T x) {
   const T ax = abs(x), ay = abs(y);
   const bool steep = ay > ax;
   T high = steep ? ay : ax, low = steep ? ax : ay;
-  // Of an infinity and a number the number is nothing, two infinities are equal, and so are two zeros.
+  // Of an infinity and a number the number is nothing, two infinities are equal, and so are two
+  // zeros.
   low = high == infinity ? (low == infinity ? T(1) : T(0)) : low;
   high = high == infinity || high == T(0) ? T(1) : high;
   const T small = high > T(1) ? T(0.25) : T(1);  // their sum must not overflow
@@ -79,16 +79,16 @@ ZS_INLINE T atan2(T y, T x) {
 
 // asin t for |t| <= 1/2
 ZS_INLINE float asin_reduced(float t, float z) {
-  return fma(t * z, polynomial(z, 0x1.5555cap-3f, 0x1.3301acp-4f, 0x1.74808cp-5f, 0x1.8c2538p-6f,
-                               0x1.59652cp-5f),
-             t);
+  return fma(
+      t * z,
+      polynomial(z, 0x1.5555cap-3f, 0x1.3301acp-4f, 0x1.74808cp-5f, 0x1.8c2538p-6f, 0x1.59652cp-5f),
+      t);
 }
 ZS_INLINE double asin_reduced(double t, double z) {
-  const double q =
-      polynomial(z, 0x1.555555555538fp-3, 0x1.333333336e26dp-4, 0x1.6db6db42dc67cp-5,
-                 0x1.f1c72c11eeafep-6, 0x1.6e89f85557e58p-6, 0x1.1c6ba0146a008p-6,
-                 0x1.c70301f298704p-7, 0x1.8e9fc26940bb2p-7, 0x1.ad039c008b9f5p-8,
-                 0x1.3f20bef217577p-6, -0x1.08868a923d7cdp-6, 0x1.04fbc67cdbda1p-5);
+  const double q = polynomial(z, 0x1.555555555538fp-3, 0x1.333333336e26dp-4, 0x1.6db6db42dc67cp-5,
+                              0x1.f1c72c11eeafep-6, 0x1.6e89f85557e58p-6, 0x1.1c6ba0146a008p-6,
+                              0x1.c70301f298704p-7, 0x1.8e9fc26940bb2p-7, 0x1.ad039c008b9f5p-8,
+                              0x1.3f20bef217577p-6, -0x1.08868a923d7cdp-6, 0x1.04fbc67cdbda1p-5);
   return fma(t * z, q, t);
 }
 

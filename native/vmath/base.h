@@ -81,8 +81,8 @@ ZS_INLINE Bits<T> mask(bool set) {
   return Bits<T>(0) - static_cast<Bits<T>>(set);
 }
 
-// yes where the mask is set, else no. Of several conditional expressions with one condition compilers
-// make two paths, each with all that follows; of a mask they make a blend.
+// yes where the mask is set, else no. Of several conditional expressions with one condition
+// compilers make two paths, each with all that follows; of a mask they make a blend.
 template <class T>
 ZS_INLINE T select(Bits<T> mask, T yes, T no) {
   return from_bits<T>(bits(no) ^ ((bits(yes) ^ bits(no)) & mask));
@@ -179,7 +179,7 @@ ZS_INLINE Pair product(double a, double b) {
 #endif
 }
 
-// --- Exponents -------------------------------------------------------------------------------------
+// --- Exponents -----------------------------------------------------------------------------------
 // The integer next to x: as a number, and in the low bits of an integer.
 template <class T>
 struct Nearest {

@@ -1,7 +1,7 @@
 // erf, gelu.
 //
-// erf a = 1 - exp(-a q(a)), q(a) = -log(erfc a) / a: one polynomial, accurate at both ends since e^x - 1
-// is. The coefficients are made by native/tests/coefficients.py.
+// erf a = 1 - exp(-a q(a)), q(a) = -log(erfc a) / a: one polynomial, accurate at both ends since
+// e^x - 1 is. The coefficients are made by native/tests/coefficients.py.
 #pragma once
 
 #include "base.h"
@@ -46,32 +46,32 @@ ZS_INLINE T erf(T x) {
 
 // (x + 5) e^(x^2 / 2) erfc(x / sqrt(2)), where v = (x - 5) / (x + 5).
 ZS_INLINE float scaled_tail(float v) {
-  return polynomial(v, 0x1.89d3acp+0f, -0x1.54ad04p+0f, 0x1.fb315cp-1f, -0x1.410ed4p-1f,
-                       0x1.51f6dcp-2f, -0x1.1b1c0ap-3f, 0x1.54ae2ep-5f, -0x1.886588p-8f,
-                       -0x1.ac9edcp-10f, 0x1.166ce0p-10f);
+  return polynomial(v, 0x1.89d3acp+0f, -0x1.54ad04p+0f, 0x1.fb315cp-1f, -0x1.410ed2p-1f,
+                    0x1.51f6e2p-2f, -0x1.1b1cdcp-3f, 0x1.54accap-5f, -0x1.87b5f6p-8f,
+                    -0x1.ac5e72p-10f, 0x1.11203ep-10f);
 }
 ZS_INLINE double scaled_tail(double v) {
-  return polynomial(v, 0x1.89d3abe1f95aep+0, -0x1.54ad03f27ca18p+0, 0x1.fb31653876f61p-1,
-                       -0x1.410ed5f87591fp-1, 0x1.51f6329f029a8p-2, -0x1.1b1c254ca6d1fp-3,
-                       0x1.54b4d4f3fd16dp-5, -0x1.88590e8fd00b3p-8, -0x1.a25036b7cac3ep-10,
-                       0x1.1daf193b8ef2dp-10, -0x1.f214df5d686a6p-14, -0x1.a16f5670881a8p-14,
-                       0x1.17e158ace52c0p-15, 0x1.0afaab12f6dcap-17, -0x1.74082825669c7p-18,
-                       -0x1.62b63f746b6e5p-21, 0x1.d5a4c2d0a84b1p-21, 0x1.1a6dc7d868383p-24,
-                       -0x1.2b79bf5288edfp-23, -0x1.6864d37ba4671p-29, 0x1.334e8e20302a4p-26,
-                       -0x1.4b2031ccceffap-29);
+  return polynomial(v, 0x1.89d3abe1f95aep+0, -0x1.54ad03f27ca18p+0, 0x1.fb31653876f5cp-1,
+                    -0x1.410ed5f875932p-1, 0x1.51f6329f02db8p-2, -0x1.1b1c254ca61ebp-3,
+                    0x1.54b4d4f3b72e3p-5, -0x1.88590e902257ap-8, -0x1.a250362acb5c1p-10,
+                    0x1.1daf18e57d6e9p-10, -0x1.f2152b06159aep-14, -0x1.a16efdc7f754cp-14,
+                    0x1.17e41d688a8bdp-15, 0x1.0ae79e91fa88bp-17, -0x1.743b501f30ef9p-18,
+                    -0x1.5e870fc0fc09cp-21, 0x1.d66b2293ebb7dp-21, 0x1.c0f65114e72bfp-25,
+                    -0x1.1da8f33de7ed1p-23, 0x1.778eab3026646p-28, 0x1.373ff48b899f1p-27);
 }
 
-// -log(erfc(x / sqrt(2))) for x up to 1, where v has lost digits.
+// -log(erfc(x / sqrt(2))) for x up to 1.45, where v has lost digits.
 ZS_INLINE float tail_exponent(float x) {
-  return x * polynomial(x, 0x1.98845cp-1f, 0x1.45f1a0p-2f, 0x1.29f500p-5f, -0x1.40c5a2p-8f,
-                           0x1.2bc00ep-13f, 0x1.10e21ap-14f);
+  return x * polynomial(x, 0x1.98845ap-1f, 0x1.45f218p-2f, 0x1.29d5f4p-5f, -0x1.3d5e18p-8f,
+                        0x1.ccb62cp-15f, 0x1.1dc6e8p-13f, -0x1.7248a4p-16f);
 }
 ZS_INLINE double tail_exponent(double x) {
-  return x * polynomial(x, 0x1.9884533d4366bp-1, 0x1.45f306dc9b824p-2, 0x1.29a947faade63p-5,
-                           -0x1.396685f91df4ep-8, -0x1.3635e61d5694ep-15, 0x1.bca443d72055bp-13,
-                           -0x1.b56cd94359dccp-15, 0x1.a7da353f1f882p-20, 0x1.87de7cd4e292bp-19,
-                           -0x1.11444225eb218p-20, 0x1.4d4103c1caa64p-23, -0x1.07037d422011ep-28,
-                           -0x1.b3130532919c7p-30);
+  return x * polynomial(x, 0x1.9884533d43651p-1, 0x1.45f306dc9c855p-2, 0x1.29a947f9cbaacp-5,
+                        -0x1.3966859557255p-8, -0x1.363786b1eb34bp-15, 0x1.bca674cdb717bp-13,
+                        -0x1.b58ce6d5f88a8p-15, 0x1.b21a7cd099d00p-20, 0x1.7e8df6d49ea7ep-19,
+                        -0x1.f252d9932d2b4p-21, 0x1.3adddb035c474p-24, 0x1.974e6f3f247d6p-25,
+                        -0x1.839cfa0e48c9ap-26, 0x1.636788da61f8ap-28, -0x1.72344afd2057fp-31,
+                        0x1.61abc320bec95p-35);
 }
 
 // The rounding error of x * x.
@@ -81,12 +81,12 @@ ZS_INLINE float square_low(float x) {
 }
 ZS_INLINE double square_low(double x) { return product(x, x).low; }
 
-// x / 2 (1 + erf(x / sqrt(2))). With half = x / 2 erfc(|x| / sqrt(2)) that is half below 0, where 1 + erf
-// would have no digits left, and x - half above.
+// x / 2 (1 + erf(x / sqrt(2))). With half = x / 2 erfc(|x| / sqrt(2)) that is half below 0, where 1
+// + erf would have no digits left, and x - half above.
 template <class T>
 ZS_INLINE T gelu(T x) {
   const T a = abs(x), more = a + T(5);
-  const Bits<T> near = mask<T>(a < T(1));
+  const Bits<T> near = mask<T>(a < T(1.45));
   const T high = select(near, -tail_exponent(a), T(-0.5) * (x * x));
   const T low = select(near, T(0), T(-0.5) * square_low(x));
   const T factor = T(0.5) * x * select(near, T(1), scaled_tail((a - T(5)) / more) / more);

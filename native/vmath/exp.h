@@ -1,7 +1,7 @@
 // exp, exp2, expm1, and what is made of them: sigmoid, tanh, sinh, cosh.
 //
-// e^x = 2^n e^r, n = round(x / ln 2), |r| <= ln(2) / 2, and e^r is a polynomial. The coefficients are
-// made by native/tests/coefficients.py.
+// e^x = 2^n e^r, n = round(x / ln 2), |r| <= ln(2) / 2, and e^r is a polynomial. The coefficients
+// are made by native/tests/coefficients.py.
 #pragma once
 
 #include "base.h"
@@ -29,8 +29,8 @@ struct Exp<double> {
   static constexpr double ln2_high = 0x1.62e42fefa3000p-1, ln2_low = 0x1.3de6af278ece6p-42;
 };
 
-// The result for x, or the ones below and above the bounds. Chosen last: were x clamped first, compilers
-// would make paths of their own for the bounds. NaN stays.
+// The result for x, or the ones below and above the bounds. Chosen last: were x clamped first,
+// compilers would make paths of their own for the bounds. NaN stays.
 template <class T>
 ZS_INLINE T within(T x, T low, T below, T high, T above, T result) {
   result = x < low ? below : result;
@@ -44,11 +44,10 @@ ZS_INLINE float expm1_reduced(float r) {
   return fma(r * r, q, r);
 }
 ZS_INLINE double expm1_reduced(double r) {
-  const double q =
-      polynomial(r, 0x1.0000000000005p-1, 0x1.5555555555559p-3, 0x1.55555555520fbp-5,
-                 0x1.111111110f651p-7, 0x1.6c16c17f34d5cp-10, 0x1.a01a01b0054cbp-13,
-                 0x1.a019a68efc250p-16, 0x1.71ddf80b7def9p-19, 0x1.28a2a1912bcd5p-22,
-                 0x1.af5f30f40dd14p-26);
+  const double q = polynomial(r, 0x1.0000000000005p-1, 0x1.5555555555559p-3, 0x1.55555555520fbp-5,
+                              0x1.111111110f651p-7, 0x1.6c16c17f34d5cp-10, 0x1.a01a01b0054cbp-13,
+                              0x1.a019a68efc250p-16, 0x1.71ddf80b7def9p-19, 0x1.28a2a1912bcd5p-22,
+                              0x1.af5f30f40dd14p-26);
   return fma(r * r, q, r);
 }
 
@@ -128,8 +127,8 @@ ZS_INLINE T sigmoid(T x) {
   return select(mask<T>(x < 0), e, T(1)) / (T(1) + e);
 }
 
-// With e = e^(-2|x|): tanh |x| = 0 - (e - 1) / (1 + e) = 1 - 2 e / (1 + e). The first is accurate for
-// small |x|, the second for large ones.
+// With e = e^(-2|x|): tanh |x| = 0 - (e - 1) / (1 + e) = 1 - 2 e / (1 + e). The first is accurate
+// for small |x|, the second for large ones.
 template <class T>
 ZS_INLINE T tanh(T x) {
   const T a = abs(x);
@@ -147,14 +146,14 @@ ZS_INLINE T sinh(T x) {
   return a < Ieee<T>::tiny ? x : copysign(result, x);
 }
 
-// x tanh(log(1 + e^x)) = x p / (p + 2), p = e^x (e^x + 2). Far below 0 that is x e^x, where e^x may have
-// lost digits that the product keeps: x comes in before the last step of the scaling.
+// x tanh(log(1 + e^x)) = x p / (p + 2), p = e^2x + 2 e^x. Far below 0 that is x e^x, where e^x may
+// have lost digits that the product keeps: x comes in before the last step of the scaling.
 template <class T>
 ZS_INLINE T mish(T x) {
   const Nearest<T> n = nearest(x * Exp<T>::log2_e);
   const Scaling<T> s = scaling<T>(n.low);
   const T e = (T(1) + expm1_reduced(reduce_exp(x, n.number))) * s.first, power = e * s.second;
-  const T p = power * (power + T(2));
+  const T p = fma(power, power, T(2) * power);
   const T result = x * (p / (p + T(2))), far = (x * e) * s.second;
   return within(x, Exp<T>::low - T(10), T(-0.0), T(40), x, x < T(-40) ? far : result);
 }

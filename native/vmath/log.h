@@ -15,14 +15,12 @@ struct Split {
   T exponent, fraction;
 };
 
-// An integer below 2^22, as a number: there is no instruction for 64 bits below AVX-512, so that it is
-// put into the low bits of one.
+// An integer below 2^22, as a number: there is no instruction for 64 bits below AVX-512, so that it
+// is put into the low bits of one.
 ZS_INLINE float number_of(std::uint32_t n) {
   return static_cast<float>(static_cast<std::int32_t>(n));
 }
-ZS_INLINE double number_of(std::uint64_t n) {
-  return from_bits<double>(n | bits(0x1p52)) - 0x1p52;
-}
+ZS_INLINE double number_of(std::uint64_t n) { return from_bits<double>(n | bits(0x1p52)) - 0x1p52; }
 
 // For positive normal x.
 template <class T>
@@ -52,9 +50,9 @@ ZS_INLINE T log_special(T x, T result) {
 
 // k ln 2 + log(1 + f)
 ZS_INLINE float log_parts(float k, float f) {
-  const float q = polynomial(f, 0x1.555546p-2f, -0x1.000000p-2f, 0x1.99a546p-3f, -0x1.555f16p-3f,
-                             0x1.232fe8p-3f, -0x1.fbc1e6p-4f, 0x1.e6f4eep-4f, -0x1.e04a3ap-4f,
-                             0x1.16babcp-4f);
+  const float q =
+      polynomial(f, 0x1.555546p-2f, -0x1.000000p-2f, 0x1.99a546p-3f, -0x1.555f16p-3f,
+                 0x1.232fe8p-3f, -0x1.fbc1e6p-4f, 0x1.e6f4eep-4f, -0x1.e04a3ap-4f, 0x1.16babcp-4f);
   const float square = f * f;
   const float low = fma(k, Exp<float>::ln2_low, fma(square * f, q, -0.5f * square));
   return fma(k, Exp<float>::ln2_high, f + low);
@@ -98,7 +96,8 @@ ZS_INLINE float log10(float x) {
   return log_special(x, static_cast<float>(log2_wide(x) * 0x1.34413509f79ffp-2));
 }
 
-// log(1 + f) in two parts, the upper of at most 20 bits: its product with a constant of 32 is exact.
+// log(1 + f) in two parts, the upper of at most 20 bits: its product with a constant of 32 is
+// exact.
 ZS_INLINE Pair log_pair(double f) {
   const LogSeries l = log_series(f);
   const double high = from_bits<double>(bits(f - l.half_square) & ~std::uint64_t{0xffffffff});
@@ -112,7 +111,7 @@ ZS_INLINE double log2(double x) {
   return log_special(x, s.high + (s.low + ((l.low + l.high) * e_low + l.low * e_high)));
 }
 ZS_INLINE double log10(double x) {
-  constexpr double e_high = 0x1.bcb7b152p-2, e_low = 0x1.b9438ca9aadd5p-36;  // log10 e
+  constexpr double e_high = 0x1.bcb7b152p-2, e_low = 0x1.b9438ca9aadd5p-36;        // log10 e
   constexpr double two_high = 0x1.34413509f7p-2, two_low = 0x1.3fde623e2566bp-43;  // log10 2
   const Split<double> p = split(x);
   const Pair l = log_pair(p.fraction - 1);
@@ -129,7 +128,8 @@ ZS_INLINE T log1p(T x) {
   const T lost = (u < T(2) ? x - (u - T(1)) : T(1) - (u - x)) / u;
   // (Below sqrt(2) nothing needs to be lost.)
   const Bits<T> close = mask<T>(s.exponent == 0);
-  const T result = log_parts(s.exponent, select(close, x, s.fraction - T(1))) + select(close, T(0), lost);
+  const T result =
+      log_parts(s.exponent, select(close, x, s.fraction - T(1))) + select(close, T(0), lost);
   return abs(x) < Ieee<T>::tiny ? x : log_special(u, result);
 }
 

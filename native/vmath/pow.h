@@ -1,7 +1,8 @@
 // pow, with all of C's special cases.
 //
-// |x|^y = 2^(y log2 |x|). An error of the logarithm is multiplied by up to 128 (1024) before it becomes
-// one of the result, so that the logarithm of a float is a double, and that of a double a pair.
+// |x|^y = 2^(y log2 |x|). An error of the logarithm is multiplied by up to 128 (1024) before it
+// becomes one of the result, so that the logarithm of a float is a double, and that of a double a
+// pair.
 #pragma once
 
 #include "base.h"
@@ -10,8 +11,8 @@
 
 namespace zs::ZS_ISA::math {
 
-// x^y, where `result` is |x|^y for numbers other than 0. (It need not be right where x is 0, infinite or
-// NaN, nor for 1 to an infinite power.)
+// x^y, where `result` is |x|^y for numbers other than 0. (It need not be right where x is 0,
+// infinite or NaN, nor for 1 to an infinite power.)
 template <class T>
 ZS_INLINE T pow_special(T x, T y, T result) {
   constexpr T infinity = Ieee<T>::infinity;
@@ -23,8 +24,8 @@ ZS_INLINE T pow_special(T x, T y, T result) {
   const T end = (a < T(1)) == (y < 0) ? infinity : T(0);
   result = number ? result : end;
   result = odd ? from_bits<T>(bits(result) | (bits(x) & sign)) : result;
-  result = number & (x < 0) & !whole ? Ieee<T>::nan : result;
-  result = (x != x) | (y != y) ? x + y : result;
+  result = (number & (x < 0) & !whole) ? Ieee<T>::nan : result;
+  result = ((x != x) | (y != y)) ? x + y : result;
   const bool one = (x == T(1)) | (y == T(0)) | ((x == T(-1)) & (abs(y) == infinity));
   return one ? T(1) : result;
 }
@@ -81,8 +82,9 @@ ZS_INLINE double pow(double x, double y) {
   const double d = fma(n.number, -Exp<double>::ln2_low, power.low + y * l.low);
   const double r = t + d, r_low = d - (r - t);
   const double result = scale(1.0 + (expm1_reduced(r) + r_low), n.low);
-  return pow_special(x, y, within(power.high, Exp<double>::low, 0.0, Exp<double>::high,
-                                  Ieee<double>::infinity, result));
+  return pow_special(
+      x, y,
+      within(power.high, Exp<double>::low, 0.0, Exp<double>::high, Ieee<double>::infinity, result));
 }
 
 }  // namespace zs::ZS_ISA::math

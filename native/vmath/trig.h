@@ -1,10 +1,10 @@
 // sin, cos, tan.
 //
-// x is reduced to r = x - m pi/2 with pi/2 in several parts, of which the first ones have so few bits
-// (or the processor so exact a multiply-add) that r is right also where x is next to a multiple of
-// pi/2. That holds up to a bound; beyond it libm computes. A loop with calls would not be vectorised,
-// so that rows are computed first as if all arguments were small, and the others are done again. An
-// element's result depends on nothing but the element.
+// x is reduced to r = x - m pi/2 with pi/2 in several parts, of which the first ones have so few
+// bits (or the processor so exact a multiply-add) that r is right also where x is next to a
+// multiple of pi/2. That holds up to a bound; beyond it libm computes. A loop with calls would not
+// be vectorised, so that rows are computed first as if all arguments were small, and the others are
+// done again. An element's result depends on nothing but the element.
 #pragma once
 
 #include "base.h"
@@ -63,8 +63,7 @@ ZS_INLINE Angle<double> reduce(double x, double m, double) {
   return {r, (nearly - r) + low};
 }
 
-// --- Polynomials -----------------------------------------------------------------------------------
-// |r| <= pi/4
+// --- Polynomials for |r| <= pi/4 -----------------------------------------------------------------
 ZS_INLINE float sin_reduced(Angle<float> a) {
   const float z = a.r * a.r;
   return fma(a.r * z, polynomial(z, -0x1.555546p-3f, 0x1.11077ep-7f, -0x1.9956b6p-13f), a.r);
@@ -184,14 +183,14 @@ static inline void angle_row(const T* in, T* out, std::int64_t n) {
   }
 }
 
-#define ZS_ANGLE(name, F)                                             \
-  template <class T>                                                  \
-  ZS_INLINE T name(T x) {                                             \
-    return angle_function<F>(x);                                      \
-  }                                                                   \
-  template <class T>                                                  \
+#define ZS_ANGLE(name, F)                                              \
+  template <class T>                                                   \
+  ZS_INLINE T name(T x) {                                              \
+    return angle_function<F>(x);                                       \
+  }                                                                    \
+  template <class T>                                                   \
   static inline void name##_row(const T* in, T* out, std::int64_t n) { \
-    angle_row<F>(in, out, n);                                         \
+    angle_row<F>(in, out, n);                                          \
   }
 ZS_ANGLE(sin, Sin)
 ZS_ANGLE(cos, Cos)
