@@ -212,7 +212,8 @@ void scatter_plane(const Box& box, char* to, const T* from) {
   const std::int64_t n = box.extent[0], lines = box.extent[1], pitch = box.pitch[1];
   const std::int64_t along = box.stride[0], over = box.stride[1];
   if (over == kSize && along != kSize && n >= kEdge<T> && lines >= kEdge<T>) {
-    return transpose<T, false>(reinterpret_cast<const char*>(from), pitch * kSize, to, along, lines, n);
+    return transpose<T, false>(reinterpret_cast<const char*>(from), pitch * kSize, to, along, lines,
+                               n);
   }
   for (std::int64_t j = 0; j < lines; ++j) scatter_line(to + j * over, from + j * pitch, along, n);
 }
@@ -262,20 +263,28 @@ void scatter_axes(const Box& box, int top, char* to, const T* from) {
 void gather(const Box& box, const char* from, char* to) {
   const int top = box.axes - 1;
   switch (box.size) {
-    case 1: return gather_axes(box, top, from, reinterpret_cast<std::uint8_t*>(to));
-    case 2: return gather_axes(box, top, from, reinterpret_cast<std::uint16_t*>(to));
-    case 4: return gather_axes(box, top, from, reinterpret_cast<std::uint32_t*>(to));
-    default: return gather_axes(box, top, from, reinterpret_cast<std::uint64_t*>(to));
+    case 1:
+      return gather_axes(box, top, from, reinterpret_cast<std::uint8_t*>(to));
+    case 2:
+      return gather_axes(box, top, from, reinterpret_cast<std::uint16_t*>(to));
+    case 4:
+      return gather_axes(box, top, from, reinterpret_cast<std::uint32_t*>(to));
+    default:
+      return gather_axes(box, top, from, reinterpret_cast<std::uint64_t*>(to));
   }
 }
 
 void scatter(const Box& box, char* to, const char* from) {
   const int top = box.axes - 1;
   switch (box.size) {
-    case 1: return scatter_axes(box, top, to, reinterpret_cast<const std::uint8_t*>(from));
-    case 2: return scatter_axes(box, top, to, reinterpret_cast<const std::uint16_t*>(from));
-    case 4: return scatter_axes(box, top, to, reinterpret_cast<const std::uint32_t*>(from));
-    default: return scatter_axes(box, top, to, reinterpret_cast<const std::uint64_t*>(from));
+    case 1:
+      return scatter_axes(box, top, to, reinterpret_cast<const std::uint8_t*>(from));
+    case 2:
+      return scatter_axes(box, top, to, reinterpret_cast<const std::uint16_t*>(from));
+    case 4:
+      return scatter_axes(box, top, to, reinterpret_cast<const std::uint32_t*>(from));
+    default:
+      return scatter_axes(box, top, to, reinterpret_cast<const std::uint64_t*>(from));
   }
 }
 

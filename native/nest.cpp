@@ -137,8 +137,8 @@ bool repeats(const Nest& nest, int k, int inner, std::int64_t below) {
 bool lengthen(const Nest& nest, int inner, std::int64_t row) {
   if (row < kShortRow) return true;
   for (int k = 0; k < nest.operands; ++k) {
-    if (access_of(nest, k, inner + 1) == Access::Tile && access_of(nest, k, inner) != Access::Tile &&
-        !repeats(nest, k, inner + 1, row)) {
+    if (access_of(nest, k, inner + 1) == Access::Tile &&
+        access_of(nest, k, inner) != Access::Tile && !repeats(nest, k, inner + 1, row)) {
       return false;
     }
   }

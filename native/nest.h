@@ -28,8 +28,8 @@ struct Nest {
   std::int64_t size[kMaxOperands];    // bytes of an element in memory
   std::int64_t offset[kMaxOperands];  // bytes from the first element to where the nest begins
   bool usable[kMaxOperands];          // as its Layout says
-  // A block: `rows` rows. A row runs over axes 0..inner-1 whole and a chunk of axis `inner`; the rows
-  // run over a chunk of axis `across` (where there is one).
+  // A block: `rows` rows. A row runs over axes 0..inner-1 whole and a chunk of axis `inner`; the
+  // rows run over a chunk of axis `across` (where there is one).
   int axes;
   Axis axis[kMaxAxes];  // innermost first, extents of 1 dropped, neighbours merged
   int inner;

@@ -23,15 +23,15 @@ struct Walk {
 // An operand that passes through buffers.
 struct Stage {
   int operand;
-  bool moved;         // gathered or scattered: by way of `raw`
-  bool converted;     // by way of `ready`
+  bool moved;      // gathered or scattered: by way of `raw`
+  bool converted;  // by way of `ready`
   Row convert;
   std::int64_t size;  // bytes of an element of `ready`
   char* raw;          // a block of elements as they lie in memory
   char* ready;        // as they are computed with (an output: one row)
   const char* held;   // the block that an input's buffers have, if any
-  std::int64_t chunk, rows;  // what `box` (and what is held) was made for
   Box box;
+  std::int64_t chunk, rows;  // what the box (and what is held) was made for
 };
 
 // A row's operands, as the program's body takes them: the inputs, then the outputs.
@@ -81,7 +81,8 @@ void advance(Walk& walk, const Nest& nest, std::int64_t blocks) {
   }
 }
 
-// Blocks from this one on, itself included, that are as long and a step of the innermost loop apart.
+// Blocks from this one on, itself included, that are as long and lie a step of the innermost loop
+// apart.
 std::int64_t alike(const Walk& walk, const Nest& nest) {
   if (nest.loops == 0) return 1;
   const std::int64_t left = nest.loop_count[0] - walk.index[0];
@@ -97,8 +98,8 @@ bool is_aligned(const Nest& nest, int k, const char* data) {
 }
 
 // The stages of operands from..to-1; takes their buffers from `scratch`.
-int make_stages(Stage* stages, const Nest& nest, const Program& program, char* const* data, int from,
-                int to, char*& scratch) {
+int make_stages(Stage* stages, const Nest& nest, const Program& program, char* const* data,
+                int from, int to, char*& scratch) {
   int count = 0;
   for (int k = from; k < to; ++k) {
     if (!is_staged(nest, k)) continue;
@@ -107,7 +108,8 @@ int make_stages(Stage* stages, const Nest& nest, const Program& program, char* c
     const int compute = static_cast<int>(program.compute[k]);
     stage.operand = k;
     stage.converted = memory != compute;
-    stage.convert = k < nest.inputs ? table.convert[memory][compute] : table.convert[compute][memory];
+    stage.convert =
+        k < nest.inputs ? table.convert[memory][compute] : table.convert[compute][memory];
     stage.size = kSize[compute];
     stage.moved =
         !stage.converted || nest.access[k] != Access::Direct || !is_aligned(nest, k, data[k]);
@@ -193,8 +195,8 @@ void compute_row(const Runner& runner, void* const* at, std::int64_t n) {
 }
 
 // Asks for the next row of what is used where it lies: a block's rows are short and far apart, and
-// the processor foresees neither. (Measured: a fifth to a third of the time of a large transposition.
-// For rows that follow one another it gained nothing that could be told from noise.)
+// the processor foresees neither. (Measured: a fifth to a third of the time of a large
+// transposition. For rows that follow one another it gained nothing that could be told from noise.)
 void foresee(const Runner& runner, const Rows& rows, std::int64_t n) {
   constexpr std::int64_t kLine = 64;
   const Nest& nest = runner.nest;
@@ -243,7 +245,8 @@ void compute_block(const Runner& runner, const Walk& walk) {
     for (int k = 0; k < nest.operands; ++k) rows.at[k] = ahead(rows.at[k], rows.step[k]);
   }
   for (int s = 0; s < runner.put; ++s) {
-    if (puts[s].moved) scatter(puts[s].box, static_cast<char*>(walk.at[puts[s].operand]), puts[s].raw);
+    if (!puts[s].moved) continue;
+    scatter(puts[s].box, static_cast<char*>(walk.at[puts[s].operand]), puts[s].raw);
   }
 }
 
@@ -292,8 +295,8 @@ void run(const Nest& nest, const Program& program, char* const* data, std::int64
     runner.step[k] = nest.axis[nest.loop_axis[0]].stride[k] * nest.loop_step[0];
   }
   runner.taken = make_stages(stages, nest, program, data, 0, nest.inputs, scratch);
-  runner.put = make_stages(stages + runner.taken, nest, program, data, nest.inputs, nest.operands,
-                           scratch);
+  runner.put =
+      make_stages(stages + runner.taken, nest, program, data, nest.inputs, nest.operands, scratch);
   Walk walk;
   start(walk, nest, data, first);
   if (runner.taken + runner.put == 0 && nest.rows == 1) {

@@ -15,7 +15,9 @@ struct Bytes {
 // The edge of the squares that are transposed in registers: vectors of 16 bytes for the narrow
 // elements, of 32 for the wide.
 template <class T>
-constexpr std::int64_t kEdge = sizeof(T) == 1 ? 16 : sizeof(T) == 8 ? 4 : 8;
+constexpr std::int64_t kEdge = sizeof(T) == 1   ? 16
+                               : sizeof(T) == 8 ? 4
+                                                : 8;
 
 // The elements of a and b in turn: the first halves into `low`, the second into `high`.
 template <class V>
@@ -33,7 +35,8 @@ void zip8(const V& a, const V& b, V& low, V& high) {
 template <class V>
 void zip16(const V& a, const V& b, V& low, V& high) {
   low = __builtin_shufflevector(a, b, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
-  high = __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+  high =
+      __builtin_shufflevector(a, b, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
 }
 
 // A square. Each round moves one bit of an element's row number to its lane number and one back.
@@ -65,8 +68,9 @@ inline void prefetch_lines(const char* from, std::int64_t bytes) {
   for (std::int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + bytes + at);
 }
 
-// to[j][i] = from[i][j] for i < n, j < m, neither less than kEdge; pitches are the bytes from row to row. kAhead: the next
-// block's rows go on where these end. (Measured: without, a third slower where pages are small.)
+// to[j][i] = from[i][j] for i < n, j < m, neither less than kEdge; pitches are the bytes from row
+// to row. kAhead: the next block's rows go on where these end. (Measured: without, a third slower
+// where pages are small.)
 template <class T, bool kAhead>
 void transpose(const char* from, std::int64_t from_pitch, char* to, std::int64_t to_pitch,
                std::int64_t n, std::int64_t m) {

@@ -106,7 +106,8 @@ void test_poll() {
     expect(rows_computed < nest.blocks, "a stopped computation ends early");
     polls = 0;
     rows_computed = 0;
-    expect(zs::execute(nest, program, zs::isa(), data, threads, go_on, &polls), "no stop, complete");
+    expect(zs::execute(nest, program, zs::isa(), data, threads, go_on, &polls),
+           "no stop, complete");
     expect(polls >= 1, "a long computation polls");
     expect(rows_computed == nest.blocks, "each block once");
   }

@@ -1,5 +1,5 @@
-// Random nests, computed by the engine and by a loop that knows nothing, compared byte for byte: the
-// gaps between an output's elements, too.
+// Random nests, computed by the engine and by a loop that knows nothing, compared byte for byte:
+// the gaps between an output's elements, too.
 //
 //   test_nest_main [SEED [CASES]]
 #include <algorithm>
@@ -15,12 +15,14 @@
 
 namespace {
 
-using zs::DType;
 using std::int64_t;
+using zs::DType;
 
 std::mt19937_64 generator;
 
-int64_t below(int64_t n) { return static_cast<int64_t>(generator() % static_cast<std::uint64_t>(n)); }
+int64_t below(int64_t n) {
+  return static_cast<int64_t>(generator() % static_cast<std::uint64_t>(n));
+}
 bool chance(int64_t percent) { return below(100) < percent; }
 int64_t size_of(DType dtype) { return zs::kSize[static_cast<int>(dtype)]; }
 
@@ -239,8 +241,8 @@ bool is_usable(const Case& made, std::size_t k) {
   const auto size = size_of(made.program.memory[k]);
   const Operand& owner =
       operand.same_as < 0 ? operand : made.operands[static_cast<std::size_t>(operand.same_as)];
-  int64_t bits = static_cast<int64_t>(
-      reinterpret_cast<std::uintptr_t>(owner.memory.get() + operand.first));
+  int64_t bits =
+      static_cast<int64_t>(reinterpret_cast<std::uintptr_t>(owner.memory.get() + operand.first));
   for (std::size_t i = 0; i < made.shape.size(); ++i) {
     if (made.shape[i] > 1) bits |= operand.strides[i];
   }
