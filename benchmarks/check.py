@@ -34,6 +34,8 @@ def unequal(got: Array, expected: Array) -> str | None:
     """How two arrays differ in shape, dtype or values; None if they do not."""
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return f"{got.dtype} {got.shape} instead of {expected.dtype} {expected.shape}"
+    if np.array_equal(got, expected):
+        return None
     tolerance = _TOLERANCE.get(expected.dtype.name, 0.0)
     wide = np.float64 if tolerance else expected.dtype
     close = np.isclose(got.astype(wide), expected.astype(wide), tolerance, 0.0, equal_nan=True)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 from rich.console import Console
 from rich.progress import Progress
 
@@ -55,7 +56,7 @@ def run_row(
         row.dtype,
         volume,
         len(next(iter(times.values()), ())),
-        volume / sorted(times[_LIMIT])[len(times[_LIMIT]) // 2] if _LIMIT in times else None,
+        volume / float(np.median(times[_LIMIT])) if _LIMIT in times else None,
         timings,
         ready.left_out,
         ready.wrong,
@@ -74,7 +75,8 @@ def _ready(task: rows.Task, taking_part: Iterable[Peer]) -> _Ready:
         except LeftOut as reason:
             left_out[peer.name] = str(reason)
         except _REFUSALS as error:
-            left_out[peer.name] = f"refused: {str(error).strip().splitlines()[0][:120]}"
+            words = str(error).strip().splitlines() or [type(error).__name__]
+            left_out[peer.name] = f"refused: {words[0][:120]}"
         else:
             if found:
                 wrong[peer.name] = found

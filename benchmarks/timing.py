@@ -52,6 +52,7 @@ def loop(call: Call) -> timeit.Timer:
 
 def sampler(calls: tuple[Call, ...]) -> Sampler:
     """Times the fastest of the calls, as often in one sample as SAMPLE_SECONDS take."""
+    settle()
     timers = [loop(call) for call in calls]
     counts = [_count(timer) for timer in timers]
     if len(timers) > 1:
