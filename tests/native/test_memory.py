@@ -31,7 +31,7 @@ def stretched(*shape: int, dtype: str = "float64") -> np.ndarray:
         (
             lambda: zs.less(stretched(1 << 31, 1), stretched(1, 1 << 30)),
             (1 << 31, 1 << 30),
-            "2.00 EiB",
+            "bytes",
         ),
         # More bytes than fit in 63 bits.
         (lambda: zs.add(stretched(1 << 62, dtype="int8"), np.float64(1)), (1 << 62,), str(1 << 65)),

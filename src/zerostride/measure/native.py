@@ -200,11 +200,12 @@ def run(options: argparse.Namespace) -> int:
     try:
         if not native.backend().startswith("native"):
             raise BadInput("the native engine is not in use here: there is nothing to compare")
-        isas = _isas(options.isa)
+        results = [_run_isa(isa, options) for isa in _isas(options.isa)]
     except BadInput as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    results = [_run_isa(isa, options) for isa in isas]
+    except KeyboardInterrupt:
+        return 130
     if options.json:
         print(json.dumps([asdict(result) for result in results], indent=1))
     else:
@@ -235,6 +236,8 @@ def _run_isa(isa: str, options: argparse.Namespace) -> Result:
         finally:
             for part in parts:
                 part.process.kill()
+                part.process.wait()
+                _pipe(part).close()
     return total
 
 
