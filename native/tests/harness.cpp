@@ -1,19 +1,22 @@
-// The pool under stress, for ThreadSanitizer. Exits with 1 on a wrong result.
+// The pool and the engine over it under stress, for ThreadSanitizer. Exits with 1 on a wrong result.
 //
-//   g++ -std=c++20 -O1 -g -fsanitize=thread native/tests/harness.cpp native/pool.cpp -o harness
-//   ./harness [scale]    (a number that multiplies the jobs; 1 unless given)
+//   bash native/sanitize.sh thread [SCALE]    (a number that multiplies the jobs; 1 unless given)
 //
+// native/develop.py builds it as test_harness, from this file and all of the engine but the binding.
 // ThreadSanitizer cannot follow a fork of a process with threads: that part is left out under it.
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <thread>
 #include <vector>
 
+#include "../nest.h"
 #include "../pool.h"
+#include "../run.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define ZS_FORKS 0
@@ -123,6 +126,56 @@ void nested_jobs(int jobs) {
   for (int i = 0; i < jobs; ++i) zs::parallel([](void*) { one_job(20, 4); }, nullptr, 4);
 }
 
+// A transposed matrix (gathered into scratch) plus a bias, into an output of this caller's own.
+constexpr std::int64_t kRows = 300, kColumns = 257;
+constexpr std::int64_t kFloat = sizeof(float);
+
+void add_bias(std::vector<float>& matrix, std::vector<float>& bias, int threads) {
+  const zs::Kernel* kernel = zs::find_kernel(zs::isa(), "add", zs::DType::F32);
+  expect(kernel != nullptr, "no kernel");
+  if (kernel == nullptr) return;
+  const zs::DType memory[] = {zs::DType::F32, zs::DType::F32, zs::DType::F32};
+  zs::Program program;
+  zs::program_of(program, *kernel, memory);
+  const std::int64_t shape[] = {kRows, kColumns};
+  const std::int64_t strides[3][2] = {
+      {kFloat, kRows * kFloat}, {0, kFloat}, {kColumns * kFloat, kFloat}};
+  const zs::Layout layouts[] = {
+      {strides[0], kFloat, true}, {strides[1], kFloat, true}, {strides[2], kFloat, true}};
+  zs::Nest nest;
+  zs::build(nest, 2, shape, 2, 3, layouts);
+  std::vector<float> sum(matrix.size());
+  char* const data[] = {reinterpret_cast<char*>(matrix.data()), reinterpret_cast<char*>(bias.data()),
+                        reinterpret_cast<char*>(sum.data())};
+  expect(zs::execute(nest, program, zs::isa(), data, threads, nullptr, nullptr), "not executed");
+  std::size_t at = 0;
+  for (std::size_t row = 0; row < kRows; ++row) {
+    for (std::size_t column = 0; column < kColumns; ++column, ++at) {
+      if (sum[at] == matrix[column * kRows + row] + bias[column]) continue;
+      expect(false, "a wrong sum");
+      return;
+    }
+  }
+}
+
+// Many callers with the same inputs, while the number of threads changes.
+void engine_calls(int callers, int calls) {
+  std::vector<float> matrix(kRows * kColumns), bias(kColumns);
+  for (std::size_t i = 0; i < matrix.size(); ++i) matrix[i] = static_cast<float>(i % 1009);
+  for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = static_cast<float>(i) * 0.25f;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < callers; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < calls; ++i) {
+        if (t == 0) zs::set_num_threads(2 + i % 3);
+        add_bias(matrix, bias, 1 + (i + t) % 4);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  zs::set_num_threads(4);
+}
+
 void scratch_is_private() {
   zs::parallel(
       [](void*) {
@@ -181,6 +234,7 @@ int main(int count, char** arguments) {
   changing_count(2000 * scale);
   nested_jobs(1000 * scale);
   scratch_is_private();
+  engine_calls(6, 40 * scale);
   if (ZS_FORKS) forks(50 * scale);
   std::printf(failures.load() == 0 ? "harness: all right\n" : "harness: FAILED\n");
   return failures.load() != 0;  // with workers spinning, asleep and about to sleep
