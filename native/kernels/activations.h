@@ -13,6 +13,16 @@ inline T share(T x, T factor) {
   return x == -kInfinity<T> ? T(-0.0) : product;
 }
 
+// x sigmoid(y), in double: far to the left, where that is x e^y, an error of y's last place is one of
+// many in the result.
+template <class T>
+inline T times_sigmoid(T x, double y) {
+  const double wide = static_cast<double>(x), factor = math::sigmoid(y);
+  // In place of an infinity times 0: the limit.
+  const double product = wide * factor, limit = with_sign(0.0, wide);
+  return static_cast<T>(factor == 0 ? limit : product);
+}
+
 template <class T>
 inline T between_0_and_1(T x) {
   const T raised = x < 0 ? T(0) : x;
@@ -76,8 +86,9 @@ struct GeluTanh {
   template <class T>
   static T of(T x) {
     // (1 + tanh(y)) / 2 is sigmoid(2 y), y = sqrt(2 / pi) (x + 0.044715 x^3).
-    constexpr T kTwice = T(1.5957691216057307117597842397375);
-    return share(x, math::sigmoid(kTwice * (x + T(0.044715) * x * x * x)));
+    constexpr double kTwice = 1.5957691216057307117597842397375;
+    const double wide = x;
+    return times_sigmoid(x, kTwice * (wide + 0.044715 * wide * wide * wide));
   }
 };
 
@@ -107,10 +118,7 @@ struct Mish {
 struct Swish {
   template <class T>
   static T of(T x, T alpha) {
-    const T factor = math::sigmoid(alpha * x);
-    const T product = x * factor;
-    // In place of an infinity times 0: the limit.
-    return factor == 0 ? with_sign(T(0), x) : product;
+    return times_sigmoid(x, static_cast<double>(alpha) * static_cast<double>(x));
   }
 };
 

@@ -64,14 +64,16 @@ inline bool truth(T x) {
 struct LogicalAnd {
   template <class T>
   static Bool of(T a, T b) {
-    return boolean(truth(a) & truth(b));
+    const bool first = truth(a), second = truth(b);
+    return boolean(first & second);
   }
 };
 
 struct LogicalOr {
   template <class T>
   static Bool of(T a, T b) {
-    return boolean(truth(a) | truth(b));
+    const bool first = truth(a), second = truth(b);
+    return boolean(first | second);
   }
 };
 

@@ -96,7 +96,8 @@ struct Hypot {
   // Then the other may be NaN.
   template <class T>
   static bool infinite(T x, T y) {
-    return (magnitude(x) == kInfinity<T>) | (magnitude(y) == kInfinity<T>);
+    const bool first = magnitude(x) == kInfinity<T>, second = magnitude(y) == kInfinity<T>;
+    return first | second;
   }
 };
 
@@ -119,7 +120,7 @@ struct NextAfter {
     const T least = with_sign(float_of(U(1)), y);
     const T next = x == 0 ? least : step;
     const T number = x == y ? y : next;
-    return (x != x) | (y != y) ? x + y : number;
+    return ((x != x) | (y != y)) ? x + y : number;
   }
 };
 

@@ -20,7 +20,8 @@ inline bool quick(T x, T y) {
   // integer; of doubles below 2^51 they are at most one off. Doubles need a fused multiplication.
   constexpr double kMost = kSame<T, float> ? 0x1p29 : kFused ? 0x1p51 : 0;
   const double quotient = static_cast<double>(x) / static_cast<double>(y);
-  return (magnitude(quotient) < kMost) & (magnitude(y) < kInfinity<T>);
+  const bool few = magnitude(quotient) < kMost, finite = magnitude(y) < kInfinity<T>;
+  return few & finite;
 }
 
 inline float quick_fmod(float x, float y) {
@@ -36,7 +37,7 @@ inline double quick_fmod(double x, double y) {
   const double rest = __builtin_fma(-quotient, y, x);
   // One too many: what is left is on the other side of zero.
   const bool beyond = (rest < 0) != (x < 0);
-  const double back = (rest != 0) & beyond ? rest + with_sign(y, x) : rest;
+  const double back = ((rest != 0) & beyond) ? rest + with_sign(y, x) : rest;
   return with_sign(quotient == 0 ? x : back, x);
 }
 

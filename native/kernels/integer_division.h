@@ -237,7 +237,7 @@ struct IntegerDivision {
   template <class T>
     requires(kBits<T> == 64)
   static void block(const T* a, const T* b, T* out) {
-    if (all_small(a) & all_small(b)) {
+    if (all_small(a) && all_small(b)) {
       ZS_INDEPENDENT
       for (int i = 0; i < kBlock; ++i) out[i] = Part::of(a[i], quotient_of<Rounding>(a[i], b[i]), b[i]);
     } else {

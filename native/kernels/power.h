@@ -75,7 +75,7 @@ struct PowerOrZero {
     ZS_INDEPENDENT
     for (int i = 0; i < kBlock; ++i) {
       const bool unit = (x[i] == 1) | (kSigned<T> & (x[i] == static_cast<T>(-1)));
-      out[i] = (y[i] < 0) & !unit ? T(0) : power[i];
+      out[i] = ((y[i] < 0) & !unit) ? T(0) : power[i];
     }
   }
 };

@@ -57,7 +57,7 @@ inline void by_blocks(const A* a, const B* b, Out* result, int64_t n) {
   if constexpr (kOnes & 2) load_block(b, 1, y);
   const int64_t whole = n - n % kBlock;
   for (int64_t at = 0; at < whole; at += kBlock) {
-    F::block(kOnes & 1 ? x : a + at, kOnes & 2 ? y : b + at, result + at);
+    F::block((kOnes & 1) ? x : a + at, (kOnes & 2) ? y : b + at, result + at);
   }
   if (whole == n) return;
   if constexpr (!(kOnes & 1)) load_block(a + whole, n - whole, x);

@@ -30,7 +30,8 @@ struct Clip {
 
 struct ClipTruth {
   static Bool of(Bool x, Bool low, Bool high) {
-    return boolean((truth(x) | truth(low)) & truth(high));
+    const bool raised = truth(low) ? true : truth(x), limit = truth(high);
+    return boolean(raised & limit);
   }
 };
 
