@@ -226,6 +226,12 @@ class TestEngines:
         for engine in ("onnxruntime", "jax", "numpy"):
             assert np.isnan(zs.sign(nan, engine=engine))
 
+    @pytest.mark.parametrize("engine", ["onnxruntime", "openvino", "ncnn", "torch", "jax"])
+    def test_limits_are_numbers_to_engines(self, engine):
+        x = np.array([-1, 2, 9], "f")
+        np.testing.assert_array_equal(zs.clip(x, 0, np.float32(5), engine=engine), [0, 2, 5])
+        np.testing.assert_array_equal(zs.clip(x, high=5, engine=engine), [-1, 2, 5])
+
     def test_ends_of_ncnn_and_mnn(self):
         assert np.isnan(zs.log(np.zeros(1, "f"), engine="ncnn"))
         halves = np.array([0.5, 1.5, -2.5], "f")

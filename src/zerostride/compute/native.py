@@ -241,8 +241,11 @@ def _configure(
 ) -> tuple[Any, Any] | None:
     """The planner and the resolver of one rule with its attributes; see `_native.Function`."""
     by_numpy = rule is None and axis is None and broadcast is None
-    if not rules and (not by_numpy or engine not in (None, "numpy")):
-        return None  # one tensor has nothing to align, which rules of two operands do not know
+    foreign = engine not in (None, "numpy")
+    if not rules and not by_numpy:
+        return None
+    if foreign and (not rules or op.name == "clip"):
+        return None  # one tensor, and limits that are numbers: rules of two operands know neither
     if engine is None or engine == "numpy":
         resolver = functools.partial(_RESOLVERS.get(op.name, resolve), op)
     else:

@@ -267,6 +267,8 @@ def clip(
     if engine is not None:
         limits = _limits_of(x)
         operands = (x, limits[0] if low is None else low, limits[1] if high is None else high)
+        if rule is None and axis is None and not any(map(np.ndim, operands[1:])):
+            return _under(OPS["clip"], operands, engine, out, dtype)
         return _run(OPS["clip"], operands, rule, axis, engine, out, dtype, None)
     if low is not None and high is not None:
         return _run(OPS["clip"], (x, low, high), rule, axis, None, out, dtype, None)
