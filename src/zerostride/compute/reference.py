@@ -58,7 +58,8 @@ def compute(
     operands = [as_operand(array, k) for k, array in enumerate(arrays)]
     _check_count(row, plan, operands)
     target = as_target(out, plan)
-    kernel, operands, asked = select(row, plan, operands, dtype)
+    with np.errstate(all="ignore"):  # an engine's conversions, too
+        kernel, operands, asked = select(row, plan, operands, dtype)
     values = [
         value if type(value) in WEAK else plan.view(k, value) for k, value in enumerate(operands)
     ]

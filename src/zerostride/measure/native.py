@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -113,7 +114,8 @@ def judge_all(
         until: the time (of `time.monotonic`) from which no case is begun.
     """
     result = Result(native.backend().removeprefix("native "))
-    with _counting(result):
+    with _counting(result), warnings.catch_warnings():
+        warnings.simplefilter("error")
         for k, call in cases:
             if time.monotonic() > until:
                 break

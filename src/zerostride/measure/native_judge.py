@@ -113,6 +113,9 @@ def _outcome(run: Callable[[], Any]) -> tuple[Any, Exception | None]:
 def _refusals(
     error: Exception | None, refusal: Exception | None, ours: Made, theirs: Made
 ) -> Verdict:
+    for given in (error, refusal):
+        if isinstance(given, Warning):
+            return Verdict(f"a warning is given: {given!r}")
     if any(text in str(refusal) for text in _BEYOND_INT64):
         return Verdict(refused=True)
     if type(error) is not type(refusal):
