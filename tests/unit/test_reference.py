@@ -78,7 +78,12 @@ def test_numpy_is_the_oracle(data):
     else:
         same(actual, expected)
         if isinstance(expected, np.ndarray):
-            assert actual.strides == expected.strides
+            assert steps(actual) == steps(expected)
+
+
+def steps(array):
+    """The strides of axes along which there is more than one element: others step nowhere."""
+    return [stride for stride, n in zip(array.strides, array.shape, strict=True) if n > 1]
 
 
 def ruled(data):
