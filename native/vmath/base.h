@@ -180,7 +180,7 @@ ZS_INLINE Pair product(double a, double b) {
 }
 
 // --- Exponents -----------------------------------------------------------------------------------
-// The integer next to x: as a number, and in the low bits of an integer.
+// The integer next to x as a number, and, `offset` added, in the low bits of an integer.
 template <class T>
 struct Nearest {
   T number;
@@ -189,30 +189,31 @@ struct Nearest {
 
 // |x| up to 2^21 (2^50).
 template <class T>
-ZS_INLINE Nearest<T> nearest(T x) {
-  const T shifted = x + Ieee<T>::round;
-  return {shifted - Ieee<T>::round, bits(shifted)};
+ZS_INLINE Nearest<T> nearest(T x, T offset = 0) {
+  const T round = Ieee<T>::round + offset, shifted = x + round;
+  return {shifted - round, bits(shifted)};
 }
 
-// 2^(n + more) for a normal result, n of nearest().
 template <class T>
-ZS_INLINE T power_of_2(Bits<T> low, int more = 0) {
-  const Bits<T> offset = Ieee<T>::bias - bits(Ieee<T>::round) + static_cast<Bits<T>>(more);
-  return from_bits<T>((low + offset) << Ieee<T>::mantissa);
+constexpr T kBias = T(Ieee<T>::bias);
+
+// 2^n for a normal result, with n + bias in the low bits.
+template <class T>
+ZS_INLINE T power_of_2(Bits<T> low) {
+  return from_bits<T>(low << Ieee<T>::mantissa);
 }
 
-// 2^n as a product, since 2^n itself may be out of range; n of nearest(), between -1200 and 1200.
+// 2^n as a product, since 2^n itself may be out of range, with n + 2 bias in the low bits; n
+// between -200 and 200 (-1600 and 1600).
 template <class T>
 struct Scaling {
   T first, second;
 };
 template <class T>
 ZS_INLINE Scaling<T> scaling(Bits<T> low) {
-  constexpr Bits<T> zero = bits(Ieee<T>::round), bias = Ieee<T>::bias;
   // (`low` is positive as an integer: its shift is the unsigned one, which every processor has.)
-  const Bits<T> half = (low >> 1) + (bias - zero / 2);
-  const Bits<T> rest = low - half + (2 * bias - zero);
-  return {from_bits<T>(half << Ieee<T>::mantissa), from_bits<T>(rest << Ieee<T>::mantissa)};
+  const Bits<T> half = low >> 1, rest = low - half;
+  return {power_of_2<T>(half), power_of_2<T>(rest)};
 }
 
 // x * 2^n for x in [1/2, 2], rounded once where that is subnormal.

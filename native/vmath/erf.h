@@ -90,7 +90,7 @@ ZS_INLINE T gelu(T x) {
   const T high = select(near, -tail_exponent(a), T(-0.5) * (x * x));
   const T low = select(near, T(0), T(-0.5) * square_low(x));
   const T factor = T(0.5) * x * select(near, T(1), scaled_tail((a - T(5)) / more) / more);
-  const Nearest<T> n = nearest(high * Exp<T>::log2_e);
+  const Nearest<T> n = nearest(high * Exp<T>::log2_e, 2 * kBias<T>);
   const Scaling<T> s = scaling<T>(n.low);
   const T rest = expm1_reduced(reduce_exp(high, n.number) + low);
   const T half = copysign(fma(factor, rest, factor) * s.first * s.second, x);

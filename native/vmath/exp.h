@@ -37,18 +37,22 @@ ZS_INLINE T within(T x, T low, T below, T high, T above, T result) {
   return x > high ? above : result;
 }
 
-// e^r - 1 for |r| <= ln(2) / 2.
-ZS_INLINE float expm1_reduced(float r) {
-  const float q = polynomial(r, 0x1.000000p-1f, 0x1.5554acp-3f, 0x1.5554f0p-5f, 0x1.1229f8p-7f,
-                             0x1.6d436ap-10f);
-  return fma(r * r, q, r);
+// (e^r - 1 - r) / r^2 for |r| <= ln(2) / 2.
+ZS_INLINE float expm1_second(float r) {
+  return polynomial(r, 0x1.000000p-1f, 0x1.5554acp-3f, 0x1.5554f0p-5f, 0x1.1229f8p-7f,
+                    0x1.6d436ap-10f);
 }
-ZS_INLINE double expm1_reduced(double r) {
-  const double q = polynomial(r, 0x1.0000000000005p-1, 0x1.5555555555559p-3, 0x1.55555555520fbp-5,
-                              0x1.111111110f651p-7, 0x1.6c16c17f34d5cp-10, 0x1.a01a01b0054cbp-13,
-                              0x1.a019a68efc250p-16, 0x1.71ddf80b7def9p-19, 0x1.28a2a1912bcd5p-22,
-                              0x1.af5f30f40dd14p-26);
-  return fma(r * r, q, r);
+ZS_INLINE double expm1_second(double r) {
+  return polynomial(r, 0x1.0000000000005p-1, 0x1.5555555555559p-3, 0x1.55555555520fbp-5,
+                    0x1.111111110f651p-7, 0x1.6c16c17f34d5cp-10, 0x1.a01a01b0054cbp-13,
+                    0x1.a019a68efc250p-16, 0x1.71ddf80b7def9p-19, 0x1.28a2a1912bcd5p-22,
+                    0x1.af5f30f40dd14p-26);
+}
+
+// e^r - 1
+template <class T>
+ZS_INLINE T expm1_reduced(T r) {
+  return fma(r * r, expm1_second(r), r);
 }
 
 template <class T>
@@ -59,8 +63,9 @@ ZS_INLINE T reduce_exp(T x, T n) {
 // For x within the bounds.
 template <class T>
 ZS_INLINE T exp_within(T x) {
-  const Nearest<T> n = nearest(x * Exp<T>::log2_e);
-  return scale(T(1) + expm1_reduced(reduce_exp(x, n.number)), n.low);
+  const Nearest<T> n = nearest(x * Exp<T>::log2_e, 2 * kBias<T>);
+  const T r = reduce_exp(x, n.number);
+  return scale(fma(fma(expm1_second(r), r, T(1)), r, T(1)), n.low);
 }
 
 template <class T>
@@ -75,22 +80,22 @@ ZS_INLINE T exp_down(T x) {
   return x < Exp<T>::low ? T(0) : result;
 }
 
-// 2^r - 1 for |r| <= 1/2.
-ZS_INLINE float exp2m1_reduced(float r) {
-  return r * polynomial(r, 0x1.62e430p-1f, 0x1.ebfbe0p-3f, 0x1.c6af72p-5f, 0x1.3b2a48p-7f,
-                        0x1.5f0dccp-10f, 0x1.4424b0p-13f);
+// (2^r - 1) / r for |r| <= 1/2.
+ZS_INLINE float exp2_first(float r) {
+  return polynomial(r, 0x1.62e430p-1f, 0x1.ebfbe0p-3f, 0x1.c6af72p-5f, 0x1.3b2a48p-7f,
+                    0x1.5f0dccp-10f, 0x1.4424b0p-13f);
 }
-ZS_INLINE double exp2m1_reduced(double r) {
-  return r * polynomial(r, 0x1.62e42fefa39efp-1, 0x1.ebfbdff82c5a6p-3, 0x1.c6b08d704a183p-5,
-                        0x1.3b2ab6fb9fd4fp-7, 0x1.5d87fe7888b62p-10, 0x1.4309130f862b6p-13,
-                        0x1.ffcbfcdbb0815p-17, 0x1.62bfc60f5590bp-20, 0x1.b524224fbe196p-24,
-                        0x1.e61dcc21b6ec9p-28, 0x1.eafe8868eac99p-32);
+ZS_INLINE double exp2_first(double r) {
+  return polynomial(r, 0x1.62e42fefa39efp-1, 0x1.ebfbdff82c5a6p-3, 0x1.c6b08d704a183p-5,
+                    0x1.3b2ab6fb9fd4fp-7, 0x1.5d87fe7888b62p-10, 0x1.4309130f862b6p-13,
+                    0x1.ffcbfcdbb0815p-17, 0x1.62bfc60f5590bp-20, 0x1.b524224fbe196p-24,
+                    0x1.e61dcc21b6ec9p-28, 0x1.eafe8868eac99p-32);
 }
 
 template <class T>
 ZS_INLINE T exp2(T x) {
-  const Nearest<T> n = nearest(x);
-  const T result = scale(T(1) + exp2m1_reduced(x - n.number), n.low);
+  const Nearest<T> n = nearest(x, 2 * kBias<T>);
+  const T r = x - n.number, result = scale(fma(exp2_first(r), r, T(1)), n.low);
   return within(x, Exp<T>::low2, T(0), Exp<T>::high2, Ieee<T>::infinity, result);
 }
 
@@ -101,7 +106,7 @@ struct ExpPair {
 };
 template <class T>
 ZS_INLINE ExpPair<T> exp_pair(T x) {
-  const Nearest<T> n = nearest(x * Exp<T>::log2_e);
+  const Nearest<T> n = nearest(x * Exp<T>::log2_e, kBias<T>);
   const T scale = power_of_2<T>(n.low), rest = expm1_reduced(reduce_exp(x, n.number));
   return {fma(scale, rest, scale), fma(scale, rest, scale - T(1))};
 }
@@ -109,8 +114,8 @@ ZS_INLINE ExpPair<T> exp_pair(T x) {
 // (e^x - 1) / 4, so that nothing overflows before e^x / 2 does. Not for subnormal results.
 template <class T>
 ZS_INLINE T quarter_expm1(T x) {
-  const Nearest<T> n = nearest(x * Exp<T>::log2_e);
-  const T quarter = power_of_2<T>(n.low, -2);
+  const Nearest<T> n = nearest(x * Exp<T>::log2_e, kBias<T> - T(2));
+  const T quarter = power_of_2<T>(n.low);
   const T result = fma(quarter, expm1_reduced(reduce_exp(x, n.number)), quarter - T(0.25));
   return within(x, T(-60), T(-0.25), Exp<T>::high, Ieee<T>::infinity, result);
 }
@@ -150,7 +155,7 @@ ZS_INLINE T sinh(T x) {
 // have lost digits that the product keeps: x comes in before the last step of the scaling.
 template <class T>
 ZS_INLINE T mish(T x) {
-  const Nearest<T> n = nearest(x * Exp<T>::log2_e);
+  const Nearest<T> n = nearest(x * Exp<T>::log2_e, 2 * kBias<T>);
   const Scaling<T> s = scaling<T>(n.low);
   const T e = (T(1) + expm1_reduced(reduce_exp(x, n.number))) * s.first, power = e * s.second;
   const T p = fma(power, power, T(2) * power);
@@ -162,8 +167,8 @@ ZS_INLINE T mish(T x) {
 template <class T>
 ZS_INLINE T cosh(T x) {
   const T a = abs(x);
-  const Nearest<T> n = nearest(a * Exp<T>::log2_e);
-  const T quarter = power_of_2<T>(n.low, -2);
+  const Nearest<T> n = nearest(a * Exp<T>::log2_e, kBias<T> - T(2));
+  const T quarter = power_of_2<T>(n.low);
   const T h = T(2) * (quarter * (T(1) + expm1_reduced(reduce_exp(a, n.number))));
   return a > Exp<T>::high ? Ieee<T>::infinity : h + T(0.25) / h;
 }

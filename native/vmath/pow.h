@@ -32,7 +32,7 @@ ZS_INLINE T pow_special(T x, T y, T result) {
 
 ZS_INLINE float pow(float x, float y) {
   const double power = static_cast<double>(y) * log2_wide(abs(x));
-  const Nearest<double> n = nearest(power);
+  const Nearest<double> n = nearest(power, kBias<double>);
   const double r = power - n.number;
   const double p = polynomial(r, 0x1.ffffffffa70bbp-1, 0x1.62e430d045900p-1, 0x1.ebfbe0aa0c6b7p-3,
                               0x1.c6aecc557b143p-5, 0x1.3b29d8b558b88p-7, 0x1.5f48c72938f34p-10,
@@ -77,7 +77,7 @@ ZS_INLINE Pair log_exact(double x) {
 ZS_INLINE double pow(double x, double y) {
   const Pair l = log_exact(abs(x));
   const Pair power = product(y, l.high);
-  const Nearest<double> n = nearest(power.high * Exp<double>::log2_e);
+  const Nearest<double> n = nearest(power.high * Exp<double>::log2_e, 2 * kBias<double>);
   const double t = fma(n.number, -Exp<double>::ln2_high, power.high);
   const double d = fma(n.number, -Exp<double>::ln2_low, power.low + y * l.low);
   const double r = t + d, r_low = d - (r - t);
