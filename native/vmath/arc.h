@@ -11,9 +11,9 @@ constexpr T kQuarterPiHigh = 0x1.921fb54442d18p-1;
 template <class T>
 constexpr T kQuarterPiLow = 0x1.1a62633145c07p-55;
 template <>
-constexpr float kQuarterPiHigh<float> = 0x1.921fbp-1f;
+inline constexpr float kQuarterPiHigh<float> = 0x1.921fbp-1f;
 template <>
-constexpr float kQuarterPiLow<float> = 0x1.5110b4p-23f;
+inline constexpr float kQuarterPiLow<float> = 0x1.5110b4p-23f;
 
 // atan t for |t| <= tan(pi / 8)
 ZS_INLINE float atan_reduced(float t) {

@@ -23,11 +23,11 @@ struct Angle {
 template <class T>
 constexpr T kNear = T(0x1p20);
 template <>
-constexpr float kNear<float> = 0x1p15f;
+inline constexpr float kNear<float> = 0x1p15f;
 template <class T>
 constexpr T kFar = kNear<T>;
 template <>
-constexpr float kFar<float> = 0x1p29f;
+inline constexpr float kFar<float> = 0x1p29f;
 
 // m up to 2^30: 24 and 23 bits of pi/2 make exact products.
 ZS_INLINE Angle<float> reduce(double x, double m, float) {
