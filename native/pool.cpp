@@ -258,16 +258,15 @@ int clamp(long count) {
   return count < 1 ? 1 : count > kMaxThreads ? kMaxThreads : static_cast<int>(count);
 }
 
-// What the environment asks for; 0 if it asks for nothing, -1 if it is no positive whole number.
+// What the environment asks for; 0 if that is nothing, or no positive whole number.
 int asked() {
   const char* text = std::getenv("ZEROSTRIDE_NUM_THREADS");
-  if (text == nullptr || *text == '\0') return 0;
-  if (*text < '0' || *text > '9') return -1;
+  if (text == nullptr) return 0;
   char* end;
   errno = 0;
   const long count = std::strtol(text, &end, 10);
-  if (*end != '\0' || errno != 0 || count < 1) return -1;
-  return clamp(count);
+  while (*end == ' ') ++end;
+  return *end != '\0' || errno != 0 || count < 1 ? 0 : clamp(count);
 }
 
 int first_limit() {
@@ -302,8 +301,6 @@ void set_num_threads(int count) {
   // Those that are too many now wake up and end.
   if (pool.sleepers.load() > 0 && surplus()) ring(pool.bell, INT_MAX);
 }
-
-bool refused_environment() { return asked() < 0; }
 
 void parallel(Task task, void* context, int threads) {
   const int limit = num_threads();

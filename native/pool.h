@@ -12,8 +12,6 @@ using Task = void (*)(void* context);
 // the processors that this process may run on.
 int num_threads();
 void set_num_threads(int count);  // at least 1
-// Whether ZEROSTRIDE_NUM_THREADS holds something else than a positive whole number (and is ignored).
-bool refused_environment();
 
 // Runs the task on the caller and on up to threads - 1 others, and returns when all have returned. A
 // task shares its work out itself, so that it is complete however many come: where another caller has
