@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import numpy as np
+
 from ..ops import OPS, Op
-from ..planner import plan
-from . import reference
+from ..planner import plan, plan_to
 from .native import bind, compute, copied
-from .reference import as_operand, shape_of
+from .reference import as_operand, as_target, shape_of
 
 
 class Elementwise(Protocol):
@@ -203,13 +204,41 @@ def broadcast(
     axes_mapping: Sequence[int] | None = None,
     copy: bool = False,
     engine: str | None = None,
+    out: Any = None,
 ) -> Any:
-    """Lays data over a target shape."""
-    view = reference.broadcast(data, target_shape, mode, axes_mapping, engine=engine)
-    return copied(view) if copy else view
+    """A Broadcast (Expand, broadcast_to) op: data laid over a target shape.
+
+    Args:
+        data: an array, a list or a number.
+        target_shape: the target; under mode "bidirectional" the result may be larger.
+        mode: "numpy" (one way; the default), "bidirectional" or "explicit"; with an engine its own
+            default.
+        axes_mapping: for mode "explicit", the target axis of each data axis, rising.
+        copy: make an array that can be written to.
+        engine: do what that engine's measured release does.
+        out: an array (or a tuple of one) that receives the result and is returned; it may overlap
+            the data.
+
+    Returns:
+        A read-only view of the data, with stride 0 where it stretches; with `copy` a new array.
+
+    Raises:
+        BroadcastError: as :func:`zerostride.plan_to`; `out` has another shape.
+        TypeError: the data's dtype does not become `out`'s within its kind.
+
+    Source: OpenVINO operation specification, 'Broadcast-3'.
+
+    >>> broadcast([1, 2], (2, 3), mode="explicit", axes_mapping=[0])
+    array([[1, 1, 1],
+           [2, 2, 2]])
+    """
+    array = np.asarray(as_operand(data))
+    made = plan_to(array.shape, target_shape, mode, axes_mapping, engine)
+    view = made.view(0, array)
+    target = as_target(out, made)
+    return copied(view, target) if copy or target is not None else view
 
 
-broadcast.__doc__ = reference.broadcast.__doc__
 where.__doc__ = describe(OPS["where"], "c, a, b")
 prelu.__doc__ = describe(OPS["prelu"], "x, slope")
 where, prelu = bind(OPS["where"], where), bind(OPS["prelu"], prelu)

@@ -357,13 +357,15 @@ def _check_bytes(made: Plan, arrays: Sequence[Any], out: Any) -> None:
         )
 
 
-def copied(view: Any) -> Any:
-    """A C-ordered copy of a view, by the engine where it can."""
-    if _IN_USE and type(view) is np.ndarray and view.size:
-        result = _native.convert(view, view.dtype, np.empty(view.shape, view.dtype))
+def copied(view: Any, out: Any = None) -> Any:
+    """A view's elements in `out`, or in a new array in C order; by the engine where it can."""
+    target = np.empty(view.shape, view.dtype) if out is None else out
+    if _IN_USE and type(view) is type(target) is np.ndarray and view.size:
+        result = _native.convert(view, view.dtype, target)
         if result is not NotImplemented:
             return result
-    return view.copy()
+    np.copyto(target, view, casting="same_kind")
+    return target
 
 
 def _find_bfloat16() -> None:

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from ..errors import BroadcastError, Reason
 from ..ops import Op, find_op
 from ..plan import Plan
-from ..planner import plan_to
 from .kernels import Kernel
 from .semantics import WEAK, select
 
@@ -219,40 +218,3 @@ def unbroadcast(plan: Plan, grad: Any, k: int) -> NDArray[Any]:
         total = total.astype(data.dtype)
     # Axes that the rule dropped have extent 1: putting them back moves nothing.
     return np.asarray(total).reshape(plan.operands[place])
-
-
-def broadcast(
-    data: Any,
-    target_shape: Any,
-    mode: str | None = None,
-    axes_mapping: Sequence[int] | None = None,
-    copy: bool = False,
-    engine: str | None = None,
-) -> NDArray[Any]:
-    """A Broadcast (Expand, broadcast_to) op: data laid over a target shape.
-
-    Args:
-        data: an array, a list or a number.
-        target_shape: the target; under mode "bidirectional" the result may be larger.
-        mode: "numpy" (one way; the default), "bidirectional" or "explicit"; with an engine its own
-            default.
-        axes_mapping: for mode "explicit", the target axis of each data axis, rising.
-        copy: make an array that can be written to.
-        engine: do what that engine's measured release does.
-
-    Returns:
-        A read-only view of the data, with stride 0 where it stretches; with `copy` a new array.
-
-    Raises:
-        BroadcastError: as :func:`zerostride.plan_to`.
-
-    Source: OpenVINO operation specification, 'Broadcast-3'.
-
-    >>> broadcast([1, 2], (2, 3), mode="explicit", axes_mapping=[0])
-    array([[1, 1, 1],
-           [2, 2, 2]])
-    """
-    array = np.asarray(as_operand(data))
-    plan = plan_to(array.shape, target_shape, mode, axes_mapping, engine)
-    view = plan.view(0, array)
-    return view.copy() if copy else view
