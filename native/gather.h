@@ -111,19 +111,20 @@ void fill(T* to, T value, std::int64_t n) {
 
 // Every Step-th element: the compiler knows how to shuffle where the step is a constant.
 template <class T, int Step>
-void take_steps(T* to, const char* from, std::int64_t n) {
+void take_steps(T* __restrict to, const char* __restrict from, std::int64_t n) {
   constexpr std::int64_t kBytes = Step * static_cast<std::int64_t>(sizeof(T));
   for (std::int64_t i = 0; i < n; ++i) to[i] = load<T>(from + i * kBytes);
 }
 
 template <class T, int Step>
-void put_steps(char* to, const T* from, std::int64_t n) {
+void put_steps(char* __restrict to, const T* __restrict from, std::int64_t n) {
   constexpr std::int64_t kBytes = Step * static_cast<std::int64_t>(sizeof(T));
   for (std::int64_t i = 0; i < n; ++i) store(to + i * kBytes, from[i]);
 }
 
 template <class T>
-void gather_line(T* to, const char* from, std::int64_t stride, std::int64_t n) {
+void gather_line(T* __restrict to, const char* __restrict from, std::int64_t stride,
+                 std::int64_t n) {
   constexpr std::int64_t kSize = sizeof(T);
   if (stride == kSize) return copy(reinterpret_cast<char*>(to), from, n * kSize);
   if (stride == 0) return fill(to, load<T>(from), n);
@@ -135,7 +136,8 @@ void gather_line(T* to, const char* from, std::int64_t stride, std::int64_t n) {
 }
 
 template <class T>
-void scatter_line(char* to, const T* from, std::int64_t stride, std::int64_t n) {
+void scatter_line(char* __restrict to, const T* __restrict from, std::int64_t stride,
+                  std::int64_t n) {
   constexpr std::int64_t kSize = sizeof(T);
   if (stride == kSize) return copy(to, reinterpret_cast<const char*>(from), n * kSize);
   if (stride == -kSize) return put_steps<T, -1>(to, from, n);
@@ -145,7 +147,7 @@ void scatter_line(char* to, const T* from, std::int64_t stride, std::int64_t n) 
 
 // Each element of a line N times.
 template <class T, int N>
-void repeat_each(T* to, const char* from, std::int64_t n) {
+void repeat_each(T* __restrict to, const char* __restrict from, std::int64_t n) {
   for (std::int64_t i = 0; i < n; ++i) {
     const T value = load<T>(from + i * static_cast<std::int64_t>(sizeof(T)));
     for (int j = 0; j < N; ++j) to[i * N + j] = value;
@@ -154,7 +156,8 @@ void repeat_each(T* to, const char* from, std::int64_t n) {
 
 // Each element of a line n times: short runs as whole vectors that the next run overwrites in part.
 template <class T>
-void gather_runs(T* to, const char* from, std::int64_t stride, std::int64_t n, std::int64_t lines) {
+void gather_runs(T* __restrict to, const char* __restrict from, std::int64_t stride, std::int64_t n,
+                 std::int64_t lines) {
   constexpr int kLanes = 32 / sizeof(T);
   if (stride == static_cast<std::int64_t>(sizeof(T))) {
     if (n == 2) return repeat_each<T, 2>(to, from, lines);
