@@ -8,13 +8,14 @@ import json
 import math
 import subprocess
 import sys
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from native_scripts import needs_native
+from native_scripts import needs_native, start
 
 import zerostride as zs
 from zerostride.compute import native
@@ -48,6 +49,14 @@ def test_every_instruction_set(capsys):
 def test_unknown_instruction_set(capsys):
     assert main(["native", "--isa", "mmx"]) == 2
     assert "no instruction set 'mmx' here; there are " in capsys.readouterr().err
+
+
+def test_without_the_engine():
+    code = "import sys; from zerostride.measure.__main__ import main; sys.exit(main(['native']))"
+    process = start(code, ZEROSTRIDE_BACKEND="reference")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert err == "error: the native engine is not in use here: there is nothing to compare\n"
 
 
 # The generator
@@ -150,6 +159,11 @@ def _input_changed(a: Any, b: Any, **options: Any) -> Any:
     return result
 
 
+def _warns(*operands: Any, **options: Any) -> Any:
+    warnings.warn("overflow", RuntimeWarning, stacklevel=1)
+    return zs.add(*operands, **options)
+
+
 def _refuses_rank_3(a: Any, b: Any, **options: Any) -> Any:
     if np.ndim(a) == 3:
         raise ValueError("rank 3")
@@ -166,6 +180,7 @@ PLANTED = {
     "beside": _beside,
     "input": _input_changed,
     "refuses": _refuses_rank_3,
+    "warns": _warns,
     "accepts": lambda a, b, **o: np.add(a, b) if o.get("rule") != "numpy" else zs.add(a, b, **o),
     "subtracts": lambda *operands, **options: zs.subtract(*operands, **options),
 }

@@ -94,7 +94,7 @@ _EXTENTS = (
 )
 _NUMBERS = (0, 1, -1, 2, 3, -5, 7, 100, 300, 0.0, -0.0, 0.5, -1.5, 2.0, True, False)
 _PARAMETERS = (0.01, 0.2, 0.5, 1.0, 1, 1.5, 2, 3.0)
-_RARE_NUMBERS = (2**31, 2**40, -(2**63), 2**63, 1e39, 1e-46, float("inf"), float("nan"), 1j)
+_RARE_NUMBERS = (2**31, 2**40, -(2**63), 2**62, 1e39, 1e-46, float("inf"), float("nan"), 1j)
 _RULES = ("pdpd", "paddle", "onnx6", "ncnn", "mnn", "none")
 _ENGINES = (
     "numpy",

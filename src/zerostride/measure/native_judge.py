@@ -183,8 +183,8 @@ def _values(call: Call, result: NDArray[Any], expected: NDArray[Any]) -> Verdict
         result, expected = result.astype(dtype), expected.astype(dtype)
     bound = BOUNDS.get((call.op, dtype.itemsize), BOUND) if dtype.itemsize > 2 else 1.0
     scale = _scale(call, dtype, shape) if call.op in _SCALED else None
-    apart = _distance(result, expected, scale)
-    if apart[wrong].max() > bound:
+    apart = np.where(wrong, _distance(result, expected, scale), 0.0)
+    if apart.max() > bound:
         exact = _in_more_digits(call, dtype, shape)
         if exact is not None:
             apart = np.minimum(apart, _distance(result, exact, scale))
