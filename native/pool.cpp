@@ -25,8 +25,9 @@ namespace {
 constexpr int kMaxThreads = 4096;
 
 // How long a worker without work spins before it sleeps, and a caller before it sleeps until the
-// last worker has returned. A spinning worker takes a job within 1 us, a sleeping one is woken in
-// about 50 us on a virtual machine; spinning as long as a wake takes costs at most twice the best.
+// last worker has returned. Measured on a virtual machine with 2 processors: a spinning worker takes a
+// job in 0.4 us, a sleeping one in 15 to 30 us (median). Spinning about as long as a wake takes is at
+// most twice as bad as knowing what comes.
 constexpr std::chrono::microseconds kSpin{50};
 constexpr int kPausesPerLook = 16;  // at the clock: 0.2 to 2 us between looks, by processor
 
