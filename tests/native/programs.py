@@ -31,7 +31,6 @@ APPROXIMATE = frozenset(
         "acosh",
         "atanh",
         "erf",
-        "exp2",
         "sigmoid",
         "rsqrt",
         "pow",
