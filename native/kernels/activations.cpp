@@ -1,4 +1,5 @@
 #include "activations.h"
+
 #include "rows.h"
 
 namespace zs::ZS_ISA {

@@ -13,8 +13,8 @@ inline T share(T x, T factor) {
   return x == -kInfinity<T> ? T(-0.0) : product;
 }
 
-// x sigmoid(y), in double: far to the left, where that is x e^y, an error of y's last place is one of
-// many in the result.
+// x sigmoid(y), in double: far to the left, where that is x e^y, an error of y's last place is one
+// of many in the result.
 template <class T>
 inline T times_sigmoid(T x, double y) {
   const double wide = static_cast<double>(x), factor = math::sigmoid(y);

@@ -1,4 +1,5 @@
 #include "arithmetic.h"
+
 #include "rows.h"
 
 namespace zs::ZS_ISA {

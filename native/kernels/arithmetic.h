@@ -126,23 +126,17 @@ struct Prelu {
 };
 
 constexpr auto arithmetic() {
-  return join(binary<Add>("add", Numbers{}),
-              binary<Subtract>("subtract", Numbers{}),
-              binary<Multiply>("multiply", Numbers{}),
-              binary<Divide>("divide", Floats{}),
+  return join(binary<Add>("add", Numbers{}), binary<Subtract>("subtract", Numbers{}),
+              binary<Multiply>("multiply", Numbers{}), binary<Divide>("divide", Floats{}),
               binary<SquaredDifference>("squared_difference", Numbers{}),
               binary<LargerOrSecond>("maximum", Integers{}),
               binary<SmallerOrSecond>("minimum", Integers{}),
               binary<LargerOrSecond>("fmax", Integers{}),
-              binary<SmallerOrSecond>("fmin", Integers{}),
-              binary<Maximum>("maximum", Floats{}),
-              binary<Minimum>("minimum", Floats{}),
-              binary<Fmax>("fmax", Floats{}),
-              binary<Fmin>("fmin", Floats{}),
-              binary<LargerOrSecond>("larger_or_second", Floats{}),
+              binary<SmallerOrSecond>("fmin", Integers{}), binary<Maximum>("maximum", Floats{}),
+              binary<Minimum>("minimum", Floats{}), binary<Fmax>("fmax", Floats{}),
+              binary<Fmin>("fmin", Floats{}), binary<LargerOrSecond>("larger_or_second", Floats{}),
               binary<SmallerOrSecond>("smaller_or_second", Floats{}),
-              binary<Heaviside>("heaviside", Floats{}),
-              binary<Prelu>("prelu", Numbers{}));
+              binary<Heaviside>("heaviside", Floats{}), binary<Prelu>("prelu", Numbers{}));
 }
 
 }  // namespace zs::ZS_ISA

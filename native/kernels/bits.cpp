@@ -1,4 +1,5 @@
 #include "bits.h"
+
 #include "rows.h"
 
 namespace zs::ZS_ISA {

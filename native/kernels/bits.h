@@ -43,8 +43,8 @@ inline T shifted_right(T x, unsigned count) {
   return static_cast<T>(x >> count);
 }
 
-// Unsigned x shifted right by one count for a row. Vectors of 8 and 16 bits have no such instruction,
-// or a slow one; but they have products, the high half of which is the same.
+// Unsigned x shifted right by one count for a row. Vectors of 8 and 16 bits have no such
+// instruction, or a slow one; but they have products, the high half of which is the same.
 template <class U>
 class RowShift {
  public:

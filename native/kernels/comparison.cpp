@@ -1,4 +1,5 @@
 #include "comparison.h"
+
 #include "rows.h"
 
 namespace zs::ZS_ISA {

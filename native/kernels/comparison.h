@@ -97,35 +97,26 @@ struct Truth {
 };
 
 constexpr auto comparison() {
-  return join(relation<Equal>("equal", Everything{}),
-              relation<NotEqual>("not_equal", Everything{}),
-              relation<Less>("less", Everything{}),
-              relation<LessEqual>("less_equal", Everything{}),
+  return join(relation<Equal>("equal", Everything{}), relation<NotEqual>("not_equal", Everything{}),
+              relation<Less>("less", Everything{}), relation<LessEqual>("less_equal", Everything{}),
               relation<Greater>("greater", Everything{}),
               relation<GreaterEqual>("greater_equal", Everything{}));
 }
 
 constexpr auto logic() {
   using Truths = Types<Bool>;
-  return join(relation<LogicalAnd>("logical_and", Everything{}),
-              relation<LogicalOr>("logical_or", Everything{}),
-              relation<LogicalXor>("logical_xor", Everything{}),
-              predicate<LogicalNot>("logical_not", Everything{}),
-              binary<LogicalOr>("add", Truths{}),
-              binary<LogicalAnd>("multiply", Truths{}),
-              binary<LogicalOr>("maximum", Truths{}),
-              binary<LogicalAnd>("minimum", Truths{}),
-              binary<LogicalOr>("fmax", Truths{}),
-              binary<LogicalAnd>("fmin", Truths{}),
-              binary<LogicalAnd>("bitwise_and", Truths{}),
-              binary<LogicalOr>("bitwise_or", Truths{}),
-              binary<LogicalXor>("bitwise_xor", Truths{}),
-              unary<LogicalNot>("bitwise_invert", Truths{}),
-              unary<Truth>("abs", Truths{}),
-              unary<Truth>("relu", Truths{}),
-              unary<Truth>("floor", Truths{}),
-              unary<Truth>("ceil", Truths{}),
-              unary<Truth>("trunc", Truths{}));
+  return join(
+      relation<LogicalAnd>("logical_and", Everything{}),
+      relation<LogicalOr>("logical_or", Everything{}),
+      relation<LogicalXor>("logical_xor", Everything{}),
+      predicate<LogicalNot>("logical_not", Everything{}), binary<LogicalOr>("add", Truths{}),
+      binary<LogicalAnd>("multiply", Truths{}), binary<LogicalOr>("maximum", Truths{}),
+      binary<LogicalAnd>("minimum", Truths{}), binary<LogicalOr>("fmax", Truths{}),
+      binary<LogicalAnd>("fmin", Truths{}), binary<LogicalAnd>("bitwise_and", Truths{}),
+      binary<LogicalOr>("bitwise_or", Truths{}), binary<LogicalXor>("bitwise_xor", Truths{}),
+      unary<LogicalNot>("bitwise_invert", Truths{}), unary<Truth>("abs", Truths{}),
+      unary<Truth>("relu", Truths{}), unary<Truth>("floor", Truths{}),
+      unary<Truth>("ceil", Truths{}), unary<Truth>("trunc", Truths{}));
 }
 
 }  // namespace zs::ZS_ISA

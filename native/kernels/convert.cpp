@@ -18,9 +18,10 @@ template <class F, class T>
 constexpr F kBottom = kSigned<T> ? -kBeyond<F, T> : F(0);
 // The largest F below kBeyond.
 template <class F, class T>
-constexpr F kTop = kBeyond<F, T> - ((kBits<T> - kSigned<T>) > (kSame<F, float> ? 24 : 53)
-                                        ? kBeyond<F, T> * (kSame<F, float> ? F(0x1p-24) : F(0x1p-53))
-                                        : F(1));
+constexpr F kTop =
+    kBeyond<F, T> - ((kBits<T> - kSigned<T>) > (kSame<F, float> ? 24 : 53)
+                         ? kBeyond<F, T> * (kSame<F, float> ? F(0x1p-24) : F(0x1p-53))
+                         : F(1));
 
 // Truncates; stops at the ends of the range; NaN is 0.
 template <class T, class F>
@@ -39,7 +40,9 @@ inline T saturate(F x) {
 
 // 16-bit floats by their bits.
 template <class T>
-constexpr T kOne = static_cast<T>(kSame<T, Half> ? 0x3c00 : kSame<T, Brain> ? 0x3f80 : 1);
+constexpr T kOne = static_cast<T>(kSame<T, Half>    ? 0x3c00
+                                  : kSame<T, Brain> ? 0x3f80
+                                                    : 1);
 
 template <class To, class From>
 inline To converted(From x) {

@@ -1,4 +1,5 @@
 #include "elementary.h"
+
 #include "rows.h"
 
 namespace zs::ZS_ISA {

@@ -35,12 +35,12 @@ ZS_FUNCTION(Rsqrt, rsqrt)
 #undef ZS_FUNCTION
 
 // Those with rows of their own: huge angles are rare, and dear.
-#define ZS_FUNCTION(Name, function)                     \
-  struct Name {                                         \
-    template <class T>                                  \
-    static void row(const T* in, T* out, int64_t n) {   \
-      math::function##_row(in, out, n);                 \
-    }                                                   \
+#define ZS_FUNCTION(Name, function)                   \
+  struct Name {                                       \
+    template <class T>                                \
+    static void row(const T* in, T* out, int64_t n) { \
+      math::function##_row(in, out, n);               \
+    }                                                 \
   };
 ZS_FUNCTION(Sin, sin)
 ZS_FUNCTION(Cos, cos)
@@ -126,15 +126,15 @@ struct NextAfter {
 
 constexpr auto elementary() {
   constexpr Floats kFloats;
-  return join(unary<Exp>("exp", kFloats), unary<Expm1>("expm1", kFloats), unary<Log>("log", kFloats),
-              unary<Log1p>("log1p", kFloats), unary<Log2>("log2", kFloats),
-              unary<Log10>("log10", kFloats), unary<Sin>("sin", kFloats), unary<Cos>("cos", kFloats),
-              unary<Tan>("tan", kFloats), unary<Asin>("asin", kFloats), unary<Acos>("acos", kFloats),
-              unary<Atan>("atan", kFloats), unary<Sinh>("sinh", kFloats),
-              unary<Cosh>("cosh", kFloats), unary<Tanh>("tanh", kFloats),
-              unary<Asinh>("asinh", kFloats), unary<Acosh>("acosh", kFloats),
-              unary<Atanh>("atanh", kFloats), unary<Erf>("erf", kFloats),
-              unary<Sigmoid>("sigmoid", kFloats), unary<Rsqrt>("rsqrt", kFloats));
+  return join(
+      unary<Exp>("exp", kFloats), unary<Expm1>("expm1", kFloats), unary<Log>("log", kFloats),
+      unary<Log1p>("log1p", kFloats), unary<Log2>("log2", kFloats), unary<Log10>("log10", kFloats),
+      unary<Sin>("sin", kFloats), unary<Cos>("cos", kFloats), unary<Tan>("tan", kFloats),
+      unary<Asin>("asin", kFloats), unary<Acos>("acos", kFloats), unary<Atan>("atan", kFloats),
+      unary<Sinh>("sinh", kFloats), unary<Cosh>("cosh", kFloats), unary<Tanh>("tanh", kFloats),
+      unary<Asinh>("asinh", kFloats), unary<Acosh>("acosh", kFloats),
+      unary<Atanh>("atanh", kFloats), unary<Erf>("erf", kFloats),
+      unary<Sigmoid>("sigmoid", kFloats), unary<Rsqrt>("rsqrt", kFloats));
 }
 
 constexpr auto elementary_of_two() {

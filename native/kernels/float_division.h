@@ -1,5 +1,5 @@
-// Floor division and remainders of floats: Python's, by way of fmod, as NumPy computes them. And what
-// engines compute from the rounded quotient instead.
+// Floor division and remainders of floats: Python's, by way of fmod, as NumPy computes them. And
+// what engines compute from the rounded quotient instead.
 #pragma once
 
 #include "forms.h"
@@ -54,9 +54,9 @@ inline void fmod_block(const T* x, const T* y, T* rest) {
   }
   for (int i = 0; i < kBlock; ++i) {
     if (!quick(x[i], y[i])) {
-      rest[i] = static_cast<T>(kSame<T, float> ? __builtin_fmodf(static_cast<float>(x[i]),
-                                                                 static_cast<float>(y[i]))
-                                               : __builtin_fmod(x[i], y[i]));
+      rest[i] = static_cast<T>(
+          kSame<T, float> ? __builtin_fmodf(static_cast<float>(x[i]), static_cast<float>(y[i]))
+                          : __builtin_fmod(x[i], y[i]));
     }
   }
 }
@@ -146,8 +146,7 @@ struct NearestRemainder {
 
 constexpr auto float_division() {
   return join(binary<FloatFloorDivide>("floor_divide", Floats{}),
-              binary<FloatRemainder>("remainder", Floats{}),
-              binary<FloatFmod>("fmod", Floats{}),
+              binary<FloatRemainder>("remainder", Floats{}), binary<FloatFmod>("fmod", Floats{}),
               binary<FloorOfQuotient>("floor_of_quotient", Floats{}),
               binary<FloorOfFloat64Quotient>("floor_of_float64_quotient", Floats{}),
               binary<RemainderOfQuotient>("remainder_of_quotient", Floats{}),

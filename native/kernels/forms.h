@@ -8,15 +8,16 @@
 //   by(y)                       a function like of(x)
 //   block_by(y)                 a function like block(x, out)
 //
-// The functions are declared here alone. A family's own file includes rows.h, which defines them, and
-// so compiles that family; table.cpp needs nothing but their addresses.
+// The functions are declared here alone. A family's own file includes rows.h, which defines them,
+// and so compiles that family; table.cpp needs nothing but their addresses.
 #pragma once
 
 #include "kernels.h"
 #include "types.h"
 
 #if defined(__clang__)
-// It warns of each loop that it was asked to vectorise and could not: some sets lack what some need.
+// It warns of each loop that it was asked to vectorise and could not: some sets lack what some
+// need.
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif
 
@@ -52,8 +53,7 @@ constexpr auto join(const R&... parts) {
 // One op: its name, what computes it, its dtypes. Operands and result are of one dtype...
 template <class F, class... T>
 constexpr auto unary(const char* op, Types<T...>) {
-  return Rows<sizeof...(T)>{
-      {{op, 1, {kDTypeOf<T>}, kDTypeOf<T>, {unary_row<F, T, T>}}...}};
+  return Rows<sizeof...(T)>{{{op, 1, {kDTypeOf<T>}, kDTypeOf<T>, {unary_row<F, T, T>}}...}};
 }
 
 template <class F, class Out, class T>
@@ -90,8 +90,7 @@ constexpr auto ternary(const char* op, Types<T...>) {
 // ... or the result is Bool.
 template <class F, class... T>
 constexpr auto predicate(const char* op, Types<T...>) {
-  return Rows<sizeof...(T)>{
-      {{op, 1, {kDTypeOf<T>}, DType::Bool, {unary_row<F, Bool, T>}}...}};
+  return Rows<sizeof...(T)>{{{op, 1, {kDTypeOf<T>}, DType::Bool, {unary_row<F, Bool, T>}}...}};
 }
 
 template <class F, class... T>

@@ -22,7 +22,8 @@ inline float widen(Half x) {
 
 inline Brain narrow_to_brain(float x) {
   const uint32_t bits = bits_of(x);
-  // Adds just under half of the last place kept, and the last bit itself: a tie goes to the even one.
+  // Adds just under half of the last place kept, and the last bit itself: a tie goes to the even
+  // one.
   const uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
   const uint32_t nan = ((bits >> 16) & 0x8000u) | 0x7fc0u;
   return static_cast<Brain>(x != x ? nan : rounded);

@@ -1,4 +1,5 @@
 #include "integer_division.h"
+
 #include "rows.h"
 
 namespace zs::ZS_ISA {

@@ -1,10 +1,10 @@
-// Quotients and remainders of integers. Division by zero gives 0; the lowest number divided by -1 is
-// itself, as everything here wraps around.
+// Quotients and remainders of integers. Division by zero gives 0; the lowest number divided by -1
+// is itself, as everything here wraps around.
 //
-// Processors divide vectors of floats alone, and integers slowly, one by one. So integers are divided
-// as floats that have enough digits: a quotient lies at least 1 / b from every integer that it is not,
-// and the float is off by far less, so that rounding it down (or towards zero) gives the integers'.
-// 64-bit integers are divided so where a whole block of them is small enough.
+// Processors divide vectors of floats alone, and integers slowly, one by one. So integers are
+// divided as floats that have enough digits: a quotient lies at least 1 / b from every integer that
+// it is not, and the float is off by far less, so that rounding it down (or towards zero) gives the
+// integers'. 64-bit integers are divided so where a whole block of them is small enough.
 #pragma once
 
 #include "forms.h"
@@ -79,8 +79,8 @@ struct TowardsZero {
   }
 };
 
-// Division by one number, known before, as a multiplication: n / b + (1 / 2 b - 1 / 2) lies within a
-// half of n / b rounded down, by 1 / 2 b at least.
+// Division by one number, known before, as a multiplication: n / b + (1 / 2 b - 1 / 2) lies within
+// a half of n / b rounded down, by 1 / 2 b at least.
 template <class Rounding, class T>
 class QuickReciprocal {
  public:
@@ -159,13 +159,14 @@ inline T quotient_by_instruction(T a, T b) {
   }
 }
 
-// Of 64-bit integers by one number: a multiplication and shifts (Granlund and Montgomery, Division by
-// invariant integers using multiplication, PLDI 1994, figure 4.1). b is not 0.
+// Of 64-bit integers by one number: a multiplication and shifts (Granlund and Montgomery, Division
+// by invariant integers using multiplication, PLDI 1994, figure 4.1). b is not 0.
 template <class Rounding, class T>
 class LongReciprocal {
  public:
   explicit LongReciprocal(T b) : negative_(b < 0) {
-    const uint64_t divisor = negative_ ? uint64_t(0) - static_cast<uint64_t>(b) : static_cast<uint64_t>(b);
+    const uint64_t divisor =
+        negative_ ? uint64_t(0) - static_cast<uint64_t>(b) : static_cast<uint64_t>(b);
     const int log = divisor > 1 ? 64 - __builtin_clzll(divisor - 1) : 0;  // rounded up
     const Wide above = (Wide(1) << log) - divisor;
     factor_ = static_cast<uint64_t>((above << 64) / divisor + 1);
@@ -239,7 +240,8 @@ struct IntegerDivision {
   static void block(const T* a, const T* b, T* out) {
     if (all_small(a) && all_small(b)) {
       ZS_INDEPENDENT
-      for (int i = 0; i < kBlock; ++i) out[i] = Part::of(a[i], quotient_of<Rounding>(a[i], b[i]), b[i]);
+      for (int i = 0; i < kBlock; ++i)
+        out[i] = Part::of(a[i], quotient_of<Rounding>(a[i], b[i]), b[i]);
     } else {
       for (int i = 0; i < kBlock; ++i) {
         out[i] = Part::of(a[i], quotient_by_instruction<Rounding>(a[i], b[i]), b[i]);

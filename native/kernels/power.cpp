@@ -1,4 +1,5 @@
 #include "power.h"
+
 #include "rows.h"
 
 namespace zs::ZS_ISA {

@@ -1,4 +1,5 @@
 #include "rounding.h"
+
 #include "rows.h"
 
 namespace zs::ZS_ISA {

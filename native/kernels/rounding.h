@@ -185,33 +185,21 @@ struct Always {
 
 constexpr auto rounding() {
   using Stored = Types<Half, Brain>;
-  using Counts = Types<Bool, int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t, int64_t, uint64_t>;
-  return join(unary<Negative>("negative", Numbers{}),
-              unary<Abs>("abs", Numbers{}),
-              unary<Sign>("sign", Numbers{}),
-              unary<Square>("square", Numbers{}),
-              unary<Reciprocal>("reciprocal", Floats{}),
-              unary<Sqrt>("sqrt", Floats{}),
-              unary<Floor>("floor", Floats{}),
-              unary<Ceil>("ceil", Floats{}),
-              unary<Trunc>("trunc", Floats{}),
-              unary<Round>("round", Floats{}),
-              unary<Itself>("positive", Numbers{}),
-              unary<Itself>("positive", Stored{}),
-              unary<Itself>("floor", Integers{}),
-              unary<Itself>("ceil", Integers{}),
-              unary<Itself>("trunc", Integers{}),
-              unary<Itself>("round", Integers{}),
-              predicate<IsNan>("isnan", Floats{}),
-              predicate<IsInf>("isinf", Floats{}),
-              predicate<IsFinite>("isfinite", Floats{}),
-              predicate<Never>("isnan", Counts{}),
-              predicate<Never>("isinf", Counts{}),
-              predicate<Always>("isfinite", Counts{}),
-              unary<NegativeBits>("negative", Stored{}),
-              unary<AbsBits>("abs", Stored{}),
-              predicate<IsNanBits>("isnan", Stored{}),
-              predicate<IsInfBits>("isinf", Stored{}),
+  using Counts =
+      Types<Bool, int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t, int64_t, uint64_t>;
+  return join(unary<Negative>("negative", Numbers{}), unary<Abs>("abs", Numbers{}),
+              unary<Sign>("sign", Numbers{}), unary<Square>("square", Numbers{}),
+              unary<Reciprocal>("reciprocal", Floats{}), unary<Sqrt>("sqrt", Floats{}),
+              unary<Floor>("floor", Floats{}), unary<Ceil>("ceil", Floats{}),
+              unary<Trunc>("trunc", Floats{}), unary<Round>("round", Floats{}),
+              unary<Itself>("positive", Numbers{}), unary<Itself>("positive", Stored{}),
+              unary<Itself>("floor", Integers{}), unary<Itself>("ceil", Integers{}),
+              unary<Itself>("trunc", Integers{}), unary<Itself>("round", Integers{}),
+              predicate<IsNan>("isnan", Floats{}), predicate<IsInf>("isinf", Floats{}),
+              predicate<IsFinite>("isfinite", Floats{}), predicate<Never>("isnan", Counts{}),
+              predicate<Never>("isinf", Counts{}), predicate<Always>("isfinite", Counts{}),
+              unary<NegativeBits>("negative", Stored{}), unary<AbsBits>("abs", Stored{}),
+              predicate<IsNanBits>("isnan", Stored{}), predicate<IsInfBits>("isinf", Stored{}),
               predicate<IsFiniteBits>("isfinite", Stored{}));
 }
 

@@ -1,4 +1,5 @@
 #include "select.h"
+
 #include "rows.h"
 
 namespace zs::ZS_ISA {

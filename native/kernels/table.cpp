@@ -25,7 +25,7 @@ void run(const Nest& nest, const Program& program, char* const* data, int64_t fi
 
 namespace {
 
-constexpr auto kKernels = 
+constexpr auto kKernels =
     join(arithmetic(), integer_division(), float_division(), power(), comparison(), logic(), bits(),
          rounding(), elementary(), elementary_of_two(), activations(), select());
 constexpr Conversions kConversions = conversions();

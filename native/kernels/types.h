@@ -12,7 +12,8 @@
 #error "ZS_ISA, the namespace of this instruction set, is given by the build"
 #endif
 
-// The elements of a row do not depend on each other: an output is exactly an operand or apart from it.
+// The elements of a row do not depend on each other: an output is exactly an operand or apart from
+// it.
 #if defined(__clang__)
 #define ZS_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
 #else
@@ -43,11 +44,10 @@ template <class... T>
 struct Types {};
 
 using SignedIntegers = Types<int8_t, int16_t, int32_t, int64_t>;
-using Integers =
-    Types<int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t, int64_t, uint64_t>;
+using Integers = Types<int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t, int64_t, uint64_t>;
 using Floats = Types<float, double>;
-using Numbers = Types<int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t, int64_t, uint64_t, float,
-                      double>;
+using Numbers =
+    Types<int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t, int64_t, uint64_t, float, double>;
 using Everything = Types<Bool, int8_t, uint8_t, int16_t, uint16_t, int32_t, uint32_t, int64_t,
                          uint64_t, float, double>;
 
@@ -118,8 +118,8 @@ template <class T>
 using Signed = typename Sized<sizeof(T)>::Signed;
 template <class T>
 using Unsigned = typename Sized<sizeof(T)>::Unsigned;
-// What integers of type T are computed in so that they wrap around. As wide as int at least: uint16_t
-// times uint16_t would be an int, and overflow.
+// What integers of type T are computed in so that they wrap around. As wide as int at least:
+// uint16_t times uint16_t would be an int, and overflow.
 template <class T>
 using Wrapping = typename Sized<sizeof(T)>::Wrapping;
 
