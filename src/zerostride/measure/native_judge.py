@@ -38,16 +38,9 @@ _EXACT = MappingProxyType(
 #: The rest are bounded in units in the last place of the result, or of 16-bit results by 1.
 BOUND = 4.0
 #: By op and bytes, where it is another. The argument of an exponential is rounded before, and that
-#: error counts as many times as the argument is large: up to 88 in float32, 745 in float64.
-BOUNDS = MappingProxyType(
-    {
-        ("gelu", 8): 64.0,
-        ("gelu_tanh", 4): 300.0,
-        ("gelu_tanh", 8): 2500.0,
-        ("swish", 4): 100.0,
-        ("swish", 8): 800.0,
-    }
-)
+#: error counts as many times as the argument is large, up to 745; where the exponential is
+#: subnormal it has few digits, which `swish` multiplies by x.
+BOUNDS = MappingProxyType({("gelu", 8): 64.0, ("gelu_tanh", 8): 2500.0, ("swish", 8): 1e5})
 #: Family of every op of the table; "functions" are those that are not exact.
 FAMILIES: Mapping[str, str] = MappingProxyType(
     dict.fromkeys(OPS, "functions")
