@@ -54,6 +54,23 @@ DType computed_as(Kind kind) {
   return dtype == DType::F16 || dtype == DType::BF16 ? DType::F32 : dtype;
 }
 
+// The kernel of operands and a result of these dtypes, or null.
+const Kernel* kernel_of(const char* op, int inputs, const Kind* to) {
+  const auto matches = [&](const Kernel* kernel, auto dtype_of) {
+    if (kernel == nullptr || kernel->inputs != inputs || kernel->out != dtype_of(to[inputs]))
+      return false;
+    for (int k = 0; k < inputs; ++k)
+      if (kernel->in[k] != dtype_of(to[k])) return false;
+    return true;
+  };
+  // What only moves or looks at 16-bit floats has kernels for them.
+  const auto as_stored = [](Kind kind) { return static_cast<DType>(kind); };
+  const Kernel* stored = find_kernel(isa(), op, as_stored(to[inputs - 1]));
+  if (matches(stored, as_stored)) return stored;
+  const Kernel* computed = find_kernel(isa(), op, computed_as(to[inputs - 1]));
+  return matches(computed, computed_as) ? computed : nullptr;
+}
+
 // Fills in what computes operands of these kinds. False with an error set if the resolver raised.
 bool resolve(const Settings& settings, Setting& setting, Resolution& made,
              const Operand* operands, Kind dtype) {
@@ -72,16 +89,12 @@ bool resolve(const Settings& settings, Setting& setting, Resolution& made,
   Py_DECREF(names);
   if (PyErr_Occurred()) return false;
   if (!named) return true;
-  const char* op = PyUnicode_AsUTF8(settings.name);
-  const Kernel* kernel = find_kernel(isa(), op, computed_as(to[inputs - 1]));
-  if (kernel == nullptr || kernel->inputs != inputs || kernel->out != computed_as(to[inputs]))
-    return true;
   DType memory[kMaxInputs + 1];
-  for (int k = 0; k < inputs; ++k) {
-    if (kernel->in[k] != computed_as(to[k])) return true;
+  for (int k = 0; k < inputs; ++k)
     memory[k] = static_cast<DType>(operands[k].number ? to[k] : operands[k].kind);
-  }
   memory[inputs] = static_cast<DType>(to[inputs]);
+  const Kernel* kernel = kernel_of(PyUnicode_AsUTF8(settings.name), inputs, to);
+  if (kernel == nullptr) return true;
   program_of(made.program, *kernel, memory);
   made.result = to[inputs];
   made.state = Resolution::Native;
