@@ -26,7 +26,7 @@ from ..plan import Plan
 from ..planner import plan
 from . import reference
 from .kernels import KERNELS
-from .semantics import WEAK, plainly, values_of
+from .semantics import WEAK, cast, values_of, variant
 
 try:
     from . import _native
@@ -176,8 +176,6 @@ def _of_function(
 ) -> tuple[str, ...] | None:
     values = [_TYPES[kind](1) if kind in _TYPES else np.empty(0, kind) for kind in kinds]
     if dtype is not None:
-        from .semantics import cast
-
         values = cast(op, values, dtype)
     with np.errstate(all="ignore"):
         result = np.asarray(kernel(*values)).dtype
@@ -198,18 +196,35 @@ def _no_negative_power(op: Op, kinds: tuple[str, ...], dtype: str | None) -> tup
     return None if found is not None and found[-1].startswith("int") else found
 
 
-def _under_engine(op: Op, engine: str, kinds: tuple[str, ...]) -> tuple[str, ...] | None:
-    """As `resolve`, where the engine computes the op as NumPy does; None elsewhere."""
+def _under_engine(op: Op, engine: str, kinds: tuple[str, ...]) -> str | None:
+    """The kernel by which the engine computes operands of one dtype; None for the reference."""
     values = {*values_of(op, kinds)}
     conditions = kinds[: len(kinds) - len(values_of(op, kinds))]
     if len(values) != 1 or any(kind != "bool" for kind in conditions):
         return None
     (kind,) = values
-    if kind in _TYPES or not plainly(op, engine, kind):
-        return None
-    return _RESOLVERS.get(op.name, resolve)(op, kinds, None)
+    name = None if kind in _TYPES else variant(op, engine, kind)
+    return op.name if name == "" else None if name is None else _VARIANTS.get(name)
 
 
+#: Functions of `compute.kernels.VARIANTS` that have a kernel: its name, where it is another.
+_VARIANTS = {
+    **{
+        name: name
+        for name in (
+            *("truncated_divide", "integer_pow", "pow_six_bits"),
+            *("floor_of_quotient", "floor_of_float64_quotient", "fmod_of_quotient"),
+            *("remainder_of_quotient", "nearest_remainder", "larger_or_second"),
+            *("smaller_or_second", "clamped_left_shift", "clamped_right_shift"),
+            *("wrapped_left_shift", "wrapped_right_shift"),
+        )
+    },
+    "checked_floor_divide": "floor_divide",
+    "checked_remainder": "remainder",
+    "checked_fmod": "fmod",
+}
+#: Those of them that refuse to divide integers by zero.
+_DIVIDES = frozenset({"truncated_divide", "floor_divide", "remainder", "fmod"})
 _RESOLVERS = {"pow": _no_negative_power}
 
 # Functions
@@ -264,7 +279,9 @@ def _configure(
 def _for_engine(
     op: Op, engine: str, kinds: tuple[str, ...], dtype: str | None
 ) -> tuple[str, ...] | None:
-    return None if dtype is not None else _under_engine(op, engine, kinds)
+    if dtype is not None or _under_engine(op, engine, kinds) != op.name or op.name in _DIVIDES:
+        return None
+    return _RESOLVERS.get(op.name, resolve)(op, kinds, None)
 
 
 def _plan(
@@ -282,9 +299,15 @@ def _plan(
 @functools.cache
 def _function(name: str) -> Any:
     """The engine's function of an op, its operands checked already."""
-    op = OPS[name]
-    resolver = functools.partial(resolve, op)
-    return _native.Function(op.name, op.operands, _nothing, lambda *_: (None, resolver))
+    op = OPS.get(name)
+    resolver = functools.partial(resolve, op) if op else _of_variant
+    return _native.Function(name, op.operands if op else 2, _nothing, lambda *_: (None, resolver))
+
+
+def _of_variant(kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...] | None:
+    """The dtypes of an engine's own function: one for all; 16-bit floats would be rounded once
+    where the engine rounds at each step."""
+    return None if dtype is not None or {*kinds} & _HALVES else (*kinds, kinds[-1])
 
 
 def _nothing(*_: Any, **__: Any) -> Any:
@@ -311,11 +334,12 @@ def _evaluate(op: Op, made: Plan, arrays: Sequence[Any], out: Any, dtype: Any) -
     numbers = all(type(array) in WEAK for array in arrays)
     if numbers or not all(map(_is_plain, arrays)):
         return NotImplemented  # a result of numbers alone may have axes of the rule's
+    name: str | None = op.name
     if engine is not None and engine != "numpy":
-        kinds = tuple(_kind(array) for array in arrays)
-        if dtype is not None or _under_engine(op, engine, kinds) is None:
+        name = _under_engine(op, engine, tuple(_kind(array) for array in arrays))
+        if dtype is not None or name is None or (name in _DIVIDES and _any_zero(arrays[1])):
             return NotImplemented
-    if op.name == "pow" and (dtype is not None or _any_negative(arrays[1])):
+    if name == "pow" and (dtype is not None or _any_negative(arrays[1])):
         return NotImplemented  # a power that becomes negative in `dtype` is refused, too
     views = tuple(
         array if type(array) in WEAK else made.view(k, array) for k, array in enumerate(arrays)
@@ -323,7 +347,7 @@ def _evaluate(op: Op, made: Plan, arrays: Sequence[Any], out: Any, dtype: Any) -
     target = reference.as_target(out, made)
     if op.name == "cast":
         return _native.convert(views[0], dtype, target)
-    return _function(op.name).evaluate(views, target, dtype)
+    return _function(name).evaluate(views, target, dtype)
 
 
 def _is_plain(array: Any) -> bool:
@@ -336,6 +360,11 @@ def _is_plain(array: Any) -> bool:
 
 def _kind(array: Any) -> str:
     return type(array).__name__ if type(array) in WEAK else str(array.dtype)
+
+
+def _any_zero(divisor: Any) -> bool:
+    """Whether integers are divided by zero, which engines refuse; floats may be."""
+    return divisor.dtype.kind in "iu" and not np.all(divisor)
 
 
 def _any_negative(power: Any) -> bool:

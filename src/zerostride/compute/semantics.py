@@ -137,17 +137,21 @@ def values_of(op: Op, operands: Sequence[Any]) -> Sequence[Any]:
     return operands[1:] if op.name == "where" else operands
 
 
-def plainly(op: Op, engine: str, dtype: str) -> bool:
-    """Whether an engine computes an op on operands of one dtype as NumPy does: no other function,
-    no other dtype inside, and nothing refused."""
+def variant(op: Op, engine: str, dtype: str) -> str | None:
+    """What an engine computes an op by on operands of one dtype that it does not convert.
+
+    Returns:
+        "" for NumPy's values, the name of a function of `VARIANTS`, or None: the engine refuses it,
+        or computes in another dtype.
+    """
     row = DTYPES.get(engine)
-    if row is None or column_of(engine) not in op.names:
-        return False
+    if row is None or column_of(engine) not in op.names or dtype in row.computes_in:
+        return None
+    if row.takes and dtype not in row.takes:
+        return None
     variants = op.variants.get(engine, {})
-    kind = np.dtype(dtype).kind
-    if dtype in variants or kind in variants or dtype in row.computes_in:
-        return False
-    return not row.takes or dtype in row.takes
+    name = variants.get(dtype) or variants.get(np.dtype(dtype).kind) or ""
+    return name if name in VARIANTS or not name else None
 
 
 def cast(op: Op, operands: Sequence[Any], dtype: np.dtype[Any]) -> list[Any]:
