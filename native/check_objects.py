@@ -4,6 +4,8 @@ The linker keeps one copy of an inline function (a weak symbol) that many object
 of several instruction sets define the same one, baseline code may be given AVX-512's copy, and ends
 with an illegal instruction on an older processor. So whatever such an object defines for others to
 see is either inside of the set's own namespace or an error here.
+
+And of optimised objects, that no loop over a row calls a function of one element.
 """
 
 import re
@@ -52,13 +54,32 @@ def owned(symbol: str, name: str) -> bool:
     return head.rsplit(" ", 1)[-1].startswith(f"zs::{name}::")
 
 
+def called(name: str, files: list[Path], nm: str = "nm") -> list[str]:
+    """Lines on the functors that were not inlined: their loops call them, once an element."""
+    if not files:
+        return []
+    command = [nm, "-C", "-A", "--defined-only", *map(str, files)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    return [
+        f"{name}: {Path(file).name}: {symbol}"
+        for file, _, rest in (line.partition(".o:") for line in output.splitlines())
+        for symbol in re.findall(r"\s[tTwW] (.*::of(?:<.*>)?\(.*)", rest)
+    ]
+
+
 def main() -> int:
     """Exit status 1, and a line for each fault."""
-    faults = [
-        fault for name, files in objects(Path(sys.argv[1])).items() for fault in shared(name, files)
-    ]
+    faults = []
+    for name, files in objects(Path(sys.argv[1])).items():
+        mixed = (
+            f"outside of the namespace of its instruction set: {f}" for f in shared(name, files)
+        )
+        slow = (
+            f"not inlined, so that its loop is not vectorised: {f}" for f in called(name, files)
+        )
+        faults += [*mixed, *slow]
     for fault in faults:
-        print(f"outside of the namespace of its instruction set: {fault}", file=sys.stderr)
+        print(fault, file=sys.stderr)
     return 1 if faults else 0
 
 

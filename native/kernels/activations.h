@@ -8,7 +8,7 @@ namespace zs::ZS_ISA {
 
 // x times a share of it that falls to 0 on the left: there -inf times 0 is -0, the limit.
 template <class T>
-inline T share(T x, T factor) {
+ZS_ALWAYS T share(T x, T factor) {
   const T product = x * factor;
   return x == -kInfinity<T> ? T(-0.0) : product;
 }
@@ -16,7 +16,7 @@ inline T share(T x, T factor) {
 // x sigmoid(y), in double: far to the left, where that is x e^y, an error of y's last place is one
 // of many in the result.
 template <class T>
-inline T times_sigmoid(T x, double y) {
+ZS_ALWAYS T times_sigmoid(T x, double y) {
   const double wide = static_cast<double>(x), factor = math::sigmoid(y);
   // In place of an infinity times 0: the limit.
   const double product = wide * factor, limit = with_sign(0.0, wide);
@@ -24,21 +24,21 @@ inline T times_sigmoid(T x, double y) {
 }
 
 template <class T>
-inline T between_0_and_1(T x) {
+ZS_ALWAYS T between_0_and_1(T x) {
   const T raised = x < 0 ? T(0) : x;
   return raised > 1 ? T(1) : raised;
 }
 
 struct Relu {
   template <class T>
-  static T of(T x) {
+  static ZS_ALWAYS T of(T x) {
     return x <= 0 ? T(0) : x;
   }
 };
 
 struct LeakyRelu {
   template <class T>
-  static T of(T x, T alpha) {
+  static ZS_ALWAYS T of(T x, T alpha) {
     const T scaled = alpha * x;
     return x < 0 ? scaled : x;
   }
@@ -46,14 +46,14 @@ struct LeakyRelu {
 
 struct ThresholdedRelu {
   template <class T>
-  static T of(T x, T alpha) {
+  static ZS_ALWAYS T of(T x, T alpha) {
     return x > alpha ? x : T(0);
   }
 };
 
 struct Elu {
   template <class T>
-  static T of(T x, T alpha) {
+  static ZS_ALWAYS T of(T x, T alpha) {
     const T bent = alpha * math::expm1(x);
     return x <= 0 ? bent : x;
   }
@@ -61,14 +61,14 @@ struct Elu {
 
 struct Selu {
   template <class T>
-  static T of(T x, T alpha, T gamma) {
+  static ZS_ALWAYS T of(T x, T alpha, T gamma) {
     return gamma * Elu::of(x, alpha);
   }
 };
 
 struct Celu {
   template <class T>
-  static T of(T x, T alpha) {
+  static ZS_ALWAYS T of(T x, T alpha) {
     const T bent = alpha * math::expm1(x / alpha);
     return x <= 0 ? bent : x;
   }
@@ -76,7 +76,7 @@ struct Celu {
 
 struct Gelu {
   template <class T>
-  static T of(T x) {
+  static ZS_ALWAYS T of(T x) {
     const T value = math::gelu(x);
     return x == -kInfinity<T> ? T(-0.0) : value;
   }
@@ -84,7 +84,7 @@ struct Gelu {
 
 struct GeluTanh {
   template <class T>
-  static T of(T x) {
+  static ZS_ALWAYS T of(T x) {
     // (1 + tanh(y)) / 2 is sigmoid(2 y), y = sqrt(2 / pi) (x + 0.044715 x^3).
     constexpr double kTwice = 1.5957691216057307117597842397375;
     const double wide = x;
@@ -94,14 +94,14 @@ struct GeluTanh {
 
 struct Softplus {
   template <class T>
-  static T of(T x) {
+  static ZS_ALWAYS T of(T x) {
     return math::softplus(x);
   }
 };
 
 struct Softsign {
   template <class T>
-  static T of(T x) {
+  static ZS_ALWAYS T of(T x) {
     const T quotient = x / (T(1) + magnitude(x));
     return magnitude(x) == kInfinity<T> ? with_sign(T(1), x) : quotient;
   }
@@ -109,7 +109,7 @@ struct Softsign {
 
 struct Mish {
   template <class T>
-  static T of(T x) {
+  static ZS_ALWAYS T of(T x) {
     const T value = math::mish(x);
     return x == -kInfinity<T> ? T(-0.0) : value;
   }
@@ -117,28 +117,28 @@ struct Mish {
 
 struct Swish {
   template <class T>
-  static T of(T x, T alpha) {
+  static ZS_ALWAYS T of(T x, T alpha) {
     return times_sigmoid(x, static_cast<double>(alpha) * static_cast<double>(x));
   }
 };
 
 struct HardSigmoid {
   template <class T>
-  static T of(T x, T alpha, T beta) {
+  static ZS_ALWAYS T of(T x, T alpha, T beta) {
     return between_0_and_1(alpha * x + beta);
   }
 };
 
 struct HardSwish {
   template <class T>
-  static T of(T x) {
+  static ZS_ALWAYS T of(T x) {
     return share(x, between_0_and_1(x / T(6) + T(0.5)));
   }
 };
 
 struct Shrink {
   template <class T>
-  static T of(T x, T bias, T lambd) {
+  static ZS_ALWAYS T of(T x, T bias, T lambd) {
     const T lower = x > lambd ? x - bias : T(0);
     return x < -lambd ? x + bias : lower;
   }

@@ -6,11 +6,12 @@
 
 namespace zs::ZS_ISA {
 
-// A functor for each function of vmath.h.
+// A functor for each function of vmath.h. Inlined whatever its size: a long one would be called, and
+// its loop not vectorised.
 #define ZS_FUNCTION(Name, function) \
   struct Name {                     \
     template <class T>              \
-    static T of(T x) {              \
+    static ZS_ALWAYS T of(T x) {    \
       return math::function(x);     \
     }                               \
   };
@@ -51,7 +52,7 @@ ZS_FUNCTION(Tan, tan)
 #define ZS_FUNCTION(Name, function) \
   struct Name {                     \
     template <class T>              \
-    static T of(T x, T y) {         \
+    static ZS_ALWAYS T of(T x, T y) {\
       return math::function(x, y);  \
     }                               \
   };
@@ -63,7 +64,7 @@ ZS_FUNCTION(LogAddExp, logaddexp)
 // log2(2^x + 2^y)
 struct LogAddExp2 {
   template <class T>
-  static T of(T x, T y) {
+  static ZS_ALWAYS T of(T x, T y) {
     constexpr T kLog2OfE = T(0x1.71547652b82fep0);
     const T larger = x > y ? x : y;
     const T gap = -magnitude(x - y);
@@ -75,12 +76,12 @@ struct LogAddExp2 {
 
 // sqrt(x^2 + y^2), without overflow on the way.
 struct Hypot {
-  static float of(float x, float y) {
+  static ZS_ALWAYS float of(float x, float y) {
     const double a = x, b = y;
     const float length = static_cast<float>(math::sqrt(a * a + b * b));
     return infinite(x, y) ? kInfinity<float> : length;
   }
-  static double of(double x, double y) {
+  static ZS_ALWAYS double of(double x, double y) {
     const double a = magnitude(x), b = magnitude(y);
     const double larger = a > b ? a : b;
     // Squares of what lies between the bounds are normal numbers.
@@ -103,7 +104,7 @@ struct Hypot {
 
 struct CopySign {
   template <class T>
-  static T of(T x, T sign) {
+  static ZS_ALWAYS T of(T x, T sign) {
     return with_sign(x, sign);
   }
 };
@@ -111,7 +112,7 @@ struct CopySign {
 // The number next to x on the way to y.
 struct NextAfter {
   template <class T>
-  static T of(T x, T y) {
+  static ZS_ALWAYS T of(T x, T y) {
     using U = Unsigned<T>;
     const U bits = bits_of(x);
     // Bits of floats of one sign are in the order of their magnitudes.

@@ -40,6 +40,13 @@ template <class T> int shared(T) { return 1; }
 namespace zs { namespace avx2 { int f() { return shared(Own()); } } }
 """
 
+FUNCTOR = """
+namespace zs { namespace avx2 {
+struct Twice { template <class T> static inline __attribute__((HOW)) T of(T x) { return x + x; } };
+void row(float* x, int n) { for (int i = 0; i < n; ++i) x[i] = Twice::of(x[i]); }
+} }
+"""
+
 
 @pytest.fixture(scope="module")
 def check() -> ModuleType:
@@ -74,6 +81,14 @@ def test_what_is_shared_is_found(check: ModuleType, tmp_path: Path, text: str) -
     faults = check.shared("avx2", [compile_text(tmp_path, text)])
     assert len(faults) == 1
     assert "max" in faults[0] or "shared" in faults[0]
+
+
+@pytest.mark.parametrize(("how", "count"), [("noinline", 1), ("always_inline", 0)])
+def test_what_a_loop_calls_is_found(
+    check: ModuleType, tmp_path: Path, how: str, count: int
+) -> None:
+    made = compile_text(tmp_path, FUNCTOR.replace("HOW", how))
+    assert len(check.called("avx2", [made])) == count
 
 
 @pytest.mark.builds
