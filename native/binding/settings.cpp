@@ -5,6 +5,9 @@ namespace {
 
 // Plans kept by a rule's setting; when there are more, they are forgotten together.
 constexpr std::size_t kPlans = 4096;
+// Settings kept by a function: more than there are rules, axes and engines that mean something. What
+// comes later goes by Python, which says what is wrong with it.
+constexpr std::size_t kSettings = 256;
 
 // Makes a setting of what `configure` answers; null with an error set if it raises, without one where
 // the options are none of this function's.
@@ -76,13 +79,23 @@ bool resolve(const Settings& settings, Setting& setting, Resolution& made,
              const Operand* operands, Kind dtype) {
   const int inputs = settings.inputs;
   PyObject* kinds = PyTuple_New(inputs);
-  for (int k = 0; k < inputs; ++k)
-    PyTuple_SET_ITEM(kinds, k, PyUnicode_FromString(name_of(operands[k].kind)));
-  PyObject* asked = dtype == kNoKind ? Py_NewRef(Py_None) : PyUnicode_FromString(name_of(dtype));
-  PyObject* names = PyObject_CallFunctionObjArgs(setting.resolver, kinds, asked, nullptr);
+  for (int k = 0; kinds && k < inputs; ++k) {
+    PyObject* kind = PyUnicode_FromString(name_of(operands[k].kind));
+    if (kind)
+      PyTuple_SET_ITEM(kinds, k, kind);
+    else
+      Py_CLEAR(kinds);
+  }
+  if (kinds == nullptr) return false;
+  const char* word = dtype == kNoKind ? nullptr : name_of(dtype);
+  PyObject* names = PyObject_CallFunction(setting.resolver, "Oz", kinds, word);
   Py_DECREF(kinds);
-  Py_DECREF(asked);
   if (names == nullptr) return false;
+  // Another thread has found it meanwhile, and may be computing by it.
+  if (made.state != Resolution::Unknown) {
+    Py_DECREF(names);
+    return true;
+  }
   made.state = Resolution::Reference;
   Kind to[kMaxInputs + 1];
   const bool named = names != Py_None && read_names(names, inputs + 1, to);
@@ -113,16 +126,30 @@ std::string shapes_key(const Operand* operands, int count) {
   return key;
 }
 
+PyObject* shape_of(const Operand& operand) {
+  PyObject* shape = PyTuple_New(operand.rank);
+  for (int axis = 0; shape && axis < operand.rank; ++axis) {
+    PyObject* extent = PyLong_FromSsize_t(operand.shape[axis]);
+    if (extent)
+      PyTuple_SET_ITEM(shape, axis, extent);
+    else
+      Py_CLEAR(shape);
+  }
+  return shape;
+}
+
 // Asks the planner where the axes land. False with an error set if it raises: the shapes do not
 // combine, say.
 bool ask_plan(const Setting& setting, const Operand* operands, int count, Landing& landing) {
   PyObject* shapes = PyTuple_New(count);
-  for (int k = 0; k < count; ++k) {
-    PyObject* shape = PyTuple_New(operands[k].rank);
-    for (int axis = 0; axis < operands[k].rank; ++axis)
-      PyTuple_SET_ITEM(shape, axis, PyLong_FromSsize_t(operands[k].shape[axis]));
-    PyTuple_SET_ITEM(shapes, k, shape);
+  for (int k = 0; shapes && k < count; ++k) {
+    PyObject* shape = shape_of(operands[k]);
+    if (shape)
+      PyTuple_SET_ITEM(shapes, k, shape);
+    else
+      Py_CLEAR(shapes);
   }
+  if (shapes == nullptr) return false;
   PyObject* plan = PyObject_CallObject(setting.planner, shapes);
   Py_DECREF(shapes);
   if (plan == nullptr) return false;
@@ -173,10 +200,10 @@ Setting* find_setting(Settings& settings, const Options& options) {
   Setting* setting = nullptr;
   if (PyObject* place = PyDict_GetItemWithError(settings.index, key)) {
     setting = settings.made[PyLong_AsSize_t(place)].get();
-  } else if (!PyErr_Occurred()) {
-    const std::size_t next = settings.made.size();
+  } else if (!PyErr_Occurred() && settings.made.size() < kSettings) {
     setting = add_setting(settings, options);
-    PyObject* number = setting ? PyLong_FromSize_t(next) : nullptr;
+    // Counted afterwards: `configure` is Python, and another thread may have added one meanwhile.
+    PyObject* number = setting ? PyLong_FromSize_t(settings.made.size() - 1) : nullptr;
     if (number == nullptr || PyDict_SetItem(settings.index, key, number) < 0) setting = nullptr;
     Py_XDECREF(number);
   }
@@ -215,6 +242,5 @@ bool align(Setting& setting, Shape& shape, const Operand* operands, int count) {
   return align_planned(shape, operands, count, landing.rank, landing.extent,
                        landing.axes.data());
 }
-
 
 }  // namespace zs

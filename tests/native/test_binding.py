@@ -1,0 +1,49 @@
+"""The extension's own machinery: what a function keeps between calls, and whose it is."""
+
+from __future__ import annotations
+
+import gc
+
+import numpy as np
+import pytest
+from native_scripts import needs_native
+
+import zerostride as zs
+from zerostride.compute import native
+from zerostride.ops import OPS
+
+pytestmark = needs_native
+
+ADD = OPS["add"]
+
+
+def add_of_its_own():
+    """As zs.add, which other tests call, too."""
+    return native.bind(ADD, zs.add.__wrapped__)
+
+
+def test_attributes_met_while_others_are_looked_up_are_not_mixed_up():
+    """Looking them up is Python: another thread, or the same one, may call the function meanwhile."""
+    matrix, row, column = np.zeros((2, 3)), np.arange(3.0), np.arange(2.0)
+
+    def configure(rule, axis, engine, broadcast):
+        if axis == 0:
+            function(matrix, row, rule="pdpd", axis=1)
+        return native._configure(ADD, True, rule, axis, engine, broadcast)
+
+    function = native._native.Function("add", 2, zs.add.__wrapped__, configure)
+    for _ in range(2):
+        np.testing.assert_array_equal(
+            function(matrix, column, rule="pdpd", axis=0), matrix + column[:, None]
+        )
+        np.testing.assert_array_equal(function(matrix, row, rule="pdpd", axis=1), matrix + row)
+
+
+def test_attributes_without_end_take_no_memory():
+    function = add_of_its_own()
+    for axis in range(2, 2000):
+        with pytest.raises(zs.BroadcastError, match=f"axis={axis}"):
+            function(np.zeros(2), np.zeros(2), rule="pdpd", axis=axis)
+    assert len(gc.get_referents(function)) < 1000
+    result = function(np.zeros((2, 3)), np.arange(2.0), rule="pdpd", axis=0)
+    assert result.tolist() == [[0, 0, 0], [1, 1, 1]]
