@@ -38,6 +38,7 @@ struct Nest {
   std::int64_t chunk;  // of axis `inner`
   std::int64_t rows;   // chunk of axis `across`
   Access access[kMaxOperands];
+  bool streamed;  // the output is so large that no cache would keep it, and its rows are long
   // The loops over blocks, innermost first: which axis each steps along, by how much, and how many
   // blocks.
   int loops;
@@ -61,5 +62,8 @@ struct Layout {
 // no output has a stride of 0 on an axis longer than 1.
 void build(Nest& nest, int rank, const std::int64_t* shape, int inputs, int operands,
            const Layout* layouts);
+
+// Outputs of so many bytes are stored past the caches, whatever the processor: for tests.
+void stream_from(std::int64_t bytes);
 
 }  // namespace zs

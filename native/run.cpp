@@ -4,6 +4,7 @@
 
 #include "gather.h"
 #include "stage.h"
+#include "stream.h"
 
 namespace zs::ZS_ISA {
 
@@ -178,15 +179,48 @@ struct Runner {
   const Program& program;
   unsigned splats;
   Row kernel;  // a single op's kernel is called without a detour; else null
+  Stream* stream;  // where its output goes past the caches; else null
   char* body_scratch;
   std::int64_t step[kMaxOperands];  // bytes from block to block along the innermost loop
   int taken, put;                   // stages of inputs and of outputs
   Stage* stages;                    // the inputs', then the outputs'
 };
 
+void compute_into(const Runner& runner, const void* const* in, void* out, std::int64_t n) {
+  if (runner.kernel) {
+    runner.kernel(in, out, n);
+  } else {
+    runner.program.body(table, runner.program.context, in, runner.splats, &out, n,
+                        runner.body_scratch);
+  }
+}
+
+// A row, computed into the stream's buffer piece by piece.
+void stream_row(const Runner& runner, void* const* at, std::int64_t n) {
+  const int inputs = runner.nest.inputs;
+  const std::int64_t size = runner.nest.size[inputs];
+  Stream& stream = *runner.stream;
+  const void* in[kMaxOperands];
+  for (int k = 0; k < inputs; ++k) in[k] = at[k];
+  stream.go_to(static_cast<char*>(at[inputs]));
+  for (std::int64_t done = 0, count; done < n; done += count) {
+    count = stream.room() / size;
+    if (count > n - done) count = n - done;
+    compute_into(runner, in, stream.end(), count);
+    stream.add(count * size);
+    for (int k = 0; k < inputs; ++k) {
+      if (runner.splats >> k & 1) continue;
+      const auto dtype = static_cast<int>(runner.program.compute[k]);
+      in[k] = static_cast<const char*>(in[k]) + count * kSize[dtype];
+    }
+  }
+}
+
 void compute_row(const Runner& runner, void* const* at, std::int64_t n) {
   void* const* out = at + runner.nest.inputs;
-  if (runner.kernel) {
+  if (runner.stream) {
+    stream_row(runner, at, n);
+  } else if (runner.kernel) {
     runner.kernel(at, out[0], n);
   } else {
     runner.program.body(table, runner.program.context, at, runner.splats, out, n,
@@ -278,12 +312,21 @@ void run_staged(const Runner& runner, Walk& walk, std::int64_t blocks) {
   }
 }
 
+// Whether a run's output is streamed. What is computed in place is in the caches already.
+bool streams(const Nest& nest, char* const* data) {
+  if (!kCanStream || !nest.streamed) return false;
+  for (int k = 0; k < nest.inputs; ++k) {
+    if (data[k] == data[nest.inputs]) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void run(const Nest& nest, const Program& program, char* const* data, std::int64_t first,
          std::int64_t last, char* scratch) {
   Stage stages[kMaxOperands];
-  Runner runner{nest, program, 0, nullptr, scratch, {}, 0, 0, stages};
+  Runner runner{nest, program, 0, nullptr, nullptr, scratch, {}, 0, 0, stages};
   scratch += program.body_scratch;
   for (int k = 0; k < nest.inputs; ++k) {
     if (nest.access[k] == Access::Splat) runner.splats |= 1u << k;
@@ -291,6 +334,8 @@ void run(const Nest& nest, const Program& program, char* const* data, std::int64
   if (program.body == run_kernel) {
     runner.kernel = static_cast<const Kernel*>(program.context)->form[runner.splats];
   }
+  Stream stream;
+  if (streams(nest, data)) runner.stream = &stream;
   for (int k = 0; k < nest.operands && nest.loops; ++k) {
     runner.step[k] = nest.axis[nest.loop_axis[0]].stride[k] * nest.loop_step[0];
   }
@@ -304,6 +349,7 @@ void run(const Nest& nest, const Program& program, char* const* data, std::int64
   } else {
     run_staged(runner, walk, last - first);
   }
+  if (runner.stream) stream.finish();
 }
 
 }  // namespace zs::ZS_ISA

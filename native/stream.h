@@ -1,0 +1,101 @@
+// Stores that go past the caches, for outputs that these would not keep. A cached store first reads
+// the line that it writes: of two operands and an output that is a quarter of the traffic.
+//
+// Compiled per instruction set, like all that includes it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace zs::ZS_ISA {
+namespace {
+
+#if defined(__x86_64__)
+constexpr bool kCanStream = true;
+#else
+constexpr bool kCanStream = false;
+#endif
+
+// Copies whole lines; both addresses are a line's.
+[[maybe_unused]] void stream_lines(char* to, const char* from, std::int64_t bytes) {
+#if defined(__AVX512F__)
+  for (std::int64_t i = 0; i < bytes; i += 64) {
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to + i), _mm512_load_si512(from + i));
+  }
+#elif defined(__AVX__)
+  for (std::int64_t i = 0; i < bytes; i += 32) {
+    _mm256_stream_si256(reinterpret_cast<__m256i*>(to + i),
+                        _mm256_load_si256(reinterpret_cast<const __m256i*>(from + i)));
+  }
+#elif defined(__x86_64__)
+  for (std::int64_t i = 0; i < bytes; i += 16) {
+    _mm_stream_si128(reinterpret_cast<__m128i*>(to + i),
+                     _mm_load_si128(reinterpret_cast<const __m128i*>(from + i)));
+  }
+#else
+  for (std::int64_t i = 0; i < bytes; ++i) to[i] = from[i];
+#endif
+}
+
+// An output on its way: bytes that follow one another are gathered to whole lines. A line of which a
+// part is stored past the caches and a part by way of them would cost more than all this saves.
+class Stream {
+ public:
+  // Where the next bytes belong.
+  void go_to(char* to) {
+    if (to == line_ + have_) return;
+    flush();
+    const auto skipped = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % kLineBytes);
+    line_ = to - skipped;
+    begin_ = have_ = skipped;
+  }
+  std::int64_t room() const { return kBytes - have_; }
+  char* end() { return bytes_ + have_; }
+  // So many bytes were put at the end.
+  void add(std::int64_t bytes) {
+    have_ += bytes;
+    if (have_ == kBytes) flush();
+  }
+  // All is in memory, and is seen by others before anything that is stored later.
+  void finish() {
+    flush();
+#if defined(__x86_64__)
+    _mm_sfence();
+#endif
+  }
+
+ private:
+  static constexpr std::int64_t kLineBytes = 64;
+  // Few enough to stay where they were just written, enough to be worth a kernel's call.
+  static constexpr std::int64_t kBytes = 2048;
+
+  void flush() {
+    const std::int64_t whole = have_ / kLineBytes * kLineBytes;
+    std::int64_t at = begin_;
+    if (begin_ != 0 && whole != 0) at = copy(at, kLineBytes);  // another's bytes lie before
+    if (at < whole) {
+      stream_lines(line_ + at, bytes_ + at, whole - at);
+      at = whole;
+    }
+    if (at < have_) copy(at, have_);
+    line_ += have_;
+    begin_ = have_ = 0;
+  }
+
+  std::int64_t copy(std::int64_t from, std::int64_t to) {
+    __builtin_memcpy(line_ + from, bytes_ + from, static_cast<std::size_t>(to - from));
+    return to;
+  }
+
+  alignas(64) char bytes_[kBytes];
+  char* line_ = nullptr;    // where bytes_ belong
+  std::int64_t begin_ = 0;  // of this stream's bytes
+  std::int64_t have_ = 0;   // their end
+};
+
+}  // namespace
+}  // namespace zs::ZS_ISA
