@@ -23,7 +23,7 @@ def add_of_its_own():
 
 
 def test_attributes_met_while_others_are_looked_up_are_not_mixed_up():
-    """Looking them up is Python: another thread, or the same one, may call the function meanwhile."""
+    """Looking them up is Python: a thread, or this one, may call the function meanwhile."""
     matrix, row, column = np.zeros((2, 3)), np.arange(3.0), np.arange(2.0)
 
     def configure(rule, axis, engine, broadcast):
