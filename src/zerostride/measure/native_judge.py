@@ -90,7 +90,8 @@ def judge(call: Call, function: Function) -> Verdict:
     difference = _around(call, ours, theirs, result, expected)
     if difference:
         return Verdict(difference)
-    verdict = _values(call, np.asarray(result), np.asarray(expected))
+    with np.errstate(all="ignore"):  # the judge's own comparisons
+        verdict = _values(call, np.asarray(result), np.asarray(expected))
     if not verdict.difference and not _memory_agrees(ours, theirs):
         return replace(verdict, difference="memory that is no part of the result has changed")
     return verdict
@@ -172,8 +173,7 @@ def _values(call: Call, result: NDArray[Any], expected: NDArray[Any]) -> Verdict
     dtype = _computed_in(call, result.dtype)
     if FAMILIES[call.op] != "functions" or dtype.name not in _WIDER:
         return Verdict(_first(result, expected, wrong))
-    with np.errstate(all="ignore"):
-        result, expected = result.astype(dtype), expected.astype(dtype)
+    result, expected = result.astype(dtype), expected.astype(dtype)
     bound = BOUNDS.get((call.op, dtype.itemsize), BOUND) if dtype.itemsize > 2 else 1.0
     scale = _scale(call, dtype, shape) if call.op in _SCALED else None
     apart = np.where(wrong, _distance(result, expected, scale), 0.0)
@@ -190,14 +190,13 @@ def _values(call: Call, result: NDArray[Any], expected: NDArray[Any]) -> Verdict
 
 def _same(op: str, result: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.bool_]:
     """Equal to the bit, but for the bits of NaN, and the sign of zero where either will do."""
-    with np.errstate(all="ignore"):
-        same = result == expected
-        if result.dtype.kind in "iubO":
-            return np.asarray(same)
-        either = op in _EITHER_ZERO or (op == "sign" and result.dtype.name == "bfloat16")
-        if not either and result.dtype.kind != "c":
-            same &= np.signbit(result) == np.signbit(expected)
-        return np.asarray(same | ((result != result) & (expected != expected)))
+    same = result == expected
+    if result.dtype.kind in "iubO":
+        return np.asarray(same)
+    either = op in _EITHER_ZERO or (op == "sign" and result.dtype.name == "bfloat16")
+    if not either and result.dtype.kind != "c":
+        same &= np.signbit(result) == np.signbit(expected)
+    return np.asarray(same | ((result != result) & (expected != expected)))
 
 
 def _computed_in(call: Call, dtype: np.dtype[Any]) -> np.dtype[Any]:
