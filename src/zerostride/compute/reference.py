@@ -20,8 +20,8 @@ from ..plan import Plan
 from .kernels import Kernel
 from .semantics import WEAK, select
 
-#: NumPy 2.4 on x86 writes wrong truth values into an `out` whose elements do not lie side by side.
-_OUT_IN_ROWS = (np.isnan, np.isinf, np.isfinite)
+#: NumPy 2.4 on x86 writes wrong values into an `out` whose elements do not lie side by side.
+_OUT_IN_ROWS = (np.isnan, np.isinf, np.isfinite, np.negative)
 
 
 def compute(
