@@ -36,7 +36,15 @@ def stretched(*shape: int, dtype: str = "float64") -> np.ndarray:
         ),
         # More bytes than fit in 63 bits.
         (lambda: zs.add(stretched(1 << 62, dtype="int8"), np.float64(1)), (1 << 62,), str(1 << 65)),
-        (lambda: zs.add(stretched(1 << 62, dtype="int8"), 1, rule="pdpd"), (1 << 62,), "4.00 EiB"),
+        (
+            lambda: zs.add(stretched(1 << 62, dtype="int8"), 1, rule="pdpd"),
+            (1 << 62,),
+            str(1 << 62),
+        ),
+        # Of operands of one byte, and a result of more.
+        (lambda: zs.exp(stretched(1 << 62, dtype="int8")), (1 << 62,), "bytes"),
+        (lambda: zs.cast(stretched(1 << 60, dtype="int8"), "float64"), (1 << 60,), "bytes"),
+        (lambda: zs.where(stretched(1 << 60, dtype="bool"), 1, 2.0), (1 << 60,), "bytes"),
     ],
 )
 def test_a_result_too_large(make, shape, size):

@@ -368,7 +368,7 @@ def test_threads_from_the_environment(asked, had):
     assert run(code, ZEROSTRIDE_NUM_THREADS=asked) == f"{had}\n"
 
 
-@pytest.mark.parametrize("asked", ["0", "-2", "many", "2.5", "3x"])
+@pytest.mark.parametrize("asked", ["0", "-2", "many", "2.5", "3x", "5000", "9" * 5000, "٣"])
 def test_threads_that_are_no_number(asked):
     code = "from zerostride.compute import native; print(native.get_num_threads() >= 1)"
     process = start(code, ZEROSTRIDE_NUM_THREADS=asked)

@@ -45,8 +45,10 @@ _OF_BITS = frozenset({"nextafter"})
 #: What Python numbers among themselves are.
 _NUMBERS = {"int": np.dtype(np.int64), "float": np.dtype(np.float64)}
 _TYPES = {"int": int, "float": float}
-#: How many elements a result can have whatever its dtype: its bytes are counted in 63 bits.
+#: What counts a result's bytes has 63 bits.
 _MOST_BYTES = sys.maxsize
+#: As many threads as a call may use.
+_MOST_THREADS = 4096
 
 
 def _choose() -> bool:
@@ -76,10 +78,12 @@ def _check_environment() -> None:
             stacklevel=2,
         )
     threads = os.environ.get("ZEROSTRIDE_NUM_THREADS")
-    if threads and not (threads.strip().isdecimal() and int(threads) > 0):
+    digits = (threads or "").strip().lstrip("0")
+    asked = int(digits) if digits.isdecimal() and len(digits) <= len(str(_MOST_THREADS)) else 0
+    if threads and asked != _native.num_threads():
         warnings.warn(
-            f"ZEROSTRIDE_NUM_THREADS={threads!r} is no positive number; using "
-            f"{_native.num_threads()} threads",
+            f"ZEROSTRIDE_NUM_THREADS={threads!r} is no positive number up to {_MOST_THREADS}; "
+            f"using {_native.num_threads()} threads",
             RuntimeWarning,
             stacklevel=2,
         )
@@ -116,8 +120,8 @@ def set_num_threads(count: int) -> None:
     if isinstance(count, bool) or not hasattr(count, "__index__"):
         raise TypeError(f"a number of threads is an integer, not {count!r}")
     wanted = count.__index__()
-    if not 1 <= wanted <= 4096:
-        raise ValueError(f"{wanted} threads; 1 to 4096")
+    if not 1 <= wanted <= _MOST_THREADS:
+        raise ValueError(f"{wanted} threads; 1 to {_MOST_THREADS}")
     if _IN_USE:
         _native.set_num_threads(wanted)
 
@@ -375,14 +379,15 @@ def _any_negative(power: Any) -> bool:
 
 
 def _check_bytes(made: Plan, arrays: Sequence[Any], out: Any) -> None:
-    """Refuses a result whose bytes cannot be counted, before anything is made of it."""
-    elements = math.prod(made.shape)
-    if out is not None or elements <= _MOST_BYTES // 16:
+    """Refuses a result whose bytes may not be countable, before anything is made of it."""
+    if out is not None:
         return
-    sizes = [1 if type(array) in WEAK else array.itemsize for array in arrays]
-    if elements * max(sizes) > _MOST_BYTES:
+    elements = math.prod(made.shape)
+    size = max(1 if type(array) in WEAK else array.itemsize for array in arrays)
+    # A result may be wider than its operands, up to complex numbers of 16 bytes.
+    if elements * max(size, 16) > _MOST_BYTES:
         raise MemoryError(
-            f"the result of shape {made.shape} would take {elements * max(sizes)} bytes or more"
+            f"the result of shape {made.shape} would take {elements * size} bytes or more"
         )
 
 
