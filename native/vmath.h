@@ -5,7 +5,7 @@
 // Compiled with -O3 -ffp-contract=off -fno-math-errno -fno-trapping-math, and never -ffast-math.
 //
 // sin, cos and tan of huge arguments are libm's. A call would keep a loop from being vectorised:
-// rows of them are computed by sin_row, cos_row and tan_row. Every other function has a row
+// rows of them are computed by sin_row, cos_row and tan_row, and those of pow by pow_row. Every other function has a row
 // function too, so that a table of kernels can be uniform. A row function's output may be one of
 // its inputs.
 //
@@ -68,7 +68,6 @@ ZS_MATH_ROW(round_even)
     ZS_LOOP                                                                       \
     for (std::int64_t i = 0; i < n; ++i) out[i] = name(a[i], b[i]);               \
   }
-ZS_MATH_ROW(pow)
 ZS_MATH_ROW(atan2)
 ZS_MATH_ROW(logaddexp)
 #undef ZS_MATH_ROW

@@ -6,8 +6,8 @@
 
 namespace zs::ZS_ISA {
 
-// A functor for each function of vmath.h. Inlined whatever its size: a long one would be called, and
-// its loop not vectorised.
+// A functor for each function of vmath.h. Inlined whatever its size: a long one would be called,
+// and its loop not vectorised.
 #define ZS_FUNCTION(Name, function) \
   struct Name {                     \
     template <class T>              \
@@ -56,10 +56,17 @@ ZS_FUNCTION(Tan, tan)
       return math::function(x, y);  \
     }                               \
   };
-ZS_FUNCTION(Power, pow)
 ZS_FUNCTION(Atan2, atan2)
 ZS_FUNCTION(LogAddExp, logaddexp)
 #undef ZS_FUNCTION
+
+// With rows of its own: special cases are dear.
+struct Power {
+  template <unsigned kOnes, class T>
+  static void row(const T* x, const T* y, T* out, int64_t n) {
+    math::pow_row<kOnes>(x, y, out, n);
+  }
+};
 
 // log2(2^x + 2^y)
 struct LogAddExp2 {

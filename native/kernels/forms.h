@@ -3,6 +3,7 @@
 // A functor has one of these:
 //   of(x...)                    one element
 //   row(in, out, n)             a whole row (one operand)
+//   row<kOnes>(x, y, out, n)    ... of two operands, of which some are one element
 //   block(x, y, out)            kBlock elements of two operands, one of which `out` may be
 // and where a second operand that is one element can be prepared once for the row
 //   by(y)                       a function like of(x)

@@ -83,7 +83,9 @@ void binary_row(const void* const* in, void* out, int64_t n) {
   const A* a = operand<A>(in[0]);
   const B* b = operand<B>(in[1]);
   Out* result = static_cast<Out*>(out);
-  if constexpr (kOnes == 2 && requires { F::by(*b); }) {
+  if constexpr (requires { F::template row<kOnes>(a, b, result, n); }) {
+    F::template row<kOnes>(a, b, result, n);
+  } else if constexpr (kOnes == 2 && requires { F::by(*b); }) {
     const auto apply = F::by(*b);
     ZS_INDEPENDENT
     for (int64_t i = 0; i < n; ++i) result[i] = apply(a[i]);

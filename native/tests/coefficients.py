@@ -59,6 +59,46 @@ def fits() -> list[Fit]:
             0,
             lambda f, e: f**2 * e,
         ),
+        # log(1 + f) = f - f^2/2 + f^3 q(f), for pow of floats
+        Fit(
+            "log_third",
+            lambda f: (mp.log1p(f) - f + f * f / 2) / f**3,
+            mp.mpf(-0.1295),
+            mp.mpf(0.1615),
+            7,
+            0,
+            lambda f, e: f**2 * e,
+        ),
+        # 2^r = 1 + r log(2) + r^2 q(r), for the same
+        Fit(
+            "exp2_second",
+            lambda r: (mp.power(2, r) - 1 - r * mp.log(2)) / r**2,
+            mp.mpf(-0.5),
+            mp.mpf(0.5),
+            5,
+            0,
+            lambda r, e: r**2 * e,
+        ),
+        # log2(1 + f) = f log2(e) + f^2 q(f)
+        Fit(
+            "log2_second",
+            lambda f: (mp.log1p(f) - f) / f**2 / mp.log(2),
+            1 / mp.sqrt(2) - 1,
+            root,
+            9,
+            0,
+            lambda f, e: f * e * mp.log(2),
+        ),
+        # ... log10
+        Fit(
+            "log10_second",
+            lambda f: (mp.log1p(f) - f) / f**2 / mp.log(10),
+            1 / mp.sqrt(2) - 1,
+            root,
+            9,
+            0,
+            lambda f, e: f * e * mp.log(10),
+        ),
         # log((1 + s) / (1 - s)) = 2 s + s z q(z), z = s^2
         Fit(
             "log_s",
@@ -69,7 +109,8 @@ def fits() -> list[Fit]:
             7,
             lambda z, e: z * e / 2,
         ),
-        # log2 of the same for pow of floats: a few bits more than a float's: s q(z)
+        # log2 of the same for log2, log10 and pow of floats without FMA: a few bits more than a
+        # float's: s q(z)
         Fit(
             "log2_s",
             lambda z: 2 * mp.atanh(mp.sqrt(z)) / mp.sqrt(z) / mp.log(2),
@@ -79,7 +120,7 @@ def fits() -> list[Fit]:
             6,
             lambda z, e: e / 3,
         ),
-        # 2^r = q(r) for pow of floats
+        # 2^r = q(r) for the same
         Fit(
             "exp2_short", lambda r: mp.power(2, r), mp.mpf(-0.5), mp.mpf(0.5), 0, 7, lambda r, e: e
         ),

@@ -15,21 +15,25 @@ struct Split {
   T exponent, fraction;
 };
 
-// An integer below 2^22, as a number: there is no instruction for 64 bits below AVX-512, so that it
-// is put into the low bits of one.
-ZS_INLINE float number_of(std::uint32_t n) {
-  return static_cast<float>(static_cast<std::int32_t>(n));
+// The upper bits of what is left of a number's bits without those of sqrt(1/2). There is no
+// instruction for 64 of them below AVX-512: they are put into the low bits of a number.
+ZS_INLINE float exponent_of(std::uint32_t above) {
+  return static_cast<float>(static_cast<std::int32_t>(above) >> Ieee<float>::mantissa);
 }
-ZS_INLINE double number_of(std::uint64_t n) { return from_bits<double>(n | bits(0x1p52)) - 0x1p52; }
+ZS_INLINE double exponent_of(std::uint64_t above) {
+  using I = Ieee<double>;
+  constexpr double zero = 0x1p52 + static_cast<double>(I::bias);
+  const std::uint64_t biased = (above + (I::bias << I::mantissa)) >> I::mantissa;
+  return from_bits<double>(biased | bits(0x1p52)) - zero;
+}
 
 // For positive normal x.
 template <class T>
 ZS_INLINE Split<T> split_normal(T x) {
   using I = Ieee<T>;
-  const Bits<T> shifted = bits(x) + ((I::bias << I::mantissa) - I::root_half);
-  const T exponent = number_of(shifted >> I::mantissa) - T(I::bias);
-  const Bits<T> mask = (Bits<T>(1) << I::mantissa) - 1;
-  return {exponent, from_bits<T>((shifted & mask) + I::root_half)};
+  constexpr Bits<T> mantissa = (Bits<T>(1) << I::mantissa) - 1;
+  const Bits<T> above = bits(x) - I::root_half;
+  return {exponent_of(above), from_bits<T>((above & mantissa) + I::root_half)};
 }
 
 // For positive x; subnormals are made normal first.
@@ -82,7 +86,37 @@ ZS_INLINE T log(T x) {
   return log_special(x, log_parts(s.exponent, s.fraction - T(1)));
 }
 
-// log2 of a positive float (subnormals too) to about 45 bits: for log2, log10 and pow of floats.
+#if ZS_HAS_FMA
+// A logarithm of base b: k log_b(2) + f log_b(e) + f^2 q(f), of which the first terms are exact.
+struct Base {
+  float e_high, e_low, two_high, two_low;  // log_b of e and 2; the upper of 2 has 16 bits
+};
+ZS_INLINE float log_of_base(Split<float> p, Base b, float f, float q) {
+  const float first = f * b.e_high, first_low = fma(f, b.e_low, fma(f, b.e_high, -first));
+  const float low = fma(f * f, q, fma(p.exponent, b.two_low, first_low));
+  const float whole = p.exponent * b.two_high, high = whole + first;
+  return high + ((first - (high - whole)) + low);
+}
+ZS_INLINE float log2(float x) {
+  constexpr Base base = {0x1.715476p+0f, 0x1.4ae0c0p-26f, 1, 0};
+  const Split<float> p = split(x);
+  const float f = p.fraction - 1;
+  const float q = polynomial(f, -0x1.715470p-1f, 0x1.ec7094p-2f, -0x1.715ac8p-2f, 0x1.277ef4p-2f,
+                             -0x1.eab184p-3f, 0x1.a2e68ap-3f, -0x1.877ad0p-3f, 0x1.7e0dd4p-3f,
+                             -0x1.c366bap-4f);
+  return log_special(x, log_of_base(p, base, f, q));
+}
+ZS_INLINE float log10(float x) {
+  constexpr Base base = {0x1.bcb7b2p-2f, -0x1.5b235ep-27f, 0x1.3442p-2f, -0x1.95ec10p-19f};
+  const Split<float> p = split(x);
+  const float f = p.fraction - 1;
+  const float q = polynomial(f, -0x1.bcb7aap-3f, 0x1.287a70p-3f, -0x1.bcbf28p-4f, 0x1.63d012p-4f,
+                             -0x1.27701cp-4f, 0x1.f868bap-5f, -0x1.d73bf2p-5f, 0x1.cbf900p-5f,
+                             -0x1.100802p-5f);
+  return log_special(x, log_of_base(p, base, f, q));
+}
+#else
+// log2 of a positive float (subnormals too) to about 45 bits.
 ZS_INLINE double log2_wide(float x) {
   const Split<double> p = split_normal(static_cast<double>(x));
   const double s = (p.fraction - 1) / (p.fraction + 1), z = s * s;
@@ -95,6 +129,7 @@ ZS_INLINE float log2(float x) { return log_special(x, static_cast<float>(log2_wi
 ZS_INLINE float log10(float x) {
   return log_special(x, static_cast<float>(log2_wide(x) * 0x1.34413509f79ffp-2));
 }
+#endif
 
 // log(1 + f) in two parts, the upper of at most 20 bits: its product with a constant of 32 is
 // exact.

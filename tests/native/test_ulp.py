@@ -88,6 +88,45 @@ def test_an_angle_does_not_depend_on_its_neighbours(
 
 
 @pytest.mark.parametrize("name", SETS)
+def test_a_power_does_not_depend_on_its_neighbours(
+    libraries: dict[str, Functions], name: str
+) -> None:
+    functions = libraries[name]
+    for dtype in DTYPES:
+        rng = np.random.default_rng(3)
+        # Chunks without special cases, with one, and with many.
+        x, y = rng.uniform(0.1, 9, (2, 1500)).astype(dtype)
+        x[700] = 0
+        special = accuracy.special(dtype)[:300]
+        x[1100 : 1100 + special.size] = special
+        row = functions.compute("pow", x, y)
+        alone = [functions.compute("pow", x[i : i + 1], y[i : i + 1])[0] for i in range(x.size)]
+        np.testing.assert_array_equal(row, np.array(alone, dtype))
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_small_whole_powers_are_exact(libraries: dict[str, Functions], name: str) -> None:
+    for dtype in DTYPES:
+        x, y = (grid.ravel().astype(dtype) for grid in np.mgrid[-12:13, 0:20])
+        exact = x.astype(np.float64) ** y
+        known = np.abs(exact) < 2.0 ** np.finfo(dtype).nmant
+        got = libraries[name].compute("pow", x, y)
+        np.testing.assert_array_equal(got[known], exact[known])
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_logarithms_of_powers_are_exact(libraries: dict[str, Functions], name: str) -> None:
+    for base, function, last in ((2, "log2", 127), (10, "log10", 38)):
+        for dtype in DTYPES:
+            exact = np.arange(last + 1).astype(dtype)
+            powers = (
+                dtype(base) ** exact if base == 2 else np.array([10.0**k for k in exact], dtype)
+            )
+            got = libraries[name].compute(function, powers, powers)
+            np.testing.assert_array_equal(got, exact)
+
+
+@pytest.mark.parametrize("name", SETS)
 def test_a_row_may_be_computed_in_its_place(libraries: dict[str, Functions], name: str) -> None:
     functions = libraries[name]
     for function in accuracy.LIMITS:
