@@ -41,7 +41,7 @@ ZS_INLINE double erf_exponent(double a) {
 template <class T>
 ZS_INLINE T erf(T x) {
   const T a = abs(x), exponent = erf_exponent(a);
-  return copysign(a > Erf<T>::one ? T(1) : -exp_pair(-exponent).less, x);
+  return copysign(a > Erf<T>::one ? T(1) : -exp_less(-exponent), x);
 }
 
 // (x + 5) e^(x^2 / 2) erfc(x / sqrt(2)), where v = (x - 5) / (x + 5).

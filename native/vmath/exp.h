@@ -99,16 +99,12 @@ ZS_INLINE T exp2(T x) {
   return within(x, Exp<T>::low2, T(0), Exp<T>::high2, Ieee<T>::infinity, result);
 }
 
-// e^x and e^x - 1 for x between -60 and 0.
+// e^x - 1 for x between -60 and 0.
 template <class T>
-struct ExpPair {
-  T power, less;
-};
-template <class T>
-ZS_INLINE ExpPair<T> exp_pair(T x) {
+ZS_INLINE T exp_less(T x) {
   const Nearest<T> n = nearest(x * Exp<T>::log2_e, kBias<T>);
-  const T scale = power_of_2<T>(n.low), rest = expm1_reduced(reduce_exp(x, n.number));
-  return {fma(scale, rest, scale), fma(scale, rest, scale - T(1))};
+  const T scale = power_of_2<T>(n.low);
+  return fma(scale, expm1_reduced(reduce_exp(x, n.number)), scale - T(1));
 }
 
 // (e^x - 1) / 4, so that nothing overflows before e^x / 2 does. Not for subnormal results.
@@ -132,15 +128,11 @@ ZS_INLINE T sigmoid(T x) {
   return select(mask<T>(x < 0), e, T(1)) / (T(1) + e);
 }
 
-// With e = e^(-2|x|): tanh |x| = 0 - (e - 1) / (1 + e) = 1 - 2 e / (1 + e). The first is accurate
-// for small |x|, the second for large ones.
+// With l = e^(-2|x|) - 1: tanh |x| = -l / (2 + l).
 template <class T>
 ZS_INLINE T tanh(T x) {
-  const T a = abs(x);
-  const ExpPair<T> e = exp_pair(T(-2) * a);
-  const Bits<T> large = mask<T>(a > T(0.55));
-  const T fraction = select(large, T(2) * e.power, e.less) / (T(1) + e.power);
-  return copysign(a > T(30) ? T(1) : select(large, T(1), T(0)) - fraction, x);
+  const T a = abs(x), l = exp_less(T(-2) * a), result = l / (T(2) + l);
+  return copysign(a > T(20) ? T(1) : result, x);
 }
 
 // With h = (e^|x| - 1) / 2: sinh |x| = h + h / (2 h + 1), and the fraction is soon 1/2.
