@@ -78,9 +78,10 @@ void compute_polling(Job& job, char* memory) {
   while (pieces.next()) {
     if (pieces.ended() - polled < kPollEvery) continue;
     polled = pieces.ended();
-    if (job.poll(job.poll_context)) {
-      // It may have run a signal handler, and that a computation, which has grown the scratch.
-      if (memory) pieces.use(scratch(job.scratch_bytes));
+    // It may have run a signal handler, and that a computation, which has grown the scratch, or lost it
+    // where there was no memory to grow it by.
+    if (job.poll(job.poll_context) && (!memory || (memory = scratch(job.scratch_bytes)))) {
+      pieces.use(memory);
       continue;
     }
     job.stopped = true;

@@ -23,6 +23,7 @@ if [ "$kind" = thread ]; then
     # No address randomisation: this ThreadSanitizer knows fixed maps of memory alone.
     export TSAN_OPTIONS=halt_on_error=1
     setarch --addr-no-randomize "$build/test_harness" "$@"
+    setarch --addr-no-randomize "$build/test_launch_main"
     setarch --addr-no-randomize "$build/test_nest_main" 3 400
     exit
 fi
@@ -34,6 +35,7 @@ if [ "$kind" = address ]; then
     export ZEROSTRIDE_PRELOAD=$(${CXX:-c++} -print-file-name=libasan.so)
 fi
 "$build/test_kernels" > /dev/null
+"$build/test_launch_main"
 "$build/test_nest_main" 5 1000
 export PYTHONPATH=$build/package PYTHONDONTWRITEBYTECODE=1
 sanitized() { LD_PRELOAD=${ZEROSTRIDE_PRELOAD:-} "$python" "$@"; }

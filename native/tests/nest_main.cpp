@@ -98,11 +98,26 @@ struct Case {
   zs::Program program{};
   std::vector<Operand> operands;
   int64_t elements = 1;
+  bool of_blocks = false;  // as make_shape_of_blocks makes it
 };
 
 DType some_dtype() { return static_cast<DType>(below(zs::kDTypes)); }
 
+// Transposed planes of several blocks either way, again and again: a block may find in a buffer what an
+// earlier one has left there, and is shorter where an axis ends.
+void make_shape_of_blocks(Case& made) {
+  made.of_blocks = true;
+  made.shape = {2 + below(5), 20 + below(150), 70 + below(300)};
+  if (chance(60)) made.shape.push_back(2 + below(6));
+  if (chance(30)) std::swap(made.shape[0], made.shape[1]);
+  for (int64_t& extent : made.shape) {
+    extent = std::min(extent, 60000 / made.elements);
+    made.elements *= extent;
+  }
+}
+
 void make_shape(Case& made) {
+  if (chance(8)) return make_shape_of_blocks(made);
   static const int64_t extents[] = {1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 64, 100, 257, 1000, 3000};
   const int64_t most = chance(5) ? 200000 : 5000;
   const int64_t rank = chance(2) ? 64 : below(chance(10) ? 12 : 6);
@@ -120,9 +135,13 @@ void make_layout(Operand& operand, const Case& made, int64_t size, bool output) 
   const auto rank = made.shape.size();
   std::vector<std::size_t> order(rank);
   for (std::size_t i = 0; i < rank; ++i) order[i] = rank - 1 - i;
-  if (chance(35) && rank > 1) std::shuffle(order.begin(), order.end(), generator);
+  if (made.of_blocks && !output && chance(60)) {
+    std::swap(order[0], order[rank - 2]);
+  } else if (chance(35) && rank > 1) {
+    std::shuffle(order.begin(), order.end(), generator);
+  }
   operand.strides.assign(rank, 0);
-  const int64_t stretched = output ? 0 : chance(50) ? 0 : chance(10) ? 100 : 40;
+  const int64_t stretched = output ? 0 : chance(made.of_blocks ? 20 : 50) ? 0 : chance(10) ? 100 : 40;
   const bool odd = chance(25);
   int64_t next = size, low = 0, high = 0;
   for (const std::size_t axis : order) {

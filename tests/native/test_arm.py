@@ -52,5 +52,9 @@ def test_nests() -> None:
     emulated("test_nest_main", "11", "400")
 
 
+def test_launching() -> None:
+    emulated("test_launch_main")
+
+
 def test_the_pool() -> None:
     emulated("test_harness")

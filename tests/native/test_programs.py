@@ -38,7 +38,11 @@ def test_kernels_agree_with_scalar_code_and_with_each_other() -> None:
 
 
 def test_nests() -> None:
-    run([HERE / "test_nest_main", "7", "3000"], PATIENCE)
+    run([HERE / "test_nest_main", "7", "6000"], PATIENCE)
+
+
+def test_launching() -> None:
+    run([HERE / "test_launch_main"], PATIENCE)
 
 
 def test_the_pool() -> None:
