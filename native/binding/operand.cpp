@@ -130,17 +130,17 @@ bool read_operand(Operand& operand, PyObject* object) {
 
 bool take_number(Operand& operand, DType dtype) {
   const bool real = dtype >= DType::F16;
-  if (operand.kind == kWeakInt && !real) {
+  double value;
+  if (operand.kind == kWeakInt) {
     int overflow = 0;
-    const long long value = PyLong_AsLongLongAndOverflow(operand.number, &overflow);
-    return overflow == 0 && put_integer(operand, dtype, value);
-  }
-  if (!real) return false;
-  const double value = PyFloat_CheckExact(operand.number) ? PyFloat_AS_DOUBLE(operand.number)
-                                                          : PyLong_AsDouble(operand.number);
-  if (value == -1.0 && PyErr_Occurred()) {
-    PyErr_Clear();  // an integer beyond float64: the reference says so
-    return false;
+    const long long integer = PyLong_AsLongLongAndOverflow(operand.number, &overflow);
+    // What a number beyond 64 bits is depends on what it meets: the reference knows.
+    if (overflow != 0) return false;
+    if (!real) return put_integer(operand, dtype, integer);
+    value = static_cast<double>(integer);
+  } else {
+    if (!real) return false;
+    value = PyFloat_AS_DOUBLE(operand.number);
   }
   const void* const from[] = {&value};
   isa().convert[static_cast<int>(DType::F64)][static_cast<int>(dtype)](from, operand.value, 1);

@@ -47,3 +47,26 @@ def test_attributes_without_end_take_no_memory():
     assert len(gc.get_referents(function)) < 1000
     result = function(np.zeros((2, 3)), np.arange(2.0), rule="pdpd", axis=0)
     assert result.tolist() == [[0, 0, 0], [1, 1, 1]]
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**64, 2**1023], ids=lambda n: f"{n:.0e}")
+@pytest.mark.parametrize("name", ["exp", "swish", "sqrt", "sigmoid"])
+def test_integers_beyond_64_bits_are_what_the_reference_takes_them_for(name, number, monkeypatch):
+    def outcome():
+        try:
+            return getattr(zs, name).__wrapped__(number)
+        except TypeError as error:
+            return str(error)
+
+    actual = outcome()
+    try:
+        direct = getattr(zs, name)(number)
+    except TypeError as error:
+        direct = str(error)
+    monkeypatch.setattr(native, "_IN_USE", False)
+    assert actual == direct == outcome()
+
+
+def test_integers_beyond_64_bits_meet_floats():
+    x = np.ones(2, np.float32)
+    np.testing.assert_array_equal(zs.add(x, 2**70), x + np.float32(2.0**70))

@@ -207,6 +207,11 @@ class TestClip:
         out = np.empty((2, 3), np.int8)
         assert zs.clip(x, 1, 2, out=out) is out
 
+    def test_clip_of_a_class_is_an_error_of_its_own(self):
+        """It has an attribute `dtype`, which is no dtype."""
+        with pytest.raises(TypeError, match="clip of"):
+            zs.clip(np.float32, 0, 1)
+
 
 class TestCast:
     @pytest.mark.parametrize("source", FLOATS)

@@ -283,7 +283,7 @@ def clip(
 def _within_range(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
     """The limits without the Python integers that no integer of x's dtype is beyond, as NumPy's."""
     dtype = getattr(x, "dtype", None)
-    if dtype is None or dtype.kind not in "iu":
+    if not isinstance(dtype, np.dtype) or dtype.kind not in "iu":
         return low, high
     smallest, largest = _limits_of(x)
     if type(low) is int and low <= smallest:
