@@ -70,3 +70,11 @@ def test_integers_beyond_64_bits_are_what_the_reference_takes_them_for(name, num
 def test_integers_beyond_64_bits_meet_floats():
     x = np.ones(2, np.float32)
     np.testing.assert_array_equal(zs.add(x, 2**70), x + np.float32(2.0**70))
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onnxruntime"])
+def test_parameters_are_numbers_under_every_engine(engine):
+    x = np.array([-1.0, 2.0], np.float32)
+    with pytest.raises(zs.BroadcastError, match=f"{engine} takes alpha as a number"):
+        zs.leaky_relu(x, x, engine=engine)
+    assert zs.leaky_relu(x, 0.5, engine=engine).tolist() == [-0.5, 2]
