@@ -263,8 +263,8 @@ def _configure(
     foreign = engine not in (None, "numpy")
     if not rules and not by_numpy:
         return None
-    if foreign and not rules:
-        return None  # rules of two operands do not know an op of one tensor
+    if foreign and (not rules or op.name == "clip"):
+        return None  # one tensor, and limits that are numbers: rules of two operands know neither
     if engine is not None and op.operands > op.tensors:
         return None  # parameters are numbers under engines: to be looked at
     if engine is None or engine == "numpy":
