@@ -55,7 +55,11 @@ def _choose() -> bool:
     """Whether the native engine is in use."""
     wanted = os.environ.get("ZEROSTRIDE_BACKEND", "").strip().lower()
     if wanted not in ("", "native", "reference"):
-        raise ImportError(f"ZEROSTRIDE_BACKEND is {wanted!r}; it is native, reference or unset")
+        warnings.warn(
+            f"ZEROSTRIDE_BACKEND is {wanted!r}; it is native, reference or unset",
+            RuntimeWarning,
+            stacklevel=2,
+        )
     if wanted == "native" and _WHY:
         raise ImportError(
             f"ZEROSTRIDE_BACKEND=native, but zerostride was installed without its engine: {_WHY}"
