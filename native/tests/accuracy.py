@@ -51,7 +51,7 @@ LIMITS = {
     "mish": (3.8, 3.8),
     "gelu": (4.0, 4.0),
     "rsqrt": (1.5, 1.5),
-    "pow": (2.0, 1.3),
+    "pow": (2.2, 1.3),
     "atan2": (2.5, 2.6),
     "logaddexp": (2.6, 2.8),
     "sqrt": (0.5, 0.5),
@@ -186,6 +186,12 @@ def binary_samples(name: str, dtype: type, count: int) -> Iterator[tuple[np.ndar
             exponent = (sizes / np.log(base.astype(np.float64))).astype(dtype)
         yield base, exponent
         yield -base, np.rint(exponent)
+        # The largest exponents multiply the logarithm's error most.
+        base = rng.uniform(0.85, 1.2, count).astype(dtype)
+        sizes = rng.uniform(0.8, 0.98, count) * rng.choice([-top, top], count)
+        with np.errstate(all="ignore"):
+            exponent = (sizes / np.log(base.astype(np.float64))).astype(dtype)
+        yield base, exponent
 
 
 def _patterns(rng: np.random.Generator, dtype: type, count: int) -> np.ndarray:

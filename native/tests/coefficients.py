@@ -63,8 +63,8 @@ def fits() -> list[Fit]:
         Fit(
             "log_third",
             lambda f: (mp.log1p(f) - f + f * f / 2) / f**3,
-            mp.mpf(-0.1295),
-            mp.mpf(0.1615),
+            mp.mpf(-0.14),
+            mp.mpf(0.149),
             7,
             0,
             lambda f, e: f**2 * e,

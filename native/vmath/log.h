@@ -15,8 +15,8 @@ struct Split {
   T exponent, fraction;
 };
 
-// The upper bits of what is left of a number's bits without those of sqrt(1/2). There is no
-// instruction for 64 of them below AVX-512: they are put into the low bits of a number.
+// The upper bits of what is left of a number's bits without those of the least fraction. There is
+// no instruction for 64 of them below AVX-512: they are put into the low bits of a number.
 ZS_INLINE float exponent_of(std::uint32_t above) {
   return static_cast<float>(static_cast<std::int32_t>(above) >> Ieee<float>::mantissa);
 }
@@ -27,21 +27,21 @@ ZS_INLINE double exponent_of(std::uint64_t above) {
   return from_bits<double>(biased | bits(0x1p52)) - zero;
 }
 
-// For positive normal x.
+// For positive normal x. `least` has the bits of the least fraction there is.
 template <class T>
-ZS_INLINE Split<T> split_normal(T x) {
+ZS_INLINE Split<T> split_normal(T x, Bits<T> least = Ieee<T>::root_half) {
   using I = Ieee<T>;
   constexpr Bits<T> mantissa = (Bits<T>(1) << I::mantissa) - 1;
-  const Bits<T> above = bits(x) - I::root_half;
-  return {exponent_of(above), from_bits<T>((above & mantissa) + I::root_half)};
+  const Bits<T> above = bits(x) - least;
+  return {exponent_of(above), from_bits<T>((above & mantissa) + least)};
 }
 
 // For positive x; subnormals are made normal first.
 template <class T>
-ZS_INLINE Split<T> split(T x) {
+ZS_INLINE Split<T> split(T x, Bits<T> least = Ieee<T>::root_half) {
   constexpr T up = T(Bits<T>(1) << Ieee<T>::mantissa), steps = T(Ieee<T>::mantissa);
   const Bits<T> small = mask<T>(x < Ieee<T>::smallest_normal);
-  const Split<T> s = split_normal(select(small, x * up, x));
+  const Split<T> s = split_normal(select(small, x * up, x), least);
   return {s.exponent - select(small, steps, T(0)), s.fraction};
 }
 

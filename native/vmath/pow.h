@@ -38,17 +38,19 @@ struct Power {
   T logarithm;
 };
 
-// Bounds of that logarithm (of floats its upper part, nearly): below the result is 0, above it is
-// infinite; and within the last one it is a normal number.
+// Bounds of that logarithm: below the result is 0, above it is infinite; and within the last one it
+// is a normal number. And the bits of the least fraction (0.6975: log2_pair's ranges are alike).
 template <class T>
 struct PowerBounds;
 template <>
 struct PowerBounds<float> {
-  static constexpr float low = -160, high = 140, normal = 124;
+  static constexpr float low = Exp<float>::low2, high = Exp<float>::high2, normal = 124;
+  static constexpr std::uint32_t least = 0x3f328f5c;
 };
 template <>
 struct PowerBounds<double> {
   static constexpr double low = Exp<double>::low, high = Exp<double>::high, normal = 700;
+  static constexpr std::uint64_t least = Ieee<double>::root_half;
 };
 
 #if ZS_HAS_FMA
@@ -64,29 +66,31 @@ ZS_INLINE FloatPair log2_pair(Split<float> p) {
   constexpr float e_high = 0x1.715476p+0f, e_low = 0x1.4ae0c0p-26f;  // log2 e
   constexpr float a_high = -0x1.7954p-2f, a_low = 0x1.c8563cp-20f;
   constexpr float b_high = 0x1.7d60p-5f, b_low = 0x1.25b3eep-23f;
-  const float m = p.fraction, j = fma(m, -3.875f, round + 4) - round;
+  const float m = p.fraction, j = fma(m, -3.935f, round + 4) - round;
   const float f = fma(m, fma(j, 0.25f, 1.0f), -1.0f);
 
   // log(1 + f) = f - f^2 / 2 + f^3 q(f), the first two terms exactly
   const float square = f * f, square_low = fma(f, f, -square);
-  const float two = fma(-0.5f, square, f);
-  const float two_low = fma(-0.5f, square_low, fma(-0.5f, square, f - two));
-  const float q = polynomial(f, 0x1.555556p-2f, -0x1.00000ap-2f, 0x1.99979ep-3f, -0x1.553fa0p-3f,
-                             0x1.25571ap-3f, -0x1.076904p-3f, 0x1.a01eb6p-4f);
-  const float low = fma(square * f, q, two_low);
+  const float q = polynomial(f, 0x1.555556p-2f, -0x1.00000ep-2f, 0x1.99982cp-3f, -0x1.5538e4p-3f,
+                             0x1.24fd82p-3f, -0x1.08a0b4p-3f, 0x1.baffa8p-4f);
+  const float factor = f * q, two = fma(-0.5f, square, f);
+  const float two_low = fma(-0.5f, square, f - two);
+  const float low = fma(square, factor, fma(square_low, factor - 0.5f, two_low));
 
+  // Of the low parts those of 2^-20 and less come first, so that the cube is rounded once.
   const float part = two * e_high;
-  const float part_low = fma(low, e_high, fma(two, e_low, fma(two, e_high, -part)));
-  const float whole = fma(j, fma(j, b_high, a_high), p.exponent);
-  const float whole_low = fma(j, fma(j, b_low, a_low), part_low);
-  const float high = whole + part;
-  return {high, (part - (high - whole)) + whole_low};
+  const float whole = fma(j, fma(j, b_high, a_high), p.exponent), high = whole + part;
+  const float products = fma(two, e_low, fma(two, e_high, -part));
+  const float sums = fma(j, fma(j, b_low, a_low), products) + (part - (high - whole));
+  const float rest = fma(low, e_high, sums);
+  const float result = high + rest;
+  return {result, rest - (result - high)};
 }
 
 ZS_INLINE Power<float> power(Split<float> x, float y) {
   const FloatPair l = log2_pair(x);
   const float high = y * l.high, low = fma(y, l.low, fma(y, l.high, -high));
-  const Nearest<float> n = nearest(high + low, kBias<float>);
+  const Nearest<float> n = nearest(high, kBias<float>);
   const float r = (high - n.number) + low;
 
   // 2^r = 1 + r log(2) + r^2 q(r), the second term exactly: small whole powers are exact, too
@@ -141,7 +145,7 @@ ZS_INLINE Power<double> power(Split<double> x, double y) {
 template <class T>
 ZS_INLINE T pow(T x, T y) {
   using Bounds = PowerBounds<T>;
-  const Power<T> p = power(split(abs(x)), y);
+  const Power<T> p = power(split(abs(x), Bounds::least), y);
   const T result = scale(p.fraction, p.low + Ieee<T>::bias);
   return pow_special(
       x, y, within(p.logarithm, Bounds::low, T(0), Bounds::high, Ieee<T>::infinity, result));
@@ -192,7 +196,7 @@ ZS_INLINE UsualPower<T> usual_pow(T x, T y, Allowed<T> allowed) {
   constexpr Bits<T> sign = Bits<T>(1) << (Ieee<T>::bits - 1);
   constexpr Bits<T> one_exponent = Bits<T>(1) << Ieee<T>::mantissa;
   const Bits<T> base = bits(x) & ~allowed.negative;
-  const Power<T> p = power(split_normal(from_bits<T>(base)), y);
+  const Power<T> p = power(split_normal(from_bits<T>(base), PowerBounds<T>::least), y);
   const T result = p.fraction * power_of_2<T>(p.low);
   // Only these sums of a negative, a zero or subnormal, an infinite or NaN have the highest bit.
   const Bits<T> no_number = (base - one_exponent) | (base + one_exponent);
