@@ -42,9 +42,10 @@ PyObject* into_new(const Program& program, Kind kind, Shape& shape, Place* place
     Py_XDECREF(descr);
     return scalar;
   }
+  if (shape.elements == 0) return new_array(shape, kind, nullptr);
   lay_out(shape, inputs, size);
   PyObject* result = new_array(shape, kind, shape.strides[inputs]);
-  if (result == nullptr || shape.elements == 0) return result;
+  if (result == nullptr) return nullptr;
   char* data = PyArray_BYTES(reinterpret_cast<PyArrayObject*>(result));
   places[inputs] = {data, shape.strides[inputs], true};
   if (!evaluate(program, shape, places)) Py_CLEAR(result);
