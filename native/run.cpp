@@ -203,10 +203,14 @@ void stream_row(const Runner& runner, void* const* at, std::int64_t n) {
   const void* in[kMaxOperands];
   for (int k = 0; k < inputs; ++k) in[k] = at[k];
   stream.go_to(static_cast<char*>(at[inputs]));
+  // One value for the whole row fills the buffer once.
+  const bool one_value = runner.splats + 1 == 1u << inputs;
+  bool filled = false;
   for (std::int64_t done = 0, count; done < n; done += count) {
     count = stream.room() / size;
     if (count > n - done) count = n - done;
-    compute_into(runner, in, stream.end(), count);
+    if (!filled) compute_into(runner, in, stream.end(), count);
+    filled = one_value && stream.is_whole(count * size);
     stream.add(count * size);
     for (int k = 0; k < inputs; ++k) {
       if (runner.splats >> k & 1) continue;

@@ -55,6 +55,8 @@ class Stream {
   }
   std::int64_t room() const { return kBytes - have_; }
   char* end() { return bytes_ + have_; }
+  // Whether so many bytes are all of the buffer.
+  bool is_whole(std::int64_t bytes) const { return bytes == kBytes; }
   // So many bytes were put at the end.
   void add(std::int64_t bytes) {
     have_ += bytes;
