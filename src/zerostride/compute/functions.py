@@ -75,6 +75,9 @@ Raises:
     BroadcastError: the shapes do not combine under the rule, `out` has another shape, or the engine
         lacks the op or its dtypes.
     TypeError: the op has no meaning for the dtypes, or its result does not fit `out`.
+    MemoryError: the result has more bytes than there are.
+    ValueError: an integer to a negative integer power.
+    ZeroDivisionError: integers divided by zero under an engine that refuses that.
 
 No floating-point warning is given, whatever `numpy.errstate` says: infinity and NaN are answers.
 
