@@ -209,8 +209,8 @@ def as_markdown(results: Results, why: str = "") -> str:
         "",
         *(f"- {line}" for line in _notes(results)),
         "",
-        "How time grows with size, rank and threads is in SCALING.md, and what memory a call needs"
-        " in MEMORY.md: `python -m benchmarks scaling --write` and `memory --write`.",
+        "What memory a call needs is in MEMORY.md (`python -m benchmarks memory --write`); how time"
+        " grows with size, rank and threads, `python -m benchmarks scaling` shows.",
     ]
     return "\n".join(lines) + "\n"
 

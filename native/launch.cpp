@@ -21,7 +21,7 @@ constexpr std::int64_t kPiece = 65536;
 constexpr std::int64_t kFirstPart = 16;
 constexpr auto kQuick = std::chrono::milliseconds(5);
 // Pieces for each thread where there is less work than that.
-constexpr std::int64_t kShares = 8;
+constexpr std::int64_t kPiecesEach = 8;
 constexpr auto kPollEvery = std::chrono::milliseconds(100);
 // Elements that an operand is widened to where a kernel lacks the form for a splat.
 constexpr std::int64_t kWidened = 512;
@@ -252,7 +252,7 @@ bool execute(const Nest& nest, const Program& program, const Isa& isa, char* con
     return true;
   }
   const std::int64_t block = std::max<std::int64_t>(1, nest.elements / nest.blocks);
-  const std::int64_t even = nest.blocks / (kShares * std::max(threads, 1));
+  const std::int64_t even = nest.blocks / (kPiecesEach * std::max(threads, 1));
   const std::int64_t piece = std::max<std::int64_t>(1, std::min(even, kPiece / block));
   Job job{nest, program, isa, data, bytes, piece, poll, poll_context, std::this_thread::get_id(),
           std::clamp(threads, 1, kMostShares)};

@@ -266,3 +266,13 @@ class TestEngines:
         out = np.empty(4, np.int32)
         assert zs.divide(*INTEGERS, engine="onnxruntime", out=out) is out
         assert out.tolist() == [3, -3, -3, 3]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("power", [-1, np.int8(-1), [2, -1]])
+def test_integers_have_no_negative_powers(dtype, power):
+    base = np.array([2, 3], dtype)
+    exponent = np.array(power, dtype) if isinstance(power, list) else power
+    with pytest.raises(ValueError, match="negative integer powers"):
+        zs.pow(base, exponent)
+    assert zs.pow(base, 2).tolist() == [4, 9]

@@ -321,7 +321,9 @@ def _of_variant(kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...] | 
 
 
 def _nothing(*_: Any, **__: Any) -> Any:
-    raise NotImplementedError("only evaluate() is called")
+    """Stands behind a `_function`, of which only evaluate() is called: that answers NotImplemented
+    itself, and `compute` goes to the reference. A call would be a fault of ours."""
+    raise AssertionError("a function of compute() was called; evaluate() is what it is for")
 
 
 def compute(op: Op, made: Plan, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:
