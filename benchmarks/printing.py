@@ -199,7 +199,7 @@ def as_markdown(results: Results, why: str = "") -> str:
         *([""] if why else []),
         "## The peers",
         "",
-        "All run in one process, one after another in each round, in an order that rotates; the"
+        "All run in one process, one after another in each round, in an order that is drawn; the"
         " clock starts when the threads of the one before sleep. Results are compared with NumPy's"
         " first. Inputs are shared memory where a peer allows.",
         "",

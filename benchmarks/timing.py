@@ -1,4 +1,4 @@
-"""Timing in turns: every peer once in each round, in an order that rotates, and pairs of one round.
+"""Timing in turns: every peer once in each round, in an order that is drawn, and pairs of one round.
 
 The machine is never quiet, so single figures mean little: what is compared are the times of one
 round, which were measured within a fraction of a second of each other.
@@ -17,6 +17,8 @@ from .peers import Call
 
 #: Shorter samples are repeated calls. Far above the clock's own cost and a thread's waking.
 SAMPLE_SECONDS = 1e-3
+#: And so many calls at least: what a peer's first call finds in the caches is another's doing.
+_LEAST_CALLS = 3
 #: Threads of a peer may spin on after its call: whoever comes next waits so long for them, at most.
 _SETTLE_SECONDS = 0.1
 #: Steps of that wait, and the share of one in which a process counts as still.
@@ -24,6 +26,7 @@ _SETTLE_STEP = 5e-4
 _STILL = 0.1
 #: Of the calls of a sample so many come before the clock starts: threads and caches are warm then.
 _WARM = 0.25
+_LEAST_WARM = 2
 
 #: Seconds of one call.
 Sampler = Callable[[], float]
@@ -64,7 +67,7 @@ def sampler(calls: tuple[Call, ...]) -> Sampler:
     else:
         best = 0
     timer, count = timers[best], counts[best]
-    warm = max(1, int(count * _WARM))
+    warm = max(_LEAST_WARM, int(count * _WARM))
 
     def sample() -> float:
         timer.timeit(warm)
@@ -76,7 +79,7 @@ def sampler(calls: tuple[Call, ...]) -> Sampler:
 def _count(timer: timeit.Timer) -> int:
     """How many calls a sample needs."""
     timer.timeit(2)
-    count = 1
+    count = _LEAST_CALLS
     while (seconds := timer.timeit(count)) < SAMPLE_SECONDS:
         # At most tenfold, since the first calls are slow.
         count = max(count + 1, min(10 * count, int(1.1 * count * SAMPLE_SECONDS / seconds)))
@@ -95,13 +98,15 @@ class Rounds:
 def in_turns(samplers: Mapping[str, Sampler], rounds: Rounds) -> dict[str, np.ndarray]:
     """Seconds of each, round by round."""
     times: dict[str, list[float]] = {name: [] for name in samplers}
+    # Not rotated: each would come after the same other in every round, and find the output where
+    # that one left it, in the caches or in memory.
+    rng = np.random.default_rng(rounds.most)
     names = list(samplers)
     began = time.perf_counter()
     for k in range(rounds.most):
         if k >= rounds.least and time.perf_counter() - began > rounds.seconds:
             break
-        start = k % len(names)
-        for name in names[start:] + names[:start]:
+        for name in rng.permutation(names).tolist():
             settle()
             times[name].append(samplers[name]())
     return {name: np.array(values) for name, values in times.items()}

@@ -35,6 +35,8 @@ struct Isa {
   // Elements of one dtype to another, as NumPy's astype; floats to integers truncate, stop at the
   // ends of the range, and NaN becomes 0.
   Row convert[kDTypes][kDTypes];
+  // Writes one element, which is not in the row, all over it; by the logarithm of its bytes.
+  Row fill[4];
   // Computes blocks first..last-1. `scratch` has scratch_bytes(nest, program), aligned to 64.
   void (*run)(const Nest& nest, const Program& program, char* const* data, std::int64_t first,
               std::int64_t last, char* scratch);

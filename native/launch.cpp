@@ -200,15 +200,16 @@ void run_widened(const Kernel& kernel, const void* const* in, unsigned splats, v
 
 }  // namespace
 
-void run_kernel(const Isa&, const void* context, const void* const* in, unsigned splats,
+void run_kernel(const Isa& isa, const void* context, const void* const* in, unsigned splats,
                 void* const* out, std::int64_t n, char* scratch_memory) {
   const Kernel& kernel = *static_cast<const Kernel*>(context);
   if (splats == (1u << kernel.inputs) - 1) {
     // One result, for the whole row. By way of its own place: the output may be an input.
     alignas(kWidestElement) char result[kWidestElement];
     kernel.form[0](in, result, 1);
-    copy_element(out[0], result, size_of(kernel.out));
-    spread(static_cast<char*>(out[0]), size_of(kernel.out), n);
+    const void* const one = result;
+    const auto bytes = static_cast<unsigned>(size_of(kernel.out));
+    isa.fill[__builtin_ctz(bytes)](&one, out[0], n);
   } else if (kernel.form[splats]) {
     kernel.form[splats](in, out[0], n);
   } else {

@@ -57,6 +57,8 @@ struct Pool {
   Word bell{0};  // counts calls to sleeping workers
   Word home{0};  // counts calls to a sleeping caller
   std::atomic<int> limit{0};  // num_threads(); 0: not yet asked for
+  std::atomic<int> avoided{-1};            // the processor that the workers are kept off; -1: none
+  std::atomic<int> worker[kMaxThreads]{};  // the workers' numbers to the system; 0: a free place
   bool forks_handled = false;
 };
 
@@ -104,6 +106,54 @@ bool spin(const Condition& happened) {
   } while (std::chrono::steady_clock::now() < end);
   return happened();
 }
+
+// ---- Where workers run ----
+
+// The scheduler may put a woken worker behind its waker, on the same processor, where its turn comes
+// when the work is done. (Measured, 2 processors, calls of 200 us with sleeping workers: most took as
+// long as with one thread, and half of that with the worker kept off the caller's processor.) So the
+// workers are kept off the processor of whoever wakes them, and may run on all others.
+#ifdef __linux__
+void sign_on() {
+  const int self = static_cast<int>(syscall(SYS_gettid));
+  for (auto& place : pool.worker) {
+    int free = 0;
+    if (!place.compare_exchange_strong(free, self)) continue;
+    pool.avoided.store(-1);  // this one is still where it began
+    return;
+  }
+}
+
+void sign_off() {
+  const int self = static_cast<int>(syscall(SYS_gettid));
+  for (auto& place : pool.worker) {
+    int mine = self;
+    if (place.compare_exchange_strong(mine, 0)) return;
+  }
+}
+
+void keep_workers_off_this_processor() {
+  const int here = sched_getcpu();
+  if (here < 0 || here == pool.avoided.load(std::memory_order_relaxed)) return;
+  pool.avoided.store(here);
+  cpu_set_t others;
+  if (sched_getaffinity(0, sizeof others, &others) != 0) return;
+  CPU_CLR(static_cast<unsigned>(here), &others);
+  if (CPU_COUNT(&others) == 0) return;
+  int left = pool.workers.load();
+  for (const auto& place : pool.worker) {
+    if (left == 0) return;
+    const int number = place.load();
+    if (number == 0) continue;
+    sched_setaffinity(number, sizeof others, &others);
+    --left;
+  }
+}
+#else
+void sign_on() {}
+void sign_off() {}
+void keep_workers_off_this_processor() {}
+#endif
 
 // ---- Workers ----
 
@@ -153,11 +203,13 @@ void sleep_unless_offered(std::uint32_t seen) {
 
 void* work(void*) {
   std::uint32_t seen = 0;
+  sign_on();
   for (;;) {
     if (spin([&] { return take_seat(seen); })) {
       pool.task(pool.context);
       leave();
     } else if (retire()) {
+      sign_off();
       return nullptr;
     } else {
       sleep_unless_offered(seen);
@@ -173,6 +225,8 @@ void forget_workers() {
   pool.board.store(0);
   pool.workers.store(0);
   pool.sleepers.store(0);
+  pool.avoided.store(-1);
+  for (auto& place : pool.worker) place.store(0);
 }
 
 bool start_worker() {
@@ -216,7 +270,9 @@ void publish(Task task, void* context, int count) {
   pool.board.store(next << 32 | static_cast<std::uint64_t>(count) * kSeat);
   const int asleep = pool.sleepers.load();
   const int awake = pool.workers.load() - asleep;
-  if (asleep > 0 && awake < count) ring(pool.bell, count - awake);
+  if (asleep == 0 || awake >= count) return;
+  keep_workers_off_this_processor();
+  ring(pool.bell, count - awake);
 }
 
 // Takes the seats back that nobody took, and waits for those inside.

@@ -108,6 +108,19 @@ void convert_row(const void* const* in, void* out, int64_t n) {
   for (int64_t i = first; i < n; ++i) to[i] = converted<To>(from[i]);
 }
 
+template <class T>
+void fill_row(const void* const* in, void* out, int64_t n) {
+  const T one = *static_cast<const T*>(in[0]);
+  T* to = static_cast<T*>(out);
+  ZS_INDEPENDENT
+  for (int64_t i = 0; i < n; ++i) to[i] = one;
+}
+
+template void fill_row<uint8_t>(const void* const*, void*, int64_t);
+template void fill_row<uint16_t>(const void* const*, void*, int64_t);
+template void fill_row<uint32_t>(const void* const*, void*, int64_t);
+template void fill_row<uint64_t>(const void* const*, void*, int64_t);
+
 // Compiles the functions that table.cpp has the addresses of.
 extern constexpr Conversions convert_rows = conversions();
 

@@ -8,6 +8,9 @@ namespace zs::ZS_ISA {
 template <class From, class To>
 void convert_row(const void* const* in, void* out, int64_t n);
 
+template <class T>
+void fill_row(const void* const* in, void* out, int64_t n);
+
 using ConversionTable = Row[kDTypes];
 
 template <class From, class... To>

@@ -41,6 +41,10 @@ constexpr Isa make_table() {
   for (int from = 0; from < kDTypes; ++from) {
     for (int to = 0; to < kDTypes; ++to) isa.convert[from][to] = kConversions.row[from][to];
   }
+  isa.fill[0] = fill_row<uint8_t>;
+  isa.fill[1] = fill_row<uint16_t>;
+  isa.fill[2] = fill_row<uint32_t>;
+  isa.fill[3] = fill_row<uint64_t>;
   isa.run = run;
   return isa;
 }

@@ -185,12 +185,33 @@ def plan_to(
     >>> p.shape, p.axes_mapping
     ((1, 16, 50, 50), ((1,),))
     """
+    if facts is None and is_plain(data) and is_plain(target):
+        if axes_mapping is None or is_plain(axes_mapping):
+            try:
+                return _cached_to(data, target, mode, axes_mapping, engine, op)
+            except TypeError:
+                pass  # not hashable: what is wrong with it is said below
+    return _plan_to(data, target, mode, axes_mapping, engine, op, facts)
+
+
+def _plan_to(
+    data: Any,
+    target: Any,
+    mode: str | None,
+    axes_mapping: Sequence[int] | None,
+    engine: str | None,
+    op: str | None,
+    facts: Any = None,
+) -> Plan:
     row, name = _target_row(mode, engine, op)
     attributes = {"axes_mapping": axes_mapping}
     if engine is not None and find_engine(engine).keeps:
         target = _keep(row, data, target, engine)
     known = None if facts is None else as_facts(facts)
     return apply(row, (data, target), attributes, engine=engine, op=name, facts=known)
+
+
+_cached_to = functools.lru_cache(CACHE_SIZE, typed=True)(_plan_to)
 
 
 def as_facts(facts: Any) -> Condition:
