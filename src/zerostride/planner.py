@@ -185,12 +185,12 @@ def plan_to(
     >>> p.shape, p.axes_mapping
     ((1, 16, 50, 50), ((1,),))
     """
-    if facts is None and is_plain(data) and is_plain(target):
-        if axes_mapping is None or is_plain(axes_mapping):
-            try:
-                return _cached_to(data, target, mode, axes_mapping, engine, op)
-            except TypeError:
-                pass  # not hashable: what is wrong with it is said below
+    plain = is_plain(data) and is_plain(target) and (axes_mapping is None or is_plain(axes_mapping))
+    if facts is None and plain:
+        try:
+            return _cached_to(data, target, mode, axes_mapping, engine, op)
+        except TypeError:
+            pass  # not hashable: what is wrong with it is said below
     return _plan_to(data, target, mode, axes_mapping, engine, op, facts)
 
 
