@@ -210,7 +210,8 @@ def as_markdown(results: Results, why: str = "") -> str:
         *(f"- {line}" for line in _notes(results)),
         "",
         "What memory a call needs is in MEMORY.md (`python -m benchmarks memory --write`); how time"
-        " grows with size, rank and threads, in SCALING.md (`python -m benchmarks scaling --write`).",
+        " grows with size, rank and threads, in SCALING.md (`python -m benchmarks scaling"
+        " --write`).",
     ]
     return "\n".join(lines) + "\n"
 

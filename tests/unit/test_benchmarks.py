@@ -195,15 +195,18 @@ def test_the_aims_tell_reached_from_short() -> None:
     assert "row: 1.10 (0.90) of numpy" in goals.judge(bad)[0].short
 
 
-def test_turns_rotate_and_everybody_has_every_round() -> None:
+def test_turns_are_drawn_and_everybody_has_every_round() -> None:
     order: list[str] = []
 
     def recording(name: str) -> Any:
         return lambda: order.append(name) or 1.0
 
-    times = in_turns({name: recording(name) for name in "abc"}, ROUNDS)
-    assert "".join(order) == "abcbcacab"
-    assert all(len(values) == 3 for values in times.values())
+    rounds = Rounds(20, float("inf"), 20)
+    times = in_turns({name: recording(name) for name in "abc"}, rounds)
+    turns = ["".join(order[k : k + 3]) for k in range(0, len(order), 3)]
+    assert {"".join(sorted(turn)) for turn in turns} == {"abc"}
+    assert len(set(zip(order, order[1:], strict=False))) >= 6  # anybody comes after anybody
+    assert all(len(values) == 20 for values in times.values())
 
 
 def test_the_fastest_of_equal_ways_is_timed() -> None:
