@@ -1,0 +1,72 @@
+// A fused expression as the engine runs it. The same as src/zerostride/fuse/program.py, which says
+// what all of it means; made from that by binding/program.cpp, immutable afterwards.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "../kernels.h"
+#include "../nest.h"
+
+namespace zs {
+
+enum class SlotKind : std::uint8_t { Input, Output, Temp };
+enum class Fold : std::uint8_t { None, Sum, Prod, Min, Max, Any, All, ArgMin, ArgMax };
+
+struct Slot {
+  SlotKind kind;
+  int index;
+  DType dtype;
+  int rank;
+  std::int64_t shape[kMaxAxes];
+};
+
+struct Load {
+  int slot;
+  std::int8_t walk[kMaxAxes];  // for each axis of the box; -1: none
+  DType dtype;
+};
+
+struct Literal {
+  DType dtype;
+  alignas(8) char bytes[8];
+};
+
+struct Step {
+  const char* op;  // a kernel's, or null: a conversion of dtype[0] to dtype[1]
+  int args;
+  int arg[kMaxInputs];
+  DType dtype[kMaxInputs + 1];  // the arguments', then the result's
+};
+
+struct Store {
+  int value;
+  int slot;
+  std::int8_t walk[kMaxAxes];
+  Fold fold;
+};
+
+struct Phase {
+  int rank;
+  std::int64_t shape[kMaxAxes];
+  std::vector<Load> loads;
+  std::vector<Literal> literals;
+  std::vector<Step> steps;
+  std::vector<Store> stores;
+};
+
+struct FusedProgram {
+  std::vector<Slot> slots;
+  std::vector<Phase> phases;
+  int batch;
+  int inputs, outputs;
+};
+
+// Where the slots of one call lie.
+struct Spot {
+  char* data;
+  const std::int64_t* strides;  // bytes, one for each axis of the slot
+  bool aligned;
+};
+
+}  // namespace zs

@@ -1,0 +1,133 @@
+"""A traced function as data: nodes with shapes and dtypes, each after those that it reads.
+
+A graph is made for one signature (the operands' shapes and dtypes), so every node knows its shape
+and the dtype that its values have for NumPy. Rules are gone by then: what a rule chose is in
+`Apply.axes`. Nothing here knows strides, blocks or the engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+#: A result axis for each axis of an argument; None for an axis of extent 1 that the rule dropped.
+Axes = tuple[int | None, ...]
+Number = bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """An operand of the call, or an array that the function captured (those come last).
+
+    A Python number given as an operand has the shape () and is `weak`: its value is read in each
+    call, and its dtype is what NumPy makes of it among the others ("int64" or "float64" here).
+    """
+
+    index: int
+    shape: tuple[int, ...]
+    dtype: str
+    weak: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    """A number that stands in the function. `weak` (a Python number) promotes as in NumPy."""
+
+    value: Number
+    dtype: str
+    weak: bool = True
+    shape: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """An op of the op table on earlier nodes.
+
+    Attributes:
+        op: its name in the op table; "cast" converts.
+        args: the nodes it reads.
+        axes: for each argument, where its axes land on the result's.
+        compute: the dtypes that the arguments are converted to before the op, and last the one that
+            it computes (`compute.native.resolve`). 16-bit floats are computed in float32 and
+            rounded where they leave the program or are cast, not in between.
+        shape: of the result.
+        dtype: of the result.
+    """
+
+    op: str
+    args: tuple[int, ...]
+    axes: tuple[Axes, ...]
+    compute: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class Reduce:
+    """A reduction of an earlier node over some of its axes.
+
+    Attributes:
+        op: "sum", "prod", "min", "max", "any", "all", "argmin" or "argmax"; all others (mean,
+            variance, logsumexp …) are expressions of these.
+        arg: the node it reads.
+        over: the argument's axes that are reduced, rising; none: the values stay what they are.
+        keepdims: whether these stay as axes of extent 1.
+        compute: the dtype that the argument's values have before the reduction.
+        shape: of the result.
+        dtype: of the result (sums of small integers widen, as NumPy's).
+    """
+
+    op: str
+    arg: int
+    over: tuple[int, ...]
+    keepdims: bool
+    compute: str
+    shape: tuple[int, ...]
+    dtype: str
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """An earlier node with its axes in another order, or with axes of extent 1 more or fewer.
+
+    `axes` has, for each axis of the result, the argument's axis that lies there, or None for a new
+    axis of extent 1. An axis of the argument that is not named has extent 1.
+    """
+
+    arg: int
+    axes: Axes
+    shape: tuple[int, ...]
+    dtype: str
+
+
+Node = Input | Constant | Apply | Reduce | View
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """What a function computes for one signature.
+
+    Equal nodes are one node, what no output needs is gone, and what numbers alone decide is a
+    Constant.
+
+    Attributes:
+        nodes: each reads earlier ones only. The inputs that are read need not come first.
+        outputs: the nodes that are the results, in order; one may be twice.
+        inputs: how many operands a call has, captured arrays included.
+    """
+
+    nodes: tuple[Node, ...]
+    outputs: tuple[int, ...]
+    inputs: int
+
+
+def arguments(node: Node) -> tuple[int, ...]:
+    """The nodes that a node reads.
+
+    >>> arguments(View(3, (0, None), (4, 1), "float32"))
+    (3,)
+    """
+    if isinstance(node, Apply):
+        return node.args
+    if isinstance(node, Reduce | View):
+        return (node.arg,)
+    return ()
