@@ -3,8 +3,8 @@
 A *slot* is an array: an operand of the call, a result, or a small one between phases. A *phase*
 walks a box of extents; at each point it loads operands (slots laid over the box, stride 0 where
 they stretch), computes steps on values, and stores some of them in slots, element by element or
-folded over the axes that the slot does not have. Values are numbered: the phase's operands first, then its
-constants, then its steps, each of which reads lower numbers only.
+folded over the axes that the slot does not have. Values are numbered: the phase's operands first,
+then its constants, then its steps, each of which reads lower numbers only.
 
 `batch` leading axes are the same in every phase. The engine cuts the last of these into pieces and
 runs all phases on one piece before the next, so that what a piece reads again is still in the
