@@ -1,4 +1,6 @@
 // Which of the compiled instruction sets this process computes with.
+#include <strings.h>
+
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
@@ -78,7 +80,7 @@ struct Usable {
 
   const Isa* find(const char* wanted) const {
     for (int k = 0; k < count; ++k) {
-      if (std::strcmp(name[k], wanted) == 0) return table[k];
+      if (strcasecmp(name[k], wanted) == 0) return table[k];
     }
     return nullptr;
   }

@@ -360,6 +360,7 @@ def test_an_instruction_set_that_there_is_not():
 def test_each_instruction_set_can_be_had(isa):
     code = "from zerostride.compute import native; print(native.backend(), zs.exp(0.0))"
     assert run(code, ZEROSTRIDE_ISA=isa) == f"native {isa} 1.0\n"
+    assert run(code, ZEROSTRIDE_ISA=isa.upper()) == f"native {isa} 1.0\n"
 
 
 @pytest.mark.parametrize(("asked", "had"), [("1", "1"), ("3", "3"), ("64", "64")])

@@ -73,7 +73,7 @@ _IN_USE = _choose()
 def _check_environment() -> None:
     """What the environment asks for and cannot have is said once, and left out."""
     isa = os.environ.get("ZEROSTRIDE_ISA")
-    if isa and isa not in _native.available_isas():
+    if isa and isa.lower() not in _native.available_isas():
         have = ", ".join(_native.available_isas())
         warnings.warn(
             f"ZEROSTRIDE_ISA={isa!r} is not to be had here; this processor has {have}. "
