@@ -10,7 +10,7 @@
 
 namespace zs {
 
-enum class SlotKind : std::uint8_t { Input, Output, Temp };
+enum class SlotKind : std::uint8_t { Input, Output, Temp, Piece };
 enum class Fold : std::uint8_t { None, Sum, Prod, Min, Max, Any, All, ArgMin, ArgMax };
 
 struct Slot {
@@ -59,6 +59,7 @@ struct FusedProgram {
   std::vector<Slot> slots;
   std::vector<Phase> phases;
   int batch;
+  int first, last;  // the batched phases
   int inputs, outputs;
 };
 

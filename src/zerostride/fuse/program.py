@@ -6,9 +6,9 @@ they stretch), computes steps on values, and stores some of them in slots, eleme
 folded over the axes that the slot does not have. Values are numbered: the phase's operands first,
 then its constants, then its steps, each of which reads lower numbers only.
 
-`batch` leading axes are the same in every phase. The engine cuts the last of these into pieces and
-runs all phases on one piece before the next, so that what a piece reads again is still in the
-caches, and temporaries have the size of a piece.
+The phases from `first` to before `last` have the same `batch` leading axes. The engine cuts the
+last of these into pieces and runs all of those phases on one piece before the next, so that what a
+piece reads again is still in the caches. Other phases run one after another, over everything.
 """
 
 from __future__ import annotations
@@ -27,8 +27,9 @@ class Slot:
     """An array.
 
     Attributes:
-        kind: "input" (operand `index` of the call), "output" (result `index`) or "temp" (its
-            leading `batch` axes are the batch's).
+        kind: "input" (operand `index` of the call), "output" (result `index`), "temp" (small, and
+            there as a whole) or "piece" (stored and loaded by batched phases alone, of whose batch
+            it has the leading axes: one piece of it is there at a time).
         index: which of its kind.
         dtype: as it lies in memory.
         shape: of the whole.
@@ -108,11 +109,16 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Phases in order; each may load what an earlier one stored."""
+    """Phases in order; each may load what an earlier one stored.
+
+    A fold in a batched phase keeps the batch's axes. Without a batch, `first` and `last` are 0.
+    """
 
     slots: tuple[Slot, ...]
     phases: tuple[Phase, ...]
     batch: int = 0
+    first: int = 0
+    last: int = 0
 
 
 def value_dtype(phase: Phase, value: int) -> str:
