@@ -1,0 +1,323 @@
+#include "body.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace zs {
+namespace {
+
+constexpr std::int64_t kLine = 64;
+// A cell has room for the widest element.
+constexpr std::int64_t kCell = 8;
+// Elements of a block, and the bytes that all of its rows may take: they stay in a first cache of
+// 32 KB and more.
+constexpr std::int64_t kMostBlock = 1024;
+constexpr std::int64_t kLeastBlock = 256;
+constexpr std::int64_t kBlockBytes = 24 << 10;
+constexpr int kNowhere = -1;
+
+std::int64_t size_of(DType dtype) { return kSize[static_cast<int>(dtype)]; }
+
+std::int64_t aligned(std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+Row convert(const Isa& isa, DType from, DType to) {
+  return isa.convert[static_cast<int>(from)][static_cast<int>(to)];
+}
+
+Row fill(const Isa& isa, DType dtype) {
+  return isa.fill[__builtin_ctz(static_cast<unsigned>(size_of(dtype)))];
+}
+
+// The form that computes with the most of `splats` as they are.
+unsigned best_form(const Kernel& kernel, unsigned splats) {
+  unsigned best = 0;
+  for (unsigned form = splats; form; form = (form - 1) & splats) {
+    if (kernel.form[form] && __builtin_popcount(form) > __builtin_popcount(best)) best = form;
+  }
+  return best;
+}
+
+// What compile() knows of a value.
+struct Value {
+  DType dtype;
+  bool splat;
+  bool needed = false;
+  int last_use = kNowhere;  // the last step that reads it; all of them, if it stays
+  int place = kNowhere;     // where it lies
+  int wide = kNowhere;      // a splat: where it lies as a row, if somewhere
+};
+
+class Compiler {
+ public:
+  Compiler(Body& body, const Phase& phase, const Isa& isa, unsigned splats)
+      : body_(body), phase_(phase), isa_(isa), loads_(static_cast<int>(phase.loads.size())) {
+    collect(splats);
+  }
+
+  void compile(const int* results, int count) {
+    mark(results, count);
+    place_operands(results, count);
+    for (int s = 0; s < static_cast<int>(phase_.steps.size()); ++s) {
+      if (values_[first_step() + index(s)].needed) add_step(s);
+    }
+    for (int j = 0; j < count; ++j) deliver(results[j], loads_ + j);
+    lay_out();
+  }
+
+ private:
+  static std::size_t index(int i) { return static_cast<std::size_t>(i); }
+  std::size_t first_step() const { return phase_.loads.size() + phase_.literals.size(); }
+  Value& value(int number) { return values_[index(number)]; }
+
+  void collect(unsigned splats) {
+    for (const Load& load : phase_.loads) {
+      values_.push_back({load.dtype, (splats >> values_.size() & 1) != 0});
+    }
+    for (const Literal& literal : phase_.literals) values_.push_back({literal.dtype, true});
+    for (const Step& step : phase_.steps) {
+      bool splat = true;
+      for (int i = 0; i < step.args; ++i) splat &= value(step.arg[i]).splat;
+      values_.push_back({step.dtype[step.args], splat});
+    }
+  }
+
+  // What the results need, and until when.
+  void mark(const int* results, int count) {
+    for (int j = 0; j < count; ++j) {
+      value(results[j]).needed = true;
+      value(results[j]).last_use = static_cast<int>(phase_.steps.size());
+    }
+    for (int s = static_cast<int>(phase_.steps.size()) - 1; s >= 0; --s) {
+      if (!values_[first_step() + index(s)].needed) continue;
+      const Step& step = phase_.steps[index(s)];
+      for (int i = 0; i < step.args; ++i) {
+        Value& arg = value(step.arg[i]);
+        arg.needed = true;
+        arg.last_use = std::max(arg.last_use, s);
+      }
+    }
+  }
+
+  void place_operands(const int* results, int count) {
+    for (int k = 0; k < loads_; ++k) {
+      value(k).place = k;
+      if (!value(k).splat) body_.moving.push_back({k, size_of(value(k).dtype)});
+    }
+    body_.outputs = count;
+    body_.operands = loads_ + count;
+    for (int j = 0; j < count; ++j) {
+      Value& result = value(results[j]);
+      body_.moving.push_back({loads_ + j, size_of(result.dtype)});
+      const bool computed = index(results[j]) >= first_step() && !result.splat;
+      if (computed && result.place == kNowhere) result.place = loads_ + j;
+    }
+    next_place_ = body_.operands;
+  }
+
+  void add_step(int s) {
+    const Step& step = phase_.steps[index(s)];
+    Value& result = values_[first_step() + index(s)];
+    Instruction made{};
+    unsigned splats = 0;
+    for (int i = 0; i < step.args; ++i) {
+      made.in[i] = place_of(step.arg[i]);
+      splats |= static_cast<unsigned>(value(step.arg[i]).splat) << i;
+    }
+    if (step.op == nullptr) {
+      made.row = convert(isa_, step.dtype[0], step.dtype[1]);
+    } else {
+      const Kernel& kernel = *kernel_of(isa_, step);
+      const unsigned form = result.splat ? 0 : best_form(kernel, splats);
+      made.row = kernel.form[form];
+      for (int i = 0; i < step.args && !result.splat; ++i) {
+        if ((splats & ~form) >> i & 1) made.in[i] = widened(step.arg[i]);
+      }
+    }
+    if (result.splat) {
+      made.out = result.place = add_cell();
+      body_.cells.push_back(made);
+      return;
+    }
+    // The result may take the place of an operand that nobody reads any more, if it has its size.
+    for (int i = 0; i < step.args; ++i) release(step.arg[i], s, size_of(result.dtype));
+    if (result.place == kNowhere) result.place = take_register(size_of(result.dtype));
+    for (int i = 0; i < step.args; ++i) release(step.arg[i], s, 0);
+    made.out = result.place;
+    body_.each.push_back(made);
+  }
+
+  // Result `number` as the output at `place`, unless it is computed there.
+  void deliver(int number, int place) {
+    const Value& result = value(number);
+    const int from = place_of(number);
+    if (from == place) return;
+    const Row row = result.splat ? fill(isa_, result.dtype)
+                                 : convert(isa_, result.dtype, result.dtype);
+    body_.each.push_back({row, {from}, place});
+  }
+
+  int place_of(int number) {
+    Value& one = value(number);
+    if (one.place != kNowhere) return one.place;
+    const Literal& literal = phase_.literals[index(number - loads_)];
+    body_.literals.push_back(literal);
+    literal_places_.push_back(one.place = next_place_++);
+    return one.place;
+  }
+
+  int add_cell() {
+    cells_.push_back(next_place_);
+    return next_place_++;
+  }
+
+  // The row of a splat. It keeps its register: it is filled once for all blocks.
+  int widened(int number) {
+    Value& one = value(number);
+    if (one.wide == kNowhere) {
+      one.wide = add_register(size_of(one.dtype));
+      body_.wide.push_back({fill(isa_, one.dtype), {place_of(number)}, one.wide});
+    }
+    return one.wide;
+  }
+
+  struct Register {
+    int place;
+    std::int64_t size;  // bytes of its widest element
+    bool free;
+  };
+
+  int add_register(std::int64_t size) {
+    registers_.push_back({next_place_, size, false});
+    return next_place_++;
+  }
+
+  // The free register that fits best.
+  int take_register(std::int64_t size) {
+    Register* best = nullptr;
+    for (Register& one : registers_) {
+      if (one.free && (!best || distance(one, size) < distance(*best, size))) best = &one;
+    }
+    if (best == nullptr) return add_register(size);
+    best->free = false;
+    best->size = std::max(best->size, size);
+    return best->place;
+  }
+
+  static std::int64_t distance(const Register& one, std::int64_t size) {
+    return one.size < size ? size - one.size : one.size - size;
+  }
+
+  // Frees the register of a value that step s reads last, if its elements have `size` bytes (0: any).
+  void release(int number, int s, std::int64_t size) {
+    const Value& one = value(number);
+    if (one.last_use != s || one.splat || (size && size_of(one.dtype) != size)) return;
+    for (Register& each : registers_) each.free |= each.place == one.place;
+  }
+
+  // Puts places into an order (those in scratch, then the literals), and chooses the block.
+  void lay_out() {
+    std::int64_t element = 0;  // bytes of all rows' elements
+    for (const Moving& row : body_.moving) element += row.size;
+    for (const Register& one : registers_) element += one.size;
+    const std::int64_t fits = kBlockBytes / std::max<std::int64_t>(element, 1) / kLine * kLine;
+    body_.block = std::clamp(fits, kLeastBlock, kMostBlock);
+
+    std::vector<int> renamed(index(next_place_));
+    for (int p = 0; p < body_.operands; ++p) renamed[index(p)] = p;
+    int next = body_.operands;
+    std::int64_t at = aligned(next_place_ * static_cast<std::int64_t>(sizeof(void*)));
+    for (const int place : cells_) {
+      renamed[index(place)] = next++;
+      body_.offset.push_back(at);
+      at += kCell;
+    }
+    at = aligned(at);
+    for (const Register& one : registers_) {
+      renamed[index(one.place)] = next++;
+      body_.offset.push_back(at);
+      // A line more: rows that lie 4 KB apart are in each other's way.
+      at += aligned(body_.block * one.size) + kLine;
+    }
+    for (const int place : literal_places_) renamed[index(place)] = next++;
+    body_.scratch_bytes = at;
+    for (auto* list : {&body_.cells, &body_.wide, &body_.each}) {
+      for (Instruction& one : *list) {
+        for (int& place : one.in) place = renamed[index(place)];
+        one.out = renamed[index(one.out)];
+      }
+    }
+  }
+
+  Body& body_;
+  const Phase& phase_;
+  const Isa& isa_;
+  int loads_;
+  std::vector<Value> values_;
+  std::vector<Register> registers_;
+  std::vector<int> cells_, literal_places_;
+  int next_place_ = 0;
+};
+
+void run_all(const std::vector<Instruction>& instructions, char* const* at, std::int64_t n) {
+  for (const Instruction& one : instructions) {
+    const void* const in[kMaxInputs] = {at[one.in[0]], at[one.in[1]], at[one.in[2]]};
+    one.row(in, at[one.out], n);
+  }
+}
+
+// Blocks of about one size for n elements.
+std::int64_t even_block(std::int64_t n, std::int64_t most) {
+  if (n <= most) return n;
+  const std::int64_t count = (n + most - 1) / most;
+  return aligned((n + count - 1) / count);
+}
+
+}  // namespace
+
+const Kernel* kernel_of(const Isa& isa, const Step& step) {
+  const Kernel* kernel = find_kernel(isa, step.op, step.dtype[step.args - 1]);
+  if (kernel == nullptr || kernel->inputs != step.args || kernel->out != step.dtype[step.args]) {
+    return nullptr;
+  }
+  for (int i = 0; i < step.args; ++i) {
+    if (kernel->in[i] != step.dtype[i]) return nullptr;
+  }
+  return kernel;
+}
+
+DType dtype_of(const Phase& phase, int value) {
+  auto rest = static_cast<std::size_t>(value);
+  if (rest < phase.loads.size()) return phase.loads[rest].dtype;
+  rest -= phase.loads.size();
+  if (rest < phase.literals.size()) return phase.literals[rest].dtype;
+  const Step& step = phase.steps[rest - phase.literals.size()];
+  return step.dtype[step.args];
+}
+
+void compile(Body& body, const Phase& phase, const int* results, int count, const Isa& isa,
+             unsigned splats) {
+  body = Body{};
+  Compiler(body, phase, isa, splats).compile(results, count);
+}
+
+void run_body(const Isa&, const void* context, const void* const* in, unsigned, void* const* out,
+              std::int64_t n, char* scratch) {
+  const Body& body = *static_cast<const Body*>(context);
+  char** const at = reinterpret_cast<char**>(scratch);
+  const int inputs = body.operands - body.outputs;
+  char** next = at;
+  for (int k = 0; k < inputs; ++k) *next++ = static_cast<char*>(const_cast<void*>(in[k]));
+  for (int j = 0; j < body.outputs; ++j) *next++ = static_cast<char*>(out[j]);
+  for (const std::int64_t offset : body.offset) *next++ = scratch + offset;
+  for (const Literal& literal : body.literals) *next++ = const_cast<char*>(literal.bytes);
+  run_all(body.cells, at, 1);
+  const std::int64_t block = even_block(n, body.block);
+  run_all(body.wide, at, block);
+  for (std::int64_t done = 0;;) {
+    run_all(body.each, at, std::min(block, n - done));
+    if ((done += block) >= n) return;
+    for (const Moving& one : body.moving) at[one.place] += block * one.size;
+  }
+}
+
+}  // namespace zs

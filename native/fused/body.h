@@ -1,0 +1,56 @@
+// A phase's steps on rows: a program's `body` (run.h) that calls a kernel for each step, on a block of
+// elements after another, so that what lies between steps stays in the first cache.
+#pragma once
+
+#include <vector>
+
+#include "../run.h"
+#include "program.h"
+
+namespace zs {
+
+// A kernel on places. A place is an operand, a register (elements of a block), a cell (one element) or
+// a literal; their addresses are in a table.
+struct Instruction {
+  Row row;
+  int in[kMaxInputs];
+  int out;
+};
+
+// An operand that a block is taken from: its place, and bytes of an element.
+struct Moving {
+  int place;
+  std::int64_t size;
+};
+
+struct Body {
+  std::int64_t block;              // elements, at most
+  std::vector<Instruction> cells;  // on one element, before the first block
+  std::vector<Instruction> wide;   // a cell all over a register, before the first block
+  std::vector<Instruction> each;   // on each block
+  std::vector<Moving> moving;
+  // The table: the inputs' and outputs' places, then those that lie in scratch (at these offsets),
+  // then the literals.
+  int operands, outputs;  // `operands` counts both
+  std::vector<std::int64_t> offset;
+  std::vector<Literal> literals;
+  std::int64_t scratch_bytes;  // a multiple of 64
+};
+
+// Makes the body that gives the values `results` of a phase, each as one output (an output may be an
+// input only if it is the one output: what is read later may be written by then). The phase's loads are
+// the inputs, of which `splats` (a bit each) are one element. Every kernel that it names exists.
+void compile(Body& body, const Phase& phase, const int* results, int count, const Isa& isa,
+             unsigned splats);
+
+// As Program::body, with a Body as its context.
+void run_body(const Isa& isa, const void* context, const void* const* in, unsigned splats,
+              void* const* out, std::int64_t n, char* scratch);
+
+// The kernel of a step, or null. A conversion has none, and is always there.
+const Kernel* kernel_of(const Isa& isa, const Step& step);
+
+// The dtype of a phase's value.
+DType dtype_of(const Phase& phase, int value);
+
+}  // namespace zs
