@@ -20,6 +20,7 @@ from ..compute.special import cast
 from .graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, arguments
 
 Array = NDArray[Any]
+Held = Sequence[Any] | Mapping[int, Any]
 
 _HALVES = frozenset({"float16", "bfloat16"})
 #: Ops of the bits of a number, which have to have its own width.
@@ -56,15 +57,22 @@ def evaluate(graph: Graph, operands: Sequence[Any]) -> list[Any]:
     held: list[Any] = [None] * len(graph.nodes)
     with np.errstate(all="ignore"):
         for k, node in enumerate(graph.nodes):
-            held[k] = _value(node, graph.nodes, held, operands)
+            held[k] = value_of(node, graph.nodes, held, operands)
             for arg in set(arguments(node)):
                 if last[arg] == k:  # nobody reads it again
                     held[arg] = None
-        return [_leaving(graph.nodes[k], held[k]) for k in graph.outputs]
+        return [leaving(graph.nodes[k], held[k]) for k in graph.outputs]
 
 
-def _value(node: Node, nodes: Sequence[Node], held: Sequence[Any], operands: Sequence[Any]) -> Any:
-    """A node's value: an array, or a Python number that is still weak."""
+def value_of(node: Node, nodes: Sequence[Node], held: Held, operands: Sequence[Any]) -> Any:
+    """A node's value: an array, or a Python number that is still weak.
+
+    Args:
+        node: one of `nodes`.
+        nodes: the graph's.
+        held: the values of the nodes that it reads, by their numbers.
+        operands: of the call.
+    """
     if isinstance(node, Input):
         given = operands[node.index]
         return given if node.weak and type(given) in WEAK else np.asarray(given)
@@ -82,7 +90,7 @@ def _as_array(node: Node, value: Any) -> Array:
     return np.asarray(value, np.dtype(node.dtype)) if type(value) in WEAK else value
 
 
-def _leaving(node: Node, value: Any) -> Any:
+def leaving(node: Node, value: Any) -> Any:
     """A result, rounded to its dtype, that shares memory with no operand and no other result."""
     result = np.array(_as_array(node, value), np.dtype(node.dtype))
     return result if result.ndim else result[()]
@@ -133,21 +141,21 @@ def _applied(node: Apply, args: Sequence[tuple[Node, Any]]) -> Array:
     if node.op == "cast":
         (source, value), target = args[0], np.dtype(node.dtype)
         rounded = _cast(_converted(value, source.dtype, node.compute[0]), target)
-        return _laid(_cast(rounded, _working(node.dtype)), node.axes[0], node.shape)
+        return laid(_cast(rounded, _working(node.dtype)), node.axes[0], node.shape)
     bits = node.op in _OF_BITS
     values = [
         _converted(value, source.dtype, dtype, bits=bits)
         for (source, value), dtype in zip(args, node.compute, strict=False)
     ]
     laid = [
-        value if type(value) in WEAK else _laid(value, axes, node.shape)
+        value if type(value) in WEAK else laid(value, axes, node.shape)
         for value, axes in zip(values, node.axes, strict=True)
     ]
     result = np.asarray(KERNELS[node.op](*laid))
     return _cast(result, _working(node.dtype))
 
 
-def _laid(value: Array, axes: Axes, shape: tuple[int, ...]) -> Array:
+def laid(value: Array, axes: Axes, shape: tuple[int, ...]) -> Array:
     """A view of `shape`, with stride 0 where it stretches."""
     place: list[int | None] = [None] * len(shape)
     for axis, to in enumerate(axes):
