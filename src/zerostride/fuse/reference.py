@@ -147,11 +147,11 @@ def _applied(node: Apply, args: Sequence[tuple[Node, Any]]) -> Array:
         _converted(value, source.dtype, dtype, bits=bits)
         for (source, value), dtype in zip(args, node.compute, strict=False)
     ]
-    laid = [
+    views = [
         value if type(value) in WEAK else laid(value, axes, node.shape)
         for value, axes in zip(values, node.axes, strict=True)
     ]
-    result = np.asarray(KERNELS[node.op](*laid))
+    result = np.asarray(KERNELS[node.op](*views))
     return _cast(result, _working(node.dtype))
 
 
