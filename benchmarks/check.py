@@ -24,21 +24,30 @@ def difference(prepared: Prepared, task: Task) -> str | None:
         task.put_back()
         if task.out is not None and not task.row.in_place:
             task.out[...] = not task.expected.flat[0] if task.out.dtype == bool else _POISON
-        found = unequal(prepared.result(call()), task.expected)
+        found = unequal(prepared.result(call()), task.expected, task.row.tolerance)
         if found:
             return found
     return None
 
 
-def unequal(got: Array, expected: Array) -> str | None:
-    """How two arrays differ in shape, dtype or values; None if they do not."""
+def unequal(got: Array, expected: Array, tolerance: float | None = None) -> str | None:
+    """How two arrays differ in shape, dtype or values; None if they do not.
+
+    A tolerance that is given holds of the result's root mean square, too: what was subtracted from
+    a larger number has its error.
+    """
     if got.shape != expected.shape or got.dtype != expected.dtype:
         return f"{got.dtype} {got.shape} instead of {expected.dtype} {expected.shape}"
     if np.array_equal(got, expected):
         return None
-    tolerance = _TOLERANCE.get(expected.dtype.name, 0.0)
-    wide = np.float64 if tolerance else expected.dtype
-    close = np.isclose(got.astype(wide), expected.astype(wide), tolerance, 0.0, equal_nan=True)
+    known = _TOLERANCE.get(expected.dtype.name, 0.0)
+    wide = np.float64 if known else expected.dtype
+    right = expected.astype(wide)
+    if tolerance is None:
+        tolerance, near_0 = known, 0.0
+    else:
+        near_0 = tolerance * float(np.sqrt(np.mean(np.square(right))))
+    close = np.isclose(got.astype(wide), right, tolerance, near_0, equal_nan=True)
     if close.all():
         return None
     first = tuple(int(k) for k in np.argwhere(~close)[0])

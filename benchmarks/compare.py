@@ -21,7 +21,7 @@ from . import machine, peers, printing, rows, stream
 from .check import difference
 from .peers import LeftOut, Peer
 from .results import Results, RowResult, summarise
-from .rows import Row, make_task
+from .rows import Row, Task, make_task
 from .timing import Rounds, Sampler, in_turns, sampler
 
 #: The name of the streaming limit among those that are timed.
@@ -43,8 +43,15 @@ class _Ready:
 def run_row(
     row: Row, taking_part: Iterable[Peer], threads: int, rounds: Rounds, limit: bool = True
 ) -> RowResult:
+    """Makes a row's task, and runs that."""
+    return run_task(make_task(row, threads), taking_part, rounds, limit)
+
+
+def run_task(
+    task: Task, taking_part: Iterable[Peer], rounds: Rounds, limit: bool = True
+) -> RowResult:
     """Prepares and checks every peer, times those that are right, and sums up."""
-    task = make_task(row, threads)
+    row = task.row
     ready = _ready(task, taking_part)
     least = stream.sampler(task) if limit and ready.samplers else None
     times = in_turns(ready.samplers | ({_LIMIT: least} if least is not None else {}), rounds)
@@ -63,7 +70,7 @@ def run_row(
     )
 
 
-def _ready(task: rows.Task, taking_part: Iterable[Peer]) -> _Ready:
+def _ready(task: Task, taking_part: Iterable[Peer]) -> _Ready:
     """Prepares each peer, and has its result compared with NumPy's."""
     samplers: dict[str, Sampler] = {}
     left_out: dict[str, str] = {}

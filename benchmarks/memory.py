@@ -13,17 +13,15 @@ import argparse
 import ctypes
 import datetime
 import json
-import os
 import re
 import shlex
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from . import machine, rows
+from .children import in_fresh_process
 from .printing import markdown, new_console, new_table
 from .rows import Row
 
@@ -35,10 +33,10 @@ _ROWS = (
     "negative,materialised,comparison,where,row_bias_*,pow,exp,beyond_*"
 )
 #: What is freed goes back to the system at once, and is no room for a later result.
-_ENVIRONMENT = {"MALLOC_MMAP_THRESHOLD_": "65536"}
+FREED_AT_ONCE = {"MALLOC_MMAP_THRESHOLD_": "65536"}
 _LIBC = ctypes.CDLL(None)
 _STATUS = Path("/proc/self/status")
-_RESET = Path("/proc/self/clear_refs")
+RESET = Path("/proc/self/clear_refs")
 #: Written there, it sets the peak to what is resident now.
 _RESET_PEAK = "5"
 
@@ -72,7 +70,7 @@ def growth(function: Any) -> tuple[int, Any]:
     """By how many bytes a call raises the peak of resident memory beyond its result; the result."""
     if hasattr(_LIBC, "malloc_trim"):
         _LIBC.malloc_trim(0)
-    _RESET.write_text(_RESET_PEAK)
+    RESET.write_text(_RESET_PEAK)
     before = _status("VmRSS")
     result = function()
     return _status("VmHWM") - before - int(result.nbytes), result
@@ -101,18 +99,8 @@ def child(row: Row, threads: int) -> Use:
 
 def in_child(row: Row, threads: int) -> Use:
     """Has a row measured by a process of its own."""
-    command = [sys.executable, "-m", "benchmarks", "memory", "--child", row.name]
-    done = subprocess.run(
-        [*command, "--threads", str(threads)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=Path(__file__).parents[1],
-        env=os.environ | _ENVIRONMENT,
-    )
-    if done.returncode != 0:
-        raise RuntimeError(f"{row.name}: {done.stderr.strip().splitlines()[-1:]}")
-    return Use(**json.loads(done.stdout))
+    arguments = ["memory", "--child", row.name, "--threads", str(threads)]
+    return Use(**in_fresh_process(arguments, FREED_AT_ONCE))
 
 
 def _cells(use: Use) -> list[str]:
@@ -136,7 +124,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--write", action="store_true", help="write MEMORY.md beside this file")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
-    if not _RESET.exists():
+    if not RESET.exists():
         parser.error("only Linux lets a process reset the peak of its memory")
     here = machine.describe()
     if options.child:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -37,6 +37,9 @@ class Operand:
     shape: Shape
     view: str = ""
     dtype: str = ""
+    #: Between which its floats are drawn.
+    low: float = 0.5
+    high: float = 1.5
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,9 @@ class Row:
     fresh: bool = False
     #: What a single operand is broadcast to.
     target: Shape | None = None
+    #: Errors that are no mistake, in units of the value and of the result's root mean square; None:
+    #: those of a single op.
+    tolerance: float | None = None
 
     @property
     def title(self) -> str:
@@ -76,6 +82,8 @@ def _row(name: str, *shapes: Shape | Operand, **more: Any) -> Row:
     operands = tuple(s if isinstance(s, Operand) else Operand(s) for s in shapes)
     return Row(name, operands, **more)
 
+
+AnyRow = TypeVar("AnyRow", bound=Row)
 
 _BIAS = ((4096, 1024), (1024,))
 _ROWS: tuple[Row, ...] = (
@@ -139,9 +147,17 @@ def choose(patterns: str, cache: int) -> list[Row]:
     Raises:
         ValueError: a pattern matches no row.
     """
-    rows = [*_ROWS, *beyond_cache(cache)]
+    return matching(patterns, [*_ROWS, *beyond_cache(cache)])
+
+
+def matching(patterns: str, rows: Sequence[AnyRow]) -> list[AnyRow]:
+    """Those of the rows whose names match one of the patterns, parted by commas; all for "".
+
+    Raises:
+        ValueError: a pattern matches no row.
+    """
     if not patterns:
-        return rows
+        return list(rows)
     wanted = [pattern.strip() for pattern in patterns.split(",")]
     for pattern in wanted:
         if not any(fnmatchcase(row.name, pattern) for row in rows):
@@ -213,7 +229,8 @@ def _filled(operand: Operand, dtype: np.dtype[Any], rng: np.random.Generator) ->
     elif dtype.kind in "iu":
         base[...] = rng.integers(0, 1 << _BITS[dtype.itemsize], operand.shape)
     else:
-        base[...] = rng.random(operand.shape, np.float32) + np.float32(0.5)
+        width = np.float32(operand.high - operand.low)
+        base[...] = rng.random(operand.shape, np.float32) * width + np.float32(operand.low)
     return base
 
 

@@ -12,7 +12,7 @@
 
 typedef uint64_t Vector __attribute__((vector_size(64), aligned(64), may_alias));
 
-enum { kMaxInputs = 4, kMaxThreads = 256, kVector = sizeof(Vector) };
+enum { kMaxInputs = 8, kMaxThreads = 256, kVector = sizeof(Vector) };
 
 typedef struct {
   const char* input[kMaxInputs];

@@ -32,6 +32,8 @@ LEAST_BYTES = 1 << 16
 #: Bytes of output between two turns of reading: few, so that the first cache holds a turn.
 _BLOCKS = (256, 512, 4096)
 _PROBES = 5
+#: As in stream.c.
+_MOST_INPUTS = 8
 _SAMPLE_SECONDS = 4 * SAMPLE_SECONDS
 #: Bytes a second, to choose a number of passes without a trial.
 _GUESS = 1e10
@@ -81,8 +83,8 @@ def sampler(task: Task) -> Sampler | None:
 
 
 def _compiled(compiled: Any, inputs: list[np.ndarray], output: np.ndarray, threads: int) -> Sampler:
-    pointers = (ctypes.c_void_p * 4)(*(array.ctypes.data for array in inputs))
-    sizes = (ctypes.c_int64 * 4)(*(array.nbytes for array in inputs))
+    pointers = (ctypes.c_void_p * _MOST_INPUTS)(*(array.ctypes.data for array in inputs))
+    sizes = (ctypes.c_int64 * _MOST_INPUTS)(*(array.nbytes for array in inputs))
 
     def run(passes: int, block: int, around: int) -> float:
         seconds: float = compiled.stream_seconds(

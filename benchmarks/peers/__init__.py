@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from ..rows import Task
@@ -86,7 +87,7 @@ def version(peer: Peer) -> str | None:
         return "of this checkout" if peer.name == BASELINE else None
 
 
-def choose(patterns: str) -> list[Peer]:
+def choose(patterns: str, known: Mapping[str, Peer] = PEERS) -> list[Peer]:
     """The peers that match one of the patterns, parted by commas; all for "". Zerostride is first.
 
     Raises:
@@ -94,10 +95,10 @@ def choose(patterns: str) -> list[Peer]:
     """
     wanted = [pattern.strip() for pattern in patterns.split(",")] if patterns else ["*"]
     for pattern in wanted:
-        if not any(fnmatchcase(name, pattern) for name in PEERS):
-            raise ValueError(f"no peer is called {pattern!r}; there are {', '.join(PEERS)}")
+        if not any(fnmatchcase(name, pattern) for name in known):
+            raise ValueError(f"no peer is called {pattern!r}; there are {', '.join(known)}")
     return [
         peer
-        for name, peer in PEERS.items()
+        for name, peer in known.items()
         if name == BASELINE or any(fnmatchcase(name, pattern) for pattern in wanted)
     ]

@@ -26,8 +26,8 @@ def prepare(task: Task) -> Prepared:
     torch.set_grad_enabled(False)
     if any(stride < 0 for array in task.inputs for stride in array.strides):
         raise LeftOut("no negative strides")
-    inputs = tuple(map(_tensor, task.inputs))
-    out = None if task.out is None else _tensor(task.out)
+    inputs = tuple(map(to_tensor, task.inputs))
+    out = None if task.out is None else to_tensor(task.out)
     if task.row.op == "broadcast":
         assert out is not None
         call = Call(out.copy_, inputs)
@@ -35,17 +35,18 @@ def prepare(task: Task) -> Prepared:
         call = Call(inputs[0].add_, inputs[1:])
     else:
         call = Call(_FUNCTIONS[task.row.op], inputs, {} if out is None else {"out": out})
-    return Prepared((call,), lambda returned: _array(returned, task))
+    return Prepared((call,), lambda returned: to_array(returned, task))
 
 
-def _tensor(array: Array) -> Any:
+def to_tensor(array: Array) -> Any:
     """A tensor in an array's memory. bfloat16 travels as the bits that it is."""
     if array.dtype.name == "bfloat16":
         return torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(array)
 
 
-def _array(tensor: Any, task: Task) -> Array:
+def to_array(tensor: Any, task: Task) -> Array:
+    """A tensor as an array of the dtype that is expected."""
     if tensor.dtype == torch.bfloat16:
         return np.asarray(tensor.view(torch.int16).numpy()).view(task.expected.dtype)
     return np.asarray(tensor.numpy())

@@ -1,0 +1,64 @@
+"""Who computes fused expressions: one module a library, imported when it is asked to prepare."""
+
+from __future__ import annotations
+
+import importlib
+
+from ...peers.peer import Peer, Prepared
+from ...rows import Task
+
+__all__ = ["PEERS"]
+
+
+def _peer(name: str, package: str, note: str) -> Peer:
+    def prepare(task: Task) -> Prepared:
+        module = importlib.import_module(f".{name}_", __name__)
+        made = module.prepare(task)
+        assert isinstance(made, Prepared)
+        return made
+
+    return Peer(name, package, prepare, note)
+
+
+PEERS = {
+    peer.name: peer
+    for peer in (
+        _peer("zerostride", "zerostride", "`zs.fuse`; writes into `out=`"),
+        _peer(
+            "numpy",
+            "numpy",
+            "the faster of the plain expression and of the same with `out=` into temporaries that"
+            " were allocated before; one thread. erf is SciPy's",
+        ),
+        _peer(
+            "numexpr",
+            "numexpr",
+            "the compiled text is called, which is cheaper than `evaluate`; several of them where"
+            " reductions stand between; writes into `out=`. float32 constants are passed",
+        ),
+        _peer(
+            "torch",
+            "torch",
+            "eager, without gradients: the faster of the plain expression and of the library's own"
+            " gelu, softmax, layer_norm, rms_norm (which round bfloat16 in between)",
+        ),
+        _peer(
+            "inductor",
+            "torch",
+            "torch.compile (C++), `dynamic=False`: the faster of returning a result and of copying"
+            " it into an output, which it fuses",
+        ),
+        _peer(
+            "jax",
+            "jax",
+            "jitted, and waited for; takes no output, so each call allocates one; views are part of"
+            " what is jitted. As many threads as the process has processors",
+        ),
+        _peer(
+            "numba",
+            "numba",
+            "loops written by hand (`loops.py`), parallel=True, fastmath=False, NumPy's division;"
+            " writes into an output",
+        ),
+    )
+}

@@ -1,0 +1,73 @@
+"""PyTorch, eager: the plain expression, or the library's own function where it has one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.nn.functional import gelu, layer_norm, rms_norm
+
+from ...peers.peer import Call, Prepared
+from ...peers.torch_ import to_array, to_tensor
+from ...rows import Task
+from ..functions import EPSILON
+from ..namespaces import Functions
+
+
+def _maximum(x: Any, y: Any) -> Any:
+    return torch.maximum(x, y) if isinstance(y, torch.Tensor) else torch.clamp_min(x, y)
+
+
+FUNCTIONS = Functions(
+    real=torch.float32,
+    bfloat16=torch.bfloat16,
+    cast=lambda x, dtype: x.to(dtype),
+    where=torch.where,
+    maximum=_maximum,
+    exp=torch.exp,
+    log=torch.log,
+    sqrt=torch.sqrt,
+    tanh=torch.tanh,
+    erf=torch.erf,
+    sigmoid=torch.sigmoid,
+    sum=lambda x, axis, keepdims=False: torch.sum(x, axis, keepdims),
+    mean=lambda x, axis, keepdims=False: torch.mean(x, axis, keepdims),
+    max=lambda x, axis, keepdims=False: torch.amax(x, axis, keepdims),
+)
+
+#: By row: what computes the same.
+_OWN: dict[str, Callable[..., Any]] = {
+    "gelu_bias": lambda x, bias: gelu(x + bias, approximate="tanh"),
+    "softmax": lambda x: torch.softmax(x, -1),
+    "layer_norm": lambda x, gamma, beta: layer_norm(x, x.shape[-1:], gamma, beta, EPSILON),
+    "residual_rms_norm": lambda x, y, gamma: rms_norm(x + y, x.shape[-1:], gamma, EPSILON),
+}
+
+
+def expression(task: Task) -> Callable[..., Any]:
+    """The row's function of tensors."""
+    function = task.row.function
+
+    def computed(*tensors: Any) -> Any:
+        return function(FUNCTIONS, *tensors)
+
+    return computed
+
+
+def tensors(task: Task) -> tuple[Any, ...]:
+    """The operands, and PyTorch told how many threads it has."""
+    torch.set_num_threads(task.threads)
+    torch.set_grad_enabled(False)
+    return tuple(map(to_tensor, task.inputs))
+
+
+def prepare(task: Task) -> Prepared:
+    """Functions of tensors that share the arrays' memory."""
+    operands = tensors(task)
+    ways = [expression(task)]
+    if task.row.name in _OWN:
+        ways.append(_OWN[task.row.name])
+    return Prepared(
+        tuple(Call(way, operands) for way in ways), lambda returned: to_array(returned, task)
+    )

@@ -1,0 +1,53 @@
+"""This package."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import zerostride
+
+from ...peers.peer import Call, LeftOut, Prepared
+from ...rows import Task
+from ..namespaces import Functions
+
+
+def functions() -> Functions:
+    """Its functions, traced inside of `zerostride.fuse`.
+
+    Raises:
+        LeftOut: this release has no fused expressions.
+    """
+    if not hasattr(zerostride, "fuse"):
+        raise LeftOut("there is no zerostride.fuse")
+    return Functions(
+        real="float32",
+        bfloat16="bfloat16",
+        cast=zerostride.cast,
+        where=zerostride.where,
+        maximum=zerostride.maximum,
+        exp=zerostride.exp,
+        log=zerostride.log,
+        sqrt=zerostride.sqrt,
+        tanh=zerostride.tanh,
+        erf=zerostride.erf,
+        sigmoid=zerostride.sigmoid,
+        sum=zerostride.sum,
+        mean=zerostride.mean,
+        max=zerostride.max,
+    )
+
+
+def fused(task: Task) -> Any:
+    """The row's function, fused."""
+    function, own = task.row.function, functions()
+
+    def traced(*arrays: Any) -> Any:
+        return function(own, *arrays)
+
+    return zerostride.fuse(traced)
+
+
+def prepare(task: Task) -> Prepared:
+    """The fused function; it writes into `out=`."""
+    zerostride.set_num_threads(task.threads)
+    return Prepared((Call(fused(task), task.inputs, {"out": task.out}),))
