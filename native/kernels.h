@@ -24,8 +24,42 @@ struct Kernel {
   Row form[1 << kMaxInputs];
 };
 
+// Many values to one. Sums and products of integers wrap; of floats they are held in more digits than
+// the dtype has. A NaN is least and greatest, and its position the first NaN's.
+enum class Fold : std::uint8_t { None, Sum, Prod, Min, Max, Any, All, ArgMin, ArgMax };
+constexpr int kFolds = 9;
+
+// Where values stand among all that are folded: counted in C order over the folded axes.
+struct Positions {
+  std::int64_t first;       // of the first value
+  std::int64_t along;       // from value to value of a run
+  std::int64_t rows;        // from row to row of columns
+  const std::int64_t* run;  // of each run, from the first's
+};
+
+// One fold of one dtype. What is known of a result is a state of one number or two; those of many
+// results lie in two rows, `a` and `b` (its elements have 8 bytes).
+struct Folder {
+  DType out;          // the results'
+  std::int64_t size;  // bytes of a number in `a`; 0: there is no such fold
+  // States of no values.
+  void (*begin)(void* a, void* b, std::int64_t n);
+  // `count` runs of `length` values, one after the other; run c goes to state state[c].
+  void (*runs)(void* a, void* b, const std::int32_t* state, const void* values, std::int64_t length,
+               std::int64_t count, const Positions& at);
+  // Rows of n values, `pitch` values apart; column i goes to state i.
+  void (*columns)(void* a, void* b, const void* values, std::int64_t n, std::int64_t rows,
+                  std::int64_t pitch, const Positions& at);
+  // Other states to these; `shift` is added to their positions.
+  void (*merge)(void* a, void* b, const void* from_a, const void* from_b, std::int64_t n,
+                std::int64_t shift);
+  // The results.
+  void (*finish)(const void* a, const void* b, void* out, std::int64_t n);
+};
+
 struct Nest;
 struct Program;
+struct FoldNest;
 
 // All that one instruction set computes with. One object file set each; chosen once.
 struct Isa {
@@ -40,6 +74,7 @@ struct Isa {
   // Computes blocks first..last-1. `scratch` has scratch_bytes(nest, program), aligned to 64.
   void (*run)(const Nest& nest, const Program& program, char* const* data, std::int64_t first,
               std::int64_t last, char* scratch);
+  const Folder (*fold)[kDTypes];  // by Fold
 };
 
 // The instruction set in use; the best that this processor has, unless chosen.

@@ -11,7 +11,6 @@
 namespace zs {
 
 enum class SlotKind : std::uint8_t { Input, Output, Temp, Piece };
-enum class Fold : std::uint8_t { None, Sum, Prod, Min, Max, Any, All, ArgMin, ArgMax };
 
 struct Slot {
   SlotKind kind;

@@ -7,6 +7,7 @@
 #include "convert.h"
 #include "elementary.h"
 #include "float_division.h"
+#include "fold.h"
 #include "integer_division.h"
 #include "power.h"
 #include "rounding.h"
@@ -46,6 +47,7 @@ constexpr Isa make_table() {
   isa.fill[2] = fill_row<uint32_t>;
   isa.fill[3] = fill_row<uint64_t>;
   isa.run = run;
+  isa.fold = folders.row;
   return isa;
 }
 
