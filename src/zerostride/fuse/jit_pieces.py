@@ -1,0 +1,122 @@
+"""How a phase's steps are shared out: loops that are compiled, and kernels that are called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from .jit_ops import EMITTERS
+from .program import Phase, Step, value_dtype
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A step that a kernel computes, on a block (or once, of splats)."""
+
+    step: int
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """Steps that a loop over registers computes, and the values that it leaves."""
+
+    steps: tuple[int, ...]
+    leaves: tuple[int, ...]
+
+
+def is_written(step: Step) -> bool:
+    """Whether a step is written here, and not a kernel's."""
+    return step.op == "convert" or (step.op, step.dtypes[-2]) in EMITTERS
+
+
+@dataclass(slots=True)
+class Body:
+    """What is known of a phase before anything is written.
+
+    Attributes:
+        phase: its loads are the inputs.
+        results: values, one for each output.
+        splats: bit k says that load k is one element.
+        uniform: of each value, whether it is the same for a whole row.
+        needed: the values that the results are made of.
+    """
+
+    phase: Phase
+    results: tuple[int, ...]
+    splats: int
+    uniform: list[bool] = field(default_factory=list)
+    needed: set[int] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        loads, literals = len(self.phase.loads), len(self.phase.literals)
+        self.uniform = [bool(self.splats >> k & 1) for k in range(loads)] + [True] * literals
+        for step in self.phase.steps:
+            self.uniform.append(all(self.uniform[arg] for arg in step.args))
+        self.needed = set(self.results)
+        for value in reversed(range(self.first, len(self.uniform))):
+            if value in self.needed:
+                self.needed.update(self.step(value).args)
+
+    @property
+    def first(self) -> int:
+        """The first step's value."""
+        return len(self.phase.loads) + len(self.phase.literals)
+
+    def step(self, value: int) -> Step:
+        """The step that makes a value."""
+        return self.phase.steps[value - self.first]
+
+    def dtype(self, value: int) -> str:
+        """A value's."""
+        return value_dtype(self.phase, value)
+
+    def rows(self) -> Iterator[int]:
+        """Steps' values that differ along a row, and are needed."""
+        for value in range(self.first, len(self.uniform)):
+            if value in self.needed and not self.uniform[value]:
+                yield value
+
+
+def pieces(body: Body) -> list[Loop | Call]:
+    """Loops and kernels' calls, in an order in which they can run.
+
+    Each kernel has a turn: the one after those of the kernels that it needs. A step is computed in
+    the first turn that needs it, so that little has to lie between.
+    """
+    turn: dict[int, int] = {}
+    for value in body.rows():
+        latest = max((turn.get(arg, 0) for arg in body.step(value).args), default=0)
+        turn[value] = latest if is_written(body.step(value)) else latest + 1
+    last = max(turn.values(), default=0) + 1
+    due: dict[int, int] = {}  # the turn in which a value is read first
+    rows = [*body.rows()]
+    for value in reversed(rows):
+        if not is_written(body.step(value)):
+            reader = turn[value]
+        else:
+            reader = min(due.get(value, last), last)
+        for arg in body.step(value).args:
+            due[arg] = min(due.get(arg, last), reader)
+    order: list[Loop | Call] = []
+    for number in range(1, last + 1):
+        written = [
+            value
+            for value in rows
+            if is_written(body.step(value)) and due.get(value, last) == number
+        ]
+        calls = [
+            value for value in rows if not is_written(body.step(value)) and turn[value] == number
+        ]
+        order.append(Loop(tuple(written), _left(body, written, rows)))
+        order.extend(Call(value) for value in calls)
+    return [piece for piece in order if isinstance(piece, Call) or piece.leaves]
+
+
+def _left(body: Body, steps: Sequence[int], rows: Sequence[int]) -> tuple[int, ...]:
+    """Which of a loop's values others read."""
+    inside = set(steps)
+    read = set(body.results)
+    for value in rows:
+        if value not in inside or not is_written(body.step(value)):
+            read.update(body.step(value).args)
+    return tuple(value for value in steps if value in read)
