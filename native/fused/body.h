@@ -24,6 +24,7 @@ struct Moving {
 };
 
 struct Body {
+  MachineCode code;                // compiled: it does all, and the rest is empty; else null
   std::int64_t block;              // elements, at most
   std::vector<Instruction> cells;  // on one element, before the first block
   std::vector<Instruction> wide;   // a cell all over a register, before the first block
@@ -40,8 +41,14 @@ struct Body {
 // Makes the body that gives the values `results` of a phase, each as one output (an output may be an
 // input only if it is the one output: what is read later may be written by then). The phase's loads are
 // the inputs, of which `splats` (a bit each) are one element. Every kernel that it names exists.
+// Where machine code was installed for that, the body is this code; else it is wanted from then on.
 void compile(Body& body, const Phase& phase, const int* results, int count, const Isa& isa,
              unsigned splats);
+
+// What is compiled of a phase, and what is wanted. Any thread may ask.
+std::vector<Machine> machines_of(const Phase& phase);
+// Bodies made from now on run `code`, which stays where it is. False if nobody wants it.
+bool install(const Phase& phase, const Machine& machine);
 
 // As Program::body, with a Body as its context.
 void run_body(const Isa& isa, const void* context, const void* const* in, unsigned splats,

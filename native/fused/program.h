@@ -45,6 +45,17 @@ struct Store {
   Fold fold;
 };
 
+// What fuse/jit.py compiled of a phase's steps, or may compile: as a Body for so many results.
+using MachineCode = void (*)(const void* const* in, void* const* out, std::int64_t n,
+                             char* scratch);
+struct Machine {
+  const Isa* isa;
+  unsigned splats;
+  std::vector<int> results;
+  MachineCode code;      // null: not yet
+  std::int64_t scratch;  // bytes that it wants
+};
+
 struct Phase {
   int rank;
   std::int64_t shape[kMaxAxes];
@@ -52,6 +63,7 @@ struct Phase {
   std::vector<Literal> literals;
   std::vector<Step> steps;
   std::vector<Store> stores;
+  mutable std::vector<Machine> machines;  // body.cpp's, under its lock
 };
 
 struct FusedProgram {
