@@ -245,24 +245,24 @@ def source(call: Call) -> str:
         lines.append("import ml_dtypes")
     if any(memory.size > _PRINTED for memory in call.memories):
         lines.append("from zerostride.measure.native_cases import Memory")
-    lines += [f"m{k} = {_memory_source(memory)}" for k, memory in enumerate(call.memories)]
+    lines += [f"m{k} = {memory_source(memory)}" for k, memory in enumerate(call.memories)]
     names: dict[View, str] = {}
     arguments = []
     for letter, operand in zip("abcdefgh", call.operands, strict=False):
         if isinstance(operand, Number):
-            arguments.append(_number_source(operand.value))
+            arguments.append(number_source(operand.value))
             continue
         if operand not in names:
             names[operand] = letter
-            lines.append(_view_source(letter, operand))
+            lines.append(view_source(letter, operand))
         arguments.append(names[operand])
     for name, value in call.options.items():
-        shown = _dtype_source(value) if name == "dtype" else repr(value)
+        shown = dtype_source(value) if name == "dtype" else repr(value)
         arguments.append(f"{name}={shown}")
     if call.out is not None:
         if call.out not in names:
             names[call.out] = "out"
-            lines.append(_view_source("out", call.out))
+            lines.append(view_source("out", call.out))
         arguments.append(f"out={names[call.out]}")
     lines.append(f"print(repr(zs.{call.op}({', '.join(arguments)})))")
     return "\n".join(lines)
@@ -273,7 +273,7 @@ def _views(call: Call) -> list[View]:
     return [view for view in every if isinstance(view, View)]
 
 
-def _memory_source(memory: Memory) -> str:
+def memory_source(memory: Memory) -> str:
     if memory.size > _PRINTED:
         return f"{memory}.make()"
     digits = textwrap.wrap(memory.make().tobytes().hex(" ", -4), 72)
@@ -281,18 +281,18 @@ def _memory_source(memory: Memory) -> str:
     return f"np.frombuffer(bytearray.fromhex(\n    {text}), np.uint8)"
 
 
-def _view_source(name: str, view: View) -> str:
-    dtype = _dtype_source(view.dtype)
+def view_source(name: str, view: View) -> str:
+    dtype = dtype_source(view.dtype)
     return (
         f"{name} = np.ndarray({view.shape}, {dtype}, m{view.memory}, {view.offset}, {view.strides})"
     )
 
 
-def _dtype_source(name: str) -> str:
+def dtype_source(name: str) -> str:
     return "ml_dtypes.bfloat16" if name == "bfloat16" else repr(name)
 
 
-def _number_source(value: Any) -> str:
+def number_source(value: Any) -> str:
     if isinstance(value, np.generic):
         name = "ml_dtypes" if value.dtype.name == "bfloat16" else "np"
         return f"{name}.{value.dtype.name}({value.item()!r})".replace("bool(", "bool_(")

@@ -157,7 +157,7 @@ def draw(rng: random.Random) -> Call:
         names, weights = _dtypes(op.name == "cast")
         options["dtype"] = rng.choices(names, weights)[0]
     kept = "plain" if op.name == "pow" and rng.random() < 0.5 else None
-    desk = _Desk(rng, kept)
+    desk = Desk(rng, kept)
     operands: list[View | Number] = []
     for k, (shape, dtype) in enumerate(zip(shapes, dtypes, strict=True)):
         if (not shape and rng.random() < 0.6) or rng.random() < 0.05:
@@ -208,20 +208,20 @@ def _number(rng: random.Random, dtype: str) -> Number:
 def _result_shape(rng: random.Random) -> Shape:
     dice = rng.random()
     if dice < _LARGE:
-        return _of_size(rng, rng.randint(1, 5), rng.randint(*_LARGE_ELEMENTS))
+        return of_size(rng, rng.randint(1, 5), rng.randint(*_LARGE_ELEMENTS))
     budget = rng.choices([size for size, _ in _BUDGETS], [share for _, share in _BUDGETS])[0]
     rank = int(rng.random() * 9) if dice < 0.95 else rng.randint(9, 64)
     if rank < 5 and rng.random() < 0.3:
-        shape = _of_size(rng, max(rank, 1), budget)
+        shape = of_size(rng, max(rank, 1), budget)
     else:
-        shape = _within(rng, rank, budget)
+        shape = within(rng, rank, budget)
     if shape and rng.random() < 0.03:
         zero = int(rng.random() * len(shape))
         shape = (*shape[:zero], 0, *shape[zero + 1 :])
     return shape
 
 
-def _of_size(rng: random.Random, rank: int, elements: int) -> Shape:
+def of_size(rng: random.Random, rank: int, elements: int) -> Shape:
     """About so many elements, most of them along one axis."""
     sizes = []
     for _ in range(rank - 1):
@@ -232,7 +232,7 @@ def _of_size(rng: random.Random, rank: int, elements: int) -> Shape:
     return tuple(sizes)
 
 
-def _within(rng: random.Random, rank: int, budget: int) -> Shape:
+def within(rng: random.Random, rank: int, budget: int) -> Shape:
     sizes = []
     share = 3.5 / rank if rank > 4 else 1.0  # of axes that are not 1
     for _ in range(rank):
@@ -244,7 +244,7 @@ def _within(rng: random.Random, rank: int, budget: int) -> Shape:
     return tuple(sizes)
 
 
-def _thinned(rng: random.Random, shape: Shape) -> Shape:
+def thinned(rng: random.Random, shape: Shape) -> Shape:
     """With some extents made 1."""
     keep = (0.3, 0.7, 0.9, 1.0)[int(rng.random() * 4)]
     if keep == 1.0:
@@ -263,10 +263,10 @@ def _shapes(rng: random.Random, op: str, count: int) -> tuple[list[Shape], dict[
         own = shape[int(rng.random() * (len(shape) + 1)) :] if rng.random() < 0.3 else shape
         if k and OPS[op].parameters and rng.random() < 0.6:
             own = ()
-        shapes.append(_thinned(rng, own) if rng.random() < 0.6 else own)
+        shapes.append(thinned(rng, own) if rng.random() < 0.6 else own)
     if dice > 0.98:
         k = int(rng.random() * count)
-        shapes[k] = _spoiled(rng, shapes[k])
+        shapes[k] = spoiled(rng, shapes[k])
     options: dict[str, Any] = {}
     if 0.1 < dice < 0.13 and OPS[op].tensors >= 2 and op not in ("clip", "prelu"):
         options["engine"] = rng.choice(_ENGINES)
@@ -275,7 +275,7 @@ def _shapes(rng: random.Random, op: str, count: int) -> tuple[list[Shape], dict[
     return shapes, options
 
 
-def _spoiled(rng: random.Random, shape: Shape) -> Shape:
+def spoiled(rng: random.Random, shape: Shape) -> Shape:
     if not shape:
         return (2,)
     k = int(rng.random() * len(shape))
@@ -290,18 +290,18 @@ def _by_rule(rng: random.Random, shape: Shape) -> tuple[list[Shape], dict[str, A
     options: dict[str, Any] = {"rule": rule}
     if rule in ("pdpd", "paddle"):
         options["axis"] = start
-        return [shape, _thinned(rng, run)], options
+        return [shape, thinned(rng, run)], options
     if rule == "onnx6":
         return [shape, run], {**options, "broadcast": 1, "axis": start}
     if rule == "ncnn":
         short = shape[:4]
-        other = (short, short[:1], short[-1:], short[:-1], _thinned(rng, short))[
+        other = (short, short[:1], short[-1:], short[:-1], thinned(rng, short))[
             int(rng.random() * 5)
         ]
         return ([short, other] if rng.random() < 0.5 else [other, short]), options
     if rule == "none" or rng.random() < 0.2:
         return [shape, shape], options
-    return [shape, _thinned(rng, shape)], options
+    return [shape, thinned(rng, shape)], options
 
 
 # Layouts
@@ -314,7 +314,7 @@ class _Layout:
     end: int  # the first byte behind
 
 
-class _Desk:
+class Desk:
     """Where a call's memories are put together."""
 
     def __init__(self, rng: random.Random, style: str | None) -> None:
@@ -464,7 +464,7 @@ def _strides(rng: random.Random, shape: Shape, size: int, dice: float, own: bool
 
 def _out(
     rng: random.Random,
-    desk: _Desk,
+    desk: Desk,
     op: str,
     shapes: Sequence[Shape],
     dtypes: Sequence[str],
@@ -480,7 +480,7 @@ def _out(
         if 1 in shape and rng.random() < 0.7:
             shape = (*shape[: shape.index(1)], 3, *shape[shape.index(1) + 1 :])
     elif dice < 0.05:
-        shape = _spoiled(rng, shape)
+        shape = spoiled(rng, shape)
     if len(shape) > 64:
         return None
     dtype = _result_dtype(op, tuple(dtypes), options.get("dtype"))
