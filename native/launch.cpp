@@ -1,4 +1,6 @@
-// Shares a nest's blocks out over threads; and the program that a single op is.
+// Shares blocks out over threads; and the program that a single op is.
+#include "launch.h"
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -38,11 +40,7 @@ constexpr int kMostShares = 64;
 
 // A computation on its way: what its threads share.
 struct Job {
-  const Nest& nest;
-  const Program& program;
-  const Isa& isa;
-  char* const* data;
-  std::int64_t scratch_bytes;
+  const Work& work;
   std::int64_t piece;  // blocks, at most
   bool (*poll)(void*);
   void* poll_context;
@@ -89,7 +87,7 @@ class Pieces {
 
  private:
   void compute(std::int64_t first, std::int64_t last) {
-    job_.isa.run(job_.nest, job_.program, job_.data, first, last, memory_);
+    job_.work.compute(job_.work.context, first, last, memory_);
     const auto now = Clock::now();
     blocks_ = now - ended_ < kQuick ? std::min(job_.piece, 2 * blocks_) : (blocks_ + 1) / 2;
     ended_ = now;
@@ -108,7 +106,7 @@ void deal(Job& job) {
   std::int64_t first = 0;
   for (int i = 0; i < job.shares; ++i) {
     Share& share = job.share[i];
-    const std::int64_t left = job.nest.blocks - first;
+    const std::int64_t left = job.work.blocks - first;
     share.next.store(first, std::memory_order_relaxed);
     share.end = first += left / (job.shares - i);
   }
@@ -123,7 +121,7 @@ void compute_polling(Job& job, char* memory) {
     polled = pieces.ended();
     // It may have run a signal handler, and that a computation, which has grown the scratch, or lost it
     // where there was no memory to grow it by.
-    if (job.poll(job.poll_context) && (!memory || (memory = scratch(job.scratch_bytes)))) {
+    if (job.poll(job.poll_context) && (!memory || (memory = scratch(job.work.scratch_bytes)))) {
       pieces.use(memory);
       continue;
     }
@@ -137,8 +135,8 @@ void compute_polling(Job& job, char* memory) {
 void compute_share(void* context) {
   Job& job = *static_cast<Job*>(context);
   char* memory = nullptr;
-  if (job.scratch_bytes) {
-    memory = scratch(job.scratch_bytes);
+  if (job.work.scratch_bytes) {
+    memory = scratch(job.work.scratch_bytes);
     if (!memory) return;  // the caller has had its own before it called the others
   }
   if (job.poll && std::this_thread::get_id() == job.caller) return compute_polling(job, memory);
@@ -243,19 +241,34 @@ std::int64_t scratch_bytes(const Nest& nest, const Program& program) {
   return bytes;
 }
 
-bool execute(const Nest& nest, const Program& program, const Isa& isa, char* const* data,
-             int threads, bool (*poll)(void*), void* poll_context) {
-  const std::int64_t bytes = scratch_bytes(nest, program);
+namespace {
+
+// What a nest is computed from.
+struct Run {
+  const Nest& nest;
+  const Program& program;
+  const Isa& isa;
+  char* const* data;
+};
+
+void run_blocks(const void* context, std::int64_t first, std::int64_t last, char* memory) {
+  const Run& run = *static_cast<const Run*>(context);
+  run.isa.run(run.nest, run.program, run.data, first, last, memory);
+}
+
+}  // namespace
+
+bool share_out(const Work& work, int threads, bool (*poll)(void*), void* poll_context) {
   char* memory = nullptr;
-  if (bytes && !(memory = scratch(bytes))) return false;
-  if (nest.elements < kAlone) {
-    isa.run(nest, program, data, 0, nest.blocks, memory);
+  if (work.scratch_bytes && !(memory = scratch(work.scratch_bytes))) return false;
+  if (work.elements < kAlone) {
+    work.compute(work.context, 0, work.blocks, memory);
     return true;
   }
-  const std::int64_t block = std::max<std::int64_t>(1, nest.elements / nest.blocks);
-  const std::int64_t even = nest.blocks / (kPiecesEach * std::max(threads, 1));
+  const std::int64_t block = std::max<std::int64_t>(1, work.elements / work.blocks);
+  const std::int64_t even = work.blocks / (kPiecesEach * std::max(threads, 1));
   const std::int64_t piece = std::max<std::int64_t>(1, std::min(even, kPiece / block));
-  Job job{nest, program, isa, data, bytes, piece, poll, poll_context, std::this_thread::get_id(),
+  Job job{work, piece, poll, poll_context, std::this_thread::get_id(),
           std::clamp(threads, 1, kMostShares)};
   deal(job);
   if (threads > 1) {
@@ -264,6 +277,13 @@ bool execute(const Nest& nest, const Program& program, const Isa& isa, char* con
     compute_share(&job);
   }
   return !job.stopped;
+}
+
+bool execute(const Nest& nest, const Program& program, const Isa& isa, char* const* data,
+             int threads, bool (*poll)(void*), void* poll_context) {
+  const Run run{nest, program, isa, data};
+  const Work work{run_blocks, &run, nest.blocks, nest.elements, scratch_bytes(nest, program)};
+  return share_out(work, threads, poll, poll_context);
 }
 
 }  // namespace zs
