@@ -65,6 +65,31 @@ class ModelError(ZerostrideError, ValueError):
     """A model file that cannot be read: says which file, what is wrong, and what to do."""
 
 
+class TraceError(ZerostrideError, TypeError):
+    """A function that cannot be fused: says what, at which line, and what to write instead.
+
+    Attributes:
+        detail: what cannot be done, in a phrase.
+        place: the user's file, line and source, as it is printed; "" where there is none.
+        hint: what to write instead, or None.
+
+    >>> print(TraceError("a value has no truth value", "f.py:3 in f", "use zs.where"))
+    a value has no truth value
+      f.py:3 in f
+      fix: use zs.where
+    """
+
+    def __init__(self, detail: str, place: str = "", hint: str | None = None) -> None:
+        super().__init__(detail, place, hint)
+        self.detail = detail
+        self.place = place
+        self.hint = hint
+
+    def __str__(self) -> str:
+        lines = [self.detail, *(f"  {line}" for line in self.place.splitlines())]
+        return "\n".join([*lines, f"  fix: {self.hint}"] if self.hint else lines)
+
+
 class EngineVersionWarning(UserWarning):
     """The installed release of an engine is not the one whose behaviour was measured."""
 

@@ -42,6 +42,18 @@ def _run(
     broadcast: int | None,
 ) -> Any:
     """Plans the operands' shapes and computes."""
+    traced = tracing(operands)
+    if traced is not None:
+        return traced.__zerostride_trace__(
+            op,
+            operands,
+            rule=rule,
+            axis=axis,
+            broadcast=broadcast,
+            engine=engine,
+            out=out,
+            dtype=dtype,
+        )
     arrays = [as_operand(operand, k) for k, operand in enumerate(operands)]
     made = plan(
         *map(shape_of, arrays),
@@ -52,6 +64,17 @@ def _run(
         op=op.name if engine is not None else None,
     )
     return compute(op, made, arrays, out, dtype)
+
+
+def tracing(operands: Sequence[Any]) -> Any:
+    """The type of an operand that stands for an array in a function that is being fused, or None.
+
+    It has the method `__zerostride_trace__`, which writes the op down.
+    """
+    for operand in operands:
+        if hasattr(type(operand), "__zerostride_trace__"):
+            return type(operand)
+    return None
 
 
 _DOC = """{summary}; under any rule.
@@ -235,8 +258,11 @@ def broadcast(
     array([[1, 1, 1],
            [2, 2, 2]])
     """
-    array = np.asarray(as_operand(data))
+    traced = tracing((data,))
+    array = data if traced is not None else np.asarray(as_operand(data))
     made = plan_to(array.shape, target_shape, mode, axes_mapping, engine)
+    if traced is not None:
+        return traced.__zerostride_broadcast__(data, made.shape, made.axes_mapping[0], out)
     view = made.view(0, array)
     target = as_target(out, made)
     return copied(view, target) if copy or target is not None else view

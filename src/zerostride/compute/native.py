@@ -43,8 +43,12 @@ _HALVES = frozenset({"float16", "bfloat16"})
 #: Ops whose 16-bit results are not those of float32 rounded.
 _OF_BITS = frozenset({"nextafter"})
 #: What Python numbers among themselves are.
-_NUMBERS = {"int": np.dtype(np.int64), "float": np.dtype(np.float64)}
-_TYPES = {"int": int, "float": float}
+_NUMBERS = {
+    "int": np.dtype(np.int64),
+    "float": np.dtype(np.float64),
+    "complex": np.dtype(np.complex128),
+}
+_TYPES: dict[str, type[complex]] = {"int": int, "float": float, "complex": complex}
 #: What counts a result's bytes has 63 bits.
 _MOST_BYTES = sys.maxsize
 #: As many threads as a call may use.
@@ -155,16 +159,31 @@ def resolve(op: Op, kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...
     ('float64', 'float64', 'float64')
     """
     try:
-        kernel = KERNELS[op.name]
-        find = _of_ufunc if isinstance(kernel, np.ufunc) else _of_function
-        found = find(op, kernel, kinds, None if dtype is None else np.dtype(dtype))
+        found = promote(op, kinds, dtype)
     except TypeError:
         return None  # the reference says what is wrong
-    if found is None or any(map(_rounds_first, kinds, found)):
+    if found is None or any(map(rounds_first, kinds, found)):
         return None
     if op.name in _OF_BITS and found[-1] in _HALVES:
         return None
     return found
+
+
+def promote(op: Op, kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...] | None:
+    """As :func:`resolve`, for what the engine does not take, too; "complex" is a Python number.
+
+    Returns:
+        Names of dtypes, or None: the operands become `dtype`, and what is computed has another.
+
+    Raises:
+        TypeError: the op has no meaning for these operands.
+
+    >>> promote(OPS["multiply"], ("float32", "complex"), None)
+    ('complex64', 'complex64', 'complex64')
+    """
+    kernel = KERNELS[op.name]
+    find = _of_ufunc if isinstance(kernel, np.ufunc) else _of_function
+    return find(op, kernel, kinds, None if dtype is None else np.dtype(dtype))
 
 
 def _of_ufunc(
@@ -193,7 +212,7 @@ def _of_function(
     return (*["bool"] * (len(values) - len(computed)), *computed, result.name)
 
 
-def _rounds_first(kind: str, to: str) -> bool:
+def rounds_first(kind: str, to: str) -> bool:
     """Whether an array's values are rounded to 16 bits before anything is computed."""
     return to in _HALVES and kind not in _TYPES and kind != to and kind not in _EXACT_IN_16_BITS
 

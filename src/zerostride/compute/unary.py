@@ -13,7 +13,7 @@ from ..errors import BroadcastError, Reason
 from ..ops import OPS, Op
 from ..plan import Plan, RuleUse
 from ..planner import plan
-from .functions import _run, describe, names_of
+from .functions import _run, describe, names_of, tracing
 from .native import bind, compute
 from .reference import as_operand, shape_of
 
@@ -121,6 +121,8 @@ def _dtypes(op: Op) -> str:
 
 def _under(op: Op, operands: tuple[Any, ...], engine: str, out: Any, dtype: Any) -> Any:
     """What an engine gives. Parameters are numbers there, so there is nothing to align."""
+    if tracing(operands) is not None:
+        return _run(op, operands, None, None, engine, out, dtype, None)
     arrays = [as_operand(operand, k) for k, operand in enumerate(operands)]
     for name, value in zip(op.parameters, arrays[op.tensors :], strict=True):
         if shape_of(value):
@@ -294,7 +296,7 @@ def _within_range(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
 
 def _limits_of(x: Any) -> tuple[Any, Any]:
     """Limits that nothing is beyond."""
-    dtype = np.asarray(as_operand(x)).dtype
+    dtype = x.dtype if tracing((x,)) is not None else np.asarray(as_operand(x)).dtype
     if dtype.kind not in "iu":
         return -np.inf, np.inf
     return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
