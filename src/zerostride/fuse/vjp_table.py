@@ -17,8 +17,8 @@ Where a function has no derivative, the answer is PyTorch's, if PyTorch has the 
 `hard_sigmoid` at its corners      0
 `hard_swish` at -3 and 3           0 and 1
 `shrink` at its corners            0
-`pow` of 0, by its exponent        0, if the exponent is not negative
-`hypot`, `atan2` at the origin     NaN
+`pow` of 0, by its exponent        0 if that is not negative
+`atan2`, `hypot` at the origin     0; NaN
 =================================  ================================================================
 
 Not PyTorch's: `heaviside` passes the cotangent to its second argument where that is the result
@@ -114,9 +114,9 @@ def _first_of_fmin(a: Any, b: Any) -> Any:
 
 
 def _angle(g: Any, a: Any, b: Any) -> Any:
-    """g b / (a a + b b), where the squares need not be in range."""
+    """g b / (a a + b b), where the squares need not be in range; 0 at the origin."""
     length = hypot(a, b)
-    return g * (b / length / length)
+    return where(equal(length, 0), 0, g * (b / length / length))
 
 
 def _within(x: Any, low: Any, high: Any) -> Any:
@@ -178,7 +178,7 @@ RULES: Mapping[str, tuple[Rule, ...]] = MappingProxyType(
         "add": (lambda g, y, a, b: g, lambda g, y, a, b: g),
         "subtract": (lambda g, y, a, b: g, lambda g, y, a, b: -g),
         "multiply": (lambda g, y, a, b: g * b, lambda g, y, a, b: g * a),
-        "divide": (lambda g, y, a, b: g / b, lambda g, y, a, b: -g * (y / b)),
+        "divide": (lambda g, y, a, b: g / b, lambda g, y, a, b: -(g / b * y)),
         "remainder": (lambda g, y, a, b: g, lambda g, y, a, b: -g * floor_divide(a, b)),
         "fmod": (lambda g, y, a, b: g, lambda g, y, a, b: -g * round((a - y) / b)),
         "pow": (_pow_by_base, _pow_by_exponent),
