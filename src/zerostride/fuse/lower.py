@@ -1,0 +1,366 @@
+"""A graph as a program: what the engine runs of what a function computes.
+
+`schedule` says which phases there are; here each becomes loads, steps and stores. The axes of ops,
+views and reductions are composed down to the slots, so that a phase knows nothing but its box.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ..compute.special import cast
+from .graph import Apply, Constant, Graph, Input, Node, Number, Reduce, View, arguments
+from .program import Literal, Load, Phase, Program, Step, Store, Walk
+from .schedule import Pass, Schedule, Sink, fold_dtype, root, schedule, working
+
+_HALVES = frozenset({"float16", "bfloat16"})
+#: Dtypes whose values are 16-bit floats without rounding.
+_EXACT_IN_16_BITS = frozenset({"bool", "int8", "uint8"})
+#: Those that the engine knows.
+DTYPES = frozenset(
+    {
+        *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
+        *("float16", "bfloat16", "float32", "float64"),
+    }
+)
+#: Ops of the bits of a number, which have to have its own width.
+_OF_BITS = frozenset({"nextafter"})
+
+#: What these reductions are of truth values.
+_OF_BOOLS: Mapping[str, str] = {"min": "all", "max": "any"}
+
+Kernels = Collection[tuple[str, str]]
+
+
+class LoweringError(Exception):
+    """The engine has no way to compute a graph; the reference does. Its text says why."""
+
+
+def lower(graph: Graph, *, kernels: Kernels | None = None) -> Program:
+    """The program of a graph.
+
+    Args:
+        graph: what to compute.
+        kernels: the engine's: pairs of an op and the dtype of its last operand. None: those of the
+            engine that is installed; all that there could be, where none is.
+
+    Raises:
+        LoweringError: the engine lacks a dtype or an op of the graph.
+
+    >>> x, y = Input(0, (2, 3), "float32"), Input(1, (3,), "float32")
+    >>> dtypes = ("float32",) * 3
+    >>> total = Apply("add", (0, 1), ((0, 1), (1,)), dtypes, (2, 3), "float32")
+    >>> (phase,) = lower(Graph((x, y, total), (2,), 2)).phases
+    >>> phase.shape, phase.loads[1].walk, phase.steps[0].op
+    ((2, 3), (-1, 0), 'add')
+    """
+    check(graph, _kernels() if kernels is None else kernels)
+    made = schedule(graph)
+    ready: dict[int, Sink] = {}
+    phases = []
+    for one in made.passes:
+        phases.append(Emission(graph.nodes, made, one, ready).phase())
+        ready |= {sink.node: sink for sink in one.sinks if made.held.get(sink.node) is sink}
+    return Program(tuple(made.slots), tuple(phases))
+
+
+@functools.cache
+def _kernels() -> Kernels | None:
+    try:
+        from ..compute import _native
+    except ImportError:
+        return None
+    return frozenset(_native.kernels())
+
+
+# What can be lowered
+
+
+def check(graph: Graph, kernels: Kernels | None) -> None:
+    """Refuses what the engine cannot compute."""
+    for node in graph.nodes:
+        if node.dtype not in DTYPES:
+            raise LoweringError(f"the engine has no {node.dtype}")
+        if isinstance(node, Apply):
+            _check_op(graph.nodes, node, kernels)
+
+
+def _check_op(nodes: Sequence[Node], node: Apply, kernels: Kernels | None) -> None:
+    for dtype in node.compute:
+        if dtype not in DTYPES:
+            raise LoweringError(f"the engine computes {node.op} in no {dtype}")
+    if node.op == "cast":
+        return
+    operand = node.compute[len(node.args) - 1]
+    if node.op in _OF_BITS and operand in _HALVES:
+        raise LoweringError(f"{node.op} of {operand} is no float32's rounded")
+    if kernels is not None and (node.op, working(operand)) not in kernels:
+        raise LoweringError(f"the engine has no {node.op} of {operand}")
+    for arg, dtype in zip(node.args, node.compute, strict=False):
+        number = nodes[arg]
+        if isinstance(number, Constant) and number.weak and not _fits(number.value, dtype):
+            raise LoweringError(f"{node.op}: the number {number.value} is no {dtype}")
+    if node.op == "pow" and operand.startswith("int") and not _is_natural(nodes[node.args[1]]):
+        raise LoweringError("a negative power of integers is an error, which the engine cannot see")
+
+
+def _fits(number: Number, dtype: str) -> bool:
+    if np.dtype(dtype).kind not in "iu":
+        return True
+    info = np.iinfo(dtype)
+    return bool(info.min <= number <= info.max)
+
+
+def _is_natural(power: Node) -> bool:
+    if isinstance(power, Constant):
+        return power.value >= 0
+    return power.dtype[0] in "ub"
+
+
+# A phase
+
+
+class Emission:
+    """Makes a phase: values are added as they are needed, each once, and sorted at the end."""
+
+    def __init__(
+        self, nodes: Sequence[Node], made: Schedule, one: Pass, ready: Mapping[int, Sink]
+    ) -> None:
+        """
+        Args:
+            nodes: the graph's.
+            made: the schedule, for its slots.
+            one: the phase to make.
+            ready: the sinks by which earlier phases have stored nodes.
+        """
+        self._nodes = nodes
+        self._slots = made.slots
+        self._pass = one
+        self._ready = ready
+        self._values: list[Load | Literal | Step] = []
+        self._known: dict[Hashable, int] = {}
+        #: For each node and each way (without axes of extent 1) in which the box walks it, a value.
+        self.made: dict[tuple[int, Walk], int] = {}
+
+    def phase(self) -> Phase:
+        """The phase."""
+        for k, walks in sorted(self._needed().items()):
+            for key, walk in walks.items():
+                self.made[k, key] = self._compute(k, walk)
+        stores = [self._store(sink) for sink in self._pass.sinks]
+        return _sorted(self._pass.shape, self._values, stores)
+
+    def _needed(self) -> dict[int, dict[Walk, Walk]]:
+        """The nodes to compute or load, and all ways in which the box walks each."""
+        tops = [root(self._nodes, sink) for sink in self._pass.sinks]
+        along = tuple(range(len(self._pass.shape)))
+        needed: dict[int, dict[Walk, Walk]] = {top: {self._key(top, along): along} for top in tops}
+        for k in range(max(tops), -1, -1):
+            if k not in needed or k in self._ready:
+                continue
+            for position, arg in enumerate(arguments(self._nodes[k])):
+                axes = _axes_of(self._nodes, k, position)
+                for walk in needed[k].values():
+                    onward = tuple(-1 if axis < 0 else axes[axis] for axis in walk)
+                    needed.setdefault(arg, {}).setdefault(self._key(arg, onward), onward)
+        return needed
+
+    def _key(self, k: int, walk: Walk) -> Walk:
+        shape = self._nodes[k].shape
+        return tuple(-1 if axis < 0 or shape[axis] == 1 else axis for axis in walk)
+
+    # Values
+
+    def _compute(self, k: int, walk: Walk) -> int:
+        """A node's value, in the dtype that values of its dtype are computed in."""
+        node = self._nodes[k]
+        if k in self._ready:
+            sink = self._ready[k]
+            held = tuple(-1 if axis < 0 else sink.place[axis] for axis in walk)
+            return self._load(sink.slot, held, working(node.dtype))
+        if isinstance(node, Input):
+            slots = enumerate(self._slots)
+            slot = next(s for s, one in slots if one.kind == "input" and one.index == node.index)
+            return self._load(slot, walk, working(node.dtype))
+        if isinstance(node, Constant):
+            return self._literal(node.value, node.dtype)
+        if isinstance(node, Apply):
+            return self._apply(k, node, walk)
+        (arg,) = arguments(node)
+        value = self._argument(k, 0, walk)
+        return value if isinstance(node, View) else self._reduce_nothing(node, arg, value)
+
+    def _argument(self, k: int, position: int, walk: Walk) -> int:
+        """The value of an argument of a node that the box walks so."""
+        axes = _axes_of(self._nodes, k, position)
+        arg = arguments(self._nodes[k])[position]
+        onward = tuple(-1 if axis < 0 else axes[axis] for axis in walk)
+        return self.made[arg, self._key(arg, onward)]
+
+    def _apply(self, k: int, node: Apply, walk: Walk) -> int:
+        args = tuple(
+            self._taken(arg, self._argument(k, position, walk), node.compute[position])
+            for position, arg in enumerate(node.args)
+        )
+        if node.op == "cast":
+            given = node.compute[0]
+            rounded = node.dtype in _HALVES and given not in _EXACT_IN_16_BITS
+            if rounded and not self._is_stored_as(node.args[0], node.dtype):
+                return self._rounded(args[0], node.dtype)
+            return self._convert(args[0], working(node.dtype))
+        dtypes = tuple(map(working, node.compute))
+        value = self._add(Step(node.op, args, dtypes))
+        return self._convert(value, working(node.dtype))
+
+    def _is_stored_as(self, k: int, dtype: str) -> bool:
+        node = self._nodes[k]
+        return isinstance(node, Input) and node.dtype == dtype
+
+    def _reduce_nothing(self, node: Reduce, arg: int, value: int) -> int:
+        """A reduction over axes of extent 1."""
+        if node.op in ("argmin", "argmax"):
+            return self._literal(0, "int64")
+        return self._convert(self._folded(node, arg, value), working(node.dtype))
+
+    def _folded(self, node: Reduce, arg: int, value: int) -> int:
+        """What a reduction folds, in the dtype that it folds."""
+        taken = self._taken(arg, value, node.compute)
+        if node.op in ("argmin", "argmax"):
+            bools = _dtype(self._values[taken]) == "bool"
+            return self._convert(taken, "uint8") if bools else taken
+        return self._convert(taken, fold_dtype(node))
+
+    def _taken(self, k: int, value: int, dtype: str) -> int:
+        """A node's value as an op that computes in `dtype` takes it."""
+        node = self._nodes[k]
+        weak = isinstance(node, Input | Constant) and node.weak
+        if isinstance(node, Constant) and weak:
+            return self._literal(node.value, dtype)
+        wider = weak or (node.dtype != dtype and node.dtype not in _EXACT_IN_16_BITS)
+        if dtype in _HALVES and wider:
+            return self._rounded(value, dtype)
+        return self._convert(value, working(dtype))
+
+    def _rounded(self, value: int, dtype: str) -> int:
+        """A value rounded to a 16-bit float."""
+        return self._convert(self._convert(value, dtype), working(dtype))
+
+    def _convert(self, value: int, dtype: str) -> int:
+        given = _dtype(self._values[value])
+        literal = self._values[value]
+        if given == dtype:
+            return value
+        if isinstance(literal, Literal) and not {given, dtype} & _HALVES:
+            return self._literal(cast(np.asarray(literal.value, given), np.dtype(dtype)), dtype)
+        return self._add(Step("convert", (value,), (given, dtype)))
+
+    def _load(self, slot: int, walk: Walk, dtype: str) -> int:
+        shape = self._slots[slot].shape
+        key = tuple(-1 if axis < 0 or shape[axis] == 1 else axis for axis in walk)
+        return self._add(Load(slot, walk, dtype), (slot, key, dtype))
+
+    def _literal(self, value: Any, dtype: str) -> int:
+        """A number as one of a dtype, of 16-bit floats as the float32 of the rounded one."""
+        number = np.asarray(value, np.dtype(dtype)).astype(working(dtype)).item()
+        # Numbers that are equal need not be the same: 0.0 and -0.0.
+        return self._add(Literal(number, working(dtype)), (repr(number), working(dtype)))
+
+    def _add(self, value: Load | Literal | Step, key: Hashable | None = None) -> int:
+        number = self._known.setdefault(value if key is None else key, len(self._values))
+        if number == len(self._values):
+            self._values.append(value)
+        return number
+
+    def _store(self, sink: Sink) -> Store:
+        """Where a sink's value goes: the box's axes that are not folded walk its slot's."""
+        node = self._nodes[sink.node]
+        along = tuple(range(len(self._pass.shape)))
+        top = root(self._nodes, sink)
+        value = self.made[top, self._key(top, along)]
+        if not (isinstance(node, Reduce) and sink.fold):
+            return Store(value, sink.slot, sink.place)
+        value = self._folded(node, top, value)
+        axes = _axes_of(self._nodes, sink.node, 0)
+        walk = [-1] * len(along)
+        for axis, place in zip(axes, sink.place, strict=True):
+            if axis >= 0 and axis not in node.over:
+                walk[axis] = place
+        fold = node.op
+        if _dtype(self._values[value]) == "bool":
+            fold = _OF_BOOLS.get(fold, fold)
+        return Store(value, sink.slot, tuple(walk), fold)
+
+
+def _axes_of(nodes: Sequence[Node], k: int, position: int) -> Walk:
+    """For each axis of a node, its argument's that lies there, or -1."""
+    node = nodes[k]
+    if isinstance(node, Apply):
+        lands = {to: axis for axis, to in enumerate(node.axes[position]) if to is not None}
+        return tuple(lands.get(axis, -1) for axis in range(len(node.shape)))
+    if isinstance(node, View):
+        return tuple(-1 if axis is None else axis for axis in node.axes)
+    assert isinstance(node, Reduce)
+    if node.keepdims:
+        return tuple(range(len(node.shape)))
+    return tuple(a for a in range(len(nodes[node.arg].shape)) if a not in node.over)
+
+
+def _dtype(value: Load | Literal | Step) -> str:
+    return value.dtypes[-1] if isinstance(value, Step) else value.dtype
+
+
+def _sorted(
+    shape: tuple[int, ...], values: Sequence[Load | Literal | Step], stores: Sequence[Store]
+) -> Phase:
+    """A phase of values in the order in which they were found: those that are read, by kind."""
+    values, same = _converted_as_loaded(values, stores)
+    read = {same.get(store.value, store.value) for store in stores}
+    for k in range(len(values) - 1, -1, -1):
+        if k in read and isinstance(step := values[k], Step):
+            read.update(step.args)
+    kinds = (Load, Literal, Step)
+    order = sorted(read, key=lambda k: (kinds.index(type(values[k])), k))
+    number = {k: new for new, k in enumerate(order)}
+    kept = [values[k] for k in order]
+    return Phase(
+        shape,
+        tuple(value for value in kept if isinstance(value, Load)),
+        tuple(value for value in kept if isinstance(value, Literal)),
+        tuple(
+            replace(value, args=tuple(number[arg] for arg in value.args))
+            for value in kept
+            if isinstance(value, Step)
+        ),
+        tuple(replace(one, value=number[same.get(one.value, one.value)]) for one in stores),
+    )
+
+
+def _converted_as_loaded(
+    values: Sequence[Load | Literal | Step], stores: Sequence[Store]
+) -> tuple[list[Load | Literal | Step], dict[int, int]]:
+    """Loads in the dtype that they are only ever converted to; and the loads that stand for those
+    conversions."""
+    users: dict[int, set[int]] = {}
+    for k, value in enumerate(values):
+        for arg in value.args if isinstance(value, Step) else ():
+            users.setdefault(arg, set()).add(k)
+    for store in stores:
+        users.setdefault(store.value, set()).add(-1)
+    made, same = list(values), dict[int, int]()
+    for k, value in enumerate(values):
+        if not isinstance(value, Load) or len(users.get(k, ())) != 1:  # equal conversions are one
+            continue
+        (user,) = users[k]
+        step = values[user] if user >= 0 else None
+        if isinstance(step, Step) and step.op == "convert" and step.dtypes[-1] not in _HALVES:
+            made[k] = replace(value, dtype=step.dtypes[-1])
+            same[user] = k
+    for k, value in enumerate(made):
+        if isinstance(value, Step):
+            made[k] = replace(value, args=tuple(same.get(arg, arg) for arg in value.args))
+    return made, same

@@ -1,0 +1,289 @@
+"""Which phases a graph is computed in, and what each of them stores.
+
+Reductions cut a graph: what reads one is a phase after it. All else is computed where it is read,
+again in each phase, but for what is small and takes long, which becomes a phase of its own before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from .graph import Apply, Graph, Input, Node, Reduce, View, arguments
+from .program import Slot
+
+_HALVES = frozenset({"float16", "bfloat16"})
+#: Bytes of an element, where that is no part of the name.
+_BYTES = {"bool": 1, "bfloat16": 2}
+
+#: What an op takes beside an addition, on rows in the caches. What is not here takes 1; loading
+#: and storing a temporary take 2 to 3.
+COSTS: Mapping[str, int] = {
+    **dict.fromkeys(("divide", "sqrt", "reciprocal", "remainder", "fmod", "floor_divide"), 3),
+    **dict.fromkeys(("exp", "log", "log2", "log10", "expm1", "log1p", "sigmoid", "rsqrt"), 6),
+    **dict.fromkeys(("sin", "cos", "tanh", "elu", "selu", "celu", "swish"), 8),
+    **dict.fromkeys(("tan", "asin", "acos", "atan", "sinh", "cosh", "erf", "hypot"), 10),
+    **dict.fromkeys(("asinh", "acosh", "atanh", "gelu", "gelu_tanh", "softplus", "mish"), 12),
+    **dict.fromkeys(("pow", "atan2", "logaddexp", "logaddexp2"), 16),
+}
+#: What a value has to cost at least to be stored rather than computed again.
+DEAR = 6
+#: A part whose result has so many times fewer elements than what it is stretched over, …
+_HOIST_RATIO = 8
+#: … is that small, …
+_HOIST_BYTES = 256 << 10
+#: … is dear or has so many steps, …
+_HOIST_STEPS = 3
+#: … and spares so many additions (some microseconds, of which another phase takes one) is hoisted.
+_HOIST_WORK = 1 << 14
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """A node that a phase stores.
+
+    Attributes:
+        node: which.
+        slot: where it goes.
+        place: for each axis of the node, the slot's; -1 where it has extent 1 and the slot none.
+        fold: whether the node is a reduction that the phase folds, so that its box is that of the
+            reduction's argument.
+    """
+
+    node: int
+    slot: int
+    place: tuple[int, ...]
+    fold: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A phase to be: the box's extents, and the sinks whose values have that shape."""
+
+    shape: tuple[int, ...]
+    sinks: tuple[Sink, ...]
+
+
+@dataclass(slots=True)
+class Schedule:
+    """Slots and phases.
+
+    Attributes:
+        slots: those of operands, of results, then temporaries.
+        passes: in the order in which they run.
+        held: the sink by which phases after its own find a node's values.
+    """
+
+    slots: list[Slot] = field(default_factory=list)
+    passes: list[Pass] = field(default_factory=list)
+    held: dict[int, Sink] = field(default_factory=dict)
+
+
+def schedule(graph: Graph) -> Schedule:
+    """The phases of a graph, without batch."""
+    made = Schedule()
+    nodes = graph.nodes
+    inputs = [node for node in nodes if isinstance(node, Input)]
+    made.slots += [Slot("input", node.index, node.dtype, node.shape) for node in inputs]
+    loose = _hold_reductions(graph, made)
+    sinks = [*made.held.values(), *loose]
+    _hoist(nodes, made, sinks)
+    made.passes = _grouped(nodes, made, sinks)
+    return made
+
+
+# What is stored
+
+
+def is_fold(nodes: Sequence[Node], k: int) -> bool:
+    """Whether a node folds more (or fewer) than one element into one."""
+    node = nodes[k]
+    return isinstance(node, Reduce) and any(nodes[node.arg].shape[a] != 1 for a in node.over)
+
+
+def fold_dtype(node: Reduce) -> str:
+    """The dtype that a reduction's result has in its slot."""
+    if node.op in ("argmin", "argmax"):
+        return "int64"
+    if node.op in ("any", "all"):
+        return "bool"
+    given, result = working(node.compute), working(node.dtype)
+    wider = node.op in ("sum", "prod") and (given, result) != ("float64", "float32")
+    return result if wider else given
+
+
+def working(dtype: str) -> str:
+    """The dtype that values of one are computed in.
+
+    >>> working("bfloat16")
+    'float32'
+    """
+    return "float32" if dtype in _HALVES else dtype
+
+
+def itemsize(dtype: str) -> int:
+    """The bytes of an element.
+
+    >>> itemsize("bfloat16"), itemsize("uint32")
+    (2, 4)
+    """
+    return _BYTES.get(dtype) or int(dtype.lstrip("uintfloa")) // 8
+
+
+def _hold_reductions(graph: Graph, made: Schedule) -> list[Sink]:
+    """Slots for the results and for all reductions; the sinks of results that are none."""
+    nodes = graph.nodes
+    read = _read_by_ops(graph)
+    loose = []
+    for index, k in enumerate(graph.outputs):
+        made.slots.append(Slot("output", index, nodes[k].dtype, nodes[k].shape))
+        slot = len(made.slots) - 1
+        under, place = _through_views(nodes, k)
+        if is_fold(nodes, under) and _takes(nodes[under], nodes[k].dtype, read=under in read):
+            made.held.setdefault(under, Sink(under, slot, place, fold=True))
+        if under not in made.held or made.held[under].slot != slot:
+            loose.append(Sink(k, slot, tuple(range(len(nodes[k].shape)))))
+    for k, node in enumerate(nodes):
+        if isinstance(node, Reduce) and is_fold(nodes, k) and k not in made.held:
+            gone = node.over if node.keepdims else ()
+            made.held[k] = replace(
+                _temporary(made, k, node.shape, fold_dtype(node), gone), fold=True
+            )
+    return loose
+
+
+def _takes(node: Node, dtype: str, *, read: bool) -> bool:
+    """Whether a reduction may be folded into a result of this dtype. What others read is not to be
+    rounded to 16 bits before."""
+    assert isinstance(node, Reduce)
+    return fold_dtype(node) == working(dtype) and not (read and dtype in _HALVES)
+
+
+def _read_by_ops(graph: Graph) -> set[int]:
+    """The nodes that ops read, through views."""
+    nodes = graph.nodes
+    return {
+        _through_views(nodes, arg)[0]
+        for node in nodes
+        if not isinstance(node, View)
+        for arg in arguments(node)
+    }
+
+
+def _through_views(nodes: Sequence[Node], k: int) -> tuple[int, tuple[int, ...]]:
+    """The node that views show, and for each of its axes that of the view; -1 where it has none."""
+    place = tuple(range(len(nodes[k].shape)))
+    while isinstance(node := nodes[k], View):
+        under = nodes[node.arg].shape
+        shown = {axis: place[a] for a, axis in enumerate(node.axes) if axis is not None}
+        place = tuple(shown.get(axis, -1) for axis in range(len(under)))
+        k = node.arg
+    return k, place
+
+
+def _temporary(
+    made: Schedule, k: int, shape: tuple[int, ...], dtype: str, gone: Iterable[int] = ()
+) -> Sink:
+    """A new temporary for a node, without its axes `gone`."""
+    left = [axis for axis in range(len(shape)) if axis not in gone]
+    count = sum(slot.kind == "temp" for slot in made.slots)
+    made.slots.append(Slot("temp", count, dtype, tuple(shape[axis] for axis in left)))
+    where = {axis: i for i, axis in enumerate(left)}
+    return Sink(k, len(made.slots) - 1, tuple(where.get(a, -1) for a in range(len(shape))))
+
+
+# Parts that become phases
+
+
+def root(nodes: Sequence[Node], sink: Sink) -> int:
+    """The node whose shape the box of a sink's phase has."""
+    node = nodes[sink.node]
+    return node.arg if isinstance(node, Reduce) and sink.fold else sink.node
+
+
+def cuts(made: Schedule, sink: Sink) -> set[int]:
+    """The nodes that a sink's phase need not compute: other sinks hold them."""
+    return {k for k, one in made.held.items() if one is not sink}
+
+
+def cone(nodes: Sequence[Node], top: int, cut: Collection[int]) -> Iterator[int]:
+    """The nodes that a node is computed from, itself first, each after all that read it.
+
+    Those in `cut` are the last of their branch. `cut` may grow by the node given last.
+    """
+    wanted = {top}
+    for k in range(top, -1, -1):
+        if k in wanted:
+            yield k
+            if k not in cut:
+                wanted.update(arguments(nodes[k]))
+
+
+def cost(nodes: Sequence[Node], top: int, cut: Collection[int]) -> tuple[int, int]:
+    """What computing a node takes (`COSTS`), and in how many steps."""
+    ops = [
+        node.op
+        for k in cone(nodes, top, cut)
+        if isinstance(node := nodes[k], Apply) and k not in cut
+    ]
+    return sum(COSTS.get(op, 1) for op in ops), len(ops)
+
+
+def _hoist(nodes: Sequence[Node], made: Schedule, sinks: list[Sink]) -> None:
+    """Adds a sink for each part that becomes a phase of its own."""
+    results = {sink.node: sink for sink in sinks}
+    for sink in sinks:  # it grows meanwhile: a part may have parts
+        top = root(nodes, sink)
+        cut = cuts(made, sink)
+        for k in cone(nodes, top, cut):
+            if k == top or k in cut or not _worth_a_phase(nodes, k, top, cut):
+                continue
+            cut.add(k)
+            kept = results.get(k)
+            if kept is None or made.slots[kept.slot].dtype in _HALVES:
+                kept = _temporary(made, k, nodes[k].shape, working(nodes[k].dtype))
+                sinks.append(kept)
+            made.held[k] = kept
+
+
+def _worth_a_phase(nodes: Sequence[Node], k: int, top: int, cut: Collection[int]) -> bool:
+    node = nodes[k]
+    elements, whole = math.prod(node.shape), math.prod(nodes[top].shape)
+    if not isinstance(node, Apply) or elements * _HOIST_RATIO > whole:
+        return False
+    if elements * itemsize(working(node.dtype)) > _HOIST_BYTES:
+        return False
+    work, steps = cost(nodes, k, cut)
+    return (work >= DEAR or steps >= _HOIST_STEPS) and work * whole >= _HOIST_WORK
+
+
+# What is stored together
+
+
+def _grouped(nodes: Sequence[Node], made: Schedule, sinks: Sequence[Sink]) -> list[Pass]:
+    """Phases in order: sinks over one box that wait for nothing that the others store."""
+    stages: dict[Sink, int] = {}
+    # What a sink reads has a lower number than its node, or is its node.
+    for sink in sorted(sinks, key=lambda one: (one.node, one is not made.held.get(one.node))):
+        stages[sink] = max((stages[read] + 1 for read in reads(nodes, made, sink)), default=0)
+    groups: dict[tuple[int, tuple[int, ...]], list[Sink]] = {}
+    read = {one for sink in sinks for one in reads(nodes, made, sink)}
+    waiting = []
+    for sink in sinks:
+        shape = nodes[root(nodes, sink)].shape
+        if sink in read or sink.fold:
+            groups.setdefault((stages[sink], shape), []).append(sink)
+        else:
+            waiting.append((sink, shape))
+    for sink, shape in waiting:  # joins the first phase that there is anyway
+        later = [stage for stage, other in groups if other == shape and stage >= stages[sink]]
+        groups.setdefault((min(later, default=stages[sink]), shape), []).append(sink)
+    order = sorted(groups, key=lambda key: key[0])
+    return [Pass(shape, tuple(groups[stage, shape])) for stage, shape in order]
+
+
+def reads(nodes: Sequence[Node], made: Schedule, sink: Sink) -> list[Sink]:
+    """The sinks whose values a sink's phase loads."""
+    cut = cuts(made, sink)
+    return [made.held[k] for k in cone(nodes, root(nodes, sink), cut) if k in cut]
