@@ -60,6 +60,7 @@ struct Folder {
 struct Nest;
 struct Program;
 struct FoldNest;
+struct FoldNest;
 
 // All that one instruction set computes with. One object file set each; chosen once.
 struct Isa {
@@ -75,6 +76,12 @@ struct Isa {
   void (*run)(const Nest& nest, const Program& program, char* const* data, std::int64_t first,
               std::int64_t last, char* scratch);
   const Folder (*fold)[kDTypes];  // by Fold
+  // Computes units first..last-1 of a phase that folds (folds.h). `data` has the nest's operands, then
+  // the results. The states of cut groups are left in `parts`, a block's for each unit.
+  void (*run_folds)(const FoldNest& folds, char* const* data, std::int64_t first, std::int64_t last,
+                    char* parts, char* scratch);
+  // Then merges these, and stores the results.
+  void (*join_folds)(const FoldNest& folds, char* const* data, char* parts, char* scratch);
 };
 
 // The instruction set in use; the best that this processor has, unless chosen.

@@ -17,12 +17,17 @@ namespace zs {
 
 struct Nest;
 struct Program;
+struct FoldNest;
 
 namespace ZS_ISA {
 
 // In run.cpp.
 void run(const Nest& nest, const Program& program, char* const* data, int64_t first, int64_t last,
          char* scratch);
+// In run_folds.cpp.
+void run_folds(const FoldNest& folds, char* const* data, int64_t first, int64_t last, char* parts,
+               char* scratch);
+void join_folds(const FoldNest& folds, char* const* data, char* parts, char* scratch);
 
 namespace {
 
@@ -48,6 +53,8 @@ constexpr Isa make_table() {
   isa.fill[3] = fill_row<uint64_t>;
   isa.run = run;
   isa.fold = folders.row;
+  isa.run_folds = run_folds;
+  isa.join_folds = join_folds;
   return isa;
 }
 
