@@ -9,10 +9,15 @@ import runpy
 import sys
 from pathlib import Path
 
-#: Before any library is imported: nobody looks for other devices.
-_ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
+#: Before any library is imported: nobody looks for other devices, or stays around.
+_ENVIRONMENT = {
+    "JAX_PLATFORMS": "cpu",
+    "TF_CPP_MIN_LOG_LEVEL": "3",
+    # No processes that stay and wait to compile more.
+    "TORCHINDUCTOR_COMPILE_THREADS": "1",
+}
 #: Modules with a `main(arguments)`.
-_COMMANDS = ("scaling", "memory")
+_COMMANDS = ("scaling", "memory", "fuse")
 #: Scripts, which read sys.argv.
 _SCRIPTS = ("symbolic", "audit_scale", "report_scale")
 

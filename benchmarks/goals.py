@@ -33,11 +33,12 @@ class Goal:
 def judge(results: Results) -> list[Goal]:
     """The aims of which the run has rows."""
     rows = [row for row in results.rows if BASELINE in row.timings]
-    goals = (_level(rows), _gain(rows), _large(rows, results.machine.last_cache), _tiny(rows))
+    goals = (level(rows), _gain(rows), _large(rows, results.machine.last_cache), _tiny(rows))
     return [goal for goal in goals if goal is not None]
 
 
-def _level(rows: list[RowResult]) -> Goal | None:
+def level(rows: list[RowResult]) -> Goal | None:
+    """How many rows are as fast as the best peer; None where there is no peer."""
     beside = [row for row in rows if row.best is not None]
     if not beside:
         return None
@@ -63,6 +64,11 @@ def _against_best(row: RowResult) -> str:
     return f"{row.name}: {best.ratio:.2f} ({best.quartile:.2f}) of {row.best}"
 
 
+def geometric_mean(values: list[float]) -> float:
+    """Of ratios."""
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
 def _gain(rows: list[RowResult]) -> Goal | None:
     """Where the best peer leaves room, by how much zerostride is faster."""
     ratios = []
@@ -72,7 +78,7 @@ def _gain(rows: list[RowResult]) -> Goal | None:
             ratios.append(best.ratio)
     if not ratios:
         return None
-    mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    mean = geometric_mean(ratios)
     return Goal(
         f"geometric mean over the best peer ≥ {GAIN} where that is below {ROOM} of the limit",
         f"{mean:.2f} on {len(ratios)} rows",

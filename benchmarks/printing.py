@@ -23,7 +23,13 @@ _TEXTS = ("what", "best peer")
 #: Written by hand beside the results: why a row falls short. It becomes a part of the page.
 _BY_HAND = "NOTES.md"
 #: In a cell that has no figure.
-_NONE = "·"
+NONE = "·"
+#: How the figures were come by.
+TURNS = (
+    "All run in one process, one after another in each round, in an order that is drawn; the clock"
+    " starts when the threads of the one before sleep. Results are compared with NumPy's first."
+    " Inputs are shared memory where a peer allows."
+)
 
 
 def new_console() -> Console:
@@ -70,7 +76,7 @@ def _cell(row: RowResult, peer: str) -> str:
     """A peer's ratio and the lower quartile of the pairs, or why there is none."""
     timing = row.timings.get(peer)
     if timing is None:
-        return "wrong" if peer in row.wrong else _NONE
+        return "wrong" if peer in row.wrong else NONE
     if timing.ratio is None:
         return seconds_text(timing.seconds)
     assert timing.quartile is not None
@@ -82,49 +88,52 @@ def _ratio(value: float) -> str:
 
 
 def _share(timing: Timing | None) -> str:
-    return _NONE if timing is None or timing.share is None else f"{timing.share:.2f}"
+    return NONE if timing is None or timing.share is None else f"{timing.share:.2f}"
 
 
 def _others(results: Results) -> list[str]:
     return [name for name in results.versions if name != BASELINE]
 
 
-def _columns(results: Results) -> list[str]:
+def columns(results: Results) -> list[str]:
+    """The head of the table of times."""
     head = ["row", "what", "zerostride", "share", "limit GB/s"]
     return [*head, *_others(results), "best peer", "its share"]
 
 
-def _cells(row: RowResult, results: Results) -> list[str]:
+def cells(row: RowResult, results: Results) -> list[str]:
+    """A row of the table of times."""
     own = row.timings.get(BASELINE)
     best = row.best
     return [
         row.name,
         row.title + ("" if row.dtype == "float32" else f" {row.dtype}"),
-        seconds_text(own.seconds) if own else "wrong" if BASELINE in row.wrong else _NONE,
+        seconds_text(own.seconds) if own else "wrong" if BASELINE in row.wrong else NONE,
         _share(own),
-        _NONE if row.limit is None else f"{row.limit / 1e9:.1f}",
+        NONE if row.limit is None else f"{row.limit / 1e9:.1f}",
         *(_cell(row, name) for name in _others(results)),
-        best or _NONE,
-        _share(row.timings[best]) if best else _NONE,
+        best or NONE,
+        _share(row.timings[best]) if best else NONE,
     ]
 
 
 def print_results(results: Results) -> None:
     """Prints the table, the aims and the notes."""
     console = new_console()
-    table = new_table(_columns(results))
+    table = new_table(columns(results))
     for row in results.rows:
         level = row.best is None or is_level(row)
-        table.add_row(*_cells(row, results), style=None if level else "yellow")
+        table.add_row(*cells(row, results), style=None if level else "yellow")
     console.print(table)
-    console.print(_legend(results), style="dim")
+    console.print(legend(results), style="dim")
     for goal in judge(results):
-        console.print(_goal(goal), style="green" if goal.reached else "yellow")
-    for line in _notes(results):
+        console.print(goal_text(goal), style="green" if goal.reached else "yellow")
+    for line in notes(results):
         console.print(f"- {line}", style="dim")
 
 
-def _legend(results: Results) -> str:
+def legend(results: Results) -> str:
+    """What the figures of the table are."""
     return (
         "Ratios are the peer's time over zerostride's in the same round: the median of the pairs,"
         " and in brackets their lower quartile; above 1 zerostride is faster. Share: of the"
@@ -133,13 +142,14 @@ def _legend(results: Results) -> str:
     )
 
 
-def _goal(goal: Goal) -> str:
+def goal_text(goal: Goal) -> str:
+    """An aim as a line of text."""
     mark = "reached" if goal.reached else "short"
     short = f" — {'; '.join(goal.short)}" if goal.short else ""
     return f"{mark}: {goal.text}: {goal.value}{short}"
 
 
-def _notes(results: Results) -> list[str]:
+def notes(results: Results) -> list[str]:
     """Why peers are missing from rows: each reason once, with its rows."""
     reasons: dict[tuple[str, str], list[str]] = {}
     for row in results.rows:
@@ -176,38 +186,30 @@ def write(results: Results, folder: Path) -> None:
 
 def as_markdown(results: Results, why: str = "") -> str:
     """The page: machine, table, aims, what is said about them by hand, notes."""
-    machine = results.machine
     lines = [
         "# zerostride beside its peers",
         "",
-        f"Made by `{results.command}` on {results.date}; not edited by hand.",
+        *made_by(results),
         "",
-        f"- Processor: {machine.processor}, {machine.cores} cores;"
-        f" {', '.join(machine.caches)}; {machine.memory_gib} GiB of memory",
-        f"- System: {machine.system}; {machine.python}; load average before: {machine.load}",
-        "- " + ", ".join(f"{name} {version}" for name, version in results.versions.items()),
+        legend(results),
         "",
-        _legend(results),
-        "",
-        *_markdown_table(results),
+        *markdown_table([columns(results), *(cells(row, results) for row in results.rows)]),
         "",
         "## What was aimed at",
         "",
-        *(f"- {_goal(goal)}" for goal in judge(results)),
+        *(f"- {goal_text(goal)}" for goal in judge(results)),
         "",
         *why.splitlines(),
         *([""] if why else []),
         "## The peers",
         "",
-        "All run in one process, one after another in each round, in an order that is drawn; the"
-        " clock starts when the threads of the one before sleep. Results are compared with NumPy's"
-        " first. Inputs are shared memory where a peer allows.",
+        TURNS,
         "",
         *(f"- {name}: {PEERS[name].note}" for name in results.versions),
         "",
         "## Where a peer is missing",
         "",
-        *(f"- {line}" for line in _notes(results)),
+        *(f"- {line}" for line in notes(results)),
         "",
         "What memory a call needs is in MEMORY.md (`python -m benchmarks memory --write`); how time"
         " grows with size, rank and threads, in SCALING.md (`python -m benchmarks scaling"
@@ -216,7 +218,19 @@ def as_markdown(results: Results, why: str = "") -> str:
     return "\n".join(lines) + "\n"
 
 
-def _markdown_table(results: Results) -> list[str]:
-    cells = [_cells(row, results) for row in results.rows]
-    escaped = [[cell.replace("*", "\\*") for cell in row] for row in cells]
-    return markdown([_columns(results), *escaped])
+def made_by(results: Results) -> list[str]:
+    """The command, the machine and the releases."""
+    machine = results.machine
+    return [
+        f"Made by `{results.command}` on {results.date}; not edited by hand.",
+        "",
+        f"- Processor: {machine.processor}, {machine.cores} cores;"
+        f" {', '.join(machine.caches)}; {machine.memory_gib} GiB of memory",
+        f"- System: {machine.system}; {machine.python}; load average before: {machine.load}",
+        "- " + ", ".join(f"{name} {version}" for name, version in results.versions.items()),
+    ]
+
+
+def markdown_table(table: Sequence[Sequence[str]]) -> list[str]:
+    """A table of Markdown, of whose text no star is taken for emphasis."""
+    return markdown([[cell.replace("*", "\\*") for cell in row] for row in table])

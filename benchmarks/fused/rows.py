@@ -34,7 +34,9 @@ class FusedRow(Row):
         return self.formula
 
 
-def _row(name: str, formula: str, shape: Shape, *operands: Shape | Operand, **more: Any) -> FusedRow:
+def _row(
+    name: str, formula: str, shape: Shape, *operands: Shape | Operand, **more: Any
+) -> FusedRow:
     made = tuple(o if isinstance(o, Operand) else Operand(o) for o in operands)
     dtype = more.get("dtype", "float32")
     function = getattr(functions, name)
@@ -125,7 +127,9 @@ _ROWS: tuple[FusedRow, ...] = (
         dtype="bfloat16",
     ),
     _row("polynomial", "polynomial of degree 8, (4194304,)", (1 << 22,), _signed(1 << 22)),
-    _row("hash_mix", "shifts, xors and products, (4194304,)", (1 << 22,), (1 << 22,), dtype="int32"),
+    _row(
+        "hash_mix", "shifts, xors and products, (4194304,)", (1 << 22,), (1 << 22,), dtype="int32"
+    ),
     _row(
         "black_scholes",
         "price of a call, (1048576,)",

@@ -52,7 +52,9 @@ class _Traced(NDArrayOperatorsMixin):
             return NotImplemented
         return self.record(ufunc, args, True)
 
-    def record(self, function: Callable[..., Any], args: tuple[Any, ...], in_place: bool) -> _Traced:
+    def record(
+        self, function: Callable[..., Any], args: tuple[Any, ...], in_place: bool
+    ) -> _Traced:
         """Runs a step, for its result's shape and dtype, and writes it down."""
         arrays = [a.array if isinstance(a, _Traced) else a for a in args]
         with np.errstate(all="ignore"):

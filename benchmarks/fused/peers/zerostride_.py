@@ -9,6 +9,7 @@ import zerostride
 from ...peers.peer import Call, LeftOut, Prepared
 from ...rows import Task
 from ..namespaces import Functions
+from ..rows import FusedRow
 
 
 def functions() -> Functions:
@@ -37,9 +38,9 @@ def functions() -> Functions:
     )
 
 
-def fused(task: Task) -> Any:
+def fused_function(row: FusedRow) -> Any:
     """The row's function, fused."""
-    function, own = task.row.function, functions()
+    function, own = row.function, functions()
 
     def traced(*arrays: Any) -> Any:
         return function(own, *arrays)
@@ -50,4 +51,4 @@ def fused(task: Task) -> Any:
 def prepare(task: Task) -> Prepared:
     """The fused function; it writes into `out=`."""
     zerostride.set_num_threads(task.threads)
-    return Prepared((Call(fused(task), task.inputs, {"out": task.out}),))
+    return Prepared((Call(fused_function(task.row), task.inputs, {"out": task.out}),))

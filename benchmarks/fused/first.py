@@ -1,0 +1,87 @@
+"""First calls, each in a fresh process: what it takes to have an expression computed at all.
+
+The library is imported and has computed another expression before, so that what its modules and
+its compiler take to come up is not counted; nothing of this one has been seen, and caches on disk
+are empty. A few calls follow: what is fast without being hot.
+"""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from .. import stream
+from ..children import in_fresh_process
+from ..peers import BASELINE
+from . import peers
+from .rows import FusedRow, choose, make_task
+
+#: How many calls follow the first.
+_EARLY = 5
+#: How often it is measured; once where that takes so many seconds.
+_TIMES, _LONG = 3, 0.5
+_LIMIT_SAMPLES = 5
+#: What is computed before: the first of these that is another expression.
+_BEFORE = ("small_chain", "hash_mix")
+
+
+@dataclass(frozen=True)
+class First:
+    """Seconds of a peer's calls in a fresh process."""
+
+    first: float
+    #: The median of the calls that follow.
+    early: float
+    #: The streaming limit of the same bytes; None where it was not asked for.
+    limit: float | None
+
+
+def child(row: FusedRow, name: str, threads: int, *, cold: bool) -> First:
+    """Measures a peer in this process, which nothing was computed in before. Cold: nor is now."""
+    peer = peers.PEERS[name]
+    if not cold:
+        (before,) = choose(next(other for other in _BEFORE if other != row.name))
+        _call(peer.prepare(make_task(before, threads, judged=False)))
+    task = make_task(row, threads, judged=False)
+    prepared = peer.prepare(task)
+    seconds = [_call(prepared) for _ in range(1 + _EARLY)]
+    least = stream.sampler(task) if name == BASELINE and not cold else None
+    limit = None
+    if least is not None:
+        limit = statistics.median(least() for _ in range(_LIMIT_SAMPLES))
+    return First(seconds[0], statistics.median(seconds[1:]), limit)
+
+
+def _call(prepared: Any) -> float:
+    began = time.perf_counter()
+    prepared.calls[0]()
+    return time.perf_counter() - began
+
+
+def in_child(row: FusedRow, name: str, threads: int, *, cold: bool, once: bool) -> First | str:
+    """Has it measured by processes of its own: the median of them, or why there is none."""
+    kind = "cold" if cold else "first"
+    arguments = ["fuse", "--child", kind, "--rows", row.name, "--peers", name]
+    found: list[First] = []
+    while len(found) < (1 if once else _TIMES):
+        with tempfile.TemporaryDirectory() as empty:
+            environment = {"TORCHINDUCTOR_CACHE_DIR": empty, "NUMBA_CACHE_DIR": empty}
+            command = [*arguments, "--threads", str(threads)]
+            try:
+                said = in_fresh_process(command, environment)
+            except RuntimeError as error:
+                return str(error)
+        if isinstance(said, str):
+            return said
+        found.append(First(**said))
+        if found[0].first > _LONG:
+            break
+    limits = [one.limit for one in found if one.limit is not None]
+    return First(
+        statistics.median(one.first for one in found),
+        statistics.median(one.early for one in found),
+        statistics.median(limits) if limits else None,
+    )

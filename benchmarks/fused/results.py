@@ -1,0 +1,41 @@
+"""What was measured of fused expressions, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..memory import Use
+from ..peers import BASELINE
+from ..results import Results, RowResult
+from .first import First
+
+#: Where somebody reaches this share of the streaming limit, memory is what a row waits for.
+BOUND = 0.5
+
+
+@dataclass(frozen=True)
+class FusedResults:
+    """A run: its parts that were asked for."""
+
+    #: Hot, in turns.
+    hot: Results
+    #: By row and peer: first calls, or why there are none.
+    first: dict[str, dict[str, First | str]] = field(default_factory=dict)
+    #: By row: zerostride's first call of all, or why there is none.
+    cold: dict[str, First | str] = field(default_factory=dict)
+    #: By row: zerostride's peak of memory, or why there is none.
+    peak: dict[str, Use | str] = field(default_factory=dict)
+
+
+def memory_bound(row: RowResult) -> bool:
+    """Whether zerostride or the best peer comes within sight of the streaming limit."""
+    names = {BASELINE, row.best or BASELINE}
+    shares = [row.timings[name].share for name in names if name in row.timings]
+    return any(share is not None and share > BOUND for share in shares)
+
+
+def early_share(first: First | str | None) -> float | None:
+    """Of the streaming limit, in the calls after the first; None where it was not measured."""
+    if not isinstance(first, First) or first.limit is None:
+        return None
+    return first.limit / first.early
