@@ -85,6 +85,7 @@ def _pieces(shape: tuple[int, ...], length: int) -> Iterator[Piece]:
 def _check(program: Program) -> None:
     """What holds of every program."""
     stored: dict[int, int] = {}
+    walks: dict[int, Walk] = {}
     batched = range(program.first, program.last)
     assert (program.batch > 0) == bool(batched)
     for k, phase in enumerate(program.phases):
@@ -94,7 +95,7 @@ def _check(program: Program) -> None:
             assert slot.kind == "input" or slot.dtype not in ("float16", "bfloat16")
             _check_walk(load.walk, phase, slot, stretches=True)
             if slot.kind != "input" and k in batched and stored[load.slot] in batched:
-                _check_batch(program, load.walk)
+                assert load.walk[: program.batch] == walks[load.slot][: program.batch]
         for step in phase.steps:
             assert all(map(_is_same, step.dtypes, (value_dtype(phase, a) for a in step.args)))
         for store in phase.stores:
@@ -102,12 +103,13 @@ def _check(program: Program) -> None:
             assert slot.kind != "input"
             assert store.slot not in stored
             stored[store.slot] = k
+            walks[store.slot] = store.walk
             assert store.fold is not None or -1 not in store.walk
             _check_walk(store.walk, phase, slot, stretches=False)
             _check_dtype(phase, store.value, store.fold, slot)
             assert k not in batched or -1 not in store.walk[: program.batch]
             if slot.kind == "piece":
-                _check_batch(program, store.walk)
+                assert store.walk[: program.batch] == tuple(range(program.batch))
         if k in batched:
             first = program.phases[program.first]
             assert phase.shape[: program.batch] == first.shape[: program.batch]
@@ -145,10 +147,6 @@ def _check_walk(walk: Walk, phase: Phase, slot: Slot, *, stretches: bool) -> Non
     for axis, extent in zip(walk, phase.shape, strict=True):
         fits = axis < 0 or slot.shape[axis] == extent
         assert fits or (stretches and slot.shape[axis] == 1)
-
-
-def _check_batch(program: Program, walk: Walk) -> None:
-    assert walk[: program.batch] == tuple(range(program.batch))
 
 
 # A phase

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..compute.special import cast
+from .batch import batched, find_group
 from .graph import Apply, Constant, Graph, Input, Node, Number, Reduce, View, arguments
 from .program import Literal, Load, Phase, Program, Step, Store, Walk
 from .schedule import Pass, Schedule, Sink, fold_dtype, root, schedule, working
@@ -61,6 +62,13 @@ def lower(graph: Graph, *, kernels: Kernels | None = None) -> Program:
     """
     check(graph, _kernels() if kernels is None else kernels)
     made = schedule(graph)
+    program = _emitted(graph, made)
+    group = find_group(program)
+    return program if group is None else batched(program, group)
+
+
+def _emitted(graph: Graph, made: Schedule) -> Program:
+    """The program of a schedule, without batch."""
     ready: dict[int, Sink] = {}
     phases = []
     for one in made.passes:
@@ -207,6 +215,8 @@ class Emission:
             self._taken(arg, self._argument(k, position, walk), node.compute[position])
             for position, arg in enumerate(node.args)
         )
+        if node.op == "positive":  # itself
+            return self._convert(args[0], working(node.dtype))
         if node.op == "cast":
             given = node.compute[0]
             rounded = node.dtype in _HALVES and given not in _EXACT_IN_16_BITS
