@@ -1,0 +1,311 @@
+"""Phases that run piece by piece: which axes they share, and a program put in that order.
+
+Where phases over the same rows follow one another (softmax: the largest, the sum, the quotients), a
+few rows at a time stay in the caches, and what is stored between phases is a few rows large.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from .program import Load, Phase, Program, Slot, Store, Walk
+from .schedule import itemsize
+
+#: A phase over a box so many times smaller than the largest costs little, batched or not.
+_LARGE = 8
+#: Bytes that one index of the batch may load and store: what second caches hold, or half of it.
+_PIECE_BYTES = 1 << 20
+#: Bytes that should lie side by side where a piece is cut across rows: two cache lines.
+_RUN_BYTES = 128
+
+
+class Edge(NamedTuple):
+    """A slot that one phase stores and a later one loads."""
+
+    source: int
+    store: Store
+    target: int
+    load: Load
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Phases that are run piece by piece.
+
+    Attributes:
+        axes: for each of the phases, the axes of its box that are the batch's, in the same order.
+    """
+
+    axes: Mapping[int, tuple[int, ...]]
+
+
+def edges(program: Program) -> list[Edge]:
+    """All slots that are stored and loaded."""
+    stored = {
+        store.slot: (k, store) for k, phase in enumerate(program.phases) for store in phase.stores
+    }
+    return [
+        Edge(*stored[load.slot], k, load)
+        for k, phase in enumerate(program.phases)
+        for load in phase.loads
+        if load.slot in stored
+    ]
+
+
+def find_group(program: Program) -> Group | None:
+    """The phases that are worth running piece by piece, or None.
+
+    These are the most phases of large boxes that share an axis, which none of them folds for the
+    others; and of the axes that they share the first ones, as many as make pieces small enough.
+    """
+    sizes = [math.prod(phase.shape) for phase in program.phases]
+    large = {k for k, size in enumerate(sizes) if size * _LARGE >= max(sizes)}
+    if len(large) < 2 or not all(sizes[k] for k in large):
+        return None
+    links = edges(program)
+    found: list[dict[int, int]] = []
+    seen: set[int] = set()
+    for seed in sorted(large, reverse=True):
+        if seed in seen:
+            continue
+        for axis, extent in enumerate(program.phases[seed].shape):
+            members = _sharing(program, links, seed, axis) if extent > 1 else {}
+            if len(large & members.keys()) > 1:
+                found.append(members)
+                seen |= members.keys()
+    if not found:
+        return None
+    most = max(len(large & members.keys()) for members in found)
+    best = next(members for members in found if len(large & members.keys()) == most)
+    alike = [members for members in found if members.keys() == best.keys()]
+    return _small_enough(program, alike)
+
+
+# Which phases share an axis
+
+
+def _sharing(program: Program, links: Sequence[Edge], seed: int, axis: int) -> dict[int, int]:
+    """The phases that can run along an axis of one of them, piece by piece, and their axes."""
+    axes = {seed: axis}
+    work = [seed]
+    while work:
+        k = work.pop()
+        for link in links:
+            other = link.target if link.source == k else link.source
+            if k in (link.source, link.target) and other not in axes:
+                to = _along(program, link, axes[k], down=link.source == k)
+                if to is not None:
+                    axes[other] = to
+                    work.append(other)
+    for k in [k for k in axes if _folds_all(program.phases[k], axes[k])]:
+        del axes[k]
+    if seed in axes:
+        _leave_out(program, links, seed, axes)
+    return axes if seed in axes else {}
+
+
+def _along(program: Program, link: Edge, axis: int, *, down: bool) -> int | None:
+    """The axis of a slot's other phase that goes with an axis of the one; None if it has none."""
+    here, there = (link.store, link.load) if down else (link.load, link.store)
+    walked = here.walk[axis]
+    if walked < 0 or program.slots[link.load.slot].shape[walked] == 1 or walked not in there.walk:
+        return None
+    return there.walk.index(walked)
+
+
+def _folds_all(phase: Phase, axis: int) -> bool:
+    return all(store.walk[axis] < 0 for store in phase.stores)
+
+
+def _leave_out(program: Program, links: Sequence[Edge], seed: int, axes: dict[int, int]) -> None:
+    """Takes out phases that have to end before others of the group begin: those that are before
+    such a point if the seed is behind it, and else those behind it."""
+    after = _descendants(program, links)
+    while True:
+        broken = next(_broken(program, links, axes, after), None)
+        if broken is None:
+            return
+        source, target = broken
+        if source == seed or source in after[seed]:
+            out = {target} | after[target]
+        else:
+            out = {k for k in axes if k == source or source in after[k]}
+        for k in out & axes.keys():
+            del axes[k]
+
+
+def _broken(
+    program: Program, links: Sequence[Edge], axes: Mapping[int, int], after: Sequence[set[int]]
+) -> Iterator[tuple[int, int]]:
+    """Pairs of phases of which the second needs more of the first than the same piece."""
+    for link in links:
+        if link.source in axes and link.target in axes:
+            to = _along(program, link, axes[link.source], down=True)
+            if to != axes[link.target]:
+                yield link.source, link.target
+    for outside in range(len(program.phases)):
+        if outside not in axes:
+            sources = [k for k in axes if outside in after[k]]
+            targets = [k for k in axes if k in after[outside]]
+            if sources and targets:
+                yield max(sources), min(targets)
+
+
+def _descendants(program: Program, links: Sequence[Edge]) -> list[set[int]]:
+    """For each phase, those that need it, directly or not."""
+    after: list[set[int]] = [set() for _ in program.phases]
+    for k in range(len(program.phases) - 1, -1, -1):
+        for link in links:
+            if link.source == k:
+                after[k] |= {link.target} | after[link.target]
+    return after
+
+
+# How many axes
+
+
+def _small_enough(program: Program, alike: Sequence[Mapping[int, int]]) -> Group | None:
+    """The first axes, as few as leave pieces that fit the cache."""
+    for count in range(1, len(alike) + 1):
+        axes = {k: tuple(members[k] for members in alike[:count]) for k in alike[0]}
+        piece = sum(
+            _piece_bytes(program.slots[slot], walk, {*axes[k]}, program.phases[k])
+            for slot, walk, k in _operands(program, axes)
+        )
+        if piece * _indices(program, axes) <= _PIECE_BYTES:
+            return Group(axes)
+    return None
+
+
+def _operands(
+    program: Program, axes: Mapping[int, tuple[int, ...]]
+) -> Iterator[tuple[int, Walk, int]]:
+    """Each slot that the batched phases touch, with one walk of it and the phase."""
+    seen = set()
+    for k in axes:
+        for slot, walk in _touched(program.phases[k]):
+            if slot not in seen:
+                seen.add(slot)
+                yield slot, walk, k
+
+
+def _touched(phase: Phase) -> list[tuple[int, Walk]]:
+    loads = [(load.slot, load.walk) for load in phase.loads]
+    return loads + [(store.slot, store.walk) for store in phase.stores]
+
+
+def _piece_bytes(slot: Slot, walk: Walk, batch: set[int], phase: Phase) -> int:
+    """The bytes of a slot that one index of the batch touches."""
+    gone = {walk[axis] for axis in batch}
+    extents = (extent for axis, extent in enumerate(slot.shape) if axis not in gone)
+    return math.prod(extents) * itemsize(slot.dtype)
+
+
+def _indices(program: Program, axes: Mapping[int, tuple[int, ...]]) -> int:
+    """How many indices of the last batch axis a piece should have at least, so that what it reads
+    lies in runs and not in single elements."""
+    k = max(axes, key=lambda one: math.prod(program.phases[one].shape))
+    phase, last = program.phases[k], axes[k][-1]
+    outer = [e for a, e in enumerate(phase.shape[:last]) if a not in axes[k] and e > 1]
+    if not outer:
+        return 1
+    width = itemsize(program.slots[phase.loads[0].slot].dtype) if phase.loads else _RUN_BYTES
+    return max(1, _RUN_BYTES // (math.prod(phase.shape[last + 1 :]) * width))
+
+
+# The program in order of pieces
+
+
+def batched(program: Program, group: Group) -> Program:
+    """The program with a group's phases side by side, the batch's axes first in their boxes.
+
+    What a phase of the group folds over the batch's axes is folded by a phase of its own after it.
+    """
+    after = _descendants(program, edges(program))
+    behind = {k for of in group.axes for k in after[of]} - group.axes.keys()
+    before = [k for k in range(len(program.phases)) if k not in group.axes and k not in behind]
+    inner, outer = [], {k: program.phases[k] for k in behind}
+    for k in sorted(group.axes):
+        phase, axes = program.phases[k], group.axes[k]
+        across = [s for s in phase.stores if any(s.walk[axis] < 0 for axis in axes)]
+        if across:
+            outer[k] = with_stores(phase, across)
+            phase = with_stores(phase, [store for store in phase.stores if store not in across])
+        rest = [axis for axis in range(len(phase.shape)) if axis not in axes]
+        inner.append(_permuted(phase, (*axes, *rest)))
+    first = [program.phases[k] for k in before]
+    last = [outer[k] for k in sorted(outer)]
+    batch = len(next(iter(group.axes.values())))
+    slots, inner = _with_pieces(program.slots, inner, [*first, *last], batch)
+    phases = (*first, *inner, *last)
+    return Program(tuple(slots), phases, batch, len(first), len(first) + len(inner))
+
+
+def with_stores(phase: Phase, stores: Sequence[Store]) -> Phase:
+    """A phase that stores only this, and computes only what that needs."""
+    given = (*phase.loads, *phase.literals)
+    read = {store.value for store in stores}
+    for k in range(len(phase.steps) - 1, -1, -1):
+        if len(given) + k in read:
+            read.update(phase.steps[k].args)
+    number = {k: new for new, k in enumerate(sorted(read))}
+    start = len(phase.loads)
+    return Phase(
+        phase.shape,
+        tuple(load for k, load in enumerate(phase.loads) if k in read),
+        tuple(literal for k, literal in enumerate(phase.literals, start) if k in read),
+        tuple(
+            replace(step, args=tuple(number[arg] for arg in step.args))
+            for k, step in enumerate(phase.steps, len(given))
+            if k in read
+        ),
+        tuple(replace(store, value=number[store.value]) for store in stores),
+    )
+
+
+def _permuted(phase: Phase, order: Sequence[int]) -> Phase:
+    """A phase with the axes of its box in another order."""
+
+    def walk(one: Walk) -> Walk:
+        return tuple(one[axis] for axis in order)
+
+    return replace(
+        phase,
+        shape=walk(phase.shape),
+        loads=tuple(replace(load, walk=walk(load.walk)) for load in phase.loads),
+        stores=tuple(replace(store, walk=walk(store.walk)) for store in phase.stores),
+    )
+
+
+def _with_pieces(
+    slots: Sequence[Slot], inner: Sequence[Phase], others: Sequence[Phase], batch: int
+) -> tuple[list[Slot], list[Phase]]:
+    """Temporaries of the batched phases alone become pieces, with the batch's axes first."""
+    outside = {slot for phase in others for slot, _ in _touched(phase)}
+    made, place = list(slots), dict[int, list[int]]()
+    for store in (store for phase in inner for store in phase.stores):
+        slot = slots[store.slot]
+        if slot.kind == "temp" and store.slot not in outside:
+            order = [*store.walk[:batch]]
+            order += [axis for axis in range(len(slot.shape)) if axis not in order]
+            made[store.slot] = replace(
+                slot, kind="piece", shape=tuple(slot.shape[axis] for axis in order)
+            )
+            place[store.slot] = [order.index(axis) for axis in range(len(order))]
+
+    def walk(one: Load | Store) -> Walk:
+        to = place.get(one.slot)
+        return one.walk if to is None else tuple(-1 if a < 0 else to[a] for a in one.walk)
+
+    phases = [
+        replace(
+            phase,
+            loads=tuple(replace(load, walk=walk(load)) for load in phase.loads),
+            stores=tuple(replace(store, walk=walk(store)) for store in phase.stores),
+        )
+        for phase in inner
+    ]
+    return made, phases
