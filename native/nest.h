@@ -8,7 +8,7 @@ namespace zs {
 
 constexpr int kMaxAxes = 64;
 // Inputs and outputs together: a single op has at most four, a fused program more.
-constexpr int kMaxOperands = 16;
+constexpr int kMaxOperands = 32;
 
 // How an operand's elements lie inside a row of a block.
 enum class Access : std::uint8_t {

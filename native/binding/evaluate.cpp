@@ -89,9 +89,23 @@ bool evaluate(const Program& program, const Shape& shape, const Place* places) {
     PyErr_NoMemory();
     return false;
   }
+  struct Call {
+    const Nest& nest;
+    const Program& program;
+    char* const* data;
+  } call{nest, program, data};
+  return run_unlocked(
+      [](void* context, int threads, bool (*asks)(void*), void* asked) {
+        const Call& one = *static_cast<Call*>(context);
+        return execute(one.nest, one.program, isa(), one.data, threads, asks, asked);
+      },
+      &call);
+}
+
+bool run_unlocked(Computation compute, void* context) {
   PyThreadState* saved = PyEval_SaveThread();
-  const bool complete = execute(nest, program, isa(), data, num_threads(),
-                                handles_signals() ? poll : nullptr, &saved);
+  const bool complete =
+      compute(context, num_threads(), handles_signals() ? poll : nullptr, &saved);
   PyEval_RestoreThread(saved);
   if (!complete && !PyErr_Occurred()) PyErr_NoMemory();
   return complete;

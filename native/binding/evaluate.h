@@ -18,4 +18,9 @@ struct Place {
 // there is no memory for scratch.
 bool evaluate(const Program& program, const Shape& shape, const Place* places);
 
+// What computes without Python's lock: false if `poll` said so, or there is no memory for scratch.
+using Computation = bool (*)(void* context, int threads, bool (*poll)(void*), void* poll_context);
+// Runs it on all threads, without the lock. False with an error set as above.
+bool run_unlocked(Computation compute, void* context);
+
 }  // namespace zs

@@ -5,14 +5,14 @@
 #include "settings.h"
 
 namespace zs {
-namespace {
 
-PyObject* new_array(const Shape& shape, Kind kind, const npy_intp* strides) {
+PyObject* new_array(int rank, const npy_intp* extent, Kind kind, const npy_intp* strides) {
   PyArray_Descr* descr = descr_of(static_cast<DType>(kind));
   if (descr == nullptr) return nullptr;
-  return PyArray_NewFromDescr(&PyArray_Type, descr, shape.rank, shape.extent, strides, nullptr, 0,
-                              nullptr);
+  return PyArray_NewFromDescr(&PyArray_Type, descr, rank, extent, strides, nullptr, 0, nullptr);
 }
+
+namespace {
 
 // Whether NumPy lets a result be written to an array of another dtype.
 bool converts(Kind from, Kind to) {
@@ -42,9 +42,9 @@ PyObject* into_new(const Program& program, Kind kind, Shape& shape, Place* place
     Py_XDECREF(descr);
     return scalar;
   }
-  if (shape.elements == 0) return new_array(shape, kind, nullptr);
+  if (shape.elements == 0) return new_array(shape.rank, shape.extent, kind, nullptr);
   lay_out(shape, inputs, size);
-  PyObject* result = new_array(shape, kind, shape.strides[inputs]);
+  PyObject* result = new_array(shape.rank, shape.extent, kind, shape.strides[inputs]);
   if (result == nullptr) return nullptr;
   char* data = PyArray_BYTES(reinterpret_cast<PyArrayObject*>(result));
   places[inputs] = {data, shape.strides[inputs], true};
@@ -61,7 +61,7 @@ PyObject* into_out(const Program& from, Kind result, Shape& shape, Place* places
   if (shape.elements == 0) return Py_NewRef(reinterpret_cast<PyObject*>(out));
   const npy_intp* strides = PyArray_STRIDES(out);
   const npy_intp size = kSize[kind];
-  if (overlaps_itself(shape, strides, size)) return nullptr;
+  if (overlaps_itself(shape.rank, shape.extent, strides, size)) return nullptr;
   bool partial = false;
   for (int k = 0; k < inputs; ++k)
     partial |= overlap(shape, PyArray_BYTES(out), size, strides, places[k].data,
@@ -80,9 +80,9 @@ PyObject* into_out(const Program& from, Kind result, Shape& shape, Place* places
   PyObject* whole = nullptr;
   if (shape.rank > 0) {
     lay_out(shape, inputs, size);
-    whole = new_array(shape, kind, shape.strides[inputs]);
+    whole = new_array(shape.rank, shape.extent, kind, shape.strides[inputs]);
   } else {
-    whole = new_array(shape, kind, nullptr);
+    whole = new_array(shape.rank, shape.extent, kind, nullptr);
   }
   if (whole == nullptr) return nullptr;
   auto* array = reinterpret_cast<PyArrayObject*>(whole);

@@ -23,10 +23,10 @@ bool count_elements(Shape& shape) {
 npy_intp magnitude(npy_intp stride) { return stride < 0 ? -stride : stride; }
 
 // Whether axis `a` must lie inside axis `b`: 1 yes, -1 no, 0 nothing says.
-int inside(const Shape& shape, int count, int a, int b) {
+int inside(const npy_intp* const* operands, int count, int a, int b) {
   int said = 0;
   for (int k = 0; k < count; ++k) {
-    const npy_intp x = magnitude(shape.strides[k][a]), y = magnitude(shape.strides[k][b]);
+    const npy_intp x = magnitude(operands[k][a]), y = magnitude(operands[k][b]);
     if (x == 0 || y == 0) continue;
     if (y <= x) return -1;  // where operands disagree, C order wins
     said = 1;
@@ -103,14 +103,20 @@ bool widen_to(Shape& shape, int count, int rank, const npy_intp* extents) {
 }
 
 void lay_out(Shape& shape, int count, npy_intp size) {
+  const npy_intp* operands[kMaxInputs];
+  for (int k = 0; k < count; ++k) operands[k] = shape.strides[k];
+  lay_out(shape.rank, shape.extent, operands, count, size, shape.strides[count]);
+}
+
+void lay_out(int rank, const npy_intp* extent, const npy_intp* const* operands, int count,
+             npy_intp size, npy_intp* strides) {
   // Axes outermost first. The innermost is placed first; each further one goes outside of all that
   // are placed, and then inwards past those that the operands' strides put outside of it.
   int order[kMaxAxes];
-  const int rank = shape.rank;
   for (int axis = rank - 1; axis >= 0; --axis) {
     int place = axis;
     for (int other = axis + 1; other < rank; ++other) {
-      const int said = inside(shape, count, axis, order[other]);
+      const int said = inside(operands, count, axis, order[other]);
       if (said < 0) break;
       if (said > 0) place = other;
     }
@@ -119,9 +125,9 @@ void lay_out(Shape& shape, int count, npy_intp size) {
   }
   npy_intp stride = size;
   for (int i = rank - 1; i >= 0; --i) {
-    shape.strides[count][order[i]] = stride;
+    strides[order[i]] = stride;
     // An extent of 0 leaves nothing to step over.
-    stride *= std::max<npy_intp>(1, shape.extent[order[i]]);
+    stride *= std::max<npy_intp>(1, extent[order[i]]);
   }
 }
 
@@ -136,11 +142,11 @@ Overlap overlap(const Shape& shape, const char* out, npy_intp out_size, const np
   return same ? Overlap::Same : Overlap::Partial;
 }
 
-bool overlaps_itself(const Shape& shape, const npy_intp* strides, npy_intp size) {
+bool overlaps_itself(int rank, const npy_intp* extent, const npy_intp* strides, npy_intp size) {
   // Each axis, from the smallest stride on, must step over all that the axes before it reach.
   int axes[kMaxAxes], count = 0;
-  for (int axis = 0; axis < shape.rank; ++axis)
-    if (shape.extent[axis] > 1) axes[count++] = axis;
+  for (int axis = 0; axis < rank; ++axis)
+    if (extent[axis] > 1) axes[count++] = axis;
   for (int i = 1; i < count; ++i)
     for (int j = i; j > 0 && magnitude(strides[axes[j]]) < magnitude(strides[axes[j - 1]]); --j)
       std::swap(axes[j], axes[j - 1]);
@@ -148,7 +154,7 @@ bool overlaps_itself(const Shape& shape, const npy_intp* strides, npy_intp size)
   for (int i = 0; i < count; ++i) {
     const npy_intp step = magnitude(strides[axes[i]]);
     if (step < reach) return true;
-    reach += step * (shape.extent[axes[i]] - 1);
+    reach += step * (extent[axes[i]] - 1);
   }
   return false;
 }

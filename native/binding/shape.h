@@ -26,6 +26,9 @@ bool widen_to(Shape& shape, int count, int rank, const npy_intp* extents);
 // The strides of a new output of elements of `size` bytes, in the order that NumPy's iterator would
 // choose: that of the operands' strides where they agree, else C.
 void lay_out(Shape& shape, int count, npy_intp size);
+// The same of operands' strides that lie anywhere, into `strides`.
+void lay_out(int rank, const npy_intp* extent, const npy_intp* const* operands, int count,
+             npy_intp size, npy_intp* strides);
 
 // How an output meets what is read.
 enum class Overlap {
@@ -36,6 +39,6 @@ enum class Overlap {
 Overlap overlap(const Shape& shape, const char* out, npy_intp out_size, const npy_intp* out_strides,
                 const char* in, npy_intp in_size, const npy_intp* in_strides);
 // Whether two elements of the output may be one in memory.
-bool overlaps_itself(const Shape& shape, const npy_intp* strides, npy_intp size);
+bool overlaps_itself(int rank, const npy_intp* extent, const npy_intp* strides, npy_intp size);
 
 }  // namespace zs

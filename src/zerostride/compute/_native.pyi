@@ -19,6 +19,15 @@ class Function:
     def evaluate(self, operands: tuple[Any, ...], out: Any, dtype: Any, /) -> Any:
         """Computes what NumPy's rule combines; NotImplemented where the reference has to."""
 
+class Program:
+    """A fused program (fuse/engine.py says what the spec is)."""
+
+    def __init__(self, spec: tuple[Any, ...]) -> None: ...
+    def run(
+        self, operands: tuple[Any, ...], outs: tuple[Any, ...] | None = None, /
+    ) -> tuple[Any, ...]:
+        """The results, one for each output."""
+
 def convert(array: Any, dtype: Any, out: Any, /) -> Any:
     """An array in another dtype; NotImplemented where the reference has to."""
 

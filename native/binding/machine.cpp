@@ -1,0 +1,101 @@
+#include "machine.h"
+
+#include <cstring>
+
+namespace zs {
+namespace {
+
+// An instruction set by name, chosen or not: any of whose kernels may be called here. Null with an
+// error set if this processor has none of that name.
+const Isa* isa_named(const char* name) {
+  if (std::strcmp(isa().name, name) == 0) return &isa();
+  PyErr_Format(PyExc_ValueError, "%s is not the instruction set in use", name);
+  return nullptr;
+}
+
+// kernel_forms(isa, op, dtype): the addresses of a kernel's forms, 0 where there is none.
+PyObject* py_kernel_forms(PyObject*, PyObject* args) {
+  const char *name, *op, *dtype;
+  if (!PyArg_ParseTuple(args, "sss", &name, &op, &dtype)) return nullptr;
+  const Isa* set = isa_named(name);
+  if (set == nullptr) return nullptr;
+  const Kernel* kernel = nullptr;
+  for (int k = 0; k < kDTypes && !kernel; ++k) {
+    if (std::strcmp(kName[k], dtype) == 0) kernel = find_kernel(*set, op, static_cast<DType>(k));
+  }
+  if (kernel == nullptr) {
+    return PyErr_Format(PyExc_ValueError, "there is no kernel of %s on %s", op, dtype);
+  }
+  PyObject* forms = PyTuple_New(1 << kMaxInputs);
+  for (Py_ssize_t k = 0; forms && k < 1 << kMaxInputs; ++k) {
+    PyObject* address = PyLong_FromVoidPtr(reinterpret_cast<void*>(kernel->form[k]));
+    if (address == nullptr) Py_CLEAR(forms);
+    else PyTuple_SET_ITEM(forms, k, address);
+  }
+  return forms;
+}
+
+PyMethodDef functions[] = {
+    {"kernel_forms", py_kernel_forms, METH_VARARGS,
+     "kernel_forms(isa, op, dtype): the addresses of a kernel's forms, 0 where there is none."},
+    {}};
+
+PyObject* results_of(const Machine& machine) {
+  PyObject* results = PyTuple_New(static_cast<Py_ssize_t>(machine.results.size()));
+  for (std::size_t j = 0; results && j < machine.results.size(); ++j) {
+    PyObject* number = PyLong_FromLong(machine.results[j]);
+    if (number == nullptr) Py_CLEAR(results);
+    else PyTuple_SET_ITEM(results, static_cast<Py_ssize_t>(j), number);
+  }
+  return results;
+}
+
+}  // namespace
+
+int add_machine_functions(PyObject* module) { return PyModule_AddFunctions(module, functions); }
+
+PyObject* list_machines(const FusedProgram& program) {
+  PyObject* list = PyList_New(0);
+  for (std::size_t p = 0; list && p < program.phases.size(); ++p) {
+    for (const Machine& machine : machines_of(program.phases[p])) {
+      PyObject* results = results_of(machine);
+      PyObject* one = results ? Py_BuildValue("(snIOO)", machine.isa->name,
+                                              static_cast<Py_ssize_t>(p), machine.splats, results,
+                                              machine.code ? Py_True : Py_False)
+                              : nullptr;
+      Py_XDECREF(results);
+      if (one == nullptr || PyList_Append(list, one) < 0) Py_CLEAR(list);
+      Py_XDECREF(one);
+      if (list == nullptr) return nullptr;
+    }
+  }
+  return list;
+}
+
+int install_machine(const FusedProgram& program, PyObject* args) {
+  const char* name;
+  Py_ssize_t phase;
+  PyObject *results, *address;
+  long long scratch;
+  Machine machine{};
+  if (!PyArg_ParseTuple(args, "snIO!OL", &name, &phase, &machine.splats, &PyTuple_Type, &results,
+                        &address, &scratch)) {
+    return -1;
+  }
+  machine.isa = isa_named(name);
+  if (machine.isa == nullptr) return -1;
+  if (phase < 0 || static_cast<std::size_t>(phase) >= program.phases.size() || scratch < 0) {
+    PyErr_SetString(PyExc_ValueError, "no phase of this program, or no size of scratch");
+    return -1;
+  }
+  for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(results); ++j) {
+    machine.results.push_back(static_cast<int>(PyLong_AsLong(PyTuple_GET_ITEM(results, j))));
+  }
+  void* code = PyLong_AsVoidPtr(address);
+  if (PyErr_Occurred()) return -1;
+  machine.code = reinterpret_cast<MachineCode>(code);
+  machine.scratch = scratch;
+  return install(program.phases[static_cast<std::size_t>(phase)], machine);
+}
+
+}  // namespace zs

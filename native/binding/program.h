@@ -1,0 +1,21 @@
+// The Python type of a fused expression: what fuse/engine.py makes of a program.
+#pragma once
+
+#include "python.h"
+
+namespace zs {
+
+// Program(spec)
+//   spec: plain tuples, laid out as fuse/engine.py says. ValueError where it is wrong,
+//   NotImplementedError where the engine has no such dtype, kernel or number of operands.
+// Adds the type to the module. Negative with an error set if that fails.
+int add_program_type(PyObject* module);
+bool is_program(PyObject* object);
+int outputs_of(PyObject* program);
+
+// Runs it. `outs` has an array or null for each output; `results` gets new references. False with an
+// error set, and then no results.
+bool run_program(PyObject* program, PyObject* const* operands, Py_ssize_t count,
+                 PyObject* const* outs, PyObject** results);
+
+}  // namespace zs
