@@ -116,8 +116,10 @@ from .errors import (
     ModelError,
     NotExpressible,
     Reason,
+    TraceError,
     ZerostrideError,
 )
+from .fuse import fuse
 from .plan import Plan
 from .planner import plan, plan_to, supports
 from .rules import whdc
@@ -126,6 +128,19 @@ if TYPE_CHECKING:
     from .comparison import Comparison, compare
     from .dims.condition import Condition
     from .dims.dim import Dim
+    from .fuse.reductions import (
+        all,
+        any,
+        argmax,
+        argmin,
+        logsumexp,
+        max,
+        mean,
+        min,
+        prod,
+        sum,
+        sum_of_squares,
+    )
     from .models.audit import audit
     from .models.findings import Finding, Report, Verdict
     from .models.port import port
@@ -148,6 +163,13 @@ _LATER = {
     "port": "models.port",
     "shapes": "models.shapes",
     "verify": "verification.checks",
+    **dict.fromkeys(
+        (
+            *("sum", "prod", "mean", "min", "max", "any", "all", "argmin", "argmax"),
+            *("sum_of_squares", "logsumexp"),
+        ),
+        "fuse.reductions",
+    ),
 }
 
 
@@ -176,12 +198,17 @@ __all__ = [
     "Plan",
     "Reason",
     "Report",
+    "TraceError",
     "Verdict",
     "ZerostrideError",
     "abs",
     "acos",
     "acosh",
     "add",
+    "all",
+    "any",
+    "argmax",
+    "argmin",
     "asin",
     "asinh",
     "atan",
@@ -215,6 +242,7 @@ __all__ = [
     "fmax",
     "fmin",
     "fmod",
+    "fuse",
     "gelu",
     "gelu_tanh",
     "get_num_threads",
@@ -240,7 +268,11 @@ __all__ = [
     "logical_not",
     "logical_or",
     "logical_xor",
+    "logsumexp",
+    "max",
     "maximum",
+    "mean",
+    "min",
     "minimum",
     "mish",
     "multiply",
@@ -254,6 +286,7 @@ __all__ = [
     "pow",
     "power",
     "prelu",
+    "prod",
     "reciprocal",
     "relu",
     "remainder",
@@ -274,6 +307,8 @@ __all__ = [
     "square",
     "squared_difference",
     "subtract",
+    "sum",
+    "sum_of_squares",
     "supports",
     "swish",
     "tan",

@@ -1,1 +1,56 @@
 """Floor 4: fused expressions. A function is traced to a graph, the graph made a program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, overload
+
+if TYPE_CHECKING:
+    from .function import Fused
+
+
+@overload
+def fuse(function: Callable[..., Any], /, *, dtype: Any = None) -> Fused: ...
+@overload
+def fuse(
+    function: None = None, /, *, dtype: Any = None
+) -> Callable[[Callable[..., Any]], Fused]: ...
+def fuse(
+    function: Callable[..., Any] | None = None, /, *, dtype: Any = None
+) -> Fused | Callable[[Callable[..., Any]], Fused]:
+    """Makes a function of arrays one pass over memory; a decorator, with or without arguments.
+
+    The function is called once for each signature (shapes and dtypes of its operands, values of its
+    keyword arguments) with values that know shape and dtype. Python's operators, NumPy's ufuncs and
+    zerostride's functions under any rule, reductions included, are written down, and computed
+    together without temporaries of full size. Python's control flow by shapes and keyword arguments
+    happens then. Arrays of an enclosing scope are operands, too: which they are is settled with the
+    signature, and what they hold is read in each call.
+
+    Args:
+        function: of arrays, to arrays or a tuple, list or dict of them.
+        dtype: what to compute in: operands that are no truth values are converted to it, within
+            their kind, as NumPy's ufuncs do with theirs.
+
+    Returns:
+        The fused function. A call takes arrays, lists and numbers by position, settings by keyword,
+        and `out=`; `.explain`, `.vjp` and `.graph` take the same operands.
+
+    Raises:
+        TypeError: `function` is none, or has a parameter `out` or `progress`.
+        TraceError: when called: it does what cannot be fused. The message shows the line.
+
+    >>> import numpy as np, zerostride as zs
+    >>> @zs.fuse
+    ... def normalise(x, bias):
+    ...     centred = x - x.mean(axis=-1, keepdims=True)
+    ...     return zs.add(centred, bias, rule="pdpd", axis=0)
+    >>> normalise(np.array([[1.0, 3.0], [2.0, 6.0]]), np.array([10.0, 20.0]))
+    array([[ 9., 11.],
+           [18., 22.]])
+    """
+    from .function import Fused
+
+    if function is not None:
+        return Fused(function, dtype)
+    return lambda given: Fused(given, dtype)

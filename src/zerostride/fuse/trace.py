@@ -145,9 +145,10 @@ class Tracer:
         if given.value is not None:
             return self.lift(given.value)
         value = self.add(Input(k, given.shape, given.dtype, given.weak), weak=given.weak)
-        return self._entering(value, dtype)
+        return self.entering(value, dtype)
 
-    def _entering(self, value: Value, dtype: Any) -> Value:
+    def entering(self, value: Value, dtype: Any) -> Value:
+        """An operand of a call that computes in `dtype`, or as it is for None."""
         if dtype is None or value.weak or value.dtype == np.bool_:
             return value
         if not np.can_cast(value.dtype, dtype, "same_kind"):
@@ -271,7 +272,7 @@ class Tracer:
     def _typed(
         self, op: Op, values: list[Value], dtype: str | None
     ) -> tuple[list[Value], tuple[str, ...]]:
-        """The dtypes that an op computes in, and its operands, some cast as NumPy casts them first."""
+        """The dtypes that an op computes in, and its operands, cast where NumPy casts first."""
         kinds = tuple(value.kind for value in values)
         try:
             found = native.promote(op, kinds, dtype)
@@ -340,7 +341,7 @@ class Tracer:
         node = self._apply(name, [value], (axes,), (value.dtype.name,) * 2, shape)
         return self.add(node, view=True)
 
-    def divided(self, value: Value, count: int, dtype: np.dtype[Any]) -> Value:
+    def divided(self, value: Value, count: float, dtype: np.dtype[Any]) -> Value:
         """A sum by a count, in the sum's own dtype, as a value of `dtype`.
 
         For 16-bit floats that is one step without rounding, and with a count that they do not hold.

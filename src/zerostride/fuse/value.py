@@ -427,8 +427,8 @@ class Value:
         return self.reduced("argmin", out, axis=axis, keepdims=keepdims)
 
     def reduced(self, name: str, out: Any, **options: Any) -> Value:
-        """A reduction of `reductions.TRACED`."""
-        from .reductions import TRACED
+        """A reduction of `reducing.TRACED`."""
+        from .reducing import TRACED
 
         no_out(out)
         return TRACED[name](self, **options)

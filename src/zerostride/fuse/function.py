@@ -1,0 +1,321 @@
+"""Fused functions: what `zerostride.fuse` makes of a Python function, and its calls.
+
+A call is sorted into operands and settings; shapes, dtypes and settings are its signature. For each
+signature the function is traced once, and its graph made ready; further calls run that.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..compute.reference import as_operand
+from ..compute.semantics import WEAK
+from ..errors import TraceError
+from .graph import Apply, Graph, Input
+from .run import Ready, ready, run_into
+from .structure import Structure
+from .trace import Operand, operand_of, trace
+from .value import Value
+
+#: Signatures that a function keeps. One is some kilobytes; data sets have a handful of shapes.
+CACHE_SIZE = 256
+#: Keywords of a call that are not the function's.
+_RESERVED = ("out", "progress")
+_INT64 = np.iinfo(np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The arguments of a call, sorted.
+
+    Attributes:
+        key: the signature.
+        values: the operands: arrays, and Python numbers.
+        operands: what tracing has to know of each.
+        named: the names of the last ones, which were given by name.
+        static: the other keyword arguments.
+    """
+
+    key: Hashable
+    values: tuple[Any, ...]
+    operands: tuple[Operand, ...]
+    named: tuple[str, ...]
+    static: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """What a function is for one signature.
+
+    Attributes:
+        ready: its graph, with what runs it.
+        structure: how the results are packed.
+        captured: the arrays that it took from elsewhere; operands after those of the call.
+        limits: operand, least and greatest, for Python integers that meet integers of fewer bits.
+        derived: what is made of it when asked for: "gradients".
+    """
+
+    ready: Ready
+    structure: Structure
+    captured: tuple[Any, ...]
+    limits: tuple[tuple[int, int, int], ...]
+    derived: dict[str, Any] = field(default_factory=dict, compare=False)
+
+    @property
+    def graph(self) -> Graph:
+        """What is computed."""
+        return self.ready.graph
+
+
+class Fused:
+    """A function whose calls are one pass over memory; made by :func:`zerostride.fuse`."""
+
+    def __init__(self, function: Callable[..., Any], dtype: Any = None) -> None:
+        if not callable(function):
+            raise TypeError(f"fuse takes a function, not {type(function).__name__}")
+        functools.update_wrapper(self, function)
+        _check_names(function)
+        self._function = function
+        self._dtype = None if dtype is None else np.dtype(dtype)
+        self._compiled: dict[Hashable, Compiled] = {}
+        self._lock = threading.Lock()
+
+    def __call__(
+        self, /, *operands: Any, out: Any = None, progress: Any = None, **more: Any
+    ) -> Any:
+        """Computes the function of its operands.
+
+        Args:
+            operands: arrays, lists and NumPy scalars; Python numbers, which promote as in NumPy.
+            out: an array that receives the result and is returned; for several results a tuple,
+                list or dict of them as the function returns them, None where a new array is
+                wanted. It may overlap the operands.
+            progress: called with what is done and what there is to do, in elements, while arrays
+                larger than memory are computed.
+            more: arrays are operands; everything else is a setting, and has to be hashable.
+
+        Raises:
+            TraceError: the function does what cannot be fused; the message shows the line.
+            BroadcastError: shapes that do not combine; `out` has another shape.
+            TypeError: dtypes for which an op has no meaning; the result does not fit `out`.
+            MemoryError: the result has more bytes than there are.
+        """
+        if any(isinstance(one, Value) for one in (*operands, *more.values())):
+            return self._inlined(operands, out, more)
+        call = sort(operands, more)
+        compiled = self.compiled(call)
+        targets = compiled.structure.unpack(out, "out")
+        results = run(compiled, call.values, targets, progress)
+        return compiled.structure.pack(results)
+
+    def _inlined(self, operands: Sequence[Any], out: Any, more: Mapping[str, Any]) -> Any:
+        """Within another fused function it is a part of that."""
+        from .value import no_out
+
+        no_out(out)
+        if self._dtype is None:
+            return self._function(*operands, **more)
+        given = [_entering(one, self._dtype) for one in operands]
+        return self._function(*given, **{k: _entering(v, self._dtype) for k, v in more.items()})
+
+    def compiled(self, call: Call) -> Compiled:
+        """What the function is for a call's signature."""
+        found = self._compiled.get(call.key)
+        if found is None:
+            found = self._keep(call.key, self._compile(call.operands, call))
+        beyond = [k for k, low, high in found.limits if not low <= call.values[k] <= high]
+        if not beyond:
+            return found
+        # A number that its op's dtype does not hold: as a constant, it is refused at its line.
+        operands = list(call.operands)
+        for k in beyond:
+            operands[k] = replace(operands[k], value=call.values[k])
+        key = (call.key, tuple((k, call.values[k]) for k in beyond))
+        found = self._compiled.get(key)
+        return found if found is not None else self._keep(key, self._compile(operands, call))
+
+    def _compile(self, operands: Sequence[Operand], call: Call) -> Compiled:
+        made = trace(self._function, operands, call.static, self._dtype, call.named)
+        return Compiled(ready(made.graph), made.structure, made.captured, _limits(made.graph))
+
+    def _keep(self, key: Hashable, made: Compiled) -> Compiled:
+        with self._lock:
+            while len(self._compiled) >= CACHE_SIZE:
+                del self._compiled[next(iter(self._compiled))]
+            return self._compiled.setdefault(key, made)
+
+    def graph(self, /, *operands: Any, **more: Any) -> Graph:
+        """What the function computes for such operands."""
+        return self.compiled(sort(operands, more)).graph
+
+    def explain(self, /, *operands: Any, **more: Any) -> Any:
+        """The program for such operands, its registers, and the bytes that it moves."""
+        from .explain import explain
+
+        return explain(self, operands, more)
+
+    def vjp(self, /, *operands: Any, **more: Any) -> tuple[Any, Callable[..., Any]]:
+        """The result, and the function that takes its cotangents back to the operands.
+
+        Returns:
+            What the call returns, and a function of cotangents that are packed as that is; it
+            returns a gradient for each positional operand, of its shape and dtype.
+        """
+        from .vjp import pulled
+
+        return pulled(self, operands, more)
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else functools.partial(_refuse_method, self)
+
+    def __reduce__(self) -> str:
+        """By name, as functions are pickled."""
+        return str(getattr(self, "__qualname__", ""))
+
+    def __repr__(self) -> str:
+        return f"<fused {getattr(self, '__qualname__', self._function)!s}>"
+
+
+def run(
+    compiled: Compiled, values: Sequence[Any], targets: Sequence[Any], progress: Any = None
+) -> list[Any]:
+    """One call of a compiled signature: every call comes through here.
+
+    Args:
+        compiled: the function for the signature of these operands.
+        values: the operands of the call.
+        targets: for each result an array that receives it, or None.
+        progress: what the call was given to tell how far it is, or None.
+    """
+    if progress is not None and not callable(progress):
+        raise TypeError(f"progress is a function, not {type(progress).__name__}")
+    return run_into(compiled.ready, (*values, *compiled.captured), targets)
+
+
+def _check_names(function: Callable[..., Any]) -> None:
+    """Refuses parameters that the call takes for itself."""
+    try:
+        names = inspect.signature(function).parameters
+    except (TypeError, ValueError):  # of C functions that do not say
+        return
+    for name in _RESERVED:
+        if name in names:
+            raise TypeError(
+                f"{getattr(function, '__name__', 'the function')} has a parameter {name!r}, which "
+                "a fused call has itself; give it another name"
+            )
+
+
+def _refuse_method(fused: Fused, *_: Any, **__: Any) -> Any:
+    raise TraceError(
+        f"{fused!r} is a method, whose instance is no array",
+        hint="fuse a function of the arrays, and call it from the method",
+    )
+
+
+def _entering(given: Any, dtype: np.dtype[Any]) -> Any:
+    return given.tracer.entering(given, dtype) if isinstance(given, Value) else given
+
+
+def _limits(graph: Graph) -> tuple[tuple[int, int, int], ...]:
+    """The ranges of the integers that Python integers of the call become."""
+    found = set()
+    for node in graph.nodes:
+        if not isinstance(node, Apply):
+            continue
+        for arg, dtype in zip(node.args, node.compute, strict=False):
+            given, target = graph.nodes[arg], np.dtype(dtype)
+            if isinstance(given, Input) and given.weak and target.kind in "iu":
+                info = np.iinfo(target)
+                if (info.min, info.max) != (_INT64.min, _INT64.max):
+                    found.add((given.index, int(info.min), int(info.max)))
+    return tuple(sorted(found))
+
+
+# Calls
+
+
+def sort(operands: Sequence[Any], more: Mapping[str, Any]) -> Call:
+    """The arguments of a call as operands and settings.
+
+    >>> call = sort([np.zeros(3), 2], {"axis": 0, "bias": np.ones(3)})
+    >>> len(call.values), call.named, call.static
+    (3, ('bias',), {'axis': 0})
+    """
+    named = tuple(sorted(name for name, value in more.items() if isinstance(value, np.ndarray)))
+    static = {name: value for name, value in more.items() if name not in named}
+    given = [*operands, *(more[name] for name in named)]
+    values = tuple(_value(one, k) for k, one in enumerate(given))
+    signature = tuple(map(_signature, values))
+    settings = tuple((name, _setting(name, static[name])) for name in sorted(static))
+    kinds = tuple(map(_operand, values))
+    return Call((signature, named, settings), values, kinds, named, static)
+
+
+def _value(given: Any, k: int) -> Any:
+    """An operand: an array of numbers, or a Python number."""
+    if type(given) in WEAK:
+        return given
+    value = as_operand(given, k)
+    numbers = value.dtype.kind in "biufc" or (
+        value.dtype.kind == "V" and value.dtype.fields is None and value.dtype.name[:4] != "void"
+    )
+    if not numbers and not (value.dtype == object and isinstance(given, np.ndarray)):
+        raise TypeError(
+            f"operand {k} is {_described(given)}; operands are arrays and numbers. "
+            "Pass by keyword what is a setting"
+        )
+    return value
+
+
+def _described(given: Any) -> str:
+    if isinstance(given, np.ndarray):
+        return f"an array of {given.dtype}"
+    return "None" if given is None else f"a {type(given).__name__}"
+
+
+def _signature(value: Any) -> Hashable:
+    if type(value) is np.ndarray:
+        return value.shape, value.dtype
+    if _is_large(value):
+        return int, value
+    return type(value).__name__
+
+
+def _operand(value: Any) -> Operand:
+    found = operand_of(value)
+    return replace(found, value=value) if _is_large(value) else found
+
+
+def _is_large(value: Any) -> bool:
+    """Whether it is an integer beyond 64 bits, which has no dtype until it is known."""
+    return type(value) is int and not _INT64.min <= value <= _INT64.max
+
+
+def _setting(name: str, value: Any) -> Hashable:
+    """What tells a setting from another: 1, 1.0 and True are equal, and are not one."""
+    if isinstance(value, Value):
+        raise TraceError(f"{name}= is a value of a function that is being fused")
+    if isinstance(value, tuple | list):
+        return type(value), tuple(_setting(name, one) for one in value)
+    if isinstance(value, dict):
+        return dict, tuple((key, _setting(name, one)) for key, one in value.items())
+    if isinstance(value, float | complex):
+        return type(value), repr(value)
+    if isinstance(value, np.generic):
+        return type(value), value.tobytes()
+    try:
+        hash(value)
+    except TypeError:
+        raise TypeError(
+            f"{name}= is a {type(value).__name__}, which is not hashable; keyword arguments of a "
+            "fused function are settings, and arrays are operands"
+        ) from None
+    return type(value), value

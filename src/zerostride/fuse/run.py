@@ -1,0 +1,138 @@
+"""A graph made ready to run: by the engine where that takes it, else node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..compute import native
+from ..compute import reference as arrays
+from ..planner import plan
+from . import reference
+from .graph import Graph
+from .program import Program
+
+
+class Engine(Protocol):
+    """What the engine makes of a program."""
+
+    def run(self, operands: tuple[Any, ...], outs: tuple[Any, ...] | None, /) -> tuple[Any, ...]:
+        """Computes the outputs, into `outs` where these are arrays."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A graph that can be run any number of times, from many threads at once.
+
+    Attributes:
+        graph: what is computed.
+        program: how the engine runs it; None where the reference does.
+        engine: the program as the engine holds it.
+        reason: why there is no program; "" where there is one.
+    """
+
+    graph: Graph
+    program: Program | None
+    engine: Engine | None
+    reason: str
+
+    def run(self, operands: Sequence[Any], outs: Sequence[Any] | None = None) -> list[Any]:
+        """The outputs for operands of the graph's shapes and dtypes.
+
+        Args:
+            operands: arrays in the machine's byte order, or Python numbers for weak inputs.
+            outs: for each output an array of its shape that receives it, or None. It may overlap
+                the operands: the result is as if they had been read first.
+
+        Returns:
+            `outs`, new arrays where there is none; NumPy scalars at rank 0.
+        """
+        if self.engine is not None:
+            return list(self.engine.run(tuple(operands), None if outs is None else tuple(outs)))
+        results = reference.evaluate(self.graph, operands)
+        for k, out in enumerate(outs or ()):
+            if out is not None:
+                np.copyto(out, results[k], casting="same_kind")
+                results[k] = out
+        return results
+
+
+def ready(graph: Graph) -> Ready:
+    """A graph with what runs it.
+
+    >>> from zerostride.fuse.graph import Apply, Input
+    >>> x = Input(0, (2,), "float32")
+    >>> double = Apply("add", (0, 0), ((0,), (0,)), ("float32",) * 3, (2,), "float32")
+    >>> ready(Graph((x, double), (1,), 1)).run([np.ones(2, "float32")])
+    [array([2., 2.], dtype=float32)]
+    """
+    from .lower import LoweringError, lower
+
+    if native.backend() == "reference":
+        return Ready(graph, None, None, "the reference backend is in use")
+    try:
+        program = lower(graph)
+        return Ready(graph, program, _made(program), "")
+    except (LoweringError, NotImplementedError, AttributeError) as error:
+        return Ready(graph, None, None, str(error))
+
+
+def _made(program: Program) -> Engine:
+    from .engine import make
+
+    return make(program)
+
+
+def run_into(prepared: Ready, operands: Sequence[Any], targets: Sequence[Any]) -> list[Any]:
+    """The results for operands as they come, in the arrays that are given for them.
+
+    Args:
+        prepared: the graph.
+        operands: arrays of any layout and byte order, or Python numbers.
+        targets: for each result None, or an array of its shape, or of one that NumPy broadcasts it
+            to, whose dtype takes the result's within its kind.
+
+    Raises:
+        BroadcastError: a target has another shape.
+        TypeError: a target is no array, or its dtype does not take the result's.
+    """
+    given = [_in_order(operand) for operand in operands]
+    if all(target is None for target in targets):
+        return prepared.run(given)
+    nodes = [prepared.graph.nodes[k] for k in prepared.graph.outputs]
+    checked = [
+        _checked(target, node.shape, np.dtype(node.dtype))
+        for target, node in zip(targets, nodes, strict=True)
+    ]
+    fits = [
+        None if target is None or target.shape != node.shape else target.view(np.ndarray)
+        for target, node in zip(checked, nodes, strict=True)
+    ]
+    results = prepared.run(given, fits)
+    for k, target in enumerate(checked):
+        if target is not None:
+            if fits[k] is None:
+                np.copyto(target, results[k], casting="same_kind")
+            results[k] = target
+    return results
+
+
+def _in_order(operand: Any) -> Any:
+    """In the machine's byte order."""
+    if type(operand) is np.ndarray and not operand.dtype.isnative:
+        return operand.astype(operand.dtype.newbyteorder("="))
+    return operand
+
+
+def _checked(target: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """A target that can hold a result."""
+    array = arrays.as_target(target, plan(shape))
+    if array is not None and not np.can_cast(dtype, array.dtype, "same_kind"):
+        raise TypeError(
+            f"the result has {dtype}, which does not become out's {array.dtype} within its kind"
+        )
+    return array
