@@ -141,6 +141,7 @@ if TYPE_CHECKING:
         sum,
         sum_of_squares,
     )
+    from .fuse.vjp import vjp
     from .models.audit import audit
     from .models.findings import Finding, Report, Verdict
     from .models.port import port
@@ -163,6 +164,7 @@ _LATER = {
     "port": "models.port",
     "shapes": "models.shapes",
     "verify": "verification.checks",
+    "vjp": "fuse.vjp",
     **dict.fromkeys(
         (
             *("sum", "prod", "mean", "min", "max", "any", "all", "argmin", "argmax"),
@@ -316,6 +318,7 @@ __all__ = [
     "thresholded_relu",
     "trunc",
     "verify",
+    "vjp",
     "whdc",
     "where",
 ]
