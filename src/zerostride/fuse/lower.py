@@ -18,6 +18,7 @@ from .batch import batched, find_group
 from .graph import Apply, Constant, Graph, Input, Node, Number, Reduce, View, arguments
 from .program import Literal, Load, Phase, Program, Step, Store, Walk
 from .schedule import Pass, Schedule, Sink, fold_dtype, root, schedule, working
+from .simplify import simplified
 
 _HALVES = frozenset({"float16", "bfloat16"})
 #: Dtypes whose values are 16-bit floats without rounding.
@@ -61,6 +62,7 @@ def lower(graph: Graph, *, kernels: Kernels | None = None) -> Program:
     ((2, 3), (-1, 0), 'add')
     """
     check(graph, _kernels() if kernels is None else kernels)
+    graph = simplified(graph)
     made = schedule(graph)
     program = _emitted(graph, made)
     group = find_group(program)
@@ -199,9 +201,7 @@ class Emission:
             return self._literal(node.value, node.dtype)
         if isinstance(node, Apply):
             return self._apply(k, node, walk)
-        (arg,) = arguments(node)
-        value = self._argument(k, 0, walk)
-        return value if isinstance(node, View) else self._reduce_nothing(node, arg, value)
+        return self._argument(k, 0, walk)  # a view's: a reduction is held
 
     def _argument(self, k: int, position: int, walk: Walk) -> int:
         """The value of an argument of a node that the box walks so."""
@@ -230,12 +230,6 @@ class Emission:
     def _is_stored_as(self, k: int, dtype: str) -> bool:
         node = self._nodes[k]
         return isinstance(node, Input) and node.dtype == dtype
-
-    def _reduce_nothing(self, node: Reduce, arg: int, value: int) -> int:
-        """A reduction over axes of extent 1."""
-        if node.op in ("argmin", "argmax"):
-            return self._literal(0, "int64")
-        return self._convert(self._folded(node, arg, value), working(node.dtype))
 
     def _folded(self, node: Reduce, arg: int, value: int) -> int:
         """What a reduction folds, in the dtype that it folds."""
@@ -314,10 +308,9 @@ def _axes_of(nodes: Sequence[Node], k: int, position: int) -> Walk:
         return tuple(lands.get(axis, -1) for axis in range(len(node.shape)))
     if isinstance(node, View):
         return tuple(-1 if axis is None else axis for axis in node.axes)
+    rank = len(nodes[arguments(node)[0]].shape)
     assert isinstance(node, Reduce)
-    if node.keepdims:
-        return tuple(range(len(node.shape)))
-    return tuple(a for a in range(len(nodes[node.arg].shape)) if a not in node.over)
+    return tuple(axis for axis in range(rank) if node.keepdims or axis not in node.over)
 
 
 def _dtype(value: Load | Literal | Step) -> str:

@@ -96,12 +96,6 @@ def schedule(graph: Graph) -> Schedule:
 # What is stored
 
 
-def is_fold(nodes: Sequence[Node], k: int) -> bool:
-    """Whether a node folds more (or fewer) than one element into one."""
-    node = nodes[k]
-    return isinstance(node, Reduce) and any(nodes[node.arg].shape[a] != 1 for a in node.over)
-
-
 def fold_dtype(node: Reduce) -> str:
     """The dtype that a reduction's result has in its slot."""
     if node.op in ("argmin", "argmax"):
@@ -134,18 +128,20 @@ def itemsize(dtype: str) -> int:
 def _hold_reductions(graph: Graph, made: Schedule) -> list[Sink]:
     """Slots for the results and for all reductions; the sinks of results that are none."""
     nodes = graph.nodes
-    read = _read_by_ops(graph)
+    read = _read_again(graph)
     loose = []
     for index, k in enumerate(graph.outputs):
         made.slots.append(Slot("output", index, nodes[k].dtype, nodes[k].shape))
         slot = len(made.slots) - 1
         under, place = _through_views(nodes, k)
-        if is_fold(nodes, under) and _takes(nodes[under], nodes[k].dtype, read=under in read):
+        if isinstance(nodes[under], Reduce) and _takes(
+            nodes[under], nodes[k].dtype, read=under in read
+        ):
             made.held.setdefault(under, Sink(under, slot, place, fold=True))
         if under not in made.held or made.held[under].slot != slot:
             loose.append(Sink(k, slot, tuple(range(len(nodes[k].shape)))))
     for k, node in enumerate(nodes):
-        if isinstance(node, Reduce) and is_fold(nodes, k) and k not in made.held:
+        if isinstance(node, Reduce) and k not in made.held:
             gone = node.over if node.keepdims else ()
             made.held[k] = replace(
                 _temporary(made, k, node.shape, fold_dtype(node), gone), fold=True
@@ -160,15 +156,13 @@ def _takes(node: Node, dtype: str, *, read: bool) -> bool:
     return fold_dtype(node) == working(dtype) and not (read and dtype in _HALVES)
 
 
-def _read_by_ops(graph: Graph) -> set[int]:
-    """The nodes that ops read, through views."""
+def _read_again(graph: Graph) -> set[int]:
+    """The nodes that ops or several results read, through views."""
     nodes = graph.nodes
-    return {
-        _through_views(nodes, arg)[0]
-        for node in nodes
-        if not isinstance(node, View)
-        for arg in arguments(node)
-    }
+    readers = [arg for node in nodes if not isinstance(node, View) for arg in arguments(node)]
+    shown = [_through_views(nodes, k)[0] for k in graph.outputs]
+    twice = {k for k in shown if shown.count(k) > 1}
+    return {_through_views(nodes, k)[0] for k in readers} | twice
 
 
 def _through_views(nodes: Sequence[Node], k: int) -> tuple[int, tuple[int, ...]]:
