@@ -16,6 +16,7 @@ import numpy as np
 from ..compute.special import cast
 from .batch import batched, find_group
 from .graph import Apply, Constant, Graph, Input, Node, Number, Reduce, View, arguments
+from .keep import Kept, keep
 from .program import Literal, Load, Phase, Program, Step, Store, Walk
 from .schedule import Pass, Schedule, Sink, fold_dtype, root, schedule, working
 from .simplify import simplified
@@ -64,19 +65,32 @@ def lower(graph: Graph, *, kernels: Kernels | None = None) -> Program:
     check(graph, _kernels() if kernels is None else kernels)
     graph = simplified(graph)
     made = schedule(graph)
-    program = _emitted(graph, made)
+    program, emissions = _emitted(graph, made, {})
     group = find_group(program)
-    return program if group is None else batched(program, group)
+    if group is None:
+        return program
+    kept = keep(graph.nodes, made, [one.made for one in emissions], group.axes)
+    if kept:
+        with_kept, _ = _emitted(graph, made, kept)
+        wider = find_group(with_kept)
+        if wider is not None and wider.axes.keys() == group.axes.keys():
+            return batched(with_kept, wider)
+    return batched(program, group)
 
 
-def _emitted(graph: Graph, made: Schedule) -> Program:
+def _emitted(
+    graph: Graph, made: Schedule, kept: Mapping[int, Kept]
+) -> tuple[Program, list[Emission]]:
     """The program of a schedule, without batch."""
     ready: dict[int, Sink] = {}
-    phases = []
-    for one in made.passes:
-        phases.append(Emission(graph.nodes, made, one, ready).phase())
+    emissions = []
+    for k, one in enumerate(made.passes):
+        more = tuple(values.sink for values in kept.values() if values.source == k)
+        there = ready | {node: values.sink for node, values in kept.items() if k in values.targets}
+        emissions.append(Emission(graph.nodes, made, replace(one, sinks=one.sinks + more), there))
         ready |= {sink.node: sink for sink in one.sinks if made.held.get(sink.node) is sink}
-    return Program(tuple(made.slots), tuple(phases))
+    phases = tuple(one.phase() for one in emissions)
+    return Program(tuple(made.slots), phases), emissions
 
 
 @functools.cache
@@ -167,10 +181,11 @@ class Emission:
 
     def _needed(self) -> dict[int, dict[Walk, Walk]]:
         """The nodes to compute or load, and all ways in which the box walks each."""
-        tops = [root(self._nodes, sink) for sink in self._pass.sinks]
-        along = tuple(range(len(self._pass.shape)))
-        needed: dict[int, dict[Walk, Walk]] = {top: {self._key(top, along): along} for top in tops}
-        for k in range(max(tops), -1, -1):
+        needed: dict[int, dict[Walk, Walk]] = {}
+        for sink in self._pass.sinks:
+            top, walk = self._top(sink)
+            needed.setdefault(top, {})[self._key(top, walk)] = walk
+        for k in range(max(needed), -1, -1):
             if k not in needed or k in self._ready:
                 continue
             for position, arg in enumerate(arguments(self._nodes[k])):
@@ -179,6 +194,11 @@ class Emission:
                     onward = tuple(-1 if axis < 0 else axes[axis] for axis in walk)
                     needed.setdefault(arg, {}).setdefault(self._key(arg, onward), onward)
         return needed
+
+    def _top(self, sink: Sink) -> tuple[int, Walk]:
+        """The node that a sink takes from the box, and how the box walks it."""
+        along = tuple(range(len(self._pass.shape)))
+        return root(self._nodes, sink), along if sink.walk is None else sink.walk
 
     def _key(self, k: int, walk: Walk) -> Walk:
         shape = self._nodes[k].shape
@@ -283,21 +303,21 @@ class Emission:
     def _store(self, sink: Sink) -> Store:
         """Where a sink's value goes: the box's axes that are not folded walk its slot's."""
         node = self._nodes[sink.node]
-        along = tuple(range(len(self._pass.shape)))
-        top = root(self._nodes, sink)
+        top, along = self._top(sink)
         value = self.made[top, self._key(top, along)]
         if not (isinstance(node, Reduce) and sink.fold):
-            return Store(value, sink.slot, sink.place)
+            walk = sink.place if sink.walk is None else tuple(range(len(along)))
+            return Store(value, sink.slot, walk)
         value = self._folded(node, top, value)
         axes = _axes_of(self._nodes, sink.node, 0)
-        walk = [-1] * len(along)
+        places = [-1] * len(along)
         for axis, place in zip(axes, sink.place, strict=True):
-            if axis >= 0 and axis not in node.over:
-                walk[axis] = place
+            if axis not in node.over:
+                places[axis] = place
         fold = node.op
         if _dtype(self._values[value]) == "bool":
             fold = _OF_BOOLS.get(fold, fold)
-        return Store(value, sink.slot, tuple(walk), fold)
+        return Store(value, sink.slot, tuple(places), fold)
 
 
 def _axes_of(nodes: Sequence[Node], k: int, position: int) -> Walk:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from .graph import Apply, Graph, Input, Node, Reduce, View, arguments
-from .program import Slot
+from .program import Slot, Walk
 
 _HALVES = frozenset({"float16", "bfloat16"})
 #: Bytes of an element, where that is no part of the name.
@@ -49,12 +49,14 @@ class Sink:
         place: for each axis of the node, the slot's; -1 where it has extent 1 and the slot none.
         fold: whether the node is a reduction that the phase folds, so that its box is that of the
             reduction's argument.
+        walk: how the box walks the node, if not axis by axis; the slot has the box's axes then.
     """
 
     node: int
     slot: int
     place: tuple[int, ...]
     fold: bool = False
+    walk: Walk | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,24 +216,28 @@ def cone(nodes: Sequence[Node], top: int, cut: Collection[int]) -> Iterator[int]
                 wanted.update(arguments(nodes[k]))
 
 
-def cost(nodes: Sequence[Node], top: int, cut: Collection[int]) -> tuple[int, int]:
-    """What computing a node takes (`COSTS`), and in how many steps."""
-    ops = [
-        node.op
-        for k in cone(nodes, top, cut)
-        if isinstance(node := nodes[k], Apply) and k not in cut
-    ]
-    return sum(COSTS.get(op, 1) for op in ops), len(ops)
+def costs(nodes: Sequence[Node]) -> tuple[list[int], list[int]]:
+    """What computing each node takes (`COSTS`), and in how many steps, along the longest way to it
+    from what is loaded."""
+    work, steps = [0] * len(nodes), [0] * len(nodes)
+    for k, node in enumerate(nodes):
+        if isinstance(node, Apply):
+            work[k] = COSTS.get(node.op, 1) + max(work[arg] for arg in node.args)
+            steps[k] = 1 + max(steps[arg] for arg in node.args)
+        elif isinstance(node, View):
+            work[k], steps[k] = work[node.arg], steps[node.arg]
+    return work, steps
 
 
 def _hoist(nodes: Sequence[Node], made: Schedule, sinks: list[Sink]) -> None:
     """Adds a sink for each part that becomes a phase of its own."""
     results = {sink.node: sink for sink in sinks}
+    known = costs(nodes)
     for sink in sinks:  # it grows meanwhile: a part may have parts
         top = root(nodes, sink)
         cut = cuts(made, sink)
         for k in cone(nodes, top, cut):
-            if k == top or k in cut or not _worth_a_phase(nodes, k, top, cut):
+            if k == top or k in cut or not _worth_a_phase(nodes, known, k, top):
                 continue
             cut.add(k)
             kept = results.get(k)
@@ -241,15 +247,18 @@ def _hoist(nodes: Sequence[Node], made: Schedule, sinks: list[Sink]) -> None:
             made.held[k] = kept
 
 
-def _worth_a_phase(nodes: Sequence[Node], k: int, top: int, cut: Collection[int]) -> bool:
-    node = nodes[k]
+def _worth_a_phase(
+    nodes: Sequence[Node], known: tuple[list[int], list[int]], k: int, top: int
+) -> bool:
+    node, work, steps = nodes[k], known[0][k], known[1][k]
     elements, whole = math.prod(node.shape), math.prod(nodes[top].shape)
-    if not isinstance(node, Apply) or elements * _HOIST_RATIO > whole:
-        return False
-    if elements * itemsize(working(node.dtype)) > _HOIST_BYTES:
-        return False
-    work, steps = cost(nodes, k, cut)
-    return (work >= DEAR or steps >= _HOIST_STEPS) and work * whole >= _HOIST_WORK
+    return (
+        isinstance(node, Apply)
+        and elements * _HOIST_RATIO <= whole
+        and elements * itemsize(working(node.dtype)) <= _HOIST_BYTES
+        and (work >= DEAR or steps >= _HOIST_STEPS)
+        and work * whole >= _HOIST_WORK
+    )
 
 
 # What is stored together

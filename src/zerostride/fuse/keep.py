@@ -1,0 +1,75 @@
+"""Values that a batched phase stores for later ones, rather than each computing them again."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from .graph import Apply, Node
+from .program import Slot, Walk
+from .schedule import DEAR, Schedule, Sink, cone, costs, cuts, root, working
+
+#: The nodes that a phase computes, each with the ways in which its box walks them.
+Computed = Collection[tuple[int, Walk]]
+
+
+class Kept(NamedTuple):
+    """A value, the phase that stores it, and those that load it."""
+
+    sink: Sink
+    source: int
+    targets: set[int]
+
+
+def keep(
+    nodes: Sequence[Node], made: Schedule, computed: Sequence[Computed], members: Collection[int]
+) -> dict[int, Kept]:
+    """What is to be kept, by its node. Adds a temporary to the schedule for each.
+
+    Args:
+        nodes: the graph's.
+        made: its schedule.
+        computed: what each phase computes.
+        members: the phases that run piece by piece.
+    """
+    work, _ = costs(nodes)
+    kept: dict[int, Kept] = {}
+    whole = _whole_boxes(nodes, made, computed, sorted(members))
+    for k in sorted(members):
+        for sink in made.passes[k].sinks:
+            cut = cuts(made, sink)
+            for node in cone(nodes, root(nodes, sink), cut):
+                source, walk = whole.get(node, (k, ()))
+                if node in cut or source >= k or work[node] < DEAR:
+                    continue
+                cut.add(node)
+                if node not in kept:
+                    kept[node] = Kept(_temporary(nodes, made, node, source, walk), source, set())
+                kept[node].targets.add(k)
+    return kept
+
+
+def _whole_boxes(
+    nodes: Sequence[Node], made: Schedule, computed: Sequence[Computed], members: Sequence[int]
+) -> Mapping[int, tuple[int, Walk]]:
+    """For each node that some phase computes at every point of its box anew: the first such phase,
+    and how its box walks the node."""
+    found: dict[int, tuple[int, Walk]] = {}
+    for k in members:
+        shape = made.passes[k].shape
+        for node, walk in computed[k]:
+            spread = any(axis < 0 and n != 1 for axis, n in zip(walk, shape, strict=True))
+            if isinstance(nodes[node], Apply) and not spread:
+                found.setdefault(node, (k, walk))
+    return found
+
+
+def _temporary(nodes: Sequence[Node], made: Schedule, node: int, k: int, walk: Walk) -> Sink:
+    """A temporary of the shape of a phase's box, for a node that the box walks so."""
+    count = sum(slot.kind == "temp" for slot in made.slots)
+    made.slots.append(Slot("temp", count, working(nodes[node].dtype), made.passes[k].shape))
+    place = [-1] * len(nodes[node].shape)
+    for axis, to in enumerate(walk):
+        if to >= 0:
+            place[to] = axis
+    return Sink(node, len(made.slots) - 1, tuple(place), walk=walk)
