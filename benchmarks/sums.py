@@ -237,8 +237,8 @@ def _page(found: Sequence[Errors], libraries: Sequence[str], command: str) -> st
         " is the largest relative error of a result against the exact one (integers; long doubles"
         " for logsumexp), in units of the dtype's rounding (2^-24 for float32, 2^-53 for float64,"
         " 2^-11 for float16, 2^-8 for bfloat16): 1 and less is as good as a result rounded once."
-        " The condition is what the numbers' sizes add up to over what they add up to, at worst: a sum"
-        " that rounds on its way may lose so many units. NumPy's logsumexp is `log(sum(exp(x −"
+        " The condition is what the numbers' sizes add up to over what they add up to, at worst: a"
+        " sum that rounds on its way may lose so many units. NumPy's logsumexp is `log(sum(exp(x −"
         " max))) + max`, its bfloat16 that of ml_dtypes; var is zerostride's fused"
         " `mean((x − mean(x))²)`.",
         "",
