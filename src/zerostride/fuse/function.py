@@ -21,7 +21,7 @@ from ..errors import TraceError
 from .graph import Apply, Graph, Input
 from .run import Ready, ready, run_into
 from .structure import Structure
-from .trace import Operand, operand_of, trace
+from .trace import Operand, is_numeric, operand_of, trace
 from .value import Value
 
 #: Signatures that a function keeps. One is some kilobytes; data sets have a handful of shapes.
@@ -264,10 +264,7 @@ def _value(given: Any, k: int) -> Any:
     if type(given) in WEAK:
         return given
     value = as_operand(given, k)
-    numbers = value.dtype.kind in "biufc" or (
-        value.dtype.kind == "V" and value.dtype.fields is None and value.dtype.name[:4] != "void"
-    )
-    if not numbers and not (value.dtype == object and isinstance(given, np.ndarray)):
+    if not is_numeric(value.dtype) or (value.dtype == object and value is not given):
         raise TypeError(
             f"operand {k} is {_described(given)}; operands are arrays and numbers. "
             "Pass by keyword what is a setting"

@@ -106,6 +106,12 @@ def _conjugate(x: Value) -> Value:
     return x.again()
 
 
+def _reciprocal(x: Value) -> Value:
+    if x.dtype.kind in "biu":
+        refuse("numpy.reciprocal of integers cannot be fused", "write 1 // x, or 1 / x")
+    return x.tracer.apply("divide", (1, x))
+
+
 #: Ufuncs that are made of ops, with the values that they have.
 _MADE: Mapping[np.ufunc, Callable[..., Any]] = {
     np.rint: lambda x: x.tracer.apply("round", (_as_of(np.rint, x),)),
@@ -118,6 +124,7 @@ _MADE: Mapping[np.ufunc, Callable[..., Any]] = {
     np.signbit: lambda x: x.tracer.apply("copysign", (1, _as_of(np.signbit, x))) < 0,
     np.float_power: _float_power,
     np.conjugate: _conjugate,
+    np.reciprocal: _reciprocal,
     np.divmod: lambda x, y: (np.floor_divide(x, y), np.remainder(x, y)),
 }
 
@@ -236,6 +243,8 @@ _FUNCTIONS: Mapping[Callable[..., Any], Callable[..., Any]] = {
     np.transpose: lambda a, axes=None: _value(a).transpose(axes),
     np.matrix_transpose: lambda a: _value(a).mT,
     np.around: _method("round"),
+    np.amax: _method("max"),
+    np.amin: _method("min"),
     **{
         getattr(np, name): _method(name)
         for name in (

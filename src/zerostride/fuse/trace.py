@@ -86,6 +86,16 @@ Operand(shape=(), dtype='float64', weak=True, value=None))
     return Operand(array.shape, array.dtype.name)
 
 
+def is_numeric(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype is one of numbers, those that packages add and Python's objects among them.
+
+    >>> is_numeric(np.dtype("float16")), is_numeric(np.dtype("U3"))
+    (True, False)
+    """
+    added = dtype.kind == "V" and dtype.fields is None and not dtype.name.startswith("void")
+    return dtype.kind in "biufcO" or added
+
+
 def trace(
     function: Callable[..., Any],
     operands: Sequence[Any],
@@ -173,6 +183,8 @@ class Tracer:
         """An array from elsewhere, by identity: its values are read in each call."""
         weak = type(given) is complex
         array = np.asarray(reference.as_operand(given))
+        if not is_numeric(array.dtype):
+            raise TypeError(f"an operand is of {array.dtype}, not of numbers\n  {current_place()}")
         place = next((k for k, one in enumerate(self._captured) if one is array), None)
         if place is None or weak:
             place = len(self._captured)
@@ -181,13 +193,22 @@ class Tracer:
         return self.add(Input(index, array.shape, array.dtype.name, weak), weak=weak)
 
     def _check_own(self, value: Value) -> None:
-        if value.tracer is self and not self.closed:
-            return
-        raise TraceError(
-            "a value of one fused call is used in another",
-            str(current_place()),
-            "return it from the fused function, and pass it to the next one",
-        )
+        value.tracer.check_open()
+        if value.tracer is not self:
+            raise TraceError(
+                "a value of one fused function is used in another, which does not take it",
+                str(current_place()),
+                "make it an operand of the inner function",
+            )
+
+    def check_open(self) -> None:
+        """Refuses values of a call that has been traced."""
+        if self.closed:
+            raise TraceError(
+                "the call that this value belongs to is over",
+                str(current_place()),
+                "return values from the fused function; do not keep them elsewhere",
+            )
 
     def add(self, node: Node, *, weak: bool = False, view: bool = False) -> Value:
         """The value of a node, whose arguments are nodes of this tracer; equal ones are one.
@@ -200,12 +221,7 @@ class Tracer:
         return Value(self, self._number(node), node.shape, np.dtype(node.dtype), weak, view)
 
     def _number(self, node: Node) -> int:
-        if self.closed:
-            raise TraceError(
-                "the call that this value belongs to is over",
-                str(current_place()),
-                "return values from the fused function; do not keep them elsewhere",
-            )
+        self.check_open()
         # 0.0 and -0.0 are equal, and not one constant; True, 1 and 1.0 differ by their dtypes.
         key = (node, repr(node.value)) if isinstance(node, Constant) else node
         found = self._numbers.setdefault(key, len(self.nodes))

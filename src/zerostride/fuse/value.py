@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
 _WEAK_KINDS = {"i": "int", "f": "float", "c": "complex"}
 _TYPES: dict[str, type[complex]] = {"int": int, "float": float, "complex": complex}
-#: x ** n that are products, as exact as the power and far cheaper; NumPy has the first ones, too.
-_SQUARES = {2: 1, 4: 2}
 
 
 def refuse(detail: str, hint: str) -> NoReturn:
@@ -183,23 +181,24 @@ class Value:
 
     def raised(self, power: Any) -> Value:
         """x ** power: by products for whole numbers up to 4, by a root for 1/2, as NumPy's."""
-        apply = self.tracer.apply
-        if type(power) not in (int, float) or self.dtype.kind == "b" or self.weak:
+        apply, kind = self.tracer.apply, self.dtype.kind
+        whole = kind in "iu"
+        if type(power) not in (int, float) or self.weak or (whole and type(power) is float):
             return apply("pow", (self, power), weak=True)
-        real = self.dtype.kind not in "iu"
-        if type(power) is float and not real:
+        if power == 2:
+            return apply("square", (self,))
+        if kind == "b":
             return apply("pow", (self, power))
-        if power in _SQUARES or power == 3:
-            square = apply("square", (self,))
-            if power == 3:
-                return apply("multiply", (square, self))
-            return square if power == 2 else apply("square", (square,))
+        if power == 3:
+            return apply("multiply", (apply("square", (self,)), self))
+        if power == 4:
+            return apply("square", (apply("square", (self,)),))
         if power == 1:
             return apply("positive", (self,))
-        if power == 0.5 and real:
+        if power == 0.5 and not whole:
             return apply("sqrt", (self,))
-        if power == -1 and real:
-            return apply("reciprocal", (self,))
+        if power == -1 and not whole:
+            return apply("divide", (1, self))
         return apply("pow", (self, power))
 
     def __divmod__(self, other: Any) -> tuple[Any, Any]:

@@ -1,0 +1,543 @@
+"""Functions become graphs: what every operator and function writes, and what is refused, where."""
+
+from __future__ import annotations
+
+import operator
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import zerostride as zs
+from zerostride.fuse.graph import Apply, Constant, Input, Reduce, View
+from zerostride.fuse.reference import evaluate
+from zerostride.fuse.trace import Operand, operand_of, trace
+from zerostride.ops import OPS
+
+RNG = np.random.default_rng(7)
+X = RNG.uniform(0.5, 3, (3, 4)).astype(np.float32)
+Y = RNG.uniform(0.5, 3, (4,)).astype(np.float32)
+N = RNG.integers(0, 7, (3, 4)).astype(np.int32)
+M = RNG.integers(1, 5, (3, 1)).astype(np.int32)
+B = RNG.random((3, 4)) < 0.5
+
+
+def computed(function, *operands, **static):
+    """What a function's graph comes to, packed as the function packs it."""
+    graph, structure, captured = trace(function, operands, static)
+    return structure.pack(evaluate(graph, [*operands, *captured]))
+
+
+def check(function, *operands, exact=True, **static):
+    """A function's graph gives what the function gives."""
+    found = computed(function, *operands, **static)
+    with np.errstate(all="ignore"):
+        wanted = function(*operands, **static)
+    pairs = zip(found, wanted, strict=True) if isinstance(wanted, tuple) else [(found, wanted)]
+    for one, other in pairs:
+        other = np.asarray(other)
+        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+        if exact:
+            np.testing.assert_array_equal(one, other)
+        else:
+            np.testing.assert_allclose(one, other, rtol=3e-6, atol=1e-7)
+
+
+def test_the_comparison_fails_where_values_differ():
+    with pytest.raises(AssertionError):
+        check(lambda x: x + (0 if isinstance(x, np.ndarray) else 1), X)
+
+
+# Operators
+
+ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow")
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+BITS = ("and_", "or_", "xor", "lshift", "rshift")
+
+
+@pytest.mark.parametrize("name", [*ARITHMETIC, *COMPARISONS])
+@pytest.mark.parametrize("other", [Y, 2, 1.5, np.float64(1.5), np.float32(2), N], ids=repr)
+def test_operators_of_floats_both_ways(name, other):
+    apply = getattr(operator, name)
+    exact = name != "pow"
+    check(lambda x, y: apply(x, y), X, other, exact=exact)
+    check(lambda x: apply(x, other), X, exact=exact)
+    check(lambda x: apply(other, x), X, exact=exact)
+
+
+@pytest.mark.parametrize("name", [*ARITHMETIC, *COMPARISONS, *BITS])
+@pytest.mark.parametrize("other", [M, 2, np.int64(2), np.int8(1)], ids=repr)
+def test_operators_of_integers_both_ways(name, other):
+    apply = getattr(operator, name)
+    check(lambda x, y: apply(x, y), N, other)
+    check(lambda x: apply(x, other), N)
+    if name not in ("floordiv", "mod", "truediv"):
+        check(lambda x: apply(other, x), N)
+
+
+@pytest.mark.parametrize("name", ["and_", "or_", "xor", "eq", "ne", "lt", "add", "mul"])
+def test_operators_of_truth_values(name):
+    apply = getattr(operator, name)
+    check(lambda x, y: apply(x, y), B, ~B)
+    check(lambda x: apply(True, x), B)
+
+
+def test_one_operand():
+    check(lambda x: (-x, +x, abs(-x)), X)
+    check(lambda x: (-x, +x, abs(x - 3), ~x), N)
+    check(lambda x: ~x, B)
+    check(lambda x: (divmod(x, 2), divmod(7, x + 1))[0], N)
+
+
+@pytest.mark.parametrize("power", [0, 1, 2, 3, 4, 5, -1, 0.5, 2.0, -2])
+def test_powers_are_products_where_that_is_as_exact(power):
+    check(lambda x: x**power, X, exact=False)
+    ops = {
+        node.op for node in trace(lambda x: x**power, [X]).graph.nodes if isinstance(node, Apply)
+    }
+    assert ("pow" in ops) == (power in (0, 5, -2))
+
+
+@pytest.mark.parametrize("power", [0, 1, 2, 3, 4, 5, 0.5, 1.0])
+def test_powers_of_integers(power):
+    check(lambda x: x**power, N, exact=isinstance(power, int))
+
+
+def test_a_power_of_a_truth_value_is_numpys():
+    check(lambda x: x**2, B)
+
+
+# zerostride's functions, NumPy's ufuncs
+
+
+def samples(op, dtype):
+    """Operands in every op's domain."""
+    if np.dtype(dtype) == np.bool_:
+        return [B, ~B, B][: op.operands]
+    low = 0.1 if np.dtype(dtype).kind == "f" else 1
+    high = 0.9 if np.dtype(dtype).kind == "f" else 4
+    values = [RNG.uniform(low, high, (3, 4)).astype(dtype) for _ in range(op.operands)]
+    if op.name == "where":
+        values[0] = B
+    if op.name == "acosh":
+        values[0] = values[0] + np.asarray(1, dtype)
+    return values
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8", "bool", "float16"])
+@pytest.mark.parametrize("op", OPS.values(), ids=lambda op: op.name)
+def test_every_op_is_what_it_is_alone(op, dtype):
+    function = getattr(zs, op.name)
+    operands = samples(op, dtype)
+    more = ["int16"] if op.name == "cast" else []
+    try:
+        wanted = function(*operands, *more)
+    except TypeError:
+        with pytest.raises(TypeError, match=r"test_trace\.py:\d+ in"):
+            trace(lambda *given: function(*given, *more), operands)
+        return
+    found = computed(lambda *given: function(*given, *more), *operands)
+    assert found.dtype == wanted.dtype
+    limit = {"float16": 2e-3, "float64": 1e-14}.get(found.dtype.name, 2e-6)
+    np.testing.assert_allclose(
+        found.astype(np.float64), wanted.astype(np.float64), rtol=limit, atol=limit
+    )
+
+
+UFUNCS = [one for one in vars(np).values() if isinstance(one, np.ufunc)]
+#: Neither in the op table nor made of its ops.
+FOREIGN = {
+    *("cbrt", "frexp", "gcd", "isnat", "lcm", "ldexp", "matmul", "matvec", "modf", "spacing"),
+    *("vecdot", "vecmat", "bitwise_count"),
+}
+
+
+@pytest.mark.parametrize("ufunc", sorted({*UFUNCS}, key=lambda one: one.__name__), ids=str)
+def test_every_ufunc_is_numpys_or_is_refused(ufunc):
+    whole = ufunc.__name__.startswith(("bitwise", "left", "right", "invert", "gcd", "lcm"))
+    operands = [N if whole else X / 4 + (ufunc is np.arccosh) for _ in range(ufunc.nin)]
+    if ufunc.__name__ in FOREIGN:
+        with pytest.raises(zs.TraceError, match=f"numpy.{ufunc.__name__} is no op"):
+            trace(lambda *given: ufunc(*given), operands)
+    else:
+        check(lambda *given: ufunc(*given), *operands, exact=False)
+
+
+@pytest.mark.parametrize("ufunc", [np.rint, np.exp2, np.fabs, np.deg2rad, np.signbit, np.sqrt])
+def test_ufuncs_of_integers_are_computed_in_numpys_dtype(ufunc):
+    check(lambda x: ufunc(x), N, exact=False)
+    check(lambda x: ufunc(x), N.astype(np.int8), exact=False)
+
+
+def test_a_ufunc_is_asked_for_a_dtype():
+    check(lambda x, y: np.add(x, y, dtype=np.float64), X, Y)
+    check(lambda x: np.multiply(x, 2, dtype="int64"), N)
+    check(lambda x: np.exp2(x, dtype="float64"), X, exact=False)
+
+
+def test_arrays_and_scalars_on_the_left():
+    check(lambda x: (Y - x, np.float32(2) / x, np.float64(2) * x, np.int64(1) + x), X)
+    check(lambda x: np.arange(4) < x, X)
+    check(lambda x: x + [1.0, 2.0, 3.0, 4.0], X)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("where", lambda x: np.where(x > 1, x, 0)),
+        ("where numbers", lambda x: np.where(x > 1, 1.0, 0.0)),
+        ("clip", lambda x: np.clip(x, 1, 2)),
+        ("clip low", lambda x: np.clip(x, 1, None)),
+        ("clip by name", lambda x: np.clip(x, min=1, max=2)),
+        ("clip method", lambda x: x.clip(1, 2)),
+        ("broadcast_to", lambda x: np.broadcast_to(x, (2, 3, 4))),
+        ("expand_dims", lambda x: np.expand_dims(x, (0, -1))),
+        ("squeeze", lambda x: np.squeeze(x[None, :, None], 0)),
+        ("transpose", lambda x: np.transpose(x, (1, 0))),
+        ("moveaxis", lambda x: np.moveaxis(x[None], 0, -1)),
+        ("swapaxes", lambda x: np.swapaxes(x, 0, 1)),
+        ("reshape", lambda x: np.reshape(x, (3, 1, -1))),
+        ("zeros_like", lambda x: x + np.zeros_like(x)),
+        ("ones_like", lambda x: np.ones_like(x)),
+        ("full_like", lambda x: np.full_like(x, 7, dtype="int8")),
+        ("round", lambda x: np.round(x)),
+        ("sum", lambda x: np.sum(x.astype("int64"), axis=1, keepdims=True)),
+        ("max", lambda x: np.max(x, -1)),
+        ("amin", lambda x: np.amin(x, 0)),
+        ("any", lambda x: np.any(x > 2, axis=0)),
+        ("argmax", lambda x: np.argmax(x, axis=1)),
+        ("count_nonzero", lambda x: np.count_nonzero(x > 1, axis=0)),
+        ("astype", lambda x: np.astype(x, "float64")),
+        ("copy", lambda x: np.copy(x)),
+        ("add.reduce", lambda x: np.add.reduce(x.astype("int32"))),
+        ("maximum.reduce", lambda x: np.maximum.reduce(x, axis=1, keepdims=True)),
+        ("logical_or.reduce", lambda x: np.logical_or.reduce(x > 2)),
+        ("result_type", lambda x: x.astype(np.result_type(x, np.float64))),
+        ("shape", lambda x: x * np.shape(x)[0] + np.ndim(x) + np.size(x) + len(x)),
+    ],
+)
+def test_functions_of_numpy(name, function):
+    check(function, X)
+
+
+@pytest.mark.parametrize("name", ["mean", "var", "std", "sum", "prod"])
+@pytest.mark.parametrize("axis", [None, 0, -1, (0, 1)])
+def test_reductions_of_numpy(name, axis):
+    check(lambda x: getattr(np, name)(x, axis=axis), X, exact=False)
+    check(lambda x: getattr(x, name)(axis=axis, keepdims=True), N, exact=False)
+
+
+def test_rules_are_mixed():
+    a, b = RNG.random((2, 3, 4)), RNG.random(3)
+
+    def function(x, y):
+        z = zs.add(x, y, rule="pdpd", axis=1) * 2
+        return zs.multiply(z, zs.where(y > 0.5, y, 0.0), rule="paddle", axis=1)
+
+    check(function, a, b)
+    nodes = trace(function, [a, b]).graph.nodes
+    assert [node.axes[1] for node in nodes if isinstance(node, Apply) and len(node.shape) == 3] == [
+        (1,), (), (1,)
+    ]  # fmt: skip
+    check(lambda x, y: zs.add(x, y, rule="ncnn"), np.ones((5, 5)), np.arange(5.0))
+    check(lambda x: zs.broadcast(x, (3, 2), mode="explicit", axes_mapping=[0]), b)
+
+
+def test_views_compose_and_equal_ones_are_one():
+    graph = trace(lambda x: x.T[None, :, :].transpose(0, 2, 1).squeeze() + x, [X]).graph
+    assert [type(node) for node in graph.nodes] == [Input, Apply]
+    graph = trace(lambda x: (x[:, None], np.expand_dims(x, 1), x.reshape(3, 1, 4)), [X]).graph
+    assert sum(isinstance(node, View) for node in graph.nodes) == 1
+    check(lambda x: (x[...], x[:, :], x[None, ..., None], x.T[:, None], x.mT), X)
+    check(lambda x: (x[0], x[:, 0, None], x[0, 0], x[-1:], x[..., 0]), X[:1, :1])
+
+
+# Graphs
+
+
+def test_equal_nodes_are_one_and_unused_ones_go():
+    def function(x, y, unused):
+        np.exp(unused)
+        return (x + y) * (x + y), (x + y).sum()
+
+    graph, structure, captured = trace(function, [X, Y, X])
+    ops = [node.op for node in graph.nodes if isinstance(node, Apply | Reduce)]
+    assert ops == ["add", "multiply", "sum"]
+    assert graph.inputs == 3
+    assert structure.count == 2
+    assert captured == ()
+
+
+def test_zeros_of_both_signs_are_two_constants():
+    result = computed(lambda x: (np.copysign(x, 0.0), np.copysign(x, -0.0)), X)
+    assert (result[0] > 0).all()
+    assert (result[1] < 0).all()
+
+
+def test_what_numbers_decide_is_a_constant():
+    def function(x, n):
+        one = n.tracer.apply("exp", (n.tracer.lift(1.0),))
+        return x * one
+
+    graph = trace(function, [X, 2.0]).graph
+    constants = [node for node in graph.nodes if isinstance(node, Constant)]
+    assert [node.value for node in constants] == [float(np.exp(1.0))]
+
+
+def test_python_numbers_are_weak_and_numpys_are_not():
+    half = np.ones(3, np.float16)
+    assert computed(lambda x: x * 2.5, half).dtype == np.float16
+    assert computed(lambda x, n: x * n, half, 2.5).dtype == np.float16
+    assert computed(lambda x: x * np.float32(2.5), half).dtype == np.float32
+    assert computed(lambda x, n: x * n, half, np.float64(2)).dtype == np.float64
+    # Python's operators keep a number weak; NumPy's functions make an array of it.
+    assert computed(lambda x, n: x * (n * 2 + 1), half, 2.5).dtype == np.float16
+    assert computed(lambda x, n: x * np.add(n, 1), half, 2.5).dtype == np.float64
+    assert computed(lambda n: n / 2, 3) == 1.5
+    graph = trace(lambda x, n: x * n, [half, 2.5]).graph
+    assert graph.nodes[1] == Input(1, (), "float64", weak=True)
+
+
+def test_operands_are_told_by_shape_and_dtype():
+    assert operand_of([[1, 2]]) == Operand((1, 2), "int64")
+    assert operand_of(True) == Operand((), "bool")
+    assert operand_of(3) == Operand((), "int64", weak=True)
+    assert trace(lambda x: x + 1, [Operand((2, 3), "int8")]).graph.nodes[-1].dtype == "int8"
+
+
+SCALE = np.ones(4, np.float32)
+
+
+def test_captured_arrays_are_operands_by_identity():
+    shift = np.arange(4.0)
+    trace_ = trace(lambda x: (x * SCALE + shift) * SCALE - np.int8(1), [X])
+    assert [one is other for one, other in zip(trace_.captured, (SCALE, shift), strict=True)] == [
+        True, True
+    ]  # fmt: skip
+    assert trace_.graph.inputs == 3
+    check(lambda x: (x * SCALE + shift) * SCALE - np.int8(1), X)
+    assert trace(lambda x: (x * shift, x)[1], [X]).captured == ()
+
+
+def test_complex_numbers_and_long_doubles():
+    z = np.array([1 + 2j, -3j])
+    check(lambda x: (abs(x), x * x + 1j, x.sum(), x == 1), z)
+    check(lambda x: x + 1j, X)
+    check(lambda x: x * np.complex64(2j), X)
+    wide = np.array([1, 2], np.longdouble)
+    check(lambda x: (x / 3, np.sqrt(x), x + np.longdouble(1)), wide)
+
+
+def test_16_bit_floats_are_rounded_once():
+    x = RNG.standard_normal(64).astype(np.float16)
+    wide = x.astype(np.float32)
+    found = computed(lambda x: x * x + x, x)
+    np.testing.assert_array_equal(found, (wide * wide + wide).astype(np.float16))
+    big = np.full(1000, 60000, np.float16)
+    assert computed(lambda x: x.mean(), big) == 60000
+    many = np.ones(70000, np.float16)
+    assert computed(lambda x: x.mean(), many) == 1
+    assert computed(lambda x: x.var(), big) == 0
+    # A cast is a rounding, though nothing else changes.
+    cast = computed(lambda x: (x * x).astype("float16") + x, x)
+    np.testing.assert_array_equal(
+        cast, ((wide * wide).astype("f2").astype("f4") + wide).astype("f2")
+    )
+
+
+def test_dtype_converts_the_operands():
+    graph, _, _ = trace(
+        lambda x, m: zs.where(m, x, 0) / 255, [N.astype(np.uint8), B], {}, "float32"
+    )
+    assert graph.nodes[-1].dtype == "float32"
+    with pytest.raises(TypeError, match="float32 operands do not become dtype=int32"):
+        trace(lambda x: x, [X], {}, "int32")
+    # As the function alone, where NumPy has no function to ask for a dtype.
+    check(lambda x: zs.sigmoid(x, dtype="float64"), X, exact=False)
+    check(lambda x: zs.add(x, 1, dtype="float16"), X)
+    check(lambda x: zs.relu(x, dtype="int16"), N)
+
+
+def test_in_place_operators():
+    def function(x):
+        y = x * 2
+        z = y
+        y += 1
+        y *= 3
+        y **= 2
+        z //= 2
+        return y, z
+
+    check(function, X)
+    check(function, N)
+
+    def narrow(x):
+        y = x + np.float32(0)
+        y += np.float64(1.5)
+        return y
+
+    check(narrow, X)
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "words"),
+    [
+        (lambda x: operator.iadd(x, 1), zs.TraceError, "write x = x \\+ y"),
+        (lambda x: operator.iadd((x * 2).T, 1), zs.TraceError, "write x = x \\+ y"),
+        (lambda x: (y := x * 2, y.T, operator.iadd(y, 1)), zs.TraceError, "there is a view"),
+        (lambda x: operator.iadd((x * 2).sum(0), x), ValueError, "non-broadcastable"),
+        (lambda x: operator.iadd(x.astype("i4"), 1.5), TypeError, "does not become int32"),
+    ],
+)
+def test_in_place_operators_that_are_refused(function, error, words):
+    with pytest.raises(error, match=words):
+        trace(function, [X])
+
+
+# Refusals
+
+#: A function each, what is wrong with it, and what its error proposes.
+REFUSED = {
+    "if": (lambda x: 1 if x.sum() > 0 else 2, "no truth value", "zs.where"),
+    "and": (lambda x: x > 0 and x < 1, "no truth value", "zs.where"),
+    "chained": (lambda x: 0 < x < 1, "no truth value", "zs.where"),
+    "in": (lambda x: 3 in x, "`in` a value", "zs.any"),
+    "float": (lambda x: float(x.sum()), "float\\(\\)", "keyword argument"),
+    "int": (lambda x: int(x.sum()), "int\\(\\)", "keyword argument"),
+    "complex": (lambda x: complex(x.sum()), "complex\\(\\)", "keyword argument"),
+    "index": (lambda x: [1, 2][x.sum()], "as an index", "keyword argument"),
+    "range": (lambda x: range(x.sum()), "as an index", "keyword argument"),
+    "item": (lambda x: x.item(), "numbers of a value", "keyword argument"),
+    "round": (lambda x: round(x), "round\\(\\)", "zs.round"),
+    "decimals": (lambda x: np.round(x, 2), "decimals", "zs.round"),
+    "iteration": (lambda x: [row for row in x], "iteration", "outside"),
+    "unpacking": (lambda x: (lambda a, b, c: a)(*x), "iteration", "outside"),
+    "builtin": (lambda x: sum(x), "iteration", "outside"),
+    "assignment": (lambda x: operator.setitem(x, 0, 1), "assignment", "zs.where"),
+    "element": (lambda x: x[0], "one of 3 elements", "zs.where"),
+    "slice": (lambda x: x[1:], "a slice of 3", "zs.where"),
+    "reversed": (lambda x: x[::-1], "a slice of 3", "zs.where"),
+    "mask": (lambda x: x[x > 0], "chosen by values", "zs.where"),
+    "places": (lambda x: x[[0, 1]], "chosen by values", "zs.where"),
+    "asarray": (lambda x: np.asarray(x), "made a NumPy array", "ufuncs"),
+    "matmul": (lambda x: x @ x, "matrix product", "outside"),
+    "np.matmul": (lambda x: np.matmul(x, x), "numpy.matmul", "outside"),
+    "dot": (lambda x: np.dot(x, x), "numpy.dot", "outside"),
+    "norm": (lambda x: np.linalg.norm(x), "numpy.linalg.norm", "outside"),
+    "cumsum": (lambda x: np.cumsum(x), "numpy.cumsum", "outside"),
+    "cumsum method": (lambda x: x.cumsum(), ".cumsum", "astype"),
+    "concatenate": (lambda x: np.concatenate([x, x]), "numpy.concatenate", "outside"),
+    "stack": (lambda x: np.stack([x, x]), "numpy.stack", "outside"),
+    "accumulate": (lambda x: np.add.accumulate(x), "numpy.add.accumulate", "outside"),
+    "outer": (lambda x: np.multiply.outer(x, x), "numpy.multiply.outer", "outside"),
+    "nonzero": (lambda x: np.where(x), "places", "outside"),
+    "reshape": (lambda x: x.reshape(12), "merges or splits", "outside"),
+    "ravel": (lambda x: x.ravel(), ".ravel", "astype"),
+    "flatten": (lambda x: np.reshape(x, -1), "merges or splits", "outside"),
+    "ufunc out": (lambda x: np.add(x, 1, out=np.ones((3, 4))), "out=", "the fused call"),
+    "ufunc where": (lambda x: np.add(x, 1, where=x > 0), "where=", "zs.where"),
+    "ufunc casting": (lambda x: np.add(x, 1, casting="no"), "casting=", "astype"),
+    "zs out": (lambda x: zs.add(x, 1, out=np.ones((3, 4))), "out=", "the fused call"),
+    "sum out": (lambda x: x.sum(out=np.ones(())), "out=", "the fused call"),
+    "sum where": (lambda x: np.sum(x, where=x > 0), "where=", "zs.where"),
+    "sum initial": (lambda x: np.sum(x, initial=1), "initial=", "zs.where"),
+    "engine": (lambda x: zs.add(x, 1, engine="torch"), "engine's values", "rule"),
+    "engine of one": (lambda x: zs.relu(x, engine="torch"), "engine's values", "rule"),
+    "engine's clip": (lambda x: zs.clip(x, 0, engine="torch"), "engine's values", "rule"),
+    "string": (lambda x: "text", "not str", "outside"),
+    "nothing": (lambda x: None, "not None", "outside"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_traced_is_refused_at_its_line(name):
+    function, words, fix = REFUSED[name]
+    with pytest.raises(zs.TraceError, match=words) as caught:
+        trace(function, [X])
+    error = caught.value
+    assert isinstance(error, TypeError)
+    assert isinstance(error, zs.ZerostrideError)
+    assert fix in str(error).split("fix: ")[1]
+    if name in ("string", "nothing"):
+        return
+    line = function.__code__.co_firstlineno
+    assert f"{Path(__file__).name}:{line} in <lambda>" in error.place
+    source = Path(__file__).read_text().splitlines()[line - 1].strip()
+    assert source[:160] in str(error)
+
+
+def test_the_line_is_the_innermost_one_of_the_user():
+    def inner(x):
+        return x if x.any() else -x  # here
+
+    with pytest.raises(zs.TraceError, match=r"in inner\n.*# here"):
+        trace(lambda x: inner(x) + 1, [X])
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "words"),
+    [
+        (lambda x: x + np.zeros(7), zs.BroadcastError, "4 against 7"),
+        (lambda x: zs.add(x, np.zeros(3), rule="none"), zs.BroadcastError, "rank 1"),
+        (lambda x: zs.add(x, 1, rule="nope"), zs.BroadcastError, "nope"),
+        (lambda x: x & 1, TypeError, "bitwise_and of float32 and int"),
+        (lambda x: np.where(x > 0, x, "a"), TypeError, "operand is of <U1"),
+        (lambda x: x.astype("i1") + 300, OverflowError, "300 out of bounds for int8"),
+        (lambda x: x.astype("i4") ** -1, ValueError, "negative integer powers"),
+        (lambda x: x.sum(2), zs.BroadcastError, "axis 2 of an array of 2 axes"),
+        (lambda x: x.sum((0, -2)), zs.BroadcastError, "names one twice"),
+        (lambda x: x[0:0].max() if False else x.reshape(5, 5), zs.TraceError, "merges"),
+        (lambda x: x.T[0, 0, 0], IndexError, "3 indices"),
+        (lambda x: x[..., None, ...], IndexError, "ellipsis"),
+        (lambda x: x.nonsense, AttributeError, "nonsense"),
+        (lambda x: x.astype("S3"), TypeError, "no dtype of numbers"),
+        (lambda x: (x > 0).mean(dtype="int8"), TypeError, "a mean is no int8"),
+        (lambda x: len(x.sum()), TypeError, "unsized"),
+        (lambda x: x + np.ma.masked_array([1.0, 2, 3, 4]), TypeError, "masked"),
+    ],
+)
+def test_errors_that_are_those_of_the_functions_alone(function, error, words):
+    with pytest.raises(error, match=words) as caught:
+        trace(function, [X])
+    if error in (zs.BroadcastError, OverflowError) and "axis" not in words and "twice" not in words:
+        text = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+        assert re.search(r"test_trace\.py:\d+ in <lambda>", text)
+
+
+def test_a_list_is_no_operand_of_a_masked_array():
+    with pytest.raises(TypeError, match="masked array"):
+        trace(lambda x: x + 1, [np.ma.masked_array([1.0])])
+
+
+def test_values_do_not_leave_their_call():
+    kept = []
+    trace(lambda x: kept.append(x) or x, [X])
+    with pytest.raises(zs.TraceError, match="the call that this value belongs to is over"):
+        kept[0] + 1
+    with pytest.raises(zs.TraceError, match="the call that this value belongs to is over"):
+        trace(lambda x: x + kept[0], [X])
+    with pytest.raises(zs.TraceError, match="one fused function is used in another"):
+        trace(lambda x: trace(lambda y: x + y, [X]) and x, [X])
+
+
+# Comparisons with integers that no operand reaches have one answer.
+
+
+@pytest.mark.parametrize("name", COMPARISONS)
+@pytest.mark.parametrize("number", [-1, 0, 255, 256, 10**30, -(10**30)])
+def test_comparisons_beyond_the_range(name, number):
+    apply = getattr(operator, name)
+    x = np.array([0, 7, 255], np.uint8)
+    for function in (lambda x: apply(x, number), lambda x: apply(number, x)):
+        assert computed(function, x).tolist() == [bool(apply(int(one), number)) for one in x] or (
+            computed(function, x).tolist() == [bool(apply(number, int(one))) for one in x]
+        )
+    np.testing.assert_array_equal(computed(lambda x: apply(x, number), x), apply(x, number))
+    np.testing.assert_array_equal(computed(lambda x: apply(number, x), x), apply(number, x))
+
+
+def test_a_limit_that_no_integer_reaches_is_none():
+    x = np.array([0, 7, 255], np.uint8)
+    check(lambda x: zs.clip(x, -5, 300), x)
+    check(lambda x: zs.clip(x, 3, 1000), x)
