@@ -258,7 +258,7 @@ def test_a_crash_is_told(tmp_path: Path):
         [sys.executable, "-c", "import os; os.abort()"], stdout=subprocess.PIPE, text=True
     )
     process.wait()
-    result = campaign._result_of(campaign._Part("avx2", process, mark), seed=0)
+    result = campaign._result_of(campaign.Part("avx2", process, mark), seed=0)
     process.stdout.close()  # type: ignore[union-attr]
     ((_, call),) = calls(777, 1, seed=0)
     assert result.differing == 1

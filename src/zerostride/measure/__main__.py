@@ -3,7 +3,7 @@
 ``exhaustion`` asks symbolic plans beside concrete ones; ``inference`` and ``coverage`` ask other
 tools' shape inference beside ours, for generated cases and through whole models; ``models`` audits,
 ports and verifies model files for every engine; ``native`` holds the C++ engine against the
-reference backend.
+reference backend, and ``fuse`` fused expressions.
 
 Exit status 0: no disagreement; 1: at least one; 2: bad input, or nothing could be run.
 """
@@ -65,6 +65,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from .native import run as compare_backends
 
         return compare_backends(options)
+    if options.command == "fuse":
+        from .fuse import run as compare_fused
+
+        return compare_fused(options)
+    if options.command == "gradients":
+        from .gradients import run as compare_gradients
+
+        return compare_gradients(options)
     try:
         chosen = _interpreters(options.python)
         jobs: dict[str, MakeCases]
@@ -162,14 +170,24 @@ def _parser() -> argparse.ArgumentParser:
     models.add_argument("--batch-axis", type=int, help="the models' batch axis; -1 for none")
     models.add_argument("--here", action="store_true", help="no process of its own for each pair")
     native = commands.add_parser("native", help="the native engine against the reference backend")
-    native.add_argument("--cases", type=_count, default=100_000, help="of each instruction set")
-    native.add_argument("--first", type=int, default=0, help="number of the first case")
-    native.add_argument("--seed", type=int, default=0)
-    native.add_argument("--isa", metavar="NAME", help="an instruction set, or all")
-    native.add_argument("--threads", type=int, default=0, help="of a call; 0: the default")
-    native.add_argument("--seconds", type=float, default=1e9, help="an end, whatever is left")
-    native.add_argument("--jobs", type=_count, default=1, help="processes at a time")
-    native.add_argument("--json", action="store_true", help="print JSON")
+    fuse = commands.add_parser("fuse", help="random fused programs against the reference")
+    for campaign in (native, fuse):
+        campaign.add_argument("--cases", type=_count, default=100_000, help="of an instruction set")
+        campaign.add_argument("--first", type=int, default=0, help="number of the first case")
+        campaign.add_argument("--seed", type=int, default=0)
+        campaign.add_argument("--isa", metavar="NAME", help="an instruction set, or all")
+        campaign.add_argument("--threads", type=int, default=0, help="of a call; 0: the default")
+        campaign.add_argument("--seconds", type=float, default=1e9, help="an end, at any rate")
+        campaign.add_argument("--jobs", type=_count, default=1, help="processes at a time")
+        campaign.add_argument("--json", action="store_true", help="print JSON")
+    gradients = commands.add_parser(
+        "gradients", help="gradients of fused expressions beside torch.autograd in float64"
+    )
+    gradients.add_argument("--cases", type=_count, default=20_000)
+    gradients.add_argument("--first", type=int, default=0, help="number of the first case")
+    gradients.add_argument("--seed", type=int, default=0)
+    gradients.add_argument("--seconds", type=float, default=1e9, help="an end, whatever is left")
+    gradients.add_argument("--json", action="store_true", help="print JSON")
     for command in (conformance, probe):
         command.add_argument("--seed", type=int, default=0)
     for command in (conformance, probe, models):

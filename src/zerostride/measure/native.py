@@ -158,7 +158,23 @@ def _counting(result: Result) -> Iterator[None]:
 
 
 def child(arguments: Sequence[str] | None = None) -> int:
-    """Judges a range of cases; prints "done N" for each block, then the result as JSON."""
+    """Judges a range of cases; see `judging`."""
+    return judging(
+        lambda first, count, seed, seen, until: judge_all(
+            calls(first, count, seed), seen=seen, until=until
+        ),
+        arguments,
+    )
+
+
+def judging(judge_range: Callable[..., Any], arguments: Sequence[str] | None = None) -> int:
+    """Judges a range of cases; prints "done N" for each block, then the result as JSON.
+
+    Args:
+        judge_range: takes the first case, how many, the seed, what is told the number of each case
+            before it is run, and the time from which none is begun; gives a result.
+        arguments: of the process, as `run_parts` has them.
+    """
     parser = argparse.ArgumentParser()
     for name in ("first", "count", "seed", "threads"):
         parser.add_argument(name, type=int)
@@ -177,8 +193,8 @@ def child(arguments: Sequence[str] | None = None) -> int:
                 print(f"done {BLOCK}", flush=True)
             done += 1
 
-        cases = calls(options.first, options.count, options.seed)
-        result = judge_all(cases, seen=seen, until=time.monotonic() + options.seconds)
+        until = time.monotonic() + options.seconds
+        result = judge_range(options.first, options.count, options.seed, seen, until)
         struct.pack_into("<q", mark, 0, -1)
     print(json.dumps(asdict(result)))
     return 0
@@ -188,7 +204,7 @@ def child(arguments: Sequence[str] | None = None) -> int:
 
 
 @dataclass(slots=True)
-class _Part:
+class Part:
     """A child and what it has said."""
 
     isa: str
@@ -202,7 +218,7 @@ def run(options: argparse.Namespace) -> int:
     try:
         if not native.backend().startswith("native"):
             raise BadInput("the native engine is not in use here: there is nothing to compare")
-        results = [_run_isa(isa, options) for isa in _isas(options.isa)]
+        results = [_run_isa(isa, options) for isa in isas(options.isa)]
     except BadInput as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -215,7 +231,8 @@ def run(options: argparse.Namespace) -> int:
     return 1 if any(result.differing for result in results) else 0
 
 
-def _isas(wanted: str | None) -> list[str]:
+def isas(wanted: str | None) -> list[str]:
+    """The instruction sets that the command names: one, all, or the one in use."""
     from ..compute import _native
 
     available = _native.available_isas()
@@ -230,20 +247,34 @@ def _isas(wanted: str | None) -> list[str]:
 
 def _run_isa(isa: str, options: argparse.Namespace) -> Result:
     total = Result(isa)
+    run_parts(__name__, isa, options, lambda part: total.add(_result_of(part, options.seed)))
+    return total
+
+
+def run_parts(
+    module: str, isa: str, options: argparse.Namespace, collect: Callable[[Part], None]
+) -> None:
+    """Runs a module's `judging` on all cases, in so many processes at a time as are asked for.
+
+    Args:
+        module: what is run; its `child` is.
+        isa: the instruction set to force.
+        options: of the command.
+        collect: is given each process that has ended.
+    """
     with tempfile.TemporaryDirectory() as folder, _progress(isa, options) as advance:
-        parts = list(_start(isa, options, Path(folder)))
+        parts = list(_start(module, isa, options, Path(folder)))
         try:
             for part in _ended(parts, advance):
-                total.add(_result_of(part, options.seed))
+                collect(part)
         finally:
             for part in parts:
                 part.process.kill()
                 part.process.wait()
                 _pipe(part).close()
-    return total
 
 
-def _start(isa: str, options: argparse.Namespace, folder: Path) -> Iterator[_Part]:
+def _start(module: str, isa: str, options: argparse.Namespace, folder: Path) -> Iterator[Part]:
     blocks = -(-options.cases // BLOCK)
     share = -(-blocks // options.jobs) * BLOCK
     for first in range(options.first, options.first + options.cases, share):
@@ -252,15 +283,15 @@ def _start(isa: str, options: argparse.Namespace, folder: Path) -> Iterator[_Par
         mark.write_bytes(struct.pack("<q", -1))
         numbers = (first, count, options.seed, options.threads, options.seconds)
         process = subprocess.Popen(
-            [sys.executable, "-m", __name__, *map(str, numbers), str(mark)],
+            [sys.executable, "-m", module, *map(str, numbers), str(mark)],
             env={**os.environ, _ISA: isa},
             stdout=subprocess.PIPE,
             text=True,
         )
-        yield _Part(isa, process, mark)
+        yield Part(isa, process, mark)
 
 
-def _ended(parts: list[_Part], advance: Callable[[int], None]) -> Iterator[_Part]:
+def _ended(parts: list[Part], advance: Callable[[int], None]) -> Iterator[Part]:
     """The parts as they end; their progress is told meanwhile."""
     with selectors.DefaultSelector() as selector:
         for part in parts:
@@ -279,20 +310,25 @@ def _ended(parts: list[_Part], advance: Callable[[int], None]) -> Iterator[_Part
                     yield part
 
 
-def _pipe(part: _Part) -> Any:
+def _pipe(part: Part) -> Any:
     return part.process.stdout
 
 
-def _result_of(part: _Part, seed: int) -> Result:
+def _result_of(part: Part, seed: int) -> Result:
     if part.process.returncode == 0 and part.last:
         return _from_json(json.loads(part.last))
-    (case,) = struct.unpack("<q", part.mark.read_bytes())
-    status = part.process.returncode
-    text, code = f"the process ended with status {status}", ""
+    case, text = ended_at(part)
+    code = ""
     if case >= 0:
         ((_, call),) = calls(case, 1, seed)
         text, code = f"{call.op}: {text}", source(call)
     return Result(part.isa, differing=1, differences=[Difference(case, text, code)])
+
+
+def ended_at(part: Part) -> tuple[int, str]:
+    """The case at which a process ended, or -1; and how, in words."""
+    (case,) = struct.unpack("<q", part.mark.read_bytes())
+    return case, f"the process ended with status {part.process.returncode}"
 
 
 def _from_json(data: dict[str, Any]) -> Result:

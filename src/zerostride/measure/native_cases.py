@@ -27,7 +27,7 @@ Bytes = NDArray[np.uint8]
 #: Elements of a bank of values; longer memory repeats it.
 BANK = 8192
 #: Memory up to this size is printed byte by byte.
-_PRINTED = 256
+PRINTED = 256
 #: Python's own `bool` would read "True" from any byte but 0 and 1; other dtypes take any bytes.
 STYLES = ("special", "plain", "small", "bits", "positive")
 
@@ -243,7 +243,7 @@ def source(call: Call) -> str:
     lines = ["import numpy as np", "import zerostride as zs"]
     if any(view.dtype == "bfloat16" for view in _views(call)) or "bfloat16" in str(call.options):
         lines.append("import ml_dtypes")
-    if any(memory.size > _PRINTED for memory in call.memories):
+    if any(memory.size > PRINTED for memory in call.memories):
         lines.append("from zerostride.measure.native_cases import Memory")
     lines += [f"m{k} = {memory_source(memory)}" for k, memory in enumerate(call.memories)]
     names: dict[View, str] = {}
@@ -274,7 +274,8 @@ def _views(call: Call) -> list[View]:
 
 
 def memory_source(memory: Memory) -> str:
-    if memory.size > _PRINTED:
+    """Code that makes the memory."""
+    if memory.size > PRINTED:
         return f"{memory}.make()"
     digits = textwrap.wrap(memory.make().tobytes().hex(" ", -4), 72)
     text = "\n    ".join(f'"{line} "' for line in digits) or '""'
@@ -282,6 +283,7 @@ def memory_source(memory: Memory) -> str:
 
 
 def view_source(name: str, view: View) -> str:
+    """A line that names the array."""
     dtype = dtype_source(view.dtype)
     return (
         f"{name} = np.ndarray({view.shape}, {dtype}, m{view.memory}, {view.offset}, {view.strides})"
@@ -289,13 +291,17 @@ def view_source(name: str, view: View) -> str:
 
 
 def dtype_source(name: str) -> str:
+    """A dtype as an argument."""
     return "ml_dtypes.bfloat16" if name == "bfloat16" else repr(name)
 
 
 def number_source(value: Any) -> str:
+    """A number as an argument."""
     if isinstance(value, np.generic):
         name = "ml_dtypes" if value.dtype.name == "bfloat16" else "np"
-        return f"{name}.{value.dtype.name}({value.item()!r})".replace("bool(", "bool_(")
+        return f"{name}.{value.dtype.name}({number_source(value.item())})".replace(
+            "bool(", "bool_("
+        )
     return (
         f'float("{value}")'
         if isinstance(value, float) and not math.isfinite(value)

@@ -233,6 +233,7 @@ def of_size(rng: random.Random, rank: int, elements: int) -> Shape:
 
 
 def within(rng: random.Random, rank: int, budget: int) -> Shape:
+    """Extents of all kinds, with at most so many elements."""
     sizes = []
     share = 3.5 / rank if rank > 4 else 1.0  # of axes that are not 1
     for _ in range(rank):
@@ -276,6 +277,7 @@ def _shapes(rng: random.Random, op: str, count: int) -> tuple[list[Shape], dict[
 
 
 def spoiled(rng: random.Random, shape: Shape) -> Shape:
+    """With one extent changed."""
     if not shape:
         return (2,)
     k = int(rng.random() * len(shape))

@@ -55,11 +55,11 @@ def _simpler(call: Call) -> list[Call]:
     rank = max((len(view.shape) for view in views), default=0)
     for axis in range(-1, -rank - 1, -1):
         # Axes are counted from the right, as most rules do; elsewhere the call fails otherwise.
-        found.append(_mapped(call, functools.partial(_without, axis=axis)))
+        found.append(_mapped(call, functools.partial(without, axis=axis)))
         longest = max((view.shape[axis] for view in views if -axis <= len(view.shape)), default=1)
         for n in sorted({1, 2, longest // 2, longest - 1}):
             if 0 < n < longest:
-                found.append(_mapped(call, functools.partial(_cut, axis=axis, n=n)))
+                found.append(_mapped(call, functools.partial(cut, axis=axis, n=n)))
     for k, operand in enumerate(call.operands):
         if isinstance(operand, View):
             found += _plainer(call, k, operand)
@@ -75,7 +75,7 @@ def _mapped(call: Call, change: Callable[[View], View]) -> Call:
     )
 
 
-def _without(view: View, axis: int) -> View:
+def without(view: View, axis: int) -> View:
     """Only the first along an axis, and the axis gone."""
     if -axis > len(view.shape) or view.shape[axis] == 0:
         return view
@@ -87,7 +87,8 @@ def _without(view: View, axis: int) -> View:
     )
 
 
-def _cut(view: View, axis: int, n: int) -> View:
+def cut(view: View, axis: int, n: int) -> View:
+    """At most the first `n` elements along an axis."""
     if -axis > len(view.shape) or view.shape[axis] <= n:
         return view
     at = len(view.shape) + axis

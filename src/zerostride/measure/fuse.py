@@ -1,0 +1,177 @@
+"""Fused expressions against the reference: ``python -m zerostride.measure fuse``.
+
+Seeded random programs (`fuse_draw`) are traced and run as a user's functions are, and their results
+compared with the reference's for a graph that was made without tracing (`fuse_graph`), to the bit
+or within the intervals of `fuse_bounds`. Processes, blocks and what is told of a crash are those of
+`native`; what differs is shrunk and printed as code.
+
+Exit status 0: no difference; 1: at least one; 2: no native engine, or bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from rich.table import Table
+
+from ..compute import native
+from .case import BadInput
+from .fuse_cases import Case, source
+from .fuse_draw import cases
+from .fuse_judge import Fused, fused_of, judge
+from .fuse_shrink import shrink
+from .native import SHOWN, Difference, Part, ended_at, isas, judging, print_wide, run_parts
+
+
+@dataclass(slots=True)
+class Tally:
+    """What came of the programs of one family."""
+
+    cases: int = 0
+    equal: int = 0
+    elements: int = 0
+    open: int = 0
+
+    def add(self, other: Tally) -> None:
+        """Counts another one's, too."""
+        self.cases += other.cases
+        self.equal += other.equal
+        self.elements += other.elements
+        self.open += other.open
+
+
+@dataclass(slots=True)
+class Result:
+    """What came of a run: of one instruction set, or of a part of its cases."""
+
+    isa: str
+    tallies: dict[str, Tally] = field(default_factory=dict)
+    differing: int = 0
+    differences: list[Difference] = field(default_factory=list)
+
+    @property
+    def cases(self) -> int:
+        """How many were judged."""
+        return sum(tally.cases for tally in self.tallies.values())
+
+    def add(self, other: Result) -> None:
+        """Takes another part's."""
+        for family, tally in other.tallies.items():
+            self.tallies.setdefault(family, Tally()).add(tally)
+        self.differing += other.differing
+        self.differences += other.differences[: SHOWN - len(self.differences)]
+
+
+def judge_all(
+    numbered: Iterator[tuple[int, Case]],
+    fused: Fused = fused_of,
+    seen: Callable[[int], None] = lambda case: None,
+    until: float = float("inf"),
+) -> Result:
+    """Judges cases one after the other, in this process.
+
+    Args:
+        numbered: cases and their numbers.
+        fused: what makes the function that is held against the reference.
+        seen: is told the number of each case before it is run.
+        until: the time (of `time.monotonic`) from which no case is begun.
+    """
+    result = Result(native.backend().removeprefix("native "))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for k, case in numbered:
+            if time.monotonic() > until:
+                break
+            seen(k)
+            verdict = judge(case, fused)
+            tally = result.tallies.setdefault(verdict.family, Tally())
+            tally.add(Tally(1, int(verdict.equal), verdict.elements, verdict.open))
+            if verdict.difference:
+                result.differing += 1
+                if len(result.differences) < SHOWN:
+                    result.differences.append(_explained(k, case, fused, verdict.difference))
+    return result
+
+
+def _explained(k: int, case: Case, fused: Fused, text: str) -> Difference:
+    small = shrink(case, lambda simpler: bool(judge(simpler, fused).difference))
+    # A call that fails by chance (threads) may not fail again.
+    text = judge(small, fused).difference or f"{text} (the first time only)"
+    return Difference(k, text, source(small))
+
+
+def child(arguments: Sequence[str] | None = None) -> int:
+    """Judges a range of cases in a process of its own."""
+    return judging(
+        lambda first, count, seed, seen, until: judge_all(
+            cases(first, count, seed), seen=seen, until=until
+        ),
+        arguments,
+    )
+
+
+def run(options: argparse.Namespace) -> int:
+    """The subcommand; returns the exit status."""
+    try:
+        if not native.backend().startswith("native"):
+            raise BadInput("the native engine is not in use here: there is nothing to compare")
+        results = [_run_isa(isa, options) for isa in isas(options.isa)]
+    except BadInput as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        return 130
+    if options.json:
+        print(json.dumps([asdict(result) for result in results], indent=1))
+    else:
+        _print(results, options.seed)
+    return 1 if any(result.differing for result in results) else 0
+
+
+def _run_isa(isa: str, options: argparse.Namespace) -> Result:
+    total = Result(isa)
+    run_parts(__name__, isa, options, lambda part: total.add(_result_of(part, options.seed)))
+    return total
+
+
+def _result_of(part: Part, seed: int) -> Result:
+    if part.process.returncode == 0 and part.last:
+        return _from_json(json.loads(part.last))
+    k, text = ended_at(part)
+    code = ""
+    if k >= 0:
+        ((_, case),) = cases(k, 1, seed)
+        code = source(case)
+    return Result(part.isa, differing=1, differences=[Difference(k, text, code)])
+
+
+def _from_json(data: dict[str, Any]) -> Result:
+    tallies = {family: Tally(**tally) for family, tally in data["tallies"].items()}
+    differences = [Difference(**difference) for difference in data["differences"]]
+    return Result(**{**data, "tallies": tallies, "differences": differences})
+
+
+def _print(results: Sequence[Result], seed: int) -> None:
+    table = Table("instruction set", "programs", "cases", "equal to the bit", "elements", "open")
+    for result in results:
+        for family, tally in sorted(result.tallies.items()):
+            share = f"{tally.open / max(tally.elements, 1):.3%}"
+            row = (f"{tally.cases:,}", f"{tally.equal:,}", f"{tally.elements:,}", share)
+            table.add_row(result.isa, family, *row)
+    print_wide(table)
+    for result in results:
+        for difference in result.differences:
+            print(f"\n# {result.isa}, seed {seed}, case {difference.case}: {difference.text}")
+            print(difference.code)
+        print(f"{result.isa}: {result.differing} differences in {result.cases:,} cases")
+
+
+if __name__ == "__main__":
+    sys.exit(child())

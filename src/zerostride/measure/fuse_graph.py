@@ -1,0 +1,270 @@
+"""The graph of a program, made without tracing it: what `zerostride.fuse` is held against.
+
+Shapes come from `planner.plan`, dtypes from the op table's functions (`native.promote`); nothing
+here is shared with the tracer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ..compute import native
+from ..compute.kernels import KERNELS
+from ..compute.semantics import WEAK, values_of
+from ..fuse.graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, arguments
+from ..ops import OPS
+from ..planner import plan, plan_to
+from .fuse_cases import Case, Program, Step
+from .native_cases import Number, dtype_of
+
+Shape = tuple[int, ...]
+_ALONE = {bool: "bool", int: "int64", float: "float64"}
+_COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+_HALVES = frozenset({"float16", "bfloat16"})
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A value of a program: its node, and what tracing knows of it."""
+
+    node: int
+    shape: Shape
+    dtype: str
+    weak: bool = False
+
+    @property
+    def kind(self) -> str:
+        """The dtype's name, or "int" or "float" of a Python number."""
+        if not self.weak:
+            return self.dtype
+        return "int" if self.dtype == "int64" else "float"
+
+    @property
+    def family(self) -> str:
+        """The dtype's kind; 16-bit floats of other packages are floats."""
+        return "f" if self.dtype == "bfloat16" else np.dtype(self.dtype).kind
+
+
+class Builder:
+    """Writes a graph step by step; a step that has no meaning raises and changes nothing."""
+
+    def __init__(self, operands: Sequence[Known], dtype: str | None = None) -> None:
+        self.nodes: list[Node] = []
+        self.values: list[Known] = []
+        for k, known in enumerate(operands):
+            made = self._add(Input(k, known.shape, known.dtype, known.weak), weak=known.weak)
+            if dtype is not None and not made.weak and made.dtype not in ("bool", dtype):
+                if not np.can_cast(dtype_of(made.dtype), dtype_of(dtype), "same_kind"):
+                    raise TypeError(f"{made.dtype} does not become {dtype}")
+                made = self._cast(made, dtype)
+            self.values.append(made)
+
+    def step(self, step: Step) -> Known:
+        """The value of a step.
+
+        Raises:
+            BroadcastError: its shapes do not combine.
+            TypeError: its dtypes do not.
+        """
+        before = len(self.nodes)
+        try:
+            made = self._step(step)
+        except Exception:
+            del self.nodes[before:]
+            raise
+        self.values.append(made)
+        return made
+
+    def graph(self, outputs: Sequence[int], inputs: int) -> Graph:
+        """The graph with these values as results."""
+        ends = [self.values[value].node for value in outputs]
+        needed = {*ends}
+        for k in range(len(self.nodes) - 1, -1, -1):
+            if k in needed:
+                needed |= {*arguments(self.nodes[k])}
+        number = {k: n for n, k in enumerate(sorted(needed))}
+        nodes = tuple(_renumbered(self.nodes[k], number) for k in sorted(needed))
+        return Graph(nodes, tuple(number[k] for k in ends), inputs)
+
+    # Steps
+
+    def _step(self, step: Step) -> Known:
+        args = [self._operand(arg) for arg in step.args]
+        if step.kind == "cast":
+            return self._cast(args[0], step.options["dtype"])
+        if step.kind == "view":
+            return self._view(args[0], _axes_of(args[0].shape, step))
+        if step.kind == "broadcast":
+            made = plan_to(args[0].shape, step.options["target_shape"], step.options.get("mode"))
+            name = "positive" if args[0].dtype in _HALVES else "cast"
+            dtypes = (args[0].dtype,) * 2
+            return self._apply(name, args, made.axes_mapping, dtypes, made.shape)
+        if step.kind == "reduce":
+            return self._reduction(step, args[0])
+        return self._op(step, args)
+
+    def _operand(self, arg: int | Number) -> Known:
+        if not isinstance(arg, Number):
+            return self.values[arg]
+        value = arg.value
+        if type(value) in WEAK:
+            weak = type(value) is not bool
+            return self._add(Constant(value, _ALONE[type(value)], True), weak=weak)
+        return self._add(Constant(value.item(), value.dtype.name, False))
+
+    def _add(self, node: Node, *, weak: bool = False) -> Known:
+        self.nodes.append(node)
+        return Known(len(self.nodes) - 1, node.shape, node.dtype, weak)
+
+    def _op(self, step: Step, args: list[Known]) -> Known:
+        op = OPS[step.name]
+        rule = {key: value for key, value in step.options.items() if key != "dtype"}
+        args += [
+            self._operand(Number(value))
+            for value in list(op.parameters.values())[len(args) - op.tensors :]
+            if len(args) < op.operands
+        ]
+        made = plan(*(arg.shape for arg in args), **rule)
+        dtype = step.options.get("dtype")
+        found = native.promote(op, tuple(arg.kind for arg in args), dtype)
+        if found is None and dtype is not None:  # narrowed, then computed in another
+            kept = len(args) - len(values_of(op, args))
+            args = [*args[:kept], *(self._narrowed(arg, dtype) for arg in args[kept:])]
+            found = native.promote(op, tuple(arg.kind for arg in args), None)
+        if found is None:
+            raise TypeError(f"{step.name} has no dtype")
+        if isinstance(KERNELS[step.name], np.ufunc) and step.name not in _COMPARISONS:
+            self._check_numbers(args, found)
+        return self._apply(step.name, args, made.axes_mapping, found, made.shape)
+
+    def _check_numbers(self, args: Sequence[Known], dtypes: Sequence[str]) -> None:
+        """NumPy's ufuncs refuse Python integers that their dtype does not hold."""
+        for arg, dtype in zip(args, dtypes, strict=False):
+            node = self.nodes[arg.node]
+            if isinstance(node, Constant) and node.weak and np.dtype(dtype).kind in "iu":
+                np.asarray(node.value, dtype)
+
+    def _narrowed(self, arg: Known, dtype: str) -> Known:
+        target = dtype_of(dtype)
+        given = np.result_type(target, 1 if arg.kind == "int" else 1.0) if arg.weak else arg.dtype
+        if not np.can_cast(given, target, "same_kind"):
+            raise TypeError(f"{given} does not become {dtype}")
+        return self._cast(arg, dtype)
+
+    def _apply(
+        self,
+        name: str,
+        args: Sequence[Known],
+        axes: Sequence[Axes],
+        dtypes: tuple[str, ...],
+        shape: Shape,
+    ) -> Known:
+        nodes = tuple(arg.node for arg in args)
+        return self._add(Apply(name, nodes, tuple(axes), dtypes, shape, dtypes[-1]))
+
+    def _cast(self, arg: Known, dtype: str) -> Known:
+        name = dtype_of(dtype).name
+        axes = (tuple(range(len(arg.shape))),)
+        return self._apply("cast", [arg], axes, (arg.dtype, name), arg.shape)
+
+    def _view(self, arg: Known, axes: Axes) -> Known:
+        shape = tuple(1 if axis is None else arg.shape[axis] for axis in axes)
+        return self._add(View(arg.node, axes, shape, arg.dtype))
+
+    # Reductions
+
+    def _reduction(self, step: Step, arg: Known) -> Known:
+        axis, keepdims = step.options.get("axis"), bool(step.options.get("keepdims", False))
+        rank = len(arg.shape)
+        given = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+        if any(not -rank <= one < rank for one in given):
+            raise ValueError(f"no axis {axis}")
+        over = tuple(sorted({one % rank for one in given}))
+        count = math.prod(arg.shape[one] for one in over)
+        name = step.name
+        if name == "mean":
+            own = arg.dtype if arg.family == "f" else "float64"
+            wide = "float32" if own in _HALVES else own
+            total = self._reduce("sum", arg, over, keepdims, wide, wide)
+            over_count = self._operand(Number(count))
+            axes = (tuple(range(len(total.shape))), ())
+            node = Apply(
+                "divide", (total.node, over_count.node), axes, (wide,) * 3, total.shape, own
+            )
+            return self._add(node)
+        if name in ("min", "max", "argmin", "argmax") and not count:
+            raise ValueError("the least of no elements")
+        compute = arg.dtype
+        if name in ("sum", "prod"):
+            compute = np.add.reduce(np.empty(0, compute)).dtype.name
+        result = {"any": "bool", "all": "bool", "argmin": "int64", "argmax": "int64"}.get(name)
+        return self._reduce(name, arg, over, keepdims, compute, result or compute)
+
+    def _reduce(
+        self, name: str, arg: Known, over: Shape, keepdims: bool, compute: str, dtype: str
+    ) -> Known:
+        shape = tuple(
+            1 if axis in over else size
+            for axis, size in enumerate(arg.shape)
+            if keepdims or axis not in over
+        )
+        return self._add(Reduce(name, arg.node, over, keepdims, compute, shape, dtype))
+
+
+def _renumbered(node: Node, number: Mapping[int, int]) -> Node:
+    if isinstance(node, Apply):
+        return replace(node, args=tuple(number[arg] for arg in node.args))
+    if isinstance(node, Reduce | View):
+        return replace(node, arg=number[node.arg])
+    return node
+
+
+def _axes_of(shape: Shape, step: Step) -> Axes:
+    """The argument's axes that a view has."""
+    if step.name == "transpose":
+        return tuple(step.options["axes"])
+    if step.name == "reshape":
+        rest = iter([axis for axis, size in enumerate(shape) if size != 1])
+        return tuple(None if size == 1 else next(rest) for size in step.options["shape"])
+    axes: list[int | None] = []
+    used = sum(key == ":" for key in step.options["key"])
+    place = 0
+    for key in step.options["key"]:
+        if key is None:
+            axes.append(None)
+        elif key == ":":
+            axes.append(place)
+            place += 1
+        else:
+            axes += range(place, place + len(shape) - used)
+            place += len(shape) - used
+    return tuple(axes)
+
+
+def operand_of(operand: Any) -> Known:
+    """What a builder has to know of a case's operand."""
+    if isinstance(operand, Number):
+        value = operand.value
+        if type(value) in _ALONE:
+            return Known(0, (), _ALONE[type(value)], type(value) is not bool)
+        return Known(0, (), np.asarray(value).dtype.name)
+    return Known(0, operand.shape, dtype_of(operand.dtype).name)
+
+
+def build(program: Program, operands: Sequence[Known]) -> Builder:
+    """A builder that has done a program's steps."""
+    builder = Builder(operands, program.dtype)
+    for step in program.steps:
+        builder.step(step)
+    return builder
+
+
+def graph_of(case: Case) -> Graph:
+    """The graph of a case."""
+    known = [operand_of(operand) for operand in case.operands]
+    return build(case.program, known).graph(case.program.outputs, len(known))

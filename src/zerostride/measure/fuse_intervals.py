@@ -1,0 +1,111 @@
+"""Intervals of values: what `fuse_bounds` gives for each node of a graph."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+Mask = NDArray[np.bool_]
+
+#: Dtypes of nodes whose values are known to a few units in the last place.
+FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """A node's values.
+
+    Attributes:
+        value: the reference's, as it holds them.
+        low: the least that is right; `value` itself where it is exact.
+        high: the largest.
+        open: where anything is right, or None.
+    """
+
+    value: Any
+    low: Any
+    high: Any
+    open: Mask | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether every element is known to the bit."""
+        return self.low is self.value and self.high is self.value and self.open is None
+
+
+def exactly(value: Any) -> Bounds:
+    """A value that is known to the bit."""
+    return Bounds(value, value, value)
+
+
+def tidy(found: Bounds) -> Bounds:
+    """As exact as it is: intervals of one value are dropped, open truth values are intervals."""
+    if found.exact:
+        return found
+    low, high, opened = found.low, found.high, found.open
+    if opened is not None and not opened.any():
+        opened = None
+    if opened is not None and found.value.dtype == np.bool_:
+        low, high, opened = low & ~opened, high | opened, None
+    if alike(low, found.value).all() and alike(high, found.value).all():
+        low = high = found.value
+    return Bounds(found.value, low, high, opened)
+
+
+def alike(one: Array, other: Array) -> Mask:
+    """Equal to the bit, but for those of NaN."""
+    same = np.asarray(one == other)
+    if one.dtype.kind not in "biuO":
+        if one.dtype.kind != "c":
+            same = same & (np.signbit(one) == np.signbit(other))
+        same = same | np.asarray((one != one) & (other != other))
+    return same
+
+
+def straddles(given: Bounds) -> Mask:
+    """Where an interval has 0 inside."""
+    return np.asarray((given.low < 0) & (given.high > 0) | both_zeros(given))
+
+
+def both_zeros(given: Bounds) -> Mask:
+    """Where it is known to be 0, but not which of the two."""
+    if given.low.dtype.kind != "f":
+        return np.zeros(given.low.shape, np.bool_)
+    zero = (given.low == 0) & (given.high == 0)
+    return np.asarray(zero & (np.signbit(given.low) != np.signbit(given.high)))
+
+
+def is_float(array: Any) -> bool:
+    """Whether values are floats that the engine has."""
+    return bool(array.dtype.kind == "f" and array.dtype.itemsize <= 8)
+
+
+def moved(low: Array, high: Array, by: Any) -> tuple[Array, Array]:
+    """An interval wider by so much on both sides, in the dtype that it has."""
+    wide: Any = np.longdouble if low.dtype.itemsize == 8 else np.float64
+    shift: Any = np.asarray(by, wide)
+    below = np.where(np.isfinite(low), low.astype(wide) - shift, low).astype(low.dtype)
+    above = np.where(np.isfinite(high), high.astype(wide) + shift, high).astype(high.dtype)
+    return below, above
+
+
+def spacing(array: Array) -> Array:
+    """Units in the last place; of infinity and NaN 0."""
+    found: Array = np.spacing(np.where(np.isfinite(array), np.abs(array), 0))
+    return np.where(np.isfinite(array), found, 0)
+
+
+def lower(one: Array, other: Array, *, highest: bool = False) -> Array:
+    """The lower (or higher) of two, -0 below 0; NaN gives way."""
+    if one.dtype.kind == "b":
+        return one | other if highest else one & other
+    if one.dtype.kind != "f":
+        return np.maximum(one, other) if highest else np.minimum(one, other)
+    taken: Mask = (other > one if highest else other < one) | (one != one)
+    zeros = (one == 0) & (other == 0)
+    taken |= zeros & (np.signbit(one) if highest else np.signbit(other))
+    return np.where(taken, other, one)
