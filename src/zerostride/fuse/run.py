@@ -12,6 +12,7 @@ from ..compute import native
 from ..compute import reference as arrays
 from ..planner import plan
 from . import reference
+from .blocks import Progress, run_in_blocks, wants_blocks
 from .graph import Graph
 from .program import Program
 
@@ -89,7 +90,12 @@ def _made(program: Program) -> Engine:
     return make(program)
 
 
-def run_into(prepared: Ready, operands: Sequence[Any], targets: Sequence[Any]) -> list[Any]:
+def run_into(
+    prepared: Ready,
+    operands: Sequence[Any],
+    targets: Sequence[Any],
+    progress: Progress | None = None,
+) -> list[Any]:
     """The results for operands as they come, in the arrays that are given for them.
 
     Args:
@@ -97,6 +103,7 @@ def run_into(prepared: Ready, operands: Sequence[Any], targets: Sequence[Any]) -
         operands: arrays of any layout and byte order, or Python numbers.
         targets: for each result None, or an array of its shape, or of one that NumPy broadcasts it
             to, whose dtype takes the result's within its kind.
+        progress: told how many elements are done, and how many there are.
 
     Raises:
         BroadcastError: a target has another shape.
@@ -104,7 +111,7 @@ def run_into(prepared: Ready, operands: Sequence[Any], targets: Sequence[Any]) -
     """
     given = [_in_order(operand) for operand in operands]
     if all(target is None for target in targets):
-        return prepared.run(given)
+        return _run(prepared, given, [None] * len(targets), progress)
     nodes = [prepared.graph.nodes[k] for k in prepared.graph.outputs]
     checked = [
         _checked(target, node.shape, np.dtype(node.dtype))
@@ -114,12 +121,27 @@ def run_into(prepared: Ready, operands: Sequence[Any], targets: Sequence[Any]) -
         None if target is None or target.shape != node.shape else target.view(np.ndarray)
         for target, node in zip(checked, nodes, strict=True)
     ]
-    results = prepared.run(given, fits)
+    results = _run(prepared, given, fits, progress)
     for k, target in enumerate(checked):
         if target is not None:
             if fits[k] is None:
                 np.copyto(target, results[k], casting="same_kind")
             results[k] = target
+    return results
+
+
+def _run(
+    prepared: Ready, operands: Sequence[Any], outs: Sequence[Any], progress: Progress | None
+) -> list[Any]:
+    """In blocks where that is wanted and can be done, else as a whole."""
+    if prepared.program is not None and wants_blocks((*operands, *outs), progress):
+        results = run_in_blocks(prepared.program, _made, operands, outs, progress)
+        if results is not None:
+            return results
+    results = prepared.run(operands, None if all(out is None for out in outs) else outs)
+    if progress is not None:
+        total = max((np.size(result) for result in results), default=0)
+        progress(total, total)
     return results
 
 
