@@ -165,6 +165,14 @@ Fusion::Fusion(FusedProgram program) : program_(std::move(program)) {
   short_ = is_short(program_);
 }
 
+bool Fusion::fits_output(int output, PyObject* object) const {
+  if (!PyArray_CheckExact(object)) return false;
+  auto* array = reinterpret_cast<PyArrayObject*>(object);
+  const Slot& slot = program_.slots[slot_of_output_[static_cast<std::size_t>(output)]];
+  return kind_of(PyArray_DESCR(array)) == static_cast<Kind>(slot.dtype) &&
+         PyArray_ISWRITEABLE(array) && has_shape(slot, PyArray_NDIM(array), PyArray_DIMS(array));
+}
+
 bool Fusion::run(PyObject* const* operands, Py_ssize_t count, PyObject* const* outs,
                  PyObject** results) {
   Call call(program_.slots.size(), slot_of_output_.size());

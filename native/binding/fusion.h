@@ -24,6 +24,7 @@ class Fusion {
   Fusion& operator=(const Fusion&) = delete;
 
   const FusedProgram& program() const { return program_; }
+  bool fits_output(int output, PyObject* object) const;
   // Runs it; see run_program.
   bool run(PyObject* const* operands, Py_ssize_t count, PyObject* const* outs, PyObject** results);
 

@@ -5,6 +5,7 @@
 #include "../kernels.h"
 #include "../pool.h"
 #include "function.h"
+#include "fused.h"
 #include "operand.h"
 #include "program.h"
 #include "result.h"
@@ -82,7 +83,8 @@ PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_native", nullptr, -1, methods
 PyMODINIT_FUNC PyInit__native() {
   import_array();
   PyObject* module = PyModule_Create(&zs::definition);
-  if (module && (zs::add_function_type(module) < 0 || zs::add_program_type(module) < 0)) {
+  if (module && (zs::add_function_type(module) < 0 || zs::add_program_type(module) < 0 ||
+                 zs::add_fused_type(module) < 0)) {
     Py_CLEAR(module);
   }
   return module;

@@ -98,6 +98,10 @@ bool is_program(PyObject* object) { return Py_TYPE(object) == program_type; }
 
 int outputs_of(PyObject* program) { return fusion_of(program).program().outputs; }
 
+bool fits_output(PyObject* program, int output, PyObject* object) {
+  return fusion_of(program).fits_output(output, object);
+}
+
 bool run_program(PyObject* program, PyObject* const* operands, Py_ssize_t count,
                  PyObject* const* outs, PyObject** results) {
   try {

@@ -12,6 +12,8 @@ namespace zs {
 int add_program_type(PyObject* module);
 bool is_program(PyObject* object);
 int outputs_of(PyObject* program);
+// Whether an object is an array of an output's shape and dtype that may be written to.
+bool fits_output(PyObject* program, int output, PyObject* object);
 
 // Runs it. `outs` has an array or null for each output; `results` gets new references. False with an
 // error set, and then no results.

@@ -140,9 +140,14 @@ class Compiler {
       return;
     }
     // The result may take the place of an operand that nobody reads any more, if it has its size.
-    for (int i = 0; i < step.args; ++i) release(step.arg[i], s, size_of(result.dtype));
-    if (result.place == kNowhere) result.place = take_register(size_of(result.dtype));
-    for (int i = 0; i < step.args; ++i) release(step.arg[i], s, 0);
+    const std::int64_t size = size_of(result.dtype);
+    for (int i = 0; i < step.args; ++i) {
+      if (size_of(step.dtype[i]) == size) release(step.arg[i], s);
+    }
+    if (result.place == kNowhere) result.place = take_register(size);
+    for (int i = 0; i < step.args; ++i) {
+      if (size_of(step.dtype[i]) != size) release(step.arg[i], s);
+    }
     made.out = result.place;
     body_.each.push_back(made);
   }
@@ -208,10 +213,10 @@ class Compiler {
     return one.size < size ? size - one.size : one.size - size;
   }
 
-  // Frees the register of a value that step s reads last, if its elements have `size` bytes (0: any).
-  void release(int number, int s, std::int64_t size) {
+  // Frees the register of a value that step s reads last.
+  void release(int number, int s) {
     const Value& one = value(number);
-    if (one.last_use != s || one.splat || (size && size_of(one.dtype) != size)) return;
+    if (one.last_use != s || one.splat) return;
     for (Register& each : registers_) each.free |= each.place == one.place;
   }
 
