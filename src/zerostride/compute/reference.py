@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -163,7 +163,12 @@ def _dtypes(values: Sequence[Any]) -> str:
     )
 
 
-def unbroadcast(plan: Plan, grad: Any, k: int) -> NDArray[Any]:
+def unbroadcast(
+    plan: Plan,
+    grad: Any,
+    k: int,
+    total_of: Callable[[NDArray[Any], tuple[int, ...]], Any] | None = None,
+) -> NDArray[Any]:
     """The adjoint of broadcasting operand `k`: `grad` summed to that operand's shape.
 
     For every x and g: the inner product of ``unbroadcast(plan, g, k)`` with x is that of g with x
@@ -173,6 +178,7 @@ def unbroadcast(plan: Plan, grad: Any, k: int) -> NDArray[Any]:
         plan: the plan that the operand was broadcast by.
         grad: of the plan's shape.
         k: which operand, from 0.
+        total_of: what sums an array over some axes, which stay, in a new array; NumPy if None.
 
     Returns:
         A new array of the operand's shape. Floats keep their dtype (16-bit ones are summed in
@@ -202,11 +208,9 @@ def unbroadcast(plan: Plan, grad: Any, k: int) -> NDArray[Any]:
             rule=plan.rule,
             shapes=plan.operands,
         )
-    inexact = data.dtype.kind in "fc" or data.dtype.name == "bfloat16"
-    wide = np.dtype(np.float32) if inexact and data.dtype.itemsize == 2 else None
-    dtype = wide or (data.dtype if inexact else None)
     try:
-        total = data.sum(axis=plan.stretched[place], dtype=dtype, keepdims=True)
+        with np.errstate(all="ignore"):
+            total = (total_of or summed)(data, plan.stretched[place])
     except ValueError as error:  # an empty sum whose other sizes have too large a product
         raise BroadcastError(
             f"the sum has more bytes than NumPy can count: {error}",
@@ -214,7 +218,13 @@ def unbroadcast(plan: Plan, grad: Any, k: int) -> NDArray[Any]:
             rule=plan.rule,
             shapes=plan.operands,
         ) from None
-    if wide is not None:
-        total = total.astype(data.dtype)
     # Axes that the rule dropped have extent 1: putting them back moves nothing.
     return np.asarray(total).reshape(plan.operands[place])
+
+
+def summed(data: NDArray[Any], axes: tuple[int, ...]) -> Any:
+    """A new array: the sum over axes, which stay; 16-bit floats are summed in 32 bits."""
+    inexact = data.dtype.kind in "fc" or data.dtype.name == "bfloat16"
+    if not inexact or data.dtype.itemsize > 2:
+        return data.sum(axis=axes, dtype=data.dtype if inexact else None, keepdims=True)
+    return data.sum(axis=axes, dtype=np.float32, keepdims=True).astype(data.dtype)

@@ -200,6 +200,12 @@ class _Adjoint:
 
     def _sum(self, value: Value, over: tuple[int, ...]) -> Value:
         """A sum whose axes stay, with extent 1."""
+        node = self.tracer.nodes[value.node]
+        if over and isinstance(node, Apply) and node.op == "negative":
+            # The sum is negated, not each of its terms: the same number, and often shared.
+            inner = self.tracer.add(self.tracer.nodes[node.args[0]])
+            if inner.shape == value.shape:
+                return -self._fold("sum", inner, over)
         return self._fold("sum", value, over)
 
     def _fold(self, op: str, value: Value, over: tuple[int, ...]) -> Value:
