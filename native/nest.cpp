@@ -130,7 +130,8 @@ void merge(Nest& nest) {
   nest.axes = last + 1;
 }
 
-// What operand k is in a row over axes 0..inner.
+}  // namespace
+
 Access access_of(const Nest& nest, int k, int inner) {
   bool zero = k < nest.inputs, direct = true;
   std::int64_t next = nest.size[k];
@@ -142,6 +143,8 @@ Access access_of(const Nest& nest, int k, int inner) {
   }
   return direct ? Access::Direct : zero ? Access::Splat : Access::Tile;
 }
+
+namespace {
 
 // Whether the tile of operand k over axes 0..inner, of which those below `inner` have `below`
 // elements, serves many blocks.
@@ -223,7 +226,8 @@ void choose(Nest& nest) {
   if (nest.inner == cross) nest.chunk = std::max(line, divide(wanted, line) * line);
 }
 
-// Whether operand k is dear to buffer: what lies one after the other in memory is less than a line.
+}  // namespace
+
 // (Measured, lines of 64 bytes in rows of 4 KB of which each was gathered anew: 0.92 of the time that
 // it takes where a row is kept, but the output is written in steps of 256 KB.)
 bool is_dear(const Nest& nest, int k) {
@@ -235,6 +239,8 @@ bool is_dear(const Nest& nest, int k) {
   }
   return bytes < kLine;
 }
+
+namespace {
 
 // The loops over blocks. Axes along which such operands repeat go inside: the buffer stays. So
 // does the axis along which a transposed operand is contiguous: its pages stay, and its next lines

@@ -63,6 +63,11 @@ struct Layout {
 void build(Nest& nest, int rank, const std::int64_t* shape, int inputs, int operands,
            const Layout* layouts);
 
+// What operand k is in a row over axes 0..inner.
+Access access_of(const Nest& nest, int k, int inner);
+// Whether operand k is dear to buffer: what lies one after the other in memory is less than a line.
+bool is_dear(const Nest& nest, int k);
+
 // Outputs of so many bytes are stored past the caches, whatever the processor: for tests.
 void stream_from(std::int64_t bytes);
 

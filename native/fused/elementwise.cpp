@@ -10,9 +10,9 @@ void lay_over(const Phase& phase, const Slot& slot, const std::int8_t* walk,
   }
 }
 
-void prepare(Elementwise& made, const FusedProgram& program, const Phase& phase, const Spot* spots,
-             const Isa& isa) {
-  Layout layouts[kMaxOperands];
+void prepare(Elementwise& made, const FusedProgram& program, const Phase& phase,
+             const std::int64_t* shape, const Spot* spots, const Isa& isa) {
+  Layout layouts[kMaxOperands] = {};
   std::int64_t strides[kMaxOperands][kMaxAxes];
   int results[kMaxOperands];
   int operands = 0;
@@ -21,6 +21,7 @@ void prepare(Elementwise& made, const FusedProgram& program, const Phase& phase,
     lay_over(phase, slot, walk, spots[number].strides, strides[operands]);
     layouts[operands] = {strides[operands], kSize[static_cast<int>(slot.dtype)],
                          spots[number].aligned && slot.dtype == compute};
+    made.slots.push_back(number);
     made.program.memory[operands] = slot.dtype;
     made.program.compute[operands] = compute;
     ++operands;
@@ -31,7 +32,7 @@ void prepare(Elementwise& made, const FusedProgram& program, const Phase& phase,
     results[operands - inputs] = store.value;
     add(store.slot, store.walk, dtype_of(phase, store.value));
   }
-  build(made.nest, phase.rank, phase.shape, inputs, operands, layouts);
+  build(made.nest, phase.rank, shape, inputs, operands, layouts);
   unsigned splats = 0;
   for (int k = 0; k < inputs; ++k) {
     splats |= static_cast<unsigned>(made.nest.access[k] == Access::Splat) << k;
@@ -42,15 +43,6 @@ void prepare(Elementwise& made, const FusedProgram& program, const Phase& phase,
   made.program.body = run_body;
   made.program.context = &made.body;
   made.program.body_scratch = made.body.scratch_bytes;
-}
-
-bool execute(const Elementwise& made, const Phase& phase, const Spot* spots, const Isa& isa,
-             int threads, bool (*poll)(void*), void* poll_context) {
-  char* data[kMaxOperands];
-  char** next = data;
-  for (const Load& load : phase.loads) *next++ = spots[load.slot].data;
-  for (const Store& store : phase.stores) *next++ = spots[store.slot].data;
-  return execute(made.nest, made.program, isa, data, threads, poll, poll_context);
 }
 
 }  // namespace zs
