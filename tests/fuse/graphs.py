@@ -172,3 +172,39 @@ def _operand(data: np.random.Generator, node: Input) -> Any:
     # Few distinct values, exact in all dtypes: equal ones among them, and sums without rounding.
     values = data.integers(0 if node.dtype[0] == "u" else -4, 5, count) / 2
     return values.astype(node.dtype).reshape(node.shape)
+
+
+def random_rows(seed: int) -> tuple[Graph, list[Any]]:
+    """Values over one shape, and reductions of them that are spread over it again, as softmax and
+    norms have; and operands."""
+    rng = random.Random(seed)
+    made = Builder()
+    shape = tuple(rng.sample((3, 4, 5, 7), rng.randint(2, 3)))
+    over = sorted(rng.sample(range(len(shape)), rng.randint(1, len(shape) - 1)))
+    whole = [made.input(shape, rng.choice(_DTYPES[:3]))]
+    whole += [made.input(shape[-1:]) for _ in range(rng.randint(0, 1))]
+    for _ in range(rng.randint(3, 10)):
+        arg, roll = rng.choice(whole[-3:]), rng.random()
+        if roll < 0.3:
+            whole.append(made.op(rng.choice(("tanh", "sigmoid", "square", "exp")), arg))
+        elif roll < 0.5:
+            whole.append(made.op(rng.choice(_BINARY), arg, rng.choice(whole)))
+        elif roll < 0.55 and len(made.nodes[arg].shape) == len(shape):
+            axes = [*range(len(shape))]
+            i, j = rng.sample(axes, 2)
+            axes[i], axes[j] = j, i
+            if made.nodes[arg].shape[i] == made.nodes[arg].shape[j]:
+                whole.append(made.view(arg, axes))
+        elif made.nodes[arg].shape == shape:
+            folded = over if rng.random() < 0.85 else rng.sample(range(len(shape)), 1)
+            stat = made.reduce(rng.choice(("sum", "min", "max")), arg, folded, keepdims=True)
+            if rng.random() < 0.3:
+                stat = made.op("sigmoid", made.op("add", stat, made.number(0.5)))
+            whole.append(made.op(rng.choice(_BINARY), rng.choice(whole), stat))
+    outputs = [whole[-1], *rng.choices(whole, k=rng.choice((0, 0, 1)))]
+    if rng.random() < 0.2:
+        outputs.append(made.reduce("sum", whole[-1], range(len(made.nodes[whole[-1]].shape))))
+    graph = made.graph(*outputs)
+    data = np.random.default_rng(seed)
+    inputs = [node for node in made.nodes if isinstance(node, Input)]
+    return graph, [_operand(data, node) for node in inputs]

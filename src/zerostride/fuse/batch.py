@@ -16,6 +16,8 @@ from .schedule import itemsize
 
 #: A phase over a box so many times smaller than the largest costs little, batched or not.
 _LARGE = 8
+#: A larger temporary should not be there as a whole.
+_WHOLE_BYTES = 256 << 10
 #: Bytes that one index of the batch may load and store: what second caches hold, or half of it.
 _PIECE_BYTES = 1 << 20
 #: Bytes that should lie side by side where a piece is cut across rows: two cache lines.
@@ -61,11 +63,10 @@ def find_group(program: Program) -> Group | None:
     These are the most phases of large boxes that share an axis, which none of them folds for the
     others; and of the axes that they share the first ones, as many as make pieces small enough.
     """
-    sizes = [math.prod(phase.shape) for phase in program.phases]
-    large = {k for k, size in enumerate(sizes) if size * _LARGE >= max(sizes)}
-    if len(large) < 2 or not all(sizes[k] for k in large):
-        return None
     links = edges(program)
+    large = _large(program, links)
+    if len(large) < 2:
+        return None
     found: list[dict[int, int]] = []
     seen: set[int] = set()
     for seed in sorted(large, reverse=True):
@@ -82,6 +83,17 @@ def find_group(program: Program) -> Group | None:
     best = next(members for members in found if len(large & members.keys()) == most)
     alike = [members for members in found if members.keys() == best.keys()]
     return _small_enough(program, alike)
+
+
+def _large(program: Program, links: Sequence[Edge]) -> set[int]:
+    """The phases to be run piece by piece, if they can: those of large boxes or temporaries."""
+    sizes = [math.prod(phase.shape) for phase in program.phases]
+    found = {k for k, size in enumerate(sizes) if size and size * _LARGE >= max(sizes)}
+    for link in links:
+        slot = program.slots[link.load.slot]
+        if slot.kind == "temp" and math.prod(slot.shape) * itemsize(slot.dtype) > _WHOLE_BYTES:
+            found |= {link.source, link.target}
+    return found
 
 
 # Which phases share an axis

@@ -32,7 +32,7 @@ def keep(
         computed: what each phase computes.
         members: the phases that run piece by piece.
     """
-    work, _ = costs(nodes)
+    work = costs(nodes)
     kept: dict[int, Kept] = {}
     whole = _whole_boxes(nodes, made, computed, sorted(members))
     for k in sorted(members):

@@ -7,7 +7,7 @@ views and reductions are composed down to the slots, so that a phase knows nothi
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -36,6 +36,9 @@ _OF_BITS = frozenset({"nextafter"})
 
 #: What these reductions are of truth values.
 _OF_BOOLS: Mapping[str, str] = {"min": "all", "max": "any"}
+
+#: Arrays that a phase loads and stores at most (native/nest.h).
+MOST_OPERANDS = 32
 
 Kernels = Collection[tuple[str, str]]
 
@@ -66,6 +69,9 @@ def lower(graph: Graph, *, kernels: Kernels | None = None) -> Program:
     graph = simplified(graph)
     made = schedule(graph)
     program, emissions = _emitted(graph, made, {})
+    while any(map(_is_too_large, program.phases)):
+        made.passes = list(_split(made.passes, program.phases))
+        program, emissions = _emitted(graph, made, {})
     group = find_group(program)
     if group is None:
         return program
@@ -73,7 +79,8 @@ def lower(graph: Graph, *, kernels: Kernels | None = None) -> Program:
     if kept:
         with_kept, _ = _emitted(graph, made, kept)
         wider = find_group(with_kept)
-        if wider is not None and wider.axes.keys() == group.axes.keys():
+        fits = not any(map(_is_too_large, with_kept.phases))
+        if fits and wider is not None and wider.axes.keys() == group.axes.keys():
             return batched(with_kept, wider)
     return batched(program, group)
 
@@ -91,6 +98,26 @@ def _emitted(
         ready |= {sink.node: sink for sink in one.sinks if made.held.get(sink.node) is sink}
     phases = tuple(one.phase() for one in emissions)
     return Program(tuple(made.slots), phases), emissions
+
+
+def _is_too_large(phase: Phase) -> bool:
+    return len(phase.loads) + len(phase.stores) > MOST_OPERANDS
+
+
+def _split(passes: Sequence[Pass], phases: Sequence[Phase]) -> Iterator[Pass]:
+    """Each phase that has too many operands as two, with half of the sinks each."""
+    for one, phase in zip(passes, phases, strict=True):
+        if not _is_too_large(phase):
+            yield one
+            continue
+        half = len(one.sinks) // 2
+        if half == 0:
+            count = len(phase.loads) + len(phase.stores)
+            raise LoweringError(
+                f"{count} arrays meet in one pass; the engine takes {MOST_OPERANDS}"
+            )
+        yield replace(one, sinks=one.sinks[:half])
+        yield replace(one, sinks=one.sinks[half:])
 
 
 @functools.cache

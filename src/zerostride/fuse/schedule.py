@@ -1,7 +1,7 @@
 """Which phases a graph is computed in, and what each of them stores.
 
 Reductions cut a graph: what reads one is a phase after it. All else is computed where it is read,
-again in each phase, but for what is small and takes long, which becomes a phase of its own before.
+again in each phase, but for small parts that are stretched: these are phases of their own before.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ _BYTES = {"bool": 1, "bfloat16": 2}
 #: What an op takes beside an addition, on rows in the caches. What is not here takes 1; loading
 #: and storing a temporary take 2 to 3.
 COSTS: Mapping[str, int] = {
+    "positive": 0,
     **dict.fromkeys(("divide", "sqrt", "reciprocal", "remainder", "fmod", "floor_divide"), 3),
     **dict.fromkeys(("exp", "log", "log2", "log10", "expm1", "log1p", "sigmoid", "rsqrt"), 6),
     **dict.fromkeys(("sin", "cos", "tanh", "elu", "selu", "celu", "swish"), 8),
@@ -33,10 +34,8 @@ DEAR = 6
 _HOIST_RATIO = 8
 #: … is that small, …
 _HOIST_BYTES = 256 << 10
-#: … is dear or has so many steps, …
-_HOIST_STEPS = 3
 #: … and spares so many additions (some microseconds, of which another phase takes one) is hoisted.
-_HOIST_WORK = 1 << 14
+_HOIST_WORK = 1 << 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,28 +215,27 @@ def cone(nodes: Sequence[Node], top: int, cut: Collection[int]) -> Iterator[int]
                 wanted.update(arguments(nodes[k]))
 
 
-def costs(nodes: Sequence[Node]) -> tuple[list[int], list[int]]:
-    """What computing each node takes (`COSTS`), and in how many steps, along the longest way to it
-    from what is loaded."""
-    work, steps = [0] * len(nodes), [0] * len(nodes)
+def costs(nodes: Sequence[Node]) -> list[int]:
+    """What computing each node takes (`COSTS`), along the longest way to it from what is loaded."""
+    work = [0] * len(nodes)
     for k, node in enumerate(nodes):
         if isinstance(node, Apply):
-            work[k] = COSTS.get(node.op, 1) + max(work[arg] for arg in node.args)
-            steps[k] = 1 + max(steps[arg] for arg in node.args)
+            stays = node.op == "cast" and nodes[node.args[0]].dtype == node.dtype
+            work[k] = max(work[arg] for arg in node.args) + (not stays) * COSTS.get(node.op, 1)
         elif isinstance(node, View):
-            work[k], steps[k] = work[node.arg], steps[node.arg]
-    return work, steps
+            work[k] = work[node.arg]
+    return work
 
 
 def _hoist(nodes: Sequence[Node], made: Schedule, sinks: list[Sink]) -> None:
     """Adds a sink for each part that becomes a phase of its own."""
     results = {sink.node: sink for sink in sinks}
-    known = costs(nodes)
+    work = costs(nodes)
     for sink in sinks:  # it grows meanwhile: a part may have parts
         top = root(nodes, sink)
         cut = cuts(made, sink)
         for k in cone(nodes, top, cut):
-            if k == top or k in cut or not _worth_a_phase(nodes, known, k, top):
+            if k == top or k in cut or not _worth_a_phase(nodes, k, top, work[k]):
                 continue
             cut.add(k)
             kept = results.get(k)
@@ -247,16 +245,14 @@ def _hoist(nodes: Sequence[Node], made: Schedule, sinks: list[Sink]) -> None:
             made.held[k] = kept
 
 
-def _worth_a_phase(
-    nodes: Sequence[Node], known: tuple[list[int], list[int]], k: int, top: int
-) -> bool:
-    node, work, steps = nodes[k], known[0][k], known[1][k]
+def _worth_a_phase(nodes: Sequence[Node], k: int, top: int, work: int) -> bool:
+    node = nodes[k]
     elements, whole = math.prod(node.shape), math.prod(nodes[top].shape)
     return (
         isinstance(node, Apply)
+        and elements > 1  # a value for all is computed once, anyway
         and elements * _HOIST_RATIO <= whole
         and elements * itemsize(working(node.dtype)) <= _HOIST_BYTES
-        and (work >= DEAR or steps >= _HOIST_STEPS)
         and work * whole >= _HOIST_WORK
     )
 
