@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from zerostride.fuse.vjp_table import RULES, STEPS
 from zerostride.measure.__main__ import main
 from zerostride.measure.gradients import BOUND, Result, judge, measure, ours
 from zerostride.measure.gradients_draw import MOST_STEPS, REDUCTIONS, draw
+from zerostride.measure.gradients_torch import Judged
 
 pytestmark = pytest.mark.conformance
 
@@ -38,6 +40,44 @@ def test_wrong_gradients_are_found():
     assert result.differing > 10
     assert "gradient" in result.differences[0].text
     assert "return" in result.differences[0].code
+
+
+#: A rounding of a gradient, and of the float32 in which 16-bit floats are computed.
+ROUNDING = {"float64": 1e-12, "float32": 1e-6, "float16": 1e-3, "bfloat16": 8e-3}
+
+
+@pytest.mark.parametrize("half", ["float16", "bfloat16"])
+def test_narrow_operands_are_rounded_once(half):
+    """The same programs with operands of several dtypes, beside float64's gradients of them."""
+    if half == "bfloat16":
+        half = pytest.importorskip("ml_dtypes").bfloat16
+    judged = 0
+    for case in range(60):
+        program, rng = draw(6, case), np.random.default_rng(case)
+        if half != "float16" and any(x.dtype == np.int64 for x in program.operands):
+            continue  # which NumPy does not promote with it
+        dtypes = [
+            rng.choice([np.dtype("float64"), np.dtype("float32"), np.dtype(half)])
+            if x.dtype == np.float64
+            else x.dtype
+            for x in program.operands
+        ]
+        narrow = [x.astype(dtype) for x, dtype in zip(program.operands, dtypes, strict=True)]
+        wide = [x.astype(given.dtype) for x, given in zip(narrow, program.operands, strict=True)]
+        shapes = map(np.shape, Judged(replace(program, operands=tuple(wide))).results)
+        cotangents = [np.asarray(rng.integers(-2, 3, shape) / 2.0) for shape in shapes]
+        expected = Judged(replace(program, operands=tuple(wide)), cotangents)
+        _, gradients = ours(replace(program, operands=tuple(narrow)), cotangents)
+        for x, mine, theirs in zip(narrow, gradients, expected.gradients, strict=True):
+            if theirs is None:
+                assert mine is None
+                continue
+            assert mine.dtype == x.dtype
+            error = np.max(np.abs(mine.astype("float64") - theirs), initial=0) / expected.scale
+            inside = max(ROUNDING[x.dtype.name], 1e-6)  # of float32 on the way
+            assert error <= inside, case
+            judged += 1
+    assert judged > 60
 
 
 @pytest.mark.parametrize("change", ["shape", "dtype", "missing"])
