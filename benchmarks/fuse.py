@@ -21,7 +21,7 @@ from . import machine, stream
 from .compare import QUICK, pin, run_task
 from .fused import first, peak, printing
 from .fused.peers import PEERS
-from .fused.results import FusedResults
+from .fused.results import FusedResults, compiled_by
 from .fused.rows import FusedRow, choose, make_task
 from .peers import BASELINE, LeftOut, Peer, version
 from .peers import choose as choose_peers
@@ -47,7 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--write", action="store_true", help="write FUSE.md and FUSE.json beside this file"
     )
-    parser.add_argument("--child", choices=("first", "cold", "peak"), help=argparse.SUPPRESS)
+    parser.add_argument("--child", choices=(*first.KINDS, "peak"), help=argparse.SUPPRESS)
     return parser
 
 
@@ -87,7 +87,7 @@ def _child(kind: str, row: FusedRow, peer: str, threads: int) -> Any:
     try:
         if kind == "peak":
             return asdict(peak.child(row, threads))
-        return asdict(first.child(row, peer, threads, cold=kind == "cold"))
+        return asdict(first.child(row, peer, threads, kind))
     except LeftOut as reason:
         return str(reason)
 
@@ -105,7 +105,7 @@ def _run(
         rounds = Rounds(options.rounds, float("inf"), options.rounds)
     here, threads = machine.describe(), options.threads
     installed = [peer for peer in known if version(peer) is not None]
-    hot, results = [], FusedResults(_empty(here, threads, known, arguments))
+    hot, results = [], FusedResults(_empty(here, threads, known, arguments), compiled_by())
     with Progress(console=Console(stderr=True), transient=True) as progress:
         work = progress.add_task("rows", total=len(rows))
         for row in rows:
@@ -137,7 +137,9 @@ def _first_calls(
     results: FusedResults, row: FusedRow, installed: Sequence[Peer], threads: int, once: bool
 ) -> None:
     results.first[row.name] = {
-        peer.name: first.in_child(row, peer.name, threads, cold=False, once=once)
-        for peer in installed
+        peer.name: first.in_child(row, peer.name, threads, "first", once=once) for peer in installed
     }
-    results.cold[row.name] = first.in_child(row, BASELINE, threads, cold=True, once=once)
+    results.cold[row.name] = first.in_child(row, BASELINE, threads, "cold", once=once)
+    if results.compiled:
+        again = first.in_child(row, BASELINE, threads, "interpreted", once=once)
+        results.interpreted[row.name] = again

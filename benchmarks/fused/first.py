@@ -19,8 +19,10 @@ from ..peers import BASELINE
 from . import peers
 from .rows import FusedRow, choose, make_task
 
-#: How many calls follow the first.
-_EARLY = 5
+#: How many calls follow the first, by what is asked for: of an expression that is new, of the
+#: first of a process, and without the compiled tier, as often as a tier would take to be ready.
+_EARLY = {"first": 5, "cold": 5, "interpreted": 40}
+KINDS = tuple(_EARLY)
 #: How often it is measured; once where that takes so many seconds.
 _TIMES, _LONG = 3, 0.5
 _LIMIT_SAMPLES = 5
@@ -39,16 +41,16 @@ class First:
     limit: float | None
 
 
-def child(row: FusedRow, name: str, threads: int, *, cold: bool) -> First:
-    """Measures a peer in this process, which nothing was computed in before. Cold: nor is now."""
+def child(row: FusedRow, name: str, threads: int, kind: str) -> First:
+    """Measures a peer in this process, which nothing was computed in before. "cold": nor is now."""
     peer = peers.PEERS[name]
-    if not cold:
+    if kind != "cold":
         (before,) = choose(next(other for other in _BEFORE if other != row.name))
         _call(peer.prepare(make_task(before, threads, judged=False)))
     task = make_task(row, threads, judged=False)
     prepared = peer.prepare(task)
-    seconds = [_call(prepared) for _ in range(1 + _EARLY)]
-    least = stream.sampler(task) if name == BASELINE and not cold else None
+    seconds = [_call(prepared) for _ in range(1 + _EARLY[kind])]
+    least = stream.sampler(task) if name == BASELINE and kind != "cold" else None
     limit = None
     if least is not None:
         limit = statistics.median(least() for _ in range(_LIMIT_SAMPLES))
@@ -61,14 +63,15 @@ def _call(prepared: Any) -> float:
     return time.perf_counter() - began
 
 
-def in_child(row: FusedRow, name: str, threads: int, *, cold: bool, once: bool) -> First | str:
+def in_child(row: FusedRow, name: str, threads: int, kind: str, *, once: bool) -> First | str:
     """Has it measured by processes of its own: the median of them, or why there is none."""
-    kind = "cold" if cold else "first"
     arguments = ["fuse", "--child", kind, "--rows", row.name, "--peers", name]
     found: list[First] = []
     while len(found) < (1 if once else _TIMES):
         with tempfile.TemporaryDirectory() as empty:
             environment = {"TORCHINDUCTOR_CACHE_DIR": empty, "NUMBA_CACHE_DIR": empty}
+            if kind == "interpreted":
+                environment["ZEROSTRIDE_JIT"] = "0"
             command = [*arguments, "--threads", str(threads)]
             try:
                 said = in_fresh_process(command, environment)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from importlib import metadata
 
 from ..memory import Use
 from ..peers import BASELINE
@@ -19,12 +20,23 @@ class FusedResults:
 
     #: Hot, in turns.
     hot: Results
+    #: What compiles zerostride's programs that are hot, "" if nothing does.
+    compiled: str
     #: By row and peer: first calls, or why there are none.
     first: dict[str, dict[str, First | str]] = field(default_factory=dict)
     #: By row: zerostride's first call of all, or why there is none.
     cold: dict[str, First | str] = field(default_factory=dict)
+    #: By row: zerostride's calls without the compiled tier, or why there are none.
+    interpreted: dict[str, First | str] = field(default_factory=dict)
     #: By row: zerostride's peak of memory, or why there is none.
     peak: dict[str, Use | str] = field(default_factory=dict)
+
+
+def compiled_by() -> str:
+    """What compiles programs that are hot: llvmlite and its release; "" if nothing does."""
+    from zerostride.fuse import jit
+
+    return "" if jit.mode() == "0" else f"llvmlite {metadata.version('llvmlite')}"
 
 
 def memory_bound(row: RowResult) -> bool:

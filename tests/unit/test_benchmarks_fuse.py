@@ -178,7 +178,7 @@ def row_result(name: str, **timings: Timing) -> RowResult:
 def results_of(*rows: RowResult, **more: Any) -> FusedResults:
     versions = {"zerostride": "1", "numpy": "2"}
     hot = Results(describe(), "2026-01-01", "python", 1, "loop", "native", versions, rows)
-    return FusedResults(hot, **more)
+    return FusedResults(hot, "", **more)
 
 
 def use(first: int) -> Use:
@@ -189,7 +189,7 @@ def test_the_aims_tell_reached_from_short() -> None:
     own = Timing(1.0, 1.0, 1.0, 0.95)
     good = results_of(
         row_result("a", zerostride=own, numpy=Timing(2.0, 2.0, 1.9, 0.5)),
-        first={"a": {BASELINE: First(1e-3, 1.0, 0.8)}},
+        first={"a": {BASELINE: First(1.001, 1.0, 0.8)}},
         peak={"a": use(100)},
     )
     assert len(goals.judge(good)) == 6
@@ -197,7 +197,7 @@ def test_the_aims_tell_reached_from_short() -> None:
     slow = Timing(1.0, 1.0, 1.0, 0.6)
     bad = results_of(
         row_result("a", zerostride=slow, numpy=Timing(0.9, 0.9, 0.9, 0.7)),
-        first={"a": {BASELINE: First(6e-3, 1.0, 0.7)}},
+        first={"a": {BASELINE: First(1.006, 1.0, 0.7)}},
         peak={"a": use(3 << 20)},
     )
     assert not any(goal.reached for goal in goals.judge(bad))
@@ -224,7 +224,7 @@ def test_the_page_says_what_is_missing() -> None:
     text = fused_printing.as_markdown(results, "By hand.")
     assert "numpy: no such op (a)" in text
     assert "peak memory: no peak (a)" in text
-    assert "| a | 1.00 ms | 2.00 ms | 0.80 | · |" in text
+    assert "| a | 1.00 ms | 2.00 ms | 0.80 | · | · |" in text
     assert "By hand." in text
     assert json.loads(fused_printing.as_json(results))["goals"]
     fused_printing.print_results(results)
@@ -236,7 +236,7 @@ def test_a_child_that_fails_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(first, "in_fresh_process", failing)
     monkeypatch.setattr(peak, "in_fresh_process", failing)
-    assert first.in_child(ROWS["affine"], "numpy", 1, cold=False, once=True) == "it fell over"
+    assert first.in_child(ROWS["affine"], "numpy", 1, "first", once=True) == "it fell over"
     if peak.RESET.exists():
         assert peak.in_child(ROWS["affine"], 1) == "it fell over"
 
