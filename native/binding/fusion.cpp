@@ -22,8 +22,8 @@ std::int64_t elements_of(int rank, const std::int64_t* shape) {
   return elements;
 }
 
-// Steps times elements, or more than kHoldsLock.
-bool is_short(const FusedProgram& program) {
+// Steps times elements.
+double work_of(const FusedProgram& program) {
   double work = 0;
   for (const Phase& phase : program.phases) {
     double elements = 1;
@@ -32,7 +32,7 @@ bool is_short(const FusedProgram& program) {
     }
     work += elements * static_cast<double>(phase.steps.size() + phase.loads.size());
   }
-  return work <= kHoldsLock;
+  return work;
 }
 
 bool is_batched(const FusedProgram& program, std::size_t phase) {
@@ -162,7 +162,8 @@ Fusion::Fusion(FusedProgram program) : program_(std::move(program)) {
                           may_be_one(program_, static_cast<int>(s), static_cast<int>(output)));
     }
   }
-  short_ = is_short(program_);
+  work_ = work_of(program_);
+  short_ = work_ <= kHoldsLock;
 }
 
 bool Fusion::fits_output(int output, PyObject* object) const {
@@ -297,6 +298,7 @@ std::shared_ptr<const Lie> Fusion::find(Call& call) {
     if (lie->key == key) return lie;
   }
   auto made = make(call);
+  news_ = true;
   if (lies_.size() < kLies) {
     lies_.push_back(made);
   } else {

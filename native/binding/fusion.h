@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "operand.h"
@@ -24,6 +25,12 @@ class Fusion {
   Fusion& operator=(const Fusion&) = delete;
 
   const FusedProgram& program() const { return program_; }
+  // Steps times elements of a call.
+  double work() const { return work_; }
+  // Whether a way of lying came up since this was asked last.
+  bool take_news() { return std::exchange(news_, false); }
+  // Makes anew what calls need: there is machine code for them.
+  void forget() { lies_.clear(); }
   bool fits_output(int output, PyObject* object) const;
   // Runs it; see run_program.
   bool run(PyObject* const* operands, Py_ssize_t count, PyObject* const* outs, PyObject** results);
@@ -43,7 +50,9 @@ class Fusion {
   const FusedProgram program_;
   std::vector<std::size_t> slot_of_output_;
   std::vector<bool> in_place_;  // [input slot, output]: whether they may be one memory
+  double work_;
   bool short_;                  // keeps Python's lock
+  bool news_ = false;
   bool empty_;                  // no output has an element
   std::vector<std::shared_ptr<const Lie>> lies_;
   std::size_t oldest_ = 0;

@@ -5,6 +5,7 @@
 #include "../kernels.h"
 #include "../pool.h"
 #include "function.h"
+#include "machine.h"
 #include "fused.h"
 #include "operand.h"
 #include "program.h"
@@ -84,6 +85,7 @@ PyMODINIT_FUNC PyInit__native() {
   import_array();
   PyObject* module = PyModule_Create(&zs::definition);
   if (module && (zs::add_function_type(module) < 0 || zs::add_program_type(module) < 0 ||
+                 zs::add_machine_functions(module) < 0 ||
                  zs::add_fused_type(module) < 0)) {
     Py_CLEAR(module);
   }

@@ -3,6 +3,7 @@
 #include <new>
 
 #include "fusion.h"
+#include "machine.h"
 #include "spec.h"
 
 namespace zs {
@@ -11,7 +12,14 @@ namespace {
 struct ProgramObject {
   PyObject_HEAD
   Fusion* fusion;
+  // What is told when calls did so much work, by bodies that it does not know; or null.
+  PyObject* hot;
+  double enough, done;
+  PyObject* owners;  // a list: of the machine code that is installed
 };
+
+// What a call costs beside its steps on elements, in these.
+constexpr double kCallsWork = 4096;
 
 PyTypeObject* program_type;
 
@@ -41,7 +49,10 @@ PyObject* create(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
 
 void destroy(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  delete reinterpret_cast<ProgramObject*>(self)->fusion;
+  auto* const program = reinterpret_cast<ProgramObject*>(self);
+  delete program->fusion;
+  Py_XDECREF(program->hot);
+  Py_XDECREF(program->owners);
   type->tp_free(self);
   Py_DECREF(type);
 }
@@ -72,9 +83,69 @@ PyObject* run_method(PyObject* self, PyObject* const* args, Py_ssize_t count) {
   return results;
 }
 
+// watch(work, hot)
+PyObject* watch_method(PyObject* self, PyObject* const* args, Py_ssize_t count) {
+  if (count != 2) {
+    PyErr_SetString(PyExc_TypeError, "watch(work, hot) takes a number and a callable");
+    return nullptr;
+  }
+  const double work = PyFloat_AsDouble(args[0]);
+  if (work == -1 && PyErr_Occurred()) return nullptr;
+  auto* const program = reinterpret_cast<ProgramObject*>(self);
+  program->enough = work;
+  Py_XSETREF(program->hot, Py_NewRef(args[1]));
+  Py_RETURN_NONE;
+}
+
+PyObject* watcher_method(PyObject* self, PyObject*) {
+  PyObject* hot = reinterpret_cast<ProgramObject*>(self)->hot;
+  return Py_NewRef(hot ? hot : Py_None);
+}
+
+PyObject* machines_method(PyObject* self, PyObject*) {
+  return list_machines(fusion_of(self).program());
+}
+
+// install(isa, phase, splats, results, address, scratch, owner)
+PyObject* install_method(PyObject* self, PyObject* args) {
+  auto* const program = reinterpret_cast<ProgramObject*>(self);
+  const Py_ssize_t count = PyTuple_GET_SIZE(args);
+  PyObject* what = PyTuple_GetSlice(args, 0, count - 1);
+  if (what == nullptr) return nullptr;
+  if (program->owners == nullptr) program->owners = PyList_New(0);
+  int wanted = -1;
+  if (program->owners && count == 7 &&
+      PyList_Append(program->owners, PyTuple_GET_ITEM(args, count - 1)) == 0) {
+    wanted = install_machine(program->fusion->program(), what);
+    if (wanted > 0) program->fusion->forget();
+  } else if (!PyErr_Occurred()) {
+    PyErr_SetString(PyExc_TypeError, "install() takes seven arguments");
+  }
+  Py_DECREF(what);
+  return wanted < 0 ? nullptr : PyBool_FromLong(wanted);
+}
+
+// Counts a call's work, and tells who watches. What goes wrong there is nothing to the caller.
+void count_work(PyObject* self) {
+  auto* const program = reinterpret_cast<ProgramObject*>(self);
+  program->done += program->fusion->work() + kCallsWork;
+  if (program->done < program->enough || !program->fusion->take_news()) return;
+  program->done = 0;
+  PyObject* const hot = Py_NewRef(program->hot);
+  PyObject* const told = PyObject_CallOneArg(hot, self);
+  if (told == nullptr) PyErr_WriteUnraisable(hot);
+  Py_XDECREF(told);
+  Py_DECREF(hot);
+}
+
 PyMethodDef methods[] = {
     {"run", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(run_method)), METH_FASTCALL,
      "run(operands, outs=None): a tuple of the results."},
+    {"watch", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(watch_method)),
+     METH_FASTCALL, "watch(work, hot): calls hot(program) after so much work by new bodies."},
+    {"watcher", watcher_method, METH_NOARGS, "The `hot` that it was given, or None."},
+    {"machines", machines_method, METH_NOARGS, "The bodies that calls needed."},
+    {"install", install_method, METH_VARARGS, "Takes machine code for a body."},
     {}};
 
 PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(create)},
@@ -105,7 +176,9 @@ bool fits_output(PyObject* program, int output, PyObject* object) {
 bool run_program(PyObject* program, PyObject* const* operands, Py_ssize_t count,
                  PyObject* const* outs, PyObject** results) {
   try {
-    return fusion_of(program).run(operands, count, outs, results);
+    if (!fusion_of(program).run(operands, count, outs, results)) return false;
+    if (reinterpret_cast<ProgramObject*>(program)->hot) count_work(program);
+    return true;
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
     return false;

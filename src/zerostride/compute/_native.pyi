@@ -28,6 +28,30 @@ class Program:
     ) -> tuple[Any, ...]:
         """The results, one for each output."""
 
+    def watch(self, work: float, hot: Callable[[Program], object], /) -> None:
+        """Calls hot(program) after calls of so much work (steps times elements) that needed bodies
+        which it does not know; and so on."""
+
+    def watcher(self) -> Callable[[Program], object] | None:
+        """The `hot` that it was given."""
+
+    def machines(self) -> list[tuple[str, int, int, tuple[int, ...], bool]]:
+        """The bodies that calls needed: instruction set, phase, splats, results, compiled."""
+
+    def install(
+        self,
+        isa: str,
+        phase: int,
+        splats: int,
+        results: tuple[int, ...],
+        address: int,
+        scratch: int,
+        owner: object,
+        /,
+    ) -> bool:
+        """Takes machine code for a body (native/fused/program.h) and keeps its owner alive; whether
+        a call needed that body."""
+
 def convert(array: Any, dtype: Any, out: Any, /) -> Any:
     """An array in another dtype; NotImplemented where the reference has to."""
 
@@ -42,6 +66,9 @@ def choose_isa(name: str, /) -> bool:
 
 def kernels() -> list[tuple[str, str]]:
     """Every kernel: its op and its dtype."""
+
+def kernel_forms(isa: str, op: str, dtype: str, /) -> tuple[int, ...]:
+    """Addresses of a kernel's forms (native/kernels.h), 0 where there is none."""
 
 def num_threads() -> int:
     """How many threads a call may use."""

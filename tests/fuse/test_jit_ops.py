@@ -1,0 +1,210 @@
+"""The compiled tier beside the engine's kernels: every op that it writes itself, bit for bit."""
+
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite", reason="the compiled tier is made by llvmlite")
+
+from jit_bodies import (
+    DTYPES,
+    FLOATS,
+    INTEGERS,
+    Case,
+    assert_same_bits,
+    beside_a_row,
+    drawn,
+    dtype,
+    forms,
+    phase,
+    specials,
+)
+
+from zerostride.compute import _native
+from zerostride.fuse.jit_ops import EMITTERS
+from zerostride.fuse.program import Literal, Phase, Step
+
+STORED = ("float16", "bfloat16")
+_PREDICATES = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"} | {
+    *("logical_and", "logical_or", "logical_xor", "logical_not", "isnan", "isinf", "isfinite")
+}
+
+
+@pytest.fixture(params=_native.available_isas())
+def isa(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Each instruction set of this processor, in turn."""
+    before = _native.isa()
+    assert _native.choose_isa(request.param)
+    yield request.param
+    _native.choose_isa(before)
+
+
+def arity(op: str, of: str) -> int:
+    known = forms(op, of)
+    return 3 if known[4] else 2 if known[2] else 1
+
+
+def step(op: str, of: str, first: int = 0) -> Step:
+    """The op on values 0, 1, ...; of `where` a condition stands before."""
+    count = arity(op, of)
+    dtypes = ("bool", of, of) if op == "where" else (of,) * count
+    args = tuple(range(first, first + count))
+    return Step(op, args, (*dtypes, "bool" if op in _PREDICATES else of))
+
+
+def ops(of: str, inputs: set[int]) -> list[str]:
+    return [op for op, known in EMITTERS if known == of and arity(op, of) in inputs]
+
+
+def test_what_is_compared_would_fail() -> None:
+    assert_same_bits(np.array([1.0, np.nan]), np.array([1.0, -np.nan]))
+    for wrong in ([0.0, 1.0], [-0.0, np.nan]):
+        with pytest.raises(AssertionError, match="element"):
+            assert_same_bits(np.array([0.0, np.nan]), np.array(wrong))
+
+
+def test_every_written_op_is_a_kernels() -> None:
+    known = set(_native.kernels())
+    assert set(EMITTERS) <= known
+    # What is left to kernels, and nothing else.
+    left = {op for op, of in known - set(EMITTERS) if of in DTYPES}
+    assert left == {
+        *("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos"),
+        *("atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "sigmoid", "atan2"),
+        *("pow", "integer_pow", "pow_six_bits", "logaddexp", "logaddexp2", "elu", "selu", "celu"),
+        *("gelu", "gelu_tanh", "softplus", "mish", "swish"),
+        *("floor_divide", "remainder", "fmod", "truncated_divide"),  # of floats and 64 bits
+    }
+
+
+def check_splats(made: Phase, operands: tuple[np.ndarray, ...], n: int) -> None:
+    """All results, where every operand is one element."""
+    first = len(operands) + len(made.literals)
+    assert Case(made, (first,), operands, n).function() is None
+    more = beside_a_row(made)
+    results = tuple(range(first + 1, first + 1 + len(more.steps)))
+    Case(more, results, (*operands, np.arange(n) % 3 == 0), n).check()
+
+
+def pairs(of: str) -> tuple[np.ndarray, np.ndarray]:
+    """Every special value beside every other, and drawn ones."""
+    random = np.random.default_rng(17)
+    some = specials(of)
+    a, b = np.meshgrid(some, some)
+    return (
+        np.concatenate([a.ravel(), drawn(of, 333, random)]),
+        np.concatenate([b.ravel(), drawn(of, 333, random)]),
+    )
+
+
+@pytest.mark.parametrize("of", DTYPES)
+def test_unary_and_binary(of: str, isa: str) -> None:
+    steps = [step(op, of) for op in ops(of, {1, 2})]
+    a, b = pairs(of)
+    made = phase((of, of), (), steps)
+    results = tuple(range(2, 2 + len(steps)))
+    Case(made, results, (a, b), len(a)).check()
+    for one in specials(of)[:: 1 if isa == _native.available_isas()[0] else 7]:
+        splat = np.array([one])
+        Case(made, results, (a, splat), len(a)).check()
+        Case(made, results, (splat, b), len(b)).check()
+        check_splats(made, (splat, splat), 37)
+
+
+@pytest.mark.parametrize("of", DTYPES)
+def test_ternary(of: str, isa: str) -> None:
+    steps = [step(op, of, 0 if op == "where" else 1) for op in ops(of, {3})]
+    made = phase(("bool", of, of, of), (), steps)
+    results = tuple(range(4, 4 + len(steps)))
+    random = np.random.default_rng(18)
+    n = 1500
+    masks = range(16) if isa == _native.isa() == _native.available_isas()[0] else (0, 5, 12)
+    for splats in masks:
+        rows = [drawn("bool", n, random), *(drawn(of, n, random) for _ in range(3))]
+        operands = tuple(row[:1] if splats >> k & 1 else row for k, row in enumerate(rows))
+        if splats == 15:
+            check_splats(made, operands, n)
+        else:
+            Case(made, results, operands, n).check()
+
+
+@pytest.mark.parametrize("of", [*DTYPES, *STORED])
+def test_conversions(of: str, isa: str) -> None:
+    to = [*DTYPES, *STORED]
+    made = phase((of,), (), [Step("convert", (0,), (of, one)) for one in to])
+    values = np.concatenate([specials(of), drawn(of, 700, np.random.default_rng(19))])
+    if of in STORED:
+        values = np.arange(65536, dtype=np.uint16).view(dtype(of))
+    results = tuple(range(1, 1 + len(to)))
+    Case(made, results, (values,), len(values)).check()
+    for one in range(0, len(values), len(values) // 5):
+        check_splats(made, (values[one : one + 1],), 40)
+
+
+@pytest.mark.parametrize("of", [*FLOATS, "int32", "uint8", "int16"])
+def test_literals(of: str) -> None:
+    numbers = specials(of)[[0, 2, 4, -1, -3]]
+    random = np.random.default_rng(20)
+    for number in numbers:
+        literal = Literal(number.item(), of)
+        steps = [step(op, of) for op in ops(of, {2})]
+        made = phase((of,), (literal,), steps)
+        Case(made, tuple(range(2, 2 + len(steps))), (drawn(of, 200, random),), 200).check()
+
+
+@pytest.mark.parametrize("of", [of for of in INTEGERS if not of.endswith("64")])
+def test_integers_divided_exhaustively(of: str) -> None:
+    """Of 8 bits all pairs; of more, those around multiples."""
+    info = np.iinfo(of)
+    kind = dtype(of)
+    if info.bits == 8:
+        every = np.arange(info.min, info.max + 1).astype(kind)
+        a, b = (one.ravel() for one in np.meshgrid(every, every))
+    else:
+        random = np.random.default_rng(21)
+        b = drawn(of, 20000, random)
+        a = (b * drawn(of, 20000, random) + random.integers(0, 3, 20000).astype(kind)).astype(kind)
+    names = ("floor_divide", "remainder", "fmod", "truncated_divide")
+    made = phase((of, of), (), [step(op, of) for op in names])
+    Case(made, (2, 3, 4, 5), (a, b), len(a)).check()
+    for one in specials(of):
+        Case(made, (2, 3, 4, 5), (a, np.array([one])), len(a)).check()
+
+
+def mixed() -> tuple[Phase, tuple[int, ...]]:
+    """uint8 and float32 in; float32, bool, int16 and float64 out."""
+    steps = [
+        Step("convert", (0,), ("uint8", "float32")),
+        Step("multiply", (3, 1), ("float32",) * 3),
+        Step("add", (4, 2), ("float32",) * 3),
+        Step("less", (5, 1), ("float32", "float32", "bool")),
+        Step("where", (6, 5, 2), ("bool", "float32", "float32", "float32")),
+        Step("convert", (7,), ("float32", "int16")),
+        Step("convert", (7,), ("float32", "float64")),
+        Step("logical_not", (6,), ("bool", "bool")),
+    ]
+    return phase(("uint8", "float32"), (Literal(0.25, "float32"),), steps), (7, 10, 8, 9)
+
+
+def test_every_length(isa: str) -> None:
+    made, results = mixed()
+    random = np.random.default_rng(22)
+    for n, splats in itertools.product((*range(131), 1000, 4097), range(3)):
+        rows = (drawn("uint8", max(n, 1), random), drawn("float32", max(n, 1), random))
+        operands = tuple(row[:1] if splats >> k & 1 else row[:n] for k, row in enumerate(rows))
+        if n == 1:  # a row of one element, that is no splat
+            operands = rows
+        Case(made, results, operands, n).check()
+
+
+def test_in_place() -> None:
+    random = np.random.default_rng(23)
+    steps = [Step("add", (0, 1), ("float32",) * 3), Step("exp", (2,), ("float32",) * 2)]
+    steps += [Step("multiply", (3, 0), ("float32",) * 3), Step("negative", (4,), ("float32",) * 2)]
+    for results in ((2,), (3,), (5,)):
+        made = phase(("float32", "float32"), (), steps)
+        operands = (drawn("float32", 3333, random), drawn("float32", 3333, random))
+        if results != (3,):  # kernels alone: but for the sum before
+            Case(made, results, operands, 3333).check(in_place=True)
