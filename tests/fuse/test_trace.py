@@ -179,7 +179,7 @@ def test_a_ufunc_is_asked_for_a_dtype():
 def test_arrays_and_scalars_on_the_left():
     check(lambda x: (Y - x, np.float32(2) / x, np.float64(2) * x, np.int64(1) + x), X)
     check(lambda x: np.arange(4) < x, X)
-    check(lambda x: x + [1.0, 2.0, 3.0, 4.0], X)
+    check(lambda x: x + [1.0, 2.0, 3.0, 4.0], X)  # noqa: RUF005 - an array's sum
 
 
 @pytest.mark.parametrize(
@@ -411,7 +411,7 @@ REFUSED = {
     "item": (lambda x: x.item(), "numbers of a value", "keyword argument"),
     "round": (lambda x: round(x), "round\\(\\)", "zs.round"),
     "decimals": (lambda x: np.round(x, 2), "decimals", "zs.round"),
-    "iteration": (lambda x: [row for row in x], "iteration", "outside"),
+    "iteration": (lambda x: [row for row in x], "iteration", "outside"),  # noqa: C416
     "unpacking": (lambda x: (lambda a, b, c: a)(*x), "iteration", "outside"),
     "builtin": (lambda x: sum(x), "iteration", "outside"),
     "assignment": (lambda x: operator.setitem(x, 0, 1), "assignment", "zs.where"),

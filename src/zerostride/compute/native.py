@@ -29,7 +29,7 @@ from .kernels import KERNELS
 from .semantics import WEAK, cast, values_of, variant
 
 try:
-    from . import _native
+    from . import _native as _native
 
     _WHY = ""
 except ImportError as error:  # installed without a compiler, or for another Python
@@ -429,7 +429,7 @@ def copied(view: Any, out: Any = None) -> Any:
     return target
 
 
-def _find_bfloat16() -> None:
+def find_bfloat16() -> None:
     """bfloat16 is ml_dtypes', and known to NumPy by a number once that is imported."""
     module = sys.modules.get("ml_dtypes")
     if module is not None:
@@ -437,4 +437,4 @@ def _find_bfloat16() -> None:
 
 
 if _IN_USE:
-    _find_bfloat16()
+    find_bfloat16()

@@ -196,7 +196,7 @@ def run(
     """
     if progress is not None and not callable(progress):
         raise TypeError(f"progress is a function, not {type(progress).__name__}")
-    return run_into(compiled.ready, (*values, *compiled.captured), targets)
+    return run_into(compiled.ready, (*values, *compiled.captured), targets, progress)
 
 
 def _check_names(function: Callable[..., Any]) -> None:

@@ -63,6 +63,8 @@ def _chosen(name: str) -> Callable[..., Value]:
 def _truth(name: str) -> Callable[..., Value]:
     def reduced(x: Value, axis: Any = None, keepdims: bool = False) -> Value:
         over = some_axes(axis, x.ndim)
+        if x.dtype.kind == "c":
+            x = x.tracer.apply("not_equal", (x, 0))
         if not over:
             return x.tracer.cast(x, np.dtype(np.bool_))
         return x.tracer.reduce(name, x, over, keepdims, "bool", "bool")

@@ -87,6 +87,7 @@ def ready(graph: Graph) -> Ready:
 def _made(program: Program) -> Engine:
     from .engine import make
 
+    native.find_bfloat16()  # which may have been imported since
     return make(program)
 
 

@@ -26,6 +26,7 @@ from .value import Value
 
 #: What a Python number is until it meets an array.
 _ALONE = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+_MOST_INT64, _MOST_UINT64 = 2**63 - 1, 2**64 - 1
 _HALVES = frozenset({"float16", "bfloat16"})
 #: What a comparison with a number that no operand reaches comes to.
 _COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
@@ -171,7 +172,8 @@ class Tracer:
             self._check_own(given)
             return given
         if type(given) in WEAK and type(given) is not complex:
-            return self._constant(given, _ALONE[type(given)], weak=True)
+            large = type(given) is int and _MOST_INT64 < given <= _MOST_UINT64
+            return self._constant(given, "uint64" if large else _ALONE[type(given)], weak=True)
         if isinstance(given, np.bool_ | np.integer | np.floating) and given.dtype.itemsize <= 8:
             return self._constant(given.item(), given.dtype.name, weak=False)
         return self._capture(given)
@@ -268,6 +270,12 @@ class Tracer:
         if known is not None:
             return self._known(values, made.axes_mapping, made.shape, known)
         _check_power(op, values, dtypes)
+        values = [
+            self._constant(float(_number_of(value)), "float64", weak=True)
+            if _is_huge(value) and np.dtype(to).kind == "f"
+            else value
+            for value, to in zip(values, dtypes, strict=False)
+        ]
         folded = self._folded(op, values, dtypes) if made.shape == () else None
         weak = weak and all(value.weak for value in values) and dtypes[-1] != "bool"
         if folded is not None:
@@ -448,6 +456,12 @@ def _number_of(value: Value) -> Any:
     """The Python number that a value is known to be, or None."""
     node = value.tracer.nodes[value.node]
     return node.value if isinstance(node, Constant) and node.weak else None
+
+
+def _is_huge(value: Value) -> bool:
+    """Whether it is a Python integer that no dtype of integers holds; as a float it is a number."""
+    number = _number_of(value)
+    return type(number) is int and not -_MOST_INT64 <= number <= _MOST_UINT64
 
 
 def _beyond(name: str, values: Sequence[Value], dtypes: tuple[str, ...]) -> bool | None:

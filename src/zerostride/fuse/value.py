@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ..ops import Op
     from .trace import Tracer
 
-_WEAK_KINDS = {"i": "int", "f": "float", "c": "complex"}
+_WEAK_KINDS = {"i": "int", "u": "int", "f": "float", "c": "complex"}
 _TYPES: dict[str, type[complex]] = {"int": int, "float": float, "complex": complex}
 
 
