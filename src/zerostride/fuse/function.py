@@ -20,8 +20,10 @@ from ..compute.semantics import WEAK
 from ..errors import TraceError
 from .graph import Apply, Graph, Input
 from .run import Ready, ready, run_into
+from .source import no_out
 from .structure import Structure
-from .trace import Operand, is_numeric, operand_of, trace
+from .trace import trace
+from .tracer import Operand, is_numeric, operand_of
 from .value import Value
 
 #: Signatures that a function keeps. One is some kilobytes; data sets have a handful of shapes.
@@ -117,8 +119,6 @@ class Fused:
 
     def _inlined(self, operands: Sequence[Any], out: Any, more: Mapping[str, Any]) -> Any:
         """Within another fused function it is a part of that."""
-        from .value import no_out
-
         no_out(out)
         if self._dtype is None:
             return self._function(*operands, **more)

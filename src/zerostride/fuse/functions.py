@@ -10,11 +10,12 @@ import numpy as np
 
 from ..ops import OPS, Op
 from ..planner import plan_to
-from .value import Value, no_out, refuse
+from .source import no_out, refuse
+from .value import Value
 from .views import one_axis, ordered
 
 if TYPE_CHECKING:
-    from .trace import Tracer
+    from .tracer import Tracer
 
 _OUTSIDE = "call it outside of the fused function, on its operands or its results"
 

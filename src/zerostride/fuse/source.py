@@ -1,4 +1,4 @@
-"""Where in a user's function something was written: the line that an error shows."""
+"""Where in a user's function something was written, and refusals that show it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import linecache
 import os
 import sys
 from dataclasses import dataclass
+from typing import Any, NoReturn
 
 import numpy as np
+
+from ..errors import TraceError
 
 #: Folders whose frames are not the user's.
 _OURS = tuple(
@@ -58,3 +61,17 @@ def current_place() -> Place:
 
 def _is_ours(filename: str) -> bool:
     return os.path.abspath(filename).startswith(_OURS)
+
+
+def refuse(detail: str, hint: str) -> NoReturn:
+    """Raises the TraceError of the user's current line."""
+    raise TraceError(detail, str(current_place()), hint)
+
+
+def no_out(out: Any) -> None:
+    """Refuses an `out` within a traced function."""
+    if out is not None:
+        refuse(
+            "out= in a fused function would write before all is computed",
+            "leave it out, and give out= to the fused call",
+        )

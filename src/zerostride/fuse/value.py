@@ -8,20 +8,16 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ..errors import TraceError
-from .source import current_place
+from .graph import Input
+from .methods import Methods
+from .source import current_place, no_out, refuse
 
 if TYPE_CHECKING:
     from ..ops import Op
-    from .trace import Tracer
+    from .tracer import Tracer
 
 _WEAK_KINDS = {"i": "int", "u": "int", "f": "float", "c": "complex"}
 _TYPES: dict[str, type[complex]] = {"int": int, "float": float, "complex": complex}
-
-
-def refuse(detail: str, hint: str) -> NoReturn:
-    """Raises the TraceError of the user's current line."""
-    raise TraceError(detail, str(current_place()), hint)
 
 
 def _binary(name: str) -> Callable[[Value, Any], Any]:
@@ -76,7 +72,7 @@ _NUMBER = "keep it an array, or take what is wanted by number as a keyword argum
 _OUTSIDE = "do that outside of the fused function, on its operands or its results"
 
 
-class Value:
+class Value(Methods):
     """An array of a function that is being traced.
 
     Python's operators, NumPy's ufuncs and zerostride's functions on it write nodes of a graph.
@@ -85,9 +81,14 @@ class Value:
     Attributes:
         shape: as an array's.
         dtype: as an array's.
+        tracer: who writes the graph.
+        node: its number there.
+        weak: whether it is a Python number, whose dtype is that of what it meets.
+        view: whether the array would be a view of another.
+        shared: whether there is a view of it.
     """
 
-    __slots__ = ("_shared", "_view", "dtype", "node", "shape", "tracer", "weak")
+    __slots__ = ("dtype", "node", "shape", "shared", "tracer", "view", "weak")
     __hash__ = None  # type: ignore[assignment]  # as an array's
 
     def __init__(
@@ -104,8 +105,8 @@ class Value:
         self.shape = shape
         self.dtype = dtype
         self.weak = weak
-        self._view = view
-        self._shared = False
+        self.view = view
+        self.shared = False
 
     def again(self) -> Value:
         """The same elements as another array."""
@@ -214,14 +215,12 @@ class Value:
 
     def put(self, name: str, other: Any) -> Value:
         """An operator in place. What is an operand of the call, or a view, is not written to."""
-        from .graph import Input
-
-        if isinstance(self.tracer.nodes[self.node], Input) or self._view:
+        if isinstance(self.tracer.nodes[self.node], Input) or self.view:
             refuse(
                 "an operand, or a view, is changed in place; fused functions have no such effects",
                 "write x = x + y in place of x += y, and give the call out=x",
             )
-        if self._shared:
+        if self.shared:
             refuse(
                 "a value is changed in place of which there is a view",
                 "write x = x + y in place of x += y",
@@ -269,175 +268,12 @@ class Value:
             )
         raise AttributeError(f"an array has no attribute {name!r}")
 
-    # Shapes
-
-    def __getitem__(self, key: Any) -> Value:
-        from .views import indexed
-
-        return self._viewed(indexed(self.shape, key))
-
-    def _viewed(self, axes: tuple[int | None, ...]) -> Value:
-        self._shared = True
-        return self.tracer.view(self, axes)
-
-    @property
-    def T(self) -> Value:  # noqa: N802 - an array's name for it
-        """The axes the other way round."""
-        return self.transpose()
-
-    @property
-    def mT(self) -> Value:  # noqa: N802 - an array's name for it
-        """The last two axes exchanged."""
-        if self.ndim < 2:
-            raise ValueError("matrix transpose with ndim < 2 is undefined")
-        return self.swapaxes(-1, -2)
-
-    def transpose(self, *axes: Any) -> Value:
-        """The axes in another order; without an argument the other way round."""
-        from .views import ordered
-
-        order = axes[0] if len(axes) == 1 and not hasattr(axes[0], "__index__") else axes
-        return self._viewed(ordered(self.ndim, order or None))
-
-    def swapaxes(self, axis1: int, axis2: int) -> Value:
-        """Two axes exchanged."""
-        from .views import one_axis
-
-        order: list[int | None] = [*range(self.ndim)]
-        first, second = one_axis(axis1, self.ndim), one_axis(axis2, self.ndim)
-        order[first], order[second] = second, first
-        return self._viewed(tuple(order))
-
-    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Value:
-        """Another shape that has axes of extent 1 more or fewer."""
-        from .views import reshaped
-
-        given = shape[0] if len(shape) == 1 and not hasattr(shape[0], "__index__") else shape
-        return self._viewed(reshaped(self.shape, given))
-
-    def squeeze(self, axis: Any = None) -> Value:
-        """Without axes of extent 1: all, or those named."""
-        from .views import squeezed
-
-        return self._viewed(squeezed(self.shape, axis))
-
-    # Methods of arrays
-
-    def astype(
-        self,
-        dtype: Any,
-        order: str = "K",
-        casting: str = "unsafe",
-        subok: bool = True,
-        copy: bool = True,
-    ) -> Value:
-        """In another dtype, as by `zerostride.cast`."""
-        target = np.dtype(dtype)
-        if not np.can_cast(self.dtype, target, casting):  # type: ignore[arg-type]
-            raise TypeError(f"cannot cast {self.dtype} to {target} (casting is {casting!r})")
-        return self.tracer.cast(self, target)
-
-    def copy(self, order: str = "C") -> Value:
-        """The same elements."""
-        return self.again()
-
-    def square(self) -> Value:
-        """Each element times itself."""
-        return self.tracer.apply("square", (self,))
-
-    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Value:
-        """Within limits, of which one or both may be None."""
-        from ..compute.unary import clip
-
-        result: Value = clip(self, min, max, out=out)
-        return result
-
-    def round(self, decimals: int = 0, out: Any = None) -> Value:
-        """The nearest whole number; a half goes to the even one."""
-        if decimals:
-            refuse("rounding to decimals cannot be fused", "write zs.round(x * 10) / 10")
-        no_out(out)
-        if self.dtype.kind in "iub":
-            return self.again()
-        return self.tracer.apply("round", (self,))
-
-    def sum(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
-    ) -> Value:
-        """The sum over axes; see `zerostride.sum`."""
-        return self.reduced("sum", out, axis=axis, keepdims=keepdims, dtype=dtype)
-
-    def prod(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
-    ) -> Value:
-        """The product over axes; see `zerostride.prod`."""
-        return self.reduced("prod", out, axis=axis, keepdims=keepdims, dtype=dtype)
-
-    def mean(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
-    ) -> Value:
-        """The mean over axes; see `zerostride.mean`."""
-        return self.reduced("mean", out, axis=axis, keepdims=keepdims, dtype=dtype)
-
-    def var(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        ddof: float = 0,
-        keepdims: bool = False,
-    ) -> Value:
-        """The variance over axes, taken from the mean in a second pass."""
-        return self.reduced("var", out, axis=axis, keepdims=keepdims, dtype=dtype, ddof=ddof)
-
-    def std(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        ddof: float = 0,
-        keepdims: bool = False,
-    ) -> Value:
-        """The root of the variance."""
-        return self.reduced("std", out, axis=axis, keepdims=keepdims, dtype=dtype, ddof=ddof)
-
-    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Value:
-        """The greatest over axes; see `zerostride.max`."""
-        return self.reduced("max", out, axis=axis, keepdims=keepdims)
-
-    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Value:
-        """The least over axes; see `zerostride.min`."""
-        return self.reduced("min", out, axis=axis, keepdims=keepdims)
-
-    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Value:
-        """Whether any is true; see `zerostride.any`."""
-        return self.reduced("any", out, axis=axis, keepdims=keepdims)
-
-    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Value:
-        """Whether all are true; see `zerostride.all`."""
-        return self.reduced("all", out, axis=axis, keepdims=keepdims)
-
-    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Value:
-        """Where the first of the greatest is; see `zerostride.argmax`."""
-        return self.reduced("argmax", out, axis=axis, keepdims=keepdims)
-
-    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Value:
-        """Where the first of the least is; see `zerostride.argmin`."""
-        return self.reduced("argmin", out, axis=axis, keepdims=keepdims)
-
-    def reduced(self, name: str, out: Any, **options: Any) -> Value:
-        """A reduction of `reducing.TRACED`."""
-        from .reducing import TRACED
-
-        no_out(out)
-        return TRACED[name](self, **options)
-
     # Functions of NumPy and of zerostride
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         from .functions import call_ufunc
 
-        return call_ufunc(_tracer_of(inputs), ufunc, method, inputs, options)
+        return call_ufunc(self.tracer, ufunc, method, inputs, options)
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: Any, options: Any
@@ -460,12 +296,3 @@ class Value:
 
 def _tracer_of(inputs: Sequence[Any]) -> Tracer:
     return next(one.tracer for one in inputs if isinstance(one, Value))
-
-
-def no_out(out: Any) -> None:
-    """Refuses an `out` within a traced function."""
-    if out is not None:
-        refuse(
-            "out= in a fused function would write before all is computed",
-            "leave it out, and give out= to the fused call",
-        )

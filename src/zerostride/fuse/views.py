@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import BroadcastError, Reason
 from .graph import Axes
-from .value import Value, refuse
+from .source import refuse
 
 _WHERE = "choose by values with zs.where(condition, a, b); cut outside of the fused function"
 
@@ -44,7 +44,9 @@ def indexed(shape: tuple[int, ...], key: Any) -> Axes:
     """The axes of value[key]: new ones, whole ones, and none for 0 where there is one element."""
     keys = list(key) if isinstance(key, tuple) else [key]
     for one in keys:
-        if isinstance(one, Value) or not (one is None or one is Ellipsis or _is_simple(one)):
+        if hasattr(type(one), "__zerostride_trace__") or not (
+            one is None or one is Ellipsis or _is_simple(one)
+        ):
             refuse("elements are chosen by values, which cannot be fused", _WHERE)
     rank = sum(one is not None and one is not Ellipsis for one in keys)
     if rank > len(shape):
@@ -71,7 +73,9 @@ def indexed(shape: tuple[int, ...], key: Any) -> Axes:
 
 
 def _is_simple(one: Any) -> bool:
-    return isinstance(one, slice) or (hasattr(one, "__index__") and type(one) is not bool)
+    if hasattr(type(one), "__zerostride_trace__") or type(one) is bool:
+        return False
+    return isinstance(one, slice) or hasattr(one, "__index__")
 
 
 def _keeps(one: Any, size: int) -> bool:

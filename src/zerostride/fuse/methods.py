@@ -1,0 +1,186 @@
+"""Methods of arrays that values have: views, conversions, reductions."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from .source import no_out, refuse
+from .views import indexed, one_axis, ordered, reshaped, squeezed
+
+if TYPE_CHECKING:
+    from .tracer import Tracer
+    from .value import Value
+
+
+class Methods:
+    """What a value does as an array does it; the attributes are the value's."""
+
+    __slots__ = ()
+    if TYPE_CHECKING:
+        tracer: Tracer
+        node: int
+        shape: tuple[int, ...]
+        dtype: np.dtype[Any]
+
+        @property
+        def ndim(self) -> int:
+            """The number of axes."""
+            ...
+
+        def again(self) -> Value:
+            """The same elements as another array."""
+            ...
+
+    def __getitem__(self, key: Any) -> Value:
+        return self._viewed(indexed(self.shape, key))
+
+    def _viewed(self, axes: tuple[int | None, ...]) -> Value:
+        own = cast("Value", self)
+        own.shared = True
+        return own.tracer.view(own, axes)
+
+    @property
+    def T(self) -> Value:  # noqa: N802 - an array's name for it
+        """The axes the other way round."""
+        return self.transpose()
+
+    @property
+    def mT(self) -> Value:  # noqa: N802 - an array's name for it
+        """The last two axes exchanged."""
+        if self.ndim < 2:
+            raise ValueError("matrix transpose with ndim < 2 is undefined")
+        return self.swapaxes(-1, -2)
+
+    def transpose(self, *axes: Any) -> Value:
+        """The axes in another order; without an argument the other way round."""
+        order = axes[0] if len(axes) == 1 and not hasattr(axes[0], "__index__") else axes
+        return self._viewed(ordered(self.ndim, order or None))
+
+    def swapaxes(self, axis1: int, axis2: int) -> Value:
+        """Two axes exchanged."""
+        order: list[int | None] = [*range(self.ndim)]
+        first, second = one_axis(axis1, self.ndim), one_axis(axis2, self.ndim)
+        order[first], order[second] = second, first
+        return self._viewed(tuple(order))
+
+    def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Value:
+        """Another shape that has axes of extent 1 more or fewer."""
+        given = shape[0] if len(shape) == 1 and not hasattr(shape[0], "__index__") else shape
+        return self._viewed(reshaped(self.shape, given))
+
+    def squeeze(self, axis: Any = None) -> Value:
+        """Without axes of extent 1: all, or those named."""
+        return self._viewed(squeezed(self.shape, axis))
+
+    # Methods of arrays
+
+    def astype(
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: str = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+    ) -> Value:
+        """In another dtype, as by `zerostride.cast`."""
+        target = np.dtype(dtype)
+        if not np.can_cast(self.dtype, target, casting):  # type: ignore[arg-type]
+            raise TypeError(f"cannot cast {self.dtype} to {target} (casting is {casting!r})")
+        return self.tracer.cast(cast("Value", self), target)
+
+    def copy(self, order: str = "C") -> Value:
+        """The same elements."""
+        return self.again()
+
+    def square(self) -> Value:
+        """Each element times itself."""
+        return self.tracer.apply("square", (self,))
+
+    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Value:
+        """Within limits, of which one or both may be None."""
+        from ..compute.unary import clip
+
+        result: Value = clip(self, min, max, out=out)
+        return result
+
+    def round(self, decimals: int = 0, out: Any = None) -> Value:
+        """The nearest whole number; a half goes to the even one."""
+        if decimals:
+            refuse("rounding to decimals cannot be fused", "write zs.round(x * 10) / 10")
+        no_out(out)
+        if self.dtype.kind in "iub":
+            return self.again()
+        return self.tracer.apply("round", (self,))
+
+    def sum(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+    ) -> Value:
+        """The sum over axes; see `zerostride.sum`."""
+        return self.reduced("sum", out, axis=axis, keepdims=keepdims, dtype=dtype)
+
+    def prod(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+    ) -> Value:
+        """The product over axes; see `zerostride.prod`."""
+        return self.reduced("prod", out, axis=axis, keepdims=keepdims, dtype=dtype)
+
+    def mean(
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+    ) -> Value:
+        """The mean over axes; see `zerostride.mean`."""
+        return self.reduced("mean", out, axis=axis, keepdims=keepdims, dtype=dtype)
+
+    def var(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+    ) -> Value:
+        """The variance over axes, taken from the mean in a second pass."""
+        return self.reduced("var", out, axis=axis, keepdims=keepdims, dtype=dtype, ddof=ddof)
+
+    def std(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+    ) -> Value:
+        """The root of the variance."""
+        return self.reduced("std", out, axis=axis, keepdims=keepdims, dtype=dtype, ddof=ddof)
+
+    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Value:
+        """The greatest over axes; see `zerostride.max`."""
+        return self.reduced("max", out, axis=axis, keepdims=keepdims)
+
+    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Value:
+        """The least over axes; see `zerostride.min`."""
+        return self.reduced("min", out, axis=axis, keepdims=keepdims)
+
+    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Value:
+        """Whether any is true; see `zerostride.any`."""
+        return self.reduced("any", out, axis=axis, keepdims=keepdims)
+
+    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Value:
+        """Whether all are true; see `zerostride.all`."""
+        return self.reduced("all", out, axis=axis, keepdims=keepdims)
+
+    def argmax(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Value:
+        """Where the first of the greatest is; see `zerostride.argmax`."""
+        return self.reduced("argmax", out, axis=axis, keepdims=keepdims)
+
+    def argmin(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Value:
+        """Where the first of the least is; see `zerostride.argmin`."""
+        return self.reduced("argmin", out, axis=axis, keepdims=keepdims)
+
+    def reduced(self, name: str, out: Any, **options: Any) -> Value:
+        """A reduction of `reducing.TRACED`."""
+        from .reducing import TRACED
+
+        no_out(out)
+        return TRACED[name](cast("Value", self), **options)
