@@ -47,6 +47,8 @@ _POLES: Mapping[str, int] = {
     **dict.fromkeys(("divide", "floor_divide", "remainder", "fmod"), 1),
     **dict.fromkeys(("reciprocal", "rsqrt", "pow"), 0),
 }
+#: 0 / 0 and 0 times infinity are no numbers.
+_NAN_AT_ZERO = frozenset({"multiply", "divide", "floor_divide"})
 #: Of two operands: what they give is new where they are equal.
 _WHERE_EQUAL = frozenset({"equal", "not_equal", "squared_difference"})
 #: Periodic: an argument that is known to less than this is not known.
@@ -89,7 +91,8 @@ class Application:
         return laid(np.asarray(mask), self.node.axes[k], self.node.shape)
 
     def _at_the_ends(self) -> tuple[Array, Array, Mask | None]:
-        zero = self.node.op not in _MONOTONE or self.node.compute[0] == "bool"
+        op = self.node.op
+        zero = op not in _MONOTONE or op in _NAN_AT_ZERO or self.node.compute[0] == "bool"
         corners: list[list[Array]] = []
         for arg in self.inexact:
             known = self.known[arg]
@@ -204,22 +207,22 @@ class Application:
             with np.errstate(all="ignore"):
                 width = high - low
             low, high = moved(low, high, np.where(np.isfinite(width), width, 0))
-            low, high = moved(low, high, 2 * spacing(np.fmax(np.abs(low), np.abs(high))))
+            low, high = moved(low, high, 2 * spacing(low), 2 * spacing(high))
         if op in _CHOICES and self.value.size:
             zero = self.value == 0
             if zero.any():
                 low = np.where(zero & (low == 0), np.asarray(-0.0, low.dtype), low)
                 high = np.where(zero & (high == 0), np.asarray(0.0, high.dtype), high)
-        if FAMILIES[op] != "functions" or op in ("cast",):
+        if FAMILIES[op] != "functions":
             return low, high
         units = 2 * BOUNDS.get((op, self.value.dtype.itemsize), BOUND)
-        size = np.fmax(np.abs(low), np.abs(high))
+        down, up = spacing(low), spacing(high)
         if op.startswith("logaddexp"):  # near 0 no digits of the operands are left
             for arg, axes in zip(self.node.args, self.node.axes, strict=True):
-                operand = laid(np.abs(np.asarray(self.known[arg].value)), axes, self.node.shape)
-                size = np.fmax(size, operand.astype(size.dtype))
-        below, above = moved(low, high, units * spacing(size))
-        return self._at_overflow(below, above)
+                operand = np.asarray(self.known[arg].value).astype(low.dtype)
+                unit = laid(spacing(operand), axes, self.node.shape)
+                down, up = np.fmax(down, unit), np.fmax(up, unit)
+        return self._at_overflow(*moved(low, high, units * down, units * up))
 
     def _at_overflow(self, low: Array, high: Array) -> tuple[Array, Array]:
         """A function of finite numbers that is infinite may as well be the largest number."""

@@ -47,6 +47,9 @@ def tidy(found: Bounds) -> Bounds:
     if found.exact:
         return found
     low, high, opened = found.low, found.high, found.open
+    if found.value.dtype.kind == "c":  # they have no order
+        apart = ~alike(low, high) if opened is None else ~alike(low, high) | opened
+        return Bounds(found.value, found.value, found.value, apart if apart.any() else None)
     if opened is not None and not opened.any():
         opened = None
     if opened is not None and found.value.dtype == np.bool_:
@@ -84,13 +87,14 @@ def is_float(array: Any) -> bool:
     return bool(array.dtype.kind == "f" and array.dtype.itemsize <= 8)
 
 
-def moved(low: Array, high: Array, by: Any) -> tuple[Array, Array]:
-    """An interval wider by so much on both sides, in the dtype that it has."""
+def moved(low: Array, high: Array, by: Any, above: Any = None) -> tuple[Array, Array]:
+    """An interval wider by so much on both sides (or else `above`), in the dtype that it has."""
     wide: Any = np.longdouble if low.dtype.itemsize == 8 else np.float64
-    shift: Any = np.asarray(by, wide)
-    below = np.where(np.isfinite(low), low.astype(wide) - shift, low).astype(low.dtype)
-    above = np.where(np.isfinite(high), high.astype(wide) + shift, high).astype(high.dtype)
-    return below, above
+    down: Any = np.asarray(by, wide)
+    up: Any = np.asarray(by if above is None else above, wide)
+    least = np.where(np.isfinite(low), low.astype(wide) - down, low).astype(low.dtype)
+    most = np.where(np.isfinite(high), high.astype(wide) + up, high).astype(high.dtype)
+    return least, most
 
 
 def spacing(array: Array) -> Array:

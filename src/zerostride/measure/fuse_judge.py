@@ -203,6 +203,8 @@ def _within(result: Array, wanted: Array, known: Bounds, dtype: str) -> tuple[st
 
 def _below(one: Array, other: Array) -> NDArray[np.bool_]:
     """one <= other, -0 below 0."""
+    if one.dtype.kind == "c":
+        return alike(one, other)
     below = np.asarray(one <= other)
     if one.dtype.kind in "iub":
         return below
