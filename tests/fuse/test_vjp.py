@@ -189,6 +189,16 @@ def test_views_are_turned_back():
     close(dz, g.sum((0, 2))[:, None])
 
 
+def test_a_broadcast_is_summed():
+    x, g = np.array([1.0, 2.0]), np.arange(6.0).reshape(2, 3)
+
+    def stretched(x):
+        return zs.broadcast(x, (2, 3), mode="explicit", axes_mapping=[0])
+
+    same(gradient(stretched, x, cotangent=g), g.sum(1))
+    same(gradient(lambda x: stretched(x) * x[:, None], x, cotangent=g), 2 * x * g.sum(1))
+
+
 def test_strides_do_not_matter():
     base = np.arange(24.0).reshape(4, 6)
     x, y = base[::-2, ::2], np.broadcast_to(np.array([2.0]), (2, 3))
@@ -297,6 +307,19 @@ def test_keyword_arguments_stay():
     same(gradient(lambda x, *, slope: zs.where(x < 0, x * slope, x), x, slope=0.25), [1.0, 0.25])
 
 
+def test_arrays_by_name_have_no_gradient():
+    x, bias = np.ones(2), np.array([3.0, 4.0])
+    (dx,) = gradients(lambda x, *, bias: x * bias, x, bias=bias)
+    same(dx, bias)
+
+
+def test_results_without_gradient():
+    result, pullback = zs.fuse(lambda x: x > 1).vjp(np.array([1.0, 2.0]))
+    assert result.tolist() == [False, True]
+    assert pullback.graph is None
+    same(pullback(None)[0], [0.0, 0.0])
+
+
 def test_arrays_from_elsewhere_are_no_operands():
     other = np.array([3.0, 4.0])
     (dx,) = gradients(lambda x: x * other, np.ones(2))
@@ -323,6 +346,13 @@ def test_gradients_have_the_operands_dtypes():
     same(dx, np.full((2, 3), 3.0), "float32")
     (dx,) = gradients(lambda x: zs.cast(zs.cast(x, "int32"), "float32"), x)
     same(dx, np.zeros((2, 3)), "float32")
+
+
+def test_a_function_that_computes_in_another_dtype():
+    x = np.array([1.0, 2.0], "float32")
+    result, pullback = zs.fuse(lambda x: x * x, dtype="float64").vjp(x)
+    assert result.dtype == "float64"
+    same(pullback(np.ones(2))[0], 2 * x, "float32")
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
