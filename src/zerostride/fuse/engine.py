@@ -20,6 +20,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..compute import native
+from . import jit
 from .program import Literal, Phase, Program
 
 
@@ -64,8 +65,10 @@ def make(program: Program) -> Runnable:
         raise NotImplementedError("the native engine is not in use")
     if any(slot.dtype == "bfloat16" for slot in program.slots):
         _register_bfloat16()
-    made: Runnable = native._native.Program(spec_of(program))
-    return made
+    made: Any = native._native.Program(spec_of(program))
+    jit.attach(program, made)
+    runnable: Runnable = made
+    return runnable
 
 
 def _register_bfloat16() -> None:
