@@ -52,6 +52,10 @@ def test_nests() -> None:
     emulated("test_nest_main", "11", "400")
 
 
+def test_fused_programs() -> None:
+    emulated("test_fused_main", "11", "200")
+
+
 def test_launching() -> None:
     emulated("test_launch_main")
 

@@ -41,6 +41,10 @@ def test_nests() -> None:
     run([HERE / "test_nest_main", "7", "6000"], PATIENCE)
 
 
+def test_fused_programs() -> None:
+    run([HERE / "test_fused_main", "7", "2000"], PATIENCE)
+
+
 def test_launching() -> None:
     run([HERE / "test_launch_main"], PATIENCE)
 
