@@ -16,12 +16,15 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from rich.table import Table
 
 from ..compute import native
+from ..fuse import reference
+from ..fuse.graph import Graph
 from .case import BadInput
 from .fuse_cases import Case, source
 from .fuse_draw import cases
@@ -53,6 +56,7 @@ class Result:
 
     isa: str
     tallies: dict[str, Tally] = field(default_factory=dict)
+    handed_over: int = 0  # calls that the engine left to the reference
     differing: int = 0
     differences: list[Difference] = field(default_factory=list)
 
@@ -65,6 +69,7 @@ class Result:
         """Takes another part's."""
         for family, tally in other.tallies.items():
             self.tallies.setdefault(family, Tally()).add(tally)
+        self.handed_over += other.handed_over
         self.differing += other.differing
         self.differences += other.differences[: SHOWN - len(self.differences)]
 
@@ -84,7 +89,7 @@ def judge_all(
         until: the time (of `time.monotonic`) from which no case is begun.
     """
     result = Result(native.backend().removeprefix("native "))
-    with warnings.catch_warnings():
+    with _counting(result), warnings.catch_warnings():
         warnings.simplefilter("error")
         for k, case in numbered:
             if time.monotonic() > until:
@@ -98,6 +103,22 @@ def judge_all(
                 if len(result.differences) < SHOWN:
                     result.differences.append(_explained(k, case, fused, verdict.difference))
     return result
+
+
+@contextmanager
+def _counting(result: Result) -> Iterator[None]:
+    """Counts the calls that are evaluated node by node; the judge's own are not among them."""
+    evaluated = reference.evaluate
+
+    def counted(graph: Graph, operands: Sequence[Any]) -> list[Any]:
+        result.handed_over += 1
+        return evaluated(graph, operands)
+
+    reference.evaluate = counted
+    try:
+        yield
+    finally:
+        reference.evaluate = evaluated
 
 
 def _explained(k: int, case: Case, fused: Fused, text: str) -> Difference:
@@ -170,7 +191,11 @@ def _print(results: Sequence[Result], seed: int) -> None:
         for difference in result.differences:
             print(f"\n# {result.isa}, seed {seed}, case {difference.case}: {difference.text}")
             print(difference.code)
-        print(f"{result.isa}: {result.differing} differences in {result.cases:,} cases")
+        ours = 1 - result.handed_over / max(result.cases, 1)
+        print(
+            f"{result.isa}: {result.differing} differences in {result.cases:,} cases "
+            f"({ours:.0%} computed natively)"
+        )
 
 
 if __name__ == "__main__":
