@@ -1,0 +1,172 @@
+"""What `explain` says of fused functions: the text, the data, the bytes."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+from graphs import Builder
+
+import zerostride as zs
+from zerostride.compute import native
+from zerostride.fuse.explain import Explanation, html
+from zerostride.fuse.graph import Graph
+from zerostride.fuse.lower import lower
+from zerostride.fuse.program import Literal, Load, Phase, Program, Slot, Step, Store
+from zerostride.fuse.traffic import registers, traffic
+
+NATIVE = pytest.mark.skipif(native.backend() == "reference", reason="no native engine here")
+
+
+def told(graph: Graph, *names: str) -> Explanation:
+    """As if the engine ran it."""
+    return Explanation("f", names, graph, lower(graph), "native avx2", "", compiled=False)
+
+
+def softmax(rows: int = 256, columns: int = 1024) -> Graph:
+    made = Builder()
+    x = made.input((rows, columns))
+    parts = made.op("exp", made.op("subtract", x, made.reduce("max", x, (1,), keepdims=True)))
+    return made.graph(made.op("divide", parts, made.reduce("sum", parts, (1,), keepdims=True)))
+
+
+def test_an_elementwise_function() -> None:
+    made = Builder()
+    x, y, z = made.input((2, 3), "uint8"), made.input((3,)), made.input((2, 1))
+    graph = made.graph(made.op("multiply", made.op("subtract", x, y), z))
+    assert str(told(graph, "x", "mean", "scale")).splitlines() == [
+        "f(x, mean, scale) is computed by the native engine (avx2)",
+        "  1 phase: kernels, one after another, on blocks",
+        "  50 B moved, 50 B necessary",
+        "  over 2 3, reads 26 B, stores 24 B",
+        "    x uint8→float32  2   3",
+        "    mean float32     .   3",
+        "    scale float32    2 1→3",
+        "    box              2   3",
+        "    result float32   2   3",
+        "    r0 = subtract(x, mean)",
+        "    r0 = multiply(r0, scale)",
+        "    result = r0",
+        "    mean stretches along axis 0 (absent→2)",
+        "    scale stretches along axis 1 (1→3)",
+    ]
+
+
+def test_phases_in_pieces() -> None:
+    text = str(told(softmax(), "x"))
+    assert "  3 phases: kernels, one after another, on blocks\n" in text
+    assert "  piece by piece along 256, so that the caches hold what is read again: all\n" in text
+    assert "  2.0 MiB moved, 2.0 MiB necessary\n" in text
+    assert "  4.0 KiB of temporaries for each index of a piece\n" in text
+    assert "    t1 = sum of r0 over axis 1\n" in text
+    assert "  phase 3: over 256 1024, reads 1.0 MiB, stores 1.0 MiB\n" in text
+
+
+def test_two_passes_are_counted() -> None:
+    made = Builder()
+    x = made.input((1 << 16,))
+    graph = made.graph(made.op("subtract", x, made.reduce("max", x, (0,))))
+    program = lower(graph)
+    bytes_ = 4 << 16
+    assert program.batch == 0
+    found = traffic(program)
+    # The largest is stored by the first pass, and read by the second.
+    assert (found.moved, found.necessary) == (3 * bytes_ + 8, 2 * bytes_)
+    assert (found.temporaries, found.pieces) == (4, 0)
+
+
+def test_other_orders_of_axes_are_said() -> None:
+    made = Builder()
+    x = made.input((2, 3))
+    text = str(told(made.graph(made.op("square", made.view(x, (1, 0)))), "x"))
+    assert "x is read along its axes 1 and 0, in this order" in text
+
+
+def test_one_array_in_two_alignments_has_two_names() -> None:
+    made = Builder()
+    x = made.input((3, 3))
+    text = str(told(made.graph(made.op("add", x, made.view(x, (1, 0)))), "x"))
+    assert "r0 = add(x, x')" in text
+
+
+def test_registers_are_used_again() -> None:
+    unary, binary = ("float32",) * 2, ("float32",) * 3
+    load = Load(0, (0,), "float32")
+    literal = Literal(2.0, "float32")
+    steps = (
+        Step("exp", (0,), unary),  # 2, read until the end
+        Step("square", (0,), unary),  # 3
+        Step("add", (3, 1), binary),  # 4, where 3 was
+        Step("add", (4, 2), binary),  # 5
+    )
+    phase = Phase((4,), (load,), (literal,), steps, (Store(5, 1, (0,)), Store(2, 2, (0,))))
+    assert registers(phase) == (0, 1, 1, 1)
+
+
+def test_pieces_are_not_memory() -> None:
+    slots = (
+        Slot("input", 0, "float32", (8, 4)),
+        Slot("piece", 0, "float32", (8,)),
+        Slot("output", 0, "bfloat16", (8, 4)),
+    )
+    first = Phase((8, 4), (Load(0, (0, 1), "float32"),), (), (), (Store(0, 1, (0, -1), "sum"),))
+    loads = Load(0, (0, 1), "float32"), Load(1, (0, -1), "float32")
+    step = Step("divide", (0, 1), ("float32",) * 3)
+    second = Phase((8, 4), loads, (), (step,), (Store(2, 2, (0, 1)),))
+    found = traffic(Program(slots, (first, second), 1, 0, 2))
+    assert (found.moved, found.necessary, found.pieces) == (128 + 64, 128 + 64, 4)
+
+
+def test_data() -> None:
+    explained = told(softmax(), "x")
+    data = explained.as_dict()
+    assert json.loads(explained.to_json()) == data
+    program = data["program"]
+    assert (program["batch"], program["batched_phases"]) == (1, [0, 3])
+    assert [phase["shape"] for phase in program["phases"]] == [[256, 1024]] * 3
+    assert program["phases"][1]["loads"][1]["stretched"] == [1]
+    assert [slot["name"] for slot in program["slots"]] == ["x", "result", "t0", "t1", "t2"]
+
+
+def test_html_is_escaped() -> None:
+    made = Builder()
+    x = made.input((2, 3))
+    graph = made.graph(made.op("add", x, made.input((3,))))
+    page = html(told(graph, "<b>", "y"))
+    assert "<b>(" not in page
+    assert "&lt;b&gt; float32" in page
+    assert page.count("<tr>") == 4
+    assert told(softmax(), "x")._repr_html_().count("<table>") == 3
+
+
+# Of functions
+
+
+@NATIVE
+def test_a_fused_function() -> None:
+    function = zs.fuse(lambda x, *more, scale: x * more[0] + more[1] * scale)
+    x = np.ones((2, 3), "float32")
+    explained = function.explain(x, x[0], 2.0, scale=x)
+    assert explained.operands == ("x", "more0", "more1", "scale")
+    assert explained.backend == native.backend()
+    assert (explained.reason, explained.compiled) == ("", False)
+
+
+def test_what_the_reference_computes_is_said() -> None:
+    function = zs.fuse(lambda x, y: (x.T + y) * 2)
+    explained = function.explain(np.ones((3, 4), complex), np.ones(3, complex))
+    assert explained.backend == "reference"
+    lines = str(explained).splitlines()
+    assert lines[0].startswith("<lambda>(x, y) is computed by the reference, node by node: ")
+    assert "v3 = add(v2, y)  4 3  complex128" in str(explained)
+    assert lines[-1] == "    result = v5"
+    assert explained.as_dict()["program"] is None
+    assert "<table" not in explained._repr_html_()
+
+
+def test_arguments_are_a_call_s() -> None:
+    function: Any = zs.fuse(lambda x, y: x + y)
+    with pytest.raises(zs.BroadcastError):
+        function.explain(np.ones(3), np.ones(4))
