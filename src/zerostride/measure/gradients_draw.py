@@ -15,6 +15,7 @@ import numpy as np
 import zerostride as zs
 
 from ..errors import BroadcastError
+from ..fuse.vjp_table import STEPS
 from ..ops import OPS
 from .gradients_program import (
     CLEAR,
@@ -68,7 +69,7 @@ def draw(seed: int, case: int) -> Program:
     """The program of a seed and a number."""
     rng = random.Random(f"{seed}:{case}")
     numbers = np.random.default_rng([seed, case])
-    operands = [_operand(rng, numbers, _shape(rng)) for _ in range(rng.choice((1, 1, 2, 2, 3)))]
+    operands = [_operand(rng, numbers, _shape(rng)) for _ in range(rng.choice((1, 1, 1, 2)))]
     if all(x.dtype != np.float64 for x in operands):
         operands[0] = _operand(rng, numbers, operands[0].shape, "float64")
     # Operands may still be added while steps are drawn, so steps are told apart by numbers from
@@ -109,11 +110,20 @@ def _finished(
                 made.append(Reduction(op, place(arg), axis, keepdims))
             case Turn(arg, order, new):
                 made.append(Turn(place(arg), order, new))
-    outputs = [len(operands) + len(made) - 1]
+    read = {arg for step in made for arg in _read(step)}
+    count = len(operands) + len(made)
+    # All that nobody reads is a result, so that gradients come from everywhere.
+    outputs = [k for k in range(len(operands), count) if k not in read] or [count - 1]
     floats = [place(k) for k, value in values.items() if value.dtype == np.float64]
     while rng.random() < 0.2:
         outputs.append(rng.choice(floats))
     return Program(tuple(operands), tuple(made), tuple(outputs))
+
+
+def _read(step: Step) -> tuple[Argument, ...]:
+    """The values that a step reads, numbers aside."""
+    args = step.args if isinstance(step, Element) else (step.arg,)
+    return tuple(arg for arg in args if isinstance(arg, int))
 
 
 def _shape(rng: random.Random) -> Shape:
@@ -238,7 +248,7 @@ def _floats(values: dict[int, Array]) -> list[int]:
 
 def _latest(rng: random.Random, places: list[int]) -> int:
     """Rather a late one, so that programs are deep."""
-    return places[-1] if rng.random() < 0.6 else rng.choice(places)
+    return places[-1] if rng.random() < 0.7 else rng.choice(places)
 
 
 def _reduction(rng: random.Random, values: dict[int, Array]) -> Step:
@@ -267,6 +277,8 @@ def _element(
 ) -> Step:
     """An op on values that there are, on new operands (added to `fresh`) or on numbers."""
     op = OPS[rng.choice(ELEMENTS)]
+    if op.name in STEPS and rng.random() < 0.7:  # they end what gradients flow through
+        op = OPS[rng.choice(ELEMENTS)]
     first = _latest(rng, _floats(values))
     options: dict[str, Any] = {}
     args: list[Argument] = [first]
