@@ -409,6 +409,14 @@ def test_vjp_of_a_plain_function():
     same(pullback(1.0)[0], 2 * x)
 
 
+def test_vjp_of_a_function_of_zerostride():
+    x, y = np.array([[1.0, 5.0]]), np.array([3.0, 4.0])
+    _, pullback = zs.vjp(zs.maximum, x, y, rule="numpy")
+    dx, dy = pullback(np.array([[10.0, 20.0]]))
+    same(dx, [[0.0, 20.0]])
+    same(dy, [10.0, 0.0])
+
+
 def test_graphs_of_gradients_are_made_once():
     fused = zs.fuse(lambda x: x * x)
     _, first = fused.vjp(np.ones(3))

@@ -175,5 +175,10 @@ def vjp(function: Callable[..., Any], /, *operands: Any, **more: Any) -> tuple[A
     (np.float64(56.0), array([[5., 6.],
            [5., 6.]]), array([4., 6.]))
     """
-    fused = function if isinstance(function, Fused) else Fused(function)
-    return pulled(fused, operands, more)
+    if isinstance(function, Fused):
+        return pulled(function, operands, more)
+
+    def called(*values: Any, **settings: Any) -> Any:  # a function may have a parameter `out`
+        return function(*values, **settings)
+
+    return pulled(Fused(called), operands, more)
