@@ -585,6 +585,49 @@ def test_variances():
     np.testing.assert_allclose(found[2], wide.var(), rtol=1e-9)
 
 
+# Calls that never enter Python
+
+
+@pytest.mark.skipif(zs.backend() == "reference", reason="that is the engine's")
+def test_known_calls_never_enter_python(monkeypatch):
+    weights = np.ones(8, np.float32)
+    one, two = zs.fuse(lambda x, n: x * weights + n), zs.fuse(lambda x: (x + 1, x * 2))
+    one(X, 1.5)
+    two(X)
+    monkeypatch.setattr(Fused, "_call", lambda *_, **__: pytest.fail("Python was entered"))
+    weights[:] = 3
+    same(one(X, 2.5), X * weights + np.float32(2.5))
+    out = np.empty_like(X)
+    assert one(X, 4.0, out=out) is out
+    same(out, X * weights + 4)
+    found = two(X)
+    assert type(found) is tuple
+    same(found[0], X + 1)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda f: f(X.astype("f8"), 2.0),
+        lambda f: f(X[:3], 2.0),
+        lambda f: f(X.astype(">f4"), 2.0),
+        lambda f: f(X.tolist(), 2.0),
+        lambda f: f(X, np.float64(2)),
+        lambda f: f(X, 2),
+        lambda f: f(X, True),
+        lambda f: f(X, n=2.0),
+        lambda f: f(X, 2.0, out=(np.empty_like(X),)),
+        lambda f: f(X, 2.0, out=np.empty(X.shape)),
+    ],
+)
+def test_other_calls_of_a_known_function(call):
+    fused = zs.fuse(lambda x, n: x * n + 1)
+    fused(X, 2.0)
+    fused(X, 2.0)
+    again = zs.fuse(fused.__wrapped__)
+    same(call(fused), call(again))
+
+
 # Fused functions within others, and threads
 
 

@@ -11,15 +11,17 @@ import inspect
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..compute import native
 from ..compute.reference import as_operand
 from ..compute.semantics import WEAK
 from ..errors import TraceError
+from .blocks import wants_blocks
 from .graph import Apply, Graph, Input
-from .run import Ready, ready, run_into
+from .run import Ready, is_in_order, ready, run_into
 from .source import no_out
 from .structure import Structure
 from .trace import trace
@@ -61,6 +63,7 @@ class Compiled:
         structure: how the results are packed.
         captured: the arrays that it took from elsewhere; operands after those of the call.
         limits: operand, least and greatest, for Python integers that meet integers of fewer bits.
+        is_of_numbers: whether Python integers of the call are constants of it.
         derived: what is made of it when asked for: "gradients".
     """
 
@@ -68,6 +71,7 @@ class Compiled:
     structure: Structure
     captured: tuple[Any, ...]
     limits: tuple[tuple[int, int, int], ...]
+    is_of_numbers: bool
     derived: dict[str, Any] = field(default_factory=dict, compare=False)
 
     @property
@@ -76,8 +80,33 @@ class Compiled:
         return self.ready.graph
 
 
-class Fused:
-    """A function whose calls are one pass over memory; made by :func:`zerostride.fuse`."""
+class _PythonCalls:
+    """What a fused function inherits where there is no engine that takes its calls."""
+
+    def __call__(self, /, *operands: Any, **more: Any) -> Any:
+        return self._call(*operands, **more)
+
+    def _call(self, /, *operands: Any, **more: Any) -> Any:
+        raise NotImplementedError
+
+    def learn(
+        self, operands: tuple[Any, ...], program: Any, captured: tuple[Any, ...], packed: bool, /
+    ) -> bool:
+        """Nothing is learnt."""
+        return False
+
+
+if TYPE_CHECKING or native.backend() == "reference":  # noqa: SIM108 - a type checker reads one
+    _Calls = _PythonCalls
+else:
+    _Calls = native._native.Fused
+
+
+class Fused(_Calls):
+    """A function whose calls are one pass over memory; made by :func:`zerostride.fuse`.
+
+    Calls whose program is known never enter Python (`_native.Fused`); `_call` does all others.
+    """
 
     def __init__(self, function: Callable[..., Any], dtype: Any = None) -> None:
         if not callable(function):
@@ -89,9 +118,7 @@ class Fused:
         self._compiled: dict[Hashable, Compiled] = {}
         self._lock = threading.Lock()
 
-    def __call__(
-        self, /, *operands: Any, out: Any = None, progress: Any = None, **more: Any
-    ) -> Any:
+    def _call(self, /, *operands: Any, out: Any = None, progress: Any = None, **more: Any) -> Any:
         """Computes the function of its operands.
 
         Args:
@@ -115,7 +142,18 @@ class Fused:
         compiled = self.compiled(call)
         targets = compiled.structure.unpack(out, "out")
         results = run(compiled, call.values, targets, progress)
+        if not (call.named or call.static or compiled.limits or compiled.is_of_numbers):
+            self._learn(compiled, call.values)
         return compiled.structure.pack(results)
+
+    def _learn(self, compiled: Compiled, values: tuple[Any, ...]) -> None:
+        """Leaves the calls of a signature to the engine."""
+        arrays = (*values, *compiled.captured)
+        packed = compiled.structure.is_plain_tuple
+        if compiled.ready.engine is None or wants_blocks(arrays, None):
+            return
+        if (packed or compiled.structure.kind is None) and all(map(is_in_order, arrays)):
+            self.learn(values, compiled.ready.engine, compiled.captured, packed)
 
     def _inlined(self, operands: Sequence[Any], out: Any, more: Mapping[str, Any]) -> Any:
         """Within another fused function it is a part of that."""
@@ -143,7 +181,9 @@ class Fused:
 
     def _compile(self, operands: Sequence[Operand], call: Call) -> Compiled:
         made = trace(self._function, operands, call.static, self._dtype, call.named)
-        return Compiled(ready(made.graph), made.structure, made.captured, _limits(made.graph))
+        numbers = any(operand.value is not None for operand in operands)
+        limits = _limits(made.graph)
+        return Compiled(ready(made.graph), made.structure, made.captured, limits, numbers)
 
     def _keep(self, key: Hashable, made: Compiled) -> Compiled:
         with self._lock:

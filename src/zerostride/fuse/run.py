@@ -146,11 +146,14 @@ def _run(
     return results
 
 
+def is_in_order(operand: Any) -> bool:
+    """Whether it is in the machine's byte order."""
+    return type(operand) is not np.ndarray or operand.dtype.isnative
+
+
 def _in_order(operand: Any) -> Any:
     """In the machine's byte order."""
-    if type(operand) is np.ndarray and not operand.dtype.isnative:
-        return operand.astype(operand.dtype.newbyteorder("="))
-    return operand
+    return operand if is_in_order(operand) else operand.astype(operand.dtype.newbyteorder("="))
 
 
 def _checked(target: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:

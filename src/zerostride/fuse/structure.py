@@ -33,6 +33,11 @@ class Structure:
         """How many results there are in all."""
         return 1 if self.kind is None else sum(part.count for part in self.parts)
 
+    @property
+    def is_plain_tuple(self) -> bool:
+        """Whether it is a tuple of results, and neither a named one nor one of containers."""
+        return self.kind is tuple and all(part.kind is None for part in self.parts)
+
     def pack(self, results: Sequence[Any]) -> Any:
         """The results as the function returns them.
 
