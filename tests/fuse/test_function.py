@@ -591,7 +591,7 @@ def test_variances():
 @pytest.mark.skipif(zs.backend() == "reference", reason="that is the engine's")
 def test_known_calls_never_enter_python(monkeypatch):
     weights = np.ones(8, np.float32)
-    one, two = zs.fuse(lambda x, n: x * weights + n), zs.fuse(lambda x: (x + 1, x * 2))
+    one, two = zs.fuse(lambda x, n: x * weights + n), zs.fuse(lambda x: (x + 1, x.max()))
     one(X, 1.5)
     two(X)
     monkeypatch.setattr(Fused, "_call", lambda *_, **__: pytest.fail("Python was entered"))
