@@ -26,7 +26,7 @@ from ..compute import native
 from ..fuse import reference
 from ..fuse.graph import Graph
 from .case import BadInput
-from .fuse_cases import Case, source
+from .fuse_cases import Case, Program, source
 from .fuse_draw import cases
 from .fuse_judge import Fused, fused_of, judge
 from .fuse_shrink import shrink
@@ -89,6 +89,7 @@ def judge_all(
         until: the time (of `time.monotonic`) from which no case is begun.
     """
     result = Result(native.backend().removeprefix("native "))
+    shown: Program | None = None  # one call of a program is enough
     with _counting(result), warnings.catch_warnings():
         warnings.simplefilter("error")
         for k, case in numbered:
@@ -100,7 +101,8 @@ def judge_all(
             tally.add(Tally(1, int(verdict.equal), verdict.elements, verdict.open))
             if verdict.difference:
                 result.differing += 1
-                if len(result.differences) < SHOWN:
+                if len(result.differences) < SHOWN and case.program is not shown:
+                    shown = case.program
                     result.differences.append(_explained(k, case, fused, verdict.difference))
     return result
 

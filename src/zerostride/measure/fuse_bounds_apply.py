@@ -47,6 +47,8 @@ _POLES: Mapping[str, int] = {
     **dict.fromkeys(("divide", "floor_divide", "remainder", "fmod"), 1),
     **dict.fromkeys(("reciprocal", "rsqrt", "pow"), 0),
 }
+#: x times an exponential, which has few digits where it is subnormal.
+_TIMES_AN_EXPONENTIAL = frozenset({"mish", "swish", "gelu", "gelu_tanh"})
 #: 0 / 0 and 0 times infinity are no numbers.
 _NAN_AT_ZERO = frozenset({"multiply", "divide", "floor_divide"})
 #: Of two operands: what they give is new where they are equal.
@@ -222,7 +224,13 @@ class Application:
                 operand = np.asarray(self.known[arg].value).astype(low.dtype)
                 unit = laid(spacing(operand), axes, self.node.shape)
                 down, up = np.fmax(down, unit), np.fmax(up, unit)
-        return self._at_overflow(*moved(low, high, units * down, units * up))
+        low, high = moved(low, high, units * down, units * up)
+        if op in _TIMES_AN_EXPONENTIAL:
+            x, axes = np.abs(np.asarray(self.known[self.node.args[0]].value)), self.node.axes[0]
+            least = np.finfo(low.dtype).smallest_subnormal
+            by = laid(np.where(np.isfinite(x), x, 0), axes, self.node.shape) * (2 * BOUND)
+            low, high = moved(low, high, by.astype(np.longdouble) * least)
+        return self._at_overflow(low, high)
 
     def _at_overflow(self, low: Array, high: Array) -> tuple[Array, Array]:
         """A function of finite numbers that is infinite may as well be the largest number."""

@@ -1,0 +1,422 @@
+"""Random fused programs against the reference; and that wrong answers are seen, right ones not."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import zerostride as zs
+from zerostride.compute import native
+from zerostride.fuse import reference
+from zerostride.fuse.graph import Graph
+from zerostride.measure import fuse as campaign
+from zerostride.measure.__main__ import main
+from zerostride.measure.fuse_bounds import bounds
+from zerostride.measure.fuse_cases import Case, Program, Step, function_source, source
+from zerostride.measure.fuse_draw import cases
+from zerostride.measure.fuse_graph import graph_of
+from zerostride.measure.fuse_judge import fused_of, judge
+from zerostride.measure.native_cases import Memory, Number, View, contiguous, dtype_of
+from zerostride.measure.native_judge import BOUND, FAMILIES
+
+SAMPLE = 1200
+needs_native = pytest.mark.skipif(
+    not native.backend().startswith("native"), reason="the native engine is not in use"
+)
+
+
+def test_sample():
+    result = campaign.judge_all(cases(0, SAMPLE, seed=1))
+    shown = "\n\n".join(f"# case {d.case}: {d.text}\n{d.code}" for d in result.differences)
+    assert result.cases == SAMPLE
+    assert not result.differing, shown
+
+
+@needs_native
+def test_the_engine_computes_most_of_it():
+    result = campaign.judge_all(cases(0, 400, seed=3))
+    assert result.handed_over < 0.1 * result.cases
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(st.integers(0, 2**32), st.integers(0, 10_000))
+def test_any_case_of_any_seed(seed, first):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ((_, case),) = cases(first - first % 500, 1, seed)
+        assert judge(case).difference == "", source(case)
+
+
+# The generator
+
+
+@pytest.fixture(scope="module")
+def sample() -> list[Case]:
+    return [case for _, case in cases(0, 4000, seed=5)]
+
+
+def test_everything_is_drawn(sample):
+    steps = [step for case in sample[::4] for step in case.program.steps]
+    ops = {step.name for step in steps if step.kind == "op"}
+    assert len(ops) > 85
+    assert {step.kind for step in steps} == {"op", "reduce", "view", "cast", "broadcast"}
+    assert {step.form for step in steps} == {"zs", "operator", "numpy", "method"}
+    reductions = {step.name for step in steps if step.kind == "reduce"}
+    assert reductions == {*("sum", "prod", "min", "max", "any", "all", "argmin", "argmax", "mean")}
+    assert {step.options.get("rule") for step in steps} > {None, "numpy", "pdpd", "onnx6"}
+    views = [view for case in sample for view in case.operands if isinstance(view, View)]
+    assert {len(view.shape) for view in views} == set(range(7))
+    assert {view.dtype for view in views} >= {"bool", "int8", "uint64", "float16", "bfloat16"}
+    assert {view.dtype for view in views} >= {"float32", "float64", "complex64", "longdouble"}
+
+
+@pytest.mark.parametrize(
+    ("share", "what"),
+    [
+        (0.2, lambda case: bool(case.outs)),
+        (0.15, lambda case: len(case.program.outputs) > 1),
+        (0.2, lambda case: any(step.kind == "reduce" for step in case.program.steps)),
+        (0.03, lambda case: case.program.dtype is not None),
+        (0.1, lambda case: any(isinstance(one, Number) for one in case.operands)),
+        (0.1, lambda case: _overlaps(case)),
+        (0.2, lambda case: any(_is_strided(view) for view in case.operands)),
+        (0.1, lambda case: _has_a_tail(case)),
+        (0.01, lambda case: any(0 in view.shape for view in case.operands if _is_view(view))),
+    ],
+)
+def test_shares(sample, share, what):
+    assert sum(map(what, sample)) >= share * len(sample)
+
+
+def _is_view(operand: Any) -> bool:
+    return isinstance(operand, View)
+
+
+def _is_strided(operand: Any) -> bool:
+    return _is_view(operand) and operand.strides != contiguous(
+        operand.shape, dtype_of(operand.dtype).itemsize
+    )
+
+
+def _overlaps(case: Case) -> bool:
+    used = {view.memory for view in case.operands if isinstance(view, View)}
+    return any(out is not None and out.memory in used for out in case.outs)
+
+
+def _has_a_tail(case: Case) -> bool:
+    reductions = {
+        case.program.operands + k
+        for k, step in enumerate(case.program.steps)
+        if step.kind == "reduce"
+    }
+    return any(reductions & {*step.args} for step in case.program.steps if step.kind == "op")
+
+
+# Wrong answers
+
+
+def by_graph(change: Callable[[list[Any]], Any], case: Case) -> Any:
+    """A fused function that evaluates the graph of `case`, and then `change`s the results."""
+
+    def fused(program: Program) -> Callable[..., Any]:
+        def call(*operands: Any, out: Any = None) -> Any:
+            results = reference.evaluate(graph_of(replace(case, program=program)), operands)
+            results = change(results) or results
+            outs = [] if out is None else [out] if len(results) == 1 else out
+            for k, target in enumerate(outs):
+                if target is not None:
+                    np.copyto(target, results[k], casting="same_kind")
+                    results[k] = target
+            return results[0] if len(results) == 1 else results
+
+        return call
+
+    return fused
+
+
+def made(*steps: Step, dtype: str = "float32", style: str = "plain", operands: int = 1) -> Case:
+    """A case on (4, 5) arrays whose last step is its result."""
+    size = dtype_of(dtype).itemsize
+    memories = tuple(Memory(20 * size, dtype, style, 100 * k) for k in range(operands))
+    views = tuple(View(k, dtype, 0, (4, 5), contiguous((4, 5), size)) for k in range(operands))
+    program = Program(operands, steps, (operands + len(steps) - 1,))
+    return Case(program, memories, views)
+
+
+ADD = Step("op", "add", (0, 0), {})
+EXP = Step("op", "exp", (0,), {})
+SUM = Step("reduce", "sum", (0,), {"axis": -1})
+
+
+def nudge(units: float) -> Callable[[list[Any]], None]:
+    def change(results: list[Any]) -> None:
+        results[0][0] += units * np.spacing(results[0][0])
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("steps", "units", "seen"),
+    [
+        ((ADD,), 0, False),
+        ((ADD,), 1, True),
+        ((EXP,), BOUND, False),
+        ((EXP,), 3 * BOUND, True),
+        ((EXP, Step("op", "multiply", (1, 0), {})), BOUND, False),
+        ((EXP, Step("op", "multiply", (1, 0), {})), 6 * BOUND, True),
+        ((SUM,), 1, False),
+        ((SUM,), 1000, True),
+        ((EXP, Step("op", "floor", (1,), {})), 1, True),
+    ],
+)
+def test_units(steps, units, seen):
+    case = made(*steps)
+    assert bool(judge(case, by_graph(nudge(units), case)).difference) == seen
+
+
+def replaced(index: int, value: Any) -> Callable[[list[Any]], None]:
+    def change(results: list[Any]) -> None:
+        results[0].flat[index] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "text"),
+    [
+        (lambda results: [results[0].astype("float64")], "dtype float64"),
+        (lambda results: [results[0].T], "shape (5, 4)"),
+        (lambda results: [results[0].tolist()], "a list"),
+        (replaced(7, np.nan), "element (1, 2): np.float32(nan)"),
+        (replaced(0, 1e30), "(1 of 20 differ)"),
+    ],
+)
+def test_differences(change, text):
+    case = made(EXP)
+    assert text in judge(case, by_graph(change, case)).difference
+
+
+def test_a_zero_of_the_other_sign_is_a_difference():
+    case = made(Step("op", "multiply", (0, Number(0.0)), {}), style="positive")
+    assert "-0.0" in judge(case, by_graph(replaced(3, -0.0), case)).difference
+
+
+def test_a_nan_that_is_missing_is_a_difference():
+    case = made(Step("op", "log", (0,), {}))
+    value = reference.evaluate(graph_of(case), case.make().operands)[0]
+    index = int(np.flatnonzero(np.isnan(value))[0])
+    assert "nan" in judge(case, by_graph(replaced(index, 1.0), case)).difference
+
+
+def test_what_is_raised_is_a_difference():
+    def fails(*_: Any) -> Any:
+        raise RuntimeError("no")
+
+    assert judge(made(ADD), lambda _: fails).difference == (
+        "raised RuntimeError('no'); the reference has a result"
+    )
+    refused = made(Step("op", "bitwise_and", (0, 0), {}))
+    assert judge(refused).family == "refused"
+    assert judge(refused).difference == ""
+    assert "there is a result" in judge(refused, lambda _: lambda a: a).difference
+    assert "RuntimeError" in judge(refused, lambda _: fails).difference
+
+
+def test_results_that_are_missing():
+    case = replace(made(ADD, EXP), program=Program(1, (ADD, EXP), (1, 2)))
+    assert judge(case).difference == ""
+    text = judge(case, lambda _: lambda a: a + a).difference
+    assert text == "ndarray for 2 results"
+
+
+def test_memory_and_out():
+    case = replace(made(ADD), outs=(View(0, "float32", 0, (4, 5), (20, 4)),))
+    assert judge(case).difference == ""
+    right = by_graph(lambda results: None, case)
+    assert judge(case, right).difference == ""
+
+    def copied(program: Program) -> Callable[..., Any]:
+        return lambda *operands, out: right(program)(*operands, out=out).copy()
+
+    assert judge(case, copied).difference == "it is not out"
+    plain = made(Step("op", "positive", (0,), {}))
+    assert "shares memory" in judge(plain, lambda _: lambda a: a).difference
+
+    def scribbles(program: Program) -> Callable[..., Any]:
+        def call(a: Any) -> Any:
+            result = a + a
+            a[0, 0] = 7
+            return result
+
+        return call
+
+    assert "memory that is no part of a result" in judge(made(ADD), scribbles).difference
+
+
+# What may differ
+
+
+@contextlib.contextmanager
+def erring(units: float, seed: int = 0) -> Iterator[None]:
+    """Kernels whose functions err by up to so many units, and sums in the values' own dtype."""
+    rng = np.random.default_rng(seed)
+
+    def off(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
+        def erring_kernel(*args: Any) -> Any:
+            result = np.asarray(kernel(*args))
+            if result.dtype.kind != "f" or result.dtype.itemsize > 8:
+                return result
+            unit = np.spacing(np.where(np.isfinite(result), np.abs(result), 0))
+            if name.startswith("logaddexp"):
+                sizes = [np.abs(np.asarray(arg, result.dtype)) for arg in args]
+                unit = np.fmax(unit, np.spacing(np.where(np.isfinite(sizes), sizes, 0)).max(0))
+            moved = result + (rng.integers(-units, units + 1, result.shape) * unit)
+            return np.where(np.isfinite(moved), moved, result).astype(result.dtype)
+
+        return erring_kernel
+
+    def backwards(rows: Any, dtype: Any) -> Any:
+        inner = None if rows.dtype.kind == "f" and rows.dtype.itemsize <= 8 else dtype
+        return np.add.reduce(np.ascontiguousarray(rows[..., ::-1]), axis=-1, dtype=inner)
+
+    kernels = {
+        name: off(name, kernel) if FAMILIES[name] == "functions" else kernel
+        for name, kernel in reference.KERNELS.items()
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(reference, "KERNELS", kernels)
+        patch.setitem(reference._REDUCTIONS, "sum", backwards)
+        yield
+
+
+def erring_judge(case: Case, units: float) -> str:
+    def fused(program: Program) -> Callable[..., Any]:
+        def call(*operands: Any, out: Any = None) -> Any:
+            with erring(units):
+                return by_graph(lambda results: None, case)(program)(*operands, out=out)
+
+        return call
+
+    return judge(case, fused).difference
+
+
+def test_an_engine_that_errs_as_much_as_it_may_is_right():
+    within = 0
+    for k, case in cases(0, 900, seed=11):
+        if k % 4 == 0 and not any("complex" in operand.dtype for operand in views_of(case)):
+            difference = erring_judge(case, BOUND)
+            assert difference == "", f"case {k}: {difference}\n{source(case)}"
+            within += 1
+    assert within > 200
+
+
+def test_an_engine_that_errs_by_far_more_is_not():
+    chosen = [case for _, case in cases(0, 600, seed=11) if _ends_in_a_function(case)]
+    wrong = [case for case in chosen if erring_judge(case, 100 * BOUND)]
+    assert len(wrong) > 0.5 * len(chosen) > 5
+
+
+def views_of(case: Case) -> list[View]:
+    return [operand for operand in case.operands if isinstance(operand, View)]
+
+
+def _ends_in_a_function(case: Case) -> bool:
+    last = case.program.steps[-1] if case.program.steps else ADD
+    floats = all(view.dtype in ("float32", "float64") for view in views_of(case))
+    return last.kind == "op" and FAMILIES[last.name] == "functions" and floats
+
+
+def test_little_is_open():
+    elements = opened = 0
+    for k, case in cases(0, 600, seed=12):
+        if k % 4 == 0:
+            with contextlib.suppress(ValueError), np.errstate(all="ignore"):
+                for one in bounds(graph_of(case), case.make().operands):
+                    elements += np.size(one.value)
+                    opened += 0 if one.open is None else int(one.open.sum())
+    assert opened < 0.03 * elements
+
+
+# Shrinking, printing, the command
+
+
+def test_shrinking():
+    def fused(program: Program) -> Callable[..., Any]:
+        text = function_source(program)
+
+        def call(*operands: Any, out: Any = None) -> Any:
+            result = fused_of(program)(*operands)
+            if "squared_difference" in text and isinstance(result, np.ndarray):
+                result[...] = 12345
+            return result
+
+        return call
+
+    case = made(
+        Step("op", "multiply", (0, 1), {}, "operator"),
+        Step("op", "squared_difference", (0, 2), {}, "zs"),
+        Step("reduce", "max", (3,), {"axis": 0, "keepdims": True}, "method"),
+        Step("op", "add", (4, 1), {"rule": "numpy"}),
+        operands=2,
+    )
+    result = campaign.judge_all(iter([(7, case)]), fused)
+    (difference,) = result.differences
+    assert difference.case == 7
+    assert difference.code.count("    t") == 1
+    assert "    t0 = zs.squared_difference(a, a)\n" in difference.code
+    assert "np.ndarray((), 'float32'" in difference.code or "(1,)" in difference.code
+
+
+def test_what_is_printed_runs(sample):
+    for case in sample[:40:4]:
+        with contextlib.redirect_stdout(io.StringIO()) as printed:
+            exec(source(case), {})
+        assert printed.getvalue()
+
+
+def test_a_graph_is_that_of_the_tracer(sample):
+    graphs = 0
+    for case in sample[:200:4]:
+        if case.program.dtype is None and not case.outs:
+            graph = fused_of(case.program).graph(*case.make().operands)
+            assert isinstance(graph, Graph)
+            mine = graph_of(case)
+            shapes = [(mine.nodes[k].shape, mine.nodes[k].dtype) for k in mine.outputs]
+            traced = [(graph.nodes[k].shape, graph.nodes[k].dtype) for k in graph.outputs]
+            assert traced == shapes
+            graphs += 1
+    assert graphs > 10
+
+
+@needs_native
+def test_the_command(capsys):
+    assert main(["fuse", "--isa", "all", "--cases", "200", "--seed", "2", "--json"]) == 0
+    results = json.loads(capsys.readouterr().out)
+    assert [result["isa"] for result in results] == native._native.available_isas()
+    for result in results:
+        assert sum(tally["cases"] for tally in result["tallies"].values()) == 200
+    assert main(["fuse", "--isa", "mmx"]) == 2
+    assert "no instruction set 'mmx'" in capsys.readouterr().err
+
+
+def test_what_is_told(capsys):
+    result = campaign.judge_all(cases(0, 40, seed=0), lambda _: lambda *a, **k: None)
+    campaign._print([result], 3)
+    out = capsys.readouterr().out
+    assert f"{result.isa}: {result.differing} differences in 40 cases" in out
+    assert f"# {result.isa}, seed 3, case 0: " in out
+    assert "def fused(" in out
+
+
+def test_zerostride_is_what_is_judged():
+    assert fused_of(made(ADD).program)(np.ones(3)).tolist() == zs.add([1.0] * 3, 1).tolist()
