@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from ..ops import OPS, Op
 from ..planner import plan
 from .graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, arguments
 from .source import current_place
-from .value import Value
+from .value import Value, name_of
 
 #: What a Python number is until it meets an array.
 _ALONE = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
@@ -71,6 +72,11 @@ def is_numeric(dtype: np.dtype[Any]) -> bool:
     """
     added = dtype.kind == "V" and dtype.fields is None and not dtype.name.startswith("void")
     return dtype.kind in "biufcO" or added
+
+
+@functools.lru_cache(1024)
+def _promoted(name: str, kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...] | None:
+    return native.promote(OPS[name], kinds, dtype)
 
 
 class Tracer:
@@ -234,7 +240,7 @@ class Tracer:
         """The dtypes that an op computes in, and its operands, cast where NumPy casts first."""
         kinds = tuple(value.kind for value in values)
         try:
-            found = native.promote(op, kinds, dtype)
+            found = _promoted(op.name, kinds, dtype)
             if found is None:
                 assert dtype is not None
                 kept = op.name == "where"
@@ -285,7 +291,7 @@ class Tracer:
         if not value.weak and value.dtype == dtype and (rounded or dtype.name not in _HALVES):
             return value.again()
         _check_castable(value.dtype, dtype)
-        dtypes = (value.dtype.name, dtype.name)
+        dtypes = (name_of(value.dtype), dtype.name)
         if isinstance(node, Constant):
             folded = self._folded(OPS["cast"], [value], dtypes)
             if folded is not None:
@@ -296,8 +302,8 @@ class Tracer:
     def laid(self, value: Value, shape: tuple[int, ...], axes: Axes) -> Value:
         """A value stretched to a larger shape; `axes` says where its axes land."""
         # "cast" to its own dtype would round 16-bit floats.
-        name = "positive" if value.dtype.name in _HALVES else "cast"
-        node = self._apply(name, [value], (axes,), (value.dtype.name,) * 2, shape)
+        name = "positive" if name_of(value.dtype) in _HALVES else "cast"
+        node = self._apply(name, [value], (axes,), (name_of(value.dtype),) * 2, shape)
         return self.add(node, view=True)
 
     def divided(self, value: Value, count: float, dtype: np.dtype[Any]) -> Value:
@@ -307,7 +313,7 @@ class Tracer:
         """
         over = self.lift(count)
         axes = (tuple(range(len(value.shape))), ())
-        own = value.dtype.name
+        own = name_of(value.dtype)
         node = Apply("divide", (value.node, over.node), axes, (own,) * 3, value.shape, dtype.name)
         return self.add(node)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
 
 _WEAK_KINDS = {"i": "int", "u": "int", "f": "float", "c": "complex"}
 _TYPES: dict[str, type[complex]] = {"int": int, "float": float, "complex": complex}
+
+
+@functools.lru_cache(64)
+def name_of(dtype: np.dtype[Any]) -> str:
+    """A dtype's name, which NumPy takes microseconds to put together.
+
+    >>> name_of(np.dtype("f4"))
+    'float32'
+    """
+    return dtype.name
 
 
 def _binary(name: str) -> Callable[[Value, Any], Any]:
@@ -115,7 +126,7 @@ class Value(Methods):
     @property
     def kind(self) -> str:
         """The dtype's name, or "int", "float" or "complex" of a Python number."""
-        return _WEAK_KINDS[self.dtype.kind] if self.weak else self.dtype.name
+        return _WEAK_KINDS[self.dtype.kind] if self.weak else name_of(self.dtype)
 
     @property
     def scalar_type(self) -> type[complex]:
