@@ -22,7 +22,7 @@ NATIVE = pytest.mark.skipif(native.backend() == "reference", reason="no native e
 
 def told(graph: Graph, *names: str) -> Explanation:
     """As if the engine ran it."""
-    return Explanation("f", names, graph, lower(graph), "native avx2", "", compiled=False)
+    return Explanation("f", names, graph, lower(graph), "native avx2", "", "interpreted")
 
 
 def softmax(rows: int = 256, columns: int = 1024) -> Graph:
@@ -38,7 +38,7 @@ def test_an_elementwise_function() -> None:
     graph = made.graph(made.op("multiply", made.op("subtract", x, y), z))
     assert str(told(graph, "x", "mean", "scale")).splitlines() == [
         "f(x, mean, scale) is computed by the native engine (avx2)",
-        "  1 phase: kernels, one after another, on blocks",
+        "  1 phase, interpreted",
         "  50 B moved, 50 B necessary",
         "  over 2 3, reads 26 B, stores 24 B",
         "    x uint8→float32  2   3",
@@ -56,12 +56,18 @@ def test_an_elementwise_function() -> None:
 
 def test_phases_in_pieces() -> None:
     text = str(told(softmax(), "x"))
-    assert "  3 phases: kernels, one after another, on blocks\n" in text
-    assert "  piece by piece along 256, so that the caches hold what is read again: all\n" in text
+    assert "  3 phases, interpreted\n" in text
+    assert "  all piece by piece along axis 0 of the boxes: what is read again is" in text
     assert "  2.0 MiB moved, 2.0 MiB necessary\n" in text
     assert "  4.0 KiB of temporaries for each index of a piece\n" in text
     assert "    t1 = sum of r0 over axis 1\n" in text
     assert "  phase 3: over 256 1024, reads 1.0 MiB, stores 1.0 MiB\n" in text
+
+
+def test_numbers_are_as_short_as_their_dtype_allows() -> None:
+    made = Builder()
+    graph = made.graph(made.op("add", made.input((2,)), made.number(0.1)))
+    assert "r0 = add(x, 0.1)" in str(told(graph, "x"))
 
 
 def test_two_passes_are_counted() -> None:
@@ -151,7 +157,8 @@ def test_a_fused_function() -> None:
     explained = function.explain(x, x[0], 2.0, scale=x)
     assert explained.operands == ("x", "more0", "more1", "scale")
     assert explained.backend == native.backend()
-    assert (explained.reason, explained.compiled) == ("", False)
+    assert explained.reason == ""
+    assert explained.tier.startswith("interpreted")
 
 
 def test_what_the_reference_computes_is_said() -> None:

@@ -13,11 +13,14 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from ..compute import native
 from ..errors import columns
 from ..explain.facts import listing, plural, runs
+from . import jit
 from .graph import Constant, Graph, Input, View, arguments
-from .program import Load, Phase, Program, Slot, Walk
+from .program import Literal, Load, Phase, Program, Slot, Walk
 from .traffic import registers, slot_bytes, traffic
 
 if TYPE_CHECKING:
@@ -35,7 +38,8 @@ class Explanation:
         program: how the engine does it; None where the reference computes.
         backend: what computes: "native" with its instruction set, or "reference".
         reason: why the reference computes; "" where the engine does.
-        compiled: whether phases are machine code of their own, and not kernels one after another.
+        tier: "interpreted" (kernels, one after another, on blocks), or what is compiled by now; ""
+            where the reference computes.
     """
 
     name: str
@@ -44,7 +48,7 @@ class Explanation:
     program: Program | None
     backend: str
     reason: str
-    compiled: bool
+    tier: str
 
     def __str__(self) -> str:
         return "\n".join(_lines(self))
@@ -94,7 +98,7 @@ def explain(fused: Fused, operands: Sequence[Any], more: Mapping[str, Any]) -> E
         made.program if by_engine else None,
         native.backend() if by_engine else "reference",
         made.reason,
-        bool(getattr(made.engine, "compiled", False)),
+        jit.describe(made.engine) if made.engine is not None else "",  # type: ignore[arg-type]
     )
 
 
@@ -154,13 +158,13 @@ def facts(told: Explanation) -> Iterator[str]:
     if program is None:
         return
     phases = len(program.phases)
-    how = "machine code of its own" if told.compiled else "kernels, one after another, on blocks"
-    yield f"{phases} {plural('phase', 'phases', program.phases)}: {how}"
+    yield f"{phases} {plural('phase', 'phases', program.phases)}, {told.tier}"
     if program.batch:
-        box = " ".join(map(str, program.phases[program.first].shape[: program.batch]))
-        which = f"phases {program.first + 1} to {program.last}" if phases > program.last else "all"
-        which = which if program.first == 0 else f"phases {program.first + 1} to {program.last}"
-        yield f"piece by piece along {box}, so that the caches hold what is read again: {which}"
+        whole = program.last - program.first == phases
+        which = "all" if whole else f"phases {program.first + 1} to {program.last}"
+        axes = list(range(program.batch))
+        along = f"{plural('axis', 'axes', axes)} {listing(list(map(str, axes)))} of the boxes"
+        yield f"{which} piece by piece along {along}: what is read again is still in the caches"
     memory = traffic(program)
     yield f"{written(memory.moved)} moved, {written(memory.necessary)} necessary"
     if memory.temporaries:
@@ -253,8 +257,13 @@ def value_names(phase: Phase, names: Sequence[str]) -> list[str]:
     for load in phase.loads:
         again = sum(one.slot == load.slot for one in phase.loads[: len(called)])
         called.append(names[load.slot] + "'" * again)  # the same array, aligned otherwise
-    called += [f"{literal.value}" for literal in phase.literals]
+    called += [_number(literal) for literal in phase.literals]
     return called + [f"r{register}" for register in registers(phase)]
+
+
+def _number(literal: Literal) -> str:
+    single = literal.dtype == "float32"  # 0.1, not 0.10000000149
+    return str(np.float32(literal.value) if single else literal.value)
 
 
 def step_lines(phase: Phase, names: Sequence[str]) -> Iterator[str]:
@@ -328,7 +337,7 @@ def _as_dict(told: Explanation) -> dict[str, Any]:
         "operands": list(told.operands),
         "backend": told.backend,
         "reason": told.reason,
-        "compiled": told.compiled,
+        "tier": told.tier,
         "program": None,
     }
     if told.program is None:
