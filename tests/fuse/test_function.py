@@ -81,9 +81,14 @@ def test_pickled_by_name():
 @pytest.mark.parametrize("name", ["out", "progress"])
 def test_parameters_that_a_call_has_itself(name):
     namespace = {}
-    exec(f"def function(x, {name}=None):\n    return x", namespace)
+    exec(f"def function(x, {name}):\n    return x", namespace)
     with pytest.raises(TypeError, match=f"has a parameter '{name}'"):
         zs.fuse(namespace["function"])
+    # Of NumPy's functions and zerostride's it means what it means for the call.
+    out = np.empty_like(X)
+    for function in (np.exp, zs.exp):
+        assert zs.fuse(function)(X, out=out) is out
+        np.testing.assert_allclose(out, np.exp(X), rtol=1e-6)
 
 
 def test_what_is_no_function():
@@ -638,6 +643,10 @@ def test_a_fused_function_within_another_is_part_of_it():
     np.testing.assert_allclose(outer(X), softmax(X * 2) + scaled(X, X, gain=2.0), rtol=1e-6)
     wide = zs.fuse(lambda x: x / 3, dtype="float64")
     assert zs.fuse(lambda x: wide(x))(X).dtype == np.float64
+    narrow = zs.fuse(lambda x: x * np.arange(8.0) * np.float64(3), dtype="float32")
+    assert narrow(X).dtype == np.float32
+    both = zs.fuse(lambda x: (narrow(x), x * np.float64(3)))(X)
+    assert [one.dtype.name for one in both] == ["float32", "float64"]
     with pytest.raises(zs.TraceError, match="out= in a fused function"):
         zs.fuse(lambda x: scaled(x, x, out=np.ones(3)))(X)
 

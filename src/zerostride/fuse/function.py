@@ -160,8 +160,13 @@ class Fused(_Calls):
         no_out(out)
         if self._dtype is None:
             return self._function(*operands, **more)
-        given = [_entering(one, self._dtype) for one in operands]
-        return self._function(*given, **{k: _entering(v, self._dtype) for k, v in more.items()})
+        tracer = next(one.tracer for one in (*operands, *more.values()) if isinstance(one, Value))
+        before, tracer.dtype = tracer.dtype, self._dtype
+        try:
+            given = [_entering(one) for one in operands]
+            return self._function(*given, **{name: _entering(one) for name, one in more.items()})
+        finally:
+            tracer.dtype = before
 
     def compiled(self, call: Call) -> Compiled:
         """What the function is for a call's signature."""
@@ -240,13 +245,14 @@ def run(
 
 
 def _check_names(function: Callable[..., Any]) -> None:
-    """Refuses parameters that the call takes for itself."""
+    """Refuses parameters that the call takes for itself, but for those that are None if left out:
+    `out=None` means what it means for the call."""
     try:
         names = inspect.signature(function).parameters
     except (TypeError, ValueError):  # of C functions that do not say
         return
     for name in _RESERVED:
-        if name in names:
+        if name in names and names[name].default is not None:
             raise TypeError(
                 f"{getattr(function, '__name__', 'the function')} has a parameter {name!r}, which "
                 "a fused call has itself; give it another name"
@@ -260,8 +266,8 @@ def _refuse_method(fused: Fused, *_: Any, **__: Any) -> Any:
     )
 
 
-def _entering(given: Any, dtype: np.dtype[Any]) -> Any:
-    return given.tracer.entering(given, dtype) if isinstance(given, Value) else given
+def _entering(given: Any) -> Any:
+    return given.tracer.entering(given) if isinstance(given, Value) else given
 
 
 def _limits(graph: Graph) -> tuple[tuple[int, int, int], ...]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from .graph import Constant
 from .value import Value
 from .views import some_axes
 
@@ -52,7 +53,7 @@ def _chosen(name: str) -> Callable[..., Value]:
             )
         place = name.startswith("arg")
         if not over:
-            zero = x.tracer.lift(np.int64(0))
+            zero = x.tracer.add(Constant(0, "int64", weak=False))
             return x.tracer.laid(zero, x.shape, ()) if place else x.again()
         dtype = "int64" if place else x.dtype.name
         return x.tracer.reduce(name, x, over, keepdims, x.dtype.name, dtype)

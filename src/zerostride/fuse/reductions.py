@@ -6,6 +6,7 @@ Of an array they are fused functions of one operand: the engine's, on all cores,
 from __future__ import annotations
 
 import functools
+import operator
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -96,11 +97,12 @@ def _describe(
 _TYPED = frozenset({"sum", "prod", "mean", "sum_of_squares", "logsumexp"})
 
 
-@functools.cache
-def _fused(name: str) -> Fused:
+@functools.lru_cache(256, typed=True)
+def _fused(name: str, **options: Any) -> Fused:
+    """A reduction of one operand, so that the engine may know its calls."""
     from .function import Fused
 
-    def reduced(x: Value, **options: Any) -> Value:
+    def reduced(x: Value) -> Value:
         return TRACED[name](x, **options)
 
     reduced.__name__ = reduced.__qualname__ = name
@@ -109,10 +111,18 @@ def _fused(name: str) -> Fused:
 
 def _either(name: str, x: Any, axis: Any, keepdims: bool, out: Any, **options: Any) -> Any:
     """Of a value a node of its graph, of anything else a call."""
-    options |= {"axis": tuple(axis) if isinstance(axis, list) else axis, "keepdims": bool(keepdims)}
+    options |= {"axis": _axes(axis), "keepdims": bool(keepdims)}
     if isinstance(x, Value):
         return x.reduced(name, out, **options)
-    return _fused(name)(x, out=out, **options)
+    return _fused(name, **options)(x) if out is None else _fused(name, **options)(x, out=out)
+
+
+def _axes(axis: Any) -> int | tuple[int, ...] | None:
+    if axis is None or type(axis) is int:
+        return axis
+    if isinstance(axis, tuple | list):
+        return tuple(map(operator.index, axis))
+    return operator.index(axis)
 
 
 def _reduction(name: str, *words: str) -> Reduction:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import os
 import sys
@@ -57,6 +58,15 @@ def current_place() -> Place:
     filename, line = frame.f_code.co_filename, frame.f_lineno
     text = linecache.getline(filename, line, frame.f_globals).strip()
     return Place(filename, line, frame.f_code.co_name, text)
+
+
+def place_of(function: Any) -> str:
+    """Where a function begins, as a place is shown; "" where that is not known."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None:
+        return ""
+    text = linecache.getline(code.co_filename, code.co_firstlineno).strip()
+    return str(Place(code.co_filename, code.co_firstlineno, code.co_name, text))
 
 
 def _is_ours(filename: str) -> bool:

@@ -93,8 +93,10 @@ class Structure:
         return f"a {self.kind.__name__} of {len(self.parts)}"
 
 
-def structure_of(returned: Any, lift: Callable[[Any], _T]) -> tuple[Structure, list[_T]]:
-    """How results are packed, and each of them by `lift`.
+def structure_of(
+    returned: Any, lift: Callable[[Any], _T], place: str = ""
+) -> tuple[Structure, list[_T]]:
+    """How results are packed, and each of them by `lift`; `place` is where the function stands.
 
     Raises:
         TraceError: the function returns what is no array.
@@ -111,7 +113,8 @@ def structure_of(returned: Any, lift: Callable[[Any], _T]) -> tuple[Structure, l
             raise TraceError(
                 f"a fused function returns arrays, or tuples, lists or dicts of them; "
                 f"not {_named(part)}",
-                hint="return the arrays, and do the rest outside of the function",
+                place,
+                "return the arrays, and do the rest outside of the function",
             )
         leaves.append(lift(part))
         return Structure()

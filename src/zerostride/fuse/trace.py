@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .graph import Graph
+from .source import place_of
 from .structure import Structure, structure_of
 from .tracer import Operand, Tracer, operand_of
 
@@ -64,13 +65,13 @@ def trace(
     known = [
         one if isinstance(one, Operand) else operand_of(one, k) for k, one in enumerate(operands)
     ]
-    tracer = Tracer(known)
-    values = [tracer.operand(k, dtype) for k in range(len(known))]
+    tracer = Tracer(known, dtype)
+    values = [tracer.operand(k) for k in range(len(known))]
     places = len(values) - len(named)
     by_name = {**dict(static or {}), **dict(zip(named, values[places:], strict=True))}
     try:
         returned = function(*values[:places], **by_name)
-        structure, leaves = structure_of(returned, tracer.lift)
+        structure, leaves = structure_of(returned, tracer.lift, place_of(function))
         outputs = [leaf.node for leaf in leaves]
     finally:
         tracer.closed = True

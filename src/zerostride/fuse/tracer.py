@@ -82,7 +82,9 @@ def _promoted(name: str, kinds: tuple[str, ...], dtype: str | None) -> tuple[str
 class Tracer:
     """Writes down nodes, equal ones once, and holds the arrays that were captured."""
 
-    def __init__(self, operands: Sequence[Operand]) -> None:
+    def __init__(self, operands: Sequence[Operand], dtype: Any = None) -> None:
+        #: What numbers that come in are converted to, or None.
+        self.dtype = None if dtype is None else np.dtype(dtype)
         self.nodes: list[Node] = []
         self.closed = False
         self._operands = operands
@@ -91,21 +93,21 @@ class Tracer:
 
     # Values
 
-    def operand(self, k: int, dtype: Any = None) -> Value:
-        """The value of an operand of the call, in `dtype` if it is no truth value."""
+    def operand(self, k: int) -> Value:
+        """The value of an operand of the call."""
         given = self._operands[k]
         if given.value is not None:
             return self.lift(given.value)
         value = self.add(Input(k, given.shape, given.dtype, given.weak), weak=given.weak)
-        return self.entering(value, dtype)
+        return self.entering(value)
 
-    def entering(self, value: Value, dtype: Any) -> Value:
-        """An operand of a call that computes in `dtype`, or as it is for None."""
-        if dtype is None or value.weak or value.dtype == np.bool_:
+    def entering(self, value: Value) -> Value:
+        """What comes in, in the dtype that is computed in; truth values stay what they are."""
+        if self.dtype is None or value.weak or value.dtype == np.bool_:
             return value
-        if not np.can_cast(value.dtype, dtype, "same_kind"):
-            raise TypeError(f"{value.dtype} operands do not become dtype={np.dtype(dtype)}")
-        return self.cast(value, np.dtype(dtype))
+        if not np.can_cast(value.dtype, self.dtype, "same_kind"):
+            raise TypeError(f"{value.dtype} operands do not become dtype={self.dtype}")
+        return self.cast(value, self.dtype)
 
     def lift(self, given: Any) -> Value:
         """The value of what a traced function meets: a value, a number, or an array."""
@@ -116,8 +118,8 @@ class Tracer:
             large = type(given) is int and _MOST_INT64 < given <= _MOST_UINT64
             return self._constant(given, "uint64" if large else _ALONE[type(given)], weak=True)
         if isinstance(given, np.bool_ | np.integer | np.floating) and given.dtype.itemsize <= 8:
-            return self._constant(given.item(), given.dtype.name, weak=False)
-        return self._capture(given)
+            return self.entering(self._constant(given.item(), given.dtype.name, weak=False))
+        return self.entering(self._capture(given))
 
     def _constant(self, number: Any, dtype: str, *, weak: bool) -> Value:
         return self.add(Constant(number, dtype, weak), weak=weak and type(number) is not bool)
