@@ -86,7 +86,8 @@ def test_the_axis_is_that_of_the_file(tmp_path, monkeypatch):
 def test_rows_are_whole(tmp_path):
     x = draw(400, 50)
     result, seen = told(softmax, mapped(tmp_path, "x", x))
-    assert np.array_equal(result, softmax(x))
+    # Sums may differ in the last bit: a block has other rows beside one.
+    np.testing.assert_allclose(result, softmax(x), rtol=4e-7)
     assert len(seen) > 10
 
 
@@ -94,7 +95,7 @@ def test_several_results(tmp_path):
     x, y = draw(400, 50), draw(50)
     result, seen = told(two, mapped(tmp_path, "x", x), y)
     assert np.array_equal(result["sum"], x + y)
-    assert np.array_equal(result["rows"], two(x, y)["rows"])
+    np.testing.assert_allclose(result["rows"], two(x, y)["rows"], rtol=4e-7)
     assert len(seen) > 10
 
 
