@@ -247,8 +247,11 @@ class Application:
         return low, high
 
     def _known_differences(self, opened: Mask | None) -> Mask | None:
-        """What NumPy answers otherwise than the standard: see `native_judge`."""
+        """What the standard leaves open, or NumPy answers otherwise: see `native_judge`."""
         extra: Mask | None = None
+        if self.node.op == "copysign":  # the sign of a NaN is nobody's
+            sign = np.asarray(self.known[self.node.args[1]].value)
+            extra = self._laid(1, sign != sign)
         if self.node.op == "pow" and is_float(self.value):
             # NumPy takes a square root for the power 0.5: of -inf that is NaN, of -0 it is -0.
             x, power = (
