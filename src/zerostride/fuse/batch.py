@@ -281,6 +281,8 @@ def with_stores(phase: Phase, stores: Sequence[Store]) -> Phase:
 
 def _permuted(phase: Phase, order: Sequence[int]) -> Phase:
     """A phase with the axes of its box in another order."""
+    if list(order) == sorted(order):
+        return phase
 
     def walk(one: Walk) -> Walk:
         return tuple(one[axis] for axis in order)
@@ -288,8 +290,10 @@ def _permuted(phase: Phase, order: Sequence[int]) -> Phase:
     return replace(
         phase,
         shape=walk(phase.shape),
-        loads=tuple(replace(load, walk=walk(load.walk)) for load in phase.loads),
-        stores=tuple(replace(store, walk=walk(store.walk)) for store in phase.stores),
+        loads=tuple(Load(load.slot, walk(load.walk), load.dtype) for load in phase.loads),
+        stores=tuple(
+            Store(store.value, store.slot, walk(store.walk), store.fold) for store in phase.stores
+        ),
     )
 
 
@@ -313,11 +317,15 @@ def _with_pieces(
         to = place.get(one.slot)
         return one.walk if to is None else tuple(-1 if a < 0 else to[a] for a in one.walk)
 
+    if not place:
+        return made, list(inner)
     phases = [
         replace(
             phase,
-            loads=tuple(replace(load, walk=walk(load)) for load in phase.loads),
-            stores=tuple(replace(store, walk=walk(store)) for store in phase.stores),
+            loads=tuple(Load(load.slot, walk(load), load.dtype) for load in phase.loads),
+            stores=tuple(
+                Store(store.value, store.slot, walk(store), store.fold) for store in phase.stores
+            ),
         )
         for phase in inner
     ]

@@ -382,7 +382,7 @@ def _sorted(
         tuple(value for value in kept if isinstance(value, Load)),
         tuple(value for value in kept if isinstance(value, Literal)),
         tuple(
-            replace(value, args=tuple(number[arg] for arg in value.args))
+            Step(value.op, tuple(number[arg] for arg in value.args), value.dtypes)
             for value in kept
             if isinstance(value, Step)
         ),
@@ -410,7 +410,7 @@ def _converted_as_loaded(
         if isinstance(step, Step) and step.op == "convert" and step.dtypes[-1] not in _HALVES:
             made[k] = replace(value, dtype=step.dtypes[-1])
             same[user] = k
-    for k, value in enumerate(made):
+    for k, value in enumerate(made if same else ()):
         if isinstance(value, Step):
             made[k] = replace(value, args=tuple(same.get(arg, arg) for arg in value.args))
     return made, same

@@ -20,15 +20,24 @@ def simplified(graph: Graph) -> Graph:
     >>> simplified(Graph((x, total), (1,), 1)).nodes[1].op
     'cast'
     """
+    if not any(_is_single(graph.nodes, node) for node in graph.nodes):
+        return graph
     nodes: list[Node] = []
     number: list[int] = []  # of each node of the graph, in `nodes`
     for node in graph.nodes:
         new = _renumbered(node, number)
-        if isinstance(new, Reduce) and all(nodes[new.arg].shape[a] == 1 for a in new.over):
+        if isinstance(new, Reduce) and _is_single(nodes, new):
             new = _of_single(nodes, new)
         nodes.append(new)
         number.append(len(nodes) - 1)
     return _pruned(Graph(tuple(nodes), tuple(number[k] for k in graph.outputs), graph.inputs))
+
+
+def _is_single(nodes: Sequence[Node], node: Node) -> bool:
+    if not isinstance(node, Reduce):
+        return False
+    shape = nodes[node.arg].shape
+    return all(shape[axis] == 1 for axis in node.over)
 
 
 def _of_single(nodes: list[Node], node: Reduce) -> Node:
