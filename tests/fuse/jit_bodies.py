@@ -110,6 +110,7 @@ def assert_same_bits(got: np.ndarray, wanted: np.ndarray, what: str = "") -> Non
     """Bit for bit; NaN is NaN, whatever its bits."""
     assert got.dtype == wanted.dtype
     assert got.shape == wanted.shape
+    got, wanted = np.ravel(got), np.ravel(wanted)
     bits = f"u{got.dtype.itemsize}"
     same = np.ascontiguousarray(got).view(bits) == np.ascontiguousarray(wanted).view(bits)
     if not (got.dtype == bool or got.dtype.kind in "iu"):

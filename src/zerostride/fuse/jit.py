@@ -16,6 +16,7 @@ import atexit
 import contextlib
 import functools
 import importlib.util
+import itertools
 import os
 import queue
 import threading
@@ -72,17 +73,17 @@ class Code:
     Attributes:
         address: of the function.
         seconds: that compiling it took.
-        engine: LLVM's, which has the memory.
+        tracker: LLVM's, which has the memory.
     """
 
     address: int
     seconds: float
-    engine: Any
+    tracker: Any
 
 
 @functools.cache
 def mode() -> str:
-    """ "0", "1" or "eager": ZEROSTRIDE_JIT, and whether llvmlite is there."""
+    """Whether programs are compiled: ZEROSTRIDE_JIT, and "0" where there is no llvmlite."""
     wanted = os.environ.get("ZEROSTRIDE_JIT", "").strip().lower() or "1"
     if wanted not in _MODES:
         warnings.warn(
@@ -107,18 +108,21 @@ def mode() -> str:
 _known: weakref.WeakValueDictionary[tuple[str, jit_ir.Target], Code] = weakref.WeakValueDictionary()
 #: Held while LLVM works. A child of a fork in between would have a half-done LLVM.
 _working = threading.RLock()
+_numbers = itertools.count()
 
 
 @functools.cache
-def _llvm() -> Any:
-    """llvmlite's binding, ready."""
-    llvm = importlib.import_module("llvmlite.binding")
+def _llvm() -> tuple[Any, Any]:
+    """llvmlite's binding, and what links code into this process: 50 KB a function are kept, where
+    an engine for each, the older way, takes 800."""
+    llvm: Any = importlib.import_module("llvmlite.binding")
     # Newer releases do it by themselves, and say that they do by an error.
     with contextlib.suppress(RuntimeError):
         llvm.initialize()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    return llvm
+    llvm.check_jit_execution()  # some systems forbid code in memory: an OSError, and no crash
+    return llvm, llvm.create_lljit_compiler()
 
 
 def assemble(text: str, target: jit_ir.Target) -> Code:
@@ -126,30 +130,38 @@ def assemble(text: str, target: jit_ir.Target) -> Code:
 
     Raises:
         ImportError: llvmlite cannot be imported.
+        OSError: the system forbids code that is made while running.
         RuntimeError: LLVM refuses the text.
     """
     with _working:
         known = _known.get((text, target))
         if known is not None:
             return known
-        llvm = _llvm()  # once, 100 ms and more
+        llvm, lljit = _llvm()  # once, 100 ms and more
         begun = time.perf_counter()
-        machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
-            cpu=target.processor, features=target.features, opt=2, jit=True, codemodel="jitdefault"
-        )
-        engine = llvm.create_mcjit_compiler(llvm.parse_assembly(text), machine)
-        engine.finalize_object()
-        address = engine.get_function_address("body")
-        code = Code(address, time.perf_counter() - begun, engine)
+        with llvm.parse_assembly(text) as module:
+            machine_code = _machine(target).emit_object(module)
+        library = llvm.JITLibraryBuilder().add_object_img(machine_code).export_symbol("body")
+        tracker = library.link(lljit, f"zerostride.{next(_numbers)}")
+        code = Code(tracker["body"], time.perf_counter() - begun, tracker)
         _known[text, target] = code
         return code
+
+
+@functools.cache
+def _machine(target: jit_ir.Target) -> Any:
+    """LLVM's generator of code."""
+    llvm, _ = _llvm()
+    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        cpu=target.processor, features=target.features, opt=2, jit=True, codemodel="jitdefault"
+    )
 
 
 # Programs
 
 
 class Tier:
-    """What the compiled tier has done for one program, which may be `_native.Program`'s only user.
+    """What the compiled tier has done for one program.
 
     >>> from zerostride.fuse.program import Program
     >>> Tier(Program((), ())).describe()
@@ -192,6 +204,11 @@ class Tier:
         if native.install(isa, phase, splats, results, code.address, function.scratch, code):
             self._made.append(code)
 
+    @property
+    def compiled(self) -> bool:
+        """Whether anything is."""
+        return bool(self._made)
+
     def describe(self) -> str:
         """One line for `explain`."""
         if self._error:
@@ -213,6 +230,12 @@ def attach(program: Program, native: Native) -> None:
     """Has a program watched, that it be compiled when it is hot."""
     if mode() != "0":
         native.watch(0.0 if mode() == "eager" else HOT, Tier(program))
+
+
+def is_compiled(native: Native) -> bool:
+    """Whether phases of a program are machine code of their own by now."""
+    tier = native.watcher()
+    return isinstance(tier, Tier) and tier.compiled
 
 
 def describe(native: Native) -> str:

@@ -1,0 +1,438 @@
+"""The compiled tier: when programs are compiled, and that nothing but their speed tells."""
+
+import itertools
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("llvmlite", reason="the compiled tier is made by llvmlite")
+
+from jit_bodies import DTYPES, FLOATS, Case, assert_same_bits, drawn, forms, phase
+
+from zerostride.compute import _native
+from zerostride.fuse import engine, jit, jit_ir, jit_pieces
+from zerostride.fuse.program import Literal, Load, Phase, Program, Slot, Step, Store
+
+F32 = ("float32",) * 3
+F = ("float32",) * 2
+
+
+# Chains of compiled steps and kernels
+
+
+def chain() -> Phase:
+    """(exp(x + y) - x) * tanh(x + y) + log(2)"""
+    steps = [
+        Step("add", (0, 1), F32),
+        Step("exp", (3,), F),
+        Step("subtract", (4, 0), F32),
+        Step("tanh", (3,), F),
+        Step("multiply", (5, 6), F32),
+        Step("log", (2,), F),
+        Step("add", (7, 8), F32),
+    ]
+    return phase(("float32", "float32"), [Literal(2.0, "float32")], steps)
+
+
+def test_loops_and_kernels_take_turns() -> None:
+    made = jit_pieces.pieces(jit_pieces.Body(chain(), (9,), 0))
+    loop, call = jit_pieces.Loop, jit_pieces.Call
+    # The subtraction waits for the multiplication: it is needed nowhere else.
+    assert made == [loop((3,), (3,)), call(4), call(6), loop((5, 7, 9), (9,))]
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 1000, 5001])
+def test_kernels_between(n: int) -> None:
+    random = np.random.default_rng(1)
+    x, y = drawn("float32", n, random), drawn("float32", n, random)
+    for operands in ((x, y), (x, y[:1]), (x[:1], y)):
+        if n > 1 or len(operands[0]) == len(operands[1]):
+            for results in ((9,), (3, 4, 5, 6, 7, 8, 9), (9, 0, 9, 8, 8, 1)):
+                Case(chain(), results, operands, n).check()
+    Case(chain(), (9,), (x, y), n).check(in_place=True)
+
+
+KERNELS = [
+    (op, of)
+    for op, of in _native.kernels()
+    if of in DTYPES and (op != "pow" or of in FLOATS) and op != "integer_pow"
+]
+_TO_BOOL = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isnan"} | {
+    *("logical_and", "logical_or", "logical_xor", "logical_not", "isinf", "isfinite")
+}
+
+
+def random_phase(random: np.random.Generator) -> Phase:
+    """Up to twelve ops of any kind on each other's results, converted where dtypes differ."""
+    some = random.choice(DTYPES, random.integers(1, 4))
+    operands = [str(one) for one in random.choice(some, random.integers(1, 4))]
+    literals = [Literal(drawn(of, 1, random)[0].item(), str(of)) for of in some[:2]]
+    dtypes = [*operands, *(literal.dtype for literal in literals)]
+    steps: list[Step] = []
+
+    def add(op: str, args: tuple[int, ...], kinds: tuple[str, ...]) -> int:
+        steps.append(Step(op, args, kinds))
+        dtypes.append(kinds[-1])
+        return len(dtypes) - 1
+
+    def value(of: str) -> int:
+        number = int(random.integers(0, len(dtypes)))
+        if dtypes[number] == of:
+            return number
+        return add("convert", (number,), (dtypes[number], of))
+
+    for _ in range(int(random.integers(1, 13))):
+        of = str(random.choice(some))
+        op = str(random.choice([op for op, known in KERNELS if known == of]))
+        known = forms(op, of)
+        count = 3 if known[4] else 2 if known[2] else 1
+        kinds = ("bool", of, of) if op == "where" else (of,) * count
+        add(op, tuple(map(value, kinds)), (*kinds, "bool" if op in _TO_BOOL else of))
+    return phase(operands, literals, steps)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_random_chains(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    made = random_phase(random)
+    first = len(made.loads) + len(made.literals)
+    last = first + len(made.steps) - 1
+    results = (last, *(int(random.integers(0, last + 1)) for _ in range(random.integers(0, 3))))
+    n = int(random.choice([2, 17, 128, 1023, 3000]))
+    rows = [drawn(load.dtype, n, random) for load in made.loads]
+    splats = int(random.integers(0, 1 << len(rows)))
+    operands = tuple(row[:1] if splats >> k & 1 else row for k, row in enumerate(rows))
+    case = Case(made, results, operands, n)
+    if case.function() is None:
+        body = jit_pieces.Body(made, results, splats)
+        assert not any(jit_pieces.is_written(body.step(value)) for value in body.rows())
+    else:
+        case.check()
+
+
+def test_too_many_values_are_left_to_the_interpreter() -> None:
+    def long(count: int) -> Case:
+        steps = [Step("add", (k, 0), F32) for k in range(count)]
+        return Case(phase(("float32",), (), steps), (count,), (np.ones(3, np.float32),), 3)
+
+    assert long(jit_ir.MOST_VALUES).function() is None
+    long(60).check()
+
+
+def test_what_is_written() -> None:
+    text = jit_ir.write(chain(), (9,), 0, jit_ir.TARGETS["avx512"], lambda op, of: [4096] * 8)
+    assert text is not None
+    assert "<16 x float>" in text.text
+    assert not {"fast", "contract", "reassoc", "nnan", "fmuladd"} & {*text.text.split()}
+
+
+# Programs
+
+
+def program(n: int = 20000, columns: int = 1) -> Program:
+    """x * y + 0.5, twice as much of it, and its largest by rows."""
+    slots = (
+        Slot("input", 0, "float32", (n, columns)),
+        Slot("input", 1, "float32", (columns,)),
+        Slot("output", 0, "float32", (n, columns)),
+        Slot("output", 1, "float32", (n,)),
+    )
+    loads = (Load(0, (0, 1), "float32"), Load(1, (-1, 0), "float32"))
+    steps = (Step("multiply", (0, 1), F32), Step("add", (3, 2), F32), Step("add", (4, 4), F32))
+    literals = (Literal(0.5, "float32"),)
+    stored = Phase((n, columns), loads, literals, steps, (Store(5, 2, (0, 1)),))
+    folded = Phase((n, columns), loads, literals, steps[:2], (Store(4, 3, (0, -1), "max"),))
+    return Program(slots, (stored, folded))
+
+
+@pytest.fixture
+def mode(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], None]]:
+    def use(name: str) -> None:
+        monkeypatch.setenv("ZEROSTRIDE_JIT", name)
+        jit.mode.cache_clear()
+
+    yield use
+    monkeypatch.undo()
+    jit.mode.cache_clear()
+
+
+Mode = Callable[[str], None]
+
+
+def arrays(n: int = 20000, columns: int = 1) -> tuple[np.ndarray, np.ndarray]:
+    random = np.random.default_rng(2)
+    return drawn("float32", n * columns, random).reshape(n, columns), drawn(
+        "float32", columns, random
+    )
+
+
+def check(made: Any, operands: tuple[np.ndarray, ...], expected: tuple[Any, ...]) -> None:
+    for got, wanted in zip(made.run(operands), expected, strict=True):
+        assert_same_bits(got, wanted)
+
+
+def test_interpreted_by_default_and_on_the_first_call(mode: Mode) -> None:
+    mode("0")
+    plain = engine.make(program())
+    assert plain.watcher() is None
+    assert jit.describe(plain) == "interpreted"
+    mode("1")
+    made = engine.make(program())
+    made.run(arrays())
+    assert jit.describe(made) == "interpreted"
+    assert not jit.is_compiled(made)
+
+
+def test_eager(mode: Mode) -> None:
+    mode("0")
+    expected = engine.make(program()).run(arrays())
+    mode("eager")
+    made = engine.make(program())
+    check(made, arrays(), expected)
+    assert jit.is_compiled(made)
+    assert jit.describe(made).startswith("compiled: ")
+    assert any(one[-1] for one in made.machines())
+    check(made, arrays(), expected)
+
+
+def test_operands_that_lie_otherwise_are_compiled_too(mode: Mode) -> None:
+    mode("0")
+    plain = engine.make(program(300, 200))
+    mode("eager")
+    made = engine.make(program(300, 200))
+    x, y = arrays(300, 200)
+    for one, other in itertools.product(
+        (x, x[::-1], x.T.copy().T), (y, y[::-1], y[:1].repeat(200))
+    ):
+        expected = plain.run((one, other))
+        for _ in range(2):
+            check(made, (one, other), expected)
+    out = x.copy()
+    expected = plain.run((x, y))
+    got = made.run((out, y), (out, None))
+    assert got[0] is out
+    assert_same_bits(out, expected[0])
+    assert all(one[-1] for one in made.machines())
+
+
+def test_hot_programs_are_compiled_in_the_background(
+    mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mode("1")
+    monkeypatch.setattr(jit, "HOT", 1e6)
+    made = engine.make(program())
+    expected = made.run(arrays())
+    calls = 1
+    while not made.watcher().compiled:
+        assert calls < 1000, jit.describe(made)
+        check(made, arrays(), expected)
+        jit.WORKER.wait()
+        calls += 1
+    # 20000 elements; steps and loads of both phases are nine.
+    assert calls >= 5
+    check(made, arrays(), expected)
+
+
+def test_small_calls_count_too(mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
+    mode("1")
+    monkeypatch.setattr(jit, "HOT", 1e5)
+    made = engine.make(program(2))
+    for _ in range(40):
+        made.run(arrays(2))
+    jit.WORKER.wait()
+    assert not made.watcher()._error
+
+
+def test_equal_bodies_are_compiled_once(mode: Mode) -> None:
+    mode("eager")
+    first, second = engine.make(program(3000)), engine.make(program(4000))
+    first.run(arrays(3000))
+    second.run(arrays(4000))
+    one, other = (made.watcher()._made for made in (first, second))
+    assert one
+    assert [id(code) for code in one] == [id(code) for code in other]
+
+
+def test_code_lives_as_long_as_its_program(mode: Mode) -> None:
+    mode("eager")
+    made = engine.make(program(3001))
+    expected = made.run(arrays(3001))
+    texts = len(jit._known)
+    assert texts
+    made.watcher()._made.clear()  # the program keeps what it runs
+    check(made, arrays(3001), expected)
+    del made
+    assert len(jit._known) < texts
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("fmul", "fmule"),
+        # A function that no library has: an error, where LLVM's older linkers abort.
+        ("entry:", "entry:\n  call void @zs_nowhere()"),
+    ],
+)
+def test_what_cannot_be_compiled_stays_interpreted(
+    old: str, new: str, mode: Mode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mode("eager")
+    right = jit_ir.write
+
+    def wrong(*args: Any) -> jit_ir.Function | None:
+        made = right(*args)
+        assert made is not None
+        text = "declare void @zs_nowhere()\n" + made.text.replace(old, new)
+        return jit_ir.Function(text, made.scratch)
+
+    monkeypatch.setattr(jit_ir, "write", wrong)
+    made = engine.make(program())
+    expected = made.run(arrays())
+    check(made, arrays(), expected)
+    assert "compiling it failed: RuntimeError: " in jit.describe(made)
+    assert not jit.is_compiled(made)
+
+
+def test_kernels_alone_are_left_to_the_interpreter(mode: Mode) -> None:
+    mode("eager")
+    slots = (Slot("input", 0, "float32", (9,)), Slot("output", 0, "float32", (9,)))
+    only = Phase(
+        (9,), (Load(0, (0,), "float32"),), (), (Step("exp", (0,), F),), (Store(1, 1, (0,)),)
+    )
+    made = engine.make(Program(slots, (only,)))
+    for _ in range(3):
+        made.run((np.ones(9, np.float32),))
+    assert jit.describe(made) == "interpreted, by kernels alone"
+
+
+def test_machine_code_for_nobody_is_refused() -> None:
+    made = engine.make(program())
+    wanted = (_native.isa(), 0, 0, (5,), 4096, 0, None)
+    assert not made.install(*wanted)
+    with pytest.raises(ValueError, match="no phase"):
+        made.install(_native.isa(), 7, 0, (5,), 4096, 0, None)
+    with pytest.raises(ValueError, match="instruction set"):
+        made.install("risc", 0, 0, (5,), 4096, 0, None)
+    with pytest.raises(TypeError, match="seven"):
+        made.install()
+    with pytest.raises(ValueError, match="no kernel"):
+        _native.kernel_forms(_native.isa(), "add", "complex64")
+
+
+def test_settings(mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
+    mode("fast")
+    with pytest.warns(RuntimeWarning, match="ZEROSTRIDE_JIT is 'fast'"):
+        assert jit.mode() == "1"
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    mode("")
+    assert jit.mode() == "0"
+    mode("eager")
+    with pytest.warns(RuntimeWarning, match=r"zerostride\[jit\]"):
+        assert jit.mode() == "0"
+
+
+def test_many_threads(mode: Mode, monkeypatch: pytest.MonkeyPatch) -> None:
+    mode("1")
+    monkeypatch.setattr(jit, "HOT", 1e5)
+    programs = [engine.make(program(1000 + k)) for k in range(6)]
+    operands = [arrays(1000 + k) for k in range(6)]
+    expected = [made.run(given) for made, given in zip(programs, operands, strict=True)]
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for k in (*range(6),) * 30:
+                check(programs[k], operands[k], expected[k])
+        except BaseException as error:  # noqa: BLE001 told below
+            failures.append(error)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    jit.WORKER.wait()
+    assert not failures
+    assert all(jit.is_compiled(made) for made in programs)
+
+
+# Processes
+
+_HEAD = """
+import os, threading, time
+import numpy as np
+import zerostride as zs
+from zerostride.fuse import jit
+jit.HOT = 1e5
+
+def made(k):
+    return zs.fuse(lambda x: ((x + k) * x - k) * x)
+
+x = np.arange(30000, dtype=np.float32)
+"""
+
+
+def run(text: str) -> str:
+    environment = {**os.environ, "ZEROSTRIDE_JIT": "1"}
+    done = subprocess.run(
+        [sys.executable, "-X", "faulthandler", "-c", _HEAD + text],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert not done.stderr
+    return done.stdout
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_forks_while_it_compiles() -> None:
+    text = """
+import warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside threads: what this is about
+for k in range(12):
+    f = made(float(k))
+    for _ in range(4):
+        r = f(x)
+    child = os.fork()
+    if child == 0:
+        g = made(k + 0.5)
+        want = ((x + np.float32(k + 0.5)) * x - np.float32(k + 0.5)) * x
+        for _ in range(4):
+            assert np.array_equal(g(x), want)
+        jit.WORKER.wait()
+        assert np.array_equal(g(x), want) and np.array_equal(f(x), r)
+        os._exit(len(jit._known) == 0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+print("done")
+"""
+    assert run(text) == "done\n"
+
+
+def test_ends_while_it_compiles() -> None:
+    text = """
+functions = [made(float(k)) for k in range(30)]
+for f in functions:
+    for _ in range(4):
+        f(x)
+print(jit.WORKER._thread.is_alive())
+"""
+    assert run(text) == "True\n"
+
+
+def test_llvm_is_not_imported_before_it_is_needed() -> None:
+    text = """
+import sys
+jit.HOT = 1e12
+made(1.0)(x)
+print("llvmlite" in sys.modules, threading.active_count())
+"""
+    assert run(text) == "False 1\n"
