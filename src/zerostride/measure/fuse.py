@@ -124,10 +124,18 @@ def _counting(result: Result) -> Iterator[None]:
 
 
 def _explained(k: int, case: Case, fused: Fused, text: str) -> Difference:
-    small = shrink(case, lambda simpler: bool(judge(simpler, fused).difference))
+    # A simpler case is to fail in the same way: by its values, or by what is raised.
+    small = shrink(case, lambda simpler: _kind(judge(simpler, fused).difference) == _kind(text))
     # A call that fails by chance (threads) may not fail again.
     text = judge(small, fused).difference or f"{text} (the first time only)"
     return Difference(k, text, source(small))
+
+
+def _kind(difference: str) -> str:
+    """What sort of difference: "", "raised TypeError", or that of something else."""
+    return (
+        difference.split("(")[0] if difference.startswith("raised") else "other"[: len(difference)]
+    )
 
 
 def child(arguments: Sequence[str] | None = None) -> int:

@@ -169,6 +169,8 @@ class Builder:
 
     def _cast(self, arg: Known, dtype: str) -> Known:
         name = dtype_of(dtype).name
+        if arg.family == "c" and dtype_of(dtype).kind != "c":
+            raise TypeError(f"complex numbers have no value in {dtype}")
         axes = (tuple(range(len(arg.shape))),)
         return self._apply("cast", [arg], axes, (arg.dtype, name), arg.shape)
 
