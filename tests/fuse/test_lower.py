@@ -14,7 +14,7 @@ from numpy_program import evaluate_program
 from zerostride.fuse import batch, keep, schedule
 from zerostride.fuse.graph import Apply, Constant, Graph, Input
 from zerostride.fuse.lower import LoweringError, lower
-from zerostride.fuse.program import Literal, Program
+from zerostride.fuse.program import Literal, Program, value_dtype
 from zerostride.fuse.reference import evaluate
 
 Draw = Callable[[int], tuple[Graph, list[Any]]]
@@ -263,6 +263,28 @@ def test_16_bit_floats_are_rounded_at_casts_alone() -> None:
         "float32",
     ]
     assert phase.loads[0].dtype == "float32"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_cast_before_a_result_is_its_rounding(dtype: str) -> None:
+    made = Builder()
+    graph = made.graph(made.cast(made.op("exp", made.input((40,), dtype)), "float16"))
+    (phase,) = check(graph, operands(graph)).phases
+    assert len(phase.steps) == (1 if dtype == "float32" else 2)
+    assert value_dtype(phase, phase.stores[0].value) in ("float32", "float16")
+
+
+def test_cheaper_steps_give_the_same() -> None:
+    made = Builder()
+    x = made.input((40,))
+    parts = [made.op("divide", x, made.number(value)) for value in (8.0, -0.25, 3.0, 2.0**-130)]
+    graph = made.graph(*parts, made.op("pow", x, made.number(2.0)))
+    given = operands(graph)
+    (phase,) = check(graph, given).phases
+    assert [step.op for step in phase.steps] == ["multiply"] * 2 + ["divide"] * 2 + ["square"]
+    results = evaluate_program(lower(graph), given)
+    for found, wanted in zip(results, evaluate(graph, given), strict=True):
+        np.testing.assert_array_equal(found, wanted)
 
 
 def test_numbers_are_rounded_to_what_meets_them() -> None:

@@ -7,6 +7,7 @@ views and reductions are composed down to the slots, so that a phase knows nothi
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -270,9 +271,18 @@ class Emission:
             if rounded and not self._is_stored_as(node.args[0], node.dtype):
                 return self._rounded(args[0], node.dtype)
             return self._convert(args[0], working(node.dtype))
-        dtypes = tuple(map(working, node.compute))
-        value = self._add(Step(node.op, args, dtypes))
+        value = self._step(node.op, args, tuple(map(working, node.compute)))
         return self._convert(value, working(node.dtype))
+
+    def _step(self, op: str, args: tuple[int, ...], dtypes: tuple[str, ...]) -> int:
+        """A step, or a cheaper one that gives the same."""
+        number = self._values[args[-1]]
+        if isinstance(number, Literal) and op == "divide" and _is_power_of_two(number.value):
+            inverse = self._literal(1 / number.value, number.dtype)  # exact
+            return self._add(Step("multiply", (args[0], inverse), dtypes))
+        if isinstance(number, Literal) and op == "pow" and number.value == 2:
+            return self._add(Step("square", args[:1], dtypes[1:]))
+        return self._add(Step(op, args, dtypes))
 
     def _is_stored_as(self, k: int, dtype: str) -> bool:
         node = self._nodes[k]
@@ -333,6 +343,7 @@ class Emission:
         top, along = self._top(sink)
         value = self.made[top, self._key(top, along)]
         if not (isinstance(node, Reduce) and sink.fold):
+            value = self._before_rounding(value, self._slots[sink.slot].dtype)
             walk = sink.place if sink.walk is None else tuple(range(len(along)))
             return Store(value, sink.slot, walk)
         value = self._folded(node, top, value)
@@ -345,6 +356,22 @@ class Emission:
         if _dtype(self._values[value]) == "bool":
             fold = _OF_BOOLS.get(fold, fold)
         return Store(value, sink.slot, tuple(places), fold)
+
+    def _before_rounding(self, value: int, dtype: str) -> int:
+        """What a slot of 16-bit floats is to be given: it rounds as a cast does."""
+        back = self._values[value]
+        if not (dtype in _HALVES and isinstance(back, Step) and back.dtypes[0] == dtype):
+            return value
+        rounding = self._values[back.args[0]]
+        if isinstance(rounding, Step) and rounding.dtypes[0] == "float32":
+            return rounding.args[0]
+        return back.args[0]
+
+
+def _is_power_of_two(number: Number) -> bool:
+    """Whether the inverse is a float32, too, and no subnormal one."""
+    mantissa, exponent = math.frexp(number)
+    return abs(mantissa) == 0.5 and abs(exponent) < 120
 
 
 def _axes_of(nodes: Sequence[Node], k: int, position: int) -> Walk:

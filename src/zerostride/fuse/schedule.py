@@ -220,8 +220,10 @@ def costs(nodes: Sequence[Node]) -> list[int]:
     work = [0] * len(nodes)
     for k, node in enumerate(nodes):
         if isinstance(node, Apply):
-            stays = node.op == "cast" and nodes[node.args[0]].dtype == node.dtype
-            work[k] = max(work[arg] for arg in node.args) + (not stays) * COSTS.get(node.op, 1)
+            before = max(work[arg] for arg in node.args)
+            # What is loaded is converted on the way; a cast to its own dtype only spreads a value.
+            free = node.op == "cast" and (not before or nodes[node.args[0]].dtype == node.dtype)
+            work[k] = before if free else before + COSTS.get(node.op, 1)
         elif isinstance(node, View):
             work[k] = work[node.arg]
     return work
