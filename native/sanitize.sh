@@ -52,5 +52,6 @@ CHECK
 # not the engine, and a signal every 50 ms whose handler takes longer than that here.
 [ $# -gt 0 ] || set -- tests/native/test_campaign.py::test_sample tests/native/test_memory.py \
     tests/native/test_processes.py tests/native/test_shrinking.py \
+    tests/fuse/test_random.py tests/fuse/test_engine.py \
     --deselect=tests/native/test_processes.py::test_a_signal_handler_may_compute
 sanitized -m pytest -p no:cacheprovider -x "$@"
