@@ -133,9 +133,9 @@ def _explained(k: int, case: Case, fused: Fused, text: str) -> Difference:
 
 def _kind(difference: str) -> str:
     """What sort of difference: "", "raised TypeError", or that of something else."""
-    return (
-        difference.split("(")[0] if difference.startswith("raised") else "other"[: len(difference)]
-    )
+    if difference.startswith("raised"):
+        return difference.split("(")[0]
+    return "other" if difference else ""
 
 
 def child(arguments: Sequence[str] | None = None) -> int:

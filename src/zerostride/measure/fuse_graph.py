@@ -56,13 +56,18 @@ class Builder:
     def __init__(self, operands: Sequence[Known], dtype: str | None = None) -> None:
         self.nodes: list[Node] = []
         self.values: list[Known] = []
+        self.dtype = dtype
         for k, known in enumerate(operands):
             made = self._add(Input(k, known.shape, known.dtype, known.weak), weak=known.weak)
-            if dtype is not None and not made.weak and made.dtype not in ("bool", dtype):
-                if not np.can_cast(dtype_of(made.dtype), dtype_of(dtype), "same_kind"):
-                    raise TypeError(f"{made.dtype} does not become {dtype}")
-                made = self._cast(made, dtype)
-            self.values.append(made)
+            self.values.append(self._entering(made))
+
+    def _entering(self, given: Known) -> Known:
+        """What comes in, in the dtype that all is to be computed in."""
+        if self.dtype is None or given.weak or given.dtype in ("bool", self.dtype):
+            return given
+        if not np.can_cast(dtype_of(given.dtype), dtype_of(self.dtype), "same_kind"):
+            raise TypeError(f"{given.dtype} does not become {self.dtype}")
+        return self._cast(given, self.dtype)
 
     def step(self, step: Step) -> Known:
         """The value of a step.
@@ -115,7 +120,7 @@ class Builder:
         if type(value) in WEAK:
             weak = type(value) is not bool
             return self._add(Constant(value, _ALONE[type(value)], True), weak=weak)
-        return self._add(Constant(value.item(), value.dtype.name, False))
+        return self._entering(self._add(Constant(value.item(), value.dtype.name, False)))
 
     def _add(self, node: Node, *, weak: bool = False) -> Known:
         self.nodes.append(node)
@@ -190,7 +195,7 @@ class Builder:
         count = math.prod(arg.shape[one] for one in over)
         name = step.name
         if name == "mean":
-            own = arg.dtype if arg.family == "f" else "float64"
+            own = arg.dtype if arg.family in "fc" else "float64"
             wide = "float32" if own in _HALVES else own
             total = self._reduce("sum", arg, over, keepdims, wide, wide)
             over_count = self._operand(Number(count))
