@@ -110,7 +110,7 @@ class Methods:
         if decimals:
             refuse("rounding to decimals cannot be fused", "write zs.round(x * 10) / 10")
         no_out(out)
-        if self.dtype.kind in "iub":
+        if self.dtype.kind in "iu":
             return self.again()
         return self.tracer.apply("round", (self,))
 

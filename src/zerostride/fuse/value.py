@@ -119,9 +119,15 @@ class Value(Methods):
         self.view = view
         self.shared = False
 
-    def again(self) -> Value:
-        """The same elements as another array."""
-        return Value(self.tracer, self.node, self.shape, self.dtype, self.weak)
+    def again(self, view: bool = False) -> Value:
+        """The same elements as another array, or as a view."""
+        return Value(self.tracer, self.node, self.shape, self.dtype, self.weak and not view, view)
+
+    def __copy__(self) -> Value:
+        return self.again()
+
+    def __deepcopy__(self, memo: Any) -> Value:
+        return self.again()
 
     @property
     def kind(self) -> str:
