@@ -30,10 +30,15 @@ def test_sessions_show_what_happens(page: Path) -> None:
 
 @pytest.mark.usefixtures("at_root")
 def test_python_blocks_run() -> None:
-    blocks = [(page, block) for page in PAGES for block in BLOCK.findall(page.read_text("utf-8"))]
-    assert blocks, "README.md has at least one"
-    for page, block in blocks:
-        exec(compile(block, str(page), "exec"), {})
+    count = 0
+    for page in PAGES:
+        text = page.read_text("utf-8")
+        names: dict[str, object] = {}  # a page's blocks follow one another
+        for block in BLOCK.finditer(text):
+            above = "\n" * text.count("\n", 0, block.start(1))  # lines have the page's numbers
+            exec(compile(above + block[1], str(page), "exec"), names)
+            count += 1
+    assert count, "README.md has at least one"
 
 
 def test_made_pages_are_current(capsys: pytest.CaptureFixture[str]) -> None:
