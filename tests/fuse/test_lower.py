@@ -208,6 +208,16 @@ def test_what_is_folded_over_the_batch_has_a_phase_of_its_own() -> None:
     assert [store.fold for store in program.phases[3].stores] == ["sum"]
 
 
+def test_what_is_folded_over_the_batch_is_folded_together() -> None:
+    made = Builder()
+    x, y = rows(made), made.input((256, 1024))
+    scaled = made.op("multiply", y, softmax(made, x))
+    sums = [made.reduce("sum", one, (0,)) for one in (x, y, scaled)]
+    program = check(made.graph(scaled, *sums), operands(made.graph(scaled)))
+    assert (program.first, program.last) == (0, 3)
+    assert [len(phase.stores) for phase in program.phases[3:]] == [3]
+
+
 def test_a_row_that_takes_long_is_hoisted() -> None:
     made = Builder()
     x, row = rows(made), made.input((1024,))

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from .program import Load, Phase, Program, Slot, Store, Walk
-from .schedule import itemsize
+from .program import Load, Phase, Program, Slot, Step, Store, Walk
+from .schedule import MOST_OPERANDS, itemsize
 
 #: A phase over a box so many times smaller than the largest costs little, batched or not.
 _LARGE = 8
@@ -250,7 +250,7 @@ def batched(program: Program, group: Group) -> Program:
         rest = [axis for axis in range(len(phase.shape)) if axis not in axes]
         inner.append(_permuted(phase, (*axes, *rest)))
     first = [program.phases[k] for k in before]
-    last = [outer[k] for k in sorted(outer)]
+    last = _together([outer[k] for k in sorted(outer)])
     batch = len(next(iter(group.axes.values())))
     slots, inner = _with_pieces(program.slots, inner, [*first, *last], batch)
     phases = (*first, *inner, *last)
@@ -277,6 +277,46 @@ def with_stores(phase: Phase, stores: Sequence[Store]) -> Phase:
         ),
         tuple(replace(store, value=number[store.value]) for store in stores),
     )
+
+
+def _together(phases: Sequence[Phase]) -> list[Phase]:
+    """Phases over one box as one, if nothing in between reads what the earlier one stores."""
+    made: list[Phase] = []
+    for k, phase in enumerate(phases):
+        stored = {store.slot for store in phase.stores}
+        later = [k + 1 + i for i, one in enumerate(phases[k + 1 :]) if one.shape == phase.shape]
+        if later:
+            between = phases[k + 1 : later[0] + 1]
+            read = {load.slot for one in between for load in one.loads}
+            if not stored & read and _operand_count(phase, phases[later[0]]) <= MOST_OPERANDS:
+                joined = _joined(phase, phases[later[0]])
+                rest = [*phases[k + 1 : later[0]], joined, *phases[later[0] + 1 :]]
+                return made + _together(rest)
+        made.append(phase)
+    return made
+
+
+def _operand_count(*phases: Phase) -> int:
+    return sum(len(phase.loads) + len(phase.stores) for phase in phases)
+
+
+def _joined(one: Phase, other: Phase) -> Phase:
+    """Two phases over one box as one; what both load or compute is there once."""
+    loads = list(dict.fromkeys(one.loads + other.loads))
+    literals = [*one.literals, *other.literals]
+    steps: dict[Step, int] = {}
+    stores: list[Store] = []
+    first = len(loads) + len(literals)
+    before = 0
+    for phase in (one, other):
+        number = [loads.index(load) for load in phase.loads]
+        number += [len(loads) + before + i for i in range(len(phase.literals))]
+        before += len(phase.literals)
+        for step in phase.steps:
+            moved = Step(step.op, tuple(number[arg] for arg in step.args), step.dtypes)
+            number.append(first + steps.setdefault(moved, len(steps)))
+        stores += [replace(store, value=number[store.value]) for store in phase.stores]
+    return Phase(one.shape, tuple(loads), tuple(literals), tuple(steps), tuple(stores))
 
 
 def _permuted(phase: Phase, order: Sequence[int]) -> Phase:

@@ -19,7 +19,7 @@ from .batch import batched, find_group
 from .graph import Apply, Constant, Graph, Input, Node, Number, Reduce, View, arguments
 from .keep import Kept, keep
 from .program import Literal, Load, Phase, Program, Step, Store, Walk
-from .schedule import Pass, Schedule, Sink, fold_dtype, root, schedule, working
+from .schedule import MOST_OPERANDS, Pass, Schedule, Sink, fold_dtype, root, schedule, working
 from .simplify import simplified
 
 _HALVES = frozenset({"float16", "bfloat16"})
@@ -37,9 +37,6 @@ _OF_BITS = frozenset({"nextafter"})
 
 #: What these reductions are of truth values.
 _OF_BOOLS: Mapping[str, str] = {"min": "all", "max": "any"}
-
-#: Arrays that a phase loads and stores at most (native/nest.h).
-MOST_OPERANDS = 32
 
 Kernels = Collection[tuple[str, str]]
 

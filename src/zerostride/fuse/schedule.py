@@ -37,6 +37,9 @@ _HOIST_BYTES = 256 << 10
 #: … and spares so many additions (some microseconds, of which another phase takes one) is hoisted.
 _HOIST_WORK = 1 << 15
 
+#: Arrays that a phase loads and stores at most (native/nest.h).
+MOST_OPERANDS = 32
+
 
 @dataclass(frozen=True, slots=True)
 class Sink:
