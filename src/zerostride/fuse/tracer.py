@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import functools
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,23 +14,14 @@ from ..compute.semantics import WEAK
 from ..errors import BroadcastError, TraceError
 from ..ops import OPS, Op
 from ..planner import plan
+from .constants import MOST_INT64, MOST_UINT64, beyond, check_power, fits, is_huge, number_of
 from .graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, arguments
 from .source import current_place
 from .value import Value, name_of
 
 #: What a Python number is until it meets an array.
 _ALONE = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
-_MOST_INT64, _MOST_UINT64 = 2**63 - 1, 2**64 - 1
 _HALVES = frozenset({"float16", "bfloat16"})
-#: What a comparison with a number that no operand reaches comes to.
-_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +105,7 @@ class Tracer:
             self._check_own(given)
             return given
         if type(given) in WEAK and type(given) is not complex:
-            large = type(given) is int and _MOST_INT64 < given <= _MOST_UINT64
+            large = type(given) is int and MOST_INT64 < given <= MOST_UINT64
             return self._constant(given, "uint64" if large else _ALONE[type(given)], weak=True)
         if isinstance(given, np.bool_ | np.integer | np.floating) and given.dtype.itemsize <= 8:
             return self.entering(self._constant(given.item(), given.dtype.name, weak=False))
@@ -209,13 +199,15 @@ class Tracer:
             return self.cast(values[0], np.dtype(dtype))
         asked = None if dtype is None else np.dtype(dtype).name
         values, dtypes = self._typed(op, values, asked)
-        known = _beyond(name, values, dtypes)
+        if name == "where":
+            values = [self._wrapped(one, to) for one, to in zip(values, dtypes, strict=False)]
+        known = beyond(name, values, dtypes)
         if known is not None:
             return self._known(values, made.axes_mapping, made.shape, known)
-        _check_power(op, values, dtypes)
+        check_power(op, values, dtypes)
         values = [
-            self._constant(float(_number_of(value)), "float64", weak=True)
-            if _is_huge(value) and np.dtype(to).kind == "f"
+            self._constant(float(number_of(value)), "float64", weak=True)
+            if is_huge(value) and np.dtype(to).kind == "f"
             else value
             for value, to in zip(values, dtypes, strict=False)
         ]
@@ -259,6 +251,13 @@ class Tracer:
             for value, to in zip(values, found, strict=False)
         ]
         return values, found
+
+    def _wrapped(self, value: Value, dtype: str) -> Value:
+        """A Python integer beyond a dtype as `numpy.where` takes it: converted, as an array is."""
+        number, target = number_of(value), np.dtype(dtype)
+        if type(number) is not int or target.kind not in "iu" or fits(number, target):
+            return value
+        return self._constant(np.asarray(number).astype(target).item(), dtype, weak=False)
 
     def _narrowed(self, value: Value, dtype: str) -> Value:
         given = np.result_type(np.dtype(dtype), value.scalar_type) if value.weak else value.dtype
@@ -392,56 +391,6 @@ def _renumbered(node: Node, number: Mapping[int, int], places: Mapping[int, int]
         arg = number[node.arg]
         return Reduce(node.op, arg, node.over, node.keepdims, node.compute, node.shape, node.dtype)
     return node
-
-
-# What is looked at before a node is made
-
-
-def _number_of(value: Value) -> Any:
-    """The Python number that a value is known to be, or None."""
-    node = value.tracer.nodes[value.node]
-    return node.value if isinstance(node, Constant) and node.weak else None
-
-
-def _is_huge(value: Value) -> bool:
-    """Whether it is a Python integer that no dtype of integers holds; as a float it is a number."""
-    number = _number_of(value)
-    return type(number) is int and not -_MOST_INT64 <= number <= _MOST_UINT64
-
-
-def _beyond(name: str, values: Sequence[Value], dtypes: tuple[str, ...]) -> bool | None:
-    """The answer to a comparison with a Python integer that no operand reaches, or None.
-
-    Raises:
-        OverflowError: such an integer in any other op.
-    """
-    for k, (value, dtype) in enumerate(zip(values, dtypes, strict=False)):
-        number, target = _number_of(value), np.dtype(dtype)
-        if type(number) is not int or target.kind not in "iuf":
-            continue
-        if target.kind == "f":
-            float(number)  # raises OverflowError itself
-            continue
-        info = np.iinfo(target)
-        if info.min <= number <= info.max:
-            continue
-        if name in _COMPARISONS and not values[1 - k].weak:
-            pair = (info.min, number) if k else (number, info.min)
-            return _COMPARISONS[name](*pair)
-        raise OverflowError(
-            f"Python integer {number} out of bounds for {target}\n  {current_place()}"
-        )
-    return None
-
-
-def _check_power(op: Op, values: Sequence[Value], dtypes: tuple[str, ...]) -> None:
-    if op.name != "pow" or np.dtype(dtypes[-1]).kind not in "iu":
-        return
-    node = values[1].tracer.nodes[values[1].node]
-    if isinstance(node, Constant) and node.value < 0:
-        raise ValueError(
-            f"Integers to negative integer powers are not allowed.\n  {current_place()}"
-        )
 
 
 def _check_castable(given: np.dtype[Any], target: np.dtype[Any]) -> None:
