@@ -7,7 +7,9 @@
 // What is known of the results of a block is kept in states (kernels.h), which are numbered: in the
 // order of the block's axes that are kept. Where axis 0 is kept, so are for the time being the folded
 // axes in the row: a row is added to the states element by element (`wide`), and at the end these
-// states are merged. Where axis 0 is folded, it is in runs.
+// states are merged. Of axis `inner`, if it is folded, only so many have states of their own as make
+// a good vector loop (`lanes`); a row is then several rows of these. Where axis 0 is folded, it is in
+// runs.
 //
 // Loops over blocks: those along folded axes are innermost, so that the states of a block are
 // complete before the next one's begin. A group is the blocks between: one set of results. It may be
@@ -44,6 +46,7 @@ struct FoldNest {
   std::int64_t pitch[kMaxAxes];  // positions (kernels.h) from one to the next along a folded axis
   bool positions;                // whether a fold asks for them
   bool wide;
+  std::int64_t lanes;  // states along axis `inner`
   std::int64_t state_stride[kMaxAxes];  // of the axes in a block: states from one to the next
   std::int64_t row_states;              // of one row
   std::int64_t states;                  // of a block

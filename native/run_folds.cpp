@@ -70,6 +70,19 @@ void point(BlockRows& rows, const Folding& run, const Walk& walk) {
   }
 }
 
+// A row of n values to states that are repeated along axis `inner`.
+void add_wide_row(const FoldNest& folds, const FoldedValue& fold, const StatesAt& to,
+                  const char* values, std::int64_t n, Positions at) {
+  const std::int64_t width = folds.row_states;
+  const std::int64_t rows = n / width, rest = n - rows * width;
+  at.rows = folds.lanes * folds.pitch[folds.nest.inner];
+  if (rows) fold.folder->columns(to.a, to.b, values, width, rows, width, at);
+  if (rest == 0) return;
+  at.first += rows * at.rows;
+  values += rows * width * size_of(fold.compute);
+  fold.folder->columns(to.a, to.b, values, rest, 1, 0, at);
+}
+
 // Rows r..r+count-1 of a block, whose values are there: folded.
 void fold_rows(const Folding& run, const BlockRows& first, char* states, std::int64_t n,
                std::int64_t r, std::int64_t count, std::int64_t position) {
@@ -86,7 +99,7 @@ void fold_rows(const Folding& run, const BlockRows& first, char* states, std::in
     const char* values = fold.load < 0 ? run.value[fold.value]
                                        : static_cast<const char*>(first.at[fold.load]);
     const std::int64_t step = fold.load < 0 ? folds.value_pitch * size : first.step[fold.load];
-    if (folds.wide && !across_kept) {
+    if (folds.wide && !across_kept && n <= folds.row_states) {
       const StatesAt to = states_at(fold, states, 0);
       fold.folder->columns(to.a, to.b, values, n, count, step / size, at);
       continue;
@@ -95,7 +108,7 @@ void fold_rows(const Folding& run, const BlockRows& first, char* states, std::in
     for (std::int64_t i = 0; i < count; ++i, values += step, row.first += rows_pitch) {
       const StatesAt to = states_at(fold, states, across_kept ? (r + i) * folds.row_states : 0);
       if (folds.wide) {
-        fold.folder->columns(to.a, to.b, values, n, 1, 0, row);
+        add_wide_row(folds, fold, to, values, n, row);
       } else {
         fold.folder->runs(to.a, to.b, folds.run_state, values, length, runs, row);
       }
@@ -150,7 +163,7 @@ void compute_block(const Folding& run, const Walk& walk, char* states) {
 std::int64_t extent_of(const FoldNest& folds, const Walk& walk, int axis) {
   const Nest& nest = folds.nest;
   if (axis == nest.across) return folds.folded[axis] ? nest.rows : walk.rows;
-  if (axis == nest.inner) return folds.folded[axis] ? nest.chunk : walk.chunk;
+  if (axis == nest.inner) return folds.folded[axis] ? folds.lanes : walk.chunk;
   return nest.axis[axis].extent;
 }
 

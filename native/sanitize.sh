@@ -25,6 +25,7 @@ if [ "$kind" = thread ]; then
     setarch --addr-no-randomize "$build/test_harness" "$@"
     setarch --addr-no-randomize "$build/test_launch_main"
     setarch --addr-no-randomize "$build/test_nest_main" 3 400
+    setarch --addr-no-randomize "$build/test_reduce_main" 3 100
     setarch --addr-no-randomize "$build/test_fused_main" 3 400
     exit
 fi
@@ -38,6 +39,7 @@ fi
 "$build/test_kernels" > /dev/null
 "$build/test_launch_main"
 "$build/test_nest_main" 5 1000
+"$build/test_reduce_main" 5 300
 "$build/test_fused_main" 5 1000
 export PYTHONPATH=$build/package PYTHONDONTWRITEBYTECODE=1
 sanitized() { LD_PRELOAD=${ZEROSTRIDE_PRELOAD:-} "$python" "$@"; }

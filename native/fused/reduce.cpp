@@ -22,6 +22,8 @@ constexpr std::int64_t kFairRow = 256;
 // A folded axis shorter than this lies across rows along a kept one, if there is one that is not
 // shorter than kLeastColumns: columns are added up in whole vectors.
 constexpr std::int64_t kShortRun = 64;
+// But not so many bytes, and more, that are folded where they lie: to transpose them costs as much.
+constexpr std::int64_t kShortRunBytes = 128;
 constexpr std::int64_t kLeastColumns = 16;
 // Elements of a block whose rows are such columns.
 constexpr std::int64_t kColumnBlock = 8192;
@@ -32,6 +34,8 @@ constexpr std::int64_t kBatch = 8;
 constexpr std::int64_t kDirectBatch = 64;
 // Runs whose results are stored together.
 constexpr std::int64_t kRunRows = 8;
+// States that a row is added to, where it has axes of less elements: some whole vectors.
+constexpr std::int64_t kWide = 128;
 // A block of a transposed operand (nest.cpp says why).
 constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kAcrossRow = 256;
@@ -334,6 +338,9 @@ class Planner {
 
   bool lay_short_runs_across(std::int64_t& most) {
     if (!folded(0) || extent(0) >= kShortRun) return false;
+    const bool in_place = phase_.steps.empty() && nest_.operands == 1 && nest_.usable[0];
+    const std::int64_t run_bytes = extent(0) * nest_.size[0];
+    if (in_place && stride(0, 0) == nest_.size[0] && run_bytes >= kShortRunBytes) return false;
     const int columns = first_axis(1, false);
     if (columns < 0 || extent(columns) < kLeastColumns) return false;
     const std::int64_t rows = extent(0);
@@ -379,7 +386,7 @@ class Planner {
 
   void choose_across_columns(bool buffers, std::int64_t& most) {
     // Accumulators are a row, too.
-    if (!buffers) most = 2 * kRow;
+    if (!buffers && !folded(nest_.inner)) most = 2 * kRow;
     bool folded_inside = false;
     for (int i = 0; i <= nest_.inner; ++i) folded_inside |= folded(i);
     const int across = first_axis(nest_.inner + 1, true);
@@ -490,11 +497,15 @@ class Planner {
   // --- States ---
 
   void number_states() {
+    folds_.lanes = nest_.chunk;
+    if (folds_.wide && folds_.folded[nest_.inner]) {
+      folds_.lanes = std::min(nest_.chunk, pieces_of(kWide, nest_.below));
+    }
     std::int64_t next = 1;
     for (int i = 0; i <= nest_.inner; ++i) {
       folds_.state_stride[i] = next;
       if (folds_.wide || !folds_.folded[i]) {
-        next *= i == nest_.inner ? nest_.chunk : nest_.axis[i].extent;
+        next *= i == nest_.inner ? folds_.lanes : nest_.axis[i].extent;
       }
     }
     folds_.row_states = next;

@@ -60,24 +60,28 @@ struct Plain {
                       const Positions&) {
     T* known = static_cast<T*>(a);
     const T* v = static_cast<const T*>(values);
-    for (; rows >= 4; rows -= 4, v += 4 * pitch) {
-      const T *p = v + pitch, *q = p + pitch, *r = q + pitch;
-      ZS_INDEPENDENT
-      for (int64_t i = 0; i < n; ++i) {
-        known[i] = Op::of(Op::of(known[i], Op::of(Op::of(Op::kNothing, v[i]), p[i])),
-                          Op::of(Op::of(Op::kNothing, q[i]), r[i]));
-      }
+    for (; rows >= 4; rows -= 4, v += 4 * pitch) add_rows<4>(known, v, n, pitch);
+    for (; rows; --rows, v += pitch) add_rows<1>(known, v, n, pitch);
+  }
+
+  // By lines: compilers find no vectors in all of these.
+  template <int kRows>
+  static ZS_NOW void add_rows(T* known, const T* v, int64_t n, int64_t pitch) {
+    constexpr int kWidth = kLanes<T>;
+    int64_t i = 0;
+    for (; i + kWidth <= n; i += kWidth) {
+      Line<T> line = load_line(known + i);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) line = both<Op>(line, load_line(v + r * pitch + i));
+      store_line(known + i, line);
     }
-    for (; rows; --rows, v += pitch) {
-      ZS_INDEPENDENT
-      for (int64_t i = 0; i < n; ++i) known[i] = Op::of(known[i], v[i]);
+    for (; i < n; ++i) {
+      for (int r = 0; r < kRows; ++r) known[i] = Op::of(known[i], v[r * pitch + i]);
     }
   }
 
   static void merge(void* a, void*, const void* from, const void*, int64_t n, int64_t) {
-    T* known = static_cast<T*>(a);
-    const T* more = static_cast<const T*>(from);
-    for (int64_t i = 0; i < n; ++i) known[i] = Op::of(known[i], more[i]);
+    add_rows<1>(static_cast<T*>(a), static_cast<const T*>(from), n, 0);
   }
 
   static void finish(const void* a, const void*, void* out, int64_t n) {
@@ -142,6 +146,12 @@ struct WideProduct {
 // Values of a block that is added up in the lanes alone.
 constexpr int64_t kSumBlock = 512;
 
+// Steps of four lines in the next block of n values.
+inline int64_t first_steps(int64_t n, int width) {
+  const int64_t left = n / (4 * width), most = kSumBlock / (4 * width);
+  return left < most ? left : most;
+}
+
 // n values of eight rows at a time, added in pairs: add(i, sum) takes each column's.
 template <class T, class Add>
 ZS_NOW void sum_columns(const T* v, int64_t n, int64_t rows, int64_t pitch, const Add& add) {
@@ -172,15 +182,20 @@ struct WideSum {
   static ZS_NOW double of_run(const float* v, int64_t n) {
     constexpr int kWidth = kLanes<float>;
     alignas(kLineBytes) double total[kWidth];
-    alignas(kLineBytes) float lane[kWidth];
-    for (int i = 0; i < kWidth; ++i) total[i] = 0;
-    while (n >= 4 * kWidth) {
-      const int64_t left = n / (4 * kWidth), most = kSumBlock / (4 * kWidth);
-      const int64_t steps = left < most ? left : most;
+    int64_t steps = first_steps(n, kWidth);
+    if (steps) {
+      alignas(kLineBytes) float lane[kWidth];
       store_line(lane, four_lines<Plus<float>>(v, steps));
-      for (int i = 0; i < kWidth; ++i) total[i] += static_cast<double>(lane[i]);
-      v += steps * 4 * kWidth;
-      n -= steps * 4 * kWidth;
+      for (int i = 0; i < kWidth; ++i) total[i] = static_cast<double>(lane[i]);
+      for (;;) {
+        v += steps * 4 * kWidth;
+        n -= steps * 4 * kWidth;
+        if ((steps = first_steps(n, kWidth)) == 0) break;
+        store_line(lane, four_lines<Plus<float>>(v, steps));
+        for (int i = 0; i < kWidth; ++i) total[i] += static_cast<double>(lane[i]);
+      }
+    } else {
+      for (int i = 0; i < kWidth; ++i) total[i] = 0;
     }
     for (; n >= kWidth; n -= kWidth, v += kWidth) {
       for (int i = 0; i < kWidth; ++i) total[i] += static_cast<double>(v[i]);
@@ -236,29 +251,48 @@ struct CompensatedSum {
   }
 
   static ZS_NOW void add_run(double& a, double& b, const double* v, int64_t n) {
+    if (n < kSumBlock) return add(a, b, sum_block(v, n));
     constexpr int kWidth = kLanes<double>;
     alignas(kLineBytes) double lane[kWidth], total[kWidth], lost[kWidth];
     for (int i = 0; i < kWidth; ++i) total[i] = lost[i] = 0;
-    while (n >= 4 * kWidth) {
-      const int64_t left = n / (4 * kWidth), most = kSumBlock / (4 * kWidth);
-      const int64_t steps = left < most ? left : most;
-      store_line(lane, four_lines<Plus<double>>(v, steps));
+    for (; n >= kSumBlock; n -= kSumBlock, v += kSumBlock) {
+      store_line(lane, four_lines<Plus<double>>(v, kSumBlock / (4 * kWidth)));
       for (int i = 0; i < kWidth; ++i) add(total[i], lost[i], lane[i]);
-      v += steps * 4 * kWidth;
-      n -= steps * 4 * kWidth;
     }
-    for (; n >= kWidth; n -= kWidth, v += kWidth) {
-      for (int i = 0; i < kWidth; ++i) add(total[i], lost[i], v[i]);
+    for (int i = 0; i < kWidth; ++i) {
+      add(a, b, total[i]);
+      b += lost[i];
     }
-    for (int64_t i = 0; i < n; ++i) add(total[i], lost[i], v[i]);
-    for (int width = kWidth / 2; width; width /= 2) {
-      for (int i = 0; i < width; ++i) {
-        add(total[i], lost[i], total[i + width]);
-        lost[i] += lost[i + width];
+    if (n) add(a, b, sum_block(v, n));
+  }
+
+  // Of less than a block: in lanes, then in pairs.
+  static ZS_NOW double sum_block(const double* v, int64_t n) {
+    constexpr int kWidth = kLanes<double>;
+    double rest = 0;
+    if (n >= kWidth) {
+      alignas(kLineBytes) double lane[kWidth];
+      const int64_t steps = n / (4 * kWidth);
+      Line<double> line;
+      int64_t done = steps * 4 * kWidth;
+      if (steps) {
+        line = four_lines<Plus<double>>(v, steps);
+      } else {
+        line = load_line(v);
+        done = kWidth;
       }
+      for (; done + kWidth <= n; done += kWidth) {
+        line = both<Plus<double>>(line, load_line(v + done));
+      }
+      store_line(lane, line);
+      for (int i = 0; i < 4; ++i) lane[i] += lane[i + 4];
+      rest = (lane[0] + lane[2]) + (lane[1] + lane[3]);
+      v += done;
+      n -= done;
     }
-    add(a, b, total[0]);
-    b += lost[0];
+    double odd = 0;
+    for (int64_t i = 0; i < n; ++i) odd += v[i];
+    return rest + odd;
   }
 
   static void runs(void* a, void* b, const int32_t* state, const void* values, int64_t length,
@@ -329,17 +363,44 @@ struct Position {
     else return x == y;
   }
 
+  // The first of n values that is `wanted`, and one is.
   static int64_t find(const Stored* v, int64_t n, Stored wanted) {
-    // It is there. By blocks, whose loop is vectorised.
-    constexpr int64_t kWidth = 64;
+    constexpr int64_t kWidth = kLanes<Stored>;
     int64_t i = 0;
-    for (; i + kWidth <= n; i += kWidth) {
-      unsigned found = 0;
-      for (int64_t j = 0; j < kWidth; ++j) found |= is_same(known(v[i + j]), wanted);
-      if (found) break;
+    for (; i + 4 * kWidth <= n; i += 4 * kWidth) {
+      if (is_among(v + i, wanted)) break;
     }
     while (!is_same(known(v[i]), wanted)) ++i;
     return i;
+  }
+
+  // Whether it is among four lines of values.
+  static ZS_NOW bool is_among(const Stored* v, Stored wanted) {
+    constexpr int kWidth = kLanes<Stored>;
+    const Line<Stored> line[4] = {load_line(v), load_line(v + kWidth), load_line(v + 2 * kWidth),
+                                  load_line(v + 3 * kWidth)};
+    uint64_t any = 0;
+#pragma GCC unroll 4
+    for (int p = 0; p < kParts; ++p) {
+      const auto found =
+          (same_lanes(line[0].part[p], wanted) | same_lanes(line[1].part[p], wanted)) |
+          (same_lanes(line[2].part[p], wanted) | same_lanes(line[3].part[p], wanted));
+      uint64_t word[kVectorBytes / 8];
+      __builtin_memcpy(word, &found, sizeof word);
+      for (const uint64_t each : word) any |= each;
+    }
+    return any != 0;
+  }
+
+  template <class V>
+  static ZS_NOW auto same_lanes(V x, Stored wanted) {
+    if constexpr (kFloat<T>) {
+      return wanted == wanted ? x == wanted : x != x;
+    } else if constexpr (kSame<T, Bool>) {
+      return wanted != 0 ? x != 0 : x == 0;
+    } else {
+      return x == wanted;
+    }
   }
 
   static void runs(void* a, void* b, const int32_t* state, const void* values, int64_t length,

@@ -56,6 +56,10 @@ def test_fused_programs() -> None:
     emulated("test_fused_main", "11", "200")
 
 
+def test_programs_with_folds() -> None:
+    emulated("test_reduce_main", "11", "150")
+
+
 def test_launching() -> None:
     emulated("test_launch_main")
 

@@ -45,6 +45,10 @@ def test_fused_programs() -> None:
     run([HERE / "test_fused_main", "7", "2000"], PATIENCE)
 
 
+def test_programs_with_folds() -> None:
+    run([HERE / "test_reduce_main", "7", "1200"], PATIENCE)
+
+
 def test_launching() -> None:
     run([HERE / "test_launch_main"], PATIENCE)
 
