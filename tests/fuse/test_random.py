@@ -72,7 +72,10 @@ def test_everything_is_drawn(sample):
     assert {step.kind for step in steps} == {"op", "reduce", "view", "cast", "broadcast"}
     assert {step.form for step in steps} == {"zs", "operator", "numpy", "method"}
     reductions = {step.name for step in steps if step.kind == "reduce"}
-    assert reductions == {*("sum", "prod", "min", "max", "any", "all", "argmin", "argmax", "mean")}
+    assert reductions == {
+        *("sum", "prod", "min", "max", "any", "all", "argmin", "argmax", "mean"),
+        *("var", "std", "logsumexp", "sum_of_squares"),
+    }
     assert {step.options.get("rule") for step in steps} > {None, "numpy", "pdpd", "onnx6"}
     views = [view for case in sample for view in case.operands if isinstance(view, View)]
     assert {len(view.shape) for view in views} == set(range(7))

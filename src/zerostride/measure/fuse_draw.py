@@ -79,7 +79,14 @@ _WEIGHTS = MappingProxyType(
         "b": tuple(_BOOL_OPS.get(name, 0.2) for name in _OPS),
     }
 )
-_REDUCTIONS = ("sum", "max", "mean", "min", "sum", "prod", "any", "all", "argmax", "argmin")
+_REDUCTIONS = (
+    *("sum", "sum", "sum", "mean", "mean", "max", "max", "min", "min", "prod", "any", "all"),
+    *("argmax", "argmin", "var", "std", "sum_of_squares", "logsumexp"),
+)
+#: Methods of values alone, or functions alone.
+_ONLY = MappingProxyType(
+    {"var": "method", "std": "method", "sum_of_squares": "zs", "logsumexp": "zs"}
+)
 
 
 def cases(first: int, count: int, seed: int) -> Iterator[tuple[int, Case]]:
@@ -356,7 +363,8 @@ class _Writer:
             options["axis"] = tuple(sorted(rng.sample(range(rank), rng.randint(1, min(rank, 3)))))
         if rng.random() < 0.65:
             options["keepdims"] = True
-        return Step("reduce", name, (arg,), options, "method" if rng.random() < 0.3 else "zs")
+        form = _ONLY.get(name) or ("method" if rng.random() < 0.3 else "zs")
+        return Step("reduce", name, (arg,), options, form)
 
     def _view(self) -> Step | None:
         rng = self.rng

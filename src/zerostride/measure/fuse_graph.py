@@ -25,6 +25,8 @@ from .native_cases import Number, dtype_of
 Shape = tuple[int, ...]
 _ALONE = {bool: "bool", int: "int64", float: "float64"}
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
+#: Reductions that are expressions.
+_COMPOSED = frozenset({"mean", "var", "std", "sum_of_squares", "logsumexp"})
 _HALVES = frozenset({"float16", "bfloat16"})
 
 
@@ -192,25 +194,65 @@ class Builder:
         if any(not -rank <= one < rank for one in given):
             raise ValueError(f"no axis {axis}")
         over = tuple(sorted({one % rank for one in given}))
-        count = math.prod(arg.shape[one] for one in over)
-        name = step.name
-        if name == "mean":
-            own = arg.dtype if arg.family in "fc" else "float64"
-            wide = "float32" if own in _HALVES else own
-            total = self._reduce("sum", arg, over, keepdims, wide, wide)
-            over_count = self._operand(Number(count))
-            axes = (tuple(range(len(total.shape))), ())
-            node = Apply(
-                "divide", (total.node, over_count.node), axes, (wide,) * 3, total.shape, own
-            )
-            return self._add(node)
-        if name in ("min", "max", "argmin", "argmax") and not count:
+        if step.name in _COMPOSED:
+            return self._composed(step.name, arg, over, keepdims)
+        return self._single(step.name, arg, over, keepdims)
+
+    def _single(self, name: str, arg: Known, over: Shape, keepdims: bool) -> Known:
+        if name in ("min", "max", "argmin", "argmax") and not _count(arg, over):
             raise ValueError("the least of no elements")
         compute = arg.dtype
         if name in ("sum", "prod"):
             compute = np.add.reduce(np.empty(0, compute)).dtype.name
         result = {"any": "bool", "all": "bool", "argmin": "int64", "argmax": "int64"}.get(name)
         return self._reduce(name, arg, over, keepdims, compute, result or compute)
+
+    def _composed(self, name: str, arg: Known, over: Shape, keepdims: bool) -> Known:
+        """Reductions that are made of others, of real numbers."""
+        if arg.family == "c" and name != "mean":
+            raise TypeError(f"{name} is one of real numbers here")
+        if name == "sum_of_squares":
+            wide = np.add.reduce(np.empty(0, arg.dtype)).dtype.name
+            arg = arg if arg.dtype == wide else self._cast(arg, wide)
+            return self._single("sum", self._of("square", arg), over, keepdims)
+        if name != "mean" and arg.family in "iub":
+            arg = self._cast(arg, "float64")
+        if name == "logsumexp":
+            return self._logsumexp(arg, over, keepdims)
+        if name == "mean":
+            return self._mean(arg, over, keepdims)
+        square = self._of("square", self._of("subtract", arg, self._mean(arg, over, True)))
+        variance = self._mean(square, over, keepdims)
+        return self._of("sqrt", variance) if name == "std" else variance
+
+    def _mean(self, arg: Known, over: Shape, keepdims: bool) -> Known:
+        own = arg.dtype if arg.family in "fc" else "float64"
+        wide = "float32" if own in _HALVES else own
+        total = self._reduce("sum", arg, over, keepdims, wide, wide)
+        count = self._add(Constant(_count(arg, over), "int64", True), weak=True)
+        axes = (tuple(range(len(total.shape))), ())
+        dtypes = (wide, wide, wide)
+        return self._add(Apply("divide", (total.node, count.node), axes, dtypes, total.shape, own))
+
+    def _logsumexp(self, arg: Known, over: Shape, keepdims: bool) -> Known:
+        if not _count(arg, over):
+            return self._of("log", self._single("sum", self._of("exp", arg), over, keepdims))
+        greatest = self._single("max", arg, over, True)
+        zero = self._add(Constant(0, "int64", True), weak=True)
+        taken = self._of("where", self._of("isfinite", greatest), greatest, zero)
+        powers = self._of("exp", self._of("subtract", arg, taken))
+        total = self._of("log", self._single("sum", powers, over, keepdims))
+        if not keepdims:
+            taken = self._view(taken, tuple(k for k in range(len(arg.shape)) if k not in over))
+        return self._of("add", total, taken)
+
+    def _of(self, name: str, *args: Known) -> Known:
+        """An op on operands that lie as in NumPy."""
+        made = plan(*(arg.shape for arg in args))
+        found = native.promote(OPS[name], tuple(arg.kind for arg in args), None)
+        if found is None:
+            raise TypeError(f"{name} has no dtype")
+        return self._apply(name, args, made.axes_mapping, found, made.shape)
 
     def _reduce(
         self, name: str, arg: Known, over: Shape, keepdims: bool, compute: str, dtype: str
@@ -221,6 +263,11 @@ class Builder:
             if keepdims or axis not in over
         )
         return self._add(Reduce(name, arg.node, over, keepdims, compute, shape, dtype))
+
+
+def _count(arg: Known, over: Shape) -> int:
+    """How many elements become one."""
+    return math.prod(arg.shape[axis] for axis in over)
 
 
 def _renumbered(node: Node, number: Mapping[int, int]) -> Node:

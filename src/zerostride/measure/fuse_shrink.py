@@ -93,7 +93,7 @@ def _plainer_steps(case: Case) -> Iterator[Case]:
         if step.kind in ("op", "reduce"):
             for name in step.options:
                 changed.append(replace(step, options=_left(step.options, name)))
-        if step.form != "zs" and step.kind != "view":
+        if step.form != "zs" and step.kind not in ("view", "reduce"):
             changed.append(replace(step, form="zs"))
         for one in changed:
             steps = (*program.steps[:k], one, *program.steps[k + 1 :])
