@@ -89,6 +89,8 @@ def _ready(task: Task, taking_part: Iterable[Peer]) -> _Ready:
             if found:
                 wrong[peer.name] = found
             else:
+                if prepared.warm is not None:
+                    prepared.warm()
                 samplers[peer.name] = sampler(prepared.calls)
     return _Ready(samplers, left_out, wrong)
 

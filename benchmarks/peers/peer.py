@@ -38,6 +38,8 @@ class Prepared:
     calls: tuple[Call, ...]
     #: What a call returned -> the result as NumPy's array.
     result: Callable[[Any], Array] = np.asarray
+    #: Done before calls are timed, by who compiles what is called often.
+    warm: Callable[[], object] | None = None
 
 
 @dataclass(frozen=True)

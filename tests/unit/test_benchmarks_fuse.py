@@ -230,6 +230,14 @@ def test_the_page_says_what_is_missing() -> None:
     fused_printing.print_results(results)
 
 
+def test_the_pages_are_written(tmp_path: Path) -> None:
+    results = results_of(row_result("a", zerostride=Timing(1.0, 1.0, 1.0, 0.95)))
+    (tmp_path / "FUSE_NOTES.md").write_text("Said by hand.", "utf-8")
+    fused_printing.write(results, tmp_path)
+    assert json.loads((tmp_path / "FUSE.json").read_text("utf-8"))["hot"]["rows"]
+    assert "Said by hand." in (tmp_path / "FUSE.md").read_text("utf-8")
+
+
 def test_a_child_that_fails_is_said_so(monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(*_: Any) -> Any:
         raise RuntimeError("it fell over")
