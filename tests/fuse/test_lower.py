@@ -11,7 +11,7 @@ import pytest
 from graphs import Builder, random_graph, random_rows
 from numpy_program import evaluate_program
 
-from zerostride.fuse import batch, keep, schedule
+from zerostride.fuse import batch, keep, schedule, simplify
 from zerostride.fuse.graph import Apply, Constant, Graph, Input
 from zerostride.fuse.lower import LoweringError, lower
 from zerostride.fuse.program import Literal, Program, value_dtype
@@ -45,7 +45,8 @@ def test_random_graphs_with_small_limits(draw: Draw, monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(schedule, "_HOIST_WORK", 1)
     monkeypatch.setattr(schedule, "_HOIST_RATIO", 2)
     monkeypatch.setattr(keep, "DEAR", 1)
-    monkeypatch.setattr(batch, "_WHOLE_BYTES", 1)
+    monkeypatch.setattr(simplify, "_LARGE", 1)
+    monkeypatch.setattr(batch, "WHOLE_BYTES", 1)
     monkeypatch.setattr(batch, "_PIECE_BYTES", 200)
     check_many(draw, range(1000, 1200))
 
@@ -155,6 +156,14 @@ def test_softmax_of_one_row_stores_nothing_large() -> None:
     assert [step.op for step in program.phases[2].steps] == ["subtract", "exp", "divide"]
 
 
+def test_softmax_of_a_short_row_keeps_what_it_divides() -> None:
+    made = Builder()
+    graph = made.graph(softmax(made, made.input((1 << 12,)), (0,)))
+    program = check(graph, operands(graph))
+    assert program.batch == 0
+    assert [step.op for step in program.phases[2].steps] == ["divide"]
+
+
 def test_softmax_over_the_first_axis_brings_the_other_to_the_front() -> None:
     made = Builder()
     graph = made.graph(softmax(made, made.input((64, 1024)), (0,)))
@@ -197,6 +206,16 @@ def test_a_loss_ends_after_the_batch() -> None:
     assert (program.first, program.last) == (0, 3)
     assert [phase.shape for phase in program.phases[3:]] == [(256,)]
     assert "temp" in kinds(program)
+
+
+def test_a_loss_over_all_axes_is_folded_by_rows_first() -> None:
+    made = Builder()
+    x = made.input((256, 1024), "float16")
+    graph = made.graph(made.reduce("sum", softmax(made, x), (0, 1)))
+    program = check(graph, operands(graph))
+    assert (program.first, program.last) == (0, 3)
+    assert [phase.shape for phase in program.phases] == [(256, 1024)] * 3 + [(256, 1)]
+    assert program.slots[program.phases[3].loads[0].slot].dtype == "float32"
 
 
 def test_what_is_folded_over_the_batch_has_a_phase_of_its_own() -> None:

@@ -12,12 +12,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from .program import Load, Phase, Program, Slot, Step, Store, Walk
-from .schedule import MOST_OPERANDS, itemsize
+from .schedule import MOST_OPERANDS, WHOLE_BYTES, itemsize
 
 #: A phase over a box so many times smaller than the largest costs little, batched or not.
 _LARGE = 8
-#: A larger temporary should not be there as a whole.
-_WHOLE_BYTES = 256 << 10
 #: Bytes that one index of the batch may load and store: what second caches hold, or half of it.
 _PIECE_BYTES = 1 << 20
 #: Bytes that should lie side by side where a piece is cut across rows: in 128 each, (4096, 1024)
@@ -92,7 +90,7 @@ def _large(program: Program, links: Sequence[Edge]) -> set[int]:
     found = {k for k, size in enumerate(sizes) if size and size * _LARGE >= max(sizes)}
     for link in links:
         slot = program.slots[link.load.slot]
-        if slot.kind == "temp" and math.prod(slot.shape) * itemsize(slot.dtype) > _WHOLE_BYTES:
+        if slot.kind == "temp" and math.prod(slot.shape) * itemsize(slot.dtype) > WHOLE_BYTES:
             found |= {link.source, link.target}
     return found
 

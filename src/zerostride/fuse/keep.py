@@ -1,13 +1,19 @@
-"""Values that a batched phase stores for later ones, rather than each computing them again."""
+"""Values that a phase stores for later ones, rather than each computing them again.
+
+Only what is dear is: pieces of it in a batch, and otherwise what is small as a whole."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from .graph import Apply, Node
 from .program import Slot, Walk
-from .schedule import DEAR, Schedule, Sink, cone, costs, cuts, root, working
+from .schedule import DEAR, WHOLE_BYTES, Schedule, Sink, cone, costs, cuts, root, working
+
+#: Bytes of a number.
+_WIDEST = 8
 
 #: The nodes that a phase computes, each with the ways in which its box walks them.
 Computed = Collection[tuple[int, Walk]]
@@ -22,7 +28,10 @@ class Kept(NamedTuple):
 
 
 def keep(
-    nodes: Sequence[Node], made: Schedule, computed: Sequence[Computed], members: Collection[int]
+    nodes: Sequence[Node],
+    made: Schedule,
+    computed: Sequence[Computed],
+    members: Collection[int] | None,
 ) -> dict[int, Kept]:
     """What is to be kept, by its node. Adds a temporary to the schedule for each.
 
@@ -30,12 +39,15 @@ def keep(
         nodes: the graph's.
         made: its schedule.
         computed: what each phase computes.
-        members: the phases that run piece by piece.
+        members: the phases that run piece by piece; None if none do.
     """
     work = costs(nodes)
     kept: dict[int, Kept] = {}
-    whole = _whole_boxes(nodes, made, computed, sorted(members))
-    for k in sorted(members):
+    phases = sorted(range(len(made.passes)) if members is None else members)
+    whole = _whole_boxes(nodes, made, computed, phases)
+    if members is None:
+        whole = {node: at for node, at in whole.items() if _is_small(made.passes[at[0]].shape)}
+    for k in phases:
         for sink in made.passes[k].sinks:
             cut = cuts(made, sink)
             for node in cone(nodes, root(nodes, sink), cut):
@@ -47,6 +59,10 @@ def keep(
                     kept[node] = Kept(_temporary(nodes, made, node, source, walk), source, set())
                 kept[node].targets.add(k)
     return kept
+
+
+def _is_small(shape: tuple[int, ...]) -> bool:
+    return math.prod(shape) * _WIDEST <= WHOLE_BYTES
 
 
 def _whole_boxes(

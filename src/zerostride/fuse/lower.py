@@ -20,7 +20,7 @@ from .graph import Apply, Constant, Graph, Input, Node, Number, Reduce, View, ar
 from .keep import Kept, keep
 from .program import Literal, Load, Phase, Program, Step, Store, Walk
 from .schedule import MOST_OPERANDS, Pass, Schedule, Sink, fold_dtype, root, schedule, working
-from .simplify import simplified
+from .simplify import in_two_steps, simplified
 
 _HALVES = frozenset({"float16", "bfloat16"})
 #: Dtypes whose values are 16-bit floats without rounding.
@@ -64,23 +64,22 @@ def lower(graph: Graph, *, kernels: Kernels | None = None) -> Program:
     ((2, 3), (-1, 0), 'add')
     """
     check(graph, _kernels() if kernels is None else kernels)
-    graph = simplified(graph)
+    graph = in_two_steps(simplified(graph))
     made = schedule(graph)
     program, emissions = _emitted(graph, made, {})
     while any(map(_is_too_large, program.phases)):
         made.passes = list(_split(made.passes, program.phases))
         program, emissions = _emitted(graph, made, {})
     group = find_group(program)
-    if group is None:
-        return program
-    kept = keep(graph.nodes, made, [one.made for one in emissions], group.axes)
+    members = None if group is None else group.axes.keys()
+    kept = keep(graph.nodes, made, [one.made for one in emissions], members)
     if kept:
         with_kept, _ = _emitted(graph, made, kept)
         wider = find_group(with_kept)
-        fits = not any(map(_is_too_large, with_kept.phases))
-        if fits and wider is not None and wider.axes.keys() == group.axes.keys():
-            return batched(with_kept, wider)
-    return batched(program, group)
+        same = members == (None if wider is None else wider.axes.keys())
+        if same and not any(map(_is_too_large, with_kept.phases)):
+            program, group = with_kept, wider
+    return program if group is None else batched(program, group)
 
 
 def _emitted(

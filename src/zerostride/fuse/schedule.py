@@ -30,10 +30,11 @@ COSTS: Mapping[str, int] = {
 }
 #: What a value has to cost at least to be stored rather than computed again.
 DEAR = 6
-#: A part whose result has so many times fewer elements than what it is stretched over, …
+#: A larger temporary should not be there as a whole: second caches hold little more.
+WHOLE_BYTES = 256 << 10
+#: A part whose result is no larger than that, has so many times fewer elements than what it is
+#: stretched over, …
 _HOIST_RATIO = 8
-#: … is that small, …
-_HOIST_BYTES = 256 << 10
 #: … and spares so many additions (some microseconds, of which another phase takes one) is hoisted.
 _HOIST_WORK = 1 << 15
 
@@ -257,7 +258,7 @@ def _worth_a_phase(nodes: Sequence[Node], k: int, top: int, work: int) -> bool:
         isinstance(node, Apply)
         and elements > 1  # a value for all is computed once, anyway
         and elements * _HOIST_RATIO <= whole
-        and elements * itemsize(working(node.dtype)) <= _HOIST_BYTES
+        and elements * itemsize(working(node.dtype)) <= WHOLE_BYTES
         and work * whole >= _HOIST_WORK
     )
 

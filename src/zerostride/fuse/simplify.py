@@ -1,12 +1,13 @@
-"""A graph without what computes nothing: reductions of single elements, and nodes that then have no
-reader."""
+"""Graphs that compute the same: without reductions of single elements, with others in two steps."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from .graph import Apply, Constant, Graph, Node, Reduce, View, arguments
+from .schedule import fold_dtype
 
 _HALVES = frozenset({"float16", "bfloat16"})
 
@@ -53,6 +54,66 @@ def _of_single(nodes: list[Node], node: Reduce) -> Node:
     # A cast would round to 16 bits.
     op = "positive" if node.dtype in _HALVES else "cast"
     return Apply(op, (node.arg,), (axes,), (compute, node.dtype), node.shape, node.dtype)
+
+
+#: Elements from which on another phase costs nothing to speak of.
+_LARGE = 1 << 15
+
+
+def in_two_steps(graph: Graph) -> Graph:
+    """The same, with reductions folded in two steps where the first can be part of a batch.
+
+    A loss is a sum over all axes of what rows' sums went into: folded over each row's axes first,
+    it is one more phase over the rows, and a small one after them.
+
+    >>> from .graph import Input
+    >>> x = Input(0, (512, 64), "float32")
+    >>> rows = Reduce("max", 0, (1,), True, "float32", (512, 1), "float32")
+    >>> less = Apply("subtract", (0, 1), ((0, 1),) * 2, ("float32",) * 3, x.shape, "float32")
+    >>> total = Reduce("sum", 2, (0, 1), False, "float32", (), "float32")
+    >>> [one.shape for one in in_two_steps(Graph((x, rows, less, total), (3,), 1)).nodes[-2:]]
+    [(512, 1), ()]
+    """
+    nodes: list[Node] = []
+    number: list[int] = []
+    under: list[frozenset[int]] = []  # for each node of the graph, the reductions that go into it
+    for k, node in enumerate(graph.nodes):
+        found = frozenset().union(*(under[arg] for arg in arguments(node)))
+        new = _renumbered(node, number)
+        if isinstance(new, Reduce) and isinstance(node, Reduce):
+            first = _first_axes(graph.nodes, node, found)
+            if first:
+                nodes.append(_folded(nodes, new, first))
+                inner = nodes[-1].dtype
+                new = replace(new, arg=len(nodes) - 1, compute=inner)
+            found |= {k}
+        under.append(found)
+        nodes.append(new)
+        number.append(len(nodes) - 1)
+    return Graph(tuple(nodes), tuple(number[k] for k in graph.outputs), graph.inputs)
+
+
+def _first_axes(nodes: Sequence[Node], node: Reduce, under: frozenset[int]) -> tuple[int, ...]:
+    """The axes to fold first: all that an earlier reduction of such values folds, if fewer."""
+    shape = nodes[node.arg].shape
+    if node.op in ("argmin", "argmax") or math.prod(shape) < _LARGE:
+        return ()
+    for k in sorted(under):
+        other = nodes[k]
+        if not isinstance(other, Reduce) or nodes[other.arg].shape != shape:
+            continue
+        both = tuple(axis for axis in node.over if axis in other.over)
+        rest = [axis for axis in node.over if axis not in other.over]
+        if math.prod(shape[a] for a in both) > 1 and math.prod(shape[a] for a in rest) > 1:
+            return both
+    return ()
+
+
+def _folded(nodes: Sequence[Node], node: Reduce, over: tuple[int, ...]) -> Reduce:
+    """A reduction over some of its axes, which stay with extent 1."""
+    given = enumerate(nodes[node.arg].shape)
+    shape = tuple(1 if axis in over else extent for axis, extent in given)
+    return replace(node, over=over, keepdims=True, shape=shape, dtype=fold_dtype(node))
 
 
 def _pruned(graph: Graph) -> Graph:
