@@ -299,6 +299,18 @@ def test_16_bit_floats(dtype):
     )
 
 
+def test_numbers_beyond_a_float_are_infinite_without_a_warning():
+    half = np.ones(3, np.float16)
+    for number in (1e10, 10**10, -1e300):
+        same(
+            zs.fuse(lambda x, n=number: x + n)(half), np.full(3, np.copysign(np.inf, number), "f2")
+        )
+        same(
+            zs.fuse(lambda x, n: x + n)(half, number), np.full(3, np.copysign(np.inf, number), "f2")
+        )
+    same(zs.fuse(lambda x: x * 1e300)(np.ones(3, "f4")), np.full(3, np.inf, "f4"))
+
+
 def test_an_integer_beyond_its_dtype():
     add, less = zs.fuse(lambda x, n: x + n), zs.fuse(lambda x, n: x < n)
     x = np.arange(3, dtype=np.uint8)

@@ -76,8 +76,9 @@ def ready(graph: Graph) -> Ready:
     if native.backend() == "reference":
         return Ready(graph, None, None, "the reference backend is in use")
     try:
-        program = lower(graph)
-        return Ready(graph, program, _made(program), "")
+        with np.errstate(all="ignore"):  # numbers of the function become infinite in 16 bits
+            program = lower(graph)
+            return Ready(graph, program, _made(program), "")
     except (LoweringError, NotImplementedError) as error:
         return Ready(graph, None, None, str(error))
 
