@@ -370,6 +370,16 @@ def test_too_many_operands_are_refused() -> None:
         lower(made.graph(total))
 
 
+def test_many_norms_keep_what_would_need_all_of_them() -> None:
+    made = Builder()
+    x = rows(made, 64, 64)
+    for _ in range(40):
+        total = made.reduce("max", x, (1,), keepdims=True)
+        x = made.op("tanh", made.op("subtract", x, total))
+    graph = made.graph(x)
+    assert len(check(graph, operands(graph)).phases) == 41
+
+
 @pytest.mark.parametrize(
     ("op", "dtypes", "reason"),
     [

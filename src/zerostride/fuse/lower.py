@@ -67,8 +67,8 @@ def lower(graph: Graph, *, kernels: Kernels | None = None) -> Program:
     graph = in_two_steps(simplified(graph))
     made = schedule(graph)
     program, emissions = _emitted(graph, made, {})
-    while any(map(_is_too_large, program.phases)):
-        made.passes = list(_split(made.passes, program.phases))
+    while len(passes := list(_split(made.passes, program.phases))) > len(made.passes):
+        made.passes = passes
         program, emissions = _emitted(graph, made, {})
     group = find_group(program)
     members = None if group is None else group.axes.keys()
@@ -77,8 +77,11 @@ def lower(graph: Graph, *, kernels: Kernels | None = None) -> Program:
         with_kept, _ = _emitted(graph, made, kept)
         wider = find_group(with_kept)
         same = members == (None if wider is None else wider.axes.keys())
-        if same and not any(map(_is_too_large, with_kept.phases)):
+        if same and max(map(_operands, with_kept.phases)) <= MOST_OPERANDS:
             program, group = with_kept, wider
+    most = max(map(_operands, program.phases))
+    if most > MOST_OPERANDS:
+        raise LoweringError(f"{most} arrays meet in one pass; the engine takes {MOST_OPERANDS}")
     return program if group is None else batched(program, group)
 
 
@@ -97,23 +100,16 @@ def _emitted(
     return Program(tuple(made.slots), phases), emissions
 
 
-def _is_too_large(phase: Phase) -> bool:
-    return len(phase.loads) + len(phase.stores) > MOST_OPERANDS
+def _operands(phase: Phase) -> int:
+    return len(phase.loads) + len(phase.stores)
 
 
 def _split(passes: Sequence[Pass], phases: Sequence[Phase]) -> Iterator[Pass]:
     """Each phase that has too many operands as two, with half of the sinks each."""
     for one, phase in zip(passes, phases, strict=True):
-        if not _is_too_large(phase):
-            yield one
-            continue
-        half = len(one.sinks) // 2
-        if half == 0:
-            count = len(phase.loads) + len(phase.stores)
-            raise LoweringError(
-                f"{count} arrays meet in one pass; the engine takes {MOST_OPERANDS}"
-            )
-        yield replace(one, sinks=one.sinks[:half])
+        half = len(one.sinks) // 2 if _operands(phase) > MOST_OPERANDS else 0
+        if half:
+            yield replace(one, sinks=one.sinks[:half])
         yield replace(one, sinks=one.sinks[half:])
 
 
