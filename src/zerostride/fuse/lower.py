@@ -188,6 +188,8 @@ class Emission:
         self._ready = ready
         self._values: list[Load | Literal | Step] = []
         self._known: dict[Hashable, int] = {}
+        #: For each node and way its arguments and their ways.
+        self._reads: dict[tuple[int, Walk], list[tuple[int, Walk]]] = {}
         #: For each node and each way (without axes of extent 1) in which the box walks it, a value.
         self.made: dict[tuple[int, Walk], int] = {}
 
@@ -195,7 +197,7 @@ class Emission:
         """The phase."""
         for k, walks in sorted(self._needed().items()):
             for key, walk in walks.items():
-                self.made[k, key] = self._compute(k, walk)
+                self.made[k, key] = self._compute(k, key, walk)
         stores = [self._store(sink) for sink in self._pass.sinks]
         return _sorted(self._pass.shape, self._values, stores)
 
@@ -208,11 +210,15 @@ class Emission:
         for k in range(max(needed), -1, -1):
             if k not in needed or k in self._ready:
                 continue
+            for key in needed[k]:
+                self._reads[k, key] = []
             for position, arg in enumerate(arguments(self._nodes[k])):
                 axes = _axes_of(self._nodes, k, position)
-                for walk in needed[k].values():
+                for key, walk in needed[k].items():
                     onward = tuple(-1 if axis < 0 else axes[axis] for axis in walk)
-                    needed.setdefault(arg, {}).setdefault(self._key(arg, onward), onward)
+                    there = self._key(arg, onward)
+                    self._reads[k, key].append((arg, there))
+                    needed.setdefault(arg, {}).setdefault(there, onward)
         return needed
 
     def _top(self, sink: Sink) -> tuple[int, Walk]:
@@ -226,7 +232,7 @@ class Emission:
 
     # Values
 
-    def _compute(self, k: int, walk: Walk) -> int:
+    def _compute(self, k: int, key: Walk, walk: Walk) -> int:
         """A node's value, in the dtype that values of its dtype are computed in."""
         node = self._nodes[k]
         if k in self._ready:
@@ -240,20 +246,15 @@ class Emission:
         if isinstance(node, Constant):
             return self._literal(node.value, node.dtype)
         if isinstance(node, Apply):
-            return self._apply(k, node, walk)
-        return self._argument(k, 0, walk)  # a view's: a reduction is held
+            return self._apply(node, [self.made[arg] for arg in self._reads[k, key]])
+        (under,) = self._reads[k, key]  # a view's: a reduction is held
+        return self.made[under]
 
-    def _argument(self, k: int, position: int, walk: Walk) -> int:
-        """The value of an argument of a node that the box walks so."""
-        axes = _axes_of(self._nodes, k, position)
-        arg = arguments(self._nodes[k])[position]
-        onward = tuple(-1 if axis < 0 else axes[axis] for axis in walk)
-        return self.made[arg, self._key(arg, onward)]
-
-    def _apply(self, k: int, node: Apply, walk: Walk) -> int:
+    def _apply(self, node: Apply, values: Sequence[int]) -> int:
+        """An op's value, of its arguments'."""
         args = tuple(
-            self._taken(arg, self._argument(k, position, walk), node.compute[position])
-            for position, arg in enumerate(node.args)
+            self._taken(arg, value, dtype)
+            for arg, value, dtype in zip(node.args, values, node.compute, strict=False)
         )
         if node.op == "positive":  # itself
             return self._convert(args[0], working(node.dtype))
