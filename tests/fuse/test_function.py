@@ -171,7 +171,7 @@ def test_settings_that_are_not_hashable():
 @pytest.mark.parametrize(
     ("operand", "words"),
     [
-        ("text", "operand 0 is a str"),
+        ("text", "operand 0 is an array of <U4"),
         (None, "operand 0 is None"),
         (object(), "operand 0 is a object"),
         (np.array(["a"]), "an array of <U1"),

@@ -32,7 +32,7 @@ from .value import Value
 CACHE_SIZE = 256
 #: Keywords of a call that are not the function's.
 _RESERVED = ("out", "progress")
-_INT64 = np.iinfo(np.int64)
+_MOST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +42,23 @@ class Call:
     Attributes:
         key: the signature.
         values: the operands: arrays, and Python numbers.
-        operands: what tracing has to know of each.
         named: the names of the last ones, which were given by name.
         static: the other keyword arguments.
     """
 
     key: Hashable
     values: tuple[Any, ...]
-    operands: tuple[Operand, ...]
     named: tuple[str, ...]
     static: Mapping[str, Any]
+
+    @property
+    def operands(self) -> tuple[Operand, ...]:
+        """What tracing has to know of the operands.
+
+        Raises:
+            TypeError: one is not of numbers.
+        """
+        return tuple(_operand(value, k) for k, value in enumerate(self.values))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +143,7 @@ class Fused(_Calls):
             TypeError: dtypes for which an op has no meaning; the result does not fit `out`.
             MemoryError: the result has more bytes than there are.
         """
-        if any(isinstance(one, Value) for one in (*operands, *more.values())):
+        if Value in map(type, operands) or Value in map(type, more.values()):
             return self._inlined(operands, out, more)
         call = sort(operands, more)
         compiled = self.compiled(call)
@@ -280,7 +287,7 @@ def _limits(graph: Graph) -> tuple[tuple[int, int, int], ...]:
             given, target = graph.nodes[arg], np.dtype(dtype)
             if isinstance(given, Input) and given.weak and target.kind in "iu":
                 info = np.iinfo(target)
-                if (info.min, info.max) != (_INT64.min, _INT64.max):
+                if info.max < _MOST or info.min == 0:
                     found.add((given.index, int(info.min), int(info.max)))
     return tuple(sorted(found))
 
@@ -295,51 +302,50 @@ def sort(operands: Sequence[Any], more: Mapping[str, Any]) -> Call:
     >>> len(call.values), call.named, call.static
     (3, ('bias',), {'axis': 0})
     """
-    named = tuple(sorted(name for name, value in more.items() if isinstance(value, np.ndarray)))
-    static = {name: value for name, value in more.items() if name not in named}
-    given = [*operands, *(more[name] for name in named)]
-    values = tuple(_value(one, k) for k, one in enumerate(given))
-    signature = tuple(map(_signature, values))
-    settings = tuple((name, _setting(name, static[name])) for name in sorted(static))
-    kinds = tuple(map(_operand, values))
-    return Call((signature, named, settings), values, kinds, named, static)
+    named: tuple[str, ...] = ()
+    static = more
+    if more:
+        named = tuple(sorted(name for name, value in more.items() if isinstance(value, np.ndarray)))
+        static = {name: value for name, value in more.items() if name not in named}
+    given = (*operands, *(more[name] for name in named))
+    values = tuple([_value(one, k) for k, one in enumerate(given)])
+    signature = tuple([_signature(value) for value in values])
+    settings = tuple([(name, _setting(name, static[name])) for name in sorted(static)])
+    return Call((signature, named, settings), values, named, static)
 
 
 def _value(given: Any, k: int) -> Any:
-    """An operand: an array of numbers, or a Python number."""
-    if type(given) in WEAK:
+    """An operand: an array, or a Python number."""
+    if type(given) is np.ndarray or type(given) in WEAK:
         return given
     value = as_operand(given, k)
-    if not is_numeric(value.dtype) or (value.dtype == object and value is not given):
-        raise TypeError(
-            f"operand {k} is {_described(given)}; operands are arrays and numbers. "
-            "Pass by keyword what is a setting"
-        )
+    if value.dtype == object and not isinstance(given, np.ndarray):
+        raise _no_operand(k, "None" if given is None else f"a {type(given).__name__}")
     return value
 
 
-def _described(given: Any) -> str:
-    if isinstance(given, np.ndarray):
-        return f"an array of {given.dtype}"
-    return "None" if given is None else f"a {type(given).__name__}"
+def _no_operand(k: int, what: str) -> TypeError:
+    return TypeError(
+        f"operand {k} is {what}; operands are arrays and numbers. Pass by keyword what is a setting"
+    )
 
 
 def _signature(value: Any) -> Hashable:
     if type(value) is np.ndarray:
         return value.shape, value.dtype
-    if _is_large(value):
-        return int, value
-    return type(value).__name__
+    return (int, value) if _is_large(value) else type(value).__name__
 
 
-def _operand(value: Any) -> Operand:
+def _operand(value: Any, k: int) -> Operand:
+    if type(value) not in WEAK and not is_numeric(value.dtype):
+        raise _no_operand(k, f"an array of {value.dtype}")
     found = operand_of(value)
     return replace(found, value=value) if _is_large(value) else found
 
 
 def _is_large(value: Any) -> bool:
     """Whether it is an integer beyond 64 bits, which has no dtype until it is known."""
-    return type(value) is int and not _INT64.min <= value <= _INT64.max
+    return type(value) is int and not -_MOST - 1 <= value <= _MOST
 
 
 def _setting(name: str, value: Any) -> Hashable:

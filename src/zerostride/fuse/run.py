@@ -75,6 +75,8 @@ def ready(graph: Graph) -> Ready:
 
     if native.backend() == "reference":
         return Ready(graph, None, None, "the reference backend is in use")
+    if not graph.outputs:
+        return Ready(graph, None, None, "there is nothing to compute")
     try:
         with np.errstate(all="ignore"):  # numbers of the function become infinite in 16 bits
             program = lower(graph)
