@@ -17,7 +17,7 @@ from .. import stream
 from ..children import in_fresh_process
 from ..peers import BASELINE
 from . import peers
-from .rows import FusedRow, choose, make_task
+from .rows import FusedRow, another, make_task
 
 #: How many calls follow the first, by what is asked for: of an expression that is new, of the
 #: first of a process, and without the compiled tier, as often as a tier would take to be ready.
@@ -26,8 +26,6 @@ KINDS = tuple(_EARLY)
 #: How often it is measured; once where that takes so many seconds.
 _TIMES, _LONG = 3, 0.5
 _LIMIT_SAMPLES = 5
-#: What is computed before: the first of these that is another expression.
-_BEFORE = ("small_chain", "hash_mix")
 
 
 @dataclass(frozen=True)
@@ -45,8 +43,7 @@ def child(row: FusedRow, name: str, threads: int, kind: str) -> First:
     """Measures a peer in this process, which nothing was computed in before. "cold": nor is now."""
     peer = peers.PEERS[name]
     if kind != "cold":
-        (before,) = choose(next(other for other in _BEFORE if other != row.name))
-        _call(peer.prepare(make_task(before, threads, judged=False)))
+        _call(peer.prepare(make_task(another(row), threads, judged=False)))
     task = make_task(row, threads, judged=False)
     prepared = peer.prepare(task)
     seconds = [_call(prepared) for _ in range(1 + _EARLY[kind])]

@@ -44,7 +44,8 @@ _FIRST = (
 )
 _PEAK = (
     "MiB: what a call that allocates its result adds to the peak of a process that has the"
-    " operands, less the result. The first call brings in code and threads, too."
+    " operands and has computed another expression, less the result. The first call traces and"
+    " brings in threads, too."
 )
 
 
