@@ -7,7 +7,8 @@ The function is what native/fused/body.h runs a phase by, on rows of elements:
 Cheap steps are written here (jit_ops), as vectors of the processor's width that stay in registers
 from load to store; other steps are calls of the engine's kernels on blocks of elements, so that
 loops over registers and calls take turns. Vectors are written out, not left to a vectoriser: it
-compiles in milliseconds, and nothing that is vectorised could quietly not be.
+compiles in milliseconds, and nothing that is vectorised could quietly not be. (Measured on five
+chains: LLVM's passes over this text, or vectors of two and four registers, gain nothing.)
 """
 
 from __future__ import annotations
@@ -30,8 +31,11 @@ _BLOCK_BYTES = 24 << 10
 _LINE = 64
 #: Without kernels nothing lies between: a row is one block.
 _WHOLE_ROW = 1 << 62
-#: Loads, literals and steps beyond which a program is left to the interpreter.
-MOST_VALUES = 400
+#: Values, and characters of text, beyond which a body is left to the interpreter. LLVM takes 20 ms
+#: for 60 values; the most that these bounds let through (8-bit shifts without AVX2) took 2 s, which
+#: the end of a process or a fork would wait for.
+MOST_VALUES = 128
+MOST_TEXT = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,13 +92,14 @@ def write(
         forms: where the kernels are.
 
     Returns:
-        None where the interpreter does as well: nothing is written that would not be a kernel's
-        call, or there are too many values.
+        None where the interpreter is to do it: nothing is written that would not be a kernel's
+        call, or it would take LLVM too long.
     """
     body = Body(phase, tuple(results), splats)
     if len(body.uniform) > MOST_VALUES or not any(is_written(body.step(v)) for v in body.rows()):
         return None
-    return _Writer(body, target, forms).function()
+    function = _Writer(body, target, forms).function()
+    return function if len(function.text) <= MOST_TEXT else None
 
 
 class _Writer:
