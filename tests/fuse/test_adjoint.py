@@ -11,14 +11,14 @@ from zerostride.fuse import adjoint
 from zerostride.fuse.adjoint import unbroadcast
 
 PLANS = [
-    zs.plan((96, 70), (70,)),
-    zs.plan((96, 70), (96, 1)),
-    zs.plan((96, 70), ()),
-    zs.plan((1, 70), (96, 1)),
-    zs.plan((4, 3, 40, 25), (3, 40), rule="pdpd", axis=1),
-    zs.plan((80, 60), (60, 1), rule="pdpd", axis=1),
-    zs.plan((5, 2, 7, 3, 2, 30), (1, 2, 1, 3, 1, 30)),
-    zs.plan((5, 2, 7, 3, 2, 30), (5, 1, 7, 1, 2, 1)),
+    zs.plan((256, 70), (70,)),
+    zs.plan((256, 70), (256, 1)),
+    zs.plan((256, 70), ()),
+    zs.plan((1, 70), (256, 1)),
+    zs.plan((6, 3, 40, 25), (3, 40), rule="pdpd", axis=1),
+    zs.plan((180, 95), (95, 1), rule="pdpd", axis=1),
+    zs.plan((5, 4, 7, 3, 2, 30), (1, 4, 1, 3, 1, 30)),
+    zs.plan((5, 4, 7, 3, 2, 30), (5, 1, 7, 1, 2, 1)),
 ]
 DTYPES = ["bool", "int8", "uint32", "int64", "float16", "float32", "float64", "complex64"]
 
@@ -76,10 +76,10 @@ def test_large_sums_take_the_fused_path(monkeypatch):
 
     monkeypatch.setattr(adjoint, "backend", lambda: "native")
     monkeypatch.setattr(adjoint, "fused_sum", noted)
-    unbroadcast(zs.plan((100, 100), (100,)), np.ones((100, 100)), 1)
+    unbroadcast(zs.plan((200, 100), (100,)), np.ones((200, 100)), 1)
     unbroadcast(zs.plan((2, 3), (3,)), np.ones((2, 3)), 1)
-    unbroadcast(zs.plan((100, 100), (100,)), np.ones((100, 100), "complex64"), 1)
-    unbroadcast(zs.plan((100, 100), (100,)), np.ones((100, 100)), 0)
+    unbroadcast(zs.plan((200, 100), (100,)), np.ones((200, 100), "complex64"), 1)
+    unbroadcast(zs.plan((200, 100), (100,)), np.ones((200, 100)), 0)
     assert len(seen) == 1
 
 
