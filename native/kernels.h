@@ -57,6 +57,23 @@ struct Folder {
   void (*finish)(const void* a, const void* b, void* out, std::int64_t n);
 };
 
+// What a link of a chain does to the value that goes through it, and with what. Several kernels as a
+// chain are one pass: the value stays in a register between them.
+enum class Link : std::uint8_t {
+  Load, Store, Add, Subtract, SubtractFrom, Multiply, Divide, DivideInto, Maximum, MaximumOf, Minimum,
+  MinimumOf, SquaredDifference, And, Or, Xor, ShiftLeft, ShiftRight, ShiftRightSigned, Negative, Abs,
+  Relu, Reciprocal,
+};
+enum class Other : std::uint8_t { Each, One, Self };  // Self: the value again
+struct ChainLink {
+  Link link;
+  Other other;
+  void* at;  // the row, or the one element
+};
+// Computes n elements: the first link is a Load, the last a Store. Rows that are stored are exactly
+// rows that are loaded, or apart from them.
+using Chain = void (*)(const ChainLink* links, int count, std::int64_t n);
+
 struct Nest;
 struct Program;
 struct FoldNest;
@@ -72,6 +89,8 @@ struct Isa {
   Row convert[kDTypes][kDTypes];
   // Writes one element, which is not in the row, all over it; by the logarithm of its bytes.
   Row fill[4];
+  // By dtype; null where there are none. Integers' are of bits: no maximum, division or sign.
+  Chain chain[kDTypes];
   // Computes blocks first..last-1. `scratch` has scratch_bytes(nest, program), aligned to 64.
   void (*run)(const Nest& nest, const Program& program, char* const* data, std::int64_t first,
               std::int64_t last, char* scratch);

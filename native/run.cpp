@@ -48,10 +48,10 @@ void stream_row(const Runner& runner, void* const* at, std::int64_t n) {
   const bool one_value = runner.splats + 1 == 1u << inputs;
   bool filled = false;
   for (std::int64_t done = 0, count; done < n; done += count) {
-    count = stream.room() / size;
+    count = Stream::kRoom / size;
     if (count > n - done) count = n - done;
     if (!filled) compute_into(runner, in, stream.end(), count);
-    filled = one_value && stream.is_whole(count * size);
+    filled = one_value && count * size == Stream::kRoom;
     stream.add(count * size);
     for (int k = 0; k < inputs; ++k) {
       if (runner.splats >> k & 1) continue;

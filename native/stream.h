@@ -53,14 +53,13 @@ class Stream {
     line_ = to - skipped;
     begin_ = have_ = skipped;
   }
-  std::int64_t room() const { return kBytes - have_; }
+  // Bytes that may be put at the end at once. Always the same: what computes them likes whole blocks.
+  static constexpr std::int64_t kRoom = 2048;
   char* end() { return bytes_ + have_; }
-  // Whether so many bytes are all of the buffer.
-  bool is_whole(std::int64_t bytes) const { return bytes == kBytes; }
   // So many bytes were put at the end.
   void add(std::int64_t bytes) {
     have_ += bytes;
-    if (have_ == kBytes) flush();
+    if (have_ >= kRoom) flush_lines();
   }
   // All is in memory, and is seen by others before anything that is stored later.
   void finish() {
@@ -72,18 +71,23 @@ class Stream {
 
  private:
   static constexpr std::int64_t kLineBytes = 64;
-  // Few enough to stay where they were just written, enough to be worth a kernel's call.
-  static constexpr std::int64_t kBytes = 2048;
+
+  // All lines that are whole; what is left of the last one waits for its end.
+  void flush_lines() {
+    const std::int64_t whole = have_ / kLineBytes * kLineBytes;
+    if (whole == 0) return;
+    std::int64_t at = begin_;
+    if (begin_ != 0) at = copy(at, kLineBytes);  // another's bytes lie before
+    stream_lines(line_ + at, bytes_ + at, whole - at);
+    have_ -= whole;
+    if (have_) __builtin_memcpy(bytes_, bytes_ + whole, static_cast<std::size_t>(have_));
+    line_ += whole;
+    begin_ = 0;
+  }
 
   void flush() {
-    const std::int64_t whole = have_ / kLineBytes * kLineBytes;
-    std::int64_t at = begin_;
-    if (begin_ != 0 && whole != 0) at = copy(at, kLineBytes);  // another's bytes lie before
-    if (at < whole) {
-      stream_lines(line_ + at, bytes_ + at, whole - at);
-      at = whole;
-    }
-    if (at < have_) copy(at, have_);
+    flush_lines();
+    if (begin_ < have_) copy(begin_, have_);
     line_ += have_;
     begin_ = have_ = 0;
   }
@@ -93,7 +97,8 @@ class Stream {
     return to;
   }
 
-  alignas(64) char bytes_[kBytes];
+  // Few enough to stay where they were just written, and each room worth a kernel's call.
+  alignas(64) char bytes_[2 * kRoom];
   char* line_ = nullptr;    // where bytes_ belong
   std::int64_t begin_ = 0;  // of this stream's bytes
   std::int64_t have_ = 0;   // their end

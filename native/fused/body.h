@@ -9,12 +9,21 @@
 
 namespace zs {
 
-// A kernel on places. A place is an operand, a register (elements of a block), a cell (one element) or
-// a literal; their addresses are in a table.
+// A kernel on places, or a chain of cheap ones. A place is an operand, a register (elements of a block),
+// a cell (one element) or a literal; their addresses are in a table.
 struct Instruction {
   Row row;
   int in[kMaxInputs];
   int out;
+  Chain chain = nullptr;  // else `count` links from `first` on
+  int first = 0, count = 0;
+};
+
+// A chain's link on a place.
+struct PlacedLink {
+  Link link;
+  Other other;
+  int place;
 };
 
 // An operand that a block is taken from: its place, and bytes of an element.
@@ -29,6 +38,7 @@ struct Body {
   std::vector<Instruction> cells;  // on one element, before the first block
   std::vector<Instruction> wide;   // a cell all over a register, before the first block
   std::vector<Instruction> each;   // on each block
+  std::vector<PlacedLink> links;
   std::vector<Moving> moving;
   // The table: the inputs' and outputs' places, then those that lie in scratch (at these offsets),
   // then the literals.

@@ -3,6 +3,7 @@
 #include "activations.h"
 #include "arithmetic.h"
 #include "bits.h"
+#include "chain.h"
 #include "comparison.h"
 #include "convert.h"
 #include "elementary.h"
@@ -51,6 +52,13 @@ constexpr Isa make_table() {
   isa.fill[1] = fill_row<uint16_t>;
   isa.fill[2] = fill_row<uint32_t>;
   isa.fill[3] = fill_row<uint64_t>;
+  const auto chain = [&](DType dtype, Chain row) { isa.chain[static_cast<int>(dtype)] = row; };
+  chain(DType::F32, chain_floats);
+  chain(DType::F64, chain_doubles);
+  chain(DType::I32, chain_words);
+  chain(DType::U32, chain_words);
+  chain(DType::I64, chain_longs);
+  chain(DType::U64, chain_longs);
   isa.run = run;
   isa.fold = folders.row;
   isa.run_folds = run_folds;
