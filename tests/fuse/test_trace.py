@@ -379,6 +379,21 @@ def test_in_place_operators():
 
     check(narrow, X)
 
+    def counted(x, n):
+        m = n
+        n += 1
+        total = x.sum()
+        before = total
+        total += x
+        copy = x.copy()
+        copy *= n
+        cast = x.astype(x.dtype)
+        cast += m
+        return total, before, copy, cast
+
+    check(counted, N, 3)
+    check(counted, N, np.int32(3))
+
 
 @pytest.mark.parametrize(
     ("function", "error", "words"),
@@ -424,7 +439,9 @@ REFUSED = {
     "matmul": (lambda x: x @ x, "matrix product", "outside"),
     "np.matmul": (lambda x: np.matmul(x, x), "numpy.matmul", "outside"),
     "dot": (lambda x: np.dot(x, x), "numpy.dot", "outside"),
-    "norm": (lambda x: np.linalg.norm(x), "numpy.linalg.norm", "outside"),
+    "norm": (lambda x: np.linalg.norm(x), "numpy.linalg.norm", "sum_of_squares"),
+    "isclose": (lambda x: np.isclose(x, 1), "numpy.isclose", "abs"),
+    "copyto": (lambda x: np.copyto(x, 1), "numpy.copyto", "zs.where"),
     "cumsum": (lambda x: np.cumsum(x), "numpy.cumsum", "outside"),
     "cumsum method": (lambda x: x.cumsum(), ".cumsum", "astype"),
     "concatenate": (lambda x: np.concatenate([x, x]), "numpy.concatenate", "outside"),

@@ -112,7 +112,27 @@ else:
 class Fused(_Calls):
     """A function whose calls are one pass over memory; made by :func:`zerostride.fuse`.
 
+    A call takes
+        operands: arrays, lists and NumPy scalars; Python numbers, which promote as in NumPy.
+        out: an array that receives the result and is returned; for several results a tuple, list or
+            dict of them as the function returns them, None where a new array is wanted. It may
+            overlap the operands: the result is as if they had been read first.
+        progress: called with what is done and what there is to do, in elements, while arrays larger
+            than memory are computed.
+        further keywords: arrays are operands; everything else is a setting, and has to be hashable.
+
+    It raises
+        TraceError: the function does what cannot be fused; the message shows the line.
+        BroadcastError: shapes that do not combine; `out` has another shape.
+        TypeError: dtypes for which an op has no meaning; the result does not fit `out`.
+        MemoryError: the result has more bytes than there are.
+
     Calls whose program is known never enter Python (`_native.Fused`); `_call` does all others.
+
+    >>> import zerostride as zs
+    >>> affine = zs.fuse(lambda x, *, gain=1: x * gain + 1)
+    >>> affine([1, 2], gain=3)
+    array([4, 7])
     """
 
     def __init__(self, function: Callable[..., Any], dtype: Any = None) -> None:
@@ -126,23 +146,7 @@ class Fused(_Calls):
         self._lock = threading.Lock()
 
     def _call(self, /, *operands: Any, out: Any = None, progress: Any = None, **more: Any) -> Any:
-        """Computes the function of its operands.
-
-        Args:
-            operands: arrays, lists and NumPy scalars; Python numbers, which promote as in NumPy.
-            out: an array that receives the result and is returned; for several results a tuple,
-                list or dict of them as the function returns them, None where a new array is
-                wanted. It may overlap the operands.
-            progress: called with what is done and what there is to do, in elements, while arrays
-                larger than memory are computed.
-            more: arrays are operands; everything else is a setting, and has to be hashable.
-
-        Raises:
-            TraceError: the function does what cannot be fused; the message shows the line.
-            BroadcastError: shapes that do not combine; `out` has another shape.
-            TypeError: dtypes for which an op has no meaning; the result does not fit `out`.
-            MemoryError: the result has more bytes than there are.
-        """
+        """A call that the engine does not know; see the class."""
         if Value in map(type, operands) or Value in map(type, more.values()):
             return self._inlined(operands, out, more)
         call = sort(operands, more)

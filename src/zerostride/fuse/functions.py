@@ -132,12 +132,28 @@ _MADE: Mapping[np.ufunc, Callable[..., Any]] = {
 # NumPy's functions
 
 
+#: What functions that cannot be fused are in ops that can.
+_INSTEAD = {
+    "norm": "write np.sqrt(zs.sum_of_squares(x, axis))",
+    "vector_norm": "write np.sqrt(zs.sum_of_squares(x, axis))",
+    "nan_to_num": "write zs.where(zs.isfinite(x), x, 0)",
+    "isclose": "write abs(x - y) <= atol + rtol * abs(y)",
+    "allclose": "write zs.all(abs(x - y) <= atol + rtol * abs(y))",
+    "array_equal": "write zs.all(x == y)",
+    "ptp": "write x.max(axis) - x.min(axis)",
+    "average": "write zs.sum(x * weights, axis) / zs.sum(weights, axis)",
+    "copyto": "write zs.where(condition, new, old), and return the result",
+    "putmask": "write zs.where(condition, new, old), and return the result",
+    "select": "write zs.where within zs.where",
+}
+
+
 def call_function(function: Callable[..., Any], args: Any, options: Any) -> Any:
     """A function of NumPy on a value, where it can be fused."""
     made = _FUNCTIONS.get(function)
     if made is None:
-        module = getattr(function, "__module__", "numpy")
-        refuse(f"{module}.{getattr(function, '__name__', function)} cannot be fused", _OUTSIDE)
+        module, name = getattr(function, "__module__", "numpy"), getattr(function, "__name__", "?")
+        refuse(f"{module}.{name} cannot be fused", _INSTEAD.get(name, _OUTSIDE))
     return made(*args, **options)
 
 

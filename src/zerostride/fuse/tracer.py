@@ -89,7 +89,9 @@ class Tracer:
         if given.value is not None:
             return self.lift(given.value)
         value = self.add(Input(k, given.shape, given.dtype, given.weak), weak=given.weak)
-        return self.entering(value)
+        value = self.entering(value)
+        value.view = True
+        return value
 
     def entering(self, value: Value) -> Value:
         """What comes in, in the dtype that is computed in; truth values stay what they are."""

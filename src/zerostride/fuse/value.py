@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from .graph import Input
 from .methods import Methods
 from .source import current_place, no_out, refuse
 
@@ -95,7 +94,7 @@ class Value(Methods):
         tracer: who writes the graph.
         node: its number there.
         weak: whether it is a Python number, whose dtype is that of what it meets.
-        view: whether the array would be a view of another.
+        view: whether the array would be an operand, or a view of another.
         shared: whether there is a view of it.
     """
 
@@ -232,7 +231,9 @@ class Value(Methods):
 
     def put(self, name: str, other: Any) -> Value:
         """An operator in place. What is an operand of the call, or a view, is not written to."""
-        if isinstance(self.tracer.nodes[self.node], Input) or self.view:
+        if self.weak or not self.shape:  # numbers are not changed: the name gets another one
+            return self.tracer.apply(name, (self, other), weak=True)
+        if self.view:
             refuse(
                 "an operand, or a view, is changed in place; fused functions have no such effects",
                 "write x = x + y in place of x += y, and give the call out=x",
@@ -242,20 +243,21 @@ class Value(Methods):
                 "a value is changed in place of which there is a view",
                 "write x = x + y in place of x += y",
             )
-        result = self.tracer.apply(name, (self, other), weak=True)
+        power = name == "pow" and _meets(other)
+        result = self.raised(other) if power else self.tracer.apply(name, (self, other))
         if result.shape != self.shape:
             raise ValueError(
                 f"non-broadcastable output operand with shape {self.shape} doesn't match the "
                 f"broadcast shape {result.shape}\n  {current_place()}"
             )
-        if not self.weak and not np.can_cast(result.dtype, self.dtype, "same_kind"):
+        if not np.can_cast(result.dtype, self.dtype, "same_kind"):
             raise TypeError(
                 f"{name} in place: {result.dtype} does not become {self.dtype} within its kind\n"
                 f"  {current_place()}"
             )
-        if not self.weak and result.dtype != self.dtype:
+        if result.dtype != self.dtype:
             result = self.tracer.cast(result, self.dtype)
-        self.node, self.dtype, self.weak = result.node, result.dtype, result.weak
+        self.node = result.node
         return self
 
     # What has no answer without numbers
