@@ -85,15 +85,15 @@ def _scaled(value: int, exponent: int) -> Fraction:
     return Fraction(value) * Fraction(2) ** exponent
 
 
-def relative_error(got: Array, right: list[Fraction]) -> float:
-    """The largest |got − right| / |right|; infinite where a result is not finite."""
-    worst = 0.0
-    for value, exact in zip(got.astype(np.float64).ravel().tolist(), right, strict=True):
+def relative_error(got: Array, right: list[Fraction], sizes: list[Fraction] | None = None) -> float:
+    """The largest |got − right| over |right|, or over sizes; infinite of what is not finite."""
+    worst, values = 0.0, got.astype(np.float64).ravel().tolist()
+    for value, exact, size in zip(values, right, sizes or right, strict=True):
         if not math.isfinite(value):
             return math.inf
         error = abs(Fraction(value) - exact)
-        if error > _BEYOND * abs(exact):
+        if error > _BEYOND * abs(size):
             return math.inf
         if error:
-            worst = max(worst, float(error / abs(exact)))
+            worst = max(worst, float(error / abs(size)))
     return worst

@@ -1,8 +1,9 @@
 """python -m benchmarks sums: errors of reductions against exact ones, beside NumPy's and PyTorch's.
 
 Of 1024 × 1024 numbers along the last axis, along the first, and of all, in each float dtype and of
-several kinds. The figure is the largest relative error of a result, in units of the dtype's
-rounding (2^-24 for float32): 1 and less is as good as a result rounded once.
+several kinds. The figure is the largest error of a result, in units of the dtype's rounding (2^-24
+for float32): relative to the result or, of sums and means, to what they are of the numbers' sizes,
+since numbers that cancel leave any error of the result's own size.
 """
 
 from __future__ import annotations
@@ -184,21 +185,23 @@ def measure(name: str, dtype: str, kind: str, libraries: Sequence[str], size: in
     condition: float | None = None
     for label, axis in AXES.items():
         rows = by_rows(values, axis)
-        right = REDUCTIONS[name].exact(rows)
+        reduction = REDUCTIONS[name]
+        right = reduction.exact(rows)
+        sizes = reduction.exact(abs(rows)) if reduction.linear else None
         for library in libraries:
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore", RuntimeWarning)
                 got = np.asarray(_MAKERS[library](name, axis)(values))
-            errors[library][label] = exact.relative_error(got, right) / ROUNDING[dtype]
-        condition = max(condition or 0.0, _condition(rows)) if REDUCTIONS[name].linear else None
+            error = exact.relative_error(got, right, sizes)
+            errors[library][label] = error / ROUNDING[dtype]
+        if sizes is not None:
+            condition = max(condition or 0.0, _condition(right, sizes))
     return Errors(name, dtype, kind, condition, errors)
 
 
-def _condition(rows: Array) -> float:
-    wide = rows.astype(np.float64)
-    sums = [abs(math.fsum(row)) for row in wide.tolist()]
-    sizes = np.abs(wide).sum(axis=1).tolist()
-    return max(size / one if one else math.inf for size, one in zip(sizes, sums, strict=True))
+def _condition(right: list[Fraction], sizes: list[Fraction]) -> float:
+    pairs = zip(right, sizes, strict=True)
+    return max(float(size / abs(one)) if one else math.inf for one, size in pairs)
 
 
 def _figure(value: float | None) -> str:
@@ -206,6 +209,8 @@ def _figure(value: float | None) -> str:
         return NONE
     if value >= 1e4:
         return "∞" if math.isinf(value) else f"{value:.0e}".replace("e+0", "e").replace("e+", "e")
+    if 0 < value < 0.01:
+        return f"{value:.0e}".replace("e-0", "e-")
     return f"{value:.2f}" if value < 10 else f"{value:.0f}"
 
 
@@ -234,13 +239,14 @@ def _page(found: Sequence[Errors], libraries: Sequence[str], command: str) -> st
         f"Made by `{command}` on {date} ({', '.join(versions)}); not edited by hand.",
         "",
         f"Of {SIZE} × {SIZE} numbers along the last axis, along the first, and of all. The figure"
-        " is the largest relative error of a result against the exact one (integers; long doubles"
-        " for logsumexp), in units of the dtype's rounding (2^-24 for float32, 2^-53 for float64,"
-        " 2^-11 for float16, 2^-8 for bfloat16): 1 and less is as good as a result rounded once."
-        " The condition is what the numbers' sizes add up to over what they add up to, at worst: a"
-        " sum that rounds on its way may lose so many units. NumPy's logsumexp is `log(sum(exp(x −"
-        " max))) + max`, its bfloat16 that of ml_dtypes; var is zerostride's fused"
-        " `mean((x − mean(x))²)`.",
+        " is the largest error of a result against the exact one (integers; long doubles for"
+        " logsumexp), in units of the dtype's rounding (2^-24 for float32, 2^-53 for float64, 2^-11"
+        " for float16, 2^-8 for bfloat16): relative to the result; of sums and means relative to"
+        " those of the numbers' sizes, which is the same for numbers of one sign. 1 and less is as"
+        " good as a result rounded once. The condition is what the numbers' sizes add up to over"
+        " what they add up to, at worst: so many times larger is the error beside the result."
+        " NumPy's logsumexp is `log(sum(exp(x − max))) + max`, its bfloat16 that of ml_dtypes; var"
+        " is zerostride's fused `mean((x − mean(x))²)`.",
         "",
         *markdown(_table(found, libraries)),
     ]
