@@ -114,3 +114,42 @@ def test_random_functions(seed):
                 )
         done += 1
     assert done > PROGRAMS / 3
+
+
+RULES = [("numpy", None), ("pdpd", 0), ("pdpd", 1), ("paddle", -1), ("paddle", 1), ("ncnn", None)]
+RULES += [("mnn", None), ("none", None), ("pdpd", None), ("onnx6", 1)]
+OPS = ("add", "subtract", "multiply", "maximum", "less", "hypot", "squared_difference", "prelu")
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_rules(seed):
+    """Functions of zerostride, each under its rule, are those of arrays or are refused as those."""
+    rng = np.random.default_rng(seed)
+    done = refused = 0
+    for _ in range(PROGRAMS):
+        shapes = [tuple(map(int, rng.choice([1, 2, 3], size=rng.integers(0, 4)))) for _ in range(3)]
+        operands = [rng.integers(-3, 4, shape).astype("float32") for shape in shapes]
+        picks = [(OPS[rng.integers(len(OPS))], *RULES[rng.integers(len(RULES))]) for _ in range(2)]
+
+        def function(x, y, z, picks=picks):
+            (first, rule, axis), (second, other, place) = picks
+            inner = getattr(zs, first)(x, y, rule=rule, axis=axis)
+            return getattr(zs, second)(inner, z, rule=other, axis=place)
+
+        try:
+            wanted = function(*operands)
+        except zs.BroadcastError as error:
+            with pytest.raises(zs.BroadcastError) as caught:
+                zs.fuse(function)(*operands)
+            assert str(caught.value) == str(error)  # noqa: PT017 - of the arrays alone
+            refused += 1
+            continue
+        except TypeError:
+            with pytest.raises(TypeError):
+                zs.fuse(function)(*operands)
+            continue
+        found = zs.fuse(function)(*operands)
+        assert (np.shape(found), found.dtype) == (np.shape(wanted), wanted.dtype)
+        np.testing.assert_allclose(wide(found), wide(wanted), rtol=1e-6)
+        done += 1
+    assert min(done, refused) > PROGRAMS / 10
