@@ -384,6 +384,10 @@ def test_captured_arrays_are_read_in_each_call():
     same(function(X), X)
     weights[:] = 2
     same(function(X), X * 2)
+    # Which array it is was settled with the signature, as documented.
+    weights = np.zeros(8, np.float32)
+    same(function(X), X * 2)
+    same(function(X[:2]), X[:2] * 0)
 
 
 # out=

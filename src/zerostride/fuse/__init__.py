@@ -24,8 +24,9 @@ def fuse(
     keyword arguments) with values that know shape and dtype. Python's operators, NumPy's ufuncs and
     zerostride's functions under any rule, reductions included, are written down, and computed
     together without temporaries of full size. Python's control flow by shapes and keyword arguments
-    happens then. Arrays of an enclosing scope are operands, too: which they are is settled with the
-    signature, and what they hold is read in each call.
+    happens then. Arrays of an enclosing scope are operands, too: what they hold is read in each
+    call, but which they are is settled with the signature. Another array under the same name is not
+    seen: what is to be exchanged is passed.
 
     Args:
         function: of arrays, to arrays or a tuple, list or dict of them.

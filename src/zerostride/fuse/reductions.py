@@ -53,7 +53,8 @@ Args:
 {dtype}    out: an array that receives the result and is returned; it may overlap `x`.
 
 Returns:
-    An array of the axes that are left; a NumPy scalar if there are none. {result}
+    An array of the axes that are left; a NumPy scalar if there are none.
+    {result}
 
 Raises:
     BroadcastError: an axis that `x` lacks, or the same one twice.
