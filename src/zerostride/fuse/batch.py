@@ -18,9 +18,9 @@ from .schedule import MOST_OPERANDS, WHOLE_BYTES, itemsize
 _LARGE = 8
 #: Bytes that one index of the batch may load and store: what second caches hold, or half of it.
 _PIECE_BYTES = 1 << 20
-#: Bytes that should lie side by side where a piece is cut across rows: in 128 each, (4096, 1024)
-#: numbers less their columns' means took ten times as long as without pieces.
-_RUN_BYTES = 1024
+#: Bytes that should lie side by side where a piece is cut across rows. With 1024 of them, float32
+#: of (64, 1024) and (512, 4096) less their columns' means took twice as long as without pieces.
+_RUN_BYTES = 4096
 
 
 class Edge(NamedTuple):
@@ -186,7 +186,10 @@ def _small_enough(program: Program, alike: Sequence[Mapping[int, int]]) -> Group
             _piece_bytes(program.slots[slot], walk, {*axes[k]}, program.phases[k])
             for slot, walk, k in _operands(program, axes)
         )
-        if piece * _indices(program, axes) <= _PIECE_BYTES:
+        least, k = _indices(program, axes), next(iter(axes))
+        if least > 1 and least >= program.phases[k].shape[axes[k][-1]]:
+            continue  # in one piece
+        if piece * least <= _PIECE_BYTES:
             return Group(axes)
     return None
 
