@@ -173,6 +173,15 @@ def test_softmax_over_the_first_axis_brings_the_other_to_the_front() -> None:
     assert {phase.shape for phase in program.phases} == {(8192, 16)}
 
 
+def test_columns_of_a_transposed_array_are_its_rows() -> None:
+    made = Builder()
+    x = made.view(made.input((1024, 256)), (1, 0))
+    graph = made.graph(softmax(made, x, (0,)))
+    program = check(graph, operands(graph))
+    assert program.batch == 1
+    assert {phase.shape for phase in program.phases} == {(1024, 256)}
+
+
 def test_long_columns_are_no_batch() -> None:
     made = Builder()
     graph = made.graph(softmax(made, made.input((1 << 16, 16)), (0,)))

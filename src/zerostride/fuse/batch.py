@@ -179,7 +179,10 @@ def _descendants(program: Program, links: Sequence[Edge]) -> list[set[int]]:
 
 
 def _small_enough(program: Program, alike: Sequence[Mapping[int, int]]) -> Group | None:
-    """The first axes, as few as leave pieces that fit the cache."""
+    """The first axes in memory, as few as leave pieces that fit the cache."""
+    largest = max(alike[0], key=lambda k: math.prod(program.phases[k].shape))
+    order = _in_memory(program, program.phases[largest])
+    alike = sorted(alike, key=lambda members: order.index(members[largest]))
     for count in range(1, len(alike) + 1):
         axes = {k: tuple(members[k] for members in alike[:count]) for k in alike[0]}
         piece = sum(
@@ -222,12 +225,25 @@ def _indices(program: Program, axes: Mapping[int, tuple[int, ...]]) -> int:
     """How many indices of the last batch axis a piece should have at least, so that what it reads
     lies in runs and not in single elements."""
     k = max(axes, key=lambda one: math.prod(program.phases[one].shape))
-    phase, last = program.phases[k], axes[k][-1]
-    outer = [e for a, e in enumerate(phase.shape[:last]) if a not in axes[k] and e > 1]
-    if not outer:
+    phase = program.phases[k]
+    order = _in_memory(program, phase)
+    last = order.index(axes[k][-1])
+    if all(phase.shape[axis] == 1 or axis in axes[k] for axis in order[:last]):
         return 1
     width = itemsize(program.slots[phase.loads[0].slot].dtype) if phase.loads else _RUN_BYTES
-    return max(1, _RUN_BYTES // (math.prod(phase.shape[last + 1 :]) * width))
+    run = math.prod(phase.shape[axis] for axis in order[last + 1 :]) * width
+    return max(1, _RUN_BYTES // run)
+
+
+def _in_memory(program: Program, phase: Phase) -> list[int]:
+    """The axes of a phase's box in the order in which its largest operand has them in memory, as
+    far as that is known: arrays are taken to be in C order."""
+    inputs = [load for load in phase.loads if program.slots[load.slot].kind == "input"]
+    axes = list(range(len(phase.shape)))
+    if not inputs:
+        return axes
+    walk = max(inputs, key=lambda load: math.prod(program.slots[load.slot].shape)).walk
+    return sorted(axes, key=lambda axis: (axis if walk[axis] < 0 else walk[axis], axis))
 
 
 # The program in order of pieces
