@@ -29,7 +29,7 @@ from zerostride.measure.fuse_judge import fused_of, judge
 from zerostride.measure.native_cases import Memory, Number, View, contiguous, dtype_of
 from zerostride.measure.native_judge import BOUND, FAMILIES
 
-SAMPLE = 1200
+SAMPLE = 800
 needs_native = pytest.mark.skipif(
     not native.backend().startswith("native"), reason="the native engine is not in use"
 )

@@ -337,7 +337,8 @@ class _Writer:
         # A NumPy scalar on the left would be asked first.
         asked = isinstance(args[0], Number) and isinstance(args[0].value, np.generic)
         if name == "pow" and not isinstance(args[0], Number):
-            asked = self.values[args[0]].family == "b"  # whose ** 2 is a square in int8 to NumPy
+            # To NumPy their ** 2 is a square, of other dtypes than their power.
+            asked = self.values[args[0]].dtype in ("bool", "bfloat16")
         if not options and (name in SYMBOLS or name in SIGNS) and dice < 0.55 and not asked:
             return "operator"
         plain = "rule" not in options
