@@ -102,11 +102,15 @@ def _sharing(program: Program, links: Sequence[Edge], seed: int, axis: int) -> d
     """The phases that can run along an axis of one of them, piece by piece, and their axes."""
     axes = {seed: axis}
     work = [seed]
+    touching: list[list[Edge]] = [[] for _ in program.phases]
+    for link in links:
+        touching[link.source].append(link)
+        touching[link.target].append(link)
     while work:
         k = work.pop()
-        for link in links:
+        for link in touching[k]:
             other = link.target if link.source == k else link.source
-            if k in (link.source, link.target) and other not in axes:
+            if other not in axes:
                 to = _along(program, link, axes[k], down=link.source == k)
                 if to is not None:
                     axes[other] = to
@@ -168,10 +172,13 @@ def _broken(
 def _descendants(program: Program, links: Sequence[Edge]) -> list[set[int]]:
     """For each phase, those that need it, directly or not."""
     after: list[set[int]] = [set() for _ in program.phases]
+    targets: list[set[int]] = [set() for _ in program.phases]
+    for link in links:
+        targets[link.source].add(link.target)
     for k in range(len(program.phases) - 1, -1, -1):
-        for link in links:
-            if link.source == k:
-                after[k] |= {link.target} | after[link.target]
+        for target in sorted(targets[k]):
+            if target not in after[k]:
+                after[k] |= {target} | after[target]
     return after
 
 

@@ -269,11 +269,13 @@ def _worth_a_phase(nodes: Sequence[Node], k: int, top: int, work: int) -> bool:
 def _grouped(nodes: Sequence[Node], made: Schedule, sinks: Sequence[Sink]) -> list[Pass]:
     """Phases in order: sinks over one box that wait for nothing that the others store."""
     stages: dict[Sink, int] = {}
+    read: set[Sink] = set()
     # What a sink reads has a lower number than its node, or is its node.
     for sink in sorted(sinks, key=lambda one: (one.node, one is not made.held.get(one.node))):
-        stages[sink] = max((stages[read] + 1 for read in reads(nodes, made, sink)), default=0)
+        loaded = reads(nodes, made, sink)
+        stages[sink] = max((stages[one] + 1 for one in loaded), default=0)
+        read.update(loaded)
     groups: dict[tuple[int, tuple[int, ...]], list[Sink]] = {}
-    read = {one for sink in sinks for one in reads(nodes, made, sink)}
     waiting = []
     for sink in sinks:
         shape = nodes[root(nodes, sink)].shape
