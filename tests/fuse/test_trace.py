@@ -389,6 +389,8 @@ def test_in_place_operators():
         copy *= n
         cast = x.astype(x.dtype)
         cast += m
+        itself = cast.astype(x.dtype, copy=False)
+        itself += 1
         return total, before, copy, cast
 
     check(counted, N, 3)

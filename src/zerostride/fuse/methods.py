@@ -88,7 +88,10 @@ class Methods:
         target = np.dtype(dtype)
         if not np.can_cast(self.dtype, target, casting):  # type: ignore[arg-type]
             raise TypeError(f"cannot cast {self.dtype} to {target} (casting is {casting!r})")
-        return self.tracer.cast(cast("Value", self), target)
+        own = cast("Value", self)
+        if not copy and not own.weak and target == self.dtype and target.itemsize > 2:
+            return own  # as NumPy: the same array; of 16-bit floats a cast is a rounding
+        return self.tracer.cast(own, target)
 
     def copy(self, order: str = "C") -> Value:
         """The same elements."""
