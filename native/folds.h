@@ -26,7 +26,7 @@ struct FoldedValue {
   std::int64_t a, b;  // bytes from the beginning of a block's states to this one's (kernels.h)
   DType compute;  // of the values
   DType memory;   // of the results where they lie
-  int load;       // the operand whose elements these values are; or -1
+  int load;       // the operand, loaded or stored, whose elements these values are; or -1
   int value;      // else which of the body's outputs, counted behind those that are stored
   bool usable;    // results may be stored where they belong as they come
   std::int64_t offset;             // bytes from the first result to where the nest begins

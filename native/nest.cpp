@@ -300,10 +300,10 @@ bool reads_next_to_nothing(const Nest& nest, std::int64_t written) {
   return bytes <= written / kNextToNothing;
 }
 
-// Whether the output (of one) is stored past the caches.
-bool is_streamed(const Nest& nest) {
+// Whether the output (of one) is stored past the caches, if it has so many elements in all.
+bool is_streamed(const Nest& nest, std::int64_t elements) {
   const int k = nest.inputs;
-  const std::int64_t written = nest.elements * nest.size[k];
+  const std::int64_t written = elements * nest.size[k];
   if (written < least_streamed || nest.operands != k + 1) return false;
   if (written < least_streamed_alone && reads_next_to_nothing(nest, written)) return false;
   if (nest.access[k] != Access::Direct || !nest.usable[k] || nest.across >= 0) return false;
@@ -332,7 +332,9 @@ void build(Nest& nest, int rank, const std::int64_t* shape, int inputs, int oper
   merge(nest);
   choose(nest);
   loop(nest);
-  nest.streamed = is_streamed(nest);
+  nest.streamed = is_streamed(nest, nest.elements);
 }
+
+void stream_piece(Nest& nest, std::int64_t elements) { nest.streamed = is_streamed(nest, elements); }
 
 }  // namespace zs

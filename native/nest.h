@@ -63,6 +63,10 @@ struct Layout {
 void build(Nest& nest, int rank, const std::int64_t* shape, int inputs, int operands,
            const Layout* layouts);
 
+// Says that a nest is a piece of a computation of so many elements: an output that no cache would
+// keep is stored past them.
+void stream_piece(Nest& nest, std::int64_t elements);
+
 // What operand k is in a row over axes 0..inner.
 Access access_of(const Nest& nest, int k, int inner);
 // Whether operand k is dear to buffer: what lies one after the other in memory is less than a line.

@@ -64,6 +64,12 @@ bool is_empty(int rank, const std::int64_t* shape) {
   return std::find(shape, shape + rank, 0) != shape + rank;
 }
 
+std::int64_t product(int rank, const std::int64_t* shape) {
+  std::int64_t elements = 1;
+  for (int axis = 0; axis < rank; ++axis) elements *= shape[axis];
+  return elements;
+}
+
 // --- Preparing ---
 
 // The strides of an array of `shape` in C order. Returns its bytes.
@@ -139,6 +145,13 @@ void add_batch_strides(Pass& pass, const FusedProgram& program, const Phase& pha
   }
 }
 
+// Whether all that a phase stores is what the program is called for.
+bool is_result(const FusedProgram& program, const Phase& phase) {
+  return std::all_of(phase.stores.begin(), phase.stores.end(), [&](const Store& store) {
+    return program.slots[static_cast<std::size_t>(store.slot)].kind == SlotKind::Output;
+  });
+}
+
 void add_passes(std::vector<Pass>& passes, const Prepared& made, const Phase& phase,
                 const std::int64_t* shape, const Spot* spots, bool batched) {
   for (const std::vector<int>& stores : groups_of(made.program, phase)) {
@@ -152,6 +165,9 @@ void add_passes(std::vector<Pass>& passes, const Prepared& made, const Phase& ph
     } else {
       pass.each = std::make_unique<Elementwise>();
       prepare(*pass.each, made.program, phase, shape, spots, made.isa);
+      if (batched && is_result(made.program, phase)) {
+        stream_piece(pass.each->nest, product(phase.rank, phase.shape));
+      }
       pass.slots = &pass.each->slots;
     }
     if (batched) {
@@ -204,9 +220,7 @@ void cut_batch(Prepared& made) {
   for (std::size_t p = first; p < last && indices > 0; ++p) {
     const Phase& phase = program.phases[p];
     bytes += bytes_of_index(made, seen, phase);
-    std::int64_t elements = 1;
-    for (int axis = 0; axis < phase.rank; ++axis) elements *= phase.shape[axis];
-    batch.elements += elements;
+    batch.elements += product(phase.rank, phase.shape);
   }
   if (indices == 0) return;
   const std::int64_t along = batch.shape[batch.axes - 1];

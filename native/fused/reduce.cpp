@@ -337,7 +337,8 @@ class Planner {
   }
 
   bool lay_short_runs_across(std::int64_t& most) {
-    if (!folded(0) || extent(0) >= kShortRun) return false;
+    // What is stored would be transposed as well.
+    if (!folded(0) || extent(0) >= kShortRun || nest_.operands > nest_.inputs) return false;
     const bool in_place = phase_.steps.empty() && nest_.operands == 1 && nest_.usable[0];
     const std::int64_t run_bytes = extent(0) * nest_.size[0];
     if (in_place && stride(0, 0) == nest_.size[0] && run_bytes >= kShortRunBytes) return false;
@@ -470,10 +471,9 @@ class Planner {
       const Store& store = store_of(s);
       if (store.fold == Fold::None) continue;
       FoldedValue& fold = folds_.fold[f++];
-      const bool loaded = store.value < nest_.inputs && !(splats >> store.value & 1);
-      fold.load = loaded ? store.value : -1;
+      fold.load = operand_of(store.value, results, splats);
       fold.value = -1;
-      if (loaded) continue;
+      if (fold.load >= 0) continue;
       const auto known = std::find(values.begin(), values.end(), store.value);
       fold.value = static_cast<int>(known - values.begin());
       if (known == values.end()) values.push_back(store.value);
@@ -492,6 +492,16 @@ class Planner {
     if (results.empty()) return;
     compile(made_.body, phase_, results.data(), program.outputs, isa_, splats);
     program.body_scratch = made_.body.scratch_bytes;
+  }
+
+  // The operand in whose rows a value lies: a load, or a store that is made where it belongs. Or -1.
+  int operand_of(int value, const std::vector<int>& stored, unsigned splats) const {
+    if (value < nest_.inputs && !(splats >> value & 1)) return value;
+    for (std::size_t j = 0; j < stored.size(); ++j) {
+      const int k = nest_.inputs + static_cast<int>(j);
+      if (stored[j] == value && !is_staged(nest_, k)) return k;
+    }
+    return -1;
   }
 
   // --- States ---
