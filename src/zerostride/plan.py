@@ -343,7 +343,7 @@ class Plan:
         array([2., 2., 2.])
         """
         self._need_numbers("a gradient")
-        from .compute.reference import unbroadcast
+        from .fuse.adjoint import unbroadcast
 
         return unbroadcast(self, grad, k)
 
