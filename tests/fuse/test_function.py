@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import zerostride as zs
-from zerostride.fuse.function import CACHE_SIZE, Fused, sort
+from zerostride.fuse.function import CACHE_SIZE, Fused, Settled, sort
 from zerostride.fuse.graph import Apply
 
 RNG = np.random.default_rng(11)
@@ -154,6 +154,16 @@ def test_settings_are_told_apart():
         for mode in modes:
             function(X, mode=mode)
     assert [repr(mode) for mode in seen] == [repr(mode) for mode in modes]
+
+
+def test_a_setting_may_change_between_calls():
+    function = zs.fuse(lambda x, *, powers: sum(x**power for power in powers))
+    powers = [1, 2]
+    same(function(X, powers=powers), X + X**2)
+    powers.append(1)
+    same(function(X, powers=powers), X + X**2 + X)
+    same(function(X[:2], powers=[1, 2]), X[:2] + X[:2] ** 2)
+    same(function(X[:2], powers=(1, 2)), X[:2] + X[:2] ** 2)
 
 
 def test_arrays_by_name_are_operands():
@@ -615,7 +625,13 @@ def test_known_calls_never_enter_python(monkeypatch):
     one, two = zs.fuse(lambda x, n: x * weights + n), zs.fuse(lambda x: (x + 1, x.max()))
     one(X, 1.5)
     two(X)
+    gains = [scaled(X, Y, gain=gain) for gain in (1, 1.0, 2)]
+    enter = Fused._call
     monkeypatch.setattr(Fused, "_call", lambda *_, **__: pytest.fail("Python was entered"))
+    monkeypatch.setattr(Settled, "_call", lambda *_, **__: pytest.fail("Python was entered"))
+    for k, gain in enumerate((1, 1.0, 2)):
+        same(enter(scaled, X, Y, gain=gain), gains[k])
+        assert enter(scaled, X, Y, gain=gain, out=gains[k]) is gains[k]
     weights[:] = 3
     same(one(X, 2.5), X * weights + np.float32(2.5))
     out = np.empty_like(X)

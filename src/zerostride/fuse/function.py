@@ -11,7 +11,7 @@ import inspect
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from .trace import trace
 from .tracer import Operand, is_numeric, operand_of
 from .value import Value
 
+_T = TypeVar("_T")
 #: Signatures that a function keeps. One is some kilobytes; data sets have a handful of shapes.
 CACHE_SIZE = 256
 #: Keywords of a call that are not the function's.
@@ -143,28 +144,44 @@ class Fused(_Calls):
         self._function = function
         self._dtype = None if dtype is None else np.dtype(dtype)
         self._compiled: dict[Hashable, Compiled] = {}
+        self._settled: dict[Hashable, Settled] = {}
         self._lock = threading.Lock()
 
     def _call(self, /, *operands: Any, out: Any = None, progress: Any = None, **more: Any) -> Any:
         """A call that the engine does not know; see the class."""
         if Value in map(type, operands) or Value in map(type, more.values()):
             return self._inlined(operands, out, more)
+        known = self._with(more) if more and progress is None else None
+        if known is not None:
+            return known(*operands) if out is None else known(*operands, out=out)
+        return self.compute(operands, more, out, progress, None if more else self)
+
+    def _with(self, settings: Mapping[str, Any]) -> Settled | None:
+        """The calls with some settings; None where an array is among them, or what may change."""
+        try:
+            hash(tuple(settings.values()))
+        except TypeError:
+            return None
+        key = _settings(settings)
+        found = self._settled.get(key)
+        return found or self._keep(self._settled, key, Settled(self, settings))
+
+    def compute(
+        self,
+        operands: Sequence[Any],
+        more: Mapping[str, Any],
+        out: Any,
+        progress: Any,
+        learner: _PythonCalls | None,
+    ) -> Any:
+        """A call; `learner` may leave the next ones of its signature to the engine."""
         call = sort(operands, more)
         compiled = self.compiled(call)
         targets = compiled.structure.unpack(out, "out")
         results = run(compiled, call.values, targets, progress)
-        if not (call.named or call.static or compiled.limits or compiled.is_of_numbers):
-            self._learn(compiled, call.values)
+        if learner is not None and not (compiled.limits or compiled.is_of_numbers):
+            _learn(learner, compiled, call.values)
         return compiled.structure.pack(results)
-
-    def _learn(self, compiled: Compiled, values: tuple[Any, ...]) -> None:
-        """Leaves the calls of a signature to the engine."""
-        arrays = (*values, *compiled.captured)
-        packed = compiled.structure.is_plain_tuple
-        if compiled.ready.engine is None or wants_blocks(arrays, None):
-            return
-        if (packed or compiled.structure.kind is None) and all(map(is_in_order, arrays)):
-            self.learn(values, compiled.ready.engine, compiled.captured, packed)
 
     def _inlined(self, operands: Sequence[Any], out: Any, more: Mapping[str, Any]) -> Any:
         """Within another fused function it is a part of that."""
@@ -183,7 +200,7 @@ class Fused(_Calls):
         """What the function is for a call's signature."""
         found = self._compiled.get(call.key)
         if found is None:
-            found = self._keep(call.key, self._compile(call.operands, call))
+            found = self._keep(self._compiled, call.key, self._compile(call.operands, call))
         beyond = [k for k, low, high in found.limits if not low <= call.values[k] <= high]
         if not beyond:
             return found
@@ -193,7 +210,11 @@ class Fused(_Calls):
             operands[k] = replace(operands[k], value=call.values[k])
         key = (call.key, tuple((k, call.values[k]) for k in beyond))
         found = self._compiled.get(key)
-        return found if found is not None else self._keep(key, self._compile(operands, call))
+        return (
+            found
+            if found is not None
+            else self._keep(self._compiled, key, self._compile(operands, call))
+        )
 
     def _compile(self, operands: Sequence[Operand], call: Call) -> Compiled:
         made = trace(self._function, operands, call.static, self._dtype, call.named)
@@ -201,11 +222,11 @@ class Fused(_Calls):
         limits = _limits(made.graph)
         return Compiled(ready(made.graph), made.structure, made.captured, limits, numbers)
 
-    def _keep(self, key: Hashable, made: Compiled) -> Compiled:
+    def _keep(self, kept: dict[Hashable, _T], key: Hashable, made: _T) -> _T:
         with self._lock:
-            while len(self._compiled) >= CACHE_SIZE:
-                del self._compiled[next(iter(self._compiled))]
-            return self._compiled.setdefault(key, made)
+            while len(kept) >= CACHE_SIZE:
+                del kept[next(iter(kept))]
+            return kept.setdefault(key, made)
 
     def graph(self, /, *operands: Any, **more: Any) -> Graph:
         """What the function computes for such operands."""
@@ -237,6 +258,27 @@ class Fused(_Calls):
 
     def __repr__(self) -> str:
         return f"<fused {getattr(self, '__qualname__', self._function)!s}>"
+
+
+class Settled(_Calls):
+    """The calls of a fused function with some settings."""
+
+    def __init__(self, fused: Fused, settings: Mapping[str, Any]) -> None:
+        self._fused = fused
+        self._settings = settings
+
+    def _call(self, /, *operands: Any, out: Any = None) -> Any:
+        return self._fused.compute(operands, self._settings, out, None, self)
+
+
+def _learn(learner: _PythonCalls, compiled: Compiled, values: tuple[Any, ...]) -> None:
+    """Leaves the calls of a signature to the engine."""
+    arrays = (*values, *compiled.captured)
+    packed = compiled.structure.is_plain_tuple
+    if compiled.ready.engine is None or wants_blocks(arrays, None):
+        return
+    if (packed or compiled.structure.kind is None) and all(map(is_in_order, arrays)):
+        learner.learn(values, compiled.ready.engine, compiled.captured, packed)
 
 
 def run(
@@ -314,8 +356,7 @@ def sort(operands: Sequence[Any], more: Mapping[str, Any]) -> Call:
     given = (*operands, *(more[name] for name in named))
     values = tuple([_value(one, k) for k, one in enumerate(given)])
     signature = tuple([_signature(value) for value in values])
-    settings = tuple([(name, _setting(name, static[name])) for name in sorted(static)])
-    return Call((signature, named, settings), values, named, static)
+    return Call((signature, named, _settings(static)), values, named, static)
 
 
 def _value(given: Any, k: int) -> Any:
@@ -350,6 +391,10 @@ def _operand(value: Any, k: int) -> Operand:
 def _is_large(value: Any) -> bool:
     """Whether it is an integer beyond 64 bits, which has no dtype until it is known."""
     return type(value) is int and not -_MOST - 1 <= value <= _MOST
+
+
+def _settings(given: Mapping[str, Any]) -> Hashable:
+    return tuple([(name, _setting(name, given[name])) for name in sorted(given)])
 
 
 def _setting(name: str, value: Any) -> Hashable:
