@@ -4,11 +4,11 @@ The function is what native/fused/body.h runs a phase by, on rows of elements:
 
     void body(const void* const* in, void* const* out, int64 n, char* scratch)
 
-Cheap steps are written here (jit_ops), as vectors of the processor's width that stay in registers
-from load to store; other steps are calls of the engine's kernels on blocks of elements, so that
-loops over registers and calls take turns. Vectors are written out, not left to a vectoriser: it
-compiles in milliseconds, and nothing that is vectorised could quietly not be. (Measured on five
-chains: LLVM's passes over this text, or vectors of two and four registers, gain nothing.)
+Most steps are written here (jit_ops, jit_vmath), as vectors of the processor's width that stay in
+registers from load to store; other steps are calls of the engine's kernels on blocks of elements,
+so that loops and calls take turns. Vectors are written out, not left to a vectoriser: it compiles
+in milliseconds, and nothing that is vectorised could quietly not be. (Measured on five chains:
+LLVM's passes over this text, or vectors of two and four registers, gain nothing.)
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from .jit_code import BYTES, TYPES, Code, Value
-from .jit_ops import EMITTERS, byte, convert
-from .jit_pieces import Body, Call, Loop, is_written, pieces
+from .jit_ops import byte, convert
+from .jit_pieces import Body, Call, Loop, pieces
+from .jit_vmath import emitters
 from .program import Phase, Step
 
 #: Addresses of a kernel's forms (0: there is none) by op and dtype, as `_native.kernel_forms`.
@@ -35,7 +36,7 @@ _WHOLE_ROW = 1 << 62
 #: for 60 values; the most that these bounds let through (8-bit shifts without AVX2) took 2 s, which
 #: the end of a process or a fork would wait for.
 MOST_VALUES = 128
-MOST_TEXT = 200_000
+MOST_TEXT = 400_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +49,7 @@ class Target:
         masked: whether rows end in a masked vector; else element by element.
         rounds: as in Code.
         halves: as in Code.
+        functions: which of vmath.ll's are those of its kernels: "fused", "plain", or "" for none.
     """
 
     processor: str
@@ -56,15 +58,20 @@ class Target:
     masked: bool = False
     rounds: bool = True
     halves: bool = True
+    functions: str = ""
 
 
 _AVX2 = "+avx2,+fma,+f16c,+bmi,+bmi2"
 #: By the engine's names.
 TARGETS = {
-    "baseline": Target("x86-64", "", 16, rounds=False, halves=False),
-    "avx2": Target("x86-64", _AVX2, 32),
+    "baseline": Target("x86-64", "", 16, rounds=False, halves=False, functions="plain"),
+    "avx2": Target("x86-64", _AVX2, 32, functions="fused"),
     "avx512": Target(
-        "x86-64", _AVX2 + ",+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512cd", 64, masked=True
+        "x86-64",
+        _AVX2 + ",+avx512f,+avx512bw,+avx512dq,+avx512vl,+avx512cd",
+        64,
+        masked=True,
+        functions="fused",
     ),
     "neon": Target("generic", "+neon", 16),
 }
@@ -95,8 +102,8 @@ def write(
         None where the interpreter is to do it: nothing is written that would not be a kernel's
         call, or it would take LLVM too long.
     """
-    body = Body(phase, tuple(results), splats)
-    if len(body.uniform) > MOST_VALUES or not any(is_written(body.step(v)) for v in body.rows()):
+    body = Body(phase, tuple(results), splats, emitters(target.functions))
+    if len(body.uniform) > MOST_VALUES or not any(map(body.is_written, body.rows())):
         return None
     function = _Writer(body, target, forms).function()
     return function if len(function.text) <= MOST_TEXT else None
@@ -152,7 +159,7 @@ class _Writer:
         for value in range(self.body.first, len(self.body.uniform)):
             if value in self.body.needed and self.body.uniform[value]:
                 step = self.body.step(value)
-                if is_written(step):
+                if self.body.is_written(value):
                     self.values[value] = self._written(value, self.values)
                 else:
                     self._call_once(value, step)
@@ -163,7 +170,7 @@ class _Writer:
         args = [known[arg] for arg in step.args]
         if step.op == "convert":
             return convert(args[0], step.dtypes[-1])
-        made = EMITTERS[step.op, step.dtypes[-2]](*args)
+        made = self.body.emitters[step.op, step.dtypes[-2]](*args)
         return made if made.dtype != "mask" or step.dtypes[-1] == "bool" else byte(made)
 
     def _call_once(self, value: int, step: Step) -> None:

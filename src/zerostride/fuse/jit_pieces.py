@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from .jit_ops import EMITTERS
+from .jit_ops import EMITTERS, Emitter
 from .program import Phase, Step, value_dtype
 
 
@@ -24,11 +24,6 @@ class Loop:
     leaves: tuple[int, ...]
 
 
-def is_written(step: Step) -> bool:
-    """Whether a step is written here, and not a kernel's."""
-    return step.op == "convert" or (step.op, step.dtypes[-2]) in EMITTERS
-
-
 @dataclass(slots=True)
 class Body:
     """What is known of a phase before anything is written.
@@ -37,6 +32,7 @@ class Body:
         phase: its loads are the inputs.
         results: values, one for each output.
         splats: bit k says that load k is one element.
+        emitters: the ops that are written, by name and dtype; others are called.
         uniform: of each value, whether it is the same for a whole row.
         needed: the values that the results are made of.
     """
@@ -44,6 +40,7 @@ class Body:
     phase: Phase
     results: tuple[int, ...]
     splats: int
+    emitters: Mapping[tuple[str, str], Emitter] = field(default_factory=lambda: EMITTERS)
     uniform: list[bool] = field(default_factory=list)
     needed: set[int] = field(default_factory=set)
 
@@ -66,6 +63,11 @@ class Body:
         """The step that makes a value."""
         return self.phase.steps[value - self.first]
 
+    def is_written(self, value: int) -> bool:
+        """Whether a step is written in a loop, and not a kernel's."""
+        step = self.step(value)
+        return step.op == "convert" or (step.op, step.dtypes[-2]) in self.emitters
+
     def dtype(self, value: int) -> str:
         """A value's."""
         return value_dtype(self.phase, value)
@@ -86,27 +88,20 @@ def pieces(body: Body) -> list[Loop | Call]:
     turn: dict[int, int] = {}
     for value in body.rows():
         latest = max((turn.get(arg, 0) for arg in body.step(value).args), default=0)
-        turn[value] = latest if is_written(body.step(value)) else latest + 1
+        turn[value] = latest if body.is_written(value) else latest + 1
     last = max(turn.values(), default=0) + 1
     due: dict[int, int] = {}  # the turn in which a value is read first
     rows = [*body.rows()]
     for value in reversed(rows):
-        if not is_written(body.step(value)):
-            reader = turn[value]
-        else:
-            reader = min(due.get(value, last), last)
+        reader = due.get(value, last) if body.is_written(value) else turn[value]
         for arg in body.step(value).args:
             due[arg] = min(due.get(arg, last), reader)
     order: list[Loop | Call] = []
     for number in range(1, last + 1):
         written = [
-            value
-            for value in rows
-            if is_written(body.step(value)) and due.get(value, last) == number
+            value for value in rows if body.is_written(value) and due.get(value, last) == number
         ]
-        calls = [
-            value for value in rows if not is_written(body.step(value)) and turn[value] == number
-        ]
+        calls = [value for value in rows if not body.is_written(value) and turn[value] == number]
         order.append(Loop(tuple(written), _left(body, written, rows)))
         order.extend(Call(value) for value in calls)
     return [piece for piece in order if isinstance(piece, Call) or piece.leaves]
@@ -117,6 +112,6 @@ def _left(body: Body, steps: Sequence[int], rows: Sequence[int]) -> tuple[int, .
     inside = set(steps)
     read = set(body.results)
     for value in rows:
-        if value not in inside or not is_written(body.step(value)):
+        if value not in inside or not body.is_written(value):
             read.update(body.step(value).args)
     return tuple(value for value in steps if value in read)
