@@ -22,7 +22,6 @@ from .native_cases import (
     Memory,
     Number,
     View,
-    dtype_of,
     dtype_source,
     memory_source,
     number_source,
@@ -266,13 +265,3 @@ def _outs(case: Case, names: dict[View, str], lines: list[str]) -> str:
             lines.append(view_source(f"out{k}", out))
         shown.append("None" if out is None else names[out])
     return shown[0] if len(shown) == 1 else f"({', '.join(shown)})"
-
-
-def dtype_name(value: Any) -> str:
-    """The dtype of an operand as tracing has it: "int" and "float" are Python numbers."""
-    if isinstance(value, Number):
-        kind = type(value.value)
-        return (
-            kind.__name__ if kind in (int, float, complex) else np.asarray(value.value).dtype.name
-        )
-    return dtype_of(value.dtype).name
