@@ -35,6 +35,7 @@ from .fuse_intervals import Bounds, exactly, tidy
 def bounds(graph: Graph, operands: Sequence[Any]) -> list[Bounds]:
     """The intervals of a graph's results, before they are rounded to 16 bits.
 
+    >>> from zerostride.fuse.graph import Apply
     >>> x = Input(0, (2,), "float32")
     >>> twice = Apply("add", (0, 0), ((0,), (0,)), ("float32",) * 3, (2,), "float32")
     >>> bounds(Graph((x, twice), (1,), 1), [np.ones(2, "float32")])[0].exact
