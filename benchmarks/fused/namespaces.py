@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,11 +12,15 @@ import numpy as np
 from ..rows import Array, dtype_of
 
 
-def erf(x: Array) -> Any:
-    """SciPy's: NumPy has none."""
-    from scipy.special import erf as of
-
-    return of(x)
+def erf(x: Array, out: Array | None = None) -> Any:
+    """SciPy's, since NumPy has none; one number after another without it."""
+    try:
+        from scipy.special import erf as of
+    except ImportError:
+        made = np.empty_like(x) if out is None else out
+        made[...] = np.vectorize(math.erf, otypes=[np.float64])(x)
+        return made
+    return of(x, out=out)
 
 
 @dataclass(frozen=True)

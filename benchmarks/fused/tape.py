@@ -15,7 +15,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from ..rows import Array, aligned
-from .namespaces import Functions, numpy_functions
+from .namespaces import Functions, erf, numpy_functions
 
 
 @dataclass(frozen=True)
@@ -78,12 +78,6 @@ def _where(condition: Array, yes: Any, no: Any, out: Array | None) -> Array:
     return out
 
 
-def _erf(x: Array, out: Array | None) -> Any:
-    from scipy.special import erf
-
-    return erf(x, out=out)
-
-
 def _functions() -> Functions:
     def where(*args: Any) -> Any:
         return next(a for a in args if isinstance(a, _Traced)).record(_where, args, False)
@@ -110,7 +104,7 @@ def _functions() -> Functions:
         numpy_functions("float32", "bfloat16"),
         where=where,
         cast=cast,
-        erf=lambda x: x.record(_erf, (x,), True),
+        erf=lambda x: x.record(erf, (x,), True),
         sum=total,
         mean=mean,
         max=largest,
