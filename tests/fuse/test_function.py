@@ -720,3 +720,15 @@ def test_calls_from_many_threads():
         thread.join()
     assert failures == []
     assert len(function._compiled) == len(sizes)
+
+
+def test_a_sum_over_no_axes_does_not_round():
+    x = np.array([1.0078125, 2.296875], ml_dtypes.bfloat16)  # their mean has more than 8 bits
+    result = zs.fuse(lambda a: a / zs.sum(zs.mean(a)))(x)
+    mean = x.astype(np.float32).sum() / 2
+    assert np.array_equal(result, (x.astype(np.float32) / mean).astype(ml_dtypes.bfloat16))
+
+
+def test_a_slope_that_no_unsigned_integer_has_a_use_for():
+    x = np.array([1, 2], np.uint32)
+    assert np.array_equal(zs.fuse(lambda a: zs.prelu(a, -1))(x), zs.prelu(x, -1))

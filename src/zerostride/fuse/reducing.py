@@ -29,8 +29,8 @@ def _inner(dtype: np.dtype[Any]) -> str:
 def _total(name: str, x: Value, axis: Any, keepdims: bool, dtype: Any) -> Value:
     result = np.dtype(dtype) if dtype is not None else _SUMS.get(x.dtype.kind, x.dtype)
     over = some_axes(axis, x.ndim)
-    if not over:
-        return x.tracer.cast(x, result)
+    if not over:  # the values themselves; a cast would round those of 16 bits
+        return x.again() if x.dtype == result else x.tracer.cast(x, result)
     return x.tracer.reduce(name, x, over, keepdims, _inner(result), result.name)
 
 

@@ -201,7 +201,8 @@ class Tracer:
             return self.cast(values[0], np.dtype(dtype))
         asked = None if dtype is None else np.dtype(dtype).name
         values, dtypes = self._typed(op, values, asked)
-        if name == "where":
+        # No unsigned integer is negative: a slope for them is read by nobody.
+        if name == "where" or (name == "prelu" and dtypes[-1].startswith("uint")):
             values = [self._wrapped(one, to) for one, to in zip(values, dtypes, strict=False)]
         known = beyond(name, values, dtypes)
         if known is not None:
