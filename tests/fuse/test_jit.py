@@ -47,6 +47,21 @@ def test_loops_and_kernels_take_turns() -> None:
     assert made == [loop((3,), (3,)), call(4), call(6), loop((5, 7, 9), (9,))]
 
 
+def test_functions_that_need_each_other_have_loops_of_their_own() -> None:
+    loop, call = jit_pieces.Loop, jit_pieces.Call
+    names = ("tanh", "exp", "sin", "log", "negative")
+    steps = [Step(op, (k,), F) for k, op in enumerate(names)]
+    steps += [Step("erf", (0,), F), Step("add", (5, 6), F32)]
+    written = jit_vmath.emitters("fused")
+    body = jit_pieces.Body(phase(("float32",), (), steps), (7,), 0, written)
+    assert jit_pieces.pieces(body) == [
+        loop((1, 6), (1, 6)),
+        loop((2,), (2,)),
+        call(3),
+        loop((4, 5, 7), (7,)),
+    ]
+
+
 @pytest.mark.parametrize("n", [1, 63, 64, 1000, 5001])
 def test_kernels_between(n: int) -> None:
     random = np.random.default_rng(1)

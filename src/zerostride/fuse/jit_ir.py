@@ -30,7 +30,7 @@ _MOST_BLOCK = 1024
 _LEAST_BLOCK = 256
 _BLOCK_BYTES = 24 << 10
 _LINE = 64
-#: Without kernels nothing lies between: a row is one block.
+#: In one loop nothing lies between: a row is one block.
 _WHOLE_ROW = 1 << 62
 #: Values, and characters of text, beyond which a body is left to the interpreter. LLVM takes 20 ms
 #: for 60 values; the most that these bounds let through (8-bit shifts without AVX2) took 2 s, which
@@ -123,8 +123,7 @@ class _Writer:
         self.offsets: dict[int, int] = {}  # of those in scratch
         self.cells: dict[int, str] = {}
         self.scratch = 0
-        self.calls = any(isinstance(piece, Call) for piece in self.pieces)
-        self.block = self._block() if self.calls else _WHOLE_ROW
+        self.block = self._block() if len(self.pieces) > 1 else _WHOLE_ROW
 
     def function(self) -> Function:
         self._read_operands()
@@ -269,6 +268,8 @@ class _Writer:
             return
         read = self._operands(steps, stores)
         lanes = self._lanes([*steps, *read, *(value for value, _ in stores)])
+        if any(map(self.body.is_function, steps)):
+            lanes *= 2  # two registers' chains of instructions in turns: a fifth less time
         self.lines += [
             f"  br label %{label}",
             f"{label}:",
