@@ -52,6 +52,18 @@ class Program:
         """Takes machine code for a body (native/fused/program.h) and keeps its owner alive; whether
         a call needed that body."""
 
+class Fused:
+    """What fused functions inherit: calls that it knows stay in C++, others go to `_call`."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+    def learn(
+        self, operands: tuple[Any, ...], program: Any, captured: tuple[Any, ...], packed: bool, /
+    ) -> bool:
+        """From now on calls with such operands run that Program; False where they cannot."""
+
+    def forget(self) -> None:
+        """All calls go to `_call` again."""
+
 def convert(array: Any, dtype: Any, out: Any, /) -> Any:
     """An array in another dtype; NotImplemented where the reference has to."""
 
