@@ -390,6 +390,21 @@ bool Fusion::compute(Call& call, const Lie& lie) const {
       &work);
 }
 
+namespace {
+
+// Into an array of another dtype: by the engine where it can, since NumPy may warn of a NaN.
+bool copy_into(PyArrayObject* given, PyObject* made) {
+  PyObject* const args[] = {made, reinterpret_cast<PyObject*>(PyArray_DESCR(given)),
+                            reinterpret_cast<PyObject*>(given)};
+  PyObject* const result = convert(nullptr, args, 3);
+  if (result == nullptr) return false;
+  const bool refused = result == Py_NotImplemented;
+  Py_DECREF(result);
+  return !refused || PyArray_CopyInto(given, reinterpret_cast<PyArrayObject*>(made)) == 0;
+}
+
+}  // namespace
+
 // The results: what was given, new arrays, or scalars.
 bool Fusion::finish(Call& call, PyObject** results) const {
   std::size_t done = 0;
@@ -397,8 +412,7 @@ bool Fusion::finish(Call& call, PyObject** results) const {
     Call::Output& output = call.outputs[done];
     PyObject*& result = results[done];
     if (output.given) {
-      auto* const made = reinterpret_cast<PyArrayObject*>(output.made);
-      if (made && PyArray_CopyInto(output.given, made) < 0) break;
+      if (output.made && !copy_into(output.given, output.made)) break;
       result = Py_NewRef(reinterpret_cast<PyObject*>(output.given));
     } else if (output.made) {
       result = std::exchange(output.made, nullptr);

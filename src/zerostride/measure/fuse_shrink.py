@@ -22,10 +22,17 @@ def shrink(case: Case, fails: Callable[[Case], bool], tries: int = 600) -> Case:
             tries -= 1
             if tries < 0:
                 return _tidy(case)
-            if simpler != case and _can_be_made(simpler) and fails(simpler):
+            if simpler != case and _can_be_made(simpler) and _still(fails, simpler):
                 case, again = simpler, True
                 break
     return _tidy(case)
+
+
+def _still(fails: Callable[[Case], bool], case: Case) -> bool:
+    try:
+        return fails(case)
+    except IndexError:  # a step's axes are no longer those of what it reads
+        return False
 
 
 def _can_be_made(case: Case) -> bool:
