@@ -34,7 +34,9 @@ export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 if [ "$kind" = address ]; then
     # The interpreter keeps memory to its end, which is no leak; its own allocator would hide overruns.
     export ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONMALLOC=malloc
-    export ZEROSTRIDE_PRELOAD=$(${CXX:-c++} -print-file-name=libasan.so)
+    # With the C++ library, or it would not find what throws.
+    library() { ${CXX:-c++} -print-file-name="$1"; }
+    export ZEROSTRIDE_PRELOAD="$(library libasan.so) $(library libstdc++.so)"
 fi
 "$build/test_kernels" > /dev/null
 "$build/test_launch_main"

@@ -87,12 +87,13 @@ PyObject* attempt(PyObject* self, PyObject* const* operands, Py_ssize_t count, P
     std::copy(operands, operands + count, all);
     const Py_ssize_t more = PyTuple_GET_SIZE(captured);
     for (Py_ssize_t i = 0; i < more; ++i) all[count + i] = PyTuple_GET_ITEM(captured, i);
-    PyObject* result = packed ? PyTuple_New(outputs_of(program)) : nullptr;
+    PyObject* result = packed ? new_results(outputs_of(program)) : nullptr;
     PyObject** const into =
         packed && result ? reinterpret_cast<PyTupleObject*>(result)->ob_item : &result;
     if ((!packed || result) && !run_program(program, all, count + more, out ? &out : nullptr, into)) {
       if (packed) Py_CLEAR(result);
     }
+    if (packed && result) show_results(result);
     Py_DECREF(program);
     Py_DECREF(captured);
     return result;

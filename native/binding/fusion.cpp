@@ -30,7 +30,8 @@ double work_of(const FusedProgram& program) {
     for (int axis = 0; axis < phase.rank; ++axis) {
       elements *= static_cast<double>(phase.shape[axis]);
     }
-    work += elements * static_cast<double>(phase.steps.size() + phase.loads.size());
+    work += elements * static_cast<double>(phase.steps.size() + phase.loads.size() +
+                                           phase.stores.size());
   }
   return work;
 }

@@ -73,12 +73,14 @@ PyObject* run_method(PyObject* self, PyObject* const* args, Py_ssize_t count) {
                           PyTuple_GET_SIZE(args[1]), outputs);
     }
   }
-  PyObject* results = PyTuple_New(outputs);
+  PyObject* results = new_results(outputs);
   if (results == nullptr) return nullptr;
   PyObject** const into = reinterpret_cast<PyTupleObject*>(results)->ob_item;
   if (!run_program(self, reinterpret_cast<PyTupleObject*>(args[0])->ob_item,
                    PyTuple_GET_SIZE(args[0]), outs, into)) {
     Py_CLEAR(results);
+  } else {
+    show_results(results);
   }
   return results;
 }
@@ -171,6 +173,16 @@ int outputs_of(PyObject* program) { return fusion_of(program).program().outputs;
 
 bool fits_output(PyObject* program, int output, PyObject* object) {
   return fusion_of(program).fits_output(output, object);
+}
+
+PyObject* new_results(Py_ssize_t count) {
+  PyObject* const results = PyTuple_New(count);
+  if (results && count > 0) PyObject_GC_UnTrack(results);
+  return results;
+}
+
+void show_results(PyObject* results) {
+  if (PyTuple_GET_SIZE(results) > 0) PyObject_GC_Track(results);
 }
 
 bool run_program(PyObject* program, PyObject* const* operands, Py_ssize_t count,

@@ -20,4 +20,9 @@ bool fits_output(PyObject* program, int output, PyObject* object);
 bool run_program(PyObject* program, PyObject* const* operands, Py_ssize_t count,
                  PyObject* const* outs, PyObject** results);
 
+// A tuple for as many results, null with an error set. The garbage collector, and with it other
+// threads, see it when it is shown: it is filled while the lock may be released.
+PyObject* new_results(Py_ssize_t count);
+void show_results(PyObject* results);
+
 }  // namespace zs

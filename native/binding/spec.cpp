@@ -76,18 +76,17 @@ int one_of(const char* const (&names)[N], PyObject* object, const std::string& w
   wrong(where, std::string("there is no ") + name);
 }
 
-// Extents, whose product with `size` can be counted. Returns the rank.
+// Extents, whose product with `size` can be counted even without those that are 0. Returns the rank.
 int read_shape(PyObject* tuple, std::int64_t size, std::int64_t* shape, const std::string& where) {
   const Py_ssize_t rank = count_of(tuple, where);
   if (rank > kMaxAxes) lacking(where, "more than 64 axes");
-  bool empty = false, many = false;
+  bool many = false;
   std::int64_t bytes = size;
   for (Py_ssize_t axis = 0; axis < rank; ++axis) {
     shape[axis] = integer(PyTuple_GET_ITEM(tuple, axis), 0, INT64_MAX, where);
-    empty |= shape[axis] == 0;
     many |= __builtin_mul_overflow(bytes, shape[axis] ? shape[axis] : 1, &bytes);
   }
-  if (many && !empty) lacking(where, "its elements cannot be counted");
+  if (many) lacking(where, "its elements cannot be counted");
   return static_cast<int>(rank);
 }
 
@@ -115,9 +114,12 @@ class Reader {
 
  private:
   static constexpr int kUnstored = -1;
+  // Sums of them and of some scratch are far from what 64 bits count.
+  static constexpr std::int64_t kMostBetween = std::int64_t{1} << 60;
 
   void read_slots(PyObject* tuple) {
     const Py_ssize_t count = count_of(tuple, "the slots");
+    std::int64_t between = 0;  // bytes of all that is kept between phases
     for (Py_ssize_t i = 0; i < count; ++i) {
       const std::string where = numbered("slot", i);
       PyObject* const* parts = items(PyTuple_GET_ITEM(tuple, i), 4, where);
@@ -130,6 +132,12 @@ class Reader {
       if (slot.kind == SlotKind::Input) number = std::max(number, slot.index + 1);
       if (slot.kind == SlotKind::Output && slot.index != number++) {
         wrong(where, "outputs are numbered from 0 on, in order");
+      }
+      if (slot.kind == SlotKind::Temp || slot.kind == SlotKind::Piece) {
+        std::int64_t bytes = kSize[static_cast<int>(slot.dtype)];
+        for (int axis = 0; axis < slot.rank; ++axis) bytes *= std::max<std::int64_t>(slot.shape[axis], 1);
+        between += bytes / 64 + 2;
+        if (between > kMostBetween / 64) lacking(where, "temporaries of more bytes than there are");
       }
       program_.slots.push_back(slot);
     }
@@ -316,6 +324,10 @@ class Reader {
       if (batched && axis < program_.batch) wrong(where, "folds an axis of the batch");
     }
     const DType value = dtype_of(phase, store.value);
+    if (store.fold != Fold::None &&
+        isa().fold[static_cast<int>(store.fold)][static_cast<int>(value)].size == 0) {
+      lacking(where, std::string("no such fold of ") + kName[static_cast<int>(value)]);
+    }
     const bool position = store.fold == Fold::ArgMin || store.fold == Fold::ArgMax;
     const bool truth = store.fold == Fold::Any || store.fold == Fold::All;
     const DType given = position ? DType::I64 : truth ? DType::Bool : value;

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import threading
 from typing import Any
 
 import numpy as np
@@ -278,3 +280,37 @@ def test_literals_have_their_dtype() -> None:
     phase = Phase((2,), (), (Literal(300, "uint8"),), (), (Store(0, 0, (0,)),))
     with pytest.raises(ValueError, match="300 is beyond the range of uint8"):
         make(Program(slots, (phase,)))
+
+
+@pytest.mark.parametrize(
+    ("fold", "dtype", "out"), [("sum", "bool", "bool"), ("any", "float32", "bool")]
+)
+def test_a_fold_that_there_is_not(fold: str, dtype: str, out: str) -> None:
+    slots = (Slot("input", 0, dtype, (8,)), Slot("output", 0, out, ()))
+    phase = Phase((8,), (Load(0, (0,), dtype),), (), (), (Store(0, 1, (-1,), fold),))
+    with pytest.raises(NotImplementedError, match=f"no such fold of {dtype}"):
+        make(Program(slots, (phase,)))
+
+
+def test_temporaries_whose_sum_cannot_be_counted() -> None:
+    large = Slot("temp", 0, "int8", (1 << 59,))
+    slots = (large, large, large, Slot("input", 0, "int8", (8,)), Slot("output", 0, "int8", (8,)))
+    phase = Phase((8,), (Load(3, (0,), "int8"),), (), (), (Store(0, 4, (0,)),))
+    with pytest.raises(NotImplementedError, match="temporaries of more bytes than there are"):
+        make(Program(slots, (phase,)))
+
+
+def test_nobody_sees_results_that_are_not_there_yet() -> None:
+    slots = (*(Slot("output", k, "float32", (1 << 20,)) for k in range(2)),)
+    load = Load(2, (0,), "float32")
+    steps = (Step("exp", (0,), F32[:2]), Step("sin", (1,), F32[:2]))
+    phase = Phase((1 << 20,), (load,), (), steps, (Store(1, 0, (0,)), Store(2, 1, (0,))))
+    program = make(Program((*slots, Slot("input", 0, "float32", (1 << 20,))), (phase,)))
+    x = np.ones(1 << 20, np.float32)
+    worker = threading.Thread(target=lambda: [program.run((x,)) for _ in range(20)])
+    worker.start()
+    while worker.is_alive():
+        for one in gc.get_objects(0):
+            if type(one) is tuple and len(one) == 2:
+                repr(type(one[0]))
+    worker.join()
