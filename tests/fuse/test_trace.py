@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import operator
 import re
 from pathlib import Path
@@ -570,3 +571,21 @@ def test_where_converts_integers_as_numpys(number):
     np.testing.assert_array_equal(
         zs.fuse(lambda x, n: zs.where(x > 1, n, x))(x, number), zs.where(x > 1, number, x)
     )
+
+
+class Kind(enum.IntEnum):
+    CAT = 1
+
+
+def test_numbers_of_a_class_of_their_own():
+    x = np.array([0, 1, 2])
+    assert zs.fuse(lambda a: np.where(a == Kind.CAT, 10, 0))(x).tolist() == [0, 10, 0]
+    assert zs.fuse(lambda a: a * Kind.CAT + Kind.CAT)(x).tolist() == [1, 2, 3]
+
+
+@pytest.mark.parametrize("other", [None, "text", range(3), b"x"])
+def test_what_is_no_number_is_not_equal_by_identity(other):
+    with pytest.raises(zs.TraceError, match="cannot be compared"):
+        zs.fuse(lambda a: a == other)(np.arange(3))
+    with pytest.raises(zs.TraceError, match="cannot be compared"):
+        zs.fuse(lambda a: a != other)(np.arange(3))

@@ -33,7 +33,9 @@ def name_of(dtype: np.dtype[Any]) -> str:
 def _binary(name: str) -> Callable[[Value, Any], Any]:
     def method(self: Value, other: Any) -> Any:
         return (
-            self.tracer.apply(name, (self, other), weak=True) if _meets(other) else NotImplemented
+            self.tracer.apply(name, (self, _plain(other)), weak=True)
+            if _meets(other)
+            else NotImplemented
         )
 
     return method
@@ -42,7 +44,9 @@ def _binary(name: str) -> Callable[[Value, Any], Any]:
 def _reflected(name: str) -> Callable[[Value, Any], Any]:
     def method(self: Value, other: Any) -> Any:
         return (
-            self.tracer.apply(name, (other, self), weak=True) if _meets(other) else NotImplemented
+            self.tracer.apply(name, (_plain(other), self), weak=True)
+            if _meets(other)
+            else NotImplemented
         )
 
     return method
@@ -69,10 +73,35 @@ def _refused(what: str, hint: str) -> Callable[..., NoReturn]:
     return method
 
 
+_NUMBERS = bool | int | float | complex
+
+
 def _meets(other: Any) -> bool:
     """Whether Python's operators combine a value with it; others may know what to do themselves."""
-    known = isinstance(other, Value | np.ndarray | np.generic | list | tuple)
-    return known or type(other) in (bool, int, float, complex)
+    return isinstance(other, Value | np.ndarray | np.generic | list | tuple | _NUMBERS)
+
+
+def _plain(other: Any) -> Any:
+    """A number of a class of its own (of an enumeration, say) as Python's."""
+    if isinstance(other, np.generic):
+        return other
+    if isinstance(other, int):
+        return other if type(other) is bool else int(other)
+    if isinstance(other, float):
+        return float(other)
+    return complex(other) if isinstance(other, complex) else other
+
+
+def _equality(name: str) -> Callable[..., Any]:
+    def method(self: Value, other: Any) -> Any:
+        if not _meets(other):  # Python would go by identity
+            refuse(
+                f"an array and {type(other).__name__} cannot be compared",
+                "compare with arrays and numbers; np.asarray makes one of what is like an array",
+            )
+        return self.tracer.apply(name, (self, _plain(other)), weak=True)
+
+    return method
 
 
 _BRANCH = (
@@ -185,8 +214,8 @@ class Value(Methods):
     __ilshift__, __irshift__ = map(_in_place, ("bitwise_left_shift", "bitwise_right_shift"))
     __lt__, __le__ = _binary("less"), _binary("less_equal")
     __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
-    __eq__ = _binary("equal")
-    __ne__ = _binary("not_equal")
+    __eq__ = _equality("equal")
+    __ne__ = _equality("not_equal")
     __neg__, __pos__, __abs__ = _unary("negative"), _unary("positive"), _unary("abs")
     __invert__ = _unary("bitwise_invert")
     __rpow__ = _reflected("pow")
