@@ -177,3 +177,13 @@ def test_arguments_are_a_call_s() -> None:
     function: Any = zs.fuse(lambda x, y: x + y)
     with pytest.raises(zs.BroadcastError):
         function.explain(np.ones(3), np.ones(4))
+
+
+def test_without_operands_it_is_the_last_signature():
+    add = zs.fuse(lambda x, y: x + y)
+    with pytest.raises(TypeError):
+        add.explain()
+    add(np.ones((2, 3)), np.ones(3))
+    assert str(add.explain()) == str(add.explain(np.ones((2, 3)), np.ones(3)))
+    add(np.ones((4, 3)), 2)
+    assert str(add.explain()) == str(add.explain(np.ones((4, 3)), 2))

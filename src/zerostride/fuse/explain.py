@@ -72,7 +72,8 @@ def explain(fused: Fused, operands: Sequence[Any], more: Mapping[str, Any]) -> E
 
     Args:
         fused: the function.
-        operands: as for a call of it. Nothing is computed.
+        operands: as for a call of it; none at all: those of the signature that was traced last.
+            Nothing is computed.
         more: the call's keyword arguments.
 
     Raises:
@@ -86,9 +87,15 @@ def explain(fused: Fused, operands: Sequence[Any], more: Mapping[str, Any]) -> E
     """
     from .function import sort
 
-    call = sort(operands, more)
-    compiled = fused.compiled(call)
-    names = _operand_names(fused, len(operands), call.named, len(compiled.captured))
+    latest = None if operands or more else fused.latest
+    named: Sequence[str] = ()
+    if latest is not None:
+        compiled = latest
+        count = compiled.graph.inputs - len(compiled.captured)
+    else:
+        call = sort(operands, more)
+        compiled, count, named = fused.compiled(call), len(operands), call.named
+    names = _operand_names(fused, count, named, len(compiled.captured))
     made = compiled.ready
     by_engine = made.engine is not None
     return Explanation(

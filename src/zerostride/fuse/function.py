@@ -232,8 +232,16 @@ class Fused(_Calls):
         """What the function computes for such operands."""
         return self.compiled(sort(operands, more)).graph
 
+    @property
+    def latest(self) -> Compiled | None:
+        """What the signature that was traced last is; None before the first call."""
+        return next(reversed(tuple(self._compiled.values())), None)
+
     def explain(self, /, *operands: Any, **more: Any) -> Any:
-        """The program for such operands, its registers, and the bytes that it moves."""
+        """The program for such operands, its registers, and the bytes that it moves.
+
+        Without operands, that of the signature that was traced last.
+        """
         from .explain import explain
 
         return explain(self, operands, more)
