@@ -87,6 +87,18 @@ void advance(Walk& walk, const Nest& nest, std::int64_t blocks) {
   return nest.loop_axis[0] == nest.inner && left > 1 ? left - 1 : left;
 }
 
+// Asks for what the next piece reads where this one reads n elements at `at` (nest.h).
+void ask_ahead(const Nest& nest, void* const* at, std::int64_t n) {
+  constexpr std::int64_t kLine = 64;
+  for (int i = 0; i < nest.asked; ++i) {
+    const int k = nest.asked_operand[i];
+    const char* const next = static_cast<const char*>(at[k]) + nest.asked_bytes[i];
+    const std::int64_t bytes = n * nest.size[k];
+    // Into the second cache: the first one has this piece.
+    for (std::int64_t b = 0; b < bytes; b += kLine) __builtin_prefetch(next + b, 0, 2);
+  }
+}
+
 // Whether each element of operand k lies where its dtype may be loaded from.
 bool is_aligned(const Nest& nest, int k, const char* data) {
   auto bits = reinterpret_cast<std::uintptr_t>(data) + static_cast<std::uintptr_t>(nest.offset[k]);

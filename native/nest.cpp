@@ -333,6 +333,7 @@ void build(Nest& nest, int rank, const std::int64_t* shape, int inputs, int oper
   choose(nest);
   loop(nest);
   nest.streamed = is_streamed(nest, nest.elements);
+  nest.asked = 0;
 }
 
 void stream_piece(Nest& nest, std::int64_t elements) { nest.streamed = is_streamed(nest, elements); }

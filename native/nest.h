@@ -9,6 +9,7 @@ namespace zs {
 constexpr int kMaxAxes = 64;
 // Inputs and outputs together: a single op has at most four, a fused program more.
 constexpr int kMaxOperands = 32;
+constexpr int kMaxAsked = 4;
 
 // How an operand's elements lie inside a row of a block.
 enum class Access : std::uint8_t {
@@ -38,6 +39,11 @@ struct Nest {
   std::int64_t chunk;  // of axis `inner`
   std::int64_t rows;   // chunk of axis `across`
   Access access[kMaxOperands];
+  // Operands of which another piece of the computation reads what lies so many bytes behind: it is asked
+  // for row by row, while this one is computed.
+  int asked;
+  int asked_operand[kMaxAsked];
+  std::int64_t asked_bytes[kMaxAsked];
   bool streamed;  // the output is so large that no cache would keep it, and its rows are long
   // The loops over blocks, innermost first: which axis each steps along, by how much, and how many
   // blocks.

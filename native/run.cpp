@@ -118,6 +118,7 @@ void compute_block(const Runner& runner, const Walk& walk) {
   for (std::int64_t r = 0;; ++r) {
     const bool last = r + 1 == walk.rows;
     if (!last) foresee(runner, rows, n);
+    ask_ahead(nest, rows.at, n);
     compute_row(runner, rows.at, n);
     for (int s = 0; s < runner.put; ++s) finish_row(puts[s], nest, walk, r);
     if (last) break;
@@ -139,6 +140,7 @@ void run_in_place(const Runner& runner, Walk& walk, std::int64_t blocks) {
     const std::int64_t count = left < blocks ? left : blocks;
     const std::int64_t n = nest.below * walk.chunk;
     for (std::int64_t i = 0;;) {
+      ask_ahead(nest, at, n);
       compute_row(runner, at, n);
       if (++i == count) break;
       for (int k = 0; k < nest.operands; ++k) at[k] = ahead(at[k], runner.step[k]);

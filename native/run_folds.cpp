@@ -143,6 +143,7 @@ void compute_block(const Folding& run, const Walk& walk, char* states) {
     const std::int64_t left = walk.rows - r;
     const std::int64_t count = left < run.folds.batch ? left : run.folds.batch;
     for (std::int64_t i = 0; i < count; ++i) {
+      ask_ahead(nest, rows.at, n);
       compute_row(run, rows, i, n);
       for (int s = 0; s < run.put; ++s) finish_row(puts[s], nest, walk, r + i);
       for (int k = 0; k < nest.operands; ++k) rows.at[k] = ahead(rows.at[k], rows.step[k]);

@@ -43,7 +43,7 @@ fi
 "$build/test_nest_main" 5 1000
 "$build/test_reduce_main" 5 300
 "$build/test_fused_main" 5 1000
-export PYTHONPATH=$build/package PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH=$build/package
 sanitized() { LD_PRELOAD=${ZEROSTRIDE_PRELOAD:-} "$python" "$@"; }
 
 sanitized - "$build" <<'CHECK'

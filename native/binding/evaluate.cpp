@@ -6,6 +6,8 @@
 #endif
 #include <unistd.h>
 
+#include <new>
+
 #include "../pool.h"
 
 namespace zs {
@@ -104,8 +106,11 @@ bool evaluate(const Program& program, const Shape& shape, const Place* places) {
 
 bool run_unlocked(Computation compute, void* context) {
   PyThreadState* saved = PyEval_SaveThread();
-  const bool complete =
-      compute(context, num_threads(), handles_signals() ? poll : nullptr, &saved);
+  bool complete = false;
+  try {
+    complete = compute(context, num_threads(), handles_signals() ? poll : nullptr, &saved);
+  } catch (const std::bad_alloc&) {  // not without the lock: below
+  }
   PyEval_RestoreThread(saved);
   if (!complete && !PyErr_Occurred()) PyErr_NoMemory();
   return complete;

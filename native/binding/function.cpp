@@ -6,6 +6,7 @@
 
 #include "result.h"
 #include "settings.h"
+#include "strictness.h"
 
 namespace zs {
 namespace {
@@ -68,7 +69,8 @@ PyObject* call(PyObject* self, PyObject* const* args, std::size_t flags, PyObjec
   auto* function = reinterpret_cast<Function*>(self);
   Settings& settings = *function->settings;
   Options options{};
-  if (read_options(settings.inputs, args, PyVectorcall_NARGS(flags), names, options)) {
+  if (!leaves_to_python() &&
+      read_options(settings.inputs, args, PyVectorcall_NARGS(flags), names, options)) {
     if (Setting* setting = find_setting(settings, options))
       if (PyObject* result = attempt(settings, *setting, args, options)) return result;
     if (PyErr_Occurred()) return nullptr;

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <vector>
 
+#include "guarded.h"
 #include "operand.h"
 #include "program.h"
+#include "strictness.h"
 #include "../nest.h"
 
 namespace zs {
@@ -21,6 +23,7 @@ using Signature = std::vector<npy_intp>;
 
 struct Known {
   Signature signature;
+  Signature lay;  // the captured arrays', as the program was made for them
   PyObject* program;
   PyObject* captured;
   bool packed;
@@ -71,6 +74,17 @@ bool sign(Signature& signature, PyObject* const* operands, Py_ssize_t count) {
                      [&](PyObject* operand) { return sign(signature, operand); });
 }
 
+bool sign_captured(Signature& signature, PyObject* captured) {
+  return sign(signature, reinterpret_cast<PyTupleObject*>(captured)->ob_item,
+              PyTuple_GET_SIZE(captured));
+}
+
+bool is_as_learnt(const Known& known) {
+  static thread_local Signature lay;
+  lay.clear();
+  return sign_captured(lay, known.captured) && lay == known.lay;
+}
+
 // Runs what is known, or returns null without an error where Python is to.
 PyObject* attempt(PyObject* self, PyObject* const* operands, Py_ssize_t count, PyObject* out) {
   static thread_local Signature signature;
@@ -79,6 +93,8 @@ PyObject* attempt(PyObject* self, PyObject* const* operands, Py_ssize_t count, P
   for (const Known& known : known_of(self)) {
     if (known.signature != signature) continue;
     if (out && (known.packed || !fits_output(known.program, 0, out))) return nullptr;
+    // A captured array may have been given another shape in place.
+    if (!known.lay.empty() && !is_as_learnt(known)) return nullptr;
     // Another thread may make this function forget while the lock is released.
     PyObject* const program = Py_NewRef(known.program);
     PyObject* const captured = Py_NewRef(known.captured);
@@ -105,8 +121,9 @@ PyObject* call(PyObject* self, PyObject* const* args, std::size_t flags, PyObjec
   const Py_ssize_t count = PyVectorcall_NARGS(flags);
   const Py_ssize_t named = names ? PyTuple_GET_SIZE(names) : 0;
   const bool into = named == 1 && PyTuple_GET_ITEM(names, 0) == out_name && args[count] != Py_None;
-  if (named == 0 || into) {
-    PyObject* const result = attempt(self, args, count, into ? args[count] : nullptr);
+  if ((named == 0 || into) && !leaves_to_python()) {
+    PyObject* const result =
+        guarded([&] { return attempt(self, args, count, into ? args[count] : nullptr); });
     if (result || PyErr_Occurred()) return result;
   }
   PyObject* const python = PyObject_GetAttr(self, call_name);
@@ -116,7 +133,7 @@ PyObject* call(PyObject* self, PyObject* const* args, std::size_t flags, PyObjec
   return result;
 }
 
-PyObject* learn(PyObject* self, PyObject* args) {
+PyObject* add_known(PyObject* self, PyObject* args) {
   PyObject *operands, *program, *captured;
   int packed;
   if (!PyArg_ParseTuple(args, "O!OO!p", &PyTuple_Type, &operands, &program, &PyTuple_Type,
@@ -128,23 +145,31 @@ PyObject* learn(PyObject* self, PyObject* args) {
     PyErr_SetString(PyExc_ValueError, "learn: no such program");
     return nullptr;
   }
-  Known made{{}, program, captured, packed != 0};
+  Known made{{}, {}, program, captured, packed != 0};
   if (!sign(made.signature, reinterpret_cast<PyTupleObject*>(operands)->ob_item,
-            PyTuple_GET_SIZE(operands))) {
+            PyTuple_GET_SIZE(operands)) ||
+      !sign_captured(made.lay, captured)) {
     Py_RETURN_FALSE;
   }
   auto& known = known_of(self);
   const auto same = [&](const Known& one) { return one.signature == made.signature; };
-  if (std::any_of(known.begin(), known.end(), same)) Py_RETURN_TRUE;
+  const auto before = std::find_if(known.begin(), known.end(), same);
+  if (before != known.end() && before->lay == made.lay) Py_RETURN_TRUE;
+  const bool is_new = before == known.end() && known.size() < kSignatures;
+  if (is_new) known.push_back(std::move(made));
   Py_INCREF(program);
   Py_INCREF(captured);
-  if (known.size() < kSignatures) {
-    known.push_back(std::move(made));
-  } else {
-    std::swap(known[reinterpret_cast<Fused*>(self)->oldest++ % kSignatures], made);
+  if (!is_new) {
+    auto& old = before != known.end() ? *before
+                                      : known[reinterpret_cast<Fused*>(self)->oldest++ % kSignatures];
+    std::swap(old, made);
     drop(made);
   }
   Py_RETURN_TRUE;
+}
+
+PyObject* learn(PyObject* self, PyObject* args) {
+  return guarded([&] { return add_known(self, args); });
 }
 
 PyObject* forget(PyObject* self, PyObject*) {
@@ -183,8 +208,13 @@ PyObject* create(PyTypeObject* type, PyObject*, PyObject*) {
   auto* self = reinterpret_cast<Fused*>(type->tp_alloc(type, 0));
   if (self == nullptr) return nullptr;
   self->call = call;
-  self->known = new std::vector<Known>;
-  return reinterpret_cast<PyObject*>(self);
+  // Before 3.12 a Python class does not inherit this by itself.
+  if (type->tp_call == PyVectorcall_Call) type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+  self->known = new (std::nothrow) std::vector<Known>;
+  auto* const object = reinterpret_cast<PyObject*>(self);
+  if (self->known) return object;
+  Py_DECREF(object);
+  return PyErr_NoMemory();
 }
 
 PyMethodDef methods[] = {

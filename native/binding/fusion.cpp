@@ -114,6 +114,15 @@ PyObject* describe(int rank, const npy_intp* shape, Kind kind) {
   return words;
 }
 
+// Whether values of a dtype may be stored in an array.
+bool takes(PyArrayObject* array, Kind kind, DType dtype) {
+  if (kind == static_cast<Kind>(dtype)) return true;
+  PyArray_Descr* const own = descr_of(dtype);
+  const bool casts = own && PyArray_CanCastTypeTo(own, PyArray_DESCR(array), NPY_SAME_KIND_CASTING);
+  Py_XDECREF(own);
+  return casts;
+}
+
 void refuse(const char* what, int index, const Slot& slot, int rank, const npy_intp* shape,
             Kind kind) {
   PyObject* is = describe(rank, shape, kind);
@@ -128,9 +137,40 @@ void refuse(const char* what, int index, const Slot& slot, int rank, const npy_i
 
 }  // namespace
 
+namespace {
+
+// An array of a call's own, on the stack while it is small: a small call has no time for malloc.
+template <class T, std::size_t kFew>
+class Few {
+ public:
+  explicit Few(std::size_t count) : count_(count), at_(few_) {
+    if (count <= kFew) return;
+    many_.reset(new T[count]);
+    at_ = many_.get();
+  }
+  Few(const Few&) = delete;
+  Few& operator=(const Few&) = delete;
+  T& operator[](std::size_t i) { return at_[i]; }
+  const T& operator[](std::size_t i) const { return at_[i]; }
+  T* begin() { return at_; }
+  T* end() { return at_ + count_; }
+  const T* begin() const { return at_; }
+  const T* end() const { return at_ + count_; }
+  std::size_t size() const { return count_; }
+
+ private:
+  std::size_t count_;
+  T* at_;
+  T few_[kFew];  // not initialized, unless T is
+  std::unique_ptr<T[]> many_;
+};
+
+}  // namespace
+
 // What a call has on its way.
 struct Fusion::Call {
-  explicit Call(std::size_t slots, std::size_t count) : spots(slots), held(slots), outputs(count) {}
+  explicit Call(std::size_t slots, std::size_t count, std::size_t longest_key)
+      : spots(slots), held(slots), outputs(count), key(longest_key) {}
   ~Call() {
     for (const Output& output : outputs) Py_XDECREF(output.made);
   }
@@ -143,10 +183,11 @@ struct Fusion::Call {
     PyObject* made = nullptr;        // a new array
     alignas(8) char scalar[8];
   };
-  std::vector<Spot> spots;
-  std::vector<Operand> held;
-  std::vector<Output> outputs;
-  std::vector<npy_intp> key;
+  Few<Spot, 12> spots;
+  Few<Operand, 12> held;
+  Few<Output, 2> outputs;
+  Few<npy_intp, 64> key;
+  std::size_t key_size = 0;
 };
 
 Fusion::Fusion(FusedProgram program) : program_(std::move(program)) {
@@ -163,6 +204,8 @@ Fusion::Fusion(FusedProgram program) : program_(std::move(program)) {
                           may_be_one(program_, static_cast<int>(s), static_cast<int>(output)));
     }
   }
+  longest_key_ = 1;
+  for (const Slot& slot : slots) longest_key_ += 1 + static_cast<std::size_t>(slot.rank);
   work_ = work_of(program_);
   short_ = work_ <= kHoldsLock;
 }
@@ -177,7 +220,7 @@ bool Fusion::fits_output(int output, PyObject* object) const {
 
 bool Fusion::run(PyObject* const* operands, Py_ssize_t count, PyObject* const* outs,
                  PyObject** results) {
-  Call call(program_.slots.size(), slot_of_output_.size());
+  Call call(program_.slots.size(), slot_of_output_.size(), longest_key_);
   if (!read(call, operands, count) || !read_outs(call, outs)) return false;
   const std::shared_ptr<const Lie> lie = find(call);
   return make_outputs(call, *lie) && compute(call, *lie) && finish(call, results);
@@ -228,10 +271,7 @@ bool Fusion::read_outs(Call& call, PyObject* const* outs) const {
       PyErr_Format(PyExc_ValueError, "output %d is read-only", number);
       return false;
     }
-    PyArray_Descr* const own = descr_of(slot.dtype);
-    const bool casts = own && PyArray_CanCastTypeTo(own, PyArray_DESCR(array), NPY_SAME_KIND_CASTING);
-    Py_XDECREF(own);
-    if (!casts || !has_shape(slot, PyArray_NDIM(array), PyArray_DIMS(array))) {
+    if (!takes(array, kind, slot.dtype) || !has_shape(slot, PyArray_NDIM(array), PyArray_DIMS(array))) {
       refuse("output", number, slot, PyArray_NDIM(array), PyArray_DIMS(array), kind);
       return false;
     }
@@ -277,26 +317,26 @@ bool Fusion::is_safe(const Call& call, std::size_t output) const {
 
 // How the call's arrays lie, and what was made of that.
 std::shared_ptr<const Lie> Fusion::find(Call& call) {
-  auto& key = call.key;
-  key.push_back(static_cast<npy_intp>(reinterpret_cast<std::intptr_t>(&isa())));
+  npy_intp* key = call.key.begin();
+  *key++ = static_cast<npy_intp>(reinterpret_cast<std::intptr_t>(&isa()));
   for (std::size_t s = 0; s < program_.slots.size(); ++s) {
     const Slot& slot = program_.slots[s];
     const Spot& spot = call.spots[s];
     if (slot.kind != SlotKind::Input) continue;
-    key.push_back(spot.aligned);
-    key.insert(key.end(), spot.strides, spot.strides + slot.rank);
+    *key++ = spot.aligned;
+    key = std::copy_n(spot.strides, slot.rank, key);
   }
   for (std::size_t j = 0; j < call.outputs.size(); ++j) {
     const Spot& spot = call.spots[slot_of_output_[j]];
     const bool direct = call.outputs[j].direct;
-    key.push_back(direct + 2 * (direct && spot.aligned));
+    *key++ = direct + 2 * (direct && spot.aligned);
     if (direct) {
-      key.insert(key.end(), spot.strides,
-                 spot.strides + program_.slots[slot_of_output_[j]].rank);
+      key = std::copy_n(spot.strides, program_.slots[slot_of_output_[j]].rank, key);
     }
   }
+  call.key_size = static_cast<std::size_t>(key - call.key.begin());
   for (const auto& lie : lies_) {
-    if (lie->key == key) return lie;
+    if (std::equal(lie->key.begin(), lie->key.end(), call.key.begin(), key)) return lie;
   }
   auto made = make(call);
   news_ = true;
@@ -310,8 +350,8 @@ std::shared_ptr<const Lie> Fusion::find(Call& call) {
 
 std::shared_ptr<const Lie> Fusion::make(const Call& call) const {
   auto made = std::make_shared<Lie>();
-  made->key = call.key;
-  std::vector<Spot> spots = call.spots;
+  made->key.assign(call.key.begin(), call.key.begin() + call.key_size);
+  std::vector<Spot> spots(call.spots.begin(), call.spots.end());
   made->outputs.resize(call.outputs.size());
   for (std::size_t j = 0; j < call.outputs.size(); ++j) {
     if (call.outputs[j].direct) continue;
@@ -375,14 +415,14 @@ bool Fusion::make_outputs(Call& call, const Lie& lie) const {
 bool Fusion::compute(Call& call, const Lie& lie) const {
   if (!lie.prepared) return true;
   if (short_) {
-    if (execute(*lie.prepared, call.spots.data(), 1, nullptr, nullptr)) return true;
+    if (execute(*lie.prepared, call.spots.begin(), 1, nullptr, nullptr)) return true;
     PyErr_NoMemory();
     return false;
   }
   struct Work {
     const Prepared& prepared;
     const Spot* spots;
-  } work{*lie.prepared, call.spots.data()};
+  } work{*lie.prepared, call.spots.begin()};
   return run_unlocked(
       [](void* context, int threads, bool (*poll)(void*), void* asked) {
         const Work& one = *static_cast<Work*>(context);

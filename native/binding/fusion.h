@@ -50,6 +50,7 @@ class Fusion {
   const FusedProgram program_;
   std::vector<std::size_t> slot_of_output_;
   std::vector<bool> in_place_;  // [input slot, output]: whether they may be one memory
+  std::size_t longest_key_;
   double work_;
   bool short_;                  // keeps Python's lock
   bool news_ = false;

@@ -2,6 +2,9 @@
 
 #include <cstring>
 
+#include "guarded.h"
+#include "../fused/machines.h"
+
 namespace zs {
 namespace {
 
@@ -54,7 +57,9 @@ PyObject* results_of(const Machine& machine) {
 
 int add_machine_functions(PyObject* module) { return PyModule_AddFunctions(module, functions); }
 
-PyObject* list_machines(const FusedProgram& program) {
+namespace {
+
+PyObject* list_all(const FusedProgram& program) {
   PyObject* list = PyList_New(0);
   for (std::size_t p = 0; list && p < program.phases.size(); ++p) {
     for (const Machine& machine : machines_of(program.phases[p])) {
@@ -72,7 +77,7 @@ PyObject* list_machines(const FusedProgram& program) {
   return list;
 }
 
-int install_machine(const FusedProgram& program, PyObject* args) {
+int install_one(const FusedProgram& program, PyObject* args) {
   const char* name;
   Py_ssize_t phase;
   PyObject *results, *address;
@@ -95,7 +100,17 @@ int install_machine(const FusedProgram& program, PyObject* args) {
   if (PyErr_Occurred()) return -1;
   machine.code = reinterpret_cast<MachineCode>(code);
   machine.scratch = scratch;
-  return install(program.phases[static_cast<std::size_t>(phase)], machine);
+  return install(program.phases[static_cast<std::size_t>(phase)], machine) ? 1 : 0;
+}
+
+}  // namespace
+
+PyObject* list_machines(const FusedProgram& program) {
+  return guarded([&] { return list_all(program); });
+}
+
+int install_machine(const FusedProgram& program, PyObject* args) {
+  return guarded([&] { return install_one(program, args); });
 }
 
 }  // namespace zs

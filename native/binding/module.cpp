@@ -10,6 +10,7 @@
 #include "operand.h"
 #include "program.h"
 #include "result.h"
+#include "strictness.h"
 
 namespace zs {
 namespace {
@@ -86,7 +87,7 @@ PyMODINIT_FUNC PyInit__native() {
   PyObject* module = PyModule_Create(&zs::definition);
   if (module && (zs::add_function_type(module) < 0 || zs::add_program_type(module) < 0 ||
                  zs::add_machine_functions(module) < 0 ||
-                 zs::add_fused_type(module) < 0)) {
+                 zs::add_fused_type(module) < 0 || zs::add_strictness(module) < 0)) {
     Py_CLEAR(module);
   }
   return module;

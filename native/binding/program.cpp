@@ -127,17 +127,20 @@ PyObject* install_method(PyObject* self, PyObject* args) {
   return wanted < 0 ? nullptr : PyBool_FromLong(wanted);
 }
 
-// Counts a call's work, and tells who watches. What goes wrong there is nothing to the caller.
-void count_work(PyObject* self) {
+// Counts a call's work, and tells who watches. What goes wrong there is nothing to the caller, but for
+// an interrupt, which is the caller's: false.
+bool count_work(PyObject* self) {
   auto* const program = reinterpret_cast<ProgramObject*>(self);
   program->done += program->fusion->work() + kCallsWork;
-  if (program->done < program->enough || !program->fusion->take_news()) return;
+  if (program->done < program->enough || !program->fusion->take_news()) return true;
   program->done = 0;
   PyObject* const hot = Py_NewRef(program->hot);
   PyObject* const told = PyObject_CallOneArg(hot, self);
-  if (told == nullptr) PyErr_WriteUnraisable(hot);
+  const bool interrupted = told == nullptr && !PyErr_ExceptionMatches(PyExc_Exception);
+  if (told == nullptr && !interrupted) PyErr_WriteUnraisable(hot);
   Py_XDECREF(told);
   Py_DECREF(hot);
+  return !interrupted;
 }
 
 PyMethodDef methods[] = {
@@ -189,8 +192,9 @@ bool run_program(PyObject* program, PyObject* const* operands, Py_ssize_t count,
                  PyObject* const* outs, PyObject** results) {
   try {
     if (!fusion_of(program).run(operands, count, outs, results)) return false;
-    if (reinterpret_cast<ProgramObject*>(program)->hot) count_work(program);
-    return true;
+    if (reinterpret_cast<ProgramObject*>(program)->hot == nullptr || count_work(program)) return true;
+    for (int output = 0; output < outputs_of(program); ++output) Py_CLEAR(results[output]);
+    return false;
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
     return false;

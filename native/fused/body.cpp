@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <mutex>
+
+#include "machines.h"
 
 namespace zs {
 namespace {
@@ -422,34 +423,6 @@ void run_all(const Body& body, const std::vector<Instruction>& instructions, cha
   }
 }
 
-std::mutex machines_lock;
-// A phase is laid out in few ways; callers that find more of them are not what compiling is for.
-constexpr std::size_t kMostMachines = 16;
-
-bool is_same(const Machine& a, const Machine& b) {
-  return a.isa == b.isa && a.splats == b.splats && a.results == b.results;
-}
-
-Machine* find(const Phase& phase, const Machine& wanted) {
-  for (Machine& one : phase.machines) {
-    if (is_same(one, wanted)) return &one;
-  }
-  return nullptr;
-}
-
-// The code for a body; where there is none, it is wanted.
-bool take_machine(Body& body, const Phase& phase, Machine wanted) {
-  const std::lock_guard<std::mutex> guard(machines_lock);
-  const Machine* known = find(phase, wanted);
-  if (known && known->code) {
-    body.code = known->code;
-    body.scratch_bytes = aligned(known->scratch);
-    return true;
-  }
-  if (!known && phase.machines.size() < kMostMachines) phase.machines.push_back(std::move(wanted));
-  return false;
-}
-
 // Blocks of about one size for n elements.
 std::int64_t even_block(std::int64_t n, std::int64_t most) {
   if (n <= most) return n;
@@ -482,20 +455,13 @@ DType dtype_of(const Phase& phase, int value) {
 void compile(Body& body, const Phase& phase, const int* results, int count, const Isa& isa,
              unsigned splats) {
   body = Body{};
-  if (take_machine(body, phase, {&isa, splats, {results, results + count}, nullptr, 0})) return;
+  const Machine known = machine_for(phase, {&isa, splats, {results, results + count}, nullptr, 0});
+  if (known.code) {
+    body.code = known.code;
+    body.scratch_bytes = aligned(known.scratch);
+    return;
+  }
   Compiler(body, phase, isa, splats).compile(results, count);
-}
-
-std::vector<Machine> machines_of(const Phase& phase) {
-  const std::lock_guard<std::mutex> guard(machines_lock);
-  return phase.machines;
-}
-
-bool install(const Phase& phase, const Machine& machine) {
-  const std::lock_guard<std::mutex> guard(machines_lock);
-  Machine* wanted = find(phase, machine);
-  if (wanted) *wanted = machine;
-  return wanted != nullptr;
 }
 
 void run_body(const Isa&, const void* context, const void* const* in, unsigned, void* const* out,

@@ -55,11 +55,6 @@ struct Body {
 void compile(Body& body, const Phase& phase, const int* results, int count, const Isa& isa,
              unsigned splats);
 
-// What is compiled of a phase, and what is wanted. Any thread may ask.
-std::vector<Machine> machines_of(const Phase& phase);
-// Bodies made from now on run `code`, which stays where it is. False if nobody wants it.
-bool install(const Phase& phase, const Machine& machine);
-
 // As Program::body, with a Body as its context.
 void run_body(const Isa& isa, const void* context, const void* const* in, unsigned splats,
               void* const* out, std::int64_t n, char* scratch);

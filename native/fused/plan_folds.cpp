@@ -4,6 +4,7 @@
 
 #include "../stage.h"
 #include "elementwise.h"
+#include "plan_states.h"
 #include "reduce.h"
 
 namespace zs {
@@ -23,27 +24,14 @@ constexpr std::int64_t kShortRunBytes = 128;
 constexpr std::int64_t kLeastColumns = 16;
 // Elements of a block whose rows are such columns.
 constexpr std::int64_t kColumnBlock = 8192;
-// Rows that are computed before they are added to columns: eight take the time of the accumulators'
-// loads and stores off all but one.
-constexpr std::int64_t kBatch = 8;
-// The same of columns that are added up where they lie.
+// Rows that are added to columns where they lie, as kBatch.
 constexpr std::int64_t kDirectBatch = 64;
 // Runs whose results are stored together.
 constexpr std::int64_t kRunRows = 8;
-// States that a row is added to, where it has axes of less elements: some whole vectors.
-constexpr std::int64_t kWide = 128;
 // A block of a transposed operand (nest.cpp says why).
 constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kAcrossRow = 256;
 constexpr std::int64_t kAcrossLines = 2;
-// Elements of a group's cut, and units and bytes of states that cutting makes, at most. These say
-// which additions are done together, and must not depend on the machine or on threads.
-constexpr std::int64_t kCut = 65536;
-constexpr std::int64_t kUnits = 128;
-constexpr std::int64_t kPartBytes = std::int64_t{1} << 20;
-
-constexpr std::int64_t kWidest = 8;
-
 std::int64_t size_of(DType dtype) { return kSize[static_cast<int>(dtype)]; }
 std::int64_t magnitude(std::int64_t stride) { return stride < 0 ? -stride : stride; }
 std::int64_t pieces_of(std::int64_t extent, std::int64_t most) {
@@ -80,11 +68,8 @@ class Planner {
     choose();
     settle();
     loop();
-    compile_body(stores);
-    number_states();
-    number_runs();
-    cut();
-    measure_scratch();
+    compile_body(made_, phase_, stores, isa_);
+    lay_out_states(made_);
   }
 
  private:
@@ -412,6 +397,7 @@ class Planner {
     }
     for (int k = 0; k < nest_.operands; ++k) nest_.access[k] = access_of(nest_, k, nest_.inner);
     nest_.streamed = false;
+    nest_.asked = 0;
     folds_.wide = !folds_.folded[0];
   }
 
@@ -449,130 +435,6 @@ class Planner {
       if (folding) folds_.folding_loops = nest_.loops;
     }
     nest_.blocks = folds_.group * folds_.groups;
-  }
-
-  // --- What is computed ---
-
-  void compile_body(const std::vector<int>& stores) {
-    unsigned splats = 0;
-    for (int k = 0; k < nest_.inputs; ++k) {
-      splats |= static_cast<unsigned>(nest_.access[k] == Access::Splat) << k;
-    }
-    std::vector<int> results, values;
-    for (const int s : stores) {
-      if (store_of(s).fold == Fold::None) results.push_back(store_of(s).value);
-    }
-    int f = 0;
-    for (const int s : stores) {
-      const Store& store = store_of(s);
-      if (store.fold == Fold::None) continue;
-      FoldedValue& fold = folds_.fold[f++];
-      fold.load = operand_of(store.value, results, splats);
-      fold.value = -1;
-      if (fold.load >= 0) continue;
-      const auto known = std::find(values.begin(), values.end(), store.value);
-      fold.value = static_cast<int>(known - values.begin());
-      if (known == values.end()) values.push_back(store.value);
-    }
-    folds_.values = static_cast<int>(values.size());
-    for (std::size_t v = 0; v < values.size(); ++v) {
-      folds_.value_dtype[v] = dtype_of(phase_, values[v]);
-    }
-    results.insert(results.end(), values.begin(), values.end());
-    Program& program = folds_.program;
-    program.inputs = nest_.inputs;
-    program.outputs = static_cast<int>(results.size());
-    program.body = run_body;
-    program.context = &made_.body;
-    program.body_scratch = 0;
-    if (results.empty()) return;
-    compile(made_.body, phase_, results.data(), program.outputs, isa_, splats);
-    program.body_scratch = made_.body.scratch_bytes;
-  }
-
-  // The operand in whose rows a value lies: a load, or a store made where it belongs. Or -1.
-  int operand_of(int value, const std::vector<int>& stored, unsigned splats) const {
-    if (value < nest_.inputs && !(splats >> value & 1)) return value;
-    for (std::size_t j = 0; j < stored.size(); ++j) {
-      const int k = nest_.inputs + static_cast<int>(j);
-      if (stored[j] == value && !is_staged(nest_, k)) return k;
-    }
-    return -1;
-  }
-
-  // --- States ---
-
-  void number_states() {
-    folds_.lanes = nest_.chunk;
-    if (folds_.wide && folds_.folded[nest_.inner]) {
-      folds_.lanes = std::min(nest_.chunk, pieces_of(kWide, nest_.below));
-    }
-    std::int64_t next = 1;
-    for (int i = 0; i <= nest_.inner; ++i) {
-      folds_.state_stride[i] = next;
-      if (folds_.wide || !folds_.folded[i]) {
-        next *= i == nest_.inner ? folds_.lanes : nest_.axis[i].extent;
-      }
-    }
-    folds_.row_states = next;
-    const bool kept = nest_.across >= 0 && !folds_.folded[nest_.across];
-    if (nest_.across >= 0) folds_.state_stride[nest_.across] = next;
-    folds_.states = kept ? next * nest_.rows : next;
-    folds_.state_bytes = 0;
-    for (int f = 0; f < folds_.folds; ++f) {
-      FoldedValue& fold = folds_.fold[f];
-      fold.a = folds_.state_bytes;
-      fold.b = fold.a + aligned(folds_.states * fold.folder->size);
-      folds_.state_bytes = fold.b + aligned(folds_.states * kWidest);
-    }
-  }
-
-  // The state and the position of each run in a row.
-  void number_runs() {
-    const std::int64_t row = nest_.below * nest_.chunk;
-    const std::int64_t runs = folds_.wide || nest_.inner == 0 ? 1 : row / nest_.axis[0].extent;
-    for (std::int64_t c = 0; c < runs; ++c) {
-      std::int64_t state = 0, position = 0, left = c;
-      for (int i = 1; i <= nest_.inner; ++i) {
-        const std::int64_t all = i == nest_.inner ? nest_.chunk : nest_.axis[i].extent;
-        const std::int64_t index = left % all;
-        left /= all;
-        (folds_.folded[i] ? position : state) +=
-            index * (folds_.folded[i] ? folds_.pitch[i] : folds_.state_stride[i]);
-      }
-      made_.run_state.push_back(static_cast<std::int32_t>(state));
-      made_.run_position.push_back(position);
-    }
-    folds_.run_state = made_.run_state.data();
-    folds_.run_position = made_.run_position.data();
-  }
-
-  // --- Work and memory ---
-
-  void cut() {
-    folds_.cuts = 1;
-    if (folds_.groups >= kUnits / 2) return;
-    const std::int64_t by_work = nest_.elements / folds_.groups / kCut;
-    const std::int64_t by_bytes = kPartBytes / (folds_.groups * folds_.state_bytes);
-    const std::int64_t most = std::min({by_work, by_bytes, kUnits / folds_.groups, folds_.group});
-    folds_.cuts = std::max<std::int64_t>(1, most);
-  }
-
-  void measure_scratch() {
-    const bool columns = folds_.wide && nest_.across >= 0 && folds_.folded[nest_.across];
-    const bool computed = folds_.values + nest_.operands - nest_.inputs > 0;
-    folds_.batch = !computed ? nest_.rows : columns ? std::min(nest_.rows, kBatch) : 1;
-    // A line more: rows that lie 4 KB apart are in each other's way.
-    folds_.value_pitch = (nest_.below * nest_.chunk + kLine - 1) / kLine * kLine + kLine / 4;
-    std::int64_t bytes = folds_.program.body_scratch + folds_.state_bytes;
-    bytes += 2 * aligned(folds_.states * kWidest);
-    for (int v = 0; v < folds_.values; ++v) {
-      bytes += aligned(folds_.batch * folds_.value_pitch * size_of(folds_.value_dtype[v]));
-    }
-    for (int k = 0; k < nest_.operands; ++k) {
-      if (is_staged(nest_, k)) bytes += raw_bytes(nest_, k) + ready_bytes(nest_, folds_.program, k);
-    }
-    folds_.scratch_bytes = aligned(bytes);
   }
 
   const Slot& slot_of(int number) const { return program_.slots[static_cast<std::size_t>(number)]; }

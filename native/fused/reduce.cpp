@@ -48,12 +48,12 @@ void store_nothing(const Reduction& made, char* const* data, const Isa& isa) {
     const void* const in = done;
     const auto from = static_cast<int>(fold.folder->out), to = static_cast<int>(fold.memory);
     isa.convert[from][to](&in, raw, 1);
-    std::vector<std::int64_t> index(made.kept.size(), 0);
+    std::int64_t index[kMaxAxes] = {};  // no vector: a worker of the pool may be here
     char* at = data[folds.nest.operands + f];
     for (bool more = true; more;) {
       std::copy_n(raw, size_of(fold.memory), at);
       more = false;
-      for (std::size_t i = 0; i < index.size() && !more; ++i) {
+      for (std::size_t i = 0; i < made.kept.size() && !more; ++i) {
         at += strides[i];
         more = ++index[i] < made.kept[i];
         if (more) break;

@@ -1,6 +1,7 @@
 // Sums, products, quotients of floats, extremes.
 #pragma once
 
+#include "divisor.h"
 #include "forms.h"
 
 namespace zs::ZS_ISA {
@@ -43,6 +44,24 @@ struct Divide {
   static T of(T a, T b) {
     return a / b;
   }
+
+#if ZS_HAS_FMA
+  // By one number. A function that a block of kBlock quotients comes from.
+  template <class T>
+  static auto block_by(T b) {
+    return [divisor = Divisor<T>(b)](const T* x, T* out) {
+      Unsigned<T> slow = 0;
+      for (int i = 0; i < kBlock; ++i) slow |= divisor.is_slow(x[i]);
+      if (slow) {
+        ZS_INDEPENDENT
+        for (int i = 0; i < kBlock; ++i) out[i] = x[i] / divisor.by;
+      } else {
+        ZS_INDEPENDENT
+        for (int i = 0; i < kBlock; ++i) out[i] = divisor.quotient(x[i]);
+      }
+    };
+  }
+#endif
 };
 
 struct SquaredDifference {

@@ -15,6 +15,7 @@ pytest.importorskip("llvmlite", reason="the compiled tier is made by llvmlite")
 
 from jit_bodies import DTYPES, FLOATS, Case, assert_same_bits, drawn, forms, phase
 
+import zerostride as zs
 from zerostride.compute import _native
 from zerostride.fuse import engine, jit, jit_ir, jit_pieces, jit_vmath
 from zerostride.fuse.program import Literal, Load, Phase, Program, Slot, Step, Store
@@ -468,3 +469,16 @@ made(1.0)(x)
 print("llvmlite" in sys.modules, threading.active_count())
 """
     assert run(text) == "False 1\n"
+
+
+def test_an_interrupt_while_it_compiles_ends_the_call(monkeypatch):
+    def interrupted(self, native):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(jit, "mode", lambda: "eager")
+    monkeypatch.setattr(jit.Tier, "compile", interrupted)
+    fused = zs.fuse(lambda x: x * 2 + 1)
+    with pytest.raises(KeyboardInterrupt):
+        list(map(fused, [np.ones(100_000, np.float32)] * 2))
+    monkeypatch.undo()
+    assert fused(np.ones(2, np.float32)).tolist() == [3, 3]

@@ -16,7 +16,13 @@ needs_native = pytest.mark.skipif(
     reason="the native engine is not in use: installed without a compiler, or ZEROSTRIDE_BACKEND",
 )
 
-_HEAD = "import numpy as np\nimport zerostride as zs\n"
+# An interrupt interrupts, also where the tests run in the background of a shell that ignores it.
+_HEAD = (
+    "import signal\n"
+    "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    "import numpy as np\n"
+    "import zerostride as zs\n"
+)
 
 
 def start(code: str, **environment: str) -> subprocess.Popen[str]:

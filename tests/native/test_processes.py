@@ -266,13 +266,14 @@ def test_a_signal_handler_may_compute():
         seen = []
         def handler(*_):
             seen.append(bool((zs.add(big.T[::-1], big) == big.T[::-1] + big).all()))
+            signal.setitimer(signal.ITIMER_REAL, 0.05)  # again, however slow this was
         signal.signal(signal.SIGALRM, handler)
         x = np.full((2000, 60), 1e308)
-        signal.setitimer(signal.ITIMER_REAL, 0.05, 0.05)
+        signal.setitimer(signal.ITIMER_REAL, 0.05)
         for _ in range(40):
             result = zs.fmod(x, b + 1e-300)
             if len(seen) > 5: break
-        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_IGN)
         print(all(seen), len(seen) > 1, (result == np.fmod(x, b + 1e-300)).all())
         """
     )

@@ -1,6 +1,7 @@
 """The native engine's extension module (native/binding)."""
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from typing import Any
 
 Planner = Callable[..., tuple[tuple[int, ...], tuple[int, ...]]]
@@ -90,3 +91,9 @@ def set_num_threads(count: int, /) -> None:
 
 def register_bfloat16(number: int, /) -> None:
     """Makes NumPy's type of this number bfloat16."""
+
+def watch_context(variable: ContextVar[Any], /) -> None:
+    """Calls in contexts where this variable has a value but None go by Python (strict.py)."""
+
+def hold_context(count: int, /) -> None:
+    """Adds to the number of contexts in which it may have one."""

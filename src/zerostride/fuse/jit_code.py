@@ -8,6 +8,7 @@ them with fast-math flags: each rounds as IEEE 754 has it and nothing is contrac
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .graph import Number
@@ -74,16 +75,20 @@ class Code:
         lanes: how many elements a row's value has where instructions are appended now.
         rounds: whether this processor rounds floats to integers by an instruction.
         halves: ... and converts 16-bit floats.
+        fused: ... and has fused multiplications.
         once: what runs before the loop.
         body: what runs in it.
+        block: the label under which instructions are appended to it now.
     """
 
     lanes: int
     rounds: bool = True
     halves: bool = True
+    fused: bool = False
     once: list[str] = field(default_factory=list)
     body: list[str] = field(default_factory=list)
     declared: set[str] = field(default_factory=set)
+    block: str = ""
     _names: int = 0
     _spread: dict[tuple[str, int], str] = field(default_factory=dict)
 
@@ -128,6 +133,26 @@ class Code:
     def _suffix(self, dtype: str, lanes: int) -> str:
         scalar = {"float": "f32", "double": "f64"}.get(TYPES[dtype], TYPES[dtype])
         return scalar if lanes == 1 else f"v{lanes}{scalar}"
+
+    def either(self, test: Value, yes: Callable[[], Value], no: Callable[[], Value]) -> Value:
+        """One of two values of a row, by a branch: yes if any lane of the test is set."""
+        name, mask, lanes = self.name()[1:], self.type("mask", self.lanes), self.lanes
+        self.body += [
+            f"  %{name}.lanes = bitcast {mask} {test.at(lanes)} to i{lanes}",
+            f"  %{name}.any = icmp ne i{lanes} %{name}.lanes, 0",
+            f"  br i1 %{name}.any, label %{name}.yes, label %{name}.no",
+        ]
+        ends = []
+        for branch, make in (("yes", yes), ("no", no)):
+            self.block = f"{name}.{branch}"
+            self.body.append(f"{self.block}:")
+            made = make()
+            self.body.append(f"  br label %{name}.end")
+            ends.append(f"[{made.at(lanes)}, %{self.block}]")
+        self.block = f"{name}.end"
+        chosen = self.type(made.dtype, lanes)
+        self.body += [f"{self.block}:", f"  %{name} = phi {chosen} {', '.join(ends)}"]
+        return Value(self, f"%{name}", made.dtype, "row")
 
     def spread(self, name: str, dtype: str, lanes: int) -> str:
         """One value in all lanes, made before the loop."""
@@ -184,7 +209,10 @@ class Value:
 
     def __truediv__(self, other: Value | Number) -> Value:
         """Of floats."""
-        return self._two("fdiv", "fdiv", other)
+        by, code = self._of(other), self.code
+        if code.fused and self.kind == "row" and by.kind != "row" and code.lanes > 1:
+            return _divided_by_one(self, by)
+        return self._two("fdiv", "fdiv", by)
 
     def __and__(self, other: Value | Number) -> Value:
         return self._two("and", "and", other)
@@ -310,6 +338,32 @@ class Value:
         a = self.magnitude()
         r = a.round_even()
         return (r - (r > a).where(self.like(1), 0)).with_sign(self)
+
+
+#: Exponents of dividends and divisors, down and up from here, whose quotients are quick.
+_QUICK = {"float32": (100, 24), "float64": (900, 100)}
+_BIAS = {"float32": 127, "float64": 1023}
+
+
+def _divided_by_one(x: Value, d: Value) -> Value:
+    """By one number without dividing, where that is exact: native/kernels/divisor.h says why."""
+    one, dividends, divisors = x.like(1), *_QUICK[x.dtype]
+    place, bias = _MANTISSA[x.dtype], _BIAS[x.dtype]
+    inverse = one / d
+    rest = (-inverse).call("fma", d, one) * inverse
+    quick = d.bits() - ((bias - divisors) << place) < (2 * divisors) << place
+    bits = d.bits()
+    span = quick.where(bits.like((2 * dividends) << place), 0)
+    zero = quick.where(bits.like(0), 1 << (bits_of(x.dtype) - 1))
+    size = x.bits() & ((1 << (bits_of(x.dtype) - 1)) - 1)
+    slow = (size - ((bias - dividends) << place) >= span) & size.ne(zero)
+
+    def quotient() -> Value:
+        near = x.call("fma", inverse, x * rest)
+        left = (-near).call("fma", d, x)
+        return left.call("fma", inverse, near).with_sign(x)
+
+    return x.code.either(slow, lambda: x._two("fdiv", "fdiv", d), quotient)
 
 
 def convert_number(x: Value, dtype: str) -> Value:

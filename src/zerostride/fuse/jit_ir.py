@@ -115,7 +115,7 @@ class _Writer:
     def __init__(self, body: Body, target: Target, forms: Forms) -> None:
         self.body, self.target, self.forms = body, target, forms
         self.pieces = pieces(body)
-        self.code = Code(1, target.rounds, target.halves)
+        self.code = Code(1, target.rounds, target.halves, target.functions == "fused")
         self.values: dict[int, Value] = {}  # numbers, and what is the same for a row
         self.lines: list[str] = []  # the blocks after the first
         self.pointers: list[str] = []  # where a block of elements begins
@@ -270,6 +270,7 @@ class _Writer:
         lanes = self._lanes([*steps, *read, *(value for value, _ in stores)])
         if any(map(self.body.is_function, steps)):
             lanes *= 2  # two registers' chains of instructions in turns: a fifth less time
+        turn = self._elements(steps, stores, read, lanes, f"%{label}.i", None, f"{label}.loop")
         self.lines += [
             f"  br label %{label}",
             f"{label}:",
@@ -277,8 +278,8 @@ class _Writer:
             f"  %{label}.any = icmp sgt i64 %{label}.whole, 0",
             f"  br i1 %{label}.any, label %{label}.loop, label %{label}.rest",
             f"{label}.loop:",
-            f"  %{label}.i = phi i64 [0, %{label}], [%{label}.next, %{label}.loop]",
-            *self._elements(steps, stores, read, lanes, f"%{label}.i", None),
+            f"  %{label}.i = phi i64 [0, %{label}], [%{label}.next, %{self.code.block}]",
+            *turn,
             *_again(f"{label}.", "loop", f"%{label}.whole", lanes, "rest"),
             f"{label}.rest:",
             f"  %{label}.more = icmp slt i64 %{label}.whole, %count",
@@ -289,14 +290,16 @@ class _Writer:
             mask, made = _mask(label, lanes)
             self.lines += [
                 *made,
-                *self._elements(steps, stores, read, lanes, f"%{label}.whole", mask),
+                *self._elements(
+                    steps, stores, read, lanes, f"%{label}.whole", mask, f"{label}.tail"
+                ),
                 f"  br label %{label}.done",
             ]
         else:
             self.lines += [
                 f"  %{label}.t.i = phi i64 [%{label}.whole, %{label}.rest], "
                 f"[%{label}.t.next, %{label}.tail]",
-                *self._elements(steps, stores, read, 1, f"%{label}.t.i", None),
+                *self._elements(steps, stores, read, 1, f"%{label}.t.i", None, f"{label}.tail"),
                 *_again(f"{label}.t.", "tail", "%count", 1, "done", label),
             ]
         self.lines.append(f"{label}.done:")
@@ -320,10 +323,11 @@ class _Writer:
         lanes: int,
         i: str,
         mask: str | None,
+        block: str,
     ) -> list[str]:
-        """One turn of a loop: loads, steps, stores."""
+        """One turn of a loop, which begins a block: loads, steps, stores."""
         code = self.code
-        code.lanes, code.body = lanes, []
+        code.lanes, code.body, code.block = lanes, [], block
         known = dict(self.values)
         for value in read:
             known[value] = self._load(value, i, mask)

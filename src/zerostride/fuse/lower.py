@@ -188,6 +188,7 @@ class Emission:
         self._ready = ready
         self._values: list[Load | Literal | Step] = []
         self._known: dict[Hashable, int] = {}
+        self._stretching: set[int] = set()  # the loads that are
         #: For each node and way its arguments and their ways.
         self._reads: dict[tuple[int, Walk], list[tuple[int, Walk]]] = {}
         #: For each node and each way (without axes of extent 1) in which the box walks it, a value.
@@ -199,7 +200,7 @@ class Emission:
             for key, walk in walks.items():
                 self.made[k, key] = self._compute(k, key, walk)
         stores = [self._store(sink) for sink in self._pass.sinks]
-        return _sorted(self._pass.shape, self._values, stores)
+        return _sorted(self._pass.shape, self._values, stores, self._stretching)
 
     def _needed(self) -> dict[int, dict[Walk, Walk]]:
         """The nodes to compute or load, and all ways in which the box walks each."""
@@ -238,11 +239,11 @@ class Emission:
         if k in self._ready:
             sink = self._ready[k]
             held = tuple(-1 if axis < 0 else sink.place[axis] for axis in walk)
-            return self._load(sink.slot, held, working(node.dtype))
+            return self._load(sink.slot, held, node.dtype)
         if isinstance(node, Input):
             slots = enumerate(self._slots)
             slot = next(s for s, one in slots if one.kind == "input" and one.index == node.index)
-            return self._load(slot, walk, working(node.dtype))
+            return self._load(slot, walk, node.dtype)
         if isinstance(node, Constant):
             return self._literal(node.value, node.dtype)
         if isinstance(node, Apply):
@@ -314,9 +315,18 @@ class Emission:
         return self._add(Step("convert", (value,), (given, dtype)))
 
     def _load(self, slot: int, walk: Walk, dtype: str) -> int:
-        shape = self._slots[slot].shape
+        """What lies in a slot, as values of its node's dtype are computed.
+
+        What is read once for each point of the box is converted by a step, which the compiled tier
+        does in registers; what stretches, as it is loaded, once for all the rows that it is for.
+        """
+        shape, own = self._slots[slot].shape, self._slots[slot].dtype
         key = tuple(-1 if axis < 0 or shape[axis] == 1 else axis for axis in walk)
-        return self._add(Load(slot, walk, dtype), (slot, key, dtype))
+        stretches = any(axis < 0 and n > 1 for axis, n in zip(key, self._pass.shape, strict=True))
+        value = self._add(Load(slot, walk, working(own) if stretches else own), (slot, key))
+        if stretches:
+            self._stretching.add(value)
+        return self._convert(value, working(dtype))
 
     def _literal(self, value: Any, dtype: str) -> int:
         """A number as one of a dtype, of 16-bit floats as the float32 of the rounded one."""
@@ -336,7 +346,10 @@ class Emission:
         top, along = self._top(sink)
         value = self.made[top, self._key(top, along)]
         if not (isinstance(node, Reduce) and sink.fold):
-            value = self._before_rounding(value, self._slots[sink.slot].dtype)
+            dtype = self._slots[sink.slot].dtype
+            value = self._before_rounding(value, dtype)
+            if dtype in _HALVES:
+                value = self._convert(value, dtype)
             walk = sink.place if sink.walk is None else tuple(range(len(along)))
             return Store(value, sink.slot, walk)
         value = self._folded(node, top, value)
@@ -385,10 +398,13 @@ def _dtype(value: Load | Literal | Step) -> str:
 
 
 def _sorted(
-    shape: tuple[int, ...], values: Sequence[Load | Literal | Step], stores: Sequence[Store]
+    shape: tuple[int, ...],
+    values: Sequence[Load | Literal | Step],
+    stores: Sequence[Store],
+    stretching: Collection[int],
 ) -> Phase:
     """A phase of values in the order in which they were found: those that are read, by kind."""
-    values, same = _converted_as_loaded(values, stores)
+    values, same = _converted_as_loaded(values, stores, stretching)
     read = {same.get(store.value, store.value) for store in stores}
     for k in range(len(values) - 1, -1, -1):
         if k in read and isinstance(step := values[k], Step):
@@ -411,10 +427,10 @@ def _sorted(
 
 
 def _converted_as_loaded(
-    values: Sequence[Load | Literal | Step], stores: Sequence[Store]
+    values: Sequence[Load | Literal | Step], stores: Sequence[Store], stretching: Collection[int]
 ) -> tuple[list[Load | Literal | Step], dict[int, int]]:
-    """Loads in the dtype that they are only ever converted to; and the loads that stand for those
-    conversions."""
+    """Loads that stretch, in the dtype that they are only ever converted to; and the loads that
+    stand for those conversions."""
     users: dict[int, set[int]] = {}
     for k, value in enumerate(values):
         for arg in value.args if isinstance(value, Step) else ():
@@ -422,7 +438,8 @@ def _converted_as_loaded(
     for store in stores:
         users.setdefault(store.value, set()).add(-1)
     made, same = list(values), dict[int, int]()
-    for k, value in enumerate(values):
+    for k in sorted(stretching):
+        value = values[k]
         if not isinstance(value, Load) or len(users.get(k, ())) != 1:  # equal conversions are one
             continue
         (user,) = users[k]
