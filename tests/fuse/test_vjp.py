@@ -106,6 +106,7 @@ def test_kinks_are_as_the_table_says(name, operands, expected):
 
 def test_equals_share_the_gradient_of_the_least_and_the_largest():
     same(gradient(zs.max, [1.0, 2.0, 2.0, 0.0]), [0, 0.5, 0.5, 0])
+    np.testing.assert_array_equal(gradient(zs.max, [1.0, NAN, 2.0]), [NAN] * 3)
     rows = gradient(lambda x: zs.min(x, axis=1), [[1.0, 1.0, 1.0, 2.0], [3.0, 2.0, 4.0, 2.0]])
     close(rows, [[1 / 3, 1 / 3, 1 / 3, 0], [0, 0.5, 0, 0.5]])
 
@@ -116,6 +117,18 @@ def test_equals_share_the_gradient_of_the_least_and_the_largest():
 )
 def test_products_with_zeros(x, expected):
     same(gradient(zs.prod, x), expected)
+
+
+def test_a_deviation_of_equals_has_slope_0():
+    same(gradient(lambda x: x.std(), [2.0, 2.0]), [0, 0])
+    norms = gradient(lambda x: np.linalg.norm(x, axis=1), [[0.0, 0.0], [3.0, 4.0]])
+    close(norms, [[0, 0], [0.6, 0.8]])
+    same(gradient(lambda x: np.sqrt((x - 1).sum()), [1.0, 1.0]), [np.inf] * 2)
+
+
+def test_a_limit_alone_is_clip():
+    same(gradient(lambda x: zs.clip(x, 1, None), [0.0, 1, 2]), [0, 1, 1])
+    same(gradient(lambda x: np.clip(x, None, 1), [0.0, 1, 2]), [1, 1, 0])
 
 
 @pytest.mark.parametrize("power", [0, 1, 2, 3, 4, 0.5, -1, 2.5])

@@ -41,7 +41,7 @@ def drawn(rng):
                 values.append(late.T)
         except zs.BroadcastError:
             continue
-    graph, _ = tracer.finish([values[-1].node])
+    graph, *_ = tracer.finish([values[-1].node])
     return graph
 
 

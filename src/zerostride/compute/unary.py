@@ -13,9 +13,11 @@ from ..errors import BroadcastError, Reason
 from ..ops import OPS, Op
 from ..plan import Plan, RuleUse
 from ..planner import plan
+from .foreign import any_foreign, dispatch, is_foreign
 from .functions import _run, describe, names_of, tracing
 from .native import bind, compute
 from .reference import as_operand, shape_of
+from .special import is_float
 
 
 class Unary(Protocol):
@@ -121,7 +123,7 @@ def _dtypes(op: Op) -> str:
 
 def _under(op: Op, operands: tuple[Any, ...], engine: str, out: Any, dtype: Any) -> Any:
     """What an engine gives. Parameters are numbers there, so there is nothing to align."""
-    if tracing(operands) is not None:
+    if tracing(operands) is not None or any_foreign(operands):
         return _run(op, operands, None, None, engine, out, dtype, None)
     arrays = [as_operand(operand, k) for k, operand in enumerate(operands)]
     for name, value in zip(op.parameters, arrays[op.tensors :], strict=True):
@@ -267,6 +269,9 @@ def clip(
 ) -> Any:
     """Keeps values within limits."""
     low, high = _within_range(x, low, high)
+    if (low is None) != (high is None) and tracing((x,)) is not None and is_float(x.dtype):
+        # The same values; and at the limit the slope of clip, where maximum shares it.
+        low, high = (-np.inf if low is None else low), (np.inf if high is None else high)
     if engine is not None:
         limits = _limits_of(x)
         operands = (x, limits[0] if low is None else low, limits[1] if high is None else high)
@@ -285,7 +290,7 @@ def clip(
 
 def _within_range(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
     """The limits without the Python integers that no integer of x's dtype is beyond, as NumPy's."""
-    dtype = getattr(x, "dtype", None)
+    dtype = dispatch().dtype_of(x) if is_foreign(x) else getattr(x, "dtype", None)
     if not isinstance(dtype, np.dtype) or dtype.kind not in "iu":
         return low, high
     smallest, largest = _limits_of(x)
@@ -296,7 +301,10 @@ def _within_range(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
 
 def _limits_of(x: Any) -> tuple[Any, Any]:
     """Limits that nothing is beyond."""
-    dtype = x.dtype if tracing((x,)) is not None else np.asarray(as_operand(x)).dtype
+    if is_foreign(x):
+        dtype = dispatch().dtype_of(x)
+    else:
+        dtype = x.dtype if tracing((x,)) is not None else np.asarray(as_operand(x)).dtype
     if dtype.kind not in "iu":
         return -np.inf, np.inf
     return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
@@ -304,7 +312,8 @@ def _limits_of(x: Any) -> tuple[Any, Any]:
 
 def cast(x: Any, dtype: Any, *, out: Any = None) -> Any:
     """Converts the dtype."""
-    return _run(OPS["cast"], (x,), None, None, None, out, np.dtype(dtype), None)
+    to = dtype if is_foreign(x) else np.dtype(dtype)
+    return _run(OPS["cast"], (x,), None, None, None, out, to, None)
 
 
 clip.__doc__ = describe(OPS["clip"], "x, low, high").replace(

@@ -31,14 +31,15 @@ def fuse(
     Args:
         function: of arrays, to arrays or a tuple, list or dict of them.
         dtype: what to compute in: operands that are no truth values are converted to it, within
-            their kind, as NumPy's ufuncs do with theirs.
+            their kind, as NumPy's ufuncs do with theirs; truth values where they are counted.
 
     Returns:
         The fused function. A call takes arrays, lists and numbers by position, settings by keyword,
         and `out=`; `.explain`, `.vjp` and `.graph` take the same operands.
 
     Raises:
-        TypeError: `function` is none, or has a parameter `out` or `progress`.
+        TypeError: `function` is none, or has a parameter `out` or `progress`; `dtype` is not of
+            numbers.
         TraceError: when called: it does what cannot be fused. The message shows the line.
 
     >>> import numpy as np, zerostride as zs

@@ -7,6 +7,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..compute import reference
+from ..compute.foreign import dispatch, is_foreign
 from ..compute.native import backend
 from ..plan import Plan
 from .lower import DTYPES
@@ -25,6 +26,8 @@ def unbroadcast(plan: Plan, grad: Any, k: int) -> NDArray[Any]:
     array([[100.],
            [100.]])
     """
+    if is_foreign(grad):
+        return dispatch().unbroadcast(plan, grad, k)  # type: ignore[no-any-return]
     return reference.unbroadcast(plan, grad, k, _summed)
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from ..ops import Op
 from .graph import Constant
-from .source import current_place
 from .value import Value
 
 MOST_INT64, MOST_UINT64 = 2**63 - 1, 2**64 - 1
@@ -29,6 +28,11 @@ def number_of(value: Value) -> Any:
     """The Python number that a value is known to be, or None."""
     node = value.tracer.nodes[value.node]
     return node.value if isinstance(node, Constant) and node.weak else None
+
+
+def is_pythons(value: Value) -> bool:
+    """Whether it is a Python number, or one of Python's truth values, known or not."""
+    return value.weak or type(number_of(value)) is bool
 
 
 def fits(number: int, dtype: np.dtype[Any]) -> bool:
@@ -58,7 +62,7 @@ def beyond(name: str, values: Sequence[Value], dtypes: tuple[str, ...]) -> bool 
         if type(number) is not int or target.kind not in "iuf":
             continue
         if target.kind == "f":
-            _check_float(number)
+            float(number)  # an OverflowError of Python's
             continue
         if fits(number, target):
             continue
@@ -66,17 +70,8 @@ def beyond(name: str, values: Sequence[Value], dtypes: tuple[str, ...]) -> bool 
         if name in _COMPARISONS and not values[1 - k].weak:
             pair = (info.min, number) if k else (number, info.min)
             return _COMPARISONS[name](*pair)
-        raise OverflowError(
-            f"Python integer {number} out of bounds for {target}\n  {current_place()}"
-        )
+        raise OverflowError(f"Python integer {number} out of bounds for {target}")
     return None
-
-
-def _check_float(number: int) -> None:
-    try:
-        float(number)
-    except OverflowError as error:
-        raise OverflowError(f"{error}\n  {current_place()}") from None
 
 
 def check_power(op: Op, values: Sequence[Value], dtypes: tuple[str, ...]) -> None:
@@ -85,6 +80,4 @@ def check_power(op: Op, values: Sequence[Value], dtypes: tuple[str, ...]) -> Non
         return
     node = values[1].tracer.nodes[values[1].node]
     if isinstance(node, Constant) and node.value < 0:
-        raise ValueError(
-            f"Integers to negative integer powers are not allowed.\n  {current_place()}"
-        )
+        raise ValueError("Integers to negative integer powers are not allowed.")

@@ -63,19 +63,11 @@ def make(program: Program) -> Runnable:
     """
     if native.backend() == "reference":
         raise NotImplementedError("the native engine is not in use")
-    if any(slot.dtype == "bfloat16" for slot in program.slots):
-        _register_bfloat16()
+    native.find_bfloat16()  # which may have been imported since
     made: Any = native._native.Program(spec_of(program))
     jit.attach(program, made)
     runnable: Runnable = made
     return runnable
-
-
-def _register_bfloat16() -> None:
-    """NumPy knows bfloat16 by a number that ml_dtypes was given."""
-    import ml_dtypes
-
-    native._native.register_bfloat16(np.dtype(ml_dtypes.bfloat16).num)
 
 
 def spec_of(program: Program) -> tuple[Any, ...]:

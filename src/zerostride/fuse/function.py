@@ -8,24 +8,28 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from ..compute import native
+from ..compute.foreign import any_foreign, dispatch
 from ..compute.reference import as_operand
 from ..compute.semantics import WEAK
 from ..errors import TraceError
+from ..strictness import in_force
 from .blocks import wants_blocks
-from .graph import Apply, Graph, Input
+from .graph import Graph
+from .integers import Integers
+from .operands import Operand, check_elementwise, is_numeric, operand_of
 from .run import Ready, is_in_order, ready, run_into
 from .source import no_out
 from .structure import Structure
 from .trace import trace
-from .tracer import Operand, is_numeric, operand_of
 from .value import Value
 
 _T = TypeVar("_T")
@@ -34,6 +38,8 @@ CACHE_SIZE = 256
 #: Keywords of a call that are not the function's.
 _RESERVED = ("out", "progress")
 _MOST = 2**63 - 1
+#: What tells PyTorch's compiler of zerostride's functions; imported once there is a compiler.
+_COMPILER = "zerostride.arrays.torch_known"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +76,17 @@ class Compiled:
         ready: its graph, with what runs it.
         structure: how the results are packed.
         captured: the arrays that it took from elsewhere; operands after those of the call.
-        limits: operand, least and greatest, for Python integers that meet integers of fewer bits.
-        is_of_numbers: whether Python integers of the call are constants of it.
+        lay: what these were like, shapes and dtypes, when it was traced.
+        integers: what has to hold of Python integers among the operands.
+        is_of_numbers: whether Python numbers of the call are constants of it.
         derived: what is made of it when asked for: "gradients".
     """
 
     ready: Ready
     structure: Structure
     captured: tuple[Any, ...]
-    limits: tuple[tuple[int, int, int], ...]
+    lay: tuple[Hashable, ...]
+    integers: Integers
     is_of_numbers: bool
     derived: dict[str, Any] = field(default_factory=dict, compare=False)
 
@@ -95,7 +103,7 @@ class _PythonCalls:
         return self._call(*operands, **more)
 
     def _call(self, /, *operands: Any, **more: Any) -> Any:
-        raise NotImplementedError
+        raise NotImplementedError  # abstract: both classes of calls below have it
 
     def learn(
         self, operands: tuple[Any, ...], program: Any, captured: tuple[Any, ...], packed: bool, /
@@ -142,15 +150,20 @@ class Fused(_Calls):
         functools.update_wrapper(self, function)
         _check_names(function)
         self._function = function
-        self._dtype = None if dtype is None else np.dtype(dtype)
+        self._dtype = None if dtype is None else _of_numbers(np.dtype(dtype))
         self._compiled: dict[Hashable, Compiled] = {}
         self._settled: dict[Hashable, Settled] = {}
         self._lock = threading.Lock()
+        compiler = sys.modules.get(_COMPILER)
+        if compiler is not None:  # PyTorch's, which does not read bytecode of what it knows
+            compiler.allow(self)
 
     def _call(self, /, *operands: Any, out: Any = None, progress: Any = None, **more: Any) -> Any:
         """A call that the engine does not know; see the class."""
         if Value in map(type, operands) or Value in map(type, more.values()):
             return self._inlined(operands, out, more)
+        if any_foreign(operands) or (more and any_foreign(more.values())):
+            return dispatch().fused(self, operands, more, out, progress)
         known = self._with(more) if more and progress is None else None
         if known is not None:
             return known(*operands) if out is None else known(*operands, out=out)
@@ -179,7 +192,7 @@ class Fused(_Calls):
         compiled = self.compiled(call)
         targets = compiled.structure.unpack(out, "out")
         results = run(compiled, call.values, targets, progress)
-        if learner is not None and not (compiled.limits or compiled.is_of_numbers):
+        if learner is not None and not (compiled.integers or compiled.is_of_numbers):
             _learn(learner, compiled, call.values)
         return compiled.structure.pack(results)
 
@@ -198,29 +211,45 @@ class Fused(_Calls):
 
     def compiled(self, call: Call) -> Compiled:
         """What the function is for a call's signature."""
-        found = self._compiled.get(call.key)
+        found = self._known(call.key)
         if found is None:
             found = self._keep(self._compiled, call.key, self._compile(call.operands, call))
-        beyond = [k for k, low, high in found.limits if not low <= call.values[k] <= high]
+        beyond = found.integers.beyond(call.values) if found.integers else ()
         if not beyond:
             return found
-        # A number that its op's dtype does not hold: as a constant, it is refused at its line.
+        # What 64 bits do not hold, or not as Python has it: constants, which Python computes with.
         operands = list(call.operands)
         for k in beyond:
             operands[k] = replace(operands[k], value=call.values[k])
         key = (call.key, tuple((k, call.values[k]) for k in beyond))
-        found = self._compiled.get(key)
+        found = self._known(key)
         return (
             found
             if found is not None
             else self._keep(self._compiled, key, self._compile(operands, call))
         )
 
+    def _known(self, key: Hashable) -> Compiled | None:
+        """What is known for a signature, and still right: a captured array may have been given
+        another shape or dtype in place, and is then seen as it is."""
+        found = self._compiled.get(key)
+        if found is None or found.lay == tuple(map(_signature, found.captured)):
+            return found
+        with self._lock:
+            if self._compiled.get(key) is found:
+                del self._compiled[key]
+        return None
+
     def _compile(self, operands: Sequence[Operand], call: Call) -> Compiled:
         made = trace(self._function, operands, call.static, self._dtype, call.named)
         numbers = any(operand.value is not None for operand in operands)
-        limits = _limits(made.graph)
-        return Compiled(ready(made.graph), made.structure, made.captured, limits, numbers)
+        prepared = (
+            ready(made.graph)
+            if made.integers.may_fit
+            else Ready(made.graph, None, None, "it computes with integers of more than 64 bits")
+        )
+        lay = tuple(map(_signature, made.captured))
+        return Compiled(prepared, made.structure, made.captured, lay, made.integers, numbers)
 
     def _keep(self, kept: dict[Hashable, _T], key: Hashable, made: _T) -> _T:
         with self._lock:
@@ -255,6 +284,8 @@ class Fused(_Calls):
         """
         from .vjp import pulled
 
+        if any_foreign(operands) or any_foreign(more.values()):
+            return dispatch().vjp(self, operands, more)  # type: ignore[no-any-return]
         return pulled(self, operands, more)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -276,6 +307,8 @@ class Settled(_Calls):
         self._settings = settings
 
     def _call(self, /, *operands: Any, out: Any = None) -> Any:
+        if any_foreign(operands):
+            return dispatch().fused(self._fused, operands, self._settings, out)
         return self._fused.compute(operands, self._settings, out, None, self)
 
 
@@ -320,6 +353,12 @@ def _check_names(function: Callable[..., Any]) -> None:
             )
 
 
+def _of_numbers(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    if dtype.kind in "bO" or not is_numeric(dtype):
+        raise TypeError(f"dtype is one of numbers to compute in, not {dtype}")
+    return dtype
+
+
 def _refuse_method(fused: Fused, *_: Any, **__: Any) -> Any:
     raise TraceError(
         f"{fused!r} is a method, whose instance is no array",
@@ -329,21 +368,6 @@ def _refuse_method(fused: Fused, *_: Any, **__: Any) -> Any:
 
 def _entering(given: Any) -> Any:
     return given.tracer.entering(given) if isinstance(given, Value) else given
-
-
-def _limits(graph: Graph) -> tuple[tuple[int, int, int], ...]:
-    """The ranges of the integers that Python integers of the call become."""
-    found = set()
-    for node in graph.nodes:
-        if not isinstance(node, Apply):
-            continue
-        for arg, dtype in zip(node.args, node.compute, strict=False):
-            given, target = graph.nodes[arg], np.dtype(dtype)
-            if isinstance(given, Input) and given.weak and target.kind in "iu":
-                info = np.iinfo(target)
-                if info.max < _MOST or info.min == 0:
-                    found.add((given.index, int(info.min), int(info.max)))
-    return tuple(sorted(found))
 
 
 # Calls
@@ -364,13 +388,15 @@ def sort(operands: Sequence[Any], more: Mapping[str, Any]) -> Call:
     given = (*operands, *(more[name] for name in named))
     values = tuple([_value(one, k) for k, one in enumerate(given)])
     signature = tuple([_signature(value) for value in values])
-    return Call((signature, named, _settings(static)), values, named, static)
+    # Within strict mode a function is traced, and its plans looked at, once more.
+    return Call((signature, named, _settings(static), in_force()), values, named, static)
 
 
 def _value(given: Any, k: int) -> Any:
     """An operand: an array, or a Python number."""
     if type(given) is np.ndarray or type(given) in WEAK:
         return given
+    check_elementwise(given)
     value = as_operand(given, k)
     if value.dtype == object and not isinstance(given, np.ndarray):
         raise _no_operand(k, "None" if given is None else f"a {type(given).__name__}")
@@ -386,19 +412,20 @@ def _no_operand(k: int, what: str) -> TypeError:
 def _signature(value: Any) -> Hashable:
     if type(value) is np.ndarray:
         return value.shape, value.dtype
-    return (int, value) if _is_large(value) else type(value).__name__
+    return (type(value), value) if _is_constant(value) else type(value).__name__
 
 
 def _operand(value: Any, k: int) -> Operand:
     if type(value) not in WEAK and not is_numeric(value.dtype):
         raise _no_operand(k, f"an array of {value.dtype}")
     found = operand_of(value)
-    return replace(found, value=value) if _is_large(value) else found
+    return replace(found, value=value) if _is_constant(value) else found
 
 
-def _is_large(value: Any) -> bool:
-    """Whether it is an integer beyond 64 bits, which has no dtype until it is known."""
-    return type(value) is int and not -_MOST - 1 <= value <= _MOST
+def _is_constant(value: Any) -> bool:
+    """Whether it is a number of the signature: one of Python's truth values, which are integers
+    where they meet numbers; or an integer beyond 64 bits, which has no dtype until it is known."""
+    return type(value) is bool or (type(value) is int and not -_MOST - 1 <= value <= _MOST)
 
 
 def _settings(given: Mapping[str, Any]) -> Hashable:
@@ -411,6 +438,10 @@ def _setting(name: str, value: Any) -> Hashable:
         raise TraceError(f"{name}= is a value of a function that is being fused")
     if isinstance(value, tuple | list):
         return type(value), tuple(_setting(name, one) for one in value)
+    if isinstance(value, frozenset):
+        return frozenset, frozenset(_setting(name, one) for one in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return type(value), tuple(_setting(name, getattr(value, f.name)) for f in fields(value))
     if isinstance(value, dict):
         return dict, tuple((key, _setting(name, one)) for key, one in value.items())
     if isinstance(value, float | complex):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -13,6 +16,16 @@ if TYPE_CHECKING:
     from .tracer import Tracer
     from .value import Value
 
+_OUTSIDE = "do that outside of the fused function, on its operands or its results"
+_INSTEAD = "leave it out"
+_NOTHING: Mapping[str, Any] = MappingProxyType({})
+#: What to write for an option that reductions have outside.
+_WITHOUT = {
+    "where": "choose before: zs.sum(zs.where(condition, x, 0), axis)",
+    "initial": "combine it with the result: zs.sum(x, axis) + initial",
+    "mean": "leave it out: equal means are computed once",
+}
+
 
 class Methods:
     """What a value does as an array does it; the attributes are the value's."""
@@ -21,15 +34,23 @@ class Methods:
     if TYPE_CHECKING:
         tracer: Tracer
         node: int
-        shape: tuple[int, ...]
-        dtype: np.dtype[Any]
+
+        @property
+        def shape(self) -> tuple[int, ...]:
+            """The value's shape."""
+            ...
+
+        @property
+        def dtype(self) -> np.dtype[Any]:
+            """The value's dtype."""
+            ...
 
         @property
         def ndim(self) -> int:
             """The number of axes."""
             ...
 
-        def again(self) -> Value:
+        def again(self, view: bool = False) -> Value:
             """The same elements as another array."""
             ...
 
@@ -74,7 +95,36 @@ class Methods:
         """Without axes of extent 1: all, or those named."""
         return self._viewed(squeezed(self.shape, axis))
 
+    def ravel(self, order: str = "C") -> Value:
+        """One axis, which is fine where one has more than one element."""
+        return self.reshape(-1)
+
+    flatten = ravel
+
     # Methods of arrays
+
+    @property
+    def real(self) -> Value:
+        """The real part, which of real numbers is all."""
+        if self.dtype.kind == "c":
+            refuse("the real part of complex numbers cannot be fused", _OUTSIDE)
+        return self.again(view=True)
+
+    @property
+    def imag(self) -> Value:
+        """The imaginary part, which of real numbers is 0."""
+        if self.dtype.kind == "c":
+            refuse("the imaginary part of complex numbers cannot be fused", _OUTSIDE)
+        zero = self.tracer.cast(self.tracer.lift(0), self.dtype)
+        return self.tracer.laid(zero, self.shape, ())
+
+    def conj(self) -> Value:
+        """The complex conjugate, which of real numbers is the number."""
+        if self.dtype.kind == "c":
+            refuse("numpy.conjugate of complex numbers cannot be fused", _OUTSIDE)
+        return self.again()
+
+    conjugate = conj
 
     def astype(
         self,
@@ -110,30 +160,51 @@ class Methods:
 
     def round(self, decimals: int = 0, out: Any = None) -> Value:
         """The nearest whole number; a half goes to the even one."""
-        if decimals:
-            refuse("rounding to decimals cannot be fused", "write zs.round(x * 10) / 10")
         no_out(out)
+        places = operator.index(decimals)
         if self.dtype.kind in "iu":
+            if places < 0:
+                refuse("integers are rounded to tens", f"write x // {10**-places} * {10**-places}")
             return self.again()
-        return self.tracer.apply("round", (self,))
+        if not places:
+            return self.tracer.apply("round", (self,))
+        own, by = cast("Value", self), 10.0 ** abs(places)
+        scaled = own * by if places > 0 else own / by
+        whole = self.tracer.apply("round", (scaled,))
+        return self.tracer.apply("divide" if places > 0 else "multiply", (whole, by))
 
     def sum(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        **more: Any,
     ) -> Value:
         """The sum over axes; see `zerostride.sum`."""
-        return self.reduced("sum", out, axis=axis, keepdims=keepdims, dtype=dtype)
+        return self.reduced("sum", out, more, axis=axis, keepdims=keepdims, dtype=dtype)
 
     def prod(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        **more: Any,
     ) -> Value:
         """The product over axes; see `zerostride.prod`."""
-        return self.reduced("prod", out, axis=axis, keepdims=keepdims, dtype=dtype)
+        return self.reduced("prod", out, more, axis=axis, keepdims=keepdims, dtype=dtype)
 
     def mean(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        **more: Any,
     ) -> Value:
         """The mean over axes; see `zerostride.mean`."""
-        return self.reduced("mean", out, axis=axis, keepdims=keepdims, dtype=dtype)
+        return self.reduced("mean", out, more, axis=axis, keepdims=keepdims, dtype=dtype)
 
     def var(
         self,
@@ -142,9 +213,13 @@ class Methods:
         out: Any = None,
         ddof: float = 0,
         keepdims: bool = False,
+        *,
+        correction: float | None = None,
+        **more: Any,
     ) -> Value:
         """The variance over axes, taken from the mean in a second pass."""
-        return self.reduced("var", out, axis=axis, keepdims=keepdims, dtype=dtype, ddof=ddof)
+        ddof = ddof if correction is None else correction
+        return self.reduced("var", out, more, axis=axis, keepdims=keepdims, dtype=dtype, ddof=ddof)
 
     def std(
         self,
@@ -153,25 +228,29 @@ class Methods:
         out: Any = None,
         ddof: float = 0,
         keepdims: bool = False,
+        *,
+        correction: float | None = None,
+        **more: Any,
     ) -> Value:
         """The root of the variance."""
-        return self.reduced("std", out, axis=axis, keepdims=keepdims, dtype=dtype, ddof=ddof)
+        ddof = ddof if correction is None else correction
+        return self.reduced("std", out, more, axis=axis, keepdims=keepdims, dtype=dtype, ddof=ddof)
 
-    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Value:
+    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False, **more: Any) -> Value:
         """The greatest over axes; see `zerostride.max`."""
-        return self.reduced("max", out, axis=axis, keepdims=keepdims)
+        return self.reduced("max", out, more, axis=axis, keepdims=keepdims)
 
-    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Value:
+    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False, **more: Any) -> Value:
         """The least over axes; see `zerostride.min`."""
-        return self.reduced("min", out, axis=axis, keepdims=keepdims)
+        return self.reduced("min", out, more, axis=axis, keepdims=keepdims)
 
-    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Value:
+    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False, **more: Any) -> Value:
         """Whether any is true; see `zerostride.any`."""
-        return self.reduced("any", out, axis=axis, keepdims=keepdims)
+        return self.reduced("any", out, more, axis=axis, keepdims=keepdims)
 
-    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Value:
+    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False, **more: Any) -> Value:
         """Whether all are true; see `zerostride.all`."""
-        return self.reduced("all", out, axis=axis, keepdims=keepdims)
+        return self.reduced("all", out, more, axis=axis, keepdims=keepdims)
 
     def argmax(self, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Value:
         """Where the first of the greatest is; see `zerostride.argmax`."""
@@ -181,9 +260,17 @@ class Methods:
         """Where the first of the least is; see `zerostride.argmin`."""
         return self.reduced("argmin", out, axis=axis, keepdims=keepdims)
 
-    def reduced(self, name: str, out: Any, **options: Any) -> Value:
-        """A reduction of `reducing.TRACED`."""
-        from .reducing import TRACED
+    def reduced(
+        self, name: str, out: Any, more: Mapping[str, Any] = _NOTHING, **options: Any
+    ) -> Value:
+        """A reduction of `reducing.TRACED`; `more` is what it was given that there is none with."""
+        from .reducing import COUNTED, TRACED
 
         no_out(out)
-        return TRACED[name](cast("Value", self), **options)
+        for option, given in more.items():
+            if option != "where" or given is not True:
+                refuse(f"{name} with {option}= cannot be fused", _WITHOUT.get(option, _INSTEAD))
+        own = cast("Value", self)
+        if name in COUNTED and options.get("dtype") is None:
+            own = self.tracer.counted(own)
+        return TRACED[name](own, **options)

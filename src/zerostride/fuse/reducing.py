@@ -85,6 +85,8 @@ def _real_dtype(x: Value, dtype: Any, what: str) -> np.dtype[Any]:
 
 def _mean(x: Value, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Value:
     result = _real_dtype(x, dtype, "a mean")
+    if dtype is not None or x.dtype.kind in _WHOLE:  # as of a variance, which has the same sum
+        x = x.tracer.cast(x, result)
     return _averaged(x, some_axes(axis, x.ndim), keepdims, result)
 
 
@@ -146,6 +148,9 @@ def _logsumexp(x: Value, axis: Any = None, keepdims: bool = False, dtype: Any = 
 
 
 _MAX = _chosen("max")
+
+#: Reductions to which truth values are numbers.
+COUNTED = frozenset({"sum", "prod", "mean", "var", "std", "sum_of_squares", "logsumexp"})
 
 #: Of a value: its axes, keepdims, and further keywords.
 TRACED: Mapping[str, Callable[..., Value]] = {

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ..compute.foreign import dispatch, is_foreign
 from .reducing import TRACED
 from .value import Value
 
@@ -112,10 +113,18 @@ def _fused(name: str, **options: Any) -> Fused:
 
 def _either(name: str, x: Any, axis: Any, keepdims: bool, out: Any, **options: Any) -> Any:
     """Of a value a node of its graph, of anything else a call."""
+    if is_foreign(x):  # its axes may have names
+        given = {**options, "axis": axis, "keepdims": bool(keepdims), "out": out}
+        return dispatch().reduction(name, x, given)
     options |= {"axis": _axes(axis), "keepdims": bool(keepdims)}
     if isinstance(x, Value):
         return x.reduced(name, out, **options)
     return _fused(name, **options)(x) if out is None else _fused(name, **options)(x, out=out)
+
+
+def _dtype(x: Any, dtype: Any) -> Any:
+    """NumPy's dtype; of a foreign array its adapter makes that."""
+    return dtype if dtype is None or is_foreign(x) else np.dtype(dtype)
 
 
 def _axes(axis: Any) -> int | tuple[int, ...] | None:
@@ -143,9 +152,7 @@ def _typed_reduction(name: str, *words: str) -> TypedReduction:
         dtype: Any = None,
         out: Any = None,
     ) -> Any:
-        return _either(
-            name, x, axis, keepdims, out, dtype=None if dtype is None else np.dtype(dtype)
-        )
+        return _either(name, x, axis, keepdims, out, dtype=_dtype(x, dtype))
 
     _describe(function, name, *words)
     return function

@@ -57,7 +57,7 @@ class Ready:
         results = reference.evaluate(self.graph, operands)
         for k, out in enumerate(outs or ()):
             if out is not None:
-                np.copyto(out, results[k], casting="same_kind")
+                _put(out, results[k])
                 results[k] = out
         return results
 
@@ -71,6 +71,7 @@ def ready(graph: Graph) -> Ready:
     >>> ready(Graph((x, double), (1,), 1)).run([np.ones(2, "float32")])
     [array([2., 2.], dtype=float32)]
     """
+    from .engine import make
     from .lower import LoweringError, lower
 
     if native.backend() == "reference":
@@ -80,16 +81,9 @@ def ready(graph: Graph) -> Ready:
     try:
         with np.errstate(all="ignore"):  # numbers of the function become infinite in 16 bits
             program = lower(graph)
-            return Ready(graph, program, _made(program), "")
+            return Ready(graph, program, make(program), "")
     except (LoweringError, NotImplementedError) as error:
         return Ready(graph, None, None, str(error))
-
-
-def _made(program: Program) -> Engine:
-    from .engine import make
-
-    native.find_bfloat16()  # which may have been imported since
-    return make(program)
 
 
 def run_into(
@@ -127,7 +121,7 @@ def run_into(
     for k, target in enumerate(checked):
         if target is not None:
             if fits[k] is None:
-                np.copyto(target, results[k], casting="same_kind")
+                _put(target, results[k])
             results[k] = target
     return results
 
@@ -137,7 +131,9 @@ def _run(
 ) -> list[Any]:
     """In blocks where that is wanted and can be done, else as a whole."""
     if prepared.program is not None and wants_blocks((*operands, *outs), progress):
-        results = run_in_blocks(prepared.program, _made, operands, outs, progress)
+        from .engine import make
+
+        results = run_in_blocks(prepared.program, make, operands, outs, progress)
         if results is not None:
             return results
     results = prepared.run(operands, None if all(out is None for out in outs) else outs)
@@ -145,6 +141,12 @@ def _run(
         total = max((np.size(result) for result in results), default=0)
         progress(total, total)
     return results
+
+
+def _put(target: Any, result: Any) -> None:
+    """Into a target of another dtype; what becomes infinite in fewer bits is no warning's worth."""
+    with np.errstate(all="ignore"):
+        np.copyto(target, result, casting="same_kind")
 
 
 def is_in_order(operand: Any) -> bool:

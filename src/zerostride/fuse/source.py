@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import linecache
 import os
 import sys
 from dataclasses import dataclass
+from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
 import numpy as np
 
-from ..errors import TraceError
+from ..errors import BroadcastError, TraceError
 
 #: Folders whose frames are not the user's.
 _OURS = tuple(
@@ -19,6 +21,10 @@ _OURS = tuple(
     for path in (os.path.dirname(__file__), np.__file__)
 )  # zerostride's folder, of which this file's is one
 
+#: Errors whose message is what they were made of.
+_PLAIN = (TypeError, ValueError, IndexError, AttributeError, OverflowError, ZeroDivisionError)
+#: What the user's own `raise` is.
+_RAISES = frozenset({dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]})
 #: Characters of a line that are shown.
 _LONGEST = 160
 
@@ -55,15 +61,53 @@ def current_place() -> Place:
     frame = sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame.f_code.co_filename):
         frame = frame.f_back
-    filename, line = frame.f_code.co_filename, frame.f_lineno
+    return _place(frame, frame.f_lineno)
+
+
+def _place(frame: FrameType, line: int) -> Place:
+    filename = frame.f_code.co_filename
     text = linecache.getline(filename, line, frame.f_globals).strip()
     return Place(filename, line, frame.f_code.co_name, text)
 
 
+def tell_place(error: Exception, function: Any) -> None:
+    """Adds the user's line to what an error says, unless the user raised it.
+
+    Args:
+        error: one that is being handled; its traceback begins with a frame of zerostride's.
+        function: what is traced; where it begins is told of errors of what it returned.
+    """
+    last = _last_of_the_user(error.__traceback__)
+    if last is None:
+        place = place_of(function)
+    elif last.tb_next is None and last.tb_frame.f_code.co_code[last.tb_lasti] in _RAISES:
+        return
+    else:
+        place = str(_place(last.tb_frame, last.tb_lineno))
+    if not place:
+        return
+    if isinstance(error, TraceError | BroadcastError):
+        error.place = error.place or place
+    elif type(error) in _PLAIN and len(error.args) == 1 and isinstance(error.args[0], str):
+        if place not in error.args[0]:
+            error.args = ("\n  ".join([error.args[0], place]),)
+    elif place not in getattr(error, "__notes__", ()):
+        error.add_note(place)
+
+
+def _last_of_the_user(traceback: TracebackType | None) -> TracebackType | None:
+    found = None
+    while traceback is not None:
+        if not _is_ours(traceback.tb_frame.f_code.co_filename):
+            found = traceback
+        traceback = traceback.tb_next
+    return found
+
+
 def place_of(function: Any) -> str:
-    """Where a function begins, as a place is shown; "" where that is not known."""
+    """Where a function begins, as a place is shown; "" where that is not known, or is here."""
     code = getattr(inspect.unwrap(function), "__code__", None)
-    if code is None:
+    if code is None or _is_ours(code.co_filename):
         return ""
     text = linecache.getline(code.co_filename, code.co_firstlineno).strip()
     return str(Place(code.co_filename, code.co_firstlineno, code.co_name, text))

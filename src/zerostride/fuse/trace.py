@@ -15,9 +15,11 @@ from typing import Any
 import numpy as np
 
 from .graph import Graph
-from .source import place_of
+from .integers import Integers, integers_of
+from .operands import Operand, operand_of
+from .source import place_of, tell_place
 from .structure import Structure, structure_of
-from .tracer import Operand, Tracer, operand_of
+from .tracer import Tracer
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,11 +30,13 @@ class Trace:
         graph: what is computed. Its last inputs are the captured arrays.
         structure: how the results are packed.
         captured: the arrays that the function took from elsewhere, in the order of the inputs.
+        integers: what has to hold of Python integers among the operands.
     """
 
     graph: Graph
     structure: Structure
     captured: tuple[np.ndarray[Any, Any], ...]
+    integers: Integers
 
     def __iter__(self) -> Any:
         return iter((self.graph, self.structure, self.captured))
@@ -56,7 +60,8 @@ def trace(
 
     Raises:
         TraceError: the function does what cannot be fused; the message shows the line.
-        BroadcastError: shapes that do not combine, at the line that combines them.
+        BroadcastError: shapes that do not combine. It and all other errors that are not the user's
+            own say at which line.
 
     >>> graph, _, _ = trace(lambda x: x * 2, [np.zeros((4,), "float32")])
     >>> graph.nodes[-1].op, graph.nodes[-1].dtype
@@ -71,12 +76,15 @@ def trace(
     by_name = {**dict(static or {}), **dict(zip(named, values[places:], strict=True))}
     try:
         returned = function(*values[:places], **by_name)
-        structure, leaves = structure_of(returned, tracer.lift, place_of(function))
+        structure, leaves = structure_of(returned, tracer.result, place_of(function))
         outputs = [leaf.node for leaf in leaves]
+    except Exception as error:
+        tell_place(error, function)
+        raise
     finally:
         tracer.closed = True
-    graph, captured = tracer.finish(outputs)
-    return Trace(graph, structure, captured)
+    graph, captured, weak = tracer.finish(outputs)
+    return Trace(graph, structure, captured, integers_of(graph, weak))
 
 
 __all__ = ["Operand", "Trace", "Tracer", "operand_of", "trace"]

@@ -4,64 +4,42 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from ..compute import native, reference
 from ..compute.semantics import WEAK
-from ..errors import BroadcastError, TraceError
+from ..errors import TraceError
 from ..ops import OPS, Op
 from ..planner import plan
-from .constants import MOST_INT64, MOST_UINT64, beyond, check_power, fits, is_huge, number_of
+from .constants import (
+    MOST_INT64,
+    MOST_UINT64,
+    beyond,
+    check_power,
+    fits,
+    is_huge,
+    is_pythons,
+    number_of,
+)
 from .graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, arguments
+from .integers import PYTHON
+from .operands import ALONE, Operand, check_elementwise, is_numeric, operand_of
 from .source import current_place
 from .value import Value, name_of
 
-#: What a Python number is until it meets an array.
-_ALONE = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
+_OF_TRUTHS = frozenset({"logical_and", "logical_or", "logical_xor", "logical_not"})
+#: Ops that have truth values, or numbers, and give what they were given.
+_OF_BOTH = frozenset(
+    {
+        *("where", "cast", "positive", "maximum", "minimum", "fmax", "fmin", "clip", "equal"),
+        *("not_equal", "less", "less_equal", "greater", "greater_equal"),
+        *(name for name in OPS if name.startswith(("logical_", "bitwise_", "is"))),
+    }
+)
 _HALVES = frozenset({"float16", "bfloat16"})
-
-
-@dataclass(frozen=True, slots=True)
-class Operand:
-    """What tracing has to know of an operand of the call.
-
-    Attributes:
-        shape: its shape.
-        dtype: its dtype's name; of a Python number that of NumPy's for it alone.
-        weak: whether it is a Python number whose dtype is that of what it meets.
-        value: of a Python number that is to be a constant of this trace; None otherwise.
-    """
-
-    shape: tuple[int, ...]
-    dtype: str
-    weak: bool = False
-    value: int | None = None
-
-
-def operand_of(value: Any, k: int = 0) -> Operand:
-    """What tracing has to know of an array, a list, or a number.
-
-    >>> operand_of(np.zeros((2, 3), "float32")), operand_of(1.5)
-    (Operand(shape=(2, 3), dtype='float32', weak=False, value=None), \
-Operand(shape=(), dtype='float64', weak=True, value=None))
-    """
-    if type(value) in WEAK:
-        return Operand((), _ALONE[type(value)], weak=type(value) is not bool)
-    array = reference.as_operand(value, k)
-    return Operand(array.shape, array.dtype.name)
-
-
-def is_numeric(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is one of numbers, those that packages add and Python's objects among them.
-
-    >>> is_numeric(np.dtype("float16")), is_numeric(np.dtype("U3"))
-    (True, False)
-    """
-    added = dtype.kind == "V" and dtype.fields is None and not dtype.name.startswith("void")
-    return dtype.kind in "biufcO" or added
 
 
 @functools.lru_cache(1024)
@@ -80,6 +58,7 @@ class Tracer:
         self._operands = operands
         self._captured: list[np.ndarray[Any, Any]] = []
         self._numbers: dict[Any, int] = {}
+        self._weak: set[int] = set()  # what Python's operators make of Python's numbers
 
     # Values
 
@@ -90,7 +69,7 @@ class Tracer:
             return self.lift(given.value)
         value = self.add(Input(k, given.shape, given.dtype, given.weak), weak=given.weak)
         value = self.entering(value)
-        value.view = True
+        value.is_view = True
         return value
 
     def entering(self, value: Value) -> Value:
@@ -101,6 +80,12 @@ class Tracer:
             raise TypeError(f"{value.dtype} operands do not become dtype={self.dtype}")
         return self.cast(value, self.dtype)
 
+    def counted(self, value: Value) -> Value:
+        """Truth values as numbers of the dtype that is computed in, if one was asked for."""
+        if self.dtype is None or value.dtype != np.bool_:
+            return value
+        return self.cast(value, self.dtype)
+
     def lift(self, given: Any) -> Value:
         """The value of what a traced function meets: a value, a number, or an array."""
         if isinstance(given, Value):
@@ -108,10 +93,18 @@ class Tracer:
             return given
         if type(given) in WEAK and type(given) is not complex:
             large = type(given) is int and MOST_INT64 < given <= MOST_UINT64
-            return self._constant(given, "uint64" if large else _ALONE[type(given)], weak=True)
+            return self._constant(given, "uint64" if large else ALONE[type(given)], weak=True)
         if isinstance(given, np.bool_ | np.integer | np.floating) and given.dtype.itemsize <= 8:
             return self.entering(self._constant(given.item(), given.dtype.name, weak=False))
         return self.entering(self._capture(given))
+
+    def result(self, given: Any) -> Value:
+        """The value of what a traced function returns."""
+        value = self.lift(given)
+        number = number_of(value)
+        if type(number) is int and not fits(number, value.dtype):
+            raise OverflowError(f"Python integer {number} is returned, which no dtype holds")
+        return value
 
     def _constant(self, number: Any, dtype: str, *, weak: bool) -> Value:
         return self.add(Constant(number, dtype, weak), weak=weak and type(number) is not bool)
@@ -119,9 +112,10 @@ class Tracer:
     def _capture(self, given: Any) -> Value:
         """An array from elsewhere, by identity: its values are read in each call."""
         weak = type(given) is complex
+        check_elementwise(given)
         array = np.asarray(reference.as_operand(given))
         if not is_numeric(array.dtype):
-            raise TypeError(f"an operand is of {array.dtype}, not of numbers\n  {current_place()}")
+            raise TypeError(f"an operand is of {array.dtype}, not of numbers")
         place = next((k for k, one in enumerate(self._captured) if one is array), None)
         if place is None or weak:
             place = len(self._captured)
@@ -186,24 +180,32 @@ class Tracer:
             args: its operands.
             rule: as for zerostride's functions, with `axis` and `broadcast`.
             dtype: what to compute in, as for NumPy's ufuncs; for "cast" what to convert to.
-            weak: whether a result of Python numbers alone is one still, as Python's operators have
-                it and NumPy's functions do not.
+            weak: whether it is one of Python's operators, which make Python numbers of Python
+                numbers; NumPy's functions do not.
         """
         op = OPS[name]
         values = [self.lift(arg) for arg in args]
+        if weak and name in PYTHON and all(map(is_pythons, values)):
+            return self._of_pythons(name, values)
+        if self.dtype is not None and dtype is None and name not in _OF_BOTH:
+            values = [self.counted(value) for value in values]
+        truths = values[:1] if name == "where" else values if name in _OF_TRUTHS else ()
+        values[: len(truths)] = [
+            self.apply("not_equal", (one, 0)) if one.dtype.kind == "c" else one for one in truths
+        ]
         shapes = [value.shape for value in values]
-        try:
-            made = plan(*shapes, rule=rule, axis=axis, broadcast=broadcast)
-        except BroadcastError as error:
-            error.add_note(str(current_place()))
-            raise
+        made = plan(*shapes, rule=rule, axis=axis, broadcast=broadcast)
         if name == "cast":
             return self.cast(values[0], np.dtype(dtype))
         asked = None if dtype is None else np.dtype(dtype).name
         values, dtypes = self._typed(op, values, asked)
         # No unsigned integer is negative: a slope for them is read by nobody.
-        if name == "where" or (name == "prelu" and dtypes[-1].startswith("uint")):
-            values = [self._wrapped(one, to) for one, to in zip(values, dtypes, strict=False)]
+        slopes = name == "prelu" and dtypes[-1].startswith("uint")
+        if name == "where" or slopes:
+            values = [
+                self._wrapped(one, to) if k or not slopes else one
+                for k, (one, to) in enumerate(zip(values, dtypes, strict=False))
+            ]
         known = beyond(name, values, dtypes)
         if known is not None:
             return self._known(values, made.axes_mapping, made.shape, known)
@@ -215,10 +217,27 @@ class Tracer:
             for value, to in zip(values, dtypes, strict=False)
         ]
         folded = self._folded(op, values, dtypes) if made.shape == () else None
-        weak = weak and all(value.weak for value in values) and dtypes[-1] != "bool"
         if folded is not None:
-            return self._constant(folded.item(), dtypes[-1], weak=weak)
-        return self.add(self._apply(name, values, made.axes_mapping, dtypes, made.shape), weak=weak)
+            return self._constant(folded.item(), dtypes[-1], weak=False)
+        return self.add(self._apply(name, values, made.axes_mapping, dtypes, made.shape))
+
+    def _of_pythons(self, name: str, values: Sequence[Value]) -> Value:
+        """What one of Python's operators makes of Python's numbers: a number, as far as known."""
+        numbers = [number_of(value) for value in values]
+        if None not in numbers:
+            return self.lift(PYTHON[name](*numbers))
+        # A truth value is an integer there.
+        values = [
+            value if number is None else self.lift(+number)
+            for value, number in zip(values, numbers, strict=True)
+        ]
+        values, dtypes = self._typed(OPS[name], values, None)
+        made = self._apply(name, values, ((),) * len(values), dtypes, ())
+        weak = dtypes[-1] != "bool"
+        value = self.add(made, weak=weak)
+        if weak:
+            self._weak.add(value.node)
+        return value
 
     def _apply(
         self,
@@ -248,7 +267,7 @@ class Tracer:
                 return self._typed(op, values, None)
         except TypeError as error:
             names = " and ".join(kinds)
-            raise TypeError(f"{op.name} of {names}: {error}\n  {current_place()}") from None
+            raise TypeError(f"{op.name} of {names}: {error}") from None
         values = [
             self.cast(value, np.dtype(to)) if native.rounds_first(value.kind, to) else value
             for value, to in zip(values, found, strict=False)
@@ -332,14 +351,19 @@ class Tracer:
         compute: str,
         dtype: str,
     ) -> Value:
-        """A reduction over axes that are in range and rise."""
-        shape = tuple(
-            1 if axis in over else size
-            for axis, size in enumerate(value.shape)
-            if keepdims or axis not in over
-        )
-        node = Reduce(name, value.node, over, keepdims, compute, shape, dtype)
-        return self.add(node)
+        """A reduction over axes that are in range and rise; the same with and without its axes is
+        folded once."""
+        long = tuple(1 if k in over else size for k, size in enumerate(value.shape))
+        kept = tuple(k for k in range(value.ndim) if k not in over)
+        short = tuple(value.shape[k] for k in kept)
+        node = Reduce(name, value.node, over, keepdims, compute, long if keepdims else short, dtype)
+        twin = replace(node, keepdims=not keepdims, shape=short if keepdims else long)
+        other = self._numbers.get(twin)
+        if other is None or node in self._numbers:
+            return self.add(node)
+        places = {axis: k for k, axis in enumerate(kept)}
+        axes = tuple(places.get(k) for k in range(value.ndim)) if keepdims else kept
+        return self.view(Value(self, other, twin.shape, np.dtype(dtype)), axes).again()
 
     def view(self, value: Value, axes: Axes) -> Value:
         """A value with its axes in another order, and axes of extent 1 more or fewer."""
@@ -357,8 +381,11 @@ class Tracer:
 
     # The graph
 
-    def finish(self, outputs: Sequence[int]) -> tuple[Graph, tuple[np.ndarray[Any, Any], ...]]:
-        """The graph of what the outputs need, and the captured arrays."""
+    def finish(
+        self, outputs: Sequence[int]
+    ) -> tuple[Graph, tuple[np.ndarray[Any, Any], ...], frozenset[int]]:
+        """The graph of what the outputs need, the captured arrays, and the nodes that are made of
+        Python's numbers by Python's operators."""
         needed: set[int] = set()
         ahead = list(outputs)
         while ahead:
@@ -374,7 +401,8 @@ class Tracer:
         places = {first + k: first + n for n, k in enumerate(kept)}
         nodes = tuple(_renumbered(node, number, places) for node in read)
         graph = Graph(nodes, tuple(number[k] for k in outputs), first + len(kept))
-        return graph, tuple(self._captured[k] for k in kept)
+        weak = frozenset(number[k] for k in needed & self._weak)
+        return graph, tuple(self._captured[k] for k in kept), weak
 
 
 def _rises(axes: Axes) -> bool:
@@ -398,3 +426,6 @@ def _renumbered(node: Node, number: Mapping[int, int], places: Mapping[int, int]
 
 def _check_castable(given: np.dtype[Any], target: np.dtype[Any]) -> None:
     reference.compute("cast", plan((0,)), [np.empty(0, given)], dtype=target)
+
+
+__all__ = ["Operand", "Tracer", "is_numeric", "operand_of"]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from .methods import Methods
-from .source import current_place, no_out, refuse
+from .source import no_out, refuse
 
 if TYPE_CHECKING:
     from ..ops import Op
@@ -30,33 +30,45 @@ def name_of(dtype: np.dtype[Any]) -> str:
     return dtype.name
 
 
-def _binary(name: str) -> Callable[[Value, Any], Any]:
+def _binary(name: str, reflected: str) -> Callable[[Value, Any], Any]:
     def method(self: Value, other: Any) -> Any:
-        return (
-            self.tracer.apply(name, (self, _plain(other)), weak=True)
-            if _meets(other)
-            else NotImplemented
-        )
+        if not _meets(other):
+            # An array of another library's may know what to do, and an object of Python's does not.
+            if getattr(type(other), reflected, None) is not getattr(object, reflected, None):
+                return NotImplemented
+            _refuse_other(other)
+        return self.tracer.apply(name, (self, _plain(other)), weak=True)
 
     return method
 
 
 def _reflected(name: str) -> Callable[[Value, Any], Any]:
     def method(self: Value, other: Any) -> Any:
-        return (
-            self.tracer.apply(name, (_plain(other), self), weak=True)
-            if _meets(other)
-            else NotImplemented
-        )
+        if not _meets(other):
+            _refuse_other(other)
+        return self.tracer.apply(name, (_plain(other), self), weak=True)
 
     return method
+
+
+def _refuse_other(other: Any) -> NoReturn:
+    what = "None" if other is None else type(other).__name__
+    refuse(
+        f"an array and {what} cannot be combined or compared",
+        "use arrays and numbers; np.asarray makes an array of what is like one",
+    )
 
 
 def _in_place(name: str) -> Callable[[Value, Any], Value]:
     def method(self: Value, other: Any) -> Value:
-        return self.put(name, other)
+        return self.changed(name, other)
 
     return method
+
+
+def _operators(name: str, op: str) -> tuple[Callable[[Value, Any], Any], ...]:
+    """Those of two operands: value on the left, on the right, and in place."""
+    return _binary(op, f"__r{name}__"), _reflected(op), _in_place(op)
 
 
 def _unary(name: str) -> Callable[[Value], Value]:
@@ -95,15 +107,13 @@ def _plain(other: Any) -> Any:
 def _equality(name: str) -> Callable[..., Any]:
     def method(self: Value, other: Any) -> Any:
         if not _meets(other):  # Python would go by identity
-            refuse(
-                f"an array and {type(other).__name__} cannot be compared",
-                "compare with arrays and numbers; np.asarray makes one of what is like an array",
-            )
+            _refuse_other(other)
         return self.tracer.apply(name, (self, _plain(other)), weak=True)
 
     return method
 
 
+_POWER = _binary("pow", "__rpow__")
 _BRANCH = (
     "zs.where(condition, a, b) chooses by values; Python's if, by shapes and keyword arguments"
 )
@@ -118,16 +128,14 @@ class Value(Methods):
     Shape, dtype, rank, size and length are those of the array; its elements are not known.
 
     Attributes:
-        shape: as an array's.
-        dtype: as an array's.
         tracer: who writes the graph.
         node: its number there.
         weak: whether it is a Python number, whose dtype is that of what it meets.
-        view: whether the array would be an operand, or a view of another.
+        is_view: whether the array would be an operand, or a view of another.
         shared: whether there is a view of it.
     """
 
-    __slots__ = ("dtype", "node", "shape", "shared", "tracer", "view", "weak")
+    __slots__ = ("_dtype", "_shape", "is_view", "node", "shared", "tracer", "weak")
     __hash__ = None  # type: ignore[assignment]  # as an array's
 
     def __init__(
@@ -141,10 +149,10 @@ class Value(Methods):
     ) -> None:
         self.tracer = tracer
         self.node = node
-        self.shape = shape
-        self.dtype = dtype
+        self._shape = shape
+        self._dtype = dtype
         self.weak = weak
-        self.view = view
+        self.is_view = view
         self.shared = False
 
     def again(self, view: bool = False) -> Value:
@@ -156,6 +164,24 @@ class Value(Methods):
 
     def __deepcopy__(self, memo: Any) -> Value:
         return self.again()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """As an array's."""
+        return self._shape
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        refuse("the shape of a value is set in place", "write x = x.reshape(shape)")
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """As an array's."""
+        return self._dtype
+
+    @dtype.setter
+    def dtype(self, dtype: Any) -> None:
+        refuse("the dtype of a value is set in place", "write x = x.astype(dtype)")
 
     @property
     def kind(self) -> str:
@@ -197,39 +223,35 @@ class Value(Methods):
 
     # Operators
 
-    __add__, __radd__, __iadd__ = _binary("add"), _reflected("add"), _in_place("add")
-    __sub__, __rsub__, __isub__ = _binary("subtract"), _reflected("subtract"), _in_place("subtract")
-    __mul__, __rmul__, __imul__ = _binary("multiply"), _reflected("multiply"), _in_place("multiply")
-    __truediv__, __rtruediv__ = _binary("divide"), _reflected("divide")
-    __floordiv__, __rfloordiv__ = _binary("floor_divide"), _reflected("floor_divide")
-    __mod__, __rmod__ = _binary("remainder"), _reflected("remainder")
-    __and__, __rand__ = _binary("bitwise_and"), _reflected("bitwise_and")
-    __or__, __ror__ = _binary("bitwise_or"), _reflected("bitwise_or")
-    __xor__, __rxor__ = _binary("bitwise_xor"), _reflected("bitwise_xor")
-    __lshift__, __rlshift__ = _binary("bitwise_left_shift"), _reflected("bitwise_left_shift")
-    __rshift__, __rrshift__ = _binary("bitwise_right_shift"), _reflected("bitwise_right_shift")
-    __itruediv__, __ifloordiv__ = _in_place("divide"), _in_place("floor_divide")
-    __imod__, __ipow__ = _in_place("remainder"), _in_place("pow")
-    __iand__, __ior__, __ixor__ = map(_in_place, ("bitwise_and", "bitwise_or", "bitwise_xor"))
-    __ilshift__, __irshift__ = map(_in_place, ("bitwise_left_shift", "bitwise_right_shift"))
-    __lt__, __le__ = _binary("less"), _binary("less_equal")
-    __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
+    __add__, __radd__, __iadd__ = _operators("add", "add")
+    __sub__, __rsub__, __isub__ = _operators("sub", "subtract")
+    __mul__, __rmul__, __imul__ = _operators("mul", "multiply")
+    __truediv__, __rtruediv__, __itruediv__ = _operators("truediv", "divide")
+    __floordiv__, __rfloordiv__, __ifloordiv__ = _operators("floordiv", "floor_divide")
+    __mod__, __rmod__, __imod__ = _operators("mod", "remainder")
+    __and__, __rand__, __iand__ = _operators("and", "bitwise_and")
+    __or__, __ror__, __ior__ = _operators("or", "bitwise_or")
+    __xor__, __rxor__, __ixor__ = _operators("xor", "bitwise_xor")
+    __lshift__, __rlshift__, __ilshift__ = _operators("lshift", "bitwise_left_shift")
+    __rshift__, __rrshift__, __irshift__ = _operators("rshift", "bitwise_right_shift")
+    __lt__, __le__ = _binary("less", "__gt__"), _binary("less_equal", "__ge__")
+    __gt__, __ge__ = _binary("greater", "__lt__"), _binary("greater_equal", "__le__")
     __eq__ = _equality("equal")
     __ne__ = _equality("not_equal")
     __neg__, __pos__, __abs__ = _unary("negative"), _unary("positive"), _unary("abs")
     __invert__ = _unary("bitwise_invert")
-    __rpow__ = _reflected("pow")
+    __rpow__, __ipow__ = _reflected("pow"), _in_place("pow")
 
     def __pow__(self, power: Any) -> Any:
-        if not _meets(power):
-            return NotImplemented
-        return self.raised(power)
+        return self.raised(power) if _meets(power) else _POWER(self, power)
 
     def raised(self, power: Any) -> Value:
         """x ** power: by products for whole numbers up to 4, by a root for 1/2, as NumPy's."""
         apply, kind = self.tracer.apply, self.dtype.kind
         whole = kind in "iu"
-        if type(power) not in (int, float) or self.weak or (whole and type(power) is float):
+        # Other packages' floats and Python's may meet in a wider dtype: what NumPy makes of them.
+        meets = type(power) is float and kind not in "fc"
+        if type(power) not in (int, float) or self.weak or meets:
             return apply("pow", (self, power), weak=True)
         if power == 2:
             return apply("square", (self,))
@@ -258,11 +280,11 @@ class Value(Methods):
 
     __rmatmul__ = __imatmul__ = __matmul__
 
-    def put(self, name: str, other: Any) -> Value:
+    def changed(self, name: str, other: Any) -> Value:
         """An operator in place. What is an operand of the call, or a view, is not written to."""
         if self.weak or not self.shape:  # numbers are not changed: the name gets another one
             return self.tracer.apply(name, (self, other), weak=True)
-        if self.view:
+        if self.is_view:
             refuse(
                 "an operand, or a view, is changed in place; fused functions have no such effects",
                 "write x = x + y in place of x += y, and give the call out=x",
@@ -277,12 +299,11 @@ class Value(Methods):
         if result.shape != self.shape:
             raise ValueError(
                 f"non-broadcastable output operand with shape {self.shape} doesn't match the "
-                f"broadcast shape {result.shape}\n  {current_place()}"
+                f"broadcast shape {result.shape}"
             )
         if not np.can_cast(result.dtype, self.dtype, "same_kind"):
             raise TypeError(
-                f"{name} in place: {result.dtype} does not become {self.dtype} within its kind\n"
-                f"  {current_place()}"
+                f"{name} in place: {result.dtype} does not become {self.dtype} within its kind"
             )
         if result.dtype != self.dtype:
             result = self.tracer.cast(result, self.dtype)

@@ -15,7 +15,7 @@ import numpy as np
 from ..compute.reference import as_operand
 from ..compute.special import cast, is_float
 from ..errors import BroadcastError, Reason
-from .function import Compiled, Fused, run, sort
+from .function import Call, Compiled, Fused, run, sort
 from .graph import Graph, Node
 from .run import Ready, ready, run_into
 from .trace import Operand, operand_of
@@ -97,12 +97,18 @@ def pulled(fused: Fused, operands: Sequence[Any], more: Mapping[str, Any]) -> tu
     """The result of a call, and its pullback; `Fused.vjp`."""
     call = sort(operands, more)
     compiled = fused.compiled(call)
-    gradients = compiled.derived.get("gradients")
-    if gradients is None:
-        made = _gradients(compiled, call.operands, len(call.operands) - len(call.named))
-        gradients = compiled.derived.setdefault("gradients", made)
+    gradients = gradients_of(compiled, call)
     results = run(compiled, call.values, [None] * compiled.structure.count)
     return compiled.structure.pack(results), Pullback(gradients, compiled, call.values)
+
+
+def gradients_of(compiled: Compiled, call: Call) -> Gradients:
+    """How the gradients of a call's signature are computed; made once."""
+    found: Gradients | None = compiled.derived.get("gradients")
+    if found is None:
+        made = _gradients(compiled, call.operands, len(call.operands) - len(call.named))
+        found = compiled.derived.setdefault("gradients", made)
+    return found
 
 
 def _gradients(compiled: Compiled, operands: Sequence[Operand], count: int) -> Gradients:
@@ -147,13 +153,15 @@ def _zero(operand: Operand) -> Any:
     return np.zeros(operand.shape, dtype)[()] if is_float(dtype) else None
 
 
-def vjp(function: Callable[..., Any], /, *operands: Any, **more: Any) -> tuple[Any, Pullback]:
+def vjp(
+    function: Callable[..., Any], /, *operands: Any, **more: Any
+) -> tuple[Any, Callable[..., Any]]:
     """A function's result, and the function that takes its cotangents back to the operands.
 
     Args:
         function: of arrays, fused by :func:`zerostride.fuse` or not. One that is not is traced in
             each call: fuse what is called again, and use its `vjp`.
-        operands: arrays, lists and numbers.
+        operands: arrays, of any library, lists and numbers.
         more: keyword arguments of the function.
 
     Returns:
@@ -176,9 +184,9 @@ def vjp(function: Callable[..., Any], /, *operands: Any, **more: Any) -> tuple[A
            [5., 6.]]), array([4., 6.]))
     """
     if isinstance(function, Fused):
-        return pulled(function, operands, more)
+        return function.vjp(*operands, **more)
 
     def called(*values: Any, **settings: Any) -> Any:  # a function may have a parameter `out`
         return function(*values, **settings)
 
-    return pulled(Fused(called), operands, more)
+    return Fused(called).vjp(*operands, **more)

@@ -18,7 +18,8 @@ import numpy as np
 
 from ..compute.functions import equal, where
 from ..compute.special import is_float
-from .graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View
+from ..strictness import unrestricted
+from .graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, arguments
 from .trace import Operand, Tracer
 from .value import Value
 from .vjp_shift import unmoved
@@ -42,6 +43,7 @@ class Backward:
     places: tuple[int | None, ...]
 
 
+@unrestricted()  # nobody wrote these expressions
 def backward(graph: Graph, operands: Sequence[Operand], count: int) -> Backward:
     """The graph of the gradients of a graph.
 
@@ -66,7 +68,7 @@ def backward(graph: Graph, operands: Sequence[Operand], count: int) -> Backward:
         for k, node in enumerate(graph.nodes)
         if isinstance(node, Input) and adjoint.held[k] is not None
     }
-    made, captured = tracer.finish([value.node for value in found.values()])
+    made, captured, _ = tracer.finish([value.node for value in found.values()])
     if captured:
         raise AssertionError("a derivative's rule brought an array of its own")
     order = {index: place for place, index in enumerate(found)}
@@ -159,7 +161,11 @@ class _Adjoint:
             if rule is None:
                 return None
             args = [self._argument(node, n) for n in range(len(node.args))]
-            found = rule(g, self._computed(self.values[k], node.compute[-1]), *args)
+            y = self._computed(self.values[k], node.compute[-1])
+            if node.op == "sqrt" and _is_of_squares(self.graph.nodes, node.args[0]):
+                found = where(equal(y, 0), 0, rule(g, y, *args))
+            else:
+                found = rule(g, y, *args)
         if found is None:
             return None
         shape = self.graph.nodes[node.args[place]].shape
@@ -226,7 +232,8 @@ class _Adjoint:
         # Equals share what they are both the least or the largest of, as in torch.amax.
         chosen = equal(x, self._computed(y, node.dtype))
         count = self._sum(self.cast(chosen, x.dtype), node.over)
-        shared: Value = where(chosen, g / count, 0)
+        # Of a row with a NaN none is chosen: 0 / 0 is the answer for all of it.
+        shared: Value = where(chosen, g / count, 0 / count)
         return shared
 
     def _of_prod(self, node: Reduce, x: Value, g: Value) -> Value:
@@ -252,6 +259,33 @@ class _Adjoint:
 
 def _is_weak(node: Node) -> bool:
     return isinstance(node, Input | Constant) and node.weak and node.dtype != "bool"
+
+
+def _is_of_squares(nodes: Sequence[Node], k: int) -> bool:
+    """Whether a node is a sum of squares, over a count or not: 0 only where all of them are.
+
+    There its root, a norm or a standard deviation, has many slopes, of which 0 is one; what comes
+    out of the chain's rule is 0 times infinity.
+    """
+    node = nodes[k]
+    while isinstance(node, View) or (
+        isinstance(node, Apply)
+        and (node.op in ("cast", "positive") or _is_over_a_number(nodes, node))
+    ):
+        node = nodes[arguments(node)[0]]
+    if not isinstance(node, Reduce) or node.op != "sum":
+        return False
+    term = nodes[node.arg]
+    while isinstance(term, Apply) and term.op in ("cast", "positive"):
+        term = nodes[term.args[0]]
+    if not isinstance(term, Apply):
+        return False
+    product = term.op == "multiply" and term.args[0] == term.args[1]
+    return term.op in ("square", "squared_difference") or (product and len({*term.axes}) == 1)
+
+
+def _is_over_a_number(nodes: Sequence[Node], node: Apply) -> bool:
+    return node.op == "divide" and isinstance(nodes[node.args[1]], Constant)
 
 
 def _places(axes: Axes, rank: int) -> Axes:

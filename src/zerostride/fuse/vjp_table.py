@@ -19,6 +19,8 @@ Where a function has no derivative, the answer is PyTorch's, if PyTorch has the 
 `shrink` at its corners            0
 `pow` of 0, by its exponent        0 if that is not negative
 `atan2`, `hypot` at the origin     0; NaN
+`sqrt` of a sum of squares of 0    0, as of PyTorch's norm and standard deviation
+`min`, `max` of a NaN              NaN
 =================================  ================================================================
 
 Not PyTorch's: `heaviside` passes the cotangent to its second argument where that is the result

@@ -17,7 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any
 
 from rich.table import Table
@@ -25,12 +25,11 @@ from rich.table import Table
 from ..compute import native
 from ..fuse import reference
 from ..fuse.graph import Graph
-from .case import BadInput
 from .fuse_cases import Case, Program, source
 from .fuse_draw import cases
 from .fuse_judge import Fused, fused_of, judge
 from .fuse_shrink import shrink
-from .native import SHOWN, Difference, Part, ended_at, isas, judging, print_wide, run_parts
+from .native import SHOWN, Difference, Part, campaign, ended_at, judging, print_wide, run_parts
 
 
 @dataclass(slots=True)
@@ -150,20 +149,7 @@ def child(arguments: Sequence[str] | None = None) -> int:
 
 def run(options: argparse.Namespace) -> int:
     """The subcommand; returns the exit status."""
-    try:
-        if not native.backend().startswith("native"):
-            raise BadInput("the native engine is not in use here: there is nothing to compare")
-        results = [_run_isa(isa, options) for isa in isas(options.isa)]
-    except BadInput as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    if options.json:
-        print(json.dumps([asdict(result) for result in results], indent=1))
-    else:
-        _print(results, options.seed)
-    return 1 if any(result.differing for result in results) else 0
+    return campaign(options, _run_isa, _print)
 
 
 def _run_isa(isa: str, options: argparse.Namespace) -> Result:

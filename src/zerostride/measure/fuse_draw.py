@@ -7,6 +7,7 @@ Blocks of cases have seeds of their own, as in `native_draw`.
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from collections.abc import Iterator, Sequence
@@ -179,6 +180,15 @@ def draw_call(rng: random.Random, drawn: Drawn) -> Case:
     return Case(drawn.program, tuple(desk.memories), tuple(desk.moved(operands)), outs)
 
 
+@functools.cache
+def _takes(dtype: str) -> tuple[str, ...]:
+    """The dtypes of arrays that take results of one, within their kind."""
+    own = dtype_of(dtype)
+    return tuple(
+        one for one in ("bool", *INTEGERS, *FLOATS) if np.can_cast(own, dtype_of(one), "same_kind")
+    )
+
+
 def _outs(
     rng: random.Random, desk: Desk, drawn: Drawn, operands: Sequence[View | Number]
 ) -> Iterator[View | None]:
@@ -188,14 +198,8 @@ def _outs(
             yield None
             continue
         dtype = known.dtype
-        if rng.random() < 0.1:
-            wider = {
-                "float16": "float32",
-                "float32": "float64",
-                "bool": "float32",
-                "int32": "int64",
-            }
-            dtype = wider.get(dtype, dtype)
+        if rng.random() < 0.25:
+            dtype = rng.choice(_takes(dtype))
         over = None
         if free and rng.random() < 0.6:
             view = rng.choice(free)

@@ -27,6 +27,13 @@ _ALONE = {bool: "bool", int: "int64", float: "float64"}
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 #: Reductions that are expressions.
 _COMPOSED = frozenset({"mean", "var", "std", "sum_of_squares", "logsumexp"})
+#: Ops of truth values that are no numbers.
+_OF_BOTH = _COMPARISONS | {
+    *("where", "cast", "positive", "maximum", "minimum", "fmax", "fmin", "clip"),
+    *(name for name in OPS if name.startswith(("logical_", "bitwise_", "is"))),
+}
+#: Ops that read whether their operands are 0.
+_OF_TRUTHS = frozenset(name for name in OPS if name.startswith("logical_"))
 _HALVES = frozenset({"float16", "bfloat16"})
 
 
@@ -98,6 +105,12 @@ class Builder:
         nodes = tuple(_renumbered(self.nodes[k], number) for k in sorted(needed))
         return Graph(nodes, tuple(number[k] for k in ends), inputs)
 
+    def _counted(self, arg: Known) -> Known:
+        """Truth values as numbers of the dtype that all is computed in."""
+        if self.dtype is None or arg.dtype != "bool":
+            return arg
+        return self._cast(arg, self.dtype)
+
     # Steps
 
     def _step(self, step: Step) -> Known:
@@ -138,6 +151,10 @@ class Builder:
         ]
         made = plan(*(arg.shape for arg in args), **rule)
         dtype = step.options.get("dtype")
+        if dtype is None and step.name not in _OF_BOTH:
+            args = [self._counted(arg) for arg in args]
+        truths = 1 if step.name == "where" else len(args) if step.name in _OF_TRUTHS else 0
+        args[:truths] = map(self._truth, args[:truths])
         found = native.promote(op, tuple(arg.kind for arg in args), dtype)
         if found is None and dtype is not None:  # narrowed, then computed in another
             kept = len(args) - len(values_of(op, args))
@@ -148,6 +165,15 @@ class Builder:
         if isinstance(KERNELS[step.name], np.ufunc) and step.name not in _COMPARISONS:
             self._check_numbers(args, found)
         return self._apply(step.name, args, made.axes_mapping, found, made.shape)
+
+    def _truth(self, arg: Known) -> Known:
+        """A complex number is true unless it is 0."""
+        if arg.family != "c":
+            return arg
+        axes = (*range(len(arg.shape)),)
+        zero = self._add(Constant(0, "int64", True), weak=True)
+        dtypes = (arg.dtype, arg.dtype, "bool")
+        return self._apply("not_equal", [arg, zero], (axes, ()), dtypes, arg.shape)
 
     def _check_numbers(self, args: Sequence[Known], dtypes: Sequence[str]) -> None:
         """NumPy's ufuncs refuse Python integers that their dtype does not hold."""
@@ -194,6 +220,8 @@ class Builder:
         if any(not -rank <= one < rank for one in given):
             raise ValueError(f"no axis {axis}")
         over = tuple(sorted({one % rank for one in given}))
+        if step.name in ("sum", "prod") or step.name in _COMPOSED:
+            arg = self._counted(arg)
         if step.name in _COMPOSED:
             return self._composed(step.name, arg, over, keepdims)
         return self._single(step.name, arg, over, keepdims)

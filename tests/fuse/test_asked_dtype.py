@@ -1,0 +1,63 @@
+"""`fuse(dtype=)`: what numbers are computed in, truth values among them."""
+
+import numpy as np
+import pytest
+
+import zerostride as zs
+
+B = np.array([True, False, True])
+X = np.array([0.5, 1.5, 2.5], np.float64)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int16", "complex64"])
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda m: m * 2,
+        lambda m: m + m,
+        lambda m: m - m * 3,
+        lambda m: m.sum(),
+        lambda m: m.mean() * 2,
+        lambda m: (m > 0) * m,
+        lambda m: m**2,
+        lambda m: np.square(m),
+    ],
+)
+def test_truth_values_are_numbers_in_arithmetic(function, dtype):
+    found = zs.fuse(function, dtype=dtype)(B)
+    wanted = np.asarray(function(B.astype(dtype)))
+    assert found.dtype == wanted.dtype
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_truth_values_are_none_in_logic_choices_and_comparisons():
+    def function(x, m):
+        return (
+            ~m,
+            m & (x > 1),
+            np.where(m, x, 0),
+            m.any(),
+            np.maximum(m, m),
+            m >= m,
+            zs.clip(m, m, m),
+        )
+
+    found = zs.fuse(function, dtype="float32")(X, B)
+    assert [one.dtype.name for one in found] == ["bool", "bool", "float32", *["bool"] * 4]
+    assert found[0].tolist() == [False, True, False]
+    assert np.count_nonzero(B) == zs.fuse(np.count_nonzero, dtype="float16")(B) == 2
+
+
+def test_a_masked_mean_stays_in_the_dtype():
+    @zs.fuse(dtype="float32")
+    def masked_mean(x, mask):
+        return zs.where(mask, x, 0).sum() / mask.sum()
+
+    assert masked_mean(X, B).dtype == np.float32
+    assert masked_mean(X, B) == 1.5
+
+
+@pytest.mark.parametrize("dtype", ["str", "S3", object, bool, "datetime64[s]", "i4,f4"])
+def test_what_is_no_dtype_of_numbers_is_refused_at_once(dtype):
+    with pytest.raises(TypeError, match="dtype is one of numbers to compute in"):
+        zs.fuse(lambda x: x, dtype=dtype)

@@ -1,0 +1,80 @@
+"""Arrays that a function takes from elsewhere: what becomes of them between calls."""
+
+import numpy as np
+import pytest
+
+import zerostride as zs
+from zerostride.compute import native
+
+
+def calls(function, x, count=3):
+    """What some calls give: the first traces, the engine may know the others."""
+    return [function(x).tolist() for _ in range(count)]
+
+
+def test_a_captured_array_that_is_reshaped_in_place_is_seen():
+    weights = np.arange(6.0)
+    fused = zs.fuse(lambda x: x * weights)
+    x = np.ones(6)
+    assert calls(fused, x) == [[0, 1, 2, 3, 4, 5]] * 3
+    weights.shape = (6, 1)
+    wanted = (x * weights).tolist()
+    assert calls(fused, x) == [wanted] * 3
+    weights.shape = (2, 3)
+    for _ in range(3):
+        with pytest.raises(zs.BroadcastError, match=r"weights\)"):
+            fused(x)
+    weights.shape = (6,)
+    assert calls(fused, x) == [[0, 1, 2, 3, 4, 5]] * 3
+
+
+def test_a_captured_array_of_another_dtype_is_seen():
+    weights = np.arange(3.0)
+    fused = zs.fuse(lambda x: x + weights)
+    x = np.zeros(3)
+    assert calls(fused, x) == [[0, 1, 2]] * 3
+    weights.dtype = np.int64
+    assert calls(fused, x) == [(x + weights).tolist()] * 3
+
+
+def test_captured_arrays_that_move_are_read_where_they_are():
+    weights = np.arange(6.0)
+    fused = zs.fuse(lambda x: x * weights)
+    assert calls(fused, np.ones(1)) == [[0, 1, 2, 3, 4, 5]] * 3
+    weights.resize(3, refcheck=False)
+    assert calls(fused, np.ones(1)) == [[0, 1, 2]] * 3
+
+
+def test_captured_arrays_that_stay_are_traced_once():
+    weights, traced = np.arange(3.0), []
+    fused = zs.fuse(lambda x: traced.append(x) or x * weights)
+    calls(fused, np.ones(3))
+    weights[:] = 7
+    assert calls(fused, np.ones(3)) == [[7, 7, 7]] * 3
+    assert len(traced) == 1
+
+
+def test_a_pullback_of_an_array_that_was_reshaped_is_refused_or_right():
+    weights = np.arange(3.0)
+    _, pull = zs.vjp(lambda x: x * weights, np.ones(3))
+    weights.shape = (3, 1)
+    if native.backend() == "native":
+        with pytest.raises(ValueError, match=r"operand 1 is float64 \(3, 1\)"):
+            pull(np.ones(3))
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_matrices_are_refused():
+    matrix = np.matrix([[1, 2], [3, 4]])
+    for call in (
+        lambda: zs.fuse(lambda x: x * x)(matrix),
+        lambda: zs.fuse(lambda x: x * matrix)(1.0),
+    ):
+        with pytest.raises(TypeError, match=r"numpy\.matrix, whose \* is a matrix product"):
+            call()
+
+
+def test_masked_arrays_take_no_results():
+    for call in (zs.fuse(lambda x: x * x), lambda x, out: zs.multiply(x, x, out=out)):
+        with pytest.raises(TypeError, match="out is a masked array"):
+            call(np.ones(2), out=np.ma.masked_array(np.ones(2), [True, False]))
