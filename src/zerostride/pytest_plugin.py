@@ -1,0 +1,283 @@
+"""Floor 6: the pytest plugin that fails tests on accidental broadcasts in the code under test.
+
+Off by default. `pytest --strict-broadcast`, or `strict_broadcast = on` in pytest's configuration,
+watches all tests; `strict_broadcast = marked` those with the marker, or the fixture, of that name.
+
+    @pytest.mark.strict_broadcast(False)      # not this one
+    with zerostride.pytest_plugin.allowed():  # not here
+    d = column - row  # broadcast: ok         (not this line)
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Generator, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from _pytest.outcomes import Failed
+
+# Every run of pytest where zerostride is installed imports this module: what only a run that is
+# watched needs is imported when one begins.
+if TYPE_CHECKING:
+    from .accidents.checks import Accident, Watch, allowed
+    from .accidents.loading import Finder
+
+_NAME = "strict_broadcast"
+_ON = frozenset({"on", "true", "yes", "1"})
+_OFF = frozenset({"off", "false", "no", "0"})
+_KEY = pytest.StashKey["_Session"]()
+
+
+class AccidentalBroadcast(Failed):
+    """What fails a test. No handler of exceptions in the code under test catches it by chance."""
+
+    __module__ = "builtins"  # as pytest's own: reports show the name alone
+
+
+class AccidentalBroadcastError(ValueError):
+    """An accident while modules are imported, before there is a test that could fail."""
+
+
+def __getattr__(name: str) -> Any:
+    if name != "allowed":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from .accidents.checks import allowed
+
+    return allowed
+
+
+def _watch() -> Watch:
+    from .accidents.checks import WATCH
+
+    return WATCH
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The option and the settings."""
+    parser.getgroup("zerostride").addoption(
+        "--strict-broadcast",
+        action="store_true",
+        default=False,
+        help="Fail tests on accidental broadcasts, (N, 1) against (N,), in NumPy code under test.",
+    )
+    parser.addini(
+        _NAME,
+        "Accidental broadcasts in NumPy code under test fail tests: on, off, or marked (those with "
+        "the marker or the fixture strict_broadcast).",
+        default="",
+    )
+    parser.addini(
+        f"{_NAME}_paths",
+        "Folders of the code under test, from rootdir; rootdir itself by default.",
+        type="args",
+        default=[],
+    )
+
+
+def _mode(config: pytest.Config) -> str:
+    """on, marked, off, or "" where nobody said anything."""
+    # Where a conftest names this plugin, the first look at the options was before it came.
+    for options in (config.known_args_namespace, config.option):
+        if getattr(options, _NAME, False):
+            return "on"
+    said = str(config.getini(_NAME)).strip().lower()
+    if said in ("", "marked"):
+        return said
+    if said in _ON or said in _OFF:
+        return "on" if said in _ON else "off"
+    raise pytest.UsageError(f"{_NAME} = {said}: it is on, off or marked")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
+    """Begins before the first conftest is imported, which may import the code under test."""
+    _begin(early_config)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """The marker; and the beginning, where a conftest names this plugin."""
+    config.addinivalue_line(
+        "markers",
+        f"{_NAME}(enabled=True): fail on accidental broadcasts in NumPy code under test "
+        "(zerostride)",
+    )
+    _begin(config)
+
+
+def _begin(config: pytest.Config) -> None:
+    if _KEY in config.stash:
+        return
+    session = config.stash[_KEY] = _Session(config, _mode(config))
+    session.begin()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """What was begun is ended: pytest may run again in this process."""
+    if _KEY in config.stash:
+        config.stash[_KEY].end()
+
+
+def pytest_report_header(config: pytest.Config) -> list[str]:
+    """What is watched, and what cannot be."""
+    session = config.stash[_KEY]
+    if session.finder is None:
+        return []
+    roots = ", ".join(map(str, session.roots))
+    lines = [f"accidental broadcasts: {session.mode}, below {roots}"]
+    if session.before:
+        lines.append(f"  imported before, not checked: {', '.join(session.before)}")
+    return lines
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """What was under test and could not be watched."""
+    finder = config.stash[_KEY].finder
+    if finder is not None and finder.unchecked:
+        names = ", ".join(sorted(set(finder.unchecked)))
+        terminalreporter.write_line(
+            "not checked for accidental broadcasts, for other import hooks load them or their "
+            f"expressions are too long: {names}"
+        )
+
+
+class _Session:
+    """One run of pytest.
+
+    Attributes:
+        mode: on, marked, off, or "".
+        finder: the import hook; None where nothing is watched.
+        before: modules under test that were imported too early.
+        found: the accidents of the test that runs, those that nobody let through among them.
+    """
+
+    def __init__(self, config: pytest.Config, mode: str) -> None:
+        self.config = config
+        self.mode = mode
+        self.finder: Finder | None = None
+        self.before: tuple[str, ...] = ()
+        self.found: list[Accident] = []
+        self.item: pytest.Item | None = None
+        named = config.getini(f"{_NAME}_paths")
+        self.roots: list[Path] = [config.rootpath / name for name in named] or [config.rootpath]
+        self._outer: tuple[bool, Any] = (False, None)
+        self._lock = threading.Lock()
+
+    def begin(self) -> None:
+        """Watches from now on, if anything is to be watched."""
+        if self.mode not in ("on", "marked"):
+            return
+        from .accidents.loading import Finder, Scope
+
+        hook, before = _assertions(self.config)
+        self.finder = Finder(Scope(self.roots), hook, before)
+        self.before = self.finder.install()
+        watch = _watch()
+        self._outer = watch.enabled, watch.report
+        watch.enabled, watch.report = self.mode == "on", self.report
+
+    def end(self) -> None:
+        """Watches no longer."""
+        if self.finder is not None:
+            self.finder.remove()
+            watch = _watch()
+            watch.enabled, watch.report = self._outer
+            self.finder = None
+
+    def report(self, accident: Accident) -> None:
+        """Keeps an accident and fails the test, or the import, that is under way."""
+        __tracebackhide__ = True
+        accident = self._near(accident)
+        if self.item is None:
+            raise AccidentalBroadcastError(str(accident))
+        with self._lock:
+            self.found.append(accident)
+        raise AccidentalBroadcast(str(accident))
+
+    def _near(self, accident: Accident) -> Accident:
+        """The accident with its path from rootdir."""
+        path = Path(accident.path)
+        if not path.is_relative_to(self.config.rootpath):
+            return accident
+        return replace(accident, path=str(path.relative_to(self.config.rootpath)))
+
+    def wants(self, item: pytest.Item) -> bool:
+        """Whether a test is watched: by its marker, or else by the mode."""
+        marker = item.get_closest_marker(_NAME)
+        if marker is None:
+            return self.mode == "on"
+        given = [*marker.args, *marker.kwargs.values()]
+        return bool(given[0]) if given else True
+
+
+def _assertions(config: pytest.Config) -> tuple[Any, Any]:
+    """pytest's own import hook, and what it does to a tree; None where it rewrites nothing."""
+    from _pytest.assertion import rewrite
+
+    state = config.stash.get(rewrite.assertstate_key, None)
+    hook = getattr(state, "hook", None)
+    return hook, lambda tree, source, path: rewrite.rewrite_asserts(tree, source, path, config)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
+    """A test, its fixtures included, is watched or not."""
+    session = item.config.stash[_KEY]
+    if session.finder is None:
+        return (yield)
+    watch = _watch()
+    before = watch.enabled
+    session.found, session.item, watch.enabled = [], item, session.wants(item)
+    try:
+        return (yield)
+    finally:
+        session.item, watch.enabled = None, before
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """A marker that nothing comes of is no silence."""
+    session = item.config.stash[_KEY]
+    if session.mode == "" and session.wants(item):
+        _not_begun()
+
+
+def _not_begun() -> None:
+    pytest.fail(
+        "strict_broadcast is asked for, and the code under test was imported unwatched: set "
+        "`strict_broadcast = marked` in pytest's configuration (or `off`, to ignore this)",
+        pytrace=False,
+    )
+
+
+@pytest.fixture
+def strict_broadcast(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Watches a test, from here on, for accidental broadcasts; see the module."""
+    session = request.config.stash[_KEY]
+    if session.mode == "":
+        _not_begun()
+    if session.finder is None:
+        yield
+        return
+    watch = _watch()
+    before, watch.enabled = watch.enabled, True
+    yield
+    watch.enabled = before
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fails a test that went on after an accident: in a thread, or behind a bare `except`."""
+    report = yield
+    session = item.config.stash[_KEY]
+    if session.found and report.outcome == "passed" and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = "\n\n".join(map(str, dict.fromkeys(session.found)))
+    session.found = []  # each phase has its own report
+    return report
+
+
+__all__ = ["AccidentalBroadcast", "AccidentalBroadcastError", "allowed"]
