@@ -8,12 +8,13 @@ enriched here, once, into a BroadcastError.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from .dims import Asker, Shape, Size, as_shape, brief, is_open, whole_numbers
+from .dims import Asker, Shape, Size, Undecided, as_shape, brief, is_open, whole_numbers
 from .errors import BroadcastError, Misfit, Reason
 from .plan import Plan, RuleUse
 
@@ -68,6 +69,8 @@ class Rule:
         silent: the reasons for which an engine does not refuse but goes wrong.
         check: raises Misfit for finished plans that the engine cannot carry; asks of sizes what it
             must know.
+        advise: what to do about what `check` refuses, or None: planned before it is proposed. Takes
+            the row, the shapes, the use of the rule and the reason.
     """
 
     name: str
@@ -81,6 +84,7 @@ class Rule:
     one_way: str = "it may not stretch"
     silent: frozenset[Reason] = frozenset()
     check: Callable[[Plan, Asker], None] | None = None
+    advise: Callable[[Rule, Sequence[Any], RuleUse, Reason], str | None] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         values = [getattr(self, row.name) for row in fields(self)]
@@ -292,6 +296,32 @@ def _is_shape(shape: Any) -> bool:
         return False
 
 
+# Another package's rules.
+
+
+def guarded(rule: Rule, package: str) -> Rule:
+    """Another package's rule, whose faults are refusals: they name the package, and break nothing
+    that only lists all rules."""
+    if rule.align.__module__.startswith("zerostride."):
+        checked = rule.check
+        if checked is None or getattr(checked, "__module__", "").startswith("zerostride."):
+            return rule
+    align = functools.partial(_guard, rule.align, package)
+    check = None if rule.check is None else functools.partial(_guard, rule.check, package)
+    return replace(rule, align=align, check=check)
+
+
+def _guard(function: Callable[..., Any], package: str, *args: Any) -> Any:
+    try:
+        return function(*args)
+    except (Misfit, Undecided):
+        raise
+    except Exception as error:
+        name = getattr(function, "__name__", "its rule")
+        words = f"{type(error).__name__}: {error}"
+        raise Misfit(Reason.PLUGIN, f"{name} of {package} failed: {words}") from error
+
+
 # What to propose.
 
 
@@ -300,6 +330,8 @@ def suggest(rule: Rule, shapes: Sequence[Any], use: RuleUse, reason: Reason) -> 
 
     Where no change helps, another rule that accepts them as they are.
     """
+    if rule.advise is not None and (said := rule.advise(rule, shapes, use, reason)):
+        return said
     for proposal, words in _proposals(rule, shapes, use.attributes, reason):
         if plan_or_none(rule, *proposal):
             return words
@@ -315,7 +347,7 @@ def _other_rule(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> st
         if other.to_target != rule.to_target or other.name == rule.name:
             continue
         if plan := plan_or_none(other, shapes, attributes):
-            return f"{RuleUse(other.name, attributes).label} gives {_text(plan.shape)}"
+            return f"{RuleUse(other.name, attributes).label} gives {text(plan.shape)}"
     return None
 
 
@@ -357,14 +389,14 @@ def _proposals(
     small = 0 if rule.to_target or len(first) < len(second) else 1
     if len(shapes[small]) < len(shapes[1 - small]):
         name = "data" if rule.to_target else "xy"[small]
-        for placed in _placements(shapes[small], rank):
+        for placed in placements(shapes[small], rank):
             pair = (placed, second) if small == 0 else (first, placed)
-            yield ((pair, attributes), f"reshape {name} to {_text(placed)}")
+            yield ((pair, attributes), f"reshape {name} to {text(placed)}")
     if not rule.to_target and rule.operands == (2, 2):
         yield (((second, first), attributes), "swap the operands")
 
 
-def _placements(shape: Sequence[int], rank: int) -> Iterator[Shape]:
+def placements(shape: Sequence[int], rank: int) -> Iterator[Shape]:
     """`shape` with ones put in, the fewest first, without leading ones of no use."""
     seen = set()
     places = itertools.combinations(range(rank), len(shape))
@@ -383,7 +415,7 @@ def _placement_order(placed: Shape) -> tuple[int, list[int]]:
     return len(placed), [size if type(size) is int else 2 for size in placed]
 
 
-def _text(shape: Shape) -> str:
+def text(shape: Shape) -> str:
     """A shape as Python prints one; sizes that are not known by their names."""
     sizes = ", ".join(map(str, shape))
     return f"({sizes},)" if len(shape) == 1 else f"({sizes})"

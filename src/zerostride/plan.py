@@ -222,6 +222,8 @@ class Plan:
     def bind(self, /, *shapes: Any, **sizes: Any) -> Plan:
         """The plan for sizes put in: by name, by the operands' real shapes, or as a mapping.
 
+        Arrays of any library stand for their shapes.
+
         A size may be bound to a number, or to another size (then the plan stays symbolic).
 
         Raises:
@@ -253,7 +255,8 @@ class Plan:
     def views(self, *arrays: Any) -> tuple[NDArray[Any], ...]:
         """Read-only views of the result's shape, stride 0 where an operand stretches; no copy.
 
-        Raises BroadcastError if an array's shape is not the operand's.
+        Arrays of another library give that library's. Raises BroadcastError if an array's shape is
+        not the operand's.
 
         >>> import numpy as np, zerostride as zs
         >>> _, b = zs.plan((2, 3), (3,)).views(np.zeros((2, 3)), np.arange(3))
@@ -269,6 +272,11 @@ class Plan:
                 rule=self.rule,
                 shapes=self.operands,
             )
+        if not all(type(array) is np.ndarray for array in arrays):
+            from .compute.foreign import any_foreign, dispatch
+
+            if any_foreign(arrays):
+                return dispatch().views(self, arrays)  # type: ignore[no-any-return]
         return tuple(self.view(k, array) for k, array in enumerate(arrays))
 
     def view(self, k: int, array: Any) -> NDArray[Any]:

@@ -19,6 +19,8 @@ from .errors import BroadcastError, Misfit, Reason
 from .ops import FEW, OPS, Op, column_of, find_op
 from .plan import Plan, RuleUse
 from .rules import find_rule
+from .strict_rows import strict_row
+from .strictness import IN_FORCE, Strict
 
 if TYPE_CHECKING:
     from .dims.condition import Condition
@@ -41,7 +43,9 @@ def plan(
     Args:
         shapes: the operands' shapes, outermost size first. A size is a number, or not known yet:
             a name ("N"), "?", bounds ("1..8"), an expression ("2*N + 1"), or a :class:`Dim`.
-        rule: name of an element-wise rule; "numpy" if neither rule nor engine is given.
+            xarray's DataArrays are planned by their dimensions' names.
+        rule: name of an element-wise rule; "numpy" if neither rule nor engine is given. Or limits
+            with or without one: :func:`zerostride.strict`.
         axis: where the smaller operand starts, for the rules that have it (pdpd, paddle, onnx6).
             None is the rule's default, or the engine's when one is given.
         broadcast: onnx6's attribute; 1 allows broadcasting.
@@ -60,18 +64,46 @@ def plan(
     >>> print(zs.plan(("N", 3), ("M", 3), facts="N >= 2").conditions)
     M == N or M == 1
     """
+    frame = IN_FORCE.get()
+    limits = None if frame is None else frame.limits
+    if rule.__class__ is Strict:
+        rule, limits = _apart(rule)
     if facts is not None:
-        known = as_facts(facts)
-        row, op = _elementwise_row(rule, engine, op)
-        attributes = {"axis": axis, "broadcast": broadcast}
-        return apply(row, shapes, attributes, engine=engine, op=op, facts=known)
+        return _plan(shapes, rule, axis, broadcast, engine, op, limits, as_facts(facts))
     try:
         if not all(map(is_plain, shapes)):
+            if any(hasattr(shape, "dims") for shape in shapes):
+                return _of_names(shapes, rule or engine)
             shapes = tuple(tuple(shape) if is_open(shape) else as_shape(shape) for shape in shapes)
-        return _cached(shapes, rule, axis, broadcast, engine, op)
+        return _cached(shapes, rule, axis, broadcast, engine, op, limits)
     except (Misfit, TypeError):
         # Malformed, or not hashable: the driver says what is wrong with it.
-        return _plan(shapes, rule, axis, broadcast, engine, op)
+        return _plan(shapes, rule, axis, broadcast, engine, op, limits)
+
+
+def engine_plan(*shapes: Shape, engine: str, op: str | None = None) -> Plan:
+    """What an engine makes of shapes, whatever strict mode is in force: it is asked, not used."""
+    asked = (None, None, None, engine, op, None)
+    return _cached(shapes, *asked) if all(map(is_plain, shapes)) else _plan(shapes, *asked)
+
+
+def _apart(rule: Any) -> tuple[str | None, Strict | None]:
+    """The name of a rule, and the limits it comes with."""
+    return (rule.rule, rule) if isinstance(rule, Strict) else (rule, None)
+
+
+def _of_names(arrays: tuple[Any, ...], said: str | None) -> Plan:
+    """The plan of xarray's arrays, whose dimensions' names are the rule."""
+    from .arrays.xarray_ import plan_of
+
+    if said is not None:
+        raise BroadcastError(
+            f"the dimensions of DataArrays say where they land by their names; {said!r} has "
+            "nothing to say",
+            reason=Reason.ATTRIBUTE,
+            hint="give their shapes to plan by places",
+        )
+    return plan_of(arrays)
 
 
 def _plan(
@@ -81,9 +113,14 @@ def _plan(
     broadcast: int | None,
     engine: str | None,
     op: str | None,
+    limits: Strict | None,
+    facts: Condition | None = None,
 ) -> Plan:
     row, op = _elementwise_row(rule, engine, op)
-    return apply(row, shapes, {"axis": axis, "broadcast": broadcast}, engine=engine, op=op)
+    if limits is not None:
+        row = strict_row(row, limits)
+    attributes = {"axis": axis, "broadcast": broadcast}
+    return apply(row, shapes, attributes, engine=engine, op=op, facts=facts)
 
 
 #: Typed, so that axis=True and axis=1.0 do not find the plan of axis=1; shapes are plain by then.
@@ -171,7 +208,7 @@ def plan_to(
         data: the data's shape.
         target: the target shape. Under engine="torch" or "paddle" −1 keeps the data's extent.
         mode: "numpy" (one way; the default), "bidirectional" or "explicit"; with an engine its own
-            default.
+            default. Or limits with or without one: :func:`zerostride.strict`.
         axes_mapping: for mode "explicit", the target axis of each data axis, rising.
         engine: ask what that engine's measured release does.
         op: the op meant, where the engine has several.
@@ -185,13 +222,17 @@ def plan_to(
     >>> p.shape, p.axes_mapping
     ((1, 16, 50, 50), ((1,),))
     """
+    frame = IN_FORCE.get()
+    limits = None if frame is None else frame.limits
+    if mode.__class__ is Strict:
+        mode, limits = _apart(mode)
     plain = is_plain(data) and is_plain(target) and (axes_mapping is None or is_plain(axes_mapping))
     if facts is None and plain:
         try:
-            return _cached_to(data, target, mode, axes_mapping, engine, op)
+            return _cached_to(data, target, mode, axes_mapping, engine, op, limits)
         except TypeError:
             pass  # not hashable: what is wrong with it is said below
-    return _plan_to(data, target, mode, axes_mapping, engine, op, facts)
+    return _plan_to(data, target, mode, axes_mapping, engine, op, limits, facts)
 
 
 def _plan_to(
@@ -201,12 +242,15 @@ def _plan_to(
     axes_mapping: Sequence[int] | None,
     engine: str | None,
     op: str | None,
+    limits: Strict | None,
     facts: Any = None,
 ) -> Plan:
     row, name = _target_row(mode, engine, op)
     attributes = {"axes_mapping": axes_mapping}
     if engine is not None and find_engine(engine).keeps:
         target = _keep(row, data, target, engine)
+    if limits is not None:
+        row = strict_row(row, limits, target)
     known = None if facts is None else as_facts(facts)
     return apply(row, (data, target), attributes, engine=engine, op=name, facts=known)
 
@@ -303,9 +347,9 @@ def supports(
     try:
         if to_target:
             data, target = _data_and_target(shapes)
-            made = plan_to(data, target, engine=engine)
+            made = _plan_to(data, target, None, None, engine, None, None)
         else:
-            made = plan(*shapes, engine=engine, op=op)
+            made = engine_plan(*shapes, engine=engine, op=op)
     except BroadcastError as error:
         return Support(False, error.detail, row.source)
     for divergence in row.divergences_of(name, element):
@@ -333,7 +377,7 @@ def dtype_limit(engine: Engine, op: str | None, dtype: str) -> Divergence | None
 
 def _without(engine: Engine, op: str) -> str:
     """That an engine lacks an op; of one that was read about alone, that nothing is known of it."""
-    if engine.run and not (engine.name in FEW and OPS[op].tensors == 1):
+    if engine.has or (engine.run and not (engine.name in FEW and OPS[op].tensors == 1)):
         return f"{engine.name} has no op for {op}"
     return f"nothing was read about {op} on {engine.name}"
 
@@ -360,6 +404,8 @@ def _has_op(engine: Engine, op: Any) -> bool:
     row = _meant(op, engine)
     if engine.name == "numpy":
         return bool(row.numpy)
+    if engine.has and row.name not in engine.has:
+        return False
     column = column_of(engine.name)
     return column in row.names or column in row.reversed_names
 

@@ -8,13 +8,15 @@ ncnn's order.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from .alignment import Alignment, Attribute, Attributes, Rule
+from .alignment import Alignment, Attribute, Attributes, Rule, guarded
 from .dims import MAX_RANK, Asker, Shape
 from .errors import BroadcastError, Misfit, Reason
+from .plugins import Table
 
 _OPENVINO = "OpenVINO documentation, 'Broadcast Rules For Elementwise Operations', "
 _BROADCAST_3 = "OpenVINO operation specification, 'Broadcast-3', "
@@ -188,89 +190,95 @@ def align_onnx6(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes)
 _ANY_NUMBER = (1, 2**31)
 _AXIS = MappingProxyType({"axis": Attribute(-1)})
 
-RULES: Mapping[str, Rule] = MappingProxyType(
-    {
-        rule.name: rule
-        for rule in (
-            Rule(
-                "none",
-                align_none,
-                "Shapes must be identical.",
-                _OPENVINO + "none broadcast",
-                operands=_ANY_NUMBER,
-            ),
-            Rule(
-                "numpy",
-                align_numpy,
-                "Right-aligned; along each axis sizes are equal or one of them is 1.",
-                _OPENVINO + "NumPy broadcast; NumPy user guide, 'Broadcasting'",
-                operands=_ANY_NUMBER,
-            ),
-            Rule(
-                "pdpd",
-                align_pdpd,
-                "B is laid over A from `axis` on; its trailing ones are ignored; only B stretches.",
-                _OPENVINO + "PDPD broadcast",
-                attributes=_AXIS,
-                one_way="only the second operand may stretch, to the first",
-            ),
-            Rule(
-                "unidirectional",
-                align_unidirectional,
-                "Data right-aligned to the target shape; only the data stretches.",
-                _BROADCAST_3 + "mode numpy",
-                to_target=True,
-                one_way="only the data may stretch, to the target",
-            ),
-            Rule(
-                "bidirectional",
-                align_numpy,
-                "As multiplying by ones of the target shape: both may stretch.",
-                _BROADCAST_3 + "mode bidirectional; 'Bidirectional Broadcast Rules'",
-                to_target=True,
-            ),
-            Rule(
-                "explicit",
-                align_explicit,
-                "Data axis i lands on target axis axes_mapping[i], in rising order.",
-                _BROADCAST_3 + "mode explicit",
-                attributes=MappingProxyType({"axes_mapping": Attribute(required=True)}),
-                to_target=True,
-                one_way="only the data may stretch, to the target",
-            ),
-            Rule(
-                "paddle",
-                align_paddle,
-                "The operand of lower rank lies at `axis`; both may stretch.",
-                "Paddle 3.3.1, elementwise_* with axis, measured",
-                attributes=_AXIS,
-            ),
-            Rule(
-                "ncnn",
-                align_ncnn,
-                "Left-aligned; a vector that differs from the outermost extent: right-aligned.",
-                "ncnn documentation, 'binaryop-broadcasting'",
-                max_rank=4,
-            ),
-            Rule(
-                "mnn",
-                align_numpy,
-                "NumPy's rule, up to 6 axes.",
-                "MNN documentation on broadcasting: MAX_DIM 6",
-                operands=_ANY_NUMBER,
-                max_rank=6,
-            ),
-            Rule(
-                "onnx6",
-                align_onnx6,
-                "With broadcast=1, B is one element or equals a run of A's axes at `axis`.",
-                "ONNX operator documents, Add-1 and Add-6",
-                attributes=MappingProxyType({"axis": Attribute(), "broadcast": Attribute(0)}),
-                one_way="B must equal a run of A's axes, or have one element",
-            ),
-        )
-    }
+_OWN = (
+    Rule(
+        "none",
+        align_none,
+        "Shapes must be identical.",
+        _OPENVINO + "none broadcast",
+        operands=_ANY_NUMBER,
+    ),
+    Rule(
+        "numpy",
+        align_numpy,
+        "Right-aligned; along each axis sizes are equal or one of them is 1.",
+        _OPENVINO + "NumPy broadcast; NumPy user guide, 'Broadcasting'",
+        operands=_ANY_NUMBER,
+    ),
+    Rule(
+        "pdpd",
+        align_pdpd,
+        "B is laid over A from `axis` on; its trailing ones are ignored; only B stretches.",
+        _OPENVINO + "PDPD broadcast",
+        attributes=_AXIS,
+        one_way="only the second operand may stretch, to the first",
+    ),
+    Rule(
+        "unidirectional",
+        align_unidirectional,
+        "Data right-aligned to the target shape; only the data stretches.",
+        _BROADCAST_3 + "mode numpy",
+        to_target=True,
+        one_way="only the data may stretch, to the target",
+    ),
+    Rule(
+        "bidirectional",
+        align_numpy,
+        "As multiplying by ones of the target shape: both may stretch.",
+        _BROADCAST_3 + "mode bidirectional; 'Bidirectional Broadcast Rules'",
+        to_target=True,
+    ),
+    Rule(
+        "explicit",
+        align_explicit,
+        "Data axis i lands on target axis axes_mapping[i], in rising order.",
+        _BROADCAST_3 + "mode explicit",
+        attributes=MappingProxyType({"axes_mapping": Attribute(required=True)}),
+        to_target=True,
+        one_way="only the data may stretch, to the target",
+    ),
+    Rule(
+        "paddle",
+        align_paddle,
+        "The operand of lower rank lies at `axis`; both may stretch.",
+        "Paddle 3.3.1, elementwise_* with axis, measured",
+        attributes=_AXIS,
+    ),
+    Rule(
+        "ncnn",
+        align_ncnn,
+        "Left-aligned; a vector that differs from the outermost extent: right-aligned.",
+        "ncnn documentation, 'binaryop-broadcasting'",
+        max_rank=4,
+    ),
+    Rule(
+        "mnn",
+        align_numpy,
+        "NumPy's rule, up to 6 axes.",
+        "MNN documentation on broadcasting: MAX_DIM 6",
+        operands=_ANY_NUMBER,
+        max_rank=6,
+    ),
+    Rule(
+        "onnx6",
+        align_onnx6,
+        "With broadcast=1, B is one element or equals a run of A's axes at `axis`.",
+        "ONNX operator documents, Add-1 and Add-6",
+        attributes=MappingProxyType({"axis": Attribute(), "broadcast": Attribute(0)}),
+        one_way="B must equal a run of A's axes, or have one element",
+    ),
 )
+
+
+def _accept(rule: Rule, package: str) -> Rule:
+    """Another package's rule; it may not have a mode's name."""
+    if rule.name in MODES:
+        raise ValueError(f"{rule.name!r} is a mode of Broadcast ops")
+    return guarded(rule, package)
+
+
+#: Every rule by its name; entry points of the group `zerostride.rules` add to it.
+RULES: Table[Rule] = Table("zerostride.rules", Rule, _OWN, _accept, operator.attrgetter("name"))
 
 #: A Broadcast op's mode, and the rule it names.
 MODES: Mapping[str, str] = MappingProxyType(

@@ -72,6 +72,8 @@ class Engine:
         keeps: −1 in a target keeps the extent of the data's axis there.
         divergences: see :class:`Divergence`; dtypes that are refused or go wrong among them.
         run: whether its rows were run (True) or only read.
+        reads: the column of the op table whose names it takes, where that is not its own: "onnx".
+        has: the ops that it has, by canonical name; empty: all of its column.
     """
 
     name: str
@@ -88,6 +90,8 @@ class Engine:
     keeps: bool = False
     divergences: tuple[Divergence, ...] = ()
     run: bool = True
+    reads: str = ""
+    has: frozenset[str] = frozenset()
 
     def divergences_of(self, op: str | None, dtype: str | None = None) -> tuple[Divergence, ...]:
         """The divergences that concern an op (canonical name) on a dtype."""

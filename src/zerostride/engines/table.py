@@ -8,12 +8,20 @@ were read.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
-from types import MappingProxyType
+import functools
+import operator
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
-from ..errors import BroadcastError, Reason
-from .model import Engine
+from ..alignment import Rule, guarded
+from ..dims import Asker, Undecided
+from ..errors import BroadcastError, PluginWarning, Reason
+from ..ops import COLUMNS, OPS, take_names
+from ..plan import Plan
+from ..plugins import Table, said
+from .model import Divergence, Engine, Rules, always
 from .rows_arrays import JAX, NUMPY, TENSORFLOW, TORCH
 from .rows_litert import LITERT
 from .rows_openvino import OPENVINO
@@ -23,7 +31,62 @@ from .rows_runtimes import MNN, NCNN, ONNXRUNTIME, PADDLE
 _RUN = (NUMPY, TORCH, TENSORFLOW, JAX, ONNXRUNTIME, OPENVINO, PADDLE, NCNN, MNN, LITERT)
 _READ = (TENSORRT, COREML, LITERT_GPU, TOSA, STABLEHLO)
 
-ENGINES: Mapping[str, Engine] = MappingProxyType({row.name: row for row in (*_RUN, *_READ)})
+
+def _accept(engine: Engine, package: str) -> Engine:
+    """Another package's engine: its rules guarded, its ops by the names of the column it reads."""
+    if not engine.elementwise:
+        raise ValueError(f"engine {engine.name!r} has no element-wise rule")
+    column = engine.reads or engine.name
+    if column not in COLUMNS:
+        raise ValueError(
+            f"reads={engine.reads!r} is no column of the op table: {', '.join(COLUMNS)}"
+        )
+    unknown = sorted(engine.has - set(OPS))
+    if unknown:
+        raise ValueError(f"it has ops that the op table lacks: {', '.join(unknown)}")
+
+    def rules(given: Rules) -> Rules:
+        for name, rule in given.items():
+            if not isinstance(rule, Rule):
+                raise ValueError(f"its rule {name!r} is a {type(rule).__name__}")
+        return {name: guarded(rule, package) for name, rule in given.items()}
+
+    made = replace(
+        engine,
+        elementwise=rules(engine.elementwise),
+        to_target=rules(engine.to_target),
+        ops={op: rules(given) for op, given in engine.ops.items()},
+        dynamic={op: rules(given) for op, given in engine.dynamic.items()},
+        constants=rules(engine.constants),
+        divergences=tuple(_guarded(row, package) for row in engine.divergences),
+    )
+    take_names(engine.name, column)
+    return made
+
+
+def _guarded(row: Divergence, package: str) -> Divergence:
+    if row.strikes is None or row.strikes is always:
+        return row
+    return replace(row, strikes=functools.partial(_strikes, row.strikes, package))
+
+
+def _strikes(asked: Callable[[Plan, Asker], bool], package: str, plan: Plan, asker: Asker) -> bool:
+    """Whether a divergence strikes; if it cannot say, it may."""
+    try:
+        return asked(plan, asker)
+    except Undecided:
+        raise
+    except Exception as error:  # noqa: BLE001 - whatever another package's function does
+        name = getattr(asked, "__name__", "a divergence")
+        words = f"{name} of {package} failed: {said(error)}"
+        warnings.warn(words, PluginWarning, stacklevel=2)
+        return True
+
+
+#: Every engine by its name; entry points of the group `zerostride.engines` add to it.
+ENGINES: Table[Engine] = Table(
+    "zerostride.engines", Engine, (*_RUN, *_READ), _accept, operator.attrgetter("name")
+)
 
 
 def find_engine(name: Any) -> Engine:

@@ -1,0 +1,1 @@
+"""What a package outside of zerostride adds to it; made up."""

@@ -1,0 +1,18 @@
+"""A rule: first axes stand under one another, and either operand may stretch."""
+
+from zerostride.alignment import Alignment, Rule
+
+
+def align_left(asker, shapes, attributes):
+    """Where axes land. Of sizes it may ask whether two are equal, and whether one is 1."""
+    rank = max(map(len, shapes))
+    mapping = tuple(tuple(range(len(shape))) for shape in shapes)
+    return Alignment(rank, mapping, (range(rank),) * len(shapes))
+
+
+RULE = Rule(
+    name="toyleft",
+    align=align_left,
+    summary="Left-aligned; along each axis sizes are equal or one of them is 1.",
+    source="toyinfer's manual, 'Shapes'",
+)
