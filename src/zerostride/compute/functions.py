@@ -9,6 +9,7 @@ import numpy as np
 
 from ..ops import OPS, Op
 from ..planner import plan, plan_to
+from .foreign import any_foreign, dispatch, is_foreign
 from .native import bind, compute, copied
 from .reference import as_operand, as_target, shape_of
 
@@ -54,6 +55,10 @@ def _run(
             out=out,
             dtype=dtype,
         )
+    if any_foreign(operands):
+        foreign = dispatch()
+        options = foreign.Options(rule, axis, engine, out, dtype, broadcast)
+        return foreign.elementwise(op, operands, options)
     arrays = [as_operand(operand, k) for k, operand in enumerate(operands)]
     made = plan(
         *map(shape_of, arrays),
@@ -259,6 +264,9 @@ def broadcast(
            [2, 2, 2]])
     """
     traced = tracing((data,))
+    if is_foreign(data):
+        made = plan_to(tuple(data.shape), target_shape, mode, axes_mapping, engine)
+        return dispatch().broadcast(data, made, copy, out)
     array = data if traced is not None else np.asarray(as_operand(data))
     made = plan_to(array.shape, target_shape, mode, axes_mapping, engine)
     if traced is not None:

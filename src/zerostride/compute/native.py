@@ -24,6 +24,7 @@ import numpy as np
 from ..ops import OPS, Op
 from ..plan import Plan
 from ..planner import plan
+from ..strictness import FAULTS, HOLDERS, IN_FORCE
 from . import reference
 from .kernels import KERNELS
 from .semantics import WEAK, cast, values_of, variant
@@ -372,9 +373,12 @@ def _evaluate(op: Op, made: Plan, arrays: Sequence[Any], out: Any, dtype: Any) -
             return NotImplemented
     if name == "pow" and (dtype is not None or _any_negative(arrays[1])):
         return NotImplemented  # a power that becomes negative in `dtype` is refused, too
-    views = tuple(
-        array if type(array) in WEAK else made.view(k, array) for k, array in enumerate(arrays)
-    )
+    if made.rule == "numpy" and engine in (None, "numpy"):
+        views = tuple(arrays)  # the engine's own rule
+    else:
+        views = tuple(
+            array if type(array) in WEAK else made.view(k, array) for k, array in enumerate(arrays)
+        )
     target = reference.as_target(out, made)
     if op.name == "cast":
         return _native.convert(views[0], dtype, target)
@@ -384,7 +388,7 @@ def _evaluate(op: Op, made: Plan, arrays: Sequence[Any], out: Any, dtype: Any) -
 def _is_plain(array: Any) -> bool:
     if type(array) in WEAK:
         return type(array) is not complex
-    if array.dtype.name == "bfloat16":
+    if array.dtype.kind == "V" and array.dtype.name == "bfloat16":
         _native.register_bfloat16(array.dtype.num)
     return type(array) is np.ndarray
 
@@ -425,7 +429,8 @@ def copied(view: Any, out: Any = None) -> Any:
         result = _native.convert(view, view.dtype, target)
         if result is not NotImplemented:
             return result
-    np.copyto(target, view, casting="same_kind")
+    with np.errstate(all="ignore"):
+        np.copyto(target, view, casting="same_kind")
     return target
 
 
@@ -436,5 +441,15 @@ def find_bfloat16() -> None:
         _native.register_bfloat16(np.dtype(module.bfloat16).num)
 
 
+def _watch_strictness() -> None:
+    """In strict contexts calls go by Python, which looks at their plans."""
+    if not hasattr(_native, "watch_context"):
+        FAULTS.append("the native engine is older than this package; build it again")
+        return
+    _native.watch_context(IN_FORCE)
+    HOLDERS.append(_native.hold_context)
+
+
 if _IN_USE:
+    _watch_strictness()
     find_bfloat16()

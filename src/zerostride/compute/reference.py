@@ -120,6 +120,8 @@ def as_target(out: Any, plan: Plan) -> NDArray[Any] | None:
         return None
     if not isinstance(out, np.ndarray):
         raise TypeError(f"out is an array, not {type(out).__name__}")
+    if isinstance(out, np.ma.MaskedArray):
+        raise TypeError("out is a masked array, whose mask would stay as it is; pass its data")
     # As for NumPy's ufuncs, the result may be broadcast into a larger `out`.
     if out.shape != plan.shape and not _reaches(plan.shape, out.shape):
         raise BroadcastError(

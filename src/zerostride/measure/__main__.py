@@ -3,7 +3,7 @@
 ``exhaustion`` asks symbolic plans beside concrete ones; ``inference`` and ``coverage`` ask other
 tools' shape inference beside ours, for generated cases and through whole models; ``models`` audits,
 ports and verifies model files for every engine; ``native`` holds the C++ engine against the
-reference backend, and ``fuse`` fused expressions.
+reference backend, ``fuse`` fused expressions, and ``arrays`` the arrays of other libraries.
 
 Exit status 0: no disagreement; 1: at least one; 2: bad input, or nothing could be run.
 """
@@ -73,6 +73,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         from .gradients import run as compare_gradients
 
         return compare_gradients(options)
+    if options.command == "arrays":
+        from .arrays import run as compare_arrays
+
+        return compare_arrays(options)
     try:
         chosen = _interpreters(options.python)
         jobs: dict[str, MakeCases]
@@ -188,6 +192,14 @@ def _parser() -> argparse.ArgumentParser:
     gradients.add_argument("--seed", type=int, default=0)
     gradients.add_argument("--seconds", type=float, default=1e9, help="an end, whatever is left")
     gradients.add_argument("--json", action="store_true", help="print JSON")
+    arrays = commands.add_parser("arrays", help="arrays of other libraries against the reference")
+    arrays.add_argument("--library", action="append", metavar="NAME", help="all if not given")
+    arrays.add_argument("--rule", action="append", metavar="NAME", help="all if not given")
+    arrays.add_argument("--cases", type=_count, default=5000, help="of a library under a rule")
+    arrays.add_argument("--first", type=int, default=0, help="number of the first case")
+    arrays.add_argument("--seed", type=int, default=0)
+    arrays.add_argument("--seconds", type=float, default=1e9, help="an end, whatever is left")
+    arrays.add_argument("--json", action="store_true", help="print JSON")
     for command in (conformance, probe):
         command.add_argument("--seed", type=int, default=0)
     for command in (conformance, probe, models):

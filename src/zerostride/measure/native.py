@@ -215,10 +215,19 @@ class Part:
 
 def run(options: argparse.Namespace) -> int:
     """The subcommand; returns the exit status."""
+    return campaign(options, _run_isa, _print)
+
+
+def campaign(
+    options: argparse.Namespace,
+    run_isa: Callable[[str, argparse.Namespace], Any],
+    show: Callable[[Sequence[Any], int], None],
+) -> int:
+    """Runs each instruction set that is asked for, and shows the results; the exit status."""
     try:
         if not native.backend().startswith("native"):
             raise BadInput("the native engine is not in use here: there is nothing to compare")
-        results = [_run_isa(isa, options) for isa in isas(options.isa)]
+        results = [run_isa(isa, options) for isa in isas(options.isa)]
     except BadInput as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
@@ -227,7 +236,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps([asdict(result) for result in results], indent=1))
     else:
-        _print(results, options.seed)
+        show(results, options.seed)
     return 1 if any(result.differing for result in results) else 0
 
 

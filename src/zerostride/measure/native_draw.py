@@ -163,7 +163,7 @@ def draw(rng: random.Random) -> Call:
         if (not shape and rng.random() < 0.6) or rng.random() < 0.05:
             shapes[k] = ()
             parameter = k >= op.tensors
-            operands.append(Number(rng.choice(_PARAMETERS)) if parameter else _number(rng, dtype))
+            operands.append(Number(rng.choice(_PARAMETERS)) if parameter else number(rng, dtype))
             continue
         if k < op.tensors:
             operands.append(desk.operand(shape, dtype, operands))
@@ -193,7 +193,8 @@ def _operand_dtypes(rng: random.Random, op: str, count: int) -> list[str]:
     return made
 
 
-def _number(rng: random.Random, dtype: str) -> Number:
+def number(rng: random.Random, dtype: str) -> Number:
+    """A Python number, or a NumPy scalar of the dtype."""
     value: Any = rng.choice(_RARE_NUMBERS if rng.random() < 0.1 else _NUMBERS)
     if rng.random() < 0.35 and dtype_of(dtype).isnative:
         with np.errstate(all="ignore"):
@@ -205,7 +206,8 @@ def _number(rng: random.Random, dtype: str) -> Number:
 # Shapes. A call has a result shape; operands are cut out of it as the rule lays them into it.
 
 
-def _result_shape(rng: random.Random) -> Shape:
+def result_shape(rng: random.Random) -> Shape:
+    """The shape of a result, of any rank; most are small."""
     dice = rng.random()
     if dice < _LARGE:
         return of_size(rng, rng.randint(1, 5), rng.randint(*_LARGE_ELEMENTS))
@@ -255,10 +257,10 @@ def thinned(rng: random.Random, shape: Shape) -> Shape:
 
 def _shapes(rng: random.Random, op: str, count: int) -> tuple[list[Shape], dict[str, Any]]:
     """The operands' shapes, and the rule that combines them."""
-    shape = _result_shape(rng)
+    shape = result_shape(rng)
     dice = rng.random()
     if count == 2 and OPS[op].tensors == 2 and dice < 0.1:
-        return _by_rule(rng, shape)
+        return by_rule(rng, shape, rng.choice(_RULES))
     shapes = []
     for k in range(count):
         own = shape[int(rng.random() * (len(shape) + 1)) :] if rng.random() < 0.3 else shape
@@ -284,9 +286,8 @@ def spoiled(rng: random.Random, shape: Shape) -> Shape:
     return (*shape[:k], shape[k] + 1, *shape[k + 1 :])
 
 
-def _by_rule(rng: random.Random, shape: Shape) -> tuple[list[Shape], dict[str, Any]]:
-    """Two operands under one of the other rules; not always to its liking."""
-    rule = rng.choice(_RULES)
+def by_rule(rng: random.Random, shape: Shape, rule: str) -> tuple[list[Shape], dict[str, Any]]:
+    """Two operands under a rule, of a result's shape; not always to its liking."""
     start = int(rng.random() * (len(shape) + 1))
     run = shape[start : start + int(rng.random() * (len(shape) + 1 - start)) + 1]
     options: dict[str, Any] = {"rule": rule}

@@ -83,14 +83,20 @@ class Verdict:
 Function = Callable[..., Any]
 
 
-def judge(call: Call, function: Function) -> Verdict:
-    """Runs a call by a public function and by the reference, and compares."""
+def judge(call: Call, function: Function, *, layout: bool = True) -> Verdict:
+    """Runs a call by a public function and by the reference, and compares.
+
+    Args:
+        call: what to run.
+        function: the public function, or what stands for it.
+        layout: whether the results' strides are compared, too.
+    """
     ours, theirs = call.make(), call.make()
     result, error = _outcome(lambda: ours.by(function))
     expected, refusal = _outcome(theirs.by_reference)
     if error is not None or refusal is not None:
         return _refusals(error, refusal, ours, theirs)
-    difference = _around(call, ours, theirs, result, expected)
+    difference = _around(call, ours, theirs, result, expected, layout=layout)
     if difference:
         return Verdict(difference)
     with np.errstate(all="ignore"):  # the judge's own comparisons
@@ -122,7 +128,9 @@ def _refusals(
     return Verdict(refused=True)
 
 
-def _around(call: Call, ours: Made, theirs: Made, result: Any, expected: Any) -> str:
+def _around(
+    call: Call, ours: Made, theirs: Made, result: Any, expected: Any, *, layout: bool
+) -> str:
     """What differs besides values, or ""."""
     if type(result) is not type(expected):
         return f"a {type(result).__name__}, the reference's is a {type(expected).__name__}"
@@ -134,7 +142,7 @@ def _around(call: Call, ours: Made, theirs: Made, result: Any, expected: Any) ->
         return f"dtype {result.dtype}, the reference's {expected.dtype}"
     if result.shape != expected.shape:
         return f"shape {result.shape}, the reference's {expected.shape}"
-    if call.out is None and result.size and _has_layout(call):
+    if layout and call.out is None and result.size and _has_layout(call):
         for n, mine, other in zip(result.shape, result.strides, expected.strides, strict=True):
             if n > 1 and mine != other:
                 return f"strides {result.strides}, the reference's {expected.strides}"

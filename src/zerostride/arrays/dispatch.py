@@ -1,0 +1,147 @@
+"""The way in: operands of which one is foreign, sorted, and handed to their library's adapter.
+
+One library a call. NumPy's arrays and lists stand beside a library's own only where the library
+itself takes them; Python numbers are weak everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..compute.semantics import WEAK
+from ..ops import Op
+from ..plan import Plan
+from .model import Adapter, Fusion, Options
+from .table import Row, adapter, find_row
+
+
+def elementwise(op: Op, operands: Sequence[Any], options: Options) -> Any:
+    """An op of the table, on one library's arrays and numbers."""
+    return adapter_of(operands, options.out).elementwise(op, operands, options)
+
+
+def broadcast(data: Any, made: Plan, copy: bool, out: Any) -> Any:
+    """`data` laid over a plan's shape."""
+    return adapter_of((data,), out).broadcast(data, made, copy, out)
+
+
+def views(made: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    """The operands of a plan laid over its shape."""
+    return adapter_of(arrays).views(made, arrays)
+
+
+def unbroadcast(made: Plan, grad: Any, k: int) -> Any:
+    """A gradient summed to an operand's shape."""
+    return adapter_of((grad,)).unbroadcast(made, grad, k)
+
+
+def reduction(name: str, x: Any, options: Mapping[str, Any]) -> Any:
+    """A reduction of an array."""
+    return adapter_of((x,), options.get("out")).reduction(name, x, options)
+
+
+def fused(
+    function: Fusion,
+    operands: Sequence[Any],
+    settings: Mapping[str, Any],
+    out: Any = None,
+    progress: Any = None,
+) -> Any:
+    """A call of a fused function."""
+    arrays = [*operands, *_arrays_among(settings.values())]
+    return adapter_of(arrays, out).fused(function, operands, settings, out, progress)
+
+
+def vjp(
+    function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any]
+) -> tuple[Any, Callable[..., Any]]:
+    """The result of a fused function, and what takes cotangents back."""
+    arrays = [*operands, *_arrays_among(settings.values())]
+    return adapter_of(arrays).vjp(function, operands, settings)
+
+
+def dtype_of(array: Any) -> np.dtype[Any]:
+    """NumPy's dtype of one library's array."""
+    return adapter_of((array,)).dtype_of(array)
+
+
+def adapter_of(operands: Sequence[Any], out: Any = None) -> Adapter:
+    """The adapter of the one library whose arrays are among the operands.
+
+    Raises:
+        TypeError: they belong to two libraries neither of which takes the other's arrays; or `out`
+            is no array of the operands' library.
+    """
+    kinds = {type(operand) for operand in operands} - WEAK
+    if len(kinds) == 1 and out is None:
+        own = find_row(next(iter(kinds)))
+        if own is not None:
+            return adapter(own)
+    rows: dict[str, Row] = {}
+    places: dict[str, tuple[int, str]] = {}
+    for k, operand in enumerate(operands):
+        kind = type(operand)
+        if kind in WEAK:
+            continue
+        row = find_row(kind)
+        name = "numpy" if row is None else row.name
+        places.setdefault(name, (k, _said(kind, row)))
+        if row is not None:
+            rows.setdefault(name, row)
+    found = _one_of(rows, places)
+    for given in _arrays_among((out,)):
+        row = find_row(type(given))
+        if row is None or row.name != found.name:
+            what = "NumPy" if row is None else row.name
+            raise TypeError(
+                f"out is an array of {what}, and the operands are {found.name}'s; give an out of "
+                f"{found.name}, or none"
+            )
+    return adapter(found)
+
+
+def _one_of(rows: Mapping[str, Row], places: Mapping[str, tuple[int, str]]) -> Row:
+    for row in rows.values():
+        if all(name == row.name or name in row.takes for name in places):
+            return row
+    first, second, *_ = sorted(places, key=places.__getitem__)
+    said = [f"operand {k} is {what}" for k, what in (places[first], places[second])]
+    if "scalar" in places[second][1] or "scalar" in places[first][1]:
+        said[-1] += "; give it as a Python number: x.item()"
+        raise TypeError(" and ".join(said))
+    raise TypeError(
+        f"{' and '.join(said)}; convert one of them: {_conversion(rows, second, first)}"
+    )
+
+
+def _said(kind: type, row: Row | None) -> str:
+    if row is not None:
+        return f"an array of {row.name}"
+    if issubclass(kind, np.ndarray):
+        return "an array of NumPy"
+    return "a scalar of NumPy" if issubclass(kind, np.generic) else f"a {kind.__name__}"
+
+
+def _conversion(rows: Mapping[str, Row], given: str, wanted: str) -> str:
+    """How an array of `given` becomes one of `wanted`, in words."""
+    if wanted == "numpy":
+        return f"{rows[given].lowered}, or the other way {rows[given].made}"
+    if given == "numpy":
+        return f"{rows[wanted].made}, or the other way {rows[wanted].lowered}"
+    return f"{rows[wanted].made} of {rows[given].lowered}"
+
+
+def _arrays_among(values: Iterable[Any]) -> list[Any]:
+    """The arrays in values and in the tuples, lists and dicts among them."""
+    found: list[Any] = []
+    for value in values:
+        if isinstance(value, dict):
+            found += _arrays_among(value.values())
+        elif isinstance(value, tuple | list):
+            found += _arrays_among(value)
+        elif isinstance(value, np.ndarray) or find_row(type(value)) is not None:
+            found.append(value)
+    return found

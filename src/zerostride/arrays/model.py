@@ -1,0 +1,121 @@
+"""What an adapter is: how one library's arrays are computed with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..ops import Op
+from ..plan import Plan
+from ..planner import plan
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a call of an element-wise function said besides its operands; see `zerostride.add`."""
+
+    rule: str | None = None
+    axis: int | None = None
+    engine: str | None = None
+    out: Any = None
+    dtype: Any = None
+    broadcast: int | None = None
+
+    @property
+    def says_nothing(self) -> bool:
+        """Whether all of them were left out."""
+        said = (self.rule, self.axis, self.engine, self.out, self.dtype, self.broadcast)
+        return all(one is None for one in said)
+
+    def plan(self, op: Op, shapes: Sequence[Sequence[int]]) -> Plan:
+        """How operands of these shapes are combined.
+
+        >>> from zerostride.ops import OPS
+        >>> Options(rule="pdpd", axis=0).plan(OPS["add"], [(2, 3), (2,)]).aligned[1]
+        (2, 1)
+        """
+        return plan(
+            *map(tuple, shapes),
+            rule=self.rule,
+            axis=self.axis,
+            broadcast=self.broadcast,
+            engine=self.engine,
+            op=op.name if self.engine is not None else None,
+        )
+
+
+class Fusion(Protocol):
+    """What an adapter asks of a fused function (`zerostride.fuse.function.Fused`)."""
+
+    def __call__(self, /, *operands: Any, **more: Any) -> Any:
+        """The call, of NumPy arrays."""
+        ...
+
+    def vjp(self, /, *operands: Any, **more: Any) -> tuple[Any, Callable[..., Any]]:
+        """The result of NumPy arrays, and what takes cotangents back."""
+        ...
+
+    def compiled(self, call: Any) -> Any:
+        """What it is for a signature: its graph, and how results are packed."""
+        ...
+
+
+class Adapter(Protocol):
+    """How one library's arrays are computed with.
+
+    Operands are sorted already: each is an array of the library, a Python number, or what the
+    library's row says that it takes as its own (NumPy arrays beside JAX's). Answers are arrays of
+    the library, where the operands lie, of NumPy's dtype.
+    """
+
+    def dtype_of(self, array: Any) -> np.dtype[Any]:
+        """NumPy's dtype of an array; ml_dtypes' for those that NumPy lacks.
+
+        Raises:
+            TypeError: neither has it.
+        """
+        ...
+
+    def as_dtype(self, dtype: Any) -> np.dtype[Any]:
+        """NumPy's dtype of what the library, or NumPy, takes as one."""
+        ...
+
+    def elementwise(self, op: Op, operands: Sequence[Any], options: Options) -> Any:
+        """An op of the table."""
+        ...
+
+    def broadcast(self, data: Any, made: Plan, copy: bool, out: Any) -> Any:
+        """`data` laid over the plan's shape: a view where the library has views."""
+        ...
+
+    def views(self, made: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """The operands laid over the plan's shape."""
+        ...
+
+    def unbroadcast(self, made: Plan, grad: Any, k: int) -> Any:
+        """`grad` summed to the shape of operand `k`."""
+        ...
+
+    def reduction(self, name: str, x: Any, options: Mapping[str, Any]) -> Any:
+        """A reduction by name; `options` are axis, keepdims, out and, for some, dtype."""
+        ...
+
+    def fused(
+        self,
+        function: Fusion,
+        operands: Sequence[Any],
+        settings: Mapping[str, Any],
+        out: Any,
+        progress: Any,
+    ) -> Any:
+        """A call of a fused function; among the settings may be arrays."""
+        ...
+
+    def vjp(
+        self, function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any]
+    ) -> tuple[Any, Callable[..., Any]]:
+        """A fused function's result, and the function of cotangents that gives gradients."""
+        ...

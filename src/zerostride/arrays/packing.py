@@ -1,0 +1,46 @@
+"""What is packed in tuples, lists and dicts, as the results of a fused function may be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+
+def leaves(packed: Iterable[Any]) -> Iterator[Any]:
+    """What is in there.
+
+    >>> list(leaves([1, (2, {"a": 3})]))
+    [1, 2, 3]
+    """
+    for one in packed:
+        if isinstance(one, dict):
+            yield from leaves(one.values())
+        elif isinstance(one, tuple | list):
+            yield from leaves(one)
+        else:
+            yield one
+
+
+def mapped(packed: Any, function: Callable[[Any], Any]) -> Any:
+    """The same, each by `function`; None stays.
+
+    >>> mapped((1, {"a": 2}, None), str)
+    ('1', {'a': '2'}, None)
+    """
+    return zipped(packed, None, lambda one, _: None if one is None else function(one))
+
+
+def zipped(packed: Any, other: Any, function: Callable[[Any, Any], Any]) -> Any:
+    """The same, each with what `other` has in its place, or None.
+
+    >>> zipped([1, 2], [None, 3], lambda one, two: two or one)
+    [1, 3]
+    """
+    if isinstance(packed, dict):
+        beside = other or {}
+        return {key: zipped(one, beside.get(key), function) for key, one in packed.items()}
+    if isinstance(packed, tuple | list):
+        beside = [None] * len(packed) if other is None else other
+        parts = [zipped(one, to, function) for one, to in zip(packed, beside, strict=True)]
+        return getattr(type(packed), "_make", type(packed))(parts)
+    return function(packed, other)

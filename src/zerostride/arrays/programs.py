@@ -1,0 +1,304 @@
+"""What adapters run when a library is not simply handed an answer: graphs, and their gradients.
+
+An op with its rule, a broadcast and a reduction are fused functions of themselves here, so that
+there is one way for all of them: a call's operands are known by shape and dtype, `fuse` traces the
+function, and the graph is run by the engine, differentiated (`fuse.vjp_graph`, any number of
+times), or computed again by the library itself (`replay`).
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..compute.semantics import WEAK, values_of, variant
+from ..compute.special import is_float
+from ..errors import BroadcastError, Reason
+from ..fuse.function import Compiled, Fused, sort
+from ..fuse.graph import Apply, Graph, Input, Node, Reduce, View, arguments
+from ..fuse.reducing import TRACED
+from ..fuse.run import Ready, ready, run_into
+from ..fuse.trace import Operand, operand_of
+from ..fuse.value import Value
+from ..fuse.vjp_graph import backward
+from ..ops import OPS, Op
+from ..plan import Plan
+from ..planner import plan
+from .model import Options
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A graph with what is known of all its inputs, captured arrays included.
+
+    Attributes:
+        graph: what is computed.
+        operands: for each of its inputs.
+    """
+
+    graph: Graph
+    operands: tuple[Operand, ...]
+
+    @functools.cached_property
+    def ready(self) -> Ready:
+        """The graph with what runs it."""
+        return ready(self.graph)
+
+    @property
+    def outputs(self) -> tuple[Node, ...]:
+        """What is known of the results."""
+        return tuple(self.graph.nodes[k] for k in self.graph.outputs)
+
+    def run(self, values: Sequence[Any]) -> list[NDArray[Any]]:
+        """The results for NumPy arrays, and Python numbers where inputs are weak; new arrays."""
+        results = run_into(self.ready, values, [None] * len(self.graph.outputs))
+        return [np.asarray(result) for result in results]
+
+    @property
+    def is_real(self) -> bool:
+        """Whether all that it computes with has a gradient here: no complex numbers."""
+        dtypes = {np.dtype(node.dtype) for node in self.graph.nodes}
+        return all(dtype.kind in "biu" or is_float(dtype) for dtype in dtypes)
+
+    def gradients(self, wanted: tuple[bool, ...]) -> Gradients:
+        """How the gradients of some inputs are computed, of the inputs and the cotangents."""
+        return _gradients(self, wanted)
+
+
+@dataclass(frozen=True, eq=False)
+class Gradients:
+    """A program of gradients.
+
+    Attributes:
+        program: its inputs are the forward program's, and a cotangent for each result; None where
+            all gradients are 0.
+        places: for each input of the forward program, which result is its gradient; None: it is 0,
+            or was not wanted.
+    """
+
+    program: Program | None
+    places: tuple[int | None, ...]
+
+
+@functools.lru_cache(1024)
+def _gradients(program: Program, wanted: tuple[bool, ...]) -> Gradients:
+    made = backward(program.graph, program.operands, len(program.operands))
+    kept = [
+        place for place, want in zip(made.places, wanted, strict=True) if want and place is not None
+    ]
+    if not kept:
+        return Gradients(None, (None,) * len(wanted))
+    cotangents = [Operand(node.shape, node.dtype) for node in program.outputs]
+    outputs = tuple(made.graph.outputs[place] for place in kept)
+    number = {place: k for k, place in enumerate(kept)}
+    places = tuple(
+        number[place] if want and place is not None else None
+        for place, want in zip(made.places, wanted, strict=True)
+    )
+    return Gradients(
+        Program(_needed(made.graph, outputs), (*program.operands, *cotangents)), places
+    )
+
+
+def _needed(graph: Graph, outputs: tuple[int, ...]) -> Graph:
+    """The nodes of a graph that some of its outputs need."""
+    needed: set[int] = set()
+    ahead = list(outputs)
+    while ahead:
+        k = ahead.pop()
+        if k not in needed:
+            needed.add(k)
+            ahead += arguments(graph.nodes[k])
+    number = {k: n for n, k in enumerate(sorted(needed))}
+    nodes = tuple(_renumbered(graph.nodes[k], number) for k in sorted(needed))
+    return Graph(nodes, tuple(number[k] for k in outputs), graph.inputs)
+
+
+def _renumbered(node: Node, number: Mapping[int, int]) -> Node:
+    if isinstance(node, Apply):
+        return replace(node, args=tuple(number[arg] for arg in node.args))
+    if isinstance(node, Reduce | View):
+        return replace(node, arg=number[node.arg])
+    return node
+
+
+# Calls
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A call of a fused function on a library's arrays.
+
+    Attributes:
+        compiled: the function for the signature.
+        program: its graph.
+        values: the operands: the library's arrays and Python numbers; those by name come last.
+    """
+
+    compiled: Compiled
+    program: Program
+    values: tuple[Any, ...]
+
+
+def prepared(
+    function: Any,
+    operands: Sequence[Any],
+    settings: Mapping[str, Any],
+    shown: Callable[[Any], Any],
+) -> Prepared:
+    """A fused function for the signature of a call.
+
+    Args:
+        function: fused.
+        operands: of the call.
+        settings: its keywords, of which arrays are operands.
+        shown: an operand as what tells its signature (:func:`stand_in`, or a Python number); what
+            is no array of the library, itself.
+    """
+    more = {name: shown(value) for name, value in settings.items()}
+    call = sort([shown(value) for value in operands], more)
+    compiled: Compiled = function.compiled(call)
+    program = compiled.derived.get("program")
+    if program is None:
+        known = (*call.operands, *map(operand_of, compiled.captured))
+        program = compiled.derived.setdefault("program", Program(compiled.graph, known))
+    return Prepared(compiled, program, (*operands, *(settings[name] for name in call.named)))
+
+
+@functools.lru_cache(4096)
+def stand_in(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """An array of a shape and a dtype that takes no memory.
+
+    >>> stand_in((1000, 1000), np.dtype("float32")).strides
+    (0, 0)
+    """
+    return np.broadcast_to(np.zeros((), dtype), shape)
+
+
+# Ops, broadcasts and reductions as fused functions
+
+
+def fused_op(op: Op, options: Options, dtype: np.dtype[Any] | None) -> Fused:
+    """An op under a rule as a fused function of its operands.
+
+    Raises:
+        BroadcastError: the engine that is asked for has values of its own.
+    """
+    return _fused_op(op.name, options.rule, options.axis, options.broadcast, options.engine, dtype)
+
+
+@functools.lru_cache(2048, typed=True)
+def _fused_op(
+    name: str,
+    rule: str | None,
+    axis: int | None,
+    broadcast: int | None,
+    engine: str | None,
+    dtype: np.dtype[Any] | None,
+) -> Fused:
+    options = Options(rule=rule, axis=axis, broadcast=broadcast, engine=engine)
+
+    def function(*values: Any) -> Value:
+        tracer = next(value.tracer for value in values if isinstance(value, Value))
+        if engine is not None:
+            values = _laid_by(tracer, OPS[name], options, [tracer.lift(one) for one in values])
+            return tracer.apply(name, values, dtype=dtype)
+        return tracer.apply(name, values, rule=rule, axis=axis, broadcast=broadcast, dtype=dtype)
+
+    function.__name__ = function.__qualname__ = name
+    return Fused(function)
+
+
+def _laid_by(tracer: Any, op: Op, options: Options, values: Sequence[Value]) -> tuple[Value, ...]:
+    """The operands as an engine aligns them, where it computes NumPy's values of them."""
+    engine, shapes = options.engine, [value.shape for value in values]
+    if op.operands > op.tensors:  # parameters are numbers under an engine
+        made: Plan = plan(*shapes)
+    else:
+        made = options.plan(op, shapes)
+    name = made.rule.engine or engine
+    if name is not None and name != "numpy":
+        meeting = values_of(op, values[: op.tensors])
+        kinds = {value.dtype.name for value in meeting if not value.weak}
+        if len(kinds) > 1 or any(variant(op, name, kind) != "" for kind in kinds):
+            raise BroadcastError(
+                f"{engine}'s own values of {op.name} on {' and '.join(sorted(kinds))} are computed "
+                "of arrays in memory, without gradients and not while a library traces",
+                reason=Reason.NO_OP,
+                rule=made.rule,
+                shapes=made.operands,
+                hint="leave engine= out, or compute it before",
+            )
+    laid = []
+    for value, axes in zip(values, made.axes_mapping, strict=True):
+        places: list[int | None] = [None] * len(made.shape)
+        for axis, to in enumerate(axes):
+            if to is not None:
+                places[to] = axis
+        laid.append(tracer.view(value, tuple(places)) if value.shape else value)
+    return tuple(laid)
+
+
+@functools.lru_cache(1024)
+def fused_broadcast(shape: tuple[int, ...], axes: tuple[int | None, ...]) -> Fused:
+    """A plan of one operand as a fused function of it."""
+
+    def broadcast(data: Value) -> Value:
+        return data.tracer.laid(data, shape, axes)
+
+    return Fused(broadcast)
+
+
+@functools.lru_cache(1024)
+def fused_adjoint(shape: tuple[int, ...], stretched: tuple[int, ...]) -> Fused:
+    """The adjoint of a broadcast: a sum to an operand's shape."""
+
+    def unbroadcast(grad: Value) -> Any:
+        summed = TRACED["sum"](grad, stretched, True)
+        return summed.tracer.view(summed, _places_of(summed.shape, shape))
+
+    return Fused(unbroadcast)
+
+
+def _places_of(given: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int | None, ...]:
+    """The axes of a view between two shapes that differ in axes of extent 1."""
+    long = iter([axis for axis, size in enumerate(given) if size != 1])
+    return tuple(None if size == 1 else next(long) for size in wanted)
+
+
+def fused_reduction(
+    name: str, axis: Any, keepdims: bool, dtype: np.dtype[Any] | None = None
+) -> Fused:
+    """A reduction as a fused function of its operand."""
+    if axis is not None:
+        axis = tuple(map(operator.index, axis if isinstance(axis, tuple | list) else (axis,)))
+    return _fused_reduction(name, axis, bool(keepdims), dtype)
+
+
+@functools.lru_cache(1024, typed=True)
+def _fused_reduction(name: str, axis: Any, keepdims: bool, dtype: np.dtype[Any] | None) -> Fused:
+    options = {"axis": axis, "keepdims": keepdims}
+    if dtype is not None:
+        options["dtype"] = dtype
+
+    def reduced(x: Value) -> Value:
+        return TRACED[name](x, **options)
+
+    reduced.__name__ = reduced.__qualname__ = name
+    return Fused(reduced)
+
+
+def weak_inputs(graph: Graph) -> frozenset[int]:
+    """The inputs that are Python numbers."""
+    return frozenset(node.index for node in graph.nodes if isinstance(node, Input) and node.weak)
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a Python number."""
+    return type(value) in WEAK

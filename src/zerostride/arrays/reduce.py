@@ -1,0 +1,164 @@
+"""Reductions by a library's own functions: by name, with the dtypes that NumPy's have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ..compute.special import is_float
+from ..fuse.views import some_axes
+from .namespace import Space, converted
+
+#: Sums of truth values and integers, by kind.
+_SUMS = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
+
+
+@np.errstate(all="ignore")  # as NumPy's arrays: no warnings
+def reduce(
+    space: Space, name: str, x: Any, given: np.dtype[Any], options: Mapping[str, Any]
+) -> Any:
+    """A reduction; see `zerostride.sum` and its like.
+
+    Args:
+        space: the library's functions.
+        name: of the public function.
+        x: an array.
+        given: NumPy's dtype of it.
+        options: axis, keepdims and, for some, dtype.
+
+    Raises:
+        BroadcastError: an axis that `x` lacks.
+        TypeError: the reduction has no meaning for the dtype.
+        ValueError: the least of no elements.
+    """
+    over = some_axes(options.get("axis"), x.ndim)
+    keepdims, dtype = bool(options.get("keepdims", False)), options.get("dtype")
+    return _REDUCTIONS[name](space, name, x, given, over, keepdims, dtype)
+
+
+def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """What values of a dtype are summed in."""
+    return np.dtype(np.float32) if is_float(dtype) and dtype.itemsize < 4 else dtype
+
+
+def _total(
+    space: Space, name: str, x: Any, given: np.dtype[Any], over: Any, keepdims: bool, dtype: Any
+) -> Any:
+    result = dtype or _SUMS.get(given.kind, given)
+    inner = _wide(result)
+    values = converted(space, x, given, inner)
+    if over:
+        wanted = space.dtype(inner.name, name)
+        values = getattr(space.xp, name)(values, axis=over, keepdims=keepdims, dtype=wanted)
+    return converted(space, values, inner, result)
+
+
+def _float_for(given: np.dtype[Any], dtype: Any, what: str) -> np.dtype[Any]:
+    if dtype is None:
+        return np.dtype(np.float64) if given.kind in "biu" else given
+    if np.dtype(dtype).kind in "biu":
+        raise TypeError(f"{what} is no {dtype}; ask for a dtype of floats")
+    found: np.dtype[Any] = np.dtype(dtype)
+    return found
+
+
+def _mean(
+    space: Space, name: str, x: Any, given: np.dtype[Any], over: Any, keepdims: bool, dtype: Any
+) -> Any:
+    result = _float_for(given, dtype, "a mean")
+    inner = _wide(result)
+    total = _total(space, "sum", x, given, over, keepdims, inner)
+    count = math.prod(x.shape[k] for k in over)
+    return converted(space, total / space.number(float(count), total.dtype), inner, result)
+
+
+def _chosen(
+    space: Space, name: str, x: Any, given: np.dtype[Any], over: Any, keepdims: bool, dtype: Any
+) -> Any:
+    if not math.prod(x.shape[k] for k in over):
+        shape = tuple(x.shape)
+        raise ValueError(f"{name} of no elements has no value: shape {shape} over axes {over}")
+    if given.kind == "c":
+        raise TypeError(f"{space.name} has no {name} of {given}: they have no order there")
+    xp = space.xp
+    inner = np.dtype(np.uint8) if given.kind == "b" else _wide(given)
+    values = converted(space, x, given, inner)
+    if name.startswith("arg"):
+        return _place(space, name, values, over, keepdims)
+    if over:
+        values = getattr(xp, name)(values, axis=over, keepdims=keepdims)
+    return converted(space, values, inner, given)
+
+
+def _place(space: Space, name: str, x: Any, over: tuple[int, ...], keepdims: bool) -> Any:
+    """Where the least or greatest is, counted in C order over the axes."""
+    xp = space.xp
+    kept = tuple(k for k in range(x.ndim) if k not in over)
+    rows = tuple(x.shape[k] for k in kept)
+    if not over:
+        return xp.zeros_like(x, dtype=space.dtype("int64", name))
+    flat = (
+        xp.reshape(xp.permute_dims(x, (*kept, *over)), (*rows, -1))
+        if kept
+        else xp.reshape(x, (-1,))
+    )
+    if 0 in rows:
+        found = xp.zeros(rows, dtype=space.dtype("int64", name), device=space.device)
+    else:
+        found = xp.astype(getattr(xp, name)(flat, axis=-1), space.dtype("int64", name))
+    if not keepdims:
+        return found
+    return xp.reshape(found, tuple(1 if k in over else n for k, n in enumerate(x.shape)))
+
+
+def _truth(
+    space: Space, name: str, x: Any, given: np.dtype[Any], over: Any, keepdims: bool, dtype: Any
+) -> Any:
+    values = x if given.kind == "b" else x != 0
+    return getattr(space.xp, name)(values, axis=over, keepdims=keepdims) if over else values
+
+
+def _sum_of_squares(
+    space: Space, name: str, x: Any, given: np.dtype[Any], over: Any, keepdims: bool, dtype: Any
+) -> Any:
+    result = dtype or _SUMS.get(given.kind, given)
+    inner = _wide(result)
+    values = converted(space, x, given, inner)
+    total = _total(space, "sum", values * values, inner, over, keepdims, inner)
+    return converted(space, total, inner, result)
+
+
+def _logsumexp(
+    space: Space, name: str, x: Any, given: np.dtype[Any], over: Any, keepdims: bool, dtype: Any
+) -> Any:
+    xp, result = space.xp, _float_for(given, dtype, "a logarithm")
+    if result.kind == "c":
+        raise TypeError("logsumexp is a function of real numbers; complex ones have no greatest")
+    inner = _wide(result)
+    values = converted(space, x, given, inner)
+    if not math.prod(x.shape[k] for k in over):
+        total = xp.log(_total(space, "sum", values, inner, over, keepdims, inner))
+        return converted(space, total, inner, result)
+    greatest = _chosen(space, "max", values, inner, over, True, None)
+    # An infinity minus itself is NaN; nothing is taken out then, and exp has the answer.
+    taken = xp.where(xp.isfinite(greatest), greatest, xp.zeros_like(greatest))
+    total = xp.log(_total(space, "sum", xp.exp(values - taken), inner, over, True, inner)) + taken
+    if not keepdims and over:
+        total = xp.squeeze(total, axis=over)
+    return converted(space, total, inner, result)
+
+
+_REDUCTIONS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        **dict.fromkeys(("sum", "prod"), _total),
+        **dict.fromkeys(("min", "max", "argmin", "argmax"), _chosen),
+        **dict.fromkeys(("any", "all"), _truth),
+        "mean": _mean,
+        "sum_of_squares": _sum_of_squares,
+        "logsumexp": _logsumexp,
+    }
+)

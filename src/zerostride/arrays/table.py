@@ -1,0 +1,161 @@
+"""The libraries: a row each. Nothing here imports one."""
+
+from __future__ import annotations
+
+import importlib
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from ..plugins import Table
+
+if TYPE_CHECKING:
+    from .model import Adapter
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A library.
+
+    Attributes:
+        name: what messages call it.
+        roots: the first parts of the module names of its arrays' types.
+        types: the names of those types; their subclasses are arrays of the library, too.
+        module: where its adapter is: a module with an `ADAPTER`.
+        takes: the libraries whose arrays stand beside its own as if they were.
+        made: how an array of NumPy's becomes one of its own, for messages.
+        lowered: how one of its arrays becomes NumPy's.
+    """
+
+    name: str
+    roots: tuple[str, ...]
+    types: tuple[str, ...]
+    module: str
+    takes: frozenset[str] = frozenset()
+    made: str = "its namespace's asarray(x)"
+    lowered: str = "numpy.from_dlpack(x)"
+
+
+_HERE = __name__.rpartition(".")[0]
+_NUMPY = frozenset({"numpy"})
+
+ROWS: tuple[Row, ...] = (
+    Row(
+        name="torch",
+        roots=("torch",),
+        # Numbers that PyTorch traces are its own, too.
+        types=("Tensor", "SymInt", "SymFloat", "SymBool"),
+        module=f"{_HERE}.torch_arrays",
+        made="torch.from_numpy(x)",
+        lowered="x.numpy()",
+    ),
+    Row(
+        name="jax",
+        roots=("jax", "jaxlib"),
+        types=("Array", "ArrayImpl", "PRNGKeyArray", "Tracer"),
+        module=f"{_HERE}.jax_arrays",
+        takes=_NUMPY,
+        made="jax.numpy.asarray(x)",
+        lowered="numpy.asarray(x)",
+    ),
+    Row(
+        name="cupy",
+        roots=("cupy",),
+        types=("ndarray",),
+        module=f"{_HERE}.generic",
+        made="cupy.asarray(x)",
+        lowered="cupy.asnumpy(x)",
+    ),
+    Row(
+        name="dask",
+        roots=("dask",),
+        types=("Array",),
+        module=f"{_HERE}.dask_arrays",
+        takes=_NUMPY,
+        made="dask.array.from_array(x)",
+        lowered="x.compute()",
+    ),
+    Row(
+        name="xarray",
+        roots=("xarray",),
+        types=("DataArray", "Variable", "Dataset", "DataTree"),
+        module=f"{_HERE}.xarray_",
+        takes=frozenset({"numpy", "dask", "cupy", "array_api_strict", "jax"}),
+        made="xarray.DataArray(x, dims=...)",
+        lowered="x.data",
+    ),
+    Row(
+        name="array_api_strict",
+        roots=("array_api_strict",),
+        types=("Array",),
+        module=f"{_HERE}.strict_",
+        made="array_api_strict.asarray(x)",
+    ),
+)
+#: Any type with an array API namespace that has no row of its own.
+_OTHERS = Row("", (), (), f"{_HERE}.generic")
+
+
+#: Modules of types that no package adds.
+_NO_LIBRARIES = frozenset({"builtins", "collections", "abc", "typing", "numpy", "zerostride"})
+
+
+def _accept(row: Row, package: str) -> Row:
+    """Another package's row: of one library, by the name of its module."""
+    if row.roots != (row.name,):
+        raise ValueError(f"roots are ({row.name!r},), the one module that the entry point is named")
+    return row
+
+
+#: The libraries by name; entry points of the group `zerostride.arrays` add to them.
+_ADDED: Table[Row] = Table("zerostride.arrays", Row, ROWS, _accept, operator.attrgetter("name"))
+#: Types that were asked for: there are a handful, unless somebody makes them in a loop.
+_KNOWN: dict[type, Row | None] = {}
+_MOST = 1024
+
+
+def find_row(kind: type) -> Row | None:
+    """The row of a type of arrays, or None: it is no array of another library.
+
+    >>> find_row(dict) is None
+    True
+    """
+    if kind in _KNOWN:
+        return _KNOWN[kind]
+    if len(_KNOWN) >= _MOST:
+        _KNOWN.clear()
+    found = _KNOWN[kind] = _search(kind)
+    return found
+
+
+def _search(kind: type) -> Row | None:
+    if issubclass(kind, np.ndarray | np.generic) or hasattr(kind, "__zerostride_trace__"):
+        return None
+    for base in kind.__mro__:
+        root = str(base.__module__).partition(".")[0]
+        for row in ROWS:
+            if root in row.roots and base.__name__ in row.types:
+                return row
+    for base in kind.__mro__:
+        root = str(base.__module__).partition(".")[0]
+        added = None if root in _NO_LIBRARIES else _ADDED.get(root)
+        if added is not None and base.__name__ in added.types:
+            return added
+    if hasattr(kind, "__array_namespace__"):
+        name = kind.__module__.partition(".")[0]
+        return Row(name, (name,), (kind.__name__,), _OTHERS.module)
+    return None
+
+
+_ADAPTERS: dict[str, Adapter] = {}
+
+
+def adapter(row: Row) -> Adapter:
+    """The adapter of a row, imported when it is first asked for."""
+    found = _ADAPTERS.get(row.module)
+    if found is None:
+        found = cast("Adapter", importlib.import_module(row.module).ADAPTER)
+        _ADAPTERS[row.module] = found
+    return found

@@ -1,0 +1,50 @@
+"""Floor 4: whether an operand is another library's array, asked by its type and without an import.
+
+NumPy's calls never come here: the native engine has answered them, or their types are `PLAIN`. What
+is found to be foreign goes to `zerostride.arrays.dispatch`, which is imported then and not before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+#: What NumPy itself takes: of these nobody has to ask.
+PLAIN = frozenset({np.ndarray, bool, int, float, complex, list, tuple, str, type(None)})
+
+
+def is_foreign(operand: Any) -> bool:
+    """Whether it is an array of a library that `zerostride.arrays` has an adapter for.
+
+    >>> is_foreign(np.zeros(3)), is_foreign([1, 2])
+    (False, False)
+    """
+    kind = type(operand)
+    return kind not in PLAIN and _is_foreign(kind)
+
+
+def any_foreign(operands: Iterable[Any]) -> bool:
+    """Whether one of them is."""
+    for operand in operands:  # a generator would cost more than the question
+        kind = type(operand)
+        if kind not in PLAIN and _is_foreign(kind):
+            return True
+    return False
+
+
+def _is_foreign(kind: type) -> bool:
+    from ..arrays.table import find_row
+
+    return find_row(kind) is not None
+
+
+def dispatch() -> ModuleType:
+    """The module that hands operands to their library's adapter."""
+    from ..arrays import dispatch
+
+    return dispatch

@@ -1,0 +1,94 @@
+"""The campaign of arrays: right libraries agree, and one that errs in any way is found."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from zerostride.measure.__main__ import main
+from zerostride.measure.arrays import RULES, tallied
+from zerostride.measure.arrays_draw import cases
+from zerostride.measure.arrays_libraries import ROWS, installed
+from zerostride.measure.case import BadInput
+
+strict = pytest.importorskip("array_api_strict", reason="array_api_strict is not installed")
+HERE, ELSEWHERE = ROWS["array_api_strict"], ROWS["array_api_strict elsewhere"]
+
+
+@pytest.mark.parametrize("library", [HERE, ELSEWHERE, ROWS["numpy"]], ids=lambda row: row.name)
+@pytest.mark.parametrize("rule", RULES)
+def test_arrays_agree_with_the_reference(library, rule):
+    tally = tallied(library, rule, 0, 60, seed=2)
+    assert tally.cases == 60
+    assert not tally.shown
+    assert tally.refused + tally.lacking < tally.cases / 2
+
+
+def _off_by_one(array):
+    values = np.array(HERE.read(array))
+    if values.dtype.kind == "f" and values.size:
+        values.reshape(-1)[-1] += 1
+    return values
+
+
+class Other:
+    device = "cpu"
+
+
+@pytest.mark.parametrize(
+    ("faulty", "words"),
+    [
+        (replace(HERE, read=_off_by_one), "element"),
+        (replace(ELSEWHERE, read=_off_by_one), "element"),
+        (replace(HERE, read=lambda array: HERE.read(array).astype("complex64")), "dtype"),
+        (replace(HERE, read=lambda array: HERE.read(array)[..., None]), "shape"),
+        (replace(ELSEWHERE, call=lambda function, *arrays: Other()), "Other"),
+    ],
+)
+def test_a_library_that_errs_is_found(faulty, words):
+    tally = tallied(faulty, "numpy", 0, 120, seed=0)
+    assert tally.differing
+    assert any(words in text for _, text in tally.shown)
+
+
+def test_an_answer_on_another_device_is_found():
+    here, there = strict.asarray(1.0), strict.asarray(1.0, device=strict.Device("device1"))
+    assert "device" in HERE.differs(here, there)
+    assert not HERE.differs(there, there)
+
+
+def test_a_case_is_made_without_those_before_it():
+    numbered = dict(cases("pdpd", HERE.dtypes, 0, 40, 3, writes=True))
+    assert dict(cases("pdpd", HERE.dtypes, 17, 2, 3, writes=True)) == {
+        k: numbered[k] for k in (17, 18)
+    }
+
+
+def test_all_kinds_of_calls_are_drawn():
+    kinds = {case.kind for _, case in cases("numpy", HERE.dtypes, 0, 200, 0, writes=True)}
+    kinds |= {case.kind for _, case in cases("explicit", HERE.dtypes, 0, 5, 0, writes=True)}
+    assert kinds == {"op", "views", "unbroadcast", "fused", "reduction", "broadcast"}
+
+
+def test_the_command(capsys):
+    words = ["arrays", "--library", "array_api_strict", "--rule", "ncnn", "--cases", "20"]
+    assert main([*words, "--json"]) == 0
+    (tally,) = json.loads(capsys.readouterr().out)
+    assert (tally["library"], tally["rule"], tally["cases"]) == ("array_api_strict", "ncnn", 20)
+    assert main(words) == 0
+    assert "0 differences in 20 cases" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("words", [["--library", "nope"], ["--rule", "nope"]])
+def test_bad_input(words, capsys):
+    assert main(["arrays", *words]) == 2
+    assert "nope" in capsys.readouterr().err
+
+
+def test_a_library_that_is_not_installed_is_said():
+    with pytest.raises(BadInput, match="is not installed"):
+        _ = replace(HERE, module="zerostride_has_no_such").imported
+    assert HERE in installed(())

@@ -1,0 +1,283 @@
+"""JAX's arrays as operands: where they lie, and under jit and vmap."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+pytest.importorskip("jax", reason="its arrays and transforms are what is tested")
+
+import jax
+import jax.numpy as jnp
+
+import zerostride as zs
+from zerostride.measure.arrays import RULES as PLANS
+from zerostride.measure.arrays import tallied
+from zerostride.measure.arrays_libraries import ROWS
+
+pytestmark = pytest.mark.conformance
+
+#: A rule, two shapes and what else the rule wants.
+UNDER = (
+    ("numpy", (2, 3, 4), (3, 1), {}),
+    ("pdpd", (2, 3, 4), (3,), {"axis": 1}),
+    ("paddle", (2, 3, 4), (2, 3), {"axis": 0}),
+    ("ncnn", (3, 4), (3,), {}),
+    ("mnn", (2, 3, 4), (1, 4), {}),
+    ("onnx6", (2, 3, 4), (3, 4), {"broadcast": 1}),
+    ("none", (2, 3), (2, 3), {}),
+)
+
+
+@pytest.fixture(autouse=True)
+def _with_64_bits():
+    with jax.enable_x64(True):
+        yield
+
+
+@zs.fuse
+def softmax(x, scale):
+    e = np.exp((x - x.max(-1, keepdims=True)) * scale)
+    return e / e.sum(-1, keepdims=True)
+
+
+@zs.fuse
+def scaled(x, bias):
+    return zs.add(x, bias, rule="pdpd", axis=1) * 2
+
+
+# Values
+
+
+@pytest.mark.parametrize("rule", PLANS)
+def test_generated_cases(rule):
+    tally = tallied(ROWS["jax"], rule, 0, 60, seed=4)
+    assert tally.cases == 60
+    assert not tally.differing, tally.shown
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "uint8"])
+def test_every_op_under_jit_has_the_reference_s_values(dtype):
+    """Each op of the table on ordinary numbers of several shapes, beside NumPy's arrays."""
+    from zerostride.ops import OPS
+
+    numbers = np.random.default_rng(0)
+    whole = dtype in ("int32", "uint8")
+    given = {}
+    for name, op in OPS.items():
+        if name == "cast" or name.startswith("bitwise") != whole:
+            continue
+        high = 0.9 if name in ("asin", "acos", "atanh") else 3
+        values = [
+            numbers.integers(0, 9, shape) if whole else numbers.uniform(0.1, high, shape)
+            for shape in [(3, 4), (4,), (3, 1)][: op.operands]
+        ]
+        if name == "acosh":
+            values[0] = values[0] + 1
+        given[name] = [value.astype(dtype) for value in values]
+
+    def computed(arrays):
+        return {name: getattr(zs, name)(*operands) for name, operands in arrays.items()}
+
+    expected = computed(given)
+    found = jax.jit(computed)(jax.tree_util.tree_map(jnp.asarray, given))
+    bound = 1e-5 if dtype == "float32" else 1e-13
+    for name, wanted in expected.items():
+        assert found[name].dtype == np.asarray(wanted).dtype, name
+        np.testing.assert_allclose(found[name], wanted, bound, bound, err_msg=name)
+    assert len(found) > (4 if whole else 70)
+
+
+@pytest.mark.parametrize(("rule", "one", "other", "more"), UNDER)
+def test_vmap_is_a_loop(rule, one, other, more):
+    numbers = np.random.default_rng(1)
+    x, y = (jnp.asarray(numbers.normal(size=(5, *shape))) for shape in (one, other))
+
+    def function(a, b):
+        return zs.multiply(a, b, rule=rule, **more) + softmax(a, 1.0)
+
+    looped = jnp.stack([function(a, b) for a, b in zip(x, y, strict=True)])
+    assert jnp.allclose(jax.vmap(function)(x, y), looped)
+    assert jnp.allclose(
+        jax.jit(jax.vmap(function, in_axes=(0, None)))(x, y[0]),
+        jnp.stack([function(a, y[0]) for a in x]),
+    )
+
+
+def test_a_plan_is_broadcast_in_dim():
+    def primitives(function, *arrays):
+        text = str(jax.make_jaxpr(function)(*arrays))
+        return set(re.findall(r"= (\w+)[\[ ]", text))
+
+    for rule, one, other, more in UNDER:
+        x, y = jnp.ones(one), jnp.ones(other)
+        made = primitives(lambda x, y: zs.add(x, y, rule=rule, **more), x, y)  # noqa: B023
+        assert made <= {"add", "broadcast_in_dim", "squeeze"}, (rule, made)
+    made = primitives(scaled, jnp.ones((2, 3, 4)), jnp.ones(3))
+    assert made == {"add", "broadcast_in_dim", "mul"}
+    dropped = primitives(
+        lambda x, y: zs.add(x, y, rule="pdpd", axis=1), jnp.ones((2, 3)), jnp.ones((3, 1))
+    )
+    assert dropped == {"add", "broadcast_in_dim", "squeeze"}
+    made = primitives(
+        lambda x: zs.broadcast(x, (2, 3), mode="explicit", axes_mapping=[0]), jnp.ones(2)
+    )
+    assert made == {"broadcast_in_dim"}
+
+
+def test_reductions_under_jit():
+    x = jnp.asarray(np.random.default_rng(0).normal(size=(2, 3, 4)))
+    for name in (
+        "sum",
+        "prod",
+        "mean",
+        "min",
+        "max",
+        "any",
+        "all",
+        "argmin",
+        "argmax",
+        "logsumexp",
+    ):
+        for axis in (None, 1, (0, 2)):
+
+            def function(x, name=name, axis=axis):
+                return getattr(zs, name)(x, axis=axis, keepdims=True)
+
+            found, expected = jax.jit(function)(x), function(np.asarray(x))
+            assert found.dtype == expected.dtype
+            assert np.allclose(found, expected), (name, axis)
+
+
+def test_whole_powers_and_quotients():
+    a = jnp.asarray([3, -1, 2, 5, 0, -128], jnp.int8)
+    b = jnp.asarray([70, 3, 7, 0, 0, -1], jnp.int8)
+    for name in ("floor_divide", "remainder", "fmod"):
+        function = getattr(zs, name)
+        assert jnp.array_equal(jax.jit(function)(a, b), function(a, b)), name
+    powers = jax.jit(zs.pow)(a, jnp.abs(b))
+    assert jnp.array_equal(powers, zs.pow(a, jnp.abs(b)))
+
+
+# Where they lie, and their dtypes
+
+
+def test_memory_is_read_where_it_lies(monkeypatch):
+    from zerostride.arrays import jax_arrays
+
+    seen = []
+    lowered = jax_arrays._lowered
+
+    def lowering(value):
+        array = lowered(value)
+        seen.append((value.unsafe_buffer_pointer(), array.ctypes.data, array.flags.writeable))
+        return array
+
+    monkeypatch.setattr(jax_arrays, "_lowered", lowering)
+    x = jnp.arange(12, dtype=jnp.float32).reshape(3, 4)
+    large = jnp.ones((512, 512), jnp.float32)
+    for one in (x, x.astype(jnp.bfloat16), large):
+        assert isinstance(zs.add(one, one), jax.Array)
+    assert len(seen) == 6
+    assert all(theirs == ours and not writable for theirs, ours, writable in seen)
+
+
+def test_large_results_are_made_in_jax_s_memory(monkeypatch):
+    from zerostride.arrays import jax_arrays
+
+    made = []
+    aligned = jax_arrays._aligned
+
+    def aligning(shape, dtype):
+        made.append(aligned(shape, dtype))
+        return made[-1]
+
+    monkeypatch.setattr(jax_arrays, "_aligned", aligning)
+    x = jnp.ones((512, 512), jnp.float32)
+    assert zs.add(x, 1).unsafe_buffer_pointer() == made[-1].ctypes.data
+    assert scaled(x[None], x[0, :1]).unsafe_buffer_pointer() == made[-1].ctypes.data
+    assert jnp.array_equal(zs.exp(x * 0), x)
+
+
+def test_dtypes_with_64_bits():
+    half, whole = jnp.ones(2, jnp.float16), jnp.ones(2, jnp.int32)
+    for call in (lambda function: function, jax.jit):
+        assert call(zs.add)(half, whole).dtype == jnp.float64
+        assert call(zs.divide)(whole, whole).dtype == jnp.float64
+        assert call(zs.sum)(whole).dtype == jnp.int64
+        assert call(lambda x: zs.add(x, 2.0))(half).dtype == jnp.float16
+        assert call(lambda x: zs.cast(x, "bfloat16"))(half).dtype == jnp.bfloat16
+        assert call(zs.add)(half, np.ones(2)).dtype == jnp.float64
+
+
+def test_dtypes_without_64_bits():
+    with jax.enable_x64(False):
+        half, whole = jnp.ones(2, jnp.float16), jnp.ones(2, jnp.int32)
+        for call in (lambda function: function, jax.jit):
+            assert call(zs.add)(half, whole).dtype == jnp.float32
+            assert call(zs.divide)(whole, whole).dtype == jnp.float32
+            assert call(zs.sum)(whole).dtype == jnp.int32
+            assert call(zs.argmax)(half).dtype == jnp.int32
+            assert call(zs.add)(half, np.ones(2)).dtype == jnp.float32
+            assert call(lambda x: zs.cast(x, "float64"))(half).dtype == jnp.float32
+            assert call(lambda x: softmax(x, 1.0))(half).dtype == jnp.float16
+
+
+def test_weakly_typed_numbers_are_numbers():
+    half = jnp.ones(2, jnp.float16)
+    assert jax.jit(lambda x, s: zs.multiply(x, s))(half, 2.0).dtype == jnp.float16
+    assert zs.multiply(half, jnp.asarray(2.0)).dtype == jnp.float16
+    assert zs.multiply(half, jnp.asarray(2.0, jnp.float32)).dtype == jnp.float32
+    assert jax.jit(softmax)(half, 2.0).dtype == jnp.float16
+    assert jax.grad(lambda s: zs.sum(zs.multiply(half, s)).astype(float))(2.0) == 2
+
+
+def test_numpy_arrays_stand_beside():
+    x = jnp.ones((2, 3))
+    assert isinstance(zs.add(x, np.arange(3)), jax.Array)
+    assert isinstance(zs.add(np.arange(3), x), jax.Array)
+    assert isinstance(scaled(x, np.arange(3.0)), jax.Array)
+    assert jax.jit(lambda x: scaled(x, np.arange(3.0)))(x).tolist() == [[2, 4, 6]] * 2
+    assert zs.add(x, [1, 2, 3]).tolist() == [[2, 3, 4]] * 2
+
+
+def test_settings_and_structures_under_jit():
+    weights = np.array([1.0, 2.0])
+
+    @zs.fuse
+    def several(x, *, gain=1, bias=None):
+        y = x * gain if bias is None else x * gain + bias
+        return {"y": y * weights, "sums": (y.sum(-1), y.max())}
+
+    x = jnp.ones((3, 2))
+    found = jax.jit(lambda x, bias: several(x, gain=3, bias=bias))(x, jnp.ones(2))
+    assert found["y"].tolist() == [[4, 8]] * 3
+    assert found["sums"][1] == 4
+    assert jnp.array_equal(several(x, gain=3, bias=jnp.ones(2))["y"], found["y"])
+
+
+# What is refused
+
+
+def test_refusals():
+    x = jnp.ones(3)
+    with pytest.raises(TypeError, match="JAX's arrays are not written to"):
+        zs.add(x, 1, out=x)
+    with pytest.raises(TypeError, match="out"):
+        zs.add(x, 1, out=np.empty(3))
+    with pytest.raises(TypeError, match="JAX's arrays are not written to"):
+        softmax(x, 1.0, out=x)
+    with pytest.raises(zs.BroadcastError):
+        jax.jit(zs.add)(x, jnp.ones(4))
+    with pytest.raises(TypeError, match="holds no numbers"):
+        zs.add(jax.random.key(0), 1)
+    with pytest.raises(zs.BroadcastError, match="own values of divide on int32"):
+        jax.jit(lambda a: zs.divide(a, a, engine="onnxruntime"))(jnp.ones(3, jnp.int32))
+    with pytest.raises(TypeError, match="progress="):
+        jax.jit(lambda x: softmax(x, 1.0, progress=print))(x)
+    with pytest.raises(TypeError, match="holds arrays in a list"):
+        softmax(x, 1.0, more=[x])
+    with pytest.raises(zs.BroadcastError, match="operand 0 has shape"):
+        zs.plan((2, 3)).views(x)

@@ -1,0 +1,177 @@
+"""xarray's DataArrays: dimensions' names are the rule, and all else is as its own arithmetic."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import zerostride as zs
+from zerostride.measure import arrays_xarray
+from zerostride.measure.__main__ import main
+from zerostride.measure.arrays import tallied_names
+
+xr = pytest.importorskip("xarray", reason="xarray is not installed")
+pytestmark = pytest.mark.conformance
+
+
+@pytest.fixture
+def pair():
+    x = xr.DataArray(
+        np.arange(6.0).reshape(2, 3),
+        dims=("t", "s"),
+        coords={"t": [1, 2], "s": list("abc"), "of_s": ("s", [1, 1, 2])},
+        attrs={"units": "m", "source": "x"},
+        name="height",
+    )
+    y = xr.DataArray([1.0, 2.0, 3.0], dims="s", coords={"s": list("bcd")}, attrs={"units": "m"})
+    return x, y
+
+
+def test_thousands_of_calls_are_xarrays_own():
+    tally = tallied_names(0, 3000, seed=5)
+    assert tally.cases == 3000
+    assert not tally.shown
+    assert tally.refused < 1000
+
+
+def test_a_wrong_answer_is_found(monkeypatch):
+    right = arrays_xarray._ours
+    monkeypatch.setattr(arrays_xarray, "_ours", lambda *given: right(*given).rename("other"))
+    assert tallied_names(0, 30, seed=5).differing
+    monkeypatch.setattr(arrays_xarray, "_ours", lambda *given: right(*given) + 1)
+    assert tallied_names(0, 30, seed=5).differing
+
+
+def test_the_command(capsys):
+    assert main(["arrays", "--library", "xarray", "--cases", "20"]) == 0
+    assert "0 differences in 20 cases" in capsys.readouterr().out
+
+
+def test_a_plan_of_names(pair):
+    x, y = pair
+    plan = zs.plan(x, y)
+    assert plan.shape == (2, 2)  # two labels are common
+    assert plan.operands == ((2, 2), (2,))
+    assert plan.rule == "xarray"
+    assert plan.rule.attributes["axes"] == ("t", "s")
+    assert plan == zs.plan((2, 2), (2,))
+    assert zs.plan(x.T, x).operands == ((3, 2), (3, 2))  # as xarray transposes
+
+
+def test_its_drawing_names_the_axes(pair):
+    x, y = pair
+    text = zs.plan(x, y).explain()
+    assert text.splitlines()[1].split() == ["axes", "t", "s"]
+    assert "y stretches along result axis t (absent→2)" in text
+    assert ">t</text>" in zs.plan(x, y).svg()
+    assert "\x1b[36m" in zs.plan(x, y).explain(color=True)
+
+
+def test_views_and_gradients_of_a_plan_of_names(pair):
+    x, _ = pair
+    y = x.isel(t=0, drop=True)
+    plan = zs.plan(x, y)
+    assert [view.dims for view in plan.views(x, y)] == [("t", "s")] * 2
+    grad = plan.unbroadcast(x, 1)
+    assert grad.dims == ("s",)
+    assert grad.values.tolist() == [3.0, 5.0, 7.0]
+    with pytest.raises(zs.BroadcastError, match="grad is of"):
+        plan.unbroadcast(x.T, 1)
+
+
+def test_fused_functions(pair):
+    x, y = pair
+    scaled = zs.fuse(lambda a, b: {"product": a * b, "exp": zs.exp(a)})
+    found = scaled(x, y)
+    xr.testing.assert_identical(found["product"], x * y)
+    assert found["exp"].dims == ("t", "s")
+    with_setting = zs.fuse(lambda a, *, other, by=1: a * other + by)
+    xr.testing.assert_allclose(with_setting(x, other=y, by=2), x * y + 2)
+
+
+def test_dask_within_stays_lazy(pair):
+    array = pytest.importorskip("dask.array", reason="dask is not installed")
+    x, y = pair
+    lazy = x.copy(data=array.from_array(x.values, chunks=(1, 3)))
+    result = zs.add(lazy, y)
+    assert type(result.data) is array.Array
+    xr.testing.assert_identical(result.compute(), x + y)
+    assert zs.sum(lazy, axis="t").values.tolist() == [3.0, 5.0, 7.0]
+    assert zs.fuse(lambda a, b: a * b + 1)(lazy, y).compute().identical(x * y + 1)
+
+
+@pytest.mark.filterwarnings("ignore:Duplicate dimension names")
+def test_a_name_twice_is_refused():
+    twice = xr.DataArray(np.ones((2, 2)), dims=("a", "a"))
+    with pytest.raises(zs.BroadcastError, match="one name twice"):
+        zs.plan(twice, twice)
+
+
+def test_variables(pair):
+    x, _ = pair
+    variable = x.variable
+    assert type(zs.add(variable, 1)) is xr.Variable
+    xr.testing.assert_identical(zs.add(variable, variable), variable + variable)
+
+
+def test_python_numbers_numpy_and_lists_beside(pair):
+    x, _ = pair
+    xr.testing.assert_identical(zs.add(x, np.ones(3)), x + np.ones(3))
+    xr.testing.assert_identical(zs.add(2, x), 2 + x)
+    xr.testing.assert_identical(zs.add(x, [1.0, 2.0, 3.0]), x + np.array([1.0, 2.0, 3.0]))
+
+
+def test_where_and_clip_and_cast(pair):
+    x, _ = pair
+    assert zs.where(x > 2, x, 0.0).attrs == x.attrs
+    assert zs.clip(x, 2).values.min() == 2
+    assert zs.cast(x, "int8").dtype == np.int8
+    bytes_ = xr.DataArray(np.uint8([1, 200]), dims="t")
+    assert zs.clip(bytes_, -5, 100).values.tolist() == [1, 100]
+
+
+def test_reductions_take_names_or_places(pair):
+    x, _ = pair
+    for axis in ("t", ("t",), 0, -2):
+        xr.testing.assert_identical(zs.sum(x, axis=axis), x.sum("t"))
+    assert zs.argmax(x, axis="s").values.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda x, y: zs.add(x, y, rule="pdpd"), "rule='pdpd' says where axes land"),
+        (lambda x, y: zs.add(x, y, axis=0), "axis=0 says where"),
+        (lambda x, y: zs.add(x, y, engine="ncnn"), "engine='ncnn' says where"),
+        (lambda x, y: zs.add(x, y, out=x), "out= is not there"),
+        (lambda x, y: zs.sum(x, out=x), "out= is not there"),
+        (lambda x, y: zs.plan(x, y, rule="ncnn"), "'ncnn' has nothing to say"),
+        (lambda x, y: zs.plan(x, (3,)), "not of tuple"),
+        (lambda x, y: zs.plan(x, x.isel(s=[0]).drop_vars("s")), "'s'"),
+        (lambda x, y: zs.add(x.to_dataset(), 1), "a Dataset is many arrays"),
+        (lambda x, y: zs.broadcast(x, (4, 2, 3)), "broadcast is not there"),
+        (lambda x, y: zs.plan((2, 3), (3,)).views(x, y), "views of a plan of places"),
+        (lambda x, y: zs.plan((2, 3), (3,)).unbroadcast(x, 1), "a plan of places"),
+        (lambda x, y: zs.vjp(lambda a: a * a, x), "vjp is not there"),
+        (lambda x, y: zs.fuse(lambda a: zs.sum(a, axis=0))(x), "has not the shape"),
+        (lambda x, y: zs.sum(x, axis="q"), "no dimension 'q'"),
+        (lambda x, y: zs.sum(x, axis=("t", "t")), "one twice"),
+        (lambda x, y: zs.sum(x, axis=5), "no axis 5"),
+    ],
+)
+def test_refusals(pair, call, words):
+    with pytest.raises((TypeError, ValueError), match=words):
+        call(*pair)
+
+
+def test_xarrays_options_are_obeyed(pair):
+    x, y = pair
+    with xr.set_options(arithmetic_join="exact"), pytest.raises(ValueError, match="exact"):
+        zs.add(x, y)
+    with xr.set_options(arithmetic_broadcast=False), pytest.raises(zs.BroadcastError, match="off"):
+        zs.add(x, y)
+    with (
+        xr.set_options(arithmetic_compat="no_conflicts"),
+        pytest.raises(TypeError, match="arithmetic_compat"),
+    ):
+        zs.add(x, y)
