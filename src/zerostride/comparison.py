@@ -7,7 +7,7 @@ nothing complains is marked, and so is one that agrees only at the sizes given.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .alignment import Attributes, apply
@@ -18,6 +18,8 @@ from .errors import BroadcastError, Misfit, Reason, default_names
 from .plan import Plan
 from .planner import as_facts
 from .rules import RULES
+from .strict_rows import strict_row
+from .strictness import Strict
 from .traps import Side, Trap, size_traps
 
 if TYPE_CHECKING:
@@ -196,7 +198,8 @@ def compare(
 
     Args:
         shapes: the operands' shapes.
-        reference: the rule, or else the engine (with its default rule), that says what is meant.
+        reference: the rule, or else the engine (with its default rule), that says what is meant; or
+            :func:`zerostride.strict` of a rule, which refuses more.
         axis: for the rules that have it; the others are asked without.
         facts: what is known of sizes that are no numbers; see :func:`zerostride.plan`. Such sizes
             are taken to be 1 at least.
@@ -264,6 +267,9 @@ def _with_axis(side: Side, axis: int | None) -> Side:
 
 
 def _reference(name: Any, axis: int | None) -> Side:
+    if isinstance(name, Strict):
+        side = _reference("numpy" if name.rule is None else name.rule, axis)
+        return replace(side, rule=strict_row(side.rule, name))
     for side in _sides(axis):
         if name == (side.engine or side.rule.name):
             return side

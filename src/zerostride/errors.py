@@ -37,6 +37,14 @@ class Reason(StrEnum):
     DTYPE = "dtype"  # the engine lacks the op for this dtype
     CRASH = "crash"  # a valid plan that kills the engine
     WRONG_RESULT = "wrong_result"  # the engine answers, and the answer is wrong
+    TWO_SIDED = "two_sided"  # strict mode: operands that stretch against each other
+    NEW_AXES = "new_axes"  # strict mode: an operand of fewer axes than the result
+    GROWTH = "growth"  # strict mode: a result much larger than its operands
+    PLUGIN = "plugin"  # another package's rule failed
+
+
+#: What :func:`zerostride.strict` refuses though the rule combines it.
+STRICT = frozenset({Reason.TWO_SIDED, Reason.NEW_AXES, Reason.GROWTH})
 
 
 class Misfit(Exception):  # noqa: N818 - a fact on its way, never seen by a user
@@ -90,6 +98,10 @@ class TraceError(ZerostrideError, TypeError):
         return "\n".join([*lines, f"  fix: {self.hint}"] if self.hint else lines)
 
 
+class PluginWarning(UserWarning):
+    """What another package adds by an entry point is left out: says which, and why."""
+
+
 class EngineVersionWarning(UserWarning):
     """The installed release of an engine is not the one whose behaviour was measured."""
 
@@ -105,6 +117,7 @@ class BroadcastError(ValueError):
         detail: what is wrong, in a phrase.
         hint: what to do, or None. A shape that a hint proposes has itself been planned.
         silent: True where the engine itself would not refuse, but compute nonsense or crash.
+        place: in a function that is being fused, the user's line; "" elsewhere.
 
     >>> import zerostride as zs
     >>> try:
@@ -131,9 +144,11 @@ class BroadcastError(ValueError):
         rows: Sequence[Sequence[Any]] = (),
         names: Sequence[str] = (),
         headline: str = "",
+        place: str = "",
     ) -> None:
         super().__init__(detail)
         self.detail = detail
+        self.place = place
         self.reason = reason
         self.rule = rule
         self.shapes = tuple(shapes)
@@ -165,11 +180,12 @@ class BroadcastError(ValueError):
                 "rows": self.rows,
                 "names": self.names,
                 "headline": self.headline,
+                "place": self.place,
             },
         )
 
     def __str__(self) -> str:
-        return render(self)
+        return "\n".join([render(self), *(f"  {line}" for line in self.place.splitlines())])
 
 
 class NotExpressible(BroadcastError):  # noqa: N818 - the contract's name
@@ -303,6 +319,9 @@ def _headline(error: BroadcastError, names: Sequence[str]) -> str:
     label = (
         getattr(error.rule, "label", f"rule {str(error.rule)!r}") if error.rule else "zerostride"
     )
+    if error.reason in STRICT:
+        listed = " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+        return f"strict mode refuses what {label} makes of {listed}"
     if len(names) > 1:
         return f"{label} cannot combine {', '.join(names[:-1])} and {names[-1]}"
     return f"{label} cannot use {names[0]}" if names else f"{label} refuses"

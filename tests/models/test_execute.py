@@ -12,7 +12,7 @@ import small
 from onnx import TensorProto, helper
 
 from zerostride.errors import ModelError, ZerostrideError
-from zerostride.models.execute import execute, not_executed
+from zerostride.models.execute import call, execute, not_executed
 from zerostride.models.execute import run as walk
 from zerostride.models.onnx import read_onnx
 
@@ -217,6 +217,12 @@ def test_loops(read: Any) -> None:
 def test_a_loop_ends(read: Any, monkeypatch: Any) -> None:
     monkeypatch.setattr(walk, "MAX_TURNS", 50)
     with pytest.raises(ModelError, match="more than 50 turns"):
+        execute(read(_loop(2**62)), {"x": count(2)})
+
+
+def test_a_loop_that_gathers_too_much_ends_early(read: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(call, "MAX_BYTES", 8 * 50)
+    with pytest.raises(ModelError, match="408 bytes; at most 400"):
         execute(read(_loop(2**62)), {"x": count(2)})
 
 

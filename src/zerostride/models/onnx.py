@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections import ChainMap
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -20,6 +20,7 @@ from ..errors import ModelError
 from .files import content
 from .graph import Body, FileShape, FileSize, Graph, Node, Place, Value
 from .isolated import infer_apart
+from .onnx_functions import write_out
 from .onnx_light import light
 from .onnx_tensors import Tensors, dtype_name
 from .soundness import quarantined, refuse_functions, restore, strange, text
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES = 2**31 - 1
 #: Versions of op sets are 32-bit numbers to the package.
 MAX_VERSION = 2**31 - 1
+#: Ops that are written out may have others in their bodies that are.
+_MOST_ROUNDS = 4
 #: Ops whose result is not constant though they have no input that changes.
 _NONDETERMINISTIC = frozenset(
     {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial"}
@@ -51,11 +54,36 @@ def read_onnx(path: str | Path) -> Graph:
         raise ModelError(f"{file}: a name in it is not UTF-8 ({_line(error)})") from None
 
 
+def read_message(
+    model: onnx.ModelProto, name: str, written_out: Collection[tuple[str, str]] = ()
+) -> Graph:
+    """The graph of a model that is in memory; see :func:`read_onnx`.
+
+    Args:
+        model: is left as it is. Data in other files are looked for beside `name`.
+        name: stands for the file in messages.
+        written_out: domains and op types of which nodes are replaced by what ONNX's documents say
+            that they mean in other ops, where they do.
+    """
+    copied = type(model)()
+    copied.CopyFrom(model)
+    return _graph(Path(name), copied, written_out)
+
+
 def _read(file: Path) -> Graph:
+    return _graph(file, parse(file))
+
+
+def _graph(
+    file: Path, model: onnx.ModelProto, written_out: Collection[tuple[str, str]] = ()
+) -> Graph:
     notes: list[str] = []
-    model = parse(file)
     versions = _versions(file, model, notes)
     plain = _inline(model, notes)
+    for _ in range(_MOST_ROUNDS if written_out else 0):
+        if not write_out(plain, infer(plain, versions, []), written_out, versions):
+            break
+        plain, versions = _inline(plain, notes), _versions(file, plain, [])
     inferred = infer(plain, versions, notes)
     reader = _Reader(file, versions, notes)
     # Inlining was given no weights; it makes no initialisers and takes none away.

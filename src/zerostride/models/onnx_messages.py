@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .onnx import package_errors
@@ -128,12 +128,19 @@ def set_shape(entry: onnx.ValueInfoProto, shape: Sequence[int | str | None]) -> 
 
 
 def tensors_of(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Every tensor that may have its data in another file."""
-    for graph in graphs_of(model.graph):
-        yield from graph.initializer
-        for sparse in graph.sparse_initializer:
-            yield from (sparse.values, sparse.indices)
-        for node in graph.node:
-            for attribute in node.attribute:
-                yield attribute.t
-                yield from attribute.tensors
+    """Every tensor that may have its data in another file, those of the model's functions too."""
+    bodies: list[Any] = [model.graph, *model.functions]
+    for body in bodies:
+        for part in graphs_of(body):
+            if part.DESCRIPTOR.name == "GraphProto":  # a function has no initializers
+                yield from part.initializer
+                yield from _halves(part.sparse_initializer)
+            for node in part.node:
+                for attribute in node.attribute:
+                    yield from (attribute.t, *attribute.tensors)
+                    yield from _halves((attribute.sparse_tensor, *attribute.sparse_tensors))
+
+
+def _halves(sparse: Iterable[onnx.SparseTensorProto]) -> Iterator[onnx.TensorProto]:
+    for tensor in sparse:
+        yield from (tensor.values, tensor.indices)

@@ -181,7 +181,7 @@ def _check_has(engine: Engine, site: Site, op: str | None) -> None:
         raise NotJudged(f"{site.stands_for} is not in the op table, so {engine.name} was not asked")
     answer = supports(engine.name, op)
     if not answer.ok:
-        if not engine.run:
+        if not (engine.run or engine.has):
             raise NotJudged(answer.reason)
         raise _refusal(site, answer.reason, Reason.NO_OP)
 

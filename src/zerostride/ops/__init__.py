@@ -8,7 +8,17 @@ A module a family of ops: `arithmetic`, `logic`, `unary`, `activations`.
 """
 
 from .model import Names, Op
-from .table import COLUMNS, OPS, column_of, find_op, find_reversed
+from .table import COLUMNS, OPS, column_of, find_op, find_reversed, take_names
 from .targets import FEW
 
-__all__ = ["COLUMNS", "FEW", "OPS", "Names", "Op", "column_of", "find_op", "find_reversed"]
+__all__ = [
+    "COLUMNS",
+    "FEW",
+    "OPS",
+    "Names",
+    "Op",
+    "column_of",
+    "find_op",
+    "find_reversed",
+    "take_names",
+]

@@ -89,7 +89,12 @@ def find_reversed(name: Name, engine: str) -> Op | None:
     return index.get(name.lower() if isinstance(name, str) else name)
 
 
-_READS = MappingProxyType({"onnxruntime": "onnx", "litert-gpu": "litert"})
+_READS = {"onnxruntime": "onnx", "litert-gpu": "litert"}
+
+
+def take_names(engine: str, column: str) -> None:
+    """From now on an engine of another package has the names of a column."""
+    _READS[engine] = column
 
 
 def column_of(engine: str) -> str:

@@ -1,5 +1,5 @@
 """A graph executed with NumPy: broadcasts by their sites' plans, other ops by a table."""
 
-from .run import execute, not_executed
+from .run import Program, execute, not_executed, prepare, run_program
 
-__all__ = ["execute", "not_executed"]
+__all__ = ["Program", "execute", "not_executed", "prepare", "run_program"]

@@ -355,6 +355,24 @@ def _compress(call: Call) -> Array:
     return np.compress(chosen, x, axis)
 
 
+def _reverse_sequence(call: Call) -> Array:
+    """The first elements along the time axis turned round: as many as each row says."""
+    x, lengths = call[0], call[1]
+    time, batch = (
+        axis_of(call.attribute(name, default), x.ndim)
+        for name, default in (("time_axis", 0), ("batch_axis", 1))
+    )
+    if time == batch or lengths.shape != (x.shape[batch],) or lengths.dtype.kind not in "iu":
+        raise Unfit(f"lengths of shape {lengths.shape} for data of shape {x.shape}")
+    if lengths.size and (lengths.min() < 0 or lengths.max() > x.shape[time]):
+        raise Unfit(f"a length lies outside {x.shape[time]} elements")
+    steps = np.arange(x.shape[time])
+    rows = np.where(steps < lengths[:, None], lengths[:, None] - 1 - steps, steps)
+    places = rows if batch < time else rows.T
+    places = np.expand_dims(places, [k for k in range(x.ndim) if k not in (time, batch)])
+    return np.take_along_axis(x, places.astype(np.int64), time)
+
+
 def _top_k(call: Call) -> tuple[Array, ...]:
     x = call[0]
     axis = axis_of(call.attribute("axis", -1), x.ndim)
@@ -371,29 +389,14 @@ def _top_k(call: Call) -> tuple[Array, ...]:
     return np.take_along_axis(x, order, axis), order.astype(np.int64)
 
 
-#: Types of a byte that NumPy has; it has others by extension, whose rounding is their own.
-_WHOLE_BYTES = frozenset({"bool", "int8", "uint8"})
-
-
-def _cast(call: Call) -> Array:
-    """What does not fit wraps around; NaN and what is too large for an integer is as on x86."""
-    x, dtype = call[0], call.output_dtype()
-    if dtype is None:
-        dtype = call[1].dtype if call.node.op == "CastLike" else None
-    if dtype is None or x.dtype.kind in "OSU":
-        raise Unfit("the element type that it casts from or to is none that is executed")
-    if dtype.itemsize < 2 and dtype.name not in _WHOLE_BYTES:
-        raise Unfit(f"casts to {dtype} are not executed")
-    return x.astype(dtype)
-
-
 def _same(call: Call) -> Array:
     return call[0]
 
 
 def _dropout(call: Call) -> tuple[Array, ...]:
     mode = call.maybe(2)
-    if mode is not None and mode.any():
+    ratio = call.maybe(1)
+    if mode is not None and mode.any() and (ratio is None or ratio.any()):
         raise Unfit("it is in training mode, where its result is random")
     return (call[0], np.ones(call[0].shape, bool))[: max(1, len(call.node.outputs))]
 
@@ -430,8 +433,7 @@ MOVEMENT: Mapping[str, Kernel] = MappingProxyType(
         "SpaceToDepth": _space_to_depth,
         "NonZero": _non_zero,
         "Compress": _compress,
+        "ReverseSequence": _reverse_sequence,
         "TopK": _top_k,
-        "Cast": _cast,
-        "CastLike": _cast,
     }
 )

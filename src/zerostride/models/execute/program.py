@@ -13,14 +13,15 @@ from ..sites import find_site as onnx_site
 from .broadcasts import can_plan
 from .inputs import near
 from .movement import MOVEMENT
+from .narrow import NARROW
 from .pointwise import UNARY
 from .reduction import REDUCTION
 from .windows import WINDOWS
 
 #: The ops that are executed beside those that broadcast.
-TABLE = {**UNARY, **MOVEMENT, **REDUCTION, **WINDOWS}
+TABLE = {**UNARY, **MOVEMENT, **REDUCTION, **NARROW, **WINDOWS}
 #: Ops that run bodies.
-CONTROL = frozenset({"If", "Loop"})
+CONTROL = frozenset({"If", "Loop", "Scan"})
 #: Nodes of a message; the rest is counted.
 _MOST_NAMED = 20
 
@@ -177,6 +178,10 @@ def _word(node: Node, module: FormatModule, refused: list[Refused]) -> tuple[Ste
     site = onnx_site(node) if node.domain == "" else None
     if site is not None and can_plan(site):
         return (Step(node, onnx_site),)
+    why = _limit(node) if node.domain == "" else None
+    if why is not None:
+        refused.append(Refused(node.path, node.op, why))
+        return ()
     if node.domain == "" and node.op in TABLE:
         return (Step(node),)
     if node.domain == "" and node.op in CONTROL:
@@ -186,6 +191,15 @@ def _word(node: Node, module: FormatModule, refused: list[Refused]) -> tuple[Ste
     else:
         refused.append(Refused(node.path, _op_name(node)))
     return ()
+
+
+def _limit(node: Node) -> str | None:
+    """What of a node's op is not executed, where the node alone tells."""
+    if node.op == "MaxPool" and len([value for value in node.outputs if value.name]) > 1:
+        return "its indices"
+    if node.op == "Scan" and node.version < 9:
+        return "of op set 8, which scans batches"
+    return None
 
 
 def _op_name(node: Node) -> str:

@@ -83,20 +83,23 @@ def _picked(function: Callable[..., Any]) -> Kernel:
     return kernel
 
 
-def _cumsum(call: Call) -> Array:
-    x = call[0]
-    axis = axis_of(call.number(1), x.ndim)
-    x = np.flip(x, axis) if call.flag("reverse") else x
-    made = np.cumsum(x, axis, dtype=x.dtype)
-    if call.flag("exclusive"):
-        made = made - x
-        first = [slice(None)] * x.ndim
-        first[axis] = slice(0, 1)
-        rest = [slice(None)] * x.ndim
-        rest[axis] = slice(0, -1)
-        parts = [np.zeros_like(x[tuple(first)]), np.cumsum(x[tuple(rest)], axis, dtype=x.dtype)]
-        made = np.concatenate(parts, axis) if x.shape[axis] else made
-    return np.flip(made, axis) if call.flag("reverse") else made
+def _running(function: Callable[..., Any], first: int) -> Kernel:
+    """Sums or products of all elements up to each; `first` stands before the first one."""
+
+    def kernel(call: Call) -> Array:
+        x = call[0]
+        axis = axis_of(call.number(1), x.ndim)
+        x = np.flip(x, axis) if call.flag("reverse") else x
+        if call.flag("exclusive") and x.shape[axis]:
+            rest = [slice(None)] * x.ndim
+            rest[axis] = slice(0, -1)
+            edge = list(x.shape)
+            edge[axis] = 1
+            x = np.concatenate([np.full(edge, first, x.dtype), x[tuple(rest)]], axis)
+        made = function(x, axis, dtype=x.dtype)
+        return np.flip(made, axis) if call.flag("reverse") else made
+
+    return kernel
 
 
 def _softmax(finish: Callable[[Array, Array, int], Any]) -> Kernel:
@@ -157,17 +160,6 @@ def _gemm(call: Call) -> Array:
     return np.asarray(made).astype(a.dtype)
 
 
-def _matmul_integer(call: Call) -> Array:
-    a, b = (call[k].astype(np.int32) for k in (0, 1))
-    zero_a, zero_b = call.maybe(2), call.maybe(3)
-    if zero_a is not None:
-        zero = zero_a.astype(np.int32)
-        a = a - (zero if zero.size == 1 or zero.ndim > 1 else zero[:, None])
-    if zero_b is not None:
-        b = b - zero_b.astype(np.int32)
-    return product(a, b)
-
-
 def _einsum(call: Call) -> Array:
     equation = str(call.attribute("equation", "")).replace(" ", "")
     operands = call.given()
@@ -190,6 +182,14 @@ def _einsum(call: Call) -> Array:
     return np.asarray(np.einsum(equation, *wide)).astype(operands[0].dtype)
 
 
+def _det(call: Call) -> Array:
+    x = call[0]
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise Unfit(f"data of shape {x.shape}; it takes square matrices")
+    effort(*x.shape, x.shape[-1])
+    return rounded(np.linalg.det)(x)
+
+
 def _stats(x: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
     mean = x.mean(axes, keepdims=True)
     return mean, np.asarray(np.mean(np.square(x - mean), axes, keepdims=True))
@@ -206,17 +206,32 @@ def _channels(x: Array, vector: Array) -> Array:
     )
 
 
-def _batch_norm(call: Call) -> Array:
-    if call.flag("training_mode") or len([v for v in call.node.outputs if v.name]) > 1:
-        raise Unfit("it is in training mode")
+def _batch_norm(call: Call) -> Array | tuple[Array, ...]:
+    """In training mode by the batch's own mean and variance, which move the running ones."""
     if call.attribute("spatial", 1) == 0:
         raise Unfit("spatial=0 is not executed")
-    x = call[0]
+    x, outputs = call[0], len([value for value in call.node.outputs if value.name])
     scale, bias, mean, variance = (_channels(x, call[k]) for k in range(1, 5))
     epsilon = call.attribute("epsilon", 1e-5)
-    return rounded(
-        lambda wide: (wide - mean) / np.sqrt(variance + wide.dtype.type(epsilon)) * scale + bias
-    )(x)
+
+    def normed(mean: Array, variance: Array) -> Array:
+        return rounded(
+            lambda wide: (wide - mean) / np.sqrt(variance + wide.dtype.type(epsilon)) * scale + bias
+        )(x)
+
+    if not call.flag("training_mode"):
+        if outputs > 1:
+            raise Unfit("it hands out statistics, and is not in training mode")
+        return normed(mean, variance)
+    if not x.size or x.ndim < 2:
+        raise Unfit(f"training mode with data of shape {x.shape}")
+    own = _stats(x.astype(mean.dtype), (0, *range(2, x.ndim)))
+    kept = mean.dtype.type(call.attribute("momentum", 0.9))
+    moved = (
+        (running * kept + new * (1 - kept)).reshape(-1).astype(given.dtype)
+        for running, new, given in zip((mean, variance), own, (call[3], call[4]), strict=True)
+    )
+    return (normed(*own), *moved)[: max(1, outputs)]
 
 
 def _instance_norm(call: Call) -> Array:
@@ -300,44 +315,6 @@ def _pooled(function: Callable[..., Any]) -> Kernel:
     return kernel
 
 
-def _along_axis(call: Call, x: Array, vector: Array) -> Array:
-    """A scale or zero point: one number, or one for each index of `axis`."""
-    if vector.size == 1 and vector.ndim < 2:
-        return vector.reshape(())
-    if vector.ndim != 1 or call.attribute("block_size"):
-        raise Unfit("scales in blocks are not executed")
-    axis = axis_of(call.attribute("axis", 1), x.ndim)
-    if vector.shape[0] != x.shape[axis]:
-        raise Unfit(f"{vector.shape[0]} scales for {x.shape[axis]} elements along axis {axis}")
-    return vector.reshape([-1 if k == axis else 1 for k in range(x.ndim)])
-
-
-_BYTES = frozenset({"int8", "uint8", "int16", "uint16", "int32"})
-
-
-def _quantise(call: Call) -> Array:
-    x, scale, zero = call[0], _along_axis(call, call[0], call[1]), call.maybe(2)
-    dtype = zero.dtype if zero is not None else call.output_dtype() or np.dtype(np.uint8)
-    if dtype.name not in _BYTES:
-        raise Unfit(f"quantisation to {dtype} is not executed")
-    info = np.iinfo(dtype)
-    wide = np.float64 if dtype.itemsize > 2 else np.float32
-    made = np.rint(x / scale).astype(wide)
-    if zero is not None:
-        made = made + _along_axis(call, x, zero).astype(wide)
-    return np.asarray(np.clip(made, info.min, info.max)).astype(dtype)
-
-
-def _dequantise(call: Call) -> Array:
-    x, scale, zero = call[0], _along_axis(call, call[0], call[1]), call.maybe(2)
-    if x.dtype.name not in _BYTES:
-        raise Unfit(f"quantised numbers of {x.dtype} are not executed")
-    wide = x.astype(np.int32)
-    if zero is not None:
-        wide = wide - _along_axis(call, x, zero).astype(np.int32)
-    return np.asarray(wide.astype(scale.dtype) * scale)
-
-
 REDUCTION: Mapping[str, Kernel] = MappingProxyType(
     {
         **{
@@ -357,14 +334,15 @@ REDUCTION: Mapping[str, Kernel] = MappingProxyType(
         },
         "ArgMax": _picked(np.argmax),
         "ArgMin": _picked(np.argmin),
-        "CumSum": _cumsum,
+        "CumSum": _running(np.cumsum, 0),
+        "CumProd": _running(np.cumprod, 1),
         "Softmax": _softmax(lambda _, e, axis: e / e.sum(axis, keepdims=True)),
         "LogSoftmax": _softmax(lambda x, e, axis: x - np.log(e.sum(axis, keepdims=True))),
         "Hardmax": _hardmax,
         "MatMul": lambda call: product(call[0], call[1]),
-        "MatMulInteger": _matmul_integer,
         "Gemm": _gemm,
         "Einsum": _einsum,
+        "Det": _det,
         "BatchNormalization": _batch_norm,
         "InstanceNormalization": _instance_norm,
         "GroupNormalization": _group_norm,
@@ -373,7 +351,5 @@ REDUCTION: Mapping[str, Kernel] = MappingProxyType(
         "LpNormalization": _lp_norm,
         "GlobalAveragePool": _pooled(np.mean),
         "GlobalMaxPool": _pooled(np.max),
-        "QuantizeLinear": _quantise,
-        "DequantizeLinear": _dequantise,
     }
 )

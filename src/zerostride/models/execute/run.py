@@ -12,7 +12,7 @@ from ...errors import BroadcastError, ModelError, ZerostrideError
 from ..formats import FORMATS
 from ..graph import Array, Graph, Value
 from .broadcasts import broadcast, in_order, measured
-from .call import Call, Unfit, room
+from .call import Call, Unfit, axis_of, room
 from .inputs import check_inputs
 from .program import TABLE, Program, Step, not_executed, prepare, readable, reads
 
@@ -46,7 +46,11 @@ def execute(
         ZerostrideError: an input is missing, unknown, or of another shape or element type than the
             file says.
     """
-    program = prepare(graph, outputs)
+    return run_program(graph, prepare(graph, outputs), inputs)
+
+
+def run_program(graph: Graph, program: Program, inputs: Mapping[str, Any]) -> dict[str, Array]:
+    """What a program of the graph computes; see :func:`execute`."""
     read = program.reads()
     needed = [value for value in graph.inputs if id(value) in read]
     given = check_inputs(graph, needed, inputs)
@@ -142,7 +146,8 @@ class _Walk:
         return ModelError(f"{self.graph.path}: node {node.path!r} ({node.op}): {said}{given}")
 
     def _control(self, step: Step, call: Call, environment: _Environment) -> Sequence[Array]:
-        return (self._if if step.node.op == "If" else self._loop)(step, call, environment)
+        control = {"If": self._if, "Loop": self._loop, "Scan": self._scan}
+        return control[step.node.op](step, call, environment)
 
     def _body(
         self, body: Program, given: Sequence[Array], environment: _Environment
@@ -170,26 +175,76 @@ class _Walk:
         stacks: list[list[Array]] = [[] for _ in body.outputs[1 + len(state) :]]
         turn = 0
         while going and (most is None or turn < most):
-            self.turns += 1
-            if self.turns > MAX_TURNS:
-                raise Unfit(f"its loops take more than {MAX_TURNS} turns")
+            self._turn()
             carried = [np.array(turn, np.int64), np.array(going), *state]
             condition, *made = self._body(body, carried, environment)
             going = bool(condition.reshape(-1)[0]) if condition.size == 1 else False
             state = made[: len(state)]
-            for stack, array in zip(stacks, made[len(state) :], strict=True):
-                stack.append(array)
+            _gather(stacks, made[len(state) :])
             turn += 1
-        return (*state, *(self._stacked(step, k, stack) for k, stack in enumerate(stacks)))
+        return (*state, *self._stacked(step, stacks))
 
-    def _stacked(self, step: Step, k: int, stack: Sequence[Array]) -> Array:
-        if stack:
-            room((len(stack), *stack[0].shape), stack[0].dtype)
-            return np.stack(stack)
-        value = step.bodies[0].outputs[k - len(step.node.outputs)]
-        if value.dtype is None or not value.known or value.shape is None:
-            raise Unfit("it turns no time, and what it would stack has no known shape")
-        return np.zeros((0, *(size for size in value.shape if isinstance(size, int))), value.dtype)
+    def _turn(self) -> None:
+        self.turns += 1
+        if self.turns > MAX_TURNS:
+            raise Unfit(f"its loops take more than {MAX_TURNS} turns")
+
+    def _scan(self, step: Step, call: Call, environment: _Environment) -> Sequence[Array]:
+        """Carried values go round beside slices of what is scanned; the rest is stacked."""
+        (body,) = step.bodies
+        count = call.attribute("num_scan_inputs", 0)
+        carried = len(call.inputs) - count
+        if count < 1 or carried < 0:
+            raise Unfit(f"{count} of its {len(call.inputs)} operands are scanned")
+        state = [call[k] for k in range(carried)]
+        scanned = []
+        for k in range(count):
+            x, axis, backwards = call[carried + k], *_scan_order(call, "input", k)
+            x = np.moveaxis(x, axis_of(axis, x.ndim), 0)
+            scanned.append(x[::-1] if backwards else x)
+        lengths = [len(x) for x in scanned]
+        if len(set(lengths)) != 1:
+            raise Unfit(f"what is scanned has different lengths: {lengths}")
+        stacks: list[list[Array]] = [[] for _ in body.outputs[carried:]]
+        for turn in range(lengths[0]):
+            self._turn()
+            made = self._body(body, [*state, *(x[turn] for x in scanned)], environment)
+            state = made[:carried]
+            _gather(stacks, made[carried:])
+        results = []
+        for k, x in enumerate(self._stacked(step, stacks)):
+            axis, backwards = _scan_order(call, "output", k)
+            results.append(np.moveaxis(x[::-1] if backwards else x, 0, axis_of(axis, x.ndim)))
+        return (*state, *results)
+
+    def _stacked(self, step: Step, stacks: Sequence[Sequence[Array]]) -> list[Array]:
+        """What a body handed out turn by turn, beyond what it carries."""
+        values = step.bodies[0].outputs[len(step.bodies[0].outputs) - len(stacks) :]
+        return [_stack(value, stack) for value, stack in zip(values, stacks, strict=True)]
+
+
+def _scan_order(call: Call, side: str, position: int) -> tuple[int, bool]:
+    """The axis along which a Scan goes through one of its tensors, and whether backwards."""
+    axes = call.integers(f"scan_{side}_axes") or ()
+    directions = call.integers(f"scan_{side}_directions") or ()
+    axis = axes[position] if position < len(axes) else 0
+    return axis, position < len(directions) and bool(directions[position])
+
+
+def _gather(stacks: Sequence[list[Array]], made: Sequence[Array]) -> None:
+    """Adds what a turn handed out, as long as all of it together may be made."""
+    for stack, array in zip(stacks, made, strict=True):
+        stack.append(array)
+    room((sum(len(stack) * stack[0].nbytes for stack in stacks),), np.uint8)
+
+
+def _stack(value: Value, stack: Sequence[Array]) -> Array:
+    if stack:
+        room((len(stack), *stack[0].shape), stack[0].dtype)
+        return np.stack(stack)
+    if value.dtype is None or not value.known or value.shape is None:
+        raise Unfit("it turns no time, and what it would stack has no known shape")
+    return np.zeros((0, *(size for size in value.shape if isinstance(size, int))), value.dtype)
 
 
 #: What NumPy and the tables raise for operands that do not go together, or attributes of types
@@ -207,4 +262,4 @@ _FAULTS = (
     ZerostrideError,
 )
 
-__all__ = ["execute", "not_executed"]
+__all__ = ["Program", "execute", "not_executed", "prepare", "run_program"]

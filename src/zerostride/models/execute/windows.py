@@ -93,7 +93,8 @@ def _views(x: Array, window: _Window, fill: Any) -> Array:
     return np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
 
 
-def _conv(call: Call) -> Array:
+def convolved(call: Call) -> Array:
+    """A convolution in groups; integers narrower than 32 bits are none of its operands."""
     x, weight, bias = call[0], call[1], call.maybe(2)
     groups = call.attribute("group", 1)
     if x.ndim < 3 or weight.ndim != x.ndim or groups < 1:
@@ -136,8 +137,6 @@ def _axes(window: _Window) -> tuple[int, ...]:
 
 
 def _max_pool(call: Call) -> Array:
-    if len([value for value in call.node.outputs if value.name]) > 1:
-        raise Unfit("the indices of a MaxPool are not computed")
     x, window = _pool(call)
     least = np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf
     return np.asarray(_views(x, window, least).max(_axes(window)))
@@ -167,6 +166,46 @@ def _average_pool(call: Call) -> Array:
     return np.asarray(total / count).astype(x.dtype)
 
 
+def _lp_pool(call: Call) -> Array:
+    """The p-norm of each window; padding is zero."""
+    x, window = _pool(call)
+    p = call.attribute("p", 2)
+    if p < 1:
+        raise Unfit(f"a norm of p = {p}")
+    wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
+    total = _views(np.abs(wide) ** p, window, 0).sum(_axes(window), dtype=wide.dtype)
+    return np.asarray(total ** (1 / p)).astype(x.dtype)
+
+
+def _local_norm(call: Call) -> Array:
+    """Each element by the squares of its neighbours along the channels."""
+    x, size = call[0], call.attribute("size", 1)
+    if x.ndim < 3 or size < 1:
+        raise Unfit(f"data of rank {x.ndim}, a window of {size} channels")
+    wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
+    squares = np.square(wide)
+    before, behind = (size - 1) // 2, size - 1 - (size - 1) // 2
+    total = np.zeros_like(squares)
+    channels = x.shape[1]
+    effort(min(size, 2 * channels + 1), *x.shape)
+    for shift in range(max(-before, 1 - channels), min(behind, channels - 1) + 1):
+        to = slice(max(0, -shift), channels - max(0, shift))
+        of = slice(max(0, shift), channels - max(0, -shift))
+        total[:, to] += squares[:, of]
+    kind = wide.dtype.type
+    alpha, beta, bias = (
+        kind(call.attribute(name, default))
+        for name, default in (("alpha", 1e-4), ("beta", 0.75), ("bias", 1.0))
+    )
+    return np.asarray(wide / (bias + alpha / kind(size) * total) ** beta).astype(x.dtype)
+
+
 WINDOWS: Mapping[str, Kernel] = MappingProxyType(
-    {"Conv": _conv, "MaxPool": _max_pool, "AveragePool": _average_pool}
+    {
+        "Conv": convolved,
+        "MaxPool": _max_pool,
+        "AveragePool": _average_pool,
+        "LpPool": _lp_pool,
+        "LRN": _local_norm,
+    }
 )

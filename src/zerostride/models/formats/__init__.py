@@ -7,13 +7,14 @@ A format is a module of this package with the four functions of :class:`FormatMo
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Protocol, cast
 
 from ...errors import ModelError
+from ...plugins import Table
 from ..graph import Body, Graph, Node
 from ..rewrite import Editor
 from ..sites import Site
@@ -54,7 +55,8 @@ class Format:
     Attributes:
         name: how the format is called here, and in `Graph.format`.
         suffixes: the ends of its files' names.
-        module: its module in this package, imported when it is needed.
+        module: its module, imported when it is needed.
+        package: the package that the module is in.
         engine: the engine that runs such files, whose meaning they have; None where documents say
             what they mean.
         writable: whether it can be written back.
@@ -68,22 +70,37 @@ class Format:
     engine: str | None = None
     writable: bool = True
     hints: bool = False
+    package: str = __name__
 
     def load(self) -> FormatModule:
         """The format's functions."""
-        return cast(FormatModule, importlib.import_module(f"{__name__}.{self.module}"))
+        return cast(FormatModule, importlib.import_module(f"{self.package}.{self.module}"))
 
 
-FORMATS: Mapping[str, Format] = MappingProxyType(
-    {
-        row.name: row
-        for row in (
-            Format("onnx", (".onnx",), "onnx_"),
-            Format("ncnn", (".param",), "ncnn", engine="ncnn"),
-            Format("openvino", (".xml",), "openvino", engine="openvino", hints=True),
-            Format("mnn", (".mnn",), "mnn", engine="mnn", writable=False),
-        )
-    }
+_OWN = (
+    Format("onnx", (".onnx",), "onnx_"),
+    Format("ncnn", (".param",), "ncnn", engine="ncnn"),
+    Format("openvino", (".xml",), "openvino", engine="openvino", hints=True),
+    Format("mnn", (".mnn",), "mnn", engine="mnn", writable=False),
+)
+
+
+def _accept(row: Format, package: str) -> Format:
+    """Another package's format: files of other names than these, and a module of its own."""
+    if row.package == __name__:
+        raise ValueError(f"format {row.name!r} does not say which package its module is in")
+    if not row.suffixes or not all(suffix.startswith(".") for suffix in row.suffixes):
+        raise ValueError(f"format {row.name!r} has suffixes that begin with a dot, in a tuple")
+    for own in _OWN:
+        taken = sorted({*own.suffixes} & {*row.suffixes})
+        if taken:
+            raise ValueError(f"files that end in {', '.join(taken)} are {own.name}'s")
+    return row
+
+
+#: Every format by its name; entry points of the group `zerostride.formats` add to it.
+FORMATS: Table[Format] = Table(
+    "zerostride.formats", Format, _OWN, _accept, operator.attrgetter("name")
 )
 
 
@@ -94,6 +111,10 @@ def format_of(path: str | Path) -> Format:
         ModelError: no format has files of that name; says which there are.
     """
     name = Path(path).name.lower()
+    own = (row for row in _OWN if name.endswith(row.suffixes))
+    found = next(own, None)
+    if found is not None:
+        return found
     for row in FORMATS.values():
         if name.endswith(row.suffixes):
             return row

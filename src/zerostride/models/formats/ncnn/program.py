@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ....errors import BroadcastError, ModelError
 from ....ops import find_op
-from ....planner import plan
+from ....planner import engine_plan
 from ...graph import Node
 from ...rewrite import Input, Ref, Rewrite, Step
 from .sizes import MAX_RANK
@@ -176,11 +176,11 @@ class Program:
         numbers = [name for name in op.names.get("ncnn", ()) if isinstance(name, int)]
         if not numbers or len(operands) != 2:
             raise self._refusal(f"ncnn's BinaryOp has no {step.op} of {len(operands)} operands")
-        shapes = [operand.shape for operand in operands]
+        shapes = [operand.shape for operand in operands if operand.shape is not None]
         shape = None
-        if all(given is not None for given in shapes):
+        if len(shapes) == len(operands):
             try:
-                shape = plan(*shapes, engine="ncnn", op=op.name).shape
+                shape = engine_plan(*shapes, engine="ncnn", op=op.name).shape
             except BroadcastError as error:
                 raise self._refusal(f"{step.op} would not work: {error.detail}") from None
         return self._emit("BinaryOp", {0: numbers[0]}, operands, shape, last=last)

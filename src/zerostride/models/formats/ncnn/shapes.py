@@ -9,7 +9,7 @@ from __future__ import annotations
 from ....dims.dim import Dim, Number, made, plain
 from ....dims.functions import minimum
 from ....errors import BroadcastError
-from ....planner import plan
+from ....planner import engine_plan
 from .expression import evaluate
 from .sizes import (
     ABSENT,
@@ -71,7 +71,7 @@ def binary(call: Call) -> Results:
     if call.whole(1):
         return [call.first]
     try:
-        found = plan(*call.shapes[:2], engine="ncnn")
+        found = engine_plan(*call.shapes[:2], engine="ncnn")
     except BroadcastError as error:
         raise Wrong(error.detail) from None
     sizes = (
