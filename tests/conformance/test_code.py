@@ -1,14 +1,19 @@
 """The source that `Plan.code` writes, run in the frameworks it is written for.
 
-Each plan is run by value against a broadcast made of repeats. A framework runs in one process of
-its own, because some die instead of raising: it takes cases and prints results as JSON.
+Each plan is run by value against a broadcast made of repeats: some that are written down, and some
+that are drawn for every rule (so many as ZEROSTRIDE_PLANS says), with `plan.views`' values,
+too. A framework runs in one process of its own, because some die instead of raising: it takes cases
+and prints results as JSON.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import os
+import random
 import subprocess
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,6 +22,8 @@ import pytest
 import zerostride as zs
 from zerostride.code import code
 from zerostride.measure.isolation import interpreter_for
+from zerostride.rules import RULES
+from zerostride.symbolic import symbols
 
 pytestmark = pytest.mark.conformance
 
@@ -41,8 +48,92 @@ PLANS = {
     "one to none": zs.plan((3, 1), (3, 0)),
 }
 
+#: Plans of sizes that are not known, run with all of them bound to the same number.
+SYMBOLS = {
+    "a batch": zs.plan(("N", 3), (3,)),
+    "channels": zs.plan(("N", 1, "H"), ("C", "H")),
+    "an axis": zs.plan(("N", "C", "H"), ("C", 1), rule="paddle", axis=1),
+    "two sizes": zs.plan(("N", 3), ("M", 3)),
+    "three operands": zs.plan(("N", 3), ("M", 3), ("K", 1, 1)),
+    "expressions": zs.plan(("2*N", "H"), ("H",)),
+    "cases": zs.plan(("H", "W"), ("W",), rule="ncnn"),
+}
+BOUND = {
+    f"{name} of {n}": (plan, plan.bind(dict.fromkeys(symbols(plan), n)))
+    for name, plan in SYMBOLS.items()
+    for n in (1, 2, 3)
+}
+#: Targets that refuse some of them, and which: sizes decide there what a graph or pattern is.
+UNSAID = {
+    "einops": {"two sizes", "three operands"},
+    "onnx": {"cases"},
+    "openvino": {"cases"},
+    "openvino-ir": {"cases"},
+    "ncnn": set(SYMBOLS),
+    "stablehlo": set(SYMBOLS),
+}
+
+#: Drawn plans of each of ten rules, for each target.
+COUNT = int(os.environ.get("ZEROSTRIDE_PLANS", "30"))
+
+
+def shape_of(rng: random.Random, most: int = 4) -> list[int]:
+    sizes = (0, *(1, 1, 1, 2, 2, 2, 3, 3, 4) * 4)
+    return [rng.choice(sizes) for _ in range(rng.randint(0, most))]
+
+
+def drawn(rng: random.Random, rule: str) -> zs.Plan:
+    """A plan of a rule; BroadcastError where the shapes do not fit."""
+    whole = shape_of(rng, 5)
+    first = rng.randint(0, len(whole))
+    last = rng.randint(first, len(whole))
+    part = [size if rng.random() < 0.7 else 1 for size in whole[first:last]]
+    if rule == "explicit":
+        # Along these axes the sizes are the target's, or 1.
+        places = sorted(rng.sample(range(len(whole)), rng.randint(0, len(whole))))
+        data = [whole[place] if rng.random() < 0.7 else 1 for place in places]
+        return zs.plan_to(data, whole, mode="explicit", axes_mapping=places)
+    if RULES[rule].to_target:
+        return zs.plan_to(part if rng.random() < 0.5 else whole[first:], whole, mode=rule)
+    attributes: dict[str, Any] = {}
+    if "axis" in RULES[rule].attributes and rng.random() < 0.8:
+        attributes["axis"] = first
+    if "broadcast" in RULES[rule].attributes and rng.random() < 0.8:
+        attributes["broadcast"] = 1
+        part = whole[first:last] if rng.random() < 0.9 else [1]
+    other = whole if rng.random() < 0.7 else [n if rng.random() < 0.6 else 1 for n in whole]
+    if rule == "none" or rng.random() < 0.1:
+        part = whole
+        other = whole
+    operands = [other, part]
+    if RULES[rule].operands[1] > 2:
+        operands += [whole[k:] for k in rng.sample(range(len(whole) + 1), rng.randint(0, 1))]
+        operands = operands if rule != "none" else [whole] * len(operands)
+    elif rule == "ncnn" and rng.random() < 0.5:
+        operands.reverse()
+    return zs.plan(*operands, rule=rule, **attributes)
+
+
+@functools.cache
+def plans_of(rule: str) -> Mapping[str, zs.Plan]:
+    """Plans drawn for a rule, by a name: no two the same."""
+    rng, found, seen = random.Random(rule), {}, set()
+    for _ in range(100 * COUNT):
+        try:
+            plan = drawn(rng, rule)
+        except zs.BroadcastError:
+            continue
+        key = (plan.operands, plan.shape, plan.axes_mapping)
+        if key not in seen and len(found) < COUNT:
+            seen.add(key)
+            found[f"{rule} {len(found)}"] = plan
+    return found
+
+
 #: What turns a list of arrays into operands, and the results back; `source` has run in between.
 HARNESS = {
+    "numpy": ("numpy", "a", "v"),
+    "einops": ("einops", "a", "v"),
     "torch": ("torch", "torch.tensor(a)", "np.asarray(v)"),
     "jax": ("jax.numpy", "jax.numpy.asarray(a)", "np.asarray(v)"),
     "tensorflow": ("tensorflow", "tensorflow.constant(a)", "v.numpy()"),
@@ -69,6 +160,34 @@ def run(source, names, operands):
     exec(source, space)
     answer = space["ov"].compile_model(space["model"], "CPU")(operands)
     return [answer[k] for k in range(len(operands))]
+"""
+
+_OPENVINO_IR = """
+import re
+import openvino as ov
+
+core = ov.Core()
+
+def run(source, names, operands):
+    said = re.search("hexadecimal: ([0-9a-f]+)", source)
+    data = bytes.fromhex(said[1]) if said else b""
+    model = core.compile_model(core.read_model(source.encode(), data), "CPU")
+    answer = model({name: a for name, a in zip(names, operands)})
+    return [answer[k] for k in range(len(operands))]
+"""
+
+_STABLEHLO = """
+import jax
+import jaxlib._jax
+from jax._src.lib import xla_client
+
+def run(source, names, operands):
+    devices = jax.devices("cpu")
+    listed = jaxlib._jax.DeviceList(tuple(devices))
+    options = xla_client.CompileOptions()
+    program = devices[0].client.compile_and_load(source, listed, options)
+    made = program.execute_sharded([jax.device_put(a) for a in operands])
+    return [np.asarray(part[0]) for part in made.disassemble_into_single_device_arrays()]
 """
 
 _ONNX = """
@@ -113,6 +232,8 @@ PROGRAMS = {
         for name, (m, e, v) in HARNESS.items()
     },
     "openvino": ("openvino", _OPENVINO),
+    "openvino-ir": ("openvino", _OPENVINO_IR),
+    "stablehlo": ("jax", _STABLEHLO),
     "onnx": ("onnxruntime", _ONNX),
     "ncnn": ("ncnn", _NCNN),
 }
@@ -122,16 +243,21 @@ PROGRAMS = {
 def run(target: str) -> tuple[dict[str, Any], str]:
     """What the framework gives for each plan (for ncnn the sum), and how its process ended."""
     module, program = PROGRAMS[target]
-    python = interpreter_for(target)
+    python = interpreter_for({"openvino-ir": "openvino", "stablehlo": "jax"}.get(target, target))
     found = subprocess.run([python, "-c", f"import {module}"], capture_output=True, check=False)
     if found.returncode:
         pytest.skip(f"{module} cannot be imported by {python}")
+    plans = {name: (plan, plan) for name, plan in PLANS.items()} | BOUND
+    for rule in RULES:
+        plans.update((name, (plan, plan)) for name, plan in plans_of(rule).items())
     cases = {}
-    for name, plan in PLANS.items():
-        if name not in REFUSED.get(target, ()):
-            names = [f"operand{k}" for k in range(len(plan.operands))]
-            source = code(plan, target, names)
-            cases[name] = {"shapes": plan.operands, "names": names, "source": source}
+    for name, (said, plan) in plans.items():
+        names = [f"operand{k}" for k in range(len(plan.operands))]
+        try:
+            source = code(said, target, names)
+        except zs.BroadcastError:
+            continue  # refused: which ones is asserted below
+        cases[name] = {"shapes": plan.operands, "names": names, "source": source}
     done = subprocess.run(
         [python, "-c", program + _MAIN],
         input=json.dumps(cases),
@@ -160,6 +286,7 @@ def expected(plan: zs.Plan) -> list[np.ndarray[Any, Any]]:
 REFUSED = {
     "mnn": {"empty", "one to none"},
     "openvino": {"empty", "one to none"},
+    "openvino-ir": {"empty", "one to none"},
     "ncnn": {"empty", "one to none", "three", "explicit", "rank 5", "rank 8"},
 }
 
@@ -172,11 +299,62 @@ def test_the_source_runs_where_it_is_written_for(target: str, name: str) -> None
         with pytest.raises(zs.BroadcastError):
             code(plan, target)
         return
-    want = expected(plan)
+    check(target, name, plan, expected(plan))
+
+
+def check(target: str, name: str, plan: zs.Plan, want: list[np.ndarray[Any, Any]]) -> None:
+    """The framework gave what is wanted; of ncnn the sum."""
     if target == "ncnn":
         want = [(want[0] + want[1]).reshape(plan.shape or (1,))]
     results, ended = run(target)
-    assert name in results, ended
+    assert name in results, f"{name}: {ended}"
     for (shape, data), right in zip(results[name], want, strict=True):
-        assert tuple(shape) == right.shape
-        np.testing.assert_array_equal(np.array(data, "f4").reshape(shape), right)
+        assert tuple(shape) == right.shape, name
+        np.testing.assert_array_equal(np.array(data, "f4").reshape(shape), right, err_msg=name)
+
+
+@pytest.mark.parametrize("target", PROGRAMS)
+def test_sizes_that_are_not_known(target: str) -> None:
+    for name, plan in SYMBOLS.items():
+        if name in UNSAID.get(target, ()):
+            with pytest.raises(zs.BroadcastError) as caught:
+                code(plan, target)
+            assert caught.value.reason == "unknown_size"
+            continue
+        for n in (1, 2, 3):
+            _, bound = BOUND[f"{name} of {n}"]
+            check(target, f"{name} of {n}", bound, expected(bound))
+
+
+#: What a target may refuse of the drawn plans: tensors without elements, and for ncnn more.
+def may_refuse(target: str, plan: zs.Plan) -> bool:
+    empty = 0 in plan.shape or any(0 in shape for shape in plan.operands)
+    if target == "ncnn":
+        to_target = RULES[plan.rule.name].to_target
+        merged = plan.rank > 4  # else it is said with axes merged, or is not expressible
+        return empty or merged or len(plan.operands) != 2 or to_target
+    if target in ("openvino", "openvino-ir"):  # a Broadcast op of rank 0 ends the process
+        return empty or (not plan.rank and RULES[plan.rule.name].to_target)
+    return empty and target == "mnn"
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("target", PROGRAMS)
+def test_every_rules_drawn_plans(target: str, rule: str) -> None:
+    plans = plans_of(rule)
+    assert len(plans) >= COUNT // 2
+    ran = 0
+    for name, plan in plans.items():
+        try:
+            code(plan, target)
+        except zs.BroadcastError:
+            assert may_refuse(target, plan), (name, plan)
+            continue
+        arrays = [np.arange(np.prod(s, dtype=int), dtype="f4").reshape(s) for s in plan.operands]
+        views = [np.asarray(view) for view in plan.views(*arrays)]
+        for view, repeated in zip(views, expected(plan), strict=True):
+            np.testing.assert_array_equal(view, repeated, strict=True)
+        check(target, name, plan, views)
+        ran += 1
+    print(f"{target}, {rule}: {ran} of {len(plans)} plans")
+    assert ran >= 20 or target == "ncnn"

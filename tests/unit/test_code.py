@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import onnx.reference
@@ -19,6 +20,7 @@ import zerostride as zs
 from zerostride.code import TARGETS, code, guard_code
 from zerostride.dims.dim import Dim, Symbol, calls, dim
 from zerostride.explain.facts import names_of
+from zerostride.plan import Plan
 from zerostride.rules import RULES
 from zerostride.symbolic import symbols
 
@@ -93,6 +95,12 @@ def test_plan_to_is_data() -> None:
 @pytest.mark.parametrize("target", sorted(TARGETS))
 def test_every_target_writes_something_that_parses(target: str) -> None:
     text = zs.plan((2, 3, 4), (3,), rule="pdpd", axis=1).code(target)
+    if target == "openvino-ir":
+        assert ElementTree.fromstring(text).tag == "net"
+        return
+    if target == "stablehlo":
+        assert text.count("{") == text.count("}") == 1
+        return
     assert "{" not in text
     if target == "ncnn":
         lines = text.splitlines()
@@ -125,6 +133,119 @@ def test_unknown_targets_are_listed(target: Any) -> None:
 def test_names_that_cannot_be_used(names: list[str], says: str) -> None:
     with pytest.raises(zs.BroadcastError, match=re.escape(says)):
         code(zs.plan((2,), (2,)), "numpy", names)
+
+
+@pytest.mark.parametrize("target", sorted(TARGETS))
+@pytest.mark.parametrize(
+    "name",
+    ["a b", "a\nimport os", 'a"', "a;b", "%a", "a>", "a/><b", "", "1a", "class", "a.b", "-->"],
+)
+def test_names_cannot_smuggle_anything_in(target: str, name: str) -> None:
+    for plan in (zs.plan((2, 3), (3,)), zs.plan(("N", 3), (3,))):
+        with pytest.raises(zs.BroadcastError, match="needs distinct identifiers"):
+            code(plan, target, [name, "b"])
+
+
+def test_names_in_other_scripts() -> None:
+    plan = zs.plan((2, 3), (3,))
+    for target in TARGETS:
+        if target == "stablehlo":
+            with pytest.raises(zs.BroadcastError, match="'größe' is not written in ASCII"):
+                code(plan, target, ["größe", "b"])
+        else:
+            assert "größe" in code(plan, target, ["größe", "b"])
+
+
+def test_einops_patterns() -> None:
+    def lines(*shapes: Any, **more: Any) -> list[str]:
+        return code(zs.plan(*shapes, **more), "einops", ["x", "y"]).splitlines()[3:]
+
+    assert lines((4, 3), (4, 1)) == [
+        'x = einops.repeat(x, "a b -> a b", a=4, b=3)',
+        'y = einops.repeat(y, "a 1 -> a b", a=4, b=3)',
+    ]
+    # An axis that is dropped, one that is absent, and nothing at all.
+    use = zs.plan((2,), (2,)).rule
+    dropped = Plan((3, 4), ((3, 1), (1, 4)), ((0, None), (0, 1)), use)
+    assert code(dropped, "einops").splitlines()[3:] == [
+        'x = einops.repeat(x, "a 1 -> a b", a=3, b=4)',
+        'y = einops.repeat(y, "1 b -> a b", a=3, b=4)',
+    ]
+    assert lines((2, 1), ())[1] == 'y = einops.repeat(y, "-> a 1", a=2)'
+    assert lines((), ()) == ['x = einops.repeat(x, "->")', 'y = einops.repeat(y, "->")']
+
+
+def test_einops_for_symbols_where_it_is_known_what_stretches() -> None:
+    lines = code(zs.plan(("N", 1, "H"), (3, "H"), facts="N >= 2"), "einops").splitlines()
+    assert lines[-2:] == [
+        'x = einops.repeat(x, "a 1 c -> a b c", a=N, b=3, c=H)',
+        'y = einops.repeat(y, "b c -> a b c", a=N, b=3, c=H)',
+    ]
+    with pytest.raises(zs.BroadcastError, match="depends on sizes which axes stretch") as caught:
+        code(zs.plan(("N", 3), ("M", 3)), "einops")
+    assert caught.value.reason == "unknown_size"
+    # What sizes decide case by case is written case by case.
+    cases = code(zs.plan(("H", "W"), ("W",), rule="ncnn"), "einops")
+    assert 'y = einops.repeat(y, "a -> a b", a=H, b=W)' in cases
+    assert 'y = einops.repeat(y, "b -> a b", a=H, b=W)' in cases
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        zs.plan((2, 3, 4), (3,), rule="pdpd", axis=1),
+        zs.plan((2, 3), (2, 3)),
+        zs.plan((4, 1), (1, 3), (3,)),
+        zs.plan((), ()),
+        zs.plan(("N", "C", "H"), ("C", 1), rule="paddle", axis=1),
+        zs.plan(("N", 3), ("M", 3), ("K", 1, 1)),
+        zs.plan_to(("N",), ("M", 4, "K")),
+    ],
+)
+def test_an_ir_is_whole(plan: zs.Plan) -> None:
+    """Edges join ports of one shape, constants have their bytes, and nothing is left over."""
+    text = code(plan, "openvino-ir")
+    net = ElementTree.fromstring(text)
+    said = re.search("hexadecimal: ([0-9a-f]+)", text)
+    data = bytes.fromhex(said[1]) if said else b""
+    ports, read, offset = {}, set(), 0
+    for layer in net.iter("layer"):
+        for side in ("input", "output"):
+            for port in layer.findall(f"{side}/port"):
+                sizes = [int(dim.text or "") for dim in port]
+                ports[layer.get("id"), port.get("id")] = (side, sizes, port.get("precision"))
+        if layer.get("type") == "Const":
+            row = layer.find("data")
+            assert row is not None
+            assert int(row.get("offset", "")) == offset
+            count = int(row.get("shape", ""))
+            assert int(row.get("size", "")) == 8 * count
+            numbers = np.frombuffer(data, np.int64, count, offset)
+            offset += 8 * count
+            assert numbers.min() >= (0 if plan.open else 1)
+    assert offset == len(data)
+    for edge in net.iter("edge"):
+        source = ports[edge.get("from-layer"), edge.get("from-port")]
+        target = ports[edge.get("to-layer"), edge.get("to-port")]
+        assert (source[0], target[0]) == ("output", "input")
+        assert source[1:] == target[1:]
+        read.add((edge.get("to-layer"), edge.get("to-port")))
+    assert read == {key for key, (side, _, _) in ports.items() if side == "input"}
+    results = [layer.get("name") for layer in net.iter("layer") if layer.get("type") == "Result"]
+    assert results == [f"{name}.broadcast" for name in names_of(plan)[:-1]]
+
+
+def test_stablehlo_drops_axes_and_leaves_what_fits() -> None:
+    use = zs.plan((2,), (2,)).rule
+    plan = Plan((2, 3), ((2, 1), (2, 3)), ((0, None), (0, 1)), use)
+    lines = code(plan, "stablehlo", ["a", "b"]).splitlines()
+    assert lines[3:] == [
+        "  %a.reshaped = stablehlo.reshape %a : (tensor<2x1xf32>) -> tensor<2xf32>",
+        "  %a.broadcast = stablehlo.broadcast_in_dim %a.reshaped, dims = [0]",
+        "      : (tensor<2xf32>) -> tensor<2x3xf32>",
+        "  return %a.broadcast, %b : tensor<2x3xf32>, tensor<2x3xf32>",
+        "}",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -211,6 +332,13 @@ def run_symbolic(
 @given(plan=open_plan(), numbers=st.lists(st.integers(0, 4), min_size=8, max_size=8))
 def test_source_for_symbols_is_the_bound_plan(plan: zs.Plan, numbers: list[int]) -> None:
     check_symbolic(plan, numbers, "numpy")
+
+
+@settings(max_examples=100, deadline=None)
+@given(plan=open_plan(), numbers=st.lists(st.integers(0, 4), min_size=8, max_size=8))
+def test_source_for_symbols_in_einops(plan: zs.Plan, numbers: list[int]) -> None:
+    pytest.importorskip("einops")
+    check_symbolic(plan, numbers, "einops")
 
 
 @settings(max_examples=50, deadline=None)
@@ -320,9 +448,29 @@ def test_cases_are_an_if() -> None:
 def test_every_target_writes_source_for_symbols_or_says_to_bind(plan: zs.Plan, target: str) -> None:
     text = source_or_advice(plan, target)
     if text is None:
-        assert target in ("openvino", "ncnn", "onnx")
+        assert target not in ("numpy", "torch", "jax", "tensorflow", "paddle", "mnn")
+    elif target == "openvino-ir":
+        assert ElementTree.fromstring(text).tag == "net"
     else:
         compile(text, target, "exec")
+
+
+@pytest.mark.parametrize("name", ["a --><x/>", "---", "-", "]]>", "&lt;<", "\x00\x1b", "é\u202e\n"])
+def test_symbols_cannot_smuggle_anything_in(name: str) -> None:
+    plan = zs.plan((Dim(Symbol(name)), 3), (3,))
+    for target in TARGETS:
+        text = source_or_advice(plan, target)
+        if target == "openvino-ir":
+            assert text is not None
+            assert {node.tag for node in ElementTree.fromstring(text)} == {"layers", "edges"}
+        elif text is not None:
+            compile(text, target, "exec")
+
+
+def test_one_way_only_in_a_graph() -> None:
+    for target in ("onnx", "openvino", "openvino-ir"):
+        with pytest.raises(zs.BroadcastError, match="a graph has one way only"):
+            code(zs.plan(("H", "W"), ("W",), rule="ncnn"), target)
 
 
 def test_source_for_a_target_of_symbols() -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import keyword
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from ..dims import Asker, Shape
+from ..dims.condition import ne
+from ..dims.dim import Number
+from ..dims.solve import excludes
 from ..engines import ENGINES
 from ..errors import BroadcastError, Reason
 from ..explain.facts import names_of
+from ..explain.open import known
 from ..express import express
 from ..plan import Plan
 from ..rules import whdc
@@ -26,7 +30,8 @@ def code(plan: Plan, target: str, names: Sequence[str] = ()) -> str:
     Args:
         plan: any plan.
         target: a key of :data:`TARGETS`. For onnx and openvino the source makes a `model` with one
-            output an operand; for ncnn it is the text of a .param file that adds the two operands.
+            output an operand; openvino-ir is the text of its .xml file, and stablehlo that of a
+            module; for ncnn it is the text of a .param file that adds the two operands.
         names: what to call the operands: identifiers, distinct.
 
     Raises:
@@ -52,6 +57,9 @@ def code(plan: Plan, target: str, names: Sequence[str] = ()) -> str:
             hint=f"one of {', '.join(TARGETS)}",
         )
     called = checked_names(plan, row, target, names)
+    if plan.open is None and row.write is not None:
+        check_limits(plan, row, target)
+        return row.write(plan, called)
     if plan.open is not None:
         from .symbols import open_code
 
@@ -70,6 +78,8 @@ def checked_names(plan: Plan, row: Target, target: str, names: Sequence[str]) ->
     for n, name in enumerate(called):
         if not name.isidentifier() or keyword.iskeyword(name):
             wrong = f"{name!r} is not an identifier"
+        elif row.ascii and not name.isascii():
+            wrong = f"{name!r} is not written in ASCII"
         elif name in row.reserved:
             wrong = f"{name!r} is the module's name in the source"
         elif name in called[:n]:
@@ -112,6 +122,10 @@ def check_limits(plan: Plan, row: Target, target: str) -> None:
         )
 
 
+#: What einops calls the axes of an operand, and those of the result: "1", or a letter.
+Pattern: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
+
+
 @dataclass(frozen=True, slots=True)
 class Operand:
     """What a template says of an operand."""
@@ -121,6 +135,7 @@ class Operand:
     aligned: Shape
     reshapes: bool
     stretches: bool
+    pattern: Pattern | None = None
 
     def worded(self, shape: Shape, aligned: Shape) -> Operand:
         """The same with sizes as the source writes them."""
@@ -129,7 +144,8 @@ class Operand:
 
 def operands_of(plan: Plan, names: Sequence[str]) -> list[Operand]:
     """The operands as templates take them."""
-    rows = zip(names, plan.operands, plan.aligned, plan.stretched, strict=True)
+    patterns = pattern_of(plan)
+    rows = zip(names, plan.operands, plan.aligned, plan.stretched, patterns, strict=True)
     return [
         Operand(
             name,
@@ -137,9 +153,43 @@ def operands_of(plan: Plan, names: Sequence[str]) -> list[Operand]:
             aligned,
             (1,) * (plan.rank - len(shape)) + shape != aligned,
             bool(stretched) or len(shape) != plan.rank,
+            pattern,
         )
-        for name, shape, aligned, stretched in rows
+        for name, shape, aligned, stretched, pattern in rows
     ]
+
+
+def letter(axis: int) -> str:
+    """The name of a result axis.
+
+    >>> letter(0), letter(25), letter(26)
+    ('a', 'z', 'a1')
+    """
+    times, position = divmod(axis, 26)
+    return f"{chr(ord('a') + position)}{times or ''}"
+
+
+def pattern_of(plan: Plan) -> list[Pattern | None]:
+    """The operands' patterns; None where sizes decide what stretches, or where axes land."""
+    mappings = {plan.axes_mapping}
+    if plan.open is not None:
+        mappings = {leaf.mapping for leaf in plan.open.accepted}
+    if len(mappings) != 1:
+        return [None] * len(plan.operands)
+    right = tuple("1" if size == 1 else letter(k) for k, size in enumerate(plan.shape))
+    found: list[Pattern | None] = []
+    for mapping, aligned, stretched in zip(*mappings, plan.aligned, plan.stretched, strict=True):
+        left = ("1" if a is None or aligned[a] == 1 else letter(a) for a in mapping)
+        certain = all(
+            aligned[axis] == 1 or _same(plan, aligned[axis], plan.shape[axis]) for axis in stretched
+        )
+        found.append((tuple(left), right) if certain else None)
+    return found
+
+
+def _same(plan: Plan, size: Number, full: Number) -> bool:
+    """Whether what is known of a plan's sizes makes two of them one."""
+    return plan.open is not None and excludes(known(plan), ne(size, full))
 
 
 def _ncnn_operands(plan: Plan, names: Sequence[str]) -> list[Operand]:
@@ -192,13 +242,18 @@ def written(
             template = part.reshaped if operand.reshapes else part.plain
             if not operand.reshapes and not operand.stretches and part.unchanged is not None:
                 template = part.unchanged
-            lines.append(template.format(**common, **_fields(operand, k)))
+            lines.append(template.format(**common, **_fields(operand, k, common["shape"])))
     return "\n".join(line for line in lines if line)
 
 
-def _fields(operand: Operand, k: int) -> dict[str, Any]:
+def _fields(operand: Operand, k: int, result: Sequence[Any]) -> dict[str, Any]:
+    left, right = operand.pattern or ((), ())
+    # A word that stands for the whole shape is indexed by the source.
+    sizes = (f"{result}[{k}]" if isinstance(result, str) else result[k] for k in range(len(right)))
     return {
         "k": k,
+        "pattern": " ".join((*left, "->", *right)),
+        "sizes": "".join(f", {a}={n}" for a, n in zip(right, sizes, strict=True) if a != "1"),
         "name": operand.name,
         "operand_list": list(operand.shape),
         "operand_params": _params(operand.shape),

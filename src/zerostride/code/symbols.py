@@ -490,10 +490,12 @@ def guard_source(plan: Plan, names: Sequence[str] = (), *, whole: bool = False) 
 def open_code(plan: Plan, row: Target, target: str, names: Sequence[str]) -> str:
     """Source for a plan of sizes that are not known; see :func:`.source.code`."""
     what = f"{target} source"
-    if target == "onnx":
-        from .graph import onnx_code
+    if target in ("onnx", "openvino", "openvino-ir"):
+        from . import graph, ir
 
-        return onnx_code(plan, names)
+        check_limits(plan, row, target)
+        graphs = {"onnx": graph.onnx_code, "openvino": graph.openvino_code}
+        return graphs.get(target, ir.ir_source)(plan, names)
     if not row.reads:
         raise _unknown(plan, f"{target} needs all sizes as numbers here", what)
     check_limits(plan, row, target)
@@ -540,6 +542,8 @@ def _body(plan: Plan, row: Target, reading: Reading, names: Sequence[str], what:
         operand.worded(words(operand.shape), words(operand.aligned))
         for operand in operands_of(plan, names)
     ]
+    if row.certain and any(operand.pattern is None for operand in operands):
+        raise _unknown(plan, "it depends on sizes which axes stretch", what)
     body = written(row.parts[1:], operands, common)
     return [*lines, *([body] if body else [])]
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+
+from ..plan import Plan
+from .ir import ir_source
+from .stablehlo import stablehlo_source
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,9 @@ class Target:
         empty: why it cannot take tensors without elements, or nothing.
         right_aligns: it puts ones in front by itself.
         reads: the source can read sizes that are not known from the operands' shapes.
+        certain: it has to be known which axes stretch.
+        ascii: names are ASCII there.
+        write: writes the source for sizes that are known, where parts do not.
     """
 
     parts: tuple[str | Each, ...]
@@ -43,6 +50,9 @@ class Target:
     empty: str = ""
     right_aligns: bool = True
     reads: bool = False
+    certain: bool = False
+    ascii: bool = False
+    write: Callable[[Plan, Sequence[str]], str] | None = None
 
 
 def _library(
@@ -70,6 +80,8 @@ def _library(
         reads=True,
     )
 
+
+_REPEAT = '{name} = einops.repeat({name}, "{pattern}"{sizes})'
 
 _ONNX_INPUT = '    helper.make_tensor_value_info("{name}", TensorProto.FLOAT, {operand_list}),'
 _ONNX_OUTPUT = '    helper.make_tensor_value_info("{name}.broadcast", TensorProto.FLOAT, {list}),'
@@ -169,6 +181,19 @@ TARGETS: Mapping[str, Target] = MappingProxyType(
         "onnx": Target(_ONNX),
         "openvino": Target(
             _OPENVINO, "openvino", empty="OpenVINO dies compiling a Broadcast of an empty tensor"
+        ),
+        "openvino-ir": Target(
+            (),
+            "openvino",
+            empty="OpenVINO dies compiling a Broadcast of an empty tensor",
+            write=ir_source,
+        ),
+        "stablehlo": Target((), "jax", ascii=True, write=stablehlo_source),
+        "einops": Target(
+            ("import einops\n\n{comment}", Each(_REPEAT, _REPEAT)),
+            reserved=frozenset({"einops"}),
+            reads=True,
+            certain=True,
         ),
         "ncnn": Target(
             _NCNN,
