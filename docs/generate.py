@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import zerostride as zs
@@ -38,18 +39,23 @@ def shown_plan(rule: Rule) -> zs.Plan:
     return zs.plan(*shapes, rule=rule.name, **attributes)
 
 
+def most(rule: Rule) -> str:
+    """How many axes a rule allows, as a sentence that may follow others."""
+    known = f"up to {rule.max_rank} axes" in rule.summary or not rule.max_rank
+    return "" if known else f" Up to {rule.max_rank} axes."
+
+
 def rules_page() -> str:
     """Every rule with its source and a drawing."""
     parts = ["# Rules\n\n", MADE, "A rule is what a document says. Sizes are outermost first.\n"]
     for rule in RULES.values():
         kind = "of Broadcast ops" if rule.to_target else "element-wise"
-        most = f" Up to {rule.max_rank} axes." if rule.max_rank else ""
         attributes = ", ".join(
             f"`{name}` ({'required' if row.required else f'default {row.default}'})"
             for name, row in rule.attributes.items()
         )
         parts.append(
-            f"\n## {rule.name}\n\n{rule.summary}{most} ({kind})\n\n"
+            f"\n## {rule.name}\n\n{rule.summary}{most(rule)} ({kind})\n\n"
             + (f"Attributes: {attributes}\n\n" if attributes else "")
             + f"Source: {rule.source}\n\n```text\n{shown_plan(rule).explain()}\n```\n"
         )
@@ -68,26 +74,53 @@ def engines_page() -> str:
     return "".join(parts)
 
 
-def _engine(engine: Engine) -> str:
-    known = "Measured" if engine.run else "Read, not run"
-    lines = [f"\n## {engine.name}\n", f"{known}: {engine.release}. Source: {engine.source}\n"]
-    for title, rules in (
+Key = tuple[str, str, int | None, bool]
+
+
+def rule_rows(engine: Engine) -> Iterator[tuple[str, str, Rule]]:
+    """An engine's rules: for what, by what name, the rule; what is alike stands together.
+
+    Ops that have their own row only because something else differs are not named.
+    """
+    usual = [_key(name, rule) for name, rule in engine.elementwise.items()]
+    alike: dict[Key, list[str]] = {}
+    first: dict[Key, Rule] = {}
+    for words, rules in (
         ("element-wise", engine.elementwise),
         ("Broadcast op", engine.to_target),
         *engine.ops.items(),
         *((f"{op}, compiled before sizes are known", r) for op, r in engine.dynamic.items()),
         ("element-wise with a constant", engine.constants),
     ):
-        for name, rule in rules.items():
-            most = f" Up to {rule.max_rank} axes." if rule.max_rank else ""
-            lines.append(f"- {title}, `{name}`: {rule.summary}{most}")
+        keys = [_key(name, rule) for name, rule in rules.items()]
+        if keys == usual and rules is not engine.elementwise:
+            continue
+        for key, rule in zip(keys, rules.values(), strict=True):
+            first.setdefault(key, rule)
+            alike.setdefault(key, []).append(words)
+    for key, words in alike.items():
+        yield ", ".join(words), key[0], first[key]
+
+
+def _key(name: str, rule: Rule) -> Key:
+    return name, rule.summary, rule.max_rank, rule.to_target
+
+
+def _engine(engine: Engine) -> str:
+    known = "Measured" if engine.run else "Read, not run"
+    lines = [f"\n## {engine.name}\n", f"{known}: {engine.release}. Source: {engine.source}\n"]
+    lines += [
+        f"- {words}, `{name}`: {rule.summary}{most(rule)}"
+        for words, name, rule in rule_rows(engine)
+    ]
     if not engine.to_target:
         known = "it has none" if engine.broadcasts is False else "nothing was read about it"
         lines.append(f"- Broadcast op: {known}.")
     if engine.divergences:
         lines.append("\nKnown divergences:\n")
     for row in engine.divergences:
-        lines.append(f"- {row.text} ({row.effect}; {'run' if row.run else 'read'}: {row.source})")
+        source = "as above" if row.source == engine.source else row.source
+        lines.append(f"- {row.text} ({row.effect}; {'run' if row.run else 'read'}: {source})")
     return "\n".join(lines) + "\n"
 
 
@@ -97,6 +130,8 @@ def pages() -> dict[Path, str]:
         DOCS / "rules.md": rules_page(),
         DOCS / "engines.md": engines_page(),
         DOCS / "pictures" / "pdpd.svg": shown_plan(RULES["pdpd"]).svg(),
+        DOCS / "pictures" / "square-numpy.svg": zs.plan((5, 5), (5,)).svg(),
+        DOCS / "pictures" / "square-ncnn.svg": zs.plan((5, 5), (5,), engine="ncnn").svg(),
     }
 
 

@@ -1,0 +1,189 @@
+"""The pages of the API, one a subject: every public name of the package stands on exactly one.
+
+What stands there is the docstrings'. A name that is on no page is an error of the build.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+
+import zerostride as zs
+import zerostride.compute.native
+from zerostride.ops.table import OPS
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A page of the reference."""
+
+    page: str
+    title: str
+    text: str
+    names: tuple[str, ...]
+    module: str = ""
+
+
+REDUCTIONS = (
+    *("sum", "prod", "mean", "min", "max", "any", "all", "argmin", "argmax"),
+    *("sum_of_squares", "logsumexp"),
+)
+SUBJECTS = (
+    Subject(
+        "plans",
+        "Plans",
+        "A rule decides on which result axis each operand axis lands. That decision is a `Plan`; "
+        "everything else is derived from it.",
+        ("plan", "plan_to", "Plan", "compare", "Comparison", "supports", "whdc"),
+    ),
+    Subject(
+        "sizes",
+        "Sizes that are not known",
+        "What a plan's sizes and conditions are made of.",
+        ("Dim", "Condition"),
+    ),
+    Subject("reductions", "Reductions", "Alone, or in fused functions.", REDUCTIONS),
+    Subject("fuse", "Fused functions", "Functions of arrays, one pass each.", ("fuse", "vjp")),
+    Subject(
+        "models",
+        "Models",
+        "What a model's broadcasts mean, and how they keep that on another engine.",
+        ("audit", "port", "verify", "shapes", "Report", "Finding", "Verdict"),
+    ),
+    Subject(
+        "strict",
+        "Strict mode",
+        "Broadcasts that are more often accidents than meant are refused.",
+        ("strict",),
+    ),
+    Subject(
+        "settings",
+        "Backend and threads",
+        "What computes, and on how many threads.",
+        ("backend", "get_num_threads", "set_num_threads"),
+    ),
+    Subject(
+        "errors",
+        "Errors",
+        "What is raised, and the codes that programs compare.",
+        (
+            *("BroadcastError", "Reason", "NotExpressible", "TraceError", "ModelError"),
+            *("ZerostrideError", "EngineVersionWarning"),
+        ),
+    ),
+)
+#: Modules whose functions are not the package's own, a page each.
+MODULES = (
+    Subject(
+        "backend",
+        "ONNX's backend interface",
+        "The module `zerostride.backend`, for whatever takes a backend of ONNX.",
+        (),
+        "zerostride.backend",
+    ),
+)
+#: Names that are more than a function: what they are as one.
+FUNCTIONS = {"backend": zerostride.compute.native.backend}
+#: Public names for which there is no better page.
+MORE = Subject("more", "More", "What else is public.", ())
+ELEMENTWISE = Subject(
+    "elementwise",
+    "Element-wise functions",
+    "Each takes arrays, lists and numbers, and broadcasts them by any rule or engine.",
+    (),
+)
+
+
+def pages() -> dict[str, str]:
+    """Every page of the reference by its place in the site."""
+    listed = {name for subject in SUBJECTS for name in subject.names}
+    missing = listed - set(zs.__all__)
+    if missing:
+        raise SystemExit(f"docs/site/reference.py names what is not public: {sorted(missing)}")
+    found = {name: getattr(zs, name) for name in zs.__all__ if name not in listed}
+    elementwise = [name for name in found if _is_elementwise(name)]
+    rest = [name for name in found if name not in elementwise]
+    subjects = [*SUBJECTS, Subject(MORE.page, MORE.title, MORE.text, tuple(rest))]
+    subjects += MODULES
+    made = {f"api/{s.page}.rst": _page(s) for s in subjects if s.names or s.module}
+    made["api/elementwise.rst"] = _elementwise_page(elementwise)
+    return {"api/index.rst": _index(subjects, elementwise), **made}
+
+
+def _is_elementwise(name: str) -> bool:
+    return name in OPS or name in (
+        "broadcast",
+        "cast",
+        *(a for op in OPS.values() for a in op.aliases),
+    )
+
+
+def _index(subjects: Sequence[Subject], elementwise: Sequence[str]) -> str:
+    lines = [*_title("API"), "Made of the docstrings; their examples are run by the tests.", ""]
+    lines += [".. toctree::", "   :hidden:", ""]
+    shown = [subjects[0], ELEMENTWISE, *subjects[1:]]
+    shown = [s for s in shown if s.names or s.module or s is ELEMENTWISE]
+    lines += [f"   {subject.page}" for subject in shown]
+    for subject in shown:
+        names = elementwise if subject is ELEMENTWISE else subject.names
+        links = ", ".join(_role(name) for name in names)
+        lines += ["", f":doc:`{subject.title} <{subject.page}>`", f"   {subject.text} {links}"]
+    return "\n".join(lines) + "\n"
+
+
+def _page(subject: Subject) -> str:
+    lines = [*_title(subject.title), subject.text.replace("`", "``"), ""]
+    lines += [".. currentmodule:: zerostride", ""]
+    for name in subject.names:
+        lines += _entry(name)
+    if subject.module:
+        module = import_module(subject.module)
+        said = re.sub(r"^Floor \d: ", "", inspect.getdoc(module) or "")
+        lines += [said, "", f".. currentmodule:: {subject.module}", ""]
+        for name in module.__all__:
+            kind = "class" if inspect.isclass(getattr(module, name)) else "function"
+            lines += [f".. auto{kind}:: {name}", *(["   :members:"] * (kind == "class")), ""]
+    return "\n".join(lines)
+
+
+def _elementwise_page(names: Iterable[str]) -> str:
+    """The functions of the op table: a table of them all, then each."""
+    names = list(names)
+    lines = [*_title(ELEMENTWISE.title), ELEMENTWISE.text, "", ".. currentmodule:: zerostride", ""]
+    lines += [".. list-table::", "   :header-rows: 1", "   :widths: auto", ""]
+    lines += ["   * - function", "     - what it computes"]
+    for name in names:
+        first = (inspect.getdoc(getattr(zs, name)) or "").partition("\n")[0]
+        lines += [f"   * - {_role(name)}", f"     - {first}"]
+    lines.append("")
+    for name in names:
+        lines += _entry(name)
+    return "\n".join(lines)
+
+
+def _entry(name: str) -> list[str]:
+    if name in FUNCTIONS:
+        text = (inspect.getdoc(FUNCTIONS[name]) or "").splitlines()
+        taken = ", ".join(inspect.signature(FUNCTIONS[name]).parameters)
+        return [f".. function:: {name}({taken})", "", *(f"   {line}" for line in text), ""]
+    value = getattr(zs, name)
+    if inspect.isclass(value):
+        return [
+            f".. autoclass:: {name}",
+            "   :members:",
+            *(["   :undoc-members:"] if name in ("Reason", "Verdict") else []),
+            "",
+        ]
+    return [f".. autofunction:: {name}", ""]
+
+
+def _role(name: str) -> str:
+    kind = "class" if inspect.isclass(getattr(zs, name)) else "func"
+    return f":{kind}:`{name} <zerostride.{name}>`"
+
+
+def _title(text: str) -> list[str]:
+    return [text, "=" * len(text), ""]

@@ -1,0 +1,423 @@
+"""The pages of rules and engines, made from the tables of the package."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+
+import generate
+from drawings import inline
+from shown import MORE, PAIRS, Shown
+from tabular import table
+
+import zerostride as zs
+from zerostride.alignment import Rule
+from zerostride.engines import ENGINES, Engine
+from zerostride.engines.history import HISTORY
+from zerostride.engines.model import Divergence
+from zerostride.ops.table import OPS, column_of
+from zerostride.rules import MODES, RULES
+
+Answer = zs.Plan | zs.BroadcastError
+
+
+def pages() -> dict[str, str]:
+    """Every made page by its place in the site."""
+    with warnings.catch_warnings():
+        # Another release of an engine may be installed: pages are about the measured one.
+        warnings.simplefilter("ignore", zs.EngineVersionWarning)
+        return {
+            "rules.md": rules_page(),
+            "engines.md": engines_page(),
+            **{f"rules/{rule.name}.md": rule_page(rule) for rule in RULES.values()},
+            **{f"engines/{engine.name}.md": engine_page(engine) for engine in ENGINES.values()},
+        }
+
+
+# Asking
+
+
+def asked(ask: Callable[..., zs.Plan], *shapes: object, **words: object) -> Answer:
+    """A plan, or the error that refuses the shapes."""
+    try:
+        return ask(*shapes, **words)
+    except zs.BroadcastError as error:
+        return error
+
+
+def by_rule(rule: Rule, shown: Shown) -> Answer:
+    """What a rule makes of shapes."""
+    if rule.to_target:
+        return asked(zs.plan_to, *shown.shapes, mode=_mode(rule), **shown.attributes)
+    return asked(zs.plan, *shown.shapes, rule=rule.name, **shown.attributes)
+
+
+def _mode(rule: Rule) -> str:
+    return next(mode for mode, name in MODES.items() if name == rule.name)
+
+
+def _call(rule: Rule, shown: Shown) -> str:
+    """The call that asks for it, as one writes it."""
+    given = {"mode": _mode(rule)} if rule.to_target else {"rule": rule.name}
+    words = [*map(repr, shown.shapes)]
+    words += [f"{name}={_literal(value)}" for name, value in {**given, **shown.attributes}.items()]
+    return f"zs.plan{'_to' if rule.to_target else ''}({', '.join(words)})"
+
+
+def _literal(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+def _answered(answer: Answer) -> str:
+    """A drawing, or what the error says."""
+    if isinstance(answer, zs.Plan):
+        return inline(answer.svg())
+    return f"```text\n{answer}\n```"
+
+
+# Tables
+
+
+def _meaning(answer: Answer, reference: Answer) -> str:
+    """What an engine's answer is beside the meaning that was wanted."""
+    if isinstance(answer, zs.BroadcastError):
+        return f"**nonsense**: {answer.detail}" if answer.silent else f"refused: {answer.detail}"
+    if isinstance(reference, zs.BroadcastError):
+        return "only here: " + _lies(answer)
+    if answer == reference:
+        return "same"
+    return "**different**: " + _lies(answer)
+
+
+def _lies(plan: zs.Plan) -> str:
+    return "as " + " and ".join(f"`{shape}`" for shape in plan.aligned)
+
+
+def _shape(shape: tuple[int, ...]) -> str:
+    return f"({','.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
+
+
+def _escaped(text: str) -> str:
+    """Text of the tables in a page of Markdown: its stars, brackets and lines are no markup.
+
+    >>> _escaped("elementwise_* of <x> and `axis`")
+    'elementwise\\\\_\\\\* of \\\\<x> and `axis`'
+    """
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(
+        part if part.startswith("`") else re.sub(r"([\\*_\[\]<#])", r"\\\1", part) for part in parts
+    )
+
+
+# Rules
+
+_RULES_INTRO = """# Rules
+
+A rule is what a document says; what an engine's release really does is on the
+[engines'](engines.md) pages. Sizes are outermost first. In a drawing blue axes lie where they are,
+yellow ones stretch, dashed ones are absent.
+
+"""
+
+
+def rules_page() -> str:
+    """All rules at a glance."""
+    parts = [_RULES_INTRO, "```{toctree}\n:hidden:\n\n"]
+    parts += [f"rules/{name}\n" for name in RULES]
+    parts.append("```\n")
+    for to_target, title in ((False, "Element-wise ops"), (True, "Broadcast ops")):
+        parts.append(f"\n## {title}\n")
+        for rule in RULES.values():
+            if rule.to_target == to_target:
+                parts.append(
+                    f"\n### [{rule.name}](rules/{rule.name}.md)\n\n{_escaped(rule.summary)}"
+                    f"{generate.most(rule)}\n\n{inline(generate.shown_plan(rule).svg())}\n"
+                )
+    return "".join(parts)
+
+
+def rule_page(rule: Rule) -> str:
+    """What one rule says, drawn, and who does otherwise."""
+    shapes, attributes = generate.SHOWN[rule.name]
+    first = Shown(shapes, dict(attributes), "")
+    kind = "Broadcast ops (`zs.plan_to`)" if rule.to_target else "element-wise ops (`zs.plan`)"
+    lines = [
+        f"# {rule.name}",
+        f"{_escaped(rule.summary)}{generate.most(rule)}",
+        f"For {kind}. Source: {_escaped(rule.source)}.",
+    ]
+    if rule.attributes:
+        rows = (
+            (f"`{name}`", "must be given" if row.required else f"`{row.default}`")
+            for name, row in rule.attributes.items()
+        )
+        lines.append(table(("attribute", "default"), rows))
+    if rule.one_way != Rule.__dataclass_fields__["one_way"].default:
+        lines.append(f"Stretching: {_escaped(rule.one_way)}.")
+    lines.append("## Drawn")
+    for shown in (first, *MORE.get(rule.name, ())):
+        answer = by_rule(rule, shown)
+        lines += [shown.why] if shown.why else []
+        lines += [f"```python\n{_call(rule, shown)}\n```", _answered(answer)]
+    lines += ["## Where engines differ", *_who_has(rule), *_differences(rule, first)]
+    return "\n\n".join(lines) + "\n"
+
+
+def _named(rule: Rule) -> dict[str, str]:
+    """How one asks an engine for the rule by its name."""
+    return {"mode": _mode(rule)} if rule.to_target else {"rule": rule.name}
+
+
+def _own(engine: Engine, rule: Rule) -> Rule | None:
+    """The engine's version of a rule."""
+    kinds = engine.to_target if rule.to_target else engine.elementwise
+    return kinds.get(next(iter(_named(rule).values())))
+
+
+def _who_has(rule: Rule) -> Iterable[str]:
+    """The engines that have a rule of that name, with their own version of it."""
+    rows = []
+    for engine in ENGINES.values():
+        own = _own(engine, rule)
+        if own is not None:
+            kinds = engine.to_target if rule.to_target else engine.elementwise
+            rows.append(
+                (
+                    _link(engine, "../engines/"),
+                    engine.release + ("" if engine.run else " (read)"),
+                    "yes" if next(iter(kinds.values())) is own else "on request",
+                    str(own.max_rank or engine.tensor_rank or "–"),
+                    "as above" if own.summary == rule.summary else _escaped(own.summary),
+                )
+            )
+    if not rows:
+        return ["No engine of the table has it."]
+    heads = ("engine", "release", "its default", "most axes", "its version")
+    return ["These engines have it:", table(heads, rows)]
+
+
+def _differences(rule: Rule, first: Shown) -> Iterable[str]:
+    """What every engine makes of the first drawing's shapes, and of a square."""
+    asks = {"broadcast": 1} if "broadcast" in rule.attributes else {}
+    square = Shown(((5, 5), (5,)), asks, "")
+    for shown in (first,) if rule.to_target or rule.name == "none" else (first, square):
+        wanted = by_rule(rule, shown)
+        shapes = (" to " if rule.to_target else " + ").join(map(_shape, shown.shapes))
+        yield f"What `{shapes}` means on each engine, beside this rule:"
+        ask = zs.plan_to if rule.to_target else zs.plan
+        alike: dict[tuple[str, str], list[str]] = {}
+        for engine in ENGINES.values():
+            has = _own(engine, rule) is not None
+            words = {**_named(rule), **shown.attributes} if has else {}
+            answer = asked(ask, *shown.shapes, engine=engine.name, **words)
+            means = _meaning(answer, wanted).removesuffix(f" on {engine.name}")
+            means = means.replace(f": {engine.name} has", ": it has")
+            row = (f"`{rule.name}`" if has else "its default", means)
+            alike.setdefault(row, []).append(_link(engine, "../engines/"))
+        rows = ((", ".join(names), how, what) for (how, what), names in alike.items())
+        yield table(("engine", "asked for", "beside the rule"), rows)
+
+
+# Engines
+
+_ENGINES_INTRO = """# Engines
+
+An engine is what a release does: its version of each rule, its limits, where it departs from its
+own document. *Measured*: found by running the release on 20,000 generated cases, compared by value;
+*read*: only read about. `zerostride engines` prints the same, with the releases that are installed.
+How they are run: [conformance](conformance.md).
+
+"""
+
+
+def engines_page() -> str:
+    """All engines at a glance."""
+    rows = []
+    for engine in ENGINES.values():
+        default = next(iter(engine.elementwise.values()))
+        effects = sum(map(_bad, engine.divergences))
+        rows.append(
+            (
+                _link(engine, "engines/"),
+                engine.release,
+                "measured" if engine.run else "read",
+                f"`{default.name}`",
+                str(default.max_rank or engine.tensor_rank or "–"),
+                f"{len(engine.divergences)}"
+                + (f" ({effects} silent or deadly)" if effects else ""),
+            )
+        )
+    heads = ("engine", "release", "known by", "default rule", "most axes", "divergences")
+    toctree = "".join(f"engines/{name}\n" for name in ENGINES)
+    pairs = "".join(
+        f"{number}. `{_shape(shown.shapes[0])} + {_shape(shown.shapes[1])}`, {shown.why}\n"
+        for number, shown in enumerate(PAIRS, 1)
+    )
+    numbers = [str(number) for number, _ in enumerate(PAIRS, 1)]
+    return "".join(
+        (
+            _ENGINES_INTRO,
+            f"```{{toctree}}\n:hidden:\n\n{toctree}```\n\n",
+            table(heads, rows),
+            f"\n## Ten pairs that part them\n\n{pairs}\n",
+            "Added op for op, beside NumPy's meaning: `=` the same, `≠` another meaning without a "
+            "word, `!` nonsense or a crash without a word, `·` refused.\n\n",
+            table(("engine", *numbers), map(_pair_row, ENGINES.values())),
+        )
+    )
+
+
+def _bad(row: Divergence) -> bool:
+    """Whether the engine answers wrongly, or dies: nothing says so."""
+    return row.effect in (zs.Reason.CRASH, zs.Reason.WRONG_RESULT)
+
+
+def _pair_row(engine: Engine) -> list[str]:
+    """A sign for each pair."""
+    cells = [_link(engine, "engines/")]
+    for shown in PAIRS:
+        answer = asked(zs.plan, *shown.shapes, engine=engine.name)
+        if isinstance(answer, zs.BroadcastError):
+            cells.append("**!**" if answer.silent else "·")
+        else:
+            cells.append("=" if answer == zs.plan(*shown.shapes) else "**≠**")
+    return cells
+
+
+def engine_page(engine: Engine) -> str:
+    """One engine's limits, rules and known divergences."""
+    known = "Measured by running" if engine.run else "Read about, **not run**:"
+    lines = [
+        f"# {engine.name}",
+        f"{known} release {engine.release}"
+        + (f" (`pip install {engine.distribution}`)" if engine.run else "")
+        + f". Source: {_escaped(engine.source)}.",
+        "## Limits",
+        *_limits(engine),
+        "## Rules",
+        _rule_table(engine),
+        "## Beside NumPy",
+        *_beside_numpy(engine),
+        "## Known divergences",
+        *_divergences(engine),
+        *_history(engine),
+        *_names(engine),
+    ]
+    return "\n\n".join(lines) + "\n"
+
+
+def _limits(engine: Engine) -> Iterable[str]:
+    kinds = (*engine.elementwise.values(), *engine.to_target.values())
+    ranks = sorted({rule.max_rank for rule in kinds if rule.max_rank})
+    facts = [f"a tensor has at most {engine.tensor_rank} axes"] if engine.tensor_rank else []
+    facts += [f"ops have at most {' or '.join(map(str, ranks))} axes"] if ranks else []
+    facts += [] if facts else ["no limit of axes is known but those of its rules, below"]
+    if not engine.to_target:
+        facts.append(
+            "it has no op that broadcasts to a shape"
+            if engine.broadcasts is False
+            else "nothing was read about an op that broadcasts to a shape"
+        )
+    facts += [f"{dtype}: {_escaped(text)}" for dtype, text in engine.dtypes.items()]
+    return ["\n".join(f"- {fact}" for fact in facts)]
+
+
+def _rule_table(engine: Engine) -> str:
+    heads, rows = ("for", "rule", "what it does", "most axes"), list(_rule_rows(engine))
+    if not any(most for *_, most in rows):
+        heads, rows = heads[:-1], [row[:-1] for row in rows]
+    return table(heads, rows)
+
+
+def _rule_rows(engine: Engine) -> Iterable[tuple[str, ...]]:
+    for words, name, rule in generate.rule_rows(engine):
+        link = f"[{name}](../rules/{MODES.get(name, name) if rule.to_target else name}.md)"
+        yield words, link, _escaped(rule.summary), str(rule.max_rank or "")
+
+
+def _beside_numpy(engine: Engine) -> Iterable[str]:
+    rows, drawn = [], []
+    for shown in PAIRS:
+        wanted = zs.plan(*shown.shapes)
+        answer = asked(zs.plan, *shown.shapes, engine=engine.name)
+        shapes = " + ".join(map(_shape, shown.shapes))
+        rows.append((f"`{shapes}`", shown.why, _meaning(answer, wanted)))
+        if isinstance(answer, zs.Plan) and answer != wanted and not drawn:
+            drawn = [
+                f"For example {shapes}. NumPy:",
+                inline(wanted.svg()),
+                f"and {engine.name}, which says nothing:",
+                inline(answer.svg()),
+            ]
+    return [
+        "What added shapes mean here, op for op, beside NumPy's meaning:",
+        table(("shapes", "what it is", "here"), rows),
+        *drawn,
+    ]
+
+
+def _divergences(engine: Engine) -> Iterable[str]:
+    """The rows of divergences: first those of which nobody is told."""
+    if not engine.divergences:
+        return ["None is known."]
+    kinds = (
+        ("Wrong answers and crashes:", [row for row in engine.divergences if _bad(row)]),
+        ("Refusals, limits and the like:", [row for row in engine.divergences if not _bad(row)]),
+    )
+    return [
+        part
+        for title, rows in kinds
+        if rows
+        for part in (title, "\n".join(_divergence(row, engine) for row in rows))
+    ]
+
+
+def _divergence(row: Divergence, engine: Engine) -> str:
+    where = ", ".join((*sorted(row.ops), *sorted(row.dtypes)))
+    known = ("run: " if row.run else "read: ") + _escaped(_short(row.source, engine))
+    return (
+        f"- **{str(row.effect).replace('_', ' ')}**: {_escaped(row.text)}"
+        + (f". Of {_escaped(where)}" if where else "")
+        + ("" if known.endswith("as above") else f" *({known})*")
+    )
+
+
+def _short(source: str, engine: Engine) -> str:
+    """A source without what the page has said above."""
+    return "as above" if source == engine.source else source.removeprefix("run: ")
+
+
+def _history(engine: Engine) -> Iterable[str]:
+    rows = HISTORY.get(engine.name, ())
+    if not rows:
+        return []
+    cells = (
+        (row.until, _escaped(row.text), "; ".join(map(_escaped, row.references))) for row in rows
+    )
+    return [
+        "## Older releases",
+        "What the measured release does no longer, and a product may still ship:",
+        table(("before", "it", "reports"), cells),
+    ]
+
+
+def _names(engine: Engine) -> Iterable[str]:
+    """What its ops are called."""
+    column = column_of(engine.name)
+    named: Mapping[str, str] = {
+        op.name: ", ".join(f"`{name}`" for name in op.names[column])
+        for op in OPS.values()
+        if op.names.get(column)
+    }
+    if not named:
+        return []
+    text = "; ".join(f"`zs.{name}` {names}" for name, names in named.items())
+    return [
+        "## What its ops are called",
+        f"<details><summary>{len(named)} ops</summary>\n\n{text}.\n\n</details>",
+    ]
+
+
+def _link(engine: Engine, folder: str) -> str:
+    return f"[{engine.name}]({folder}{engine.name}.md)"
