@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .arrays.torch_watch import watch as _watch
 from .compute.functions import (
     add,
     atan2,
@@ -52,7 +53,8 @@ from .compute.functions import (
     subtract,
     where,
 )
-from .compute.native import backend, get_num_threads, set_num_threads
+from .compute.native import backend as _computing
+from .compute.native import get_num_threads, set_num_threads
 from .compute.unary import (
     abs,
     acos,
@@ -115,6 +117,7 @@ from .errors import (
     EngineVersionWarning,
     ModelError,
     NotExpressible,
+    PluginWarning,
     Reason,
     TraceError,
     ZerostrideError,
@@ -123,6 +126,7 @@ from .fuse import fuse
 from .plan import Plan
 from .planner import plan, plan_to, supports
 from .rules import whdc
+from .strictness import strict
 
 if TYPE_CHECKING:
     from .comparison import Comparison, compare
@@ -151,7 +155,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 #: Names that not every user needs: looked up when first used, to keep the import light. No module
-#: may have the name of a function here, because importing it would put the module in its place.
+#: may have the name of a function here, because importing it would put the module in its place
+#: (`backend` has, as ONNX's interface is called, and can be called).
 _LATER = {
     "Comparison": "comparison",
     "compare": "comparison",
@@ -173,6 +178,27 @@ _LATER = {
         "fuse.reductions",
     ),
 }
+
+
+class _Backend:
+    """`zerostride.backend` before the module of that name is imported, which can be called, too."""
+
+    __doc__ = _computing.__doc__
+
+    def __call__(self) -> str:
+        return _computing()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        from importlib import import_module
+
+        return getattr(import_module(".backend", __name__), name)
+
+
+backend = _Backend()
+
+_watch()  # for PyTorch's compiler, which has to know the functions above
 
 
 def __getattr__(name: str) -> Any:
@@ -198,6 +224,7 @@ __all__ = [
     "ModelError",
     "NotExpressible",
     "Plan",
+    "PluginWarning",
     "Reason",
     "Report",
     "TraceError",
@@ -308,6 +335,7 @@ __all__ = [
     "sqrt",
     "square",
     "squared_difference",
+    "strict",
     "subtract",
     "sum",
     "sum_of_squares",

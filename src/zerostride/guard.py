@@ -24,6 +24,7 @@ def bind(plan: Plan, shapes: Sequence[Any], sizes: Mapping[str, Any]) -> Plan:
     if shapes and isinstance(shapes[0], Mapping):
         named = {**shapes[0], **named}
         shapes = shapes[1:]
+    shapes = [getattr(shape, "shape", shape) for shape in shapes]  # an array stands for its own
     if plan.open is None:
         _only_numbers(plan, shapes, named)
         return plan
@@ -192,9 +193,7 @@ class Guard:
 
     def __call__(self, /, *operands: Any, **sizes: Any) -> Plan:
         """The plan for these arrays or shapes; a BroadcastError if there is none."""
-        return self.plan.bind(
-            *(getattr(operand, "shape", operand) for operand in operands), **sizes
-        )
+        return self.plan.bind(*operands, **sizes)
 
     @property
     def condition(self) -> Condition:

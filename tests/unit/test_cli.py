@@ -256,7 +256,7 @@ def test_engines_lists_and_tells(run: Run) -> None:
     assert [row["name"] for row in data] == list(ENGINES)
     one = json.loads(run("engines", "ncnn", "--json").out)
     keys = "name measured installed is_measured source rules broadcast_modes max_rank divergences"
-    assert {*keys.split(), "dtypes", "run"} == one.keys()
+    assert {*keys.split(), "dtypes", "package", "run"} == one.keys()
     assert "ncnn  measured" in run("engines", "ncnn").out
     assert run("engines", "nope").status == 2
     assert run("engines", "--measure").status == 2

@@ -1,4 +1,4 @@
-"""The ```console blocks of README.md and docs/*.md are run, and what they show is what happens.
+"""The ```console blocks of README.md and docs/**/*.md are run, and what they show is what happens.
 
 A line that starts with `$ ` is run by bash in a folder of its own with the examples beside it; the
 lines up to the next one are its output, errors included. A command without any is only run.
@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```console\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 SECONDS = 60
 

@@ -161,7 +161,7 @@ def test_source_and_another_rule(run: Run, target: str) -> None:
 
 
 def test_source_that_needs_numbers_says_to_bind(run: Run) -> None:
-    answer = run("explain", "N,1", "M", "--code", "openvino")
+    answer = run("explain", "N,1", "M", "--code", "stablehlo")
     assert answer.status == 1
     assert "bind the sizes first" in answer.err
 

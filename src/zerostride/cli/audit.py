@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..engines.table import ENGINES
 from ..models.findings import Report, Unread
 from ..report import (
     document,
@@ -37,9 +36,7 @@ MOST_DETAILS = 20
 
 @click.command(short_help="What a model's broadcasts would mean on another engine.")
 @click.argument("models", nargs=-1, required=True, type=click.Path())
-@click.option(
-    "--target", required=True, type=click.Choice(list(ENGINES)), help="The engine to judge for."
-)
+@click.option("--target", required=True, type=options.engine_name, help="The engine to judge for.")
 @click.option("--via", type=click.Choice(["pnnx"]), help="Judge what this converter makes of it.")
 @options.batch_axis
 @options.sizes

@@ -11,11 +11,13 @@ import click
 from ..engines.model import Engine
 from ..engines.table import ENGINES, find_engine
 from ..engines.versions import installed, was_measured
+from ..models.formats import FORMATS
+from ..rules import RULES
 from . import options, tables
 
 
 @click.command(short_help="What is known of each engine, and measuring one again.")
-@click.argument("name", required=False, type=click.Choice(list(ENGINES)))
+@click.argument("name", required=False, type=options.engine_name)
 @click.option("--measure", is_flag=True, help="Run the installed release again and compare.")
 @options.as_json
 def engines(name: str | None, measure: bool, as_json: bool) -> int:
@@ -42,6 +44,7 @@ def engines(name: str | None, measure: bool, as_json: bool) -> int:
         _details(rows[0])
     else:
         _table(rows)
+        _show_added()
     return options.FOUND if any(was_measured(row) is False for row in rows) else 0
 
 
@@ -53,6 +56,7 @@ def _as_dict(engine: Engine) -> dict[str, Any]:
         "installed": installed(engine.distribution),
         "is_measured": was_measured(engine),
         "source": engine.source,
+        "package": ENGINES.source(engine.name) or None,
         "rules": {name: rule.summary for name, rule in engine.elementwise.items()},
         "broadcast_modes": {name: rule.summary for name, rule in engine.to_target.items()},
         "max_rank": next(iter(engine.elementwise.values())).max_rank,
@@ -69,6 +73,9 @@ def _details(engine: Engine) -> None:
     known = f"measured {engine.release}" if engine.run else f"read, not run: {engine.release}"
     click.echo(f"{engine.name}  {known}; installed: {have}")
     click.echo(f"  source: {engine.source}")
+    package = ENGINES.source(engine.name)
+    if package:
+        click.echo(f"  added by {package}")
     for title, rules in (("element-wise", engine.elementwise), ("broadcast op", engine.to_target)):
         for name, rule in rules.items():
             limit = f" Up to rank {rule.max_rank}." if rule.max_rank is not None else ""
@@ -78,6 +85,14 @@ def _details(engine: Engine) -> None:
     for row in engine.divergences:
         how = "run" if row.run else "read"
         click.echo(f"  ! {row.text} [{row.effect}; {how}: {row.source}]")
+
+
+def _show_added() -> None:
+    """The rules and formats of other packages, which have no row above."""
+    for kind, table in (("rule", RULES), ("format", FORMATS)):
+        for name in table:
+            if table.source(name):
+                click.echo(f"{kind} {name}: added by {table.source(name)}")
 
 
 def _table(rows: list[Engine]) -> None:
@@ -92,7 +107,9 @@ def _table(rows: list[Engine]) -> None:
     table.add_column("rules", overflow="fold")
     if roomy:
         table.add_column("broadcast op", overflow="fold")
-    for column in ("max rank", "divergences"):
+    packages = {row.name: ENGINES.source(row.name) for row in rows}
+    added = any(packages.values())
+    for column in ("max rank", "divergences", *(["added by"] if added else [])):
         table.add_column(column, no_wrap=True)
     for row in rows:
         have = installed(row.distribution)
@@ -110,5 +127,6 @@ def _table(rows: list[Engine]) -> None:
             ),
             str(rank) if rank is not None else "-",
             str(len(row.divergences)),
+            *([packages[row.name]] if added else []),
         )
     tables.put_table(console, table)

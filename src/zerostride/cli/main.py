@@ -12,7 +12,13 @@ from typing import Any, NoReturn
 import click
 
 from .. import __version__
-from ..errors import BroadcastError, EngineVersionWarning, ZerostrideError, printable
+from ..errors import (
+    BroadcastError,
+    EngineVersionWarning,
+    PluginWarning,
+    ZerostrideError,
+    printable,
+)
 from . import options
 from .audit import audit
 from .engines import engines
@@ -180,5 +186,5 @@ def _show_warning(
     line: str | None = None,
 ) -> None:
     """Warnings of ours as a line; others stay out of a user's terminal."""
-    if issubclass(category, EngineVersionWarning):
+    if issubclass(category, EngineVersionWarning | PluginWarning):
         click.echo(f"warning: {message}", err=True)

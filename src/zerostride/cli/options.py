@@ -14,6 +14,7 @@ import click
 
 from ..engines.table import ENGINES
 from ..errors import BroadcastError, Reason, ZerostrideError
+from ..plugins import Table
 from ..report import plain
 from ..rules import MODES, RULES
 from .shapes import parse_shape
@@ -37,12 +38,53 @@ MALFORMED = frozenset(
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_ELEMENTWISE = [name for name, rule in RULES.items() if not rule.to_target]
 
-engine = click.option(
-    "--engine", type=click.Choice(list(ENGINES)), help="Ask what this engine's release does."
+class NameOf(click.ParamType):  # type: ignore[type-arg] # generic in click's newer releases
+    """The name of a row of a table, as a `click.Choice` of them all.
+
+    What other packages add to the table is looked for when a name is not known, or all are shown.
+    """
+
+    name = "choice"
+
+    def __init__(self, table: Table[Any], wanted: Callable[[Any], bool] = lambda row: True) -> None:
+        self._table = table
+        self._wanted = wanted
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """All names."""
+        return tuple(name for name, row in self._table.items() if self._wanted(row))
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> str:
+        """The name itself, if there is a row of it."""
+        if value not in self._table or not self._wanted(self._table[value]):
+            known = ", ".join(map(repr, self.choices))
+            self.fail(f"{value!r} is not one of {known}.", param, ctx)
+        return str(value)
+
+    def get_missing_message(self, param: Any, ctx: Any = None) -> str:
+        """What to say where none is given."""
+        return "Choose from:\n\t" + ",\n\t".join(self.choices)
+
+    def get_metavar(self, param: Any, ctx: Any = None) -> str:
+        """All names, as help shows them."""
+        return f"[{'|'.join(self.choices)}]"
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
+        """The names that begin so."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(name) for name in self.choices if name.startswith(incomplete)]
+
+
+engine_name = NameOf(ENGINES)
+engine = click.option("--engine", type=engine_name, help="Ask what this engine's release does.")
+rule = click.option(
+    "--rule",
+    type=NameOf(RULES, lambda rule: not rule.to_target),
+    help="The rule; numpy if not given.",
 )
-rule = click.option("--rule", type=click.Choice(_ELEMENTWISE), help="The rule; numpy if not given.")
 axis = click.option(
     "--axis", type=int, help="Where the smaller operand starts (pdpd, paddle, onnx6)."
 )

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from ..engines.table import ENGINES
 from ..report import document, finding_text, headline, notes, told
 from ..report.plain import change_text
 from . import options, reporting
@@ -21,9 +20,7 @@ MOST_SHOWN = 40
 
 @click.command(short_help="Rewrite a model so that another engine means the same by it.")
 @click.argument("model", type=click.Path())
-@click.option(
-    "--target", required=True, type=click.Choice(list(ENGINES)), help="The engine to port to."
-)
+@click.option("--target", required=True, type=options.engine_name, help="The engine to port to.")
 @click.option(
     "-o",
     "--output",

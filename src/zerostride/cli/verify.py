@@ -28,7 +28,7 @@ STYLES = {
 
 @click.command(short_help="Run a model's broadcasts on a real engine and compare.")
 @click.argument("model", type=click.Path())
-@click.option("--engine", required=True, type=click.Choice(list(ENGINES)), help="What runs them.")
+@click.option("--engine", required=True, type=options.engine_name, help="What runs them.")
 @click.option("--whole", is_flag=True, help="Run the whole file, not its broadcasts.")
 @click.option(
     "--against",

@@ -134,6 +134,17 @@ def cells(plan: Plan, k: int, names: Sequence[Any] = ()) -> tuple[str | None, ..
     )
 
 
+def axis_names(plan: Plan) -> tuple[str, ...]:
+    """What the result's axes are called: their names where they have any, else their places.
+
+    >>> import zerostride as zs
+    >>> axis_names(zs.plan((2, 3), (3,)))
+    ('0', '1')
+    """
+    named = plan.rule.attributes.get("axes") if plan.rule == "xarray" else None
+    return tuple(map(printable, named)) if named else tuple(map(str, range(plan.rank)))
+
+
 def result_cells(plan: Plan, names: Sequence[Any] = ()) -> tuple[str, ...]:
     """The result's row of a drawing."""
     if plan.open is None:
@@ -234,7 +245,8 @@ def run_text(
     plan: Plan, absent: bool, run: tuple[int, ...], written: Callable[[Any], str] = str
 ) -> str:
     """Axes that stretch alike, and to what."""
-    axes = str(run[0]) if len(run) == 1 else f"{run[0]}-{run[-1]}"
+    names = axis_names(plan)
+    axes = names[run[0]] if len(run) == 1 else f"{names[run[0]]}-{names[run[-1]]}"
     sizes = "×".join(written(plan.shape[axis]) for axis in run)
     return f"{axes} ({'absent' if absent else 1}→{sizes})"
 

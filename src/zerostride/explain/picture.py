@@ -11,7 +11,17 @@ from html import escape
 from typing import Any
 
 from ..plan import Plan
-from .facts import Block, blocks, cells, facts, headline, names_of, result_cells, stretching
+from .facts import (
+    Block,
+    axis_names,
+    blocks,
+    cells,
+    facts,
+    headline,
+    names_of,
+    result_cells,
+    stretching,
+)
 
 #: Width of a character of 14 px monospace; fonts differ, so it is taken rather wide.
 _CHAR = 8.6
@@ -52,8 +62,9 @@ def svg(plan: Plan, names: Sequence[Any] = ()) -> str:
     drawn, closing = blocks(plan, names)
     tables = [_rows(block.plan, names) for block in drawn]
     every = [row for rows in tables for row in rows]
+    called = axis_names(plan)
     widths = [
-        max(_LEAST_BOX, round(max(len(row[axis] or "") for row in every) * _CHAR) + 16)
+        max(_LEAST_BOX, round(max(len(row[axis] or "") for row in [*every, called]) * _CHAR) + 16)
         for axis in range(plan.rank)
     ]
     left = round(_PAD + max(map(len, labels)) * _CHAR + 14)
@@ -114,9 +125,10 @@ def _table(
     labels: Sequence[str],
     named: Sequence[str],
 ) -> Iterator[str]:
-    """The boxes of one plan, the numbers of the axes above them."""
+    """The boxes of one plan, the numbers or the names of the axes above them."""
+    called = axis_names(plan)
     for axis, (x, w) in enumerate(zip(lefts, widths, strict=True)):
-        yield _text(x + w / 2, top - 8, str(axis), "zs-dim zs-small zs-mid")
+        yield _text(x + w / 2, top - 8, called[axis], "zs-dim zs-small zs-mid")
     for n, row in enumerate(rows):
         y = top + _ROW * n
         last = n == len(rows) - 1

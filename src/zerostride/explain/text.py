@@ -7,7 +7,7 @@ from typing import Any
 
 from ..errors import columns
 from ..plan import Plan
-from .facts import Fact, blocks, cells, headline, names_of, result_cells, stretching
+from .facts import Fact, axis_names, blocks, cells, headline, names_of, result_cells, stretching
 
 _STRETCHED, _WARNING, _RESULT, _END = "\x1b[36m", "\x1b[1;33m", "\x1b[1m", "\x1b[0m"
 
@@ -45,12 +45,18 @@ def _drawing(plan: Plan, names: Sequence[Any], color: bool) -> list[str]:
     rows.append(result_cells(plan, names))
     stretched = [stretching(plan, k) for k in range(len(plan.operands))] if color else []
 
-    def paint(cell: str, row: int, axis: int) -> str:
-        if row == len(plan.operands):
-            return _RESULT + cell + _END
-        return _STRETCHED + cell + _END if axis in stretched[row] else cell
+    titles: tuple[str, ...] = names_of(plan, names)
+    heads = plan.rule == "xarray"
+    if heads:
+        titles, rows = ("axes", *titles), [axis_names(plan), *rows]
 
-    return columns(names_of(plan, names), rows, paint if color else None)
+    def paint(cell: str, row: int, axis: int) -> str:
+        k = row - heads
+        if k == len(plan.operands):
+            return _RESULT + cell + _END
+        return _STRETCHED + cell + _END if k >= 0 and axis in stretched[k] else cell
+
+    return columns(titles, rows, paint if color else None)
 
 
 def _said(fact: Fact, color: bool) -> str:

@@ -62,6 +62,8 @@ def _names_engine(rule: str, plan: Plan) -> bool:
 
     "mnn" and "paddle" are both; their rules are element-wise, their engines have Broadcast ops too.
     """
+    if rule not in RULES.own and rule in ENGINES.own:
+        return True
     if rule not in RULES:
         return rule in ENGINES
     broadcasts = rule in ENGINES and bool(ENGINES[rule].to_target)
@@ -123,8 +125,10 @@ def _is_target(plan: Plan) -> bool:
 def _rows(rule: str | None, engine: str | None, op: str | None, to_target: bool) -> Iterable[Rule]:
     if engine is None:
         # Said of a Broadcast op, "numpy" is the mode of that name.
-        names = [row.name for row in RULES.values() if row.to_target] + list(MODES) * to_target
-        return (find_rule(rule, to_target=rule in names),)
+        named = rule if isinstance(rule, str) else ""
+        known = RULES.get(named)
+        said = known is not None and known.to_target
+        return (find_rule(rule, to_target=said or (to_target and named in MODES)),)
     if rule is not None:
         return (rule_row(rule, engine=engine, op=op, to_target=to_target),)
     row = find_engine(engine)

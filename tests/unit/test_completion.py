@@ -1,0 +1,67 @@
+"""`zerostride completion SHELL`, sourced by the shells themselves."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+#: What each shell is told after it has sourced the script: it prints what it offers for a line.
+OFFERS = {
+    "bash": (
+        "COMP_WORDS=(zerostride {before} '{last}'); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1));"
+        "complete -p zerostride > /dev/null && _zerostride_completion zerostride;"
+        "printf '%s\\n' \"${{COMPREPLY[@]}}\""
+    ),
+    "fish": "complete -C 'zerostride {before} {last}'",
+}
+
+
+def shell(name: str, script: str, folder: Path) -> str:
+    """What a shell prints, where `zerostride` is this interpreter's."""
+    program = shutil.which(name)
+    if program is None:
+        pytest.skip(f"{name} is not installed")
+    command = folder / "zerostride"
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m zerostride "$@"\n')
+    command.chmod(0o755)
+    source = os.pathsep.join(filter(None, (str(ROOT / "src"), os.environ.get("PYTHONPATH"))))
+    path = f"{folder}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        [program, *(["-f"] if name == "zsh" else []), "-c", script],
+        env={**os.environ, "HOME": str(folder), "PATH": path, "PYTHONPATH": source},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", OFFERS)
+@pytest.mark.parametrize(
+    ("before", "last", "offered"),
+    [
+        ("", "co", {"compare", "completion", "compute"}),
+        ("explain --rule", "pd", {"pdpd"}),
+        ("completion", "", {"bash", "zsh", "fish"}),
+    ],
+)
+def test_it_completes(tmp_path: Path, name: str, before: str, last: str, offered: set[str]) -> None:
+    load = "zerostride completion fish | source;"
+    if name == "bash":
+        load = 'eval "$(zerostride completion bash)";'
+    said = shell(name, load + OFFERS[name].format(before=before, last=last), tmp_path)
+    assert {line.split("\t")[0] for line in said.splitlines() if line} == offered
+
+
+def test_zsh_knows_whom_to_ask(tmp_path: Path) -> None:
+    # What it offers is seen in a terminal alone; that the script is read and bound, here.
+    script = 'autoload -Uz compinit && compinit -D && eval "$(zerostride completion zsh)"'
+    said = shell("zsh", f"{script}; print -r -- $_comps[zerostride] $+functions", tmp_path)
+    assert said.split()[0] == "_zerostride_completion"

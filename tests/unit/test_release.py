@@ -1,0 +1,97 @@
+"""tools/release.py: what has to agree before a release."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+HEAD = "# Changelog\n\n"
+
+
+@pytest.fixture(scope="module")
+def release() -> ModuleType:
+    """tools/release.py, which is no module of the package."""
+    spec = importlib.util.spec_from_file_location("release", ROOT / "tools" / "release.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def checkout(
+    folder: Path,
+    project: str = "1.2.3",
+    package: str = "1.2.3",
+    changelog: str = "## 1.2.3 (unreleased)\n",
+) -> Path:
+    """A folder with the three files that say a version."""
+    (folder / "src" / "zerostride").mkdir(parents=True)
+    (folder / "pyproject.toml").write_text(f'[project]\nversion = "{project}"\n')
+    (folder / "src" / "zerostride" / "__init__.py").write_text(f'__version__ = "{package}"\n')
+    (folder / "CHANGELOG.md").write_text(HEAD + changelog)
+    return folder
+
+
+def test_this_checkout_agrees(release: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert release.main(["check"]) == 0
+    assert "everything says so" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("files", "tag", "line"),
+    [
+        ({"package": "1.2.2"}, None, "__init__.py says 1.2.2, and pyproject.toml 1.2.3"),
+        ({"project": "1.2"}, None, "'1.2' is no version"),
+        ({"changelog": "## 1.2.2 (unreleased)\n"}, None, "CHANGELOG.md begins with 1.2.2"),
+        ({"changelog": "## Later\n"}, None, "no heading '## 1.2.3 (unreleased)'"),
+        ({"changelog": "## 1.2.3 (soon)\n"}, None, "(soon) is neither a day"),
+        ({"changelog": "## 1.2.3 (2026-02-30)\n"}, None, "(2026-02-30) is neither a day"),
+        (
+            {"changelog": "## 1.2.3 (2026-02-03)\n## 1.2.2 (unreleased)\n"},
+            None,
+            "1.2.2 is not the newest, and its day is",
+        ),
+        ({}, "v1.2.3", "write the day of the release"),
+        ({"changelog": "## 1.2.3 (2026-02-03)\n"}, "1.2.3", "the tag is 1.2.3"),
+    ],
+)
+def test_what_does_not_agree_is_named(
+    release: ModuleType,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    files: dict[str, str],
+    tag: str | None,
+    line: str,
+) -> None:
+    folder = checkout(tmp_path / "checkout", **files)
+    assert release.main(["check", "--root", str(folder), *(["--tag", tag] if tag else [])]) == 1
+    assert line in capsys.readouterr().err
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="tags are git's")
+def test_a_tag_is_made_once(
+    release: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = checkout(tmp_path / "checkout", changelog="## 1.2.3 (2026-02-03)\n")
+
+    def git(*words: str) -> None:
+        who = ["-c", "user.name=a", "-c", "user.email=a@b", "-c", "commit.gpgsign=false"]
+        subprocess.run(["git", "-C", folder, *who, *words], check=True, capture_output=True)
+
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "one")
+    arguments = ["check", "--root", str(folder), "--tag", "v1.2.3"]
+    assert release.main(arguments) == 0
+    git("tag", "v1.2.3")
+    assert release.main(arguments) == 0, "the tag of this commit may be checked again"
+    git("commit", "--allow-empty", "-m", "two")
+    assert release.main(arguments) == 1
+    assert "at another commit" in capsys.readouterr().err
