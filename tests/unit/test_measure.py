@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -199,6 +201,25 @@ def test_a_missing_engine_is_reported_by_name(
 def test_a_worker_that_cannot_start_says_why() -> None:
     with pytest.raises(NoWorker, match="numpy does not start"):
         Worker("numpy", "/bin/false").start()
+
+
+def test_a_worker_sees_nothing_that_lies_beside_zerostride(tmp_path: Path) -> None:
+    """Another interpreter's worker is not to get this one's NumPy, protobuf or engines."""
+    package = Path(zs.__file__).parent
+    shutil.copytree(package, tmp_path / "zerostride", ignore=shutil.ignore_patterns("*.so"))
+    (tmp_path / "neighbour.py").touch()
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "sys.meta_path[:] = [f for f in sys.meta_path if isinstance(f, type)]\n"
+        "import neighbour, zerostride\n"
+        "assert zerostride.__file__.startswith(sys.argv[1]), zerostride.__file__\n"
+        "from zerostride.measure.isolation import Worker\n"
+        "worker = Worker('numpy', sys.executable); worker.module = 'neighbour'; worker.start()\n"
+    )
+    here = [sys.executable, "-c", script, str(tmp_path)]
+    done = subprocess.run(here, capture_output=True, text=True, cwd="/", check=False)
+    assert "numpy does not start" in done.stderr
+    assert "No module named neighbour" in done.stderr
 
 
 def test_interpreters_come_from_the_option_then_the_environment(

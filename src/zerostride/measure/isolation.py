@@ -24,6 +24,18 @@ START_SECONDS = 240.0
 CASE_SECONDS = 20.0
 #: Names the interpreter of an engine: ZEROSTRIDE_PYTHON_PADDLE=/path/to/python.
 ENVIRONMENT = "ZEROSTRIDE_PYTHON_"
+_PACKAGE = Path(__file__).resolve().parents[1]
+#: Runs a module of this zerostride, whichever the interpreter has, and nothing else from beside it:
+#: what is installed there (NumPy, protobuf, the engines) is not the other interpreter's.
+_START = """
+import importlib.util, runpy, sys
+folder, *sys.argv = sys.argv[1:]
+spec = importlib.util.spec_from_file_location(
+    "zerostride", folder + "/__init__.py", submodule_search_locations=[folder])
+package = sys.modules["zerostride"] = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(package)
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
 
 
 class Missing(Exception):  # noqa: N818 - a fact to report by name, not a failure
@@ -77,11 +89,12 @@ class Worker:
         Raises Missing if the engine is not installed, NoWorker if the process fails before that.
         """
         self._process = subprocess.Popen(
-            [self.python, "-m", self.module, self.engine],
+            [self.python, "-c", _START, str(_PACKAGE), self.module, self.engine],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,  # what comes before the worker closes it fits into the pipe
-            env=_environment(),
+            # Cases are tiny: threads would only fight each other.
+            env={"OMP_NUM_THREADS": "1", **os.environ},
             bufsize=0,
         )
         try:
@@ -146,14 +159,6 @@ class Worker:
         assert self._process is not None
         assert self._process.stdout is not None
         return self._process.stdout.fileno()
-
-
-def _environment() -> dict[str, str]:
-    """This process's, with this zerostride on the path and one thread for every engine."""
-    source = str(Path(__file__).resolve().parents[2])
-    paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
-    # Cases are tiny: threads would only fight each other.
-    return {"OMP_NUM_THREADS": "1", **os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def ask_all(worker: Worker, cases: Iterable[Case]) -> Iterator[tuple[Case, Outcome]]:
