@@ -86,7 +86,8 @@ near 0 no digits of the arguments are left.
 
 sin, cos and tan are right for angles of every size: float32 are reduced up to 2^15 in floats, up to
 2^29 in doubles, float64 up to 2^20; beyond that the C library computes. An element's result does
-not depend on its neighbours, on the number of threads or on the layout of its array.
+not depend on its neighbours, on the number of threads or on the layout of its array. How exact sums
+and other reductions are: [benchmarks/SUMS.md](../benchmarks/SUMS.md).
 """
 
 
