@@ -169,6 +169,11 @@ class _Session:
         """Watches from now on, if anything is to be watched."""
         if self.mode not in ("on", "marked"):
             return
+        for root in self.roots:
+            if not root.exists():
+                raise pytest.UsageError(
+                    f"{_NAME}_paths: there is no {root}, so nothing below it would be checked"
+                )
         from .accidents.loading import Finder, Scope
 
         hook, before = _assertions(self.config)
