@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compute.special import cast
+from ..compute.special import cast, working
 
 Array = NDArray[Any]
 
 #: The place of a share of no elements: after all others.
 _NOWHERE = np.iinfo(np.int64).max
-_HALVES = frozenset({"float16", "bfloat16"})
 _WIDER: Mapping[str, str] = {
     "float16": "float32",
     "bfloat16": "float32",
@@ -39,15 +38,11 @@ def share_dtype(fold: str, dtype: str) -> np.dtype[Any]:
     if fold in ("sum", "prod"):
         return np.dtype(_WIDER.get(dtype, dtype))
     if fold in _PLACES:
-        return np.dtype([("value", np.dtype(_held(dtype))), ("place", np.int64)])
+        return np.dtype([("value", np.dtype(working(dtype))), ("place", np.int64)])
     if fold == "logsumexp":
-        wide = np.dtype(_WIDER.get(_held(dtype), dtype))
+        wide = np.dtype(_WIDER.get(working(dtype), dtype))
         return np.dtype([("shift", wide), ("total", wide)])
     return np.dtype(dtype)
-
-
-def _held(dtype: str) -> str:
-    return "float32" if dtype in _HALVES else dtype
 
 
 def identity(fold: str, dtype: np.dtype[Any]) -> Any:

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
+from ..compute.special import HALVES, working
 from ..fuse.graph import Apply, Graph, Input, Node, Reduce, View, arguments
-from ..fuse.schedule import fold_dtype, working
+from ..fuse.schedule import fold_dtype
 from .dask_folds import share_dtype
 from .dask_labels import Chunks, Classes, Extents, Fresh, common, landings, placed
 from .dask_tasks import Labels, Part
 
-_HALVES = frozenset({"float16", "bfloat16"})
 #: Reductions whose values are those of what is reduced.
 _HELD = frozenset({"sum", "prod", "min", "max"})
 
@@ -104,7 +104,7 @@ def widened(graph: Graph) -> Graph:
             new = replace(node, args=tuple(number[arg] for arg in node.args))
         elif isinstance(node, Reduce | View):
             new = replace(node, arg=number[node.arg])
-        if isinstance(new, Reduce) and new.op in _HELD and new.dtype in _HALVES:
+        if isinstance(new, Reduce) and new.op in _HELD and new.dtype in HALVES:
             nodes.append(replace(new, dtype="float32"))
             axes = (tuple(range(len(new.shape))),)
             # A cast would round.

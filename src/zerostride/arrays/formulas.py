@@ -43,6 +43,21 @@ class Namespace(Protocol):
     def __getattr__(self, name: str, /) -> Callable[..., Array]: ...
 
 
+class Renamed:
+    """A library's functions; a subclass has those that the library calls otherwise."""
+
+    def __init__(self, module: Any) -> None:
+        self._module = module
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        found: Callable[..., Any] = getattr(self._module, name)
+        return found
+
+    def bits(self, x: Array) -> int:
+        """The width of an array's dtype."""
+        return 8 * int(x.dtype.itemsize)
+
+
 def formulas(xp: Namespace) -> Mapping[str, Callable[..., Array]]:
     """For each op that has a formula, its function."""
     return {**_arithmetic(xp), **_shifts(xp), **_smooth(xp), **_pieces(xp)}

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..compute.semantics import WEAK
-from ..fuse.graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, arguments
+from ..fuse.graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, results_of
 from .namespace import Space, computed, converted, over
 from .reduce import reduce
 
@@ -25,15 +25,9 @@ def evaluate(space: Space, graph: Graph, operands: Sequence[Any]) -> list[Any]:
     Returns:
         An array for each output, of its node's shape and dtype.
     """
-    last = {arg: k for k, node in enumerate(graph.nodes) for arg in arguments(node)}
-    last |= dict.fromkeys(graph.outputs, len(graph.nodes))
-    held: list[Any] = [None] * len(graph.nodes)
-    for k, node in enumerate(graph.nodes):
-        held[k] = _value(space, node, graph.nodes, held, operands)
-        for arg in set(arguments(node)):
-            if last[arg] == k:  # nobody reads it again
-                held[arg] = None
-    return [_leaving(space, graph.nodes[k], held[k]) for k in graph.outputs]
+    found = results_of(graph, lambda node, held: _value(space, node, graph.nodes, held, operands))
+    pairs = zip(graph.outputs, found, strict=True)
+    return [_leaving(space, graph.nodes[k], value) for k, value in pairs]
 
 
 def _value(

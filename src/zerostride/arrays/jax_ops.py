@@ -13,7 +13,7 @@ import numpy as np
 from jax import lax
 
 from ..fuse.graph import Axes
-from .formulas import formulas
+from .formulas import Renamed, formulas
 from .replay import order_of
 
 Array = Any
@@ -38,12 +38,8 @@ _SAME = (
 )
 
 
-class _Namespace:
+class _Namespace(Renamed):
     """What the formulas ask for that JAX calls otherwise."""
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        found: Callable[..., Any] = getattr(jnp, name)
-        return found
 
     def cast_like(self, x: Array, like: Array) -> Array:
         return x.astype(like.dtype)
@@ -53,9 +49,6 @@ class _Namespace:
 
     def is_signed(self, x: Array) -> bool:
         return bool(jnp.issubdtype(x.dtype, jnp.signedinteger))
-
-    def bits(self, x: Array) -> int:
-        return 8 * int(x.dtype.itemsize)
 
     def erfc(self, x: Array) -> Array:
         return jax.scipy.special.erfc(x)
@@ -115,7 +108,7 @@ def _ops() -> Mapping[str, Callable[..., Array]]:
         **{name: getattr(jnp, name) for name in _SAME},
         **{name: getattr(jnp, own) for name, own in _NAMED.items()},
         **{name: _of_floats(name) for name in ("floor", "ceil", "round", "trunc")},
-        **formulas(_Namespace()),
+        **formulas(_Namespace(jnp)),
         "abs": lambda x: x if x.dtype == bool else jnp.abs(x),
         "clip": _clip,
         "erf": jax.scipy.special.erf,

@@ -9,7 +9,7 @@ computed in float32 and rounded once.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,11 +17,10 @@ import numpy as np
 
 from ..compute.native import promote
 from ..compute.semantics import WEAK, values_of
-from ..compute.special import is_float
+from ..compute.special import HALVES, is_float
 from ..ops import OPS, Op
 from . import functions
 
-_HALVES = frozenset({"float16", "bfloat16"})
 #: NumPy functions that are no ufuncs: numbers beyond the dtype wrap around.
 _WRAPS = frozenset({"where", "prelu"})
 _EXACT_IN_16_BITS = frozenset({"bool", "int8", "uint8"})
@@ -71,8 +70,8 @@ class Space:
             return self.own[name]
         for needed in functions.NEEDS.get(name, ()):
             self.function(needed)
-        if name in functions.COMPOSED:
-            return functools.partial(functions.COMPOSED[name], _Completed.of(self))
+        if name in (made := self._compositions()):
+            return made[name]
         found = getattr(self.xp, name, None)
         if found is None or name not in functions.NAMED:
             raise TypeError(
@@ -80,21 +79,13 @@ class Space:
             )
         return found
 
+    def _compositions(self) -> Mapping[str, functions.Composition]:
+        if self.own or not isinstance(self.xp, Hashable):
+            return functions.compositions(self.xp, self.own or {})
+        return _compositions(self.xp)
 
-class _Completed:
-    """A namespace with the library's own functions beside it, for compositions."""
 
-    __slots__ = ("_own", "_xp")
-
-    def __init__(self, xp: Any, own: Any) -> None:
-        self._xp, self._own = xp, own
-
-    @staticmethod
-    def of(space: Space) -> Any:
-        return _Completed(space.xp, space.own) if space.own else space.xp
-
-    def __getattr__(self, name: str) -> Any:
-        return self._own[name] if name in self._own else getattr(self._xp, name)
+_compositions = functools.lru_cache(16)(functions.compositions)
 
 
 @functools.lru_cache(4096)
@@ -186,7 +177,7 @@ def _inner(name: str, dtype: str) -> str:
     """The dtype that the namespace computes in."""
     if name in functions.LOGICAL:
         return "bool"
-    if dtype in _HALVES and name not in functions.OF_BITS:
+    if dtype in HALVES and name not in functions.OF_BITS:
         return "float32"
     return "uint8" if dtype == "bool" and name not in functions.OF_BOOLS else dtype
 
@@ -196,11 +187,11 @@ def _as(
 ) -> Any:
     """An operand in dtype `to`; where an op is of 16-bit floats it is rounded to these first."""
     if given is None:
-        if rounded in _HALVES and type(value) is not bool:
+        if rounded in HALVES and type(value) is not bool:
             value = float(np.asarray(value, np.dtype(rounded)))
         return space.number(_fitting(value, to, what), space.dtype(to, what))
     steps = [given.name]
-    if rounded in _HALVES and given.name not in (rounded, *_EXACT_IN_16_BITS):
+    if rounded in HALVES and given.name not in (rounded, *_EXACT_IN_16_BITS):
         steps.append(rounded)
     if steps[-1] != to:
         steps.append(to)

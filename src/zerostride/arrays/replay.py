@@ -17,10 +17,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..compute.semantics import WEAK
-from ..compute.special import is_float
-from ..fuse.graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, arguments
+from ..compute.special import HALVES, is_float, working
+from ..fuse.graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, results_of
 
-_HALVES = frozenset({"float16", "bfloat16"})
 #: Ops of the bits of a number, which have to have its own width.
 _OF_BITS = frozenset({"nextafter"})
 
@@ -67,15 +66,9 @@ def replay(graph: Graph, operands: Sequence[Any], library: Library) -> list[Any]
     Returns:
         An array for each output, of its node's shape and dtype. It may be an operand itself.
     """
-    last = {arg: k for k, node in enumerate(graph.nodes) for arg in arguments(node)}
-    last |= dict.fromkeys(graph.outputs, len(graph.nodes))
-    held: list[Any] = [None] * len(graph.nodes)
-    for k, node in enumerate(graph.nodes):
-        held[k] = _value(node, graph.nodes, held, operands, library)
-        for arg in set(arguments(node)):
-            if last[arg] == k:  # nobody reads it again
-                held[arg] = None
-    return [_leaving(graph.nodes[k], held[k], library) for k in graph.outputs]
+    found = results_of(graph, lambda node, held: _value(node, graph.nodes, held, operands, library))
+    pairs = zip(graph.outputs, found, strict=True)
+    return [_leaving(graph.nodes[k], value, library) for k, value in pairs]
 
 
 def _value(
@@ -103,11 +96,6 @@ def _leaving(node: Node, value: Any, library: Library) -> Any:
     return library.cast(_as_array(node, value, library), node.dtype)
 
 
-def _working(dtype: str) -> str:
-    """The dtype that values of one are held in."""
-    return "float32" if dtype in _HALVES else dtype
-
-
 def _as_array(node: Node, value: Any, library: Library) -> Any:
     return library.number(_number(value, node.dtype)) if _is_number(value) else value
 
@@ -125,10 +113,10 @@ def _number(value: Any, dtype: str) -> Any:
 
 def _converted(value: Any, given: str, dtype: str, library: Library, *, bits: bool = False) -> Any:
     """Values of a node of dtype `given` as an op that computes in `dtype` takes them."""
-    inner = dtype if bits else _working(dtype)
+    inner = dtype if bits else working(dtype)
     if _is_number(value):
         return library.number(_number(_number(value, dtype), inner))
-    if bits or (dtype in _HALVES and given != dtype):
+    if bits or (dtype in HALVES and given != dtype):
         value = library.cast(value, dtype)
     return library.cast(value, inner)
 
@@ -137,7 +125,7 @@ def _applied(node: Apply, args: Sequence[tuple[Node, Any]], library: Library) ->
     if node.op == "cast":
         source, value = args[0]
         rounded = _converted(value, source.dtype, node.compute[0], library)
-        result = library.cast(library.cast(rounded, node.dtype), _working(node.dtype))
+        result = library.cast(library.cast(rounded, node.dtype), working(node.dtype))
         return library.laid(result, node.axes[0], node.shape)
     bits = node.op in _OF_BITS
     values = [
@@ -148,7 +136,7 @@ def _applied(node: Apply, args: Sequence[tuple[Node, Any]], library: Library) ->
         result = _compared(node.op, node.compute[0] == "uint64", values, library)
     else:
         result = library.ops[node.op](*values)
-    return library.cast(result, _working(node.dtype))
+    return library.cast(result, working(node.dtype))
 
 
 #: A comparison with its operands exchanged.
@@ -171,7 +159,7 @@ def _compared(op: str, exchanged: bool, values: Sequence[Any], library: Library)
 
 
 def _reduced(node: Reduce, value: Any, library: Library) -> Any:
-    dtype = _working(node.dtype)
+    dtype = working(node.dtype)
     if not node.over:
         return library.cast(value, dtype)
     if node.op in ("sum", "prod") and not is_float(np.dtype(node.compute)):

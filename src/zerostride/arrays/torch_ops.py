@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from ..fuse.graph import Axes
-from .formulas import formulas
+from .formulas import Renamed, formulas
 from .replay import aligned, order_of
 from .torch_data import as_torch
 
@@ -59,12 +59,8 @@ _SAME = (
 )
 
 
-class _Namespace:
+class _Namespace(Renamed):
     """What the formulas ask for that PyTorch calls otherwise."""
-
-    def __getattr__(self, name: str) -> Callable[..., Any]:
-        found: Callable[..., Any] = getattr(torch, name)
-        return found
 
     def cast_like(self, x: Tensor, like: Tensor) -> Tensor:
         return x.to(like.dtype)
@@ -74,9 +70,6 @@ class _Namespace:
 
     def is_signed(self, x: Tensor) -> bool:
         return bool(x.dtype.is_signed)
-
-    def bits(self, x: Tensor) -> int:
-        return 8 * int(x.dtype.itemsize)
 
     def floor_divide(self, a: Tensor, b: Tensor) -> Tensor:
         return torch.div(a, b, rounding_mode="floor")
@@ -151,7 +144,7 @@ def _ops() -> Mapping[str, Callable[..., Tensor]]:
         **{name: getattr(torch, name) for name in _SAME},
         **{name: getattr(torch, own) for name, own in _NAMED.items()},
         **{name: _of_floats(name) for name in ("floor", "ceil", "round", "trunc")},
-        **formulas(_Namespace()),
+        **formulas(_Namespace(torch)),
         "fmax": _of_numbers("fmax", "maximum"),
         "fmin": _of_numbers("fmin", "minimum"),
         "abs": _absolute,

@@ -28,6 +28,7 @@ from ..strictness import FAULTS, HOLDERS, IN_FORCE
 from . import reference
 from .kernels import KERNELS
 from .semantics import WEAK, cast, values_of, variant
+from .special import HALVES
 
 try:
     from . import _native as _native
@@ -40,7 +41,6 @@ except ImportError as error:  # installed without a compiler, or for another Pyt
 _F = TypeVar("_F", bound=Callable[..., Any])
 #: Dtypes that convert to a 16-bit float without rounding.
 _EXACT_IN_16_BITS = frozenset({"bool", "int8", "uint8"})
-_HALVES = frozenset({"float16", "bfloat16"})
 #: Ops whose 16-bit results are not those of float32 rounded.
 _OF_BITS = frozenset({"nextafter"})
 #: What Python numbers among themselves are.
@@ -165,7 +165,7 @@ def resolve(op: Op, kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...
         return None  # the reference says what is wrong
     if found is None or any(map(rounds_first, kinds, found)):
         return None
-    if op.name in _OF_BITS and found[-1] in _HALVES:
+    if op.name in _OF_BITS and found[-1] in HALVES:
         return None
     return found
 
@@ -215,7 +215,7 @@ def _of_function(
 
 def rounds_first(kind: str, to: str) -> bool:
     """Whether an array's values are rounded to 16 bits before anything is computed."""
-    return to in _HALVES and kind not in _TYPES and kind != to and kind not in _EXACT_IN_16_BITS
+    return to in HALVES and kind not in _TYPES and kind != to and kind not in _EXACT_IN_16_BITS
 
 
 def _no_negative_power(op: Op, kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...] | None:
@@ -337,7 +337,7 @@ def _function(name: str) -> Any:
 def _of_variant(kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...] | None:
     """The dtypes of an engine's own function: one for all; 16-bit floats would be rounded once
     where the engine rounds at each step."""
-    return None if dtype is not None or {*kinds} & _HALVES else (*kinds, kinds[-1])
+    return None if dtype is not None or {*kinds} & HALVES else (*kinds, kinds[-1])
 
 
 def _nothing(*_: Any, **__: Any) -> Any:

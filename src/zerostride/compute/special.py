@@ -24,6 +24,17 @@ Kernel = Callable[..., Any]
 _WEAK = (bool, int, float, complex)
 #: Of the custom dtypes that hold floats, how the names begin (bfloat16, float8_e4m3fn, ...).
 _CUSTOM_FLOATS = ("bfloat", "float")
+#: Floats of 16 bits: values of these are computed, and held in between, as float32.
+HALVES = frozenset({"float16", "bfloat16"})
+
+
+def working(dtype: str) -> str:
+    """The dtype that values of one are computed in.
+
+    >>> working("bfloat16")
+    'float32'
+    """
+    return "float32" if dtype in HALVES else dtype
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:

@@ -7,7 +7,9 @@ and the dtype that its values have for NumPy. Rules are gone by then: what a rul
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 #: A result axis for each axis of an argument; None for an axis of extent 1 that the rule dropped.
 Axes = tuple[int | None, ...]
@@ -131,3 +133,27 @@ def arguments(node: Node) -> tuple[int, ...]:
     if isinstance(node, Reduce | View):
         return (node.arg,)
     return ()
+
+
+def results_of(graph: Graph, value_of: Callable[[Node, Sequence[Any]], Any]) -> list[Any]:
+    """The values of a graph's outputs, computed node by node.
+
+    Args:
+        graph: what to compute.
+        value_of: of a node, and of the values so far by their nodes' numbers: None for those that
+            nobody reads again, which are let go.
+
+    >>> x = Input(0, (2,), "float32")
+    >>> graph = Graph((x, View(0, (0, None), (2, 1), "float32")), (1, 0), 1)
+    >>> results_of(graph, lambda node, held: (type(node).__name__, len(held)))
+    [('View', 2), ('Input', 2)]
+    """
+    last = {arg: k for k, node in enumerate(graph.nodes) for arg in arguments(node)}
+    last |= dict.fromkeys(graph.outputs, len(graph.nodes))
+    held: list[Any] = [None] * len(graph.nodes)
+    for k, node in enumerate(graph.nodes):
+        held[k] = value_of(node, held)
+        for arg in set(arguments(node)):
+            if last[arg] == k:
+                held[arg] = None
+    return [held[k] for k in graph.outputs]

@@ -8,9 +8,10 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
+from ..compute.special import working
 from .graph import Apply, Node
 from .program import Slot, Walk
-from .schedule import DEAR, WHOLE_BYTES, Schedule, Sink, cone, costs, cuts, root, working
+from .schedule import DEAR, WHOLE_BYTES, Schedule, Sink, cone, costs, cuts, root
 
 #: Bytes of a number.
 _WIDEST = 8

@@ -14,15 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from ..compute.special import cast
+from ..compute.special import HALVES, cast, working
 from .batch import batched, find_group
 from .graph import Apply, Constant, Graph, Input, Node, Number, Reduce, View, arguments
 from .keep import Kept, keep
 from .program import Literal, Load, Phase, Program, Step, Store, Walk
-from .schedule import MOST_OPERANDS, Pass, Schedule, Sink, fold_dtype, root, schedule, working
+from .schedule import MOST_OPERANDS, Pass, Schedule, Sink, fold_dtype, root, schedule
 from .simplify import in_two_steps, simplified
 
-_HALVES = frozenset({"float16", "bfloat16"})
 #: Dtypes whose values are 16-bit floats without rounding.
 _EXACT_IN_16_BITS = frozenset({"bool", "int8", "uint8"})
 #: Those that the engine knows.
@@ -141,7 +140,7 @@ def _check_op(nodes: Sequence[Node], node: Apply, kernels: Kernels | None) -> No
     if node.op == "cast":
         return
     operand = node.compute[len(node.args) - 1]
-    if node.op in _OF_BITS and operand in _HALVES:
+    if node.op in _OF_BITS and operand in HALVES:
         raise LoweringError(f"{node.op} of {operand} is no float32's rounded")
     if kernels is not None and (node.op, working(operand)) not in kernels:
         raise LoweringError(f"the engine has no {node.op} of {operand}")
@@ -261,7 +260,7 @@ class Emission:
             return self._convert(args[0], working(node.dtype))
         if node.op == "cast":
             given = node.compute[0]
-            rounded = node.dtype in _HALVES and given not in _EXACT_IN_16_BITS
+            rounded = node.dtype in HALVES and given not in _EXACT_IN_16_BITS
             if rounded and not self._is_stored_as(node.args[0], node.dtype):
                 return self._rounded(args[0], node.dtype)
             return self._convert(args[0], working(node.dtype))
@@ -297,7 +296,7 @@ class Emission:
         if isinstance(node, Constant) and weak:
             return self._literal(node.value, dtype)
         wider = weak or (node.dtype != dtype and node.dtype not in _EXACT_IN_16_BITS)
-        if dtype in _HALVES and wider:
+        if dtype in HALVES and wider:
             return self._rounded(value, dtype)
         return self._convert(value, working(dtype))
 
@@ -310,7 +309,7 @@ class Emission:
         literal = self._values[value]
         if given == dtype:
             return value
-        if isinstance(literal, Literal) and not {given, dtype} & _HALVES:
+        if isinstance(literal, Literal) and not {given, dtype} & HALVES:
             return self._literal(cast(np.asarray(literal.value, given), np.dtype(dtype)), dtype)
         return self._add(Step("convert", (value,), (given, dtype)))
 
@@ -348,7 +347,7 @@ class Emission:
         if not (isinstance(node, Reduce) and sink.fold):
             dtype = self._slots[sink.slot].dtype
             value = self._before_rounding(value, dtype)
-            if dtype in _HALVES:
+            if dtype in HALVES:
                 value = self._convert(value, dtype)
             walk = sink.place if sink.walk is None else tuple(range(len(along)))
             return Store(value, sink.slot, walk)
@@ -366,7 +365,7 @@ class Emission:
     def _before_rounding(self, value: int, dtype: str) -> int:
         """What a slot of 16-bit floats is to be given: it rounds as a cast does."""
         back = self._values[value]
-        if not (dtype in _HALVES and isinstance(back, Step) and back.dtypes[0] == dtype):
+        if not (dtype in HALVES and isinstance(back, Step) and back.dtypes[0] == dtype):
             return value
         rounding = self._values[back.args[0]]
         if isinstance(rounding, Step) and rounding.dtypes[0] == "float32":
@@ -444,7 +443,7 @@ def _converted_as_loaded(
             continue
         (user,) = users[k]
         step = values[user] if user >= 0 else None
-        if isinstance(step, Step) and step.op == "convert" and step.dtypes[-1] not in _HALVES:
+        if isinstance(step, Step) and step.op == "convert" and step.dtypes[-1] not in HALVES:
             made[k] = replace(value, dtype=step.dtypes[-1])
             same[user] = k
     for k, value in enumerate(made if same else ()):

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from ..compute.special import HALVES, working
 from .graph import Constant
 from .value import Value
 from .views import some_axes
 
-_HALVES = frozenset({"float16", "bfloat16"})
 #: Sums of truth values and integers, by kind.
 _SUMS = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
 #: Means and exponentials of these are float64's.
@@ -23,7 +23,7 @@ _WHOLE = frozenset("biu")
 
 def _inner(dtype: np.dtype[Any]) -> str:
     """What sums of a dtype are taken in."""
-    return "float32" if dtype.name in _HALVES else dtype.name
+    return working(dtype.name)
 
 
 def _total(name: str, x: Value, axis: Any, keepdims: bool, dtype: Any) -> Value:
@@ -123,7 +123,7 @@ def _std(
 
 def _sum_of_squares(x: Value, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Value:
     result = np.dtype(dtype) if dtype is not None else _SUMS.get(x.dtype.kind, x.dtype)
-    if result.name not in _HALVES or x.dtype.name not in _HALVES:
+    if result.name not in HALVES or x.dtype.name not in HALVES:
         x = x.tracer.cast(x, np.dtype(_inner(result)))  # before squares overflow
     return _sum(x.square(), axis, keepdims, result)
 

@@ -16,13 +16,12 @@ from numpy.typing import NDArray
 
 from ..compute.kernels import KERNELS
 from ..compute.semantics import WEAK
-from ..compute.special import cast
-from .graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, arguments
+from ..compute.special import HALVES, cast, working
+from .graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, results_of
 
 Array = NDArray[Any]
 Held = Sequence[Any] | Mapping[int, Any]
 
-_HALVES = frozenset({"float16", "bfloat16"})
 #: Ops of the bits of a number, which have to have its own width.
 _OF_BITS = frozenset({"nextafter"})
 #: What sums and products are taken in. 16-bit floats are float32 by then.
@@ -52,16 +51,10 @@ def evaluate(graph: Graph, operands: Sequence[Any]) -> list[Any]:
     >>> evaluate(Graph((x, total), (1,), 1), [np.ones((2, 3), "float32")])
     [array([3., 3.], dtype=float32)]
     """
-    last = {arg: k for k, node in enumerate(graph.nodes) for arg in arguments(node)}
-    last |= dict.fromkeys(graph.outputs, len(graph.nodes))
-    held: list[Any] = [None] * len(graph.nodes)
     with np.errstate(all="ignore"):
-        for k, node in enumerate(graph.nodes):
-            held[k] = value_of(node, graph.nodes, held, operands)
-            for arg in set(arguments(node)):
-                if last[arg] == k:  # nobody reads it again
-                    held[arg] = None
-        return [leaving(graph.nodes[k], held[k]) for k in graph.outputs]
+        found = results_of(graph, lambda node, held: value_of(node, graph.nodes, held, operands))
+        pairs = zip(graph.outputs, found, strict=True)
+        return [leaving(graph.nodes[k], value) for k, value in pairs]
 
 
 def value_of(node: Node, nodes: Sequence[Node], held: Held, operands: Sequence[Any]) -> Any:
@@ -101,7 +94,7 @@ def leaving(node: Node, value: Any) -> Any:
 
 def _working(dtype: str) -> np.dtype[Any]:
     """The dtype that values of one are held in."""
-    return np.dtype(np.float32) if dtype in _HALVES else np.dtype(dtype)
+    return np.dtype(working(dtype))
 
 
 def _converted(value: Any, given: str, dtype: str, *, bits: bool = False) -> Any:
@@ -115,7 +108,7 @@ def _converted(value: Any, given: str, dtype: str, *, bits: bool = False) -> Any
         if target.kind in "iu" and not _fits(value, target):
             return value
         value = np.asarray(value, target)  # a number is rounded to 16 bits, as by an op alone
-    elif bits or (dtype in _HALVES and given != dtype):
+    elif bits or (dtype in HALVES and given != dtype):
         value = _cast(value, target)
     return _cast(value, target if bits else _working(dtype))
 

@@ -10,10 +10,10 @@ import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..compute.special import HALVES, working
 from .graph import Apply, Graph, Input, Node, Reduce, View, arguments
 from .program import Slot, Walk
 
-_HALVES = frozenset({"float16", "bfloat16"})
 #: Bytes of an element, where that is no part of the name.
 _BYTES = {"bool": 1, "bfloat16": 2}
 
@@ -112,15 +112,6 @@ def fold_dtype(node: Reduce) -> str:
     return result if wider else given
 
 
-def working(dtype: str) -> str:
-    """The dtype that values of one are computed in.
-
-    >>> working("bfloat16")
-    'float32'
-    """
-    return "float32" if dtype in _HALVES else dtype
-
-
 def itemsize(dtype: str) -> int:
     """The bytes of an element.
 
@@ -158,7 +149,7 @@ def _takes(node: Node, dtype: str, *, read: bool) -> bool:
     """Whether a reduction may be folded into a result of this dtype. What others read is not to be
     rounded to 16 bits before."""
     assert isinstance(node, Reduce)
-    return fold_dtype(node) == working(dtype) and not (read and dtype in _HALVES)
+    return fold_dtype(node) == working(dtype) and not (read and dtype in HALVES)
 
 
 def _read_again(graph: Graph) -> set[int]:
@@ -245,7 +236,7 @@ def _hoist(nodes: Sequence[Node], made: Schedule, sinks: list[Sink]) -> None:
                 continue
             cut.add(k)
             kept = results.get(k)
-            if kept is None or made.slots[kept.slot].dtype in _HALVES:
+            if kept is None or made.slots[kept.slot].dtype in HALVES:
                 kept = _temporary(made, k, nodes[k].shape, working(nodes[k].dtype))
                 sinks.append(kept)
             made.held[k] = kept

@@ -6,10 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ..compute.special import HALVES
 from .graph import Apply, Constant, Graph, Node, Reduce, View, arguments
 from .schedule import fold_dtype
-
-_HALVES = frozenset({"float16", "bfloat16"})
 
 
 def simplified(graph: Graph) -> Graph:
@@ -52,7 +51,7 @@ def _of_single(nodes: list[Node], node: Reduce) -> Node:
     axes = tuple(lands.get(axis) for axis in range(len(nodes[node.arg].shape)))
     compute = "bool" if node.op in ("any", "all") else node.compute
     # A cast would round to 16 bits.
-    op = "positive" if node.dtype in _HALVES else "cast"
+    op = "positive" if node.dtype in HALVES else "cast"
     return Apply(op, (node.arg,), (axes,), (compute, node.dtype), node.shape, node.dtype)
 
 
