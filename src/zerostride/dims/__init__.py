@@ -1,8 +1,9 @@
 """Floor 0: sizes. Whole numbers in `sizes`; sizes that are not known yet in the other modules.
 
-`dim` has the normal form of an expression, `condition` the formulas over them, `solve` what decides
-formulas, `parse` reads both from text, `facts` holds what the caller knows. The four are loaded
-when the first size appears that is not a number.
+`dim` has the normal form of an expression, `atoms` what it is made of, `functions` the functions in
+it that are no polynomials; `condition` the formulas over sizes, `solve` what decides them, `axioms`
+what functions mean there; `parse` reads text. They are loaded when the first size appears that is
+not a number.
 """
 
 from .sizes import (

@@ -13,19 +13,8 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from .dim import (
-    Call,
-    Dim,
-    Number,
-    Symbol,
-    bounds,
-    decide_zero,
-    dim,
-    lone_symbol,
-    made,
-    name_of,
-    of_atom,
-)
+from .atoms import Call, Number, Symbol, bounds, decide_zero, name_of
+from .dim import Dim, dim, lone_symbol, made, of_atom
 from .functions import grouped
 from .sizes import Answer
 
@@ -321,7 +310,7 @@ def _holds(kind: Kind, number: int) -> bool:
 def negation(condition: Condition) -> Condition:
     """That a condition does not hold, of values for which its sizes exist.
 
-    Where a size does not exist, ``==`` and ``!=`` are both false; `solve.complement` says of all
+    Where a size does not exist, ``==`` and ``!=`` are both false; `axioms.complement` says of all
     values that a condition does not hold.
     """
     if condition.kind == "and":

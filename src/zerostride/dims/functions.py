@@ -1,7 +1,7 @@
 """Floor 0: the functions of sizes that are no polynomials, one row each.
 
 A row of `FUNCTIONS` says how an application is written, evaluated, bounded and substituted in; what
-the function means to a solver is in `solve.meaning`.
+the function means to a solver is in `axioms.meaning`.
 """
 
 from __future__ import annotations
@@ -10,24 +10,8 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .dim import (
-    FUNCTIONS,
-    Call,
-    Dim,
-    Function,
-    Interval,
-    Number,
-    Symbol,
-    applied,
-    bounds,
-    dim,
-    lone_call,
-    made,
-    of_atom,
-    plain,
-    size_order,
-    structure,
-)
+from .atoms import FUNCTIONS, Call, Function, Interval, Number, Symbol, bounds, structure
+from .dim import Dim, applied, dim, lone_call, made, of_atom, plain, size_order
 from .sizes import Answer
 
 if TYPE_CHECKING:

@@ -16,8 +16,9 @@ from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
 from ..errors import BroadcastError, Misfit, Reason
+from .atoms import Number, Symbol
 from .condition import ALWAYS, NEVER, Condition, all_of, any_of, eq, ge, ne
-from .dim import Dim, Number, Symbol, dim, of_atom, plain
+from .dim import Dim, dim, of_atom, plain
 from .functions import broadcast_size, floordiv, maximum, minimum
 from .sizes import MAX_ELEMENTS, brief
 

@@ -13,7 +13,8 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from .dim import Atom, Dim, Interval, Symbol, atom_bounds, dim, of_atom
+from .atoms import Atom, Interval, Symbol, atom_bounds
+from .dim import Dim, dim, of_atom
 
 #: Steps before a question is given up as unknown. A pair of rank-4 shapes with eight different
 #: symbols takes some hundred; all of them take a fraction of a second.
