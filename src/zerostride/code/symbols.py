@@ -7,13 +7,13 @@ import json
 import keyword
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, NoReturn, TypeAlias
+from typing import NamedTuple, NoReturn
 
 from ..dims import Shape
-from ..dims.condition import Condition, all_of, eq, ge, ne, negation
-from ..dims.dim import Atom, Call, Dim, Number, Symbol, calls, dim, lone_symbol, of_atom
+from ..dims.condition import Condition, all_of, ge, negation
+from ..dims.dim import Dim, Number, Symbol, dim, lone_call, lone_symbol
 from ..dims.solve import excludes, exists
 from ..engines import ENGINES
 from ..errors import BroadcastError, Reason
@@ -21,6 +21,7 @@ from ..explain.facts import broadcasts_to, listing, names_of
 from ..explain.open import known, namer, shape_text, ways
 from ..forks import explore
 from ..plan import Plan
+from .expressions import Words, closed, condition_code, decides, factor_code, size_code, tells
 from .source import check_limits, checked_names, common_fields, operands_of, written
 from .targets import Target
 
@@ -40,152 +41,6 @@ class Word(str):
 def quoted(text: str) -> str:
     """A message as a string of the source."""
     return json.dumps(text, ensure_ascii=False)
-
-
-# Sizes and conditions as Python.
-
-
-#: What is called how: symbols, functions of sizes, and whole expressions that stand on an axis.
-Words: TypeAlias = dict[Symbol | Call | Dim, str]
-
-
-def size_code(size: Number, words: Words) -> str:
-    """A size as an expression of Python.
-
-    >>> N, M = (dim(Dim(name)) for name in "NM")
-    >>> from zerostride.dims.functions import broadcast_size
-    >>> words = {symbol: symbol.name for symbol in (N * M).symbols}
-    >>> size_code(2 * N + 1, words), size_code(broadcast_size(N, M), words)
-    ('2*N + 1', 'M if N == 1 else N')
-    """
-    size = _told(dim(size), words)
-    parts: list[str] = []
-    for monomial, factor in size.terms:
-        alone = len(size.terms) == 1 and not size.const and factor == 1 and len(monomial) == 1
-        product = "*".join(_atom_code(atom, words, alone) for atom in monomial)
-        text = product if abs(factor) == 1 else f"{abs(factor)}*{product}"
-        sign = ("-" if factor < 0 else "") if not parts else (" - " if factor < 0 else " + ")
-        parts.append(sign + text)
-    if size.const or not parts:
-        sign = "" if not parts else " - " if size.const < 0 else " + "
-        parts.append(f"{sign}{abs(size.const) if parts else size.const}")
-    return "".join(parts)
-
-
-#: Sizes that are being told: telling one by means of itself would not end.
-Busy: TypeAlias = frozenset[Dim]
-
-
-def _told(size: Dim, words: Words, busy: Busy = frozenset()) -> Dim:
-    """The size in terms of variables, as far as these tell it: functions and expressions, too."""
-    if size not in busy and any(symbol not in words for symbol in size.symbols):
-        busy = busy | {size}
-        for whole, word in words.items():
-            if isinstance(whole, Dim):
-                for rest, times in ((size - whole, 1), (size + whole, -1)):
-                    if all(
-                        _is_told(atom, words, busy)
-                        for monomial, _ in rest.terms
-                        for atom in monomial
-                    ):
-                        return _told(rest, words, busy) + of_atom(_variable(word)) * times
-    total = dim(size.const)
-    for monomial, factor in size.terms:
-        product = dim(factor)
-        for atom in monomial:
-            known_ = isinstance(atom, Call) and atom in words
-            product = product * of_atom(_variable(words[atom]) if known_ else atom)
-        total = total + product
-    return total
-
-
-def _variable(word: str) -> Symbol:
-    """A symbol for a variable of the source; a size's own symbol is never without a name so."""
-    return Symbol(word, named=False)
-
-
-def _is_told(atom: Atom, words: Words, busy: Busy = frozenset()) -> bool:
-    if atom in words or isinstance(atom, Symbol):
-        return atom in words
-    if atom.function == "choose":
-        return all(
-            tells(words, size, busy) and decides(words, when, busy) for when, size in atom.arguments
-        )
-    return all(tells(words, size, busy) for size in atom.arguments)
-
-
-def tells(words: Words, size: Number, busy: Busy = frozenset()) -> bool:
-    """Whether a size can be computed from what was read."""
-    atoms = _atoms(_told(dim(size), words, busy))
-    return all(_is_told(atom, words, busy) or _is_variable(atom) for atom in atoms)
-
-
-def _atoms(size: Dim) -> Iterator[Atom]:
-    return (atom for monomial, _ in size.terms for atom in monomial)
-
-
-def decides(words: Words, condition: Condition, busy: Busy = frozenset()) -> bool:
-    """Whether a condition can be checked by what was read."""
-    return all(tells(words, size, busy) for size in condition.sizes())
-
-
-def _is_variable(atom: Atom) -> bool:
-    return isinstance(atom, Symbol) and not atom.named and atom.name.isidentifier()
-
-
-def _atom_code(atom: Atom, words: Words, alone: bool) -> str:
-    if isinstance(atom, Symbol):
-        return atom.name if _is_variable(atom) else words[atom]
-    if atom.function in ("max", "min"):
-        return f"{atom.function}({', '.join(size_code(a, words) for a in atom.arguments)})"
-    if atom.function == "floordiv":
-        whole, divisor = (_factor(size_code(size, words)) for size in atom.arguments)
-        text = f"{whole} // {divisor}"
-    elif atom.function == "bcast":
-        *others, last = atom.arguments
-        text = size_code(last, words)
-        for size in others:
-            text = f"{size_code(size, words)} if {_closed(text)} == 1 else {text}"
-    else:
-        *cases, (_, last) = atom.arguments
-        text = size_code(last, words)
-        for when, size in reversed(cases):
-            text = f"{_closed(size_code(size, words))} if {condition_code(when, words)} else {text}"
-    return text if alone else f"({text})"
-
-
-def _factor(text: str) -> str:
-    return text if re.fullmatch(r"[\w.\[\]]+", text) else f"({text})"
-
-
-def _closed(text: str) -> str:
-    return f"({text})" if " if " in text else text
-
-
-_COMPARED: dict[str, Callable[[Number, Number], Condition]] = {"==": eq, "!=": ne, ">=": ge}
-
-
-def condition_code(condition: Condition, words: Words) -> str:
-    """A condition as an expression of Python, false where one of its sizes does not exist."""
-    if condition.kind in ("true", "false"):
-        return "True" if condition.kind == "true" else "False"
-    if condition.kind in ("and", "or"):
-        parts = [
-            f"({condition_code(part, words)})"
-            if condition.kind == "and" and part.kind == "or"
-            else condition_code(part, words)
-            for part in condition.parts
-        ]
-        return f" {condition.kind} ".join(parts)
-    size = _told(condition.size, words)
-    there = exists(size)
-    also = "" if there.always else f"{condition_code(there, words)} and "
-    if any(call.function in ("bcast", "choose") for call in calls(size)):
-        text = size_code(size, words)
-        return f"{also}{_closed(text)} {condition.kind} 0"
-    return also + _COMPARED[condition.kind](size, 0).write(
-        lambda symbol: words.get(symbol, symbol.name)
-    )
 
 
 # Reading sizes from shapes.
@@ -252,7 +107,7 @@ def read_sizes(
                     checks.append(f"assert {place} == {reading.words[symbol]}, {quoted(said)}")
                 elif set(size.symbols) <= solvable:
                     pass  # solved for, or compared, below
-                elif (whole_size := _lone_call(size) or size) in reading.words:
+                elif (whole_size := lone_call(size) or size) in reading.words:
                     same = reading.words[whole_size]
                     checks.append(f"assert {place} == {same}, {quoted(said)}")
                 else:
@@ -306,14 +161,6 @@ def _rank_check(source: _Source, text: str) -> str:
     return f"assert {checks}, {quoted(f'{source.name} is not {text}')}"
 
 
-def _lone_call(size: Dim) -> Call | None:
-    if size.const or len(size.terms) != 1:
-        return None
-    monomial, factor = size.terms[0]
-    alone = factor == 1 and len(monomial) == 1 and isinstance(monomial[0], Call)
-    return monomial[0] if alone and isinstance(monomial[0], Call) else None
-
-
 def _linear(size: Dim, found: set[Symbol]) -> tuple[Symbol, int, Dim] | None:
     """(symbol, factor, rest) where a size is factor*symbol + rest and only the symbol is sought."""
     missing = [symbol for symbol in size.symbols if symbol not in found]
@@ -360,13 +207,13 @@ def _solve(
                 symbol, factor, rest = linear
                 left = _minus(place, rest, reading.words)
                 if abs(factor) != 1:
-                    reading.lines.append(f"assert {_factor(left)} % {abs(factor)} == 0, {said}")
+                    reading.lines.append(f"assert {factor_code(left)} % {abs(factor)} == 0, {said}")
                 word = reading.words[symbol] = fresh.take(symbol.name)
                 reading.lines.append(f"{word} = {_quotient(left, factor)}")
             elif tells(reading.words, size):
                 there = exists(size)
                 also = "" if there.always else f"{condition_code(there, reading.words)} and "
-                same = f"{place} == {_closed(size_code(size, reading.words))}"
+                same = f"{place} == {closed(size_code(size, reading.words))}"
                 reading.lines.append(f"assert {also}{same}, {said}")
             else:
                 later.append((source, axis, size))
@@ -377,14 +224,14 @@ def _solve(
 
 def _minus(place: str, rest: Dim, words: Words) -> str:
     if rest.terms:
-        return f"{place} - {_factor(size_code(rest, words))}"
+        return f"{place} - {factor_code(size_code(rest, words))}"
     return f"{place} {'+' if rest.const < 0 else '-'} {abs(rest.const)}" if rest.const else place
 
 
 def _quotient(left: str, factor: int) -> str:
     if factor == 1:
         return left
-    return f"-{_factor(left)}" if factor == -1 else f"{_factor(left)} // {factor}"
+    return f"-{factor_code(left)}" if factor == -1 else f"{factor_code(left)} // {factor}"
 
 
 def _bounds(reading: Reading, plan: Plan, lone: set[Symbol]) -> Iterator[str]:
