@@ -89,7 +89,6 @@ void advance(Walk& walk, const Nest& nest, std::int64_t blocks) {
 
 // Asks for what the next piece reads where this one reads n elements at `at` (nest.h).
 void ask_ahead(const Nest& nest, void* const* at, std::int64_t n) {
-  constexpr std::int64_t kLine = 64;
   for (int i = 0; i < nest.asked; ++i) {
     const int k = nest.asked_operand[i];
     const char* const next = static_cast<const char*>(at[k]) + nest.asked_bytes[i];

@@ -133,4 +133,12 @@ const Kernel* find_kernel(const Isa& set, const char* op, DType dtype) {
   return nullptr;
 }
 
+unsigned best_form(const Kernel& kernel, unsigned splats) {
+  unsigned best = 0;
+  for (unsigned form = splats; form; form = (form - 1) & splats) {
+    if (kernel.form[form] && __builtin_popcount(form) > __builtin_popcount(best)) best = form;
+  }
+  return best;
+}
+
 }  // namespace zs

@@ -77,7 +77,6 @@ using Chain = void (*)(const ChainLink* links, int count, std::int64_t n);
 struct Nest;
 struct Program;
 struct FoldNest;
-struct FoldNest;
 
 // All that one instruction set computes with. One object file set each; chosen once.
 struct Isa {
@@ -115,5 +114,7 @@ const char* refused_isa();
 
 // The kernel of an op on a dtype (of its last operand), or null.
 const Kernel* find_kernel(const Isa& isa, const char* op, DType dtype);
+// The form of a kernel that computes with the most of `splats` as they are.
+unsigned best_form(const Kernel& kernel, unsigned splats);
 
 }  // namespace zs

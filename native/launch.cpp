@@ -27,10 +27,9 @@ constexpr std::int64_t kPiecesEach = 8;
 constexpr auto kPollEvery = std::chrono::milliseconds(100);
 // Elements that an operand is widened to where a kernel lacks the form for a splat.
 constexpr std::int64_t kWidened = 512;
-constexpr std::int64_t kWidestElement = 8;
 
 // Blocks that one thread computes first, and others help with when their own are done.
-struct alignas(64) Share {
+struct alignas(kLine) Share {
   std::atomic<std::int64_t> next{0};
   std::int64_t end = 0;
 };
@@ -159,17 +158,6 @@ void spread(char* first, std::int64_t size, std::int64_t n) {
   }
 }
 
-std::int64_t size_of(DType dtype) { return kSize[static_cast<int>(dtype)]; }
-
-// The form that computes with the most of `splats` as they are.
-unsigned best_form(const Kernel& kernel, unsigned splats) {
-  unsigned best = 0;
-  for (unsigned form = splats; form; form = (form - 1) & splats) {
-    if (kernel.form[form] && __builtin_popcount(form) > __builtin_popcount(best)) best = form;
-  }
-  return best;
-}
-
 // Operands that are one element each where the kernel lacks such a form: widened, some hundred
 // elements at a time.
 void run_widened(const Kernel& kernel, const void* const* in, unsigned splats, void* out,
@@ -179,7 +167,7 @@ void run_widened(const Kernel& kernel, const void* const* in, unsigned splats, v
   for (int k = 0; k < kernel.inputs; ++k) {
     row[k] = in[k];
     if (!((splats & ~form) >> k & 1)) continue;
-    char* wide = buffers + k * kWidened * kWidestElement;
+    char* wide = buffers + k * kWidened * kWidest;
     copy_element(wide, in[k], size_of(kernel.in[k]));
     spread(wide, size_of(kernel.in[k]), std::min(n, kWidened));
     row[k] = wide;
@@ -203,7 +191,7 @@ void run_kernel(const Isa& isa, const void* context, const void* const* in, unsi
   const Kernel& kernel = *static_cast<const Kernel*>(context);
   if (splats == (1u << kernel.inputs) - 1) {
     // One result, for the whole row. By way of its own place: the output may be an input.
-    alignas(kWidestElement) char result[kWidestElement];
+    alignas(kWidest) char result[kWidest];
     kernel.form[0](in, result, 1);
     const void* const one = result;
     const auto bytes = static_cast<unsigned>(size_of(kernel.out));
@@ -228,7 +216,7 @@ void program_of(Program& program, const Kernel& kernel, const DType* memory) {
   program.body_scratch = 0;
   for (unsigned form = 1; form + 1 < 1u << kernel.inputs; ++form) {
     if (!kernel.form[form]) {
-      program.body_scratch = kMaxInputs * kWidened * kWidestElement;
+      program.body_scratch = kMaxInputs * kWidened * kWidest;
     }
   }
 }

@@ -6,6 +6,8 @@
 #include <cinttypes>
 #include <cstdio>
 
+#include "sizes.h"
+
 namespace zs {
 namespace {
 
@@ -21,8 +23,6 @@ constexpr std::int64_t kShortRow = 64;
 constexpr std::int64_t kFairRow = 128;
 // The same where operands pass through buffers anyway, so that each row costs more.
 constexpr std::int64_t kShortBufferedRow = 256;
-// Bytes that memory hands over at once.
-constexpr std::int64_t kLine = 64;
 // A block of a transposed operand: this long a row, and rows enough to use two of its lines whole
 // (measured, 2048 x 2048 float32: 8 % to 40 % faster than one line; four are slower).
 constexpr std::int64_t kAcrossRow = 256;
@@ -46,8 +46,6 @@ constexpr std::int64_t kNextToNothing = 8;  // this part of the output, at most
 constexpr std::int64_t kOwnCache = std::int64_t{64} << 20;
 // Bytes of a row under which the buffer costs more than the lines save (512: a fifth slower).
 constexpr std::int64_t kStreamedRow = 1024;
-
-std::int64_t magnitude(std::int64_t stride) { return stride < 0 ? -stride : stride; }
 
 // Divisions are most of what a small call's nest would cost: none where nothing is divided.
 std::int64_t divide(std::int64_t a, std::int64_t b) { return b == 1 ? a : a < b ? 0 : a / b; }

@@ -18,6 +18,8 @@
 #include <sys/syscall.h>
 #endif
 
+#include "sizes.h"
+
 namespace zs {
 namespace {
 
@@ -30,8 +32,6 @@ constexpr int kMaxThreads = 4096;
 // most twice as bad as knowing what comes.
 constexpr std::chrono::microseconds kSpin{50};
 constexpr int kPausesPerLook = 16;  // at the clock: 0.2 to 2 us between looks, by processor
-
-constexpr std::size_t kLine = 64;  // bytes of a cache line, and what scratch is aligned to
 
 // The state of a job in one word, so that taking a seat, taking seats back and leaving are one atomic
 // step each: generation (32 bits), whether the caller sleeps (1), seats left (15), workers inside (16).
@@ -378,9 +378,9 @@ char* scratch(std::int64_t bytes) {
   if (bytes <= buffer.size && buffer.data != nullptr) return buffer.data;
   std::free(buffer.data);
   buffer.size = 0;
-  const std::size_t whole = (static_cast<std::size_t>(bytes) / kLine + 1) * kLine;
-  buffer.data = static_cast<char*>(std::aligned_alloc(kLine, whole));
-  if (buffer.data != nullptr) buffer.size = static_cast<std::int64_t>(whole);
+  const std::int64_t whole = (bytes / kLine + 1) * kLine;
+  buffer.data = static_cast<char*>(std::aligned_alloc(kLine, static_cast<std::size_t>(whole)));
+  if (buffer.data != nullptr) buffer.size = whole;
   return buffer.data;
 }
 

@@ -77,7 +77,6 @@ void compute_row(const Runner& runner, void* const* at, std::int64_t n) {
 // the processor foresees neither. (Measured: a fifth to a third of the time of a large
 // transposition. For rows that follow one another it gained nothing that could be told from noise.)
 void foresee(const Runner& runner, const Rows& rows, std::int64_t n) {
-  constexpr std::int64_t kLine = 64;
   const Nest& nest = runner.nest;
   for (int k = 0; k < nest.operands; ++k) {
     if (nest.access[k] != Access::Direct || !nest.usable[k]) continue;

@@ -27,15 +27,12 @@ struct BlockRows {
   std::int64_t step[kMaxOperands];  // bytes from row to row
 };
 
-std::int64_t size_of(DType dtype) { return kSize[static_cast<int>(dtype)]; }
-
 // The states of fold f from number `state` on.
 struct StatesAt {
   char *a, *b;
 };
 StatesAt states_at(const FoldedValue& fold, char* states, std::int64_t state) {
-  constexpr std::int64_t kSecond = 8;
-  return {states + fold.a + state * fold.folder->size, states + fold.b + state * kSecond};
+  return {states + fold.a + state * fold.folder->size, states + fold.b + state * kWidest};
 }
 
 void begin_states(const FoldNest& folds, char* states) {
@@ -268,7 +265,6 @@ void store_results(const Folding& run, const Walk& walk, char* states) {
 void take_scratch(Folding& run, char* scratch) {
   const FoldNest& folds = run.folds;
   const Nest& nest = run.nest;
-  constexpr std::int64_t kWidest = 8;
   run.body_scratch = scratch;
   scratch += folds.program.body_scratch;
   run.states = scratch;

@@ -3,17 +3,13 @@
 #pragma once
 
 #include "run.h"
+#include "sizes.h"
 
 namespace zs {
 namespace {
 
-constexpr std::int64_t kAlignment = 64;
 // Bytes that a gather may write behind the end of its buffer (copies of whole vectors).
 constexpr std::int64_t kSlack = 64;
-
-constexpr std::int64_t aligned(std::int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 // Whether operand k passes through buffers: one as it lies in memory, one as it is computed with.
 [[maybe_unused]] bool is_staged(const Nest& nest, int k) {
@@ -30,7 +26,7 @@ constexpr std::int64_t aligned(std::int64_t bytes) {
 }
 
 [[maybe_unused]] std::int64_t ready_bytes(const Nest& nest, const Program& program, int k) {
-  return aligned(block_elements(nest, k) * kSize[static_cast<int>(program.compute[k])]);
+  return aligned(block_elements(nest, k) * size_of(program.compute[k]));
 }
 
 }  // namespace

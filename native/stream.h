@@ -11,6 +11,8 @@
 #include <immintrin.h>
 #endif
 
+#include "sizes.h"
+
 namespace zs::ZS_ISA {
 namespace {
 
@@ -49,7 +51,7 @@ class Stream {
   void go_to(char* to) {
     if (to == line_ + have_) return;
     flush();
-    const auto skipped = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % kLineBytes);
+    const auto skipped = static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(to) % kLine);
     line_ = to - skipped;
     begin_ = have_ = skipped;
   }
@@ -70,14 +72,12 @@ class Stream {
   }
 
  private:
-  static constexpr std::int64_t kLineBytes = 64;
-
   // All lines that are whole; what is left of the last one waits for its end.
   void flush_lines() {
-    const std::int64_t whole = have_ / kLineBytes * kLineBytes;
+    const std::int64_t whole = have_ / kLine * kLine;
     if (whole == 0) return;
     std::int64_t at = begin_;
-    if (begin_ != 0) at = copy(at, kLineBytes);  // another's bytes lie before
+    if (begin_ != 0) at = copy(at, kLine);  // another's bytes lie before
     stream_lines(line_ + at, bytes_ + at, whole - at);
     have_ -= whole;
     if (have_) __builtin_memcpy(bytes_, bytes_ + whole, static_cast<std::size_t>(have_));
@@ -98,7 +98,7 @@ class Stream {
   }
 
   // Few enough to stay where they were just written, and each room worth a kernel's call.
-  alignas(64) char bytes_[2 * kRoom];
+  alignas(kLine) char bytes_[2 * kRoom];
   char* line_ = nullptr;    // where bytes_ belong
   std::int64_t begin_ = 0;  // of this stream's bytes
   std::int64_t have_ = 0;   // their end

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "sizes.h"
+
 namespace zs::ZS_ISA {
 namespace {
 
@@ -64,7 +66,6 @@ void transpose_square(const char* from, std::int64_t from_pitch, char* to, std::
 
 // What is `bytes` behind a row, for the block that comes next.
 inline void prefetch_lines(const char* from, std::int64_t bytes) {
-  constexpr std::int64_t kLine = 64;
   for (std::int64_t at = 0; at < bytes; at += kLine) __builtin_prefetch(from + bytes + at);
 }
 

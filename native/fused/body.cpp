@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "../sizes.h"
 #include "machines.h"
 
 namespace zs {
 namespace {
 
-constexpr std::int64_t kLine = 64;
-// A cell has room for the widest element.
-constexpr std::int64_t kCell = 8;
 // Elements of a block, and the bytes that all of its rows may take: they stay in a first cache of
 // 32 KB and more.
 constexpr std::int64_t kMostBlock = 1024;
@@ -18,25 +16,12 @@ constexpr std::int64_t kLeastBlock = 256;
 constexpr std::int64_t kBlockBytes = 24 << 10;
 constexpr int kNowhere = -1;
 
-std::int64_t size_of(DType dtype) { return kSize[static_cast<int>(dtype)]; }
-
-std::int64_t aligned(std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
-
 Row convert(const Isa& isa, DType from, DType to) {
   return isa.convert[static_cast<int>(from)][static_cast<int>(to)];
 }
 
 Row fill(const Isa& isa, DType dtype) {
   return isa.fill[__builtin_ctz(static_cast<unsigned>(size_of(dtype)))];
-}
-
-// The form that computes with the most of `splats` as they are.
-unsigned best_form(const Kernel& kernel, unsigned splats) {
-  unsigned best = 0;
-  for (unsigned form = splats; form; form = (form - 1) & splats) {
-    if (kernel.form[form] && __builtin_popcount(form) > __builtin_popcount(best)) best = form;
-  }
-  return best;
 }
 
 // What compile() knows of a value.
@@ -373,7 +358,7 @@ class Compiler {
     for (const int place : cells_) {
       renamed[index(place)] = next++;
       body_.offset.push_back(at);
-      at += kCell;
+      at += kWidest;  // a cell has room for any element
     }
     at = aligned(at);
     for (const Register& one : registers_) {

@@ -5,13 +5,13 @@
 
 #include "../launch.h"
 #include "../pool.h"
+#include "../sizes.h"
 #include "elementwise.h"
 #include "reduce.h"
 
 namespace zs {
 namespace {
 
-constexpr std::int64_t kLine = 64;
 // Bytes that a piece's operands, results and what lies between take at most. Half of a small second cache:
 // the next piece is on its way while one is computed (ask_for_next). (Measured, softmax and layer norm
 // of 4096 rows: 64 KiB to 512 KiB within a tenth of each other, all better than 1 MiB.)
@@ -42,9 +42,6 @@ struct Batch {
   std::vector<Pass> whole, rest;  // of a piece; of the last one along the axis, if it is shorter
   std::int64_t temporary_bytes = 0, scratch_bytes = 0;
 };
-
-std::int64_t aligned(std::int64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
-std::int64_t size_of(DType dtype) { return kSize[static_cast<int>(dtype)]; }
 
 }  // namespace
 

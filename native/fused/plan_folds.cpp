@@ -29,14 +29,8 @@ constexpr std::int64_t kDirectBatch = 64;
 // Runs whose results are stored together.
 constexpr std::int64_t kRunRows = 8;
 // A block of a transposed operand (nest.cpp says why).
-constexpr std::int64_t kLine = 64;
 constexpr std::int64_t kAcrossRow = 256;
 constexpr std::int64_t kAcrossLines = 2;
-std::int64_t size_of(DType dtype) { return kSize[static_cast<int>(dtype)]; }
-std::int64_t magnitude(std::int64_t stride) { return stride < 0 ? -stride : stride; }
-std::int64_t pieces_of(std::int64_t extent, std::int64_t most) {
-  return (extent + most - 1) / most;
-}
 
 // An axis of the box: the strides are the operands', then the results'.
 struct BoxAxis {

@@ -8,8 +8,6 @@
 namespace zs {
 namespace {
 
-constexpr std::int64_t kLine = 64;
-constexpr std::int64_t kWidest = 8;
 // States that a row is added to, where it has axes of less elements: some whole vectors.
 constexpr std::int64_t kWide = 128;
 // Elements of a group's cut, and units and bytes of states that cutting makes, at most. These say
@@ -17,11 +15,6 @@ constexpr std::int64_t kWide = 128;
 constexpr std::int64_t kCut = 65536;
 constexpr std::int64_t kUnits = 128;
 constexpr std::int64_t kPartBytes = std::int64_t{1} << 20;
-
-std::int64_t pieces_of(std::int64_t extent, std::int64_t most) {
-  return (extent + most - 1) / most;
-}
-std::int64_t size_of(DType dtype) { return kSize[static_cast<int>(dtype)]; }
 
 // The operand in whose rows a value lies: a load, or a store made where it belongs. Or -1.
 int operand_of(const Nest& nest, int value, const std::vector<int>& stored, unsigned splats) {

@@ -11,6 +11,10 @@ namespace zs {
 // loads and stores off all but one.
 constexpr std::int64_t kBatch = 8;
 
+constexpr std::int64_t pieces_of(std::int64_t extent, std::int64_t most) {
+  return (extent + most - 1) / most;
+}
+
 // Makes the body that computes what `stores` store and fold, of a nest whose operands are known.
 void compile_body(Reduction& made, const Phase& phase, const std::vector<int>& stores,
                   const Isa& isa);

@@ -6,14 +6,10 @@
 
 #include "../launch.h"
 #include "../pool.h"
+#include "../sizes.h"
 
 namespace zs {
 namespace {
-
-constexpr std::int64_t kLine = 64;
-constexpr std::int64_t kWidest = 8;
-
-std::int64_t size_of(DType dtype) { return kSize[static_cast<int>(dtype)]; }
 
 struct FoldRun {
   const Reduction& made;

@@ -9,25 +9,14 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
-#include <random>
 #include <vector>
 
 #include "../fused/body.h"
 #include "../fused/execute.h"
+#include "random_cases.h"
 
 namespace {
 
-using std::int64_t;
-using zs::DType;
-
-std::mt19937_64 generator;
-
-int64_t below(int64_t n) {
-  return static_cast<int64_t>(generator() % static_cast<std::uint64_t>(n));
-}
-bool chance(int64_t percent) { return below(100) < percent; }
-std::size_t place(int64_t i) { return static_cast<std::size_t>(i); }
-int64_t size_of(DType dtype) { return zs::kSize[static_cast<int>(dtype)]; }
 DType some_dtype() { return static_cast<DType>(below(zs::kDTypes)); }
 bool is_half(DType dtype) { return dtype == DType::F16 || dtype == DType::BF16; }
 
@@ -75,17 +64,17 @@ Memory make_memory(const zs::Slot& slot) {
   const bool temporary = slot.kind == zs::SlotKind::Temp;
   if (!temporary && chance(40)) std::shuffle(order.begin(), order.end(), generator);
   const bool odd = !temporary && chance(25);
-  made.strides.assign(place(slot.rank), 0);
+  made.strides.assign(as_size(slot.rank), 0);
   int64_t next = size_of(slot.dtype), low = 0, high = 0;
   for (const int axis : order) {
     if (odd && chance(30)) next += (chance(20) ? 1 : size_of(slot.dtype)) * (1 + below(3));
     const int64_t stride = odd && chance(40) ? -next : next;
-    made.strides[place(axis)] = stride;
+    made.strides[as_size(axis)] = stride;
     (stride < 0 ? low : high) += stride * (slot.shape[axis] - 1);
     next *= slot.shape[axis];
   }
   made.first = (!temporary && chance(10) ? 1 + below(7) : 0) - low;
-  made.bytes.assign(place(made.first + high + size_of(slot.dtype)), 0x33);
+  made.bytes.assign(as_size(made.first + high + size_of(slot.dtype)), 0x33);
   return made;
 }
 
@@ -104,7 +93,7 @@ int64_t offset_of(const Memory& memory, const zs::Slot& slot, int rank, const st
   int64_t at = memory.first;
   for (int axis = 0; axis < rank; ++axis) {
     if (walk[axis] >= 0 && slot.shape[walk[axis]] != 1) {
-      at += memory.strides[place(walk[axis])] * index[axis];
+      at += memory.strides[as_size(walk[axis])] * index[axis];
     }
   }
   return at;
@@ -143,7 +132,7 @@ void add_load(Case& made, zs::Phase& phase, DType memory, DType computed) {
   each_point(slot.rank, slot.shape, [&](const int64_t* index) {
     const Cell cell = some_value(slot.dtype);
     std::memcpy(lies.bytes.data() + offset_of(lies, slot, slot.rank, whole, index), cell.bytes,
-                place(size_of(slot.dtype)));
+                as_size(size_of(slot.dtype)));
   });
 }
 
@@ -194,8 +183,8 @@ void add_store(Case& made, zs::Phase& phase, zs::SlotKind kind) {
   if (memory == DType::F32 && chance(30)) memory = chance(50) ? DType::F16 : DType::BF16;
   for (int axis = 0; axis < phase.rank; ++axis) store.walk[axis] = static_cast<std::int8_t>(axis);
   if (chance(20)) std::shuffle(store.walk, store.walk + phase.rank, generator);
-  std::vector<int64_t> shape(place(phase.rank));
-  for (int axis = 0; axis < phase.rank; ++axis) shape[place(store.walk[axis])] = phase.shape[axis];
+  std::vector<int64_t> shape(as_size(phase.rank));
+  for (int axis = 0; axis < phase.rank; ++axis) shape[as_size(store.walk[axis])] = phase.shape[axis];
   int& index = made.program.outputs;
   store.slot = add_slot(made, kind, kind == zs::SlotKind::Output ? index++ : 0, memory, shape);
   phase.stores.push_back(store);
@@ -205,15 +194,15 @@ void add_store(Case& made, zs::Phase& phase, zs::SlotKind kind) {
 void share_memory(Case& made) {
   const zs::Phase& phase = made.program.phases[0];
   if (made.program.phases.size() != 1 || phase.stores.size() != 1 || chance(50)) return;
-  const auto out = place(phase.stores[0].slot);
+  const auto out = as_size(phase.stores[0].slot);
   zs::Slot& slot = made.program.slots[out];
   for (const zs::Load& load : phase.loads) {
-    const zs::Slot& other = made.program.slots[place(load.slot)];
+    const zs::Slot& other = made.program.slots[as_size(load.slot)];
     bool same = size_of(other.dtype) == size_of(slot.dtype) && other.rank == slot.rank &&
                 std::equal(load.walk, load.walk + phase.rank, phase.stores[0].walk);
     for (int axis = 0; axis < slot.rank && same; ++axis) same = other.shape[axis] == slot.shape[axis];
     if (!same) continue;
-    made.memory[out] = made.memory[place(load.slot)];
+    made.memory[out] = made.memory[as_size(load.slot)];
     made.memory[out].same_as = load.slot;
     return;
   }
@@ -248,7 +237,7 @@ void make(Case& made) {
     // What earlier phases stored.
     for (const zs::Phase& before : made.program.phases) {
       for (const zs::Store& store : before.stores) {
-        zs::Load load{store.slot, {}, made.program.slots[place(store.slot)].dtype};
+        zs::Load load{store.slot, {}, made.program.slots[as_size(store.slot)].dtype};
         std::copy(store.walk, store.walk + phase.rank, load.walk);
         if (chance(60)) phase.loads.push_back(load);
       }
@@ -275,7 +264,7 @@ void make(Case& made) {
 Cell compute(const zs::Step& step, const std::vector<Cell>& values) {
   Cell result{};
   const void* in[zs::kMaxInputs] = {};
-  for (int i = 0; i < step.args; ++i) in[i] = values[place(step.arg[i])].bytes;
+  for (int i = 0; i < step.args; ++i) in[i] = values[as_size(step.arg[i])].bytes;
   if (step.op == nullptr) {
     convert(in[0], step.dtype[0], result.bytes, step.dtype[1]);
   } else {
@@ -292,14 +281,14 @@ std::vector<Memory> expected(const Case& made) {
     each_point(phase.rank, phase.shape, [&](const int64_t* index) {
       values.clear();
       const auto at = [&](int number, const std::int8_t* walk) {
-        const auto slot = place(number);
+        const auto slot = as_size(number);
         return memory[slot].bytes.data() +
                offset_of(memory[slot], made.program.slots[slot], phase.rank, walk, index);
       };
-      const auto dtype_at = [&](int number) { return made.program.slots[place(number)].dtype; };
+      const auto dtype_at = [&](int number) { return made.program.slots[as_size(number)].dtype; };
       for (const zs::Load& load : phase.loads) {
         Cell raw{}, cell{};
-        std::memcpy(raw.bytes, at(load.slot, load.walk), place(size_of(dtype_at(load.slot))));
+        std::memcpy(raw.bytes, at(load.slot, load.walk), as_size(size_of(dtype_at(load.slot))));
         convert(raw.bytes, dtype_at(load.slot), cell.bytes, load.dtype);
         values.push_back(cell);
       }
@@ -311,9 +300,9 @@ std::vector<Memory> expected(const Case& made) {
       for (const zs::Step& step : phase.steps) values.push_back(compute(step, values));
       for (const zs::Store& store : phase.stores) {
         Cell cell{};
-        convert(values[place(store.value)].bytes, zs::dtype_of(phase, store.value), cell.bytes,
+        convert(values[as_size(store.value)].bytes, zs::dtype_of(phase, store.value), cell.bytes,
                 dtype_at(store.slot));
-        std::memcpy(at(store.slot, store.walk), cell.bytes, place(size_of(dtype_at(store.slot))));
+        std::memcpy(at(store.slot, store.walk), cell.bytes, as_size(size_of(dtype_at(store.slot))));
       }
     });
   }
@@ -324,7 +313,7 @@ bool run(Case& made) {
   std::vector<zs::Spot> spots;
   for (std::size_t s = 0; s < made.memory.size(); ++s) {
     Memory& lies = made.memory[s];
-    Memory& owner = lies.same_as < 0 ? lies : made.memory[place(lies.same_as)];
+    Memory& owner = lies.same_as < 0 ? lies : made.memory[as_size(lies.same_as)];
     char* const data = owner.bytes.data() + lies.first;
     auto bits = reinterpret_cast<std::uintptr_t>(data);
     for (const int64_t stride : lies.strides) bits |= static_cast<std::uintptr_t>(stride);
@@ -334,7 +323,7 @@ bool run(Case& made) {
   const int threads = 1 + static_cast<int>(below(2));
   if (!zs::execute(made.program, spots.data(), zs::isa(), threads, nullptr, nullptr)) return false;
   for (Memory& lies : made.memory) {
-    if (lies.same_as >= 0) lies.bytes = made.memory[place(lies.same_as)].bytes;
+    if (lies.same_as >= 0) lies.bytes = made.memory[as_size(lies.same_as)].bytes;
   }
   return true;
 }
@@ -343,7 +332,7 @@ bool is_nan(const char* bytes, DType dtype) {
   if (dtype < DType::F16) return false;
   double value;
   alignas(8) char cell[8];
-  std::memcpy(cell, bytes, place(size_of(dtype)));
+  std::memcpy(cell, bytes, as_size(size_of(dtype)));
   convert(cell, dtype, &value, DType::F64);
   return std::isnan(value);
 }
@@ -354,7 +343,7 @@ void unify(Memory& memory, const zs::Slot& slot) {
   for (int axis = 0; axis < slot.rank; ++axis) whole[axis] = static_cast<std::int8_t>(axis);
   each_point(slot.rank, slot.shape, [&](const int64_t* index) {
     char* const at = memory.bytes.data() + offset_of(memory, slot, slot.rank, whole, index);
-    if (is_nan(at, slot.dtype)) std::memset(at, 0x7f, place(size_of(slot.dtype)));
+    if (is_nan(at, slot.dtype)) std::memset(at, 0x7f, as_size(size_of(slot.dtype)));
   });
 }
 
@@ -391,19 +380,9 @@ bool agrees(Case& made, unsigned long long seed) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  const unsigned long long seed = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 1;
-  const unsigned long long cases = count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 1000;
-  int wrong = 0;
-  for (const char* const* name = zs::available_isas(); *name; ++name) {
-    if (!zs::choose_isa(*name)) return 2;
-    for (unsigned long long i = 0; i < cases && wrong < 5; ++i) {
-      generator.seed(seed + i);
-      zs::stream_from(chance(30) ? 1 : std::numeric_limits<int64_t>::max());
-      Case made;
-      make(made);
-      wrong += !agrees(made, seed + i);
-    }
-    std::printf("%s: %llu programs\n", *name, cases);
-  }
-  return wrong ? 1 : 0;
+  return run_cases({count, arguments, 1000}, "programs", 30, [](unsigned long long seed) {
+    Case made;
+    make(made);
+    return agrees(made, seed);
+  });
 }

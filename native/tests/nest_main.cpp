@@ -6,26 +6,14 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <limits>
 #include <memory>
-#include <random>
 #include <vector>
 
 #include "../nest.h"
 #include "../run.h"
+#include "random_cases.h"
 
 namespace {
-
-using std::int64_t;
-using zs::DType;
-
-std::mt19937_64 generator;
-
-int64_t below(int64_t n) {
-  return static_cast<int64_t>(generator() % static_cast<std::uint64_t>(n));
-}
-bool chance(int64_t percent) { return below(100) < percent; }
-int64_t size_of(DType dtype) { return zs::kSize[static_cast<int>(dtype)]; }
 
 // Small whole numbers: every dtype but bool holds them exactly.
 constexpr int64_t kModulus = 97;
@@ -33,7 +21,7 @@ constexpr int64_t kModulus = 97;
 void convert(const void* from, DType from_type, void* to, DType to_type) {
   const zs::Isa& set = zs::isa();
   if (from_type == to_type) {
-    std::memcpy(to, from, static_cast<std::size_t>(size_of(to_type)));
+    std::memcpy(to, from, as_size(size_of(to_type)));
   } else {
     set.convert[static_cast<int>(from_type)][static_cast<int>(to_type)](&from, to, 1);
   }
@@ -42,7 +30,7 @@ void convert(const void* from, DType from_type, void* to, DType to_type) {
 int64_t read(const void* from, DType dtype) {
   alignas(8) char element[8];
   int64_t value;
-  std::memcpy(element, from, static_cast<std::size_t>(size_of(dtype)));
+  std::memcpy(element, from, as_size(size_of(dtype)));
   convert(element, dtype, &value, DType::I64);
   return value;
 }
@@ -50,7 +38,7 @@ int64_t read(const void* from, DType dtype) {
 void write(void* to, DType dtype, int64_t value) {
   alignas(8) char element[8];
   convert(&value, DType::I64, element, dtype);
-  std::memcpy(to, element, static_cast<std::size_t>(size_of(dtype)));
+  std::memcpy(to, element, as_size(size_of(dtype)));
 }
 
 // What output `output` is of values in the dtypes computed in.
@@ -65,16 +53,15 @@ void body(const zs::Isa&, const void* context, const void* const* in, unsigned s
           void* const* out, int64_t n, char* scratch) {
   const auto& program = *static_cast<const zs::Program*>(context);
   if (program.body_scratch) {
-    std::memset(scratch, 0x5a, static_cast<std::size_t>(program.body_scratch));
+    std::memset(scratch, 0x5a, as_size(program.body_scratch));
   }
-  std::vector<int64_t> values(static_cast<std::size_t>(program.inputs));
+  std::vector<int64_t> values(as_size(program.inputs));
   for (int64_t i = 0; i < n; ++i) {
     for (int k = 0; k < program.inputs; ++k) {
       const int64_t size = size_of(program.compute[k]);
       const int64_t at = splats >> k & 1 ? 0 : i;
       if (reinterpret_cast<std::uintptr_t>(in[k]) % static_cast<std::uintptr_t>(size)) std::abort();
-      values[static_cast<std::size_t>(k)] =
-          read(static_cast<const char*>(in[k]) + at * size, program.compute[k]);
+      values[as_size(k)] = read(static_cast<const char*>(in[k]) + at * size, program.compute[k]);
     }
     for (int j = 0; j < program.outputs; ++j) {
       const DType dtype = program.compute[program.inputs + j];
@@ -160,13 +147,13 @@ void make_layout(Operand& operand, const Case& made, int64_t size, bool output) 
   const int64_t skew = chance(10) ? 1 + below(7) : 0;
   operand.first = skew - low;
   operand.bytes = operand.first + high + size;
-  operand.memory = std::make_unique<char[]>(static_cast<std::size_t>(operand.bytes));
+  operand.memory = std::make_unique<char[]>(as_size(operand.bytes));
 }
 
 // Each element's place, in C order.
 std::vector<int64_t> places(const Case& made, const Operand& operand) {
   std::vector<int64_t> all;
-  all.reserve(static_cast<std::size_t>(made.elements));
+  all.reserve(as_size(made.elements));
   std::vector<int64_t> index(made.shape.size(), 0);
   int64_t at = operand.first;
   for (int64_t e = 0; e < made.elements; ++e) {
@@ -186,24 +173,24 @@ void make_operands(Case& made) {
   program.inputs = static_cast<int>(chance(5) ? 1 + below(14) : 1 + below(3));
   program.outputs = static_cast<int>(chance(15) ? 1 + below(16 - program.inputs) : 1);
   const int count = program.inputs + program.outputs;
-  made.operands.resize(static_cast<std::size_t>(count));
+  made.operands.resize(as_size(count));
   const bool one_dtype = chance(50);
   const DType common = some_dtype();
   for (int k = 0; k < count; ++k) {
     program.memory[k] = one_dtype ? common : some_dtype();
     program.compute[k] = chance(60) ? program.memory[k] : some_dtype();
-    Operand& operand = made.operands[static_cast<std::size_t>(k)];
+    Operand& operand = made.operands[as_size(k)];
     const bool output = k >= program.inputs;
     make_layout(operand, made, size_of(program.memory[k]), output);
-    for (int64_t i = 0; i < operand.bytes; ++i) operand.memory[static_cast<std::size_t>(i)] = 0x33;
+    for (int64_t i = 0; i < operand.bytes; ++i) operand.memory[as_size(i)] = 0x33;
     for (const int64_t at : places(made, operand)) {
       write(operand.memory.get() + at, program.memory[k], below(kModulus));
     }
   }
   // In place: an input that is an output, if each of its elements is another.
   if (!chance(25)) return;
-  const auto k = static_cast<std::size_t>(below(program.inputs));
-  const auto out = static_cast<std::size_t>(program.inputs);
+  const auto k = as_size(below(program.inputs));
+  const auto out = as_size(program.inputs);
   Operand& input = made.operands[k];
   for (std::size_t i = 0; i < made.shape.size(); ++i) {
     if (made.shape[i] > 1 && input.strides[i] == 0) return;
@@ -230,26 +217,26 @@ std::vector<std::vector<char>> expected(const Case& made) {
     at.push_back(places(made, made.operands[k]));
     if (static_cast<int>(k) < program.inputs) continue;
     const int same = made.operands[k].same_as;
-    const Operand& memory = made.operands[same < 0 ? k : static_cast<std::size_t>(same)];
+    const Operand& memory = made.operands[same < 0 ? k : as_size(same)];
     outs.emplace_back(memory.memory.get(), memory.memory.get() + memory.bytes);
   }
-  std::vector<int64_t> values(static_cast<std::size_t>(program.inputs));
+  std::vector<int64_t> values(as_size(program.inputs));
   alignas(8) char element[8];
-  for (std::size_t e = 0; e < static_cast<std::size_t>(made.elements); ++e) {
+  for (std::size_t e = 0; e < as_size(made.elements); ++e) {
     for (std::size_t k = 0; k < values.size(); ++k) {
       std::memcpy(element, made.operands[k].memory.get() + at[k][e],
-                  static_cast<std::size_t>(size_of(program.memory[k])));
+                  as_size(size_of(program.memory[k])));
       alignas(8) char computed[8];
       convert(element, program.memory[k], computed, program.compute[k]);
       values[k] = read(computed, program.compute[k]);
     }
     for (int j = 0; j < program.outputs; ++j) {
-      const auto k = static_cast<std::size_t>(program.inputs + j);
+      const auto k = as_size(program.inputs + j);
       alignas(8) char computed[8];
       write(computed, program.compute[k], combine(values.data(), program.inputs, j));
       convert(computed, program.compute[k], element, program.memory[k]);
-      std::memcpy(outs[static_cast<std::size_t>(j)].data() + at[k][e], element,
-                  static_cast<std::size_t>(size_of(program.memory[k])));
+      std::memcpy(outs[as_size(j)].data() + at[k][e], element,
+                  as_size(size_of(program.memory[k])));
     }
   }
   return outs;
@@ -260,7 +247,7 @@ bool is_usable(const Case& made, std::size_t k) {
   if (made.program.memory[k] != made.program.compute[k]) return false;
   const auto size = size_of(made.program.memory[k]);
   const Operand& owner =
-      operand.same_as < 0 ? operand : made.operands[static_cast<std::size_t>(operand.same_as)];
+      operand.same_as < 0 ? operand : made.operands[as_size(operand.same_as)];
   int64_t bits =
       static_cast<int64_t>(reinterpret_cast<std::uintptr_t>(owner.memory.get() + operand.first));
   for (std::size_t i = 0; i < made.shape.size(); ++i) {
@@ -275,7 +262,7 @@ void compute(Case& made) {
   for (std::size_t k = 0; k < made.operands.size(); ++k) {
     Operand& operand = made.operands[k];
     layouts[k] = {operand.strides.data(), size_of(made.program.memory[k]), is_usable(made, k)};
-    const auto owner = operand.same_as < 0 ? k : static_cast<std::size_t>(operand.same_as);
+    const auto owner = operand.same_as < 0 ? k : as_size(operand.same_as);
     data[k] = made.operands[owner].memory.get() + operand.first;
   }
   static zs::Nest nest;
@@ -288,7 +275,7 @@ void compute(Case& made) {
     return;
   }
   // In pieces, from any block to any other, with not a byte of scratch too much.
-  const auto bytes = static_cast<std::size_t>(zs::scratch_bytes(nest, made.program));
+  const auto bytes = as_size(zs::scratch_bytes(nest, made.program));
   char* const scratch = bytes ? static_cast<char*>(std::aligned_alloc(64, bytes)) : nullptr;
   if (scratch) std::memset(scratch, 0x77, bytes);
   for (int64_t first = 0; first < nest.blocks;) {
@@ -303,9 +290,9 @@ bool agrees(Case& made, unsigned long long seed) {
   const auto wanted = expected(made);
   compute(made);
   for (std::size_t j = 0; j < wanted.size(); ++j) {
-    const Operand& output = made.operands[static_cast<std::size_t>(made.program.inputs) + j];
+    const Operand& output = made.operands[as_size(made.program.inputs) + j];
     const Operand& owner =
-        output.same_as < 0 ? output : made.operands[static_cast<std::size_t>(output.same_as)];
+        output.same_as < 0 ? output : made.operands[as_size(output.same_as)];
     for (std::size_t i = 0; i < wanted[j].size(); ++i) {
       if (wanted[j][i] == owner.memory[i]) continue;
       std::printf("%s: seed %llu: output %zu differs at byte %zu; shape", zs::isa().name, seed, j,
@@ -328,21 +315,11 @@ bool agrees(Case& made, unsigned long long seed) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  const unsigned long long seed = count > 1 ? std::strtoull(arguments[1], nullptr, 10) : 1;
-  const unsigned long long cases = count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 2000;
-  int wrong = 0;
-  for (const char* const* name = zs::available_isas(); *name; ++name) {
-    if (!zs::choose_isa(*name)) return 2;
-    for (unsigned long long i = 0; i < cases && wrong < 5; ++i) {
-      generator.seed(seed + i);
-      zs::stream_from(chance(50) ? 1 : std::numeric_limits<int64_t>::max());
-      Case made;
-      make_shape(made);
-      make_operands(made);
-      body_with_scratch(made.program);
-      wrong += !agrees(made, seed + i);
-    }
-    std::printf("%s: %llu nests\n", *name, cases);
-  }
-  return wrong ? 1 : 0;
+  return run_cases({count, arguments, 2000}, "nests", 50, [](unsigned long long seed) {
+    Case made;
+    make_shape(made);
+    make_operands(made);
+    body_with_scratch(made.program);
+    return agrees(made, seed);
+  });
 }
