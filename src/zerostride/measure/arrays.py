@@ -10,20 +10,18 @@ Exit status 0: no difference; 1: at least one; 2: bad input, or nothing installe
 from __future__ import annotations
 
 import argparse
-import json
-import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 
 import numpy as np
 from rich.table import Table
 
 from . import arrays_draw, arrays_judge, arrays_xarray
 from .arrays_libraries import Library, installed
+from .campaign import SHOWN, conclude, print_wide
 from .case import BadInput
-from .native import SHOWN, print_wide
 
 RULES = (*arrays_draw.ELEMENTWISE, *arrays_draw.TO_TARGET)
 
@@ -90,18 +88,7 @@ def tallied_names(first: int, count: int, seed: int, until: float = float("inf")
 
 def run(options: argparse.Namespace) -> int:
     """The subcommand; returns the exit status."""
-    try:
-        tallies = list(_tallies(options))
-    except BadInput as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        return 130
-    if options.json:
-        print(json.dumps([asdict(tally) for tally in tallies], indent=1))
-    else:
-        _print(tallies, options.seed)
-    return 1 if any(tally.differing for tally in tallies) else 0
+    return conclude(options, lambda: _tallies(options), _print)
 
 
 def _tallies(options: argparse.Namespace) -> Iterator[Tally]:

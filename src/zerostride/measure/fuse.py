@@ -2,8 +2,8 @@
 
 Seeded random programs (`fuse_draw`) are traced and run as a user's functions are, and their results
 compared with the reference's for a graph that was made without tracing (`fuse_graph`), to the bit
-or within the intervals of `fuse_bounds`. Processes, blocks and what is told of a crash are those of
-`native`; what differs is shrunk and printed as code.
+or within the intervals of `fuse_bounds`, in processes of their own (`campaign`). What differs is
+shrunk and printed as code.
 
 Exit status 0: no difference; 1: at least one; 2: no native engine, or bad input.
 """
@@ -11,25 +11,33 @@ Exit status 0: no difference; 1: at least one; 2: no native engine, or bad input
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 from rich.table import Table
 
 from ..compute import native
 from ..fuse import reference
-from ..fuse.graph import Graph
+from .campaign import (
+    SHOWN,
+    Difference,
+    Part,
+    Result,
+    campaign,
+    counting,
+    judging,
+    print_differences,
+    print_wide,
+    result_of,
+    run_parts,
+)
 from .fuse_cases import Case, Program, source
 from .fuse_draw import cases
 from .fuse_judge import Fused, fused_of, judge
 from .fuse_shrink import shrink
-from .native import SHOWN, Difference, Part, campaign, ended_at, judging, print_wide, run_parts
 
 
 @dataclass(slots=True)
@@ -49,36 +57,12 @@ class Tally:
         self.open += other.open
 
 
-@dataclass(slots=True)
-class Result:
-    """What came of a run: of one instruction set, or of a part of its cases."""
-
-    isa: str
-    tallies: dict[str, Tally] = field(default_factory=dict)
-    handed_over: int = 0  # calls that the engine left to the reference
-    differing: int = 0
-    differences: list[Difference] = field(default_factory=list)
-
-    @property
-    def cases(self) -> int:
-        """How many were judged."""
-        return sum(tally.cases for tally in self.tallies.values())
-
-    def add(self, other: Result) -> None:
-        """Takes another part's."""
-        for family, tally in other.tallies.items():
-            self.tallies.setdefault(family, Tally()).add(tally)
-        self.handed_over += other.handed_over
-        self.differing += other.differing
-        self.differences += other.differences[: SHOWN - len(self.differences)]
-
-
 def judge_all(
     numbered: Iterator[tuple[int, Case]],
     fused: Fused = fused_of,
     seen: Callable[[int], None] = lambda case: None,
     until: float = float("inf"),
-) -> Result:
+) -> Result[Tally]:
     """Judges cases one after the other, in this process.
 
     Args:
@@ -87,39 +71,24 @@ def judge_all(
         seen: is told the number of each case before it is run.
         until: the time (of `time.monotonic`) from which no case is begun.
     """
-    result = Result(native.backend().removeprefix("native "))
+    result: Result[Tally] = Result(native.backend().removeprefix("native "))
     shown: Program | None = None  # one call of a program is enough
-    with _counting(result), warnings.catch_warnings():
+    # The judge's own evaluations are not among those that are counted.
+    with counting(result, reference, "evaluate"), warnings.catch_warnings():
         warnings.simplefilter("error")
         for k, case in numbered:
             if time.monotonic() > until:
                 break
             seen(k)
             verdict = judge(case, fused)
-            tally = result.tallies.setdefault(verdict.family, Tally())
-            tally.add(Tally(1, int(verdict.equal), verdict.elements, verdict.open))
+            equal = int(verdict.equal)
+            result.count(verdict.family, Tally(1, equal, verdict.elements, verdict.open))
             if verdict.difference:
                 result.differing += 1
                 if len(result.differences) < SHOWN and case.program is not shown:
                     shown = case.program
                     result.differences.append(_explained(k, case, fused, verdict.difference))
     return result
-
-
-@contextmanager
-def _counting(result: Result) -> Iterator[None]:
-    """Counts the calls that are evaluated node by node; the judge's own are not among them."""
-    evaluated = reference.evaluate
-
-    def counted(graph: Graph, operands: Sequence[Any]) -> list[Any]:
-        result.handed_over += 1
-        return evaluated(graph, operands)
-
-    reference.evaluate = counted
-    try:
-        yield
-    finally:
-        reference.evaluate = evaluated
 
 
 def _explained(k: int, case: Case, fused: Fused, text: str) -> Difference:
@@ -152,30 +121,21 @@ def run(options: argparse.Namespace) -> int:
     return campaign(options, _run_isa, _print)
 
 
-def _run_isa(isa: str, options: argparse.Namespace) -> Result:
-    total = Result(isa)
+def _run_isa(isa: str, options: argparse.Namespace) -> Result[Tally]:
+    total: Result[Tally] = Result(isa)
     run_parts(__name__, isa, options, lambda part: total.add(_result_of(part, options.seed)))
     return total
 
 
-def _result_of(part: Part, seed: int) -> Result:
-    if part.process.returncode == 0 and part.last:
-        return _from_json(json.loads(part.last))
-    k, text = ended_at(part)
-    code = ""
-    if k >= 0:
+def _result_of(part: Part, seed: int) -> Result[Tally]:
+    def told(k: int) -> tuple[str, str]:
         ((_, case),) = cases(k, 1, seed)
-        code = source(case)
-    return Result(part.isa, differing=1, differences=[Difference(k, text, code)])
+        return "", source(case)
+
+    return result_of(part, Tally, told)
 
 
-def _from_json(data: dict[str, Any]) -> Result:
-    tallies = {family: Tally(**tally) for family, tally in data["tallies"].items()}
-    differences = [Difference(**difference) for difference in data["differences"]]
-    return Result(**{**data, "tallies": tallies, "differences": differences})
-
-
-def _print(results: Sequence[Result], seed: int) -> None:
+def _print(results: Sequence[Result[Tally]], seed: int) -> None:
     table = Table("instruction set", "programs", "cases", "equal to the bit", "elements", "open")
     for result in results:
         for family, tally in sorted(result.tallies.items()):
@@ -184,14 +144,7 @@ def _print(results: Sequence[Result], seed: int) -> None:
             table.add_row(result.isa, family, *row)
     print_wide(table)
     for result in results:
-        for difference in result.differences:
-            print(f"\n# {result.isa}, seed {seed}, case {difference.case}: {difference.text}")
-            print(difference.code)
-        ours = 1 - result.handed_over / max(result.cases, 1)
-        print(
-            f"{result.isa}: {result.differing} differences in {result.cases:,} cases "
-            f"({ours:.0%} computed natively)"
-        )
+        print_differences(result, seed)
 
 
 if __name__ == "__main__":

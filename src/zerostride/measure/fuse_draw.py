@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .campaign import BLOCK
 from .fuse_cases import Case, Program
 from .fuse_graph import Builder, Known
 from .fuse_steps import FLOAT_NUMBERS, FLOATS, INT_NUMBERS, INTEGERS, MOST_AXES, ODD, Writer
 from .native_cases import Number, Shape, View, bfloat16, dtype_of
 from .native_draw import Desk, of_size, thinned, within
 
-#: Cases of a block, and calls of one program.
-BLOCK = 500
+#: Calls of one program.
 CALLS = 4
 
 _FLOAT_WEIGHTS = (8, 3, 2, 2)

@@ -23,7 +23,7 @@ from .fuse_cases import Case, Made, Program, function_of, function_source
 from .fuse_graph import graph_of
 from .fuse_intervals import Bounds, alike
 from .native_cases import dtype_of
-from .native_judge import FAMILIES
+from .native_judge import FAMILIES, outcome
 
 Array = NDArray[Any]
 Fused = Callable[[Program], Callable[..., Any]]
@@ -68,7 +68,7 @@ def judge(case: Case, fused: Fused = fused_of) -> Verdict:
     """Runs a case and compares."""
     ours, theirs = case.make(), case.make()
     options = {"out": ours.out()} if case.outs else {}
-    result, error = _outcome(lambda: fused(case.program)(*ours.operands, **options))
+    result, error = outcome(lambda: fused(case.program)(*ours.operands, **options))
     graph: Graph | None = None
     try:
         graph = graph_of(case)
@@ -96,13 +96,6 @@ def family_of(graph: Graph) -> str:
         if isinstance(node, Apply) and node.dtype in _FLOATS and FAMILIES[node.op] == "functions":
             family = "functions"
     return family
-
-
-def _outcome(run: Callable[[], Any]) -> tuple[Any, Exception | None]:
-    try:
-        return run(), None
-    except Exception as error:  # noqa: BLE001 - what is raised is what is compared
-        return None, error
 
 
 def _refusals(error: Exception | None, refusal: Exception, ours: Made, theirs: Made) -> str:

@@ -19,18 +19,17 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import Progress
 
 import zerostride as zs
 
 from ..fuse.vjp_table import RULES
 from ..ops import OPS
+from .campaign import progress
 from .gradients_draw import MOST_STEPS, REDUCTIONS, draw
 from .gradients_program import SMOOTH, Array, Element, Program, Reduction, apply, source
 
@@ -233,7 +232,7 @@ def run(options: argparse.Namespace) -> int:
     if importlib.util.find_spec("torch") is None:
         print("error: PyTorch is not installed: pip install zerostride[torch]", file=sys.stderr)
         return 2
-    with _progress(options.cases, options.json) as advance:
+    with progress("gradients", options.cases, options.json) as advance:
         result = measure(options.cases, options.seed, options.first, options.seconds, advance)
     if options.json:
         print(json.dumps(_as_json(result), indent=1))
@@ -246,15 +245,6 @@ def _as_json(result: Result) -> dict[str, Any]:
     # Not asdict(result): it makes nonsense of a Counter.
     found = {name: getattr(result, name) for name in Result.__dataclass_fields__}
     return {**found, "bound": BOUND, "differences": [*map(asdict, result.differences)]}
-
-
-@contextmanager
-def _progress(total: int, quiet: bool) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal; nothing elsewhere."""
-    console = Console(stderr=True)
-    with Progress(console=console, disable=quiet or not console.is_terminal) as progress:
-        task = progress.add_task("gradients", total=total)
-        yield lambda: progress.advance(task)
 
 
 def _print(console: Console, result: Result) -> None:

@@ -21,6 +21,7 @@ from ..compute.native import resolve
 from ..errors import BroadcastError
 from ..ops import OPS
 from ..planner import plan
+from .campaign import BLOCK
 from .native_cases import (
     BANK,
     STYLES,
@@ -35,9 +36,6 @@ from .native_cases import (
     extent_of,
     is_injective,
 )
-
-#: Cases of a block.
-BLOCK = 500
 
 #: How often an op is drawn against the others. One that is not named has weight 1.
 _WEIGHTS = MappingProxyType(

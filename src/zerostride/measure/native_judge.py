@@ -92,8 +92,8 @@ def judge(call: Call, function: Function, *, layout: bool = True) -> Verdict:
         layout: whether the results' strides are compared, too.
     """
     ours, theirs = call.make(), call.make()
-    result, error = _outcome(lambda: ours.by(function))
-    expected, refusal = _outcome(theirs.by_reference)
+    result, error = outcome(lambda: ours.by(function))
+    expected, refusal = outcome(theirs.by_reference)
     if error is not None or refusal is not None:
         return _refusals(error, refusal, ours, theirs)
     difference = _around(call, ours, theirs, result, expected, layout=layout)
@@ -106,7 +106,8 @@ def judge(call: Call, function: Function, *, layout: bool = True) -> Verdict:
     return verdict
 
 
-def _outcome(run: Callable[[], Any]) -> tuple[Any, Exception | None]:
+def outcome(run: Callable[[], Any]) -> tuple[Any, Exception | None]:
+    """What a call returns, or raises."""
     try:
         return run(), None
     except Exception as error:  # noqa: BLE001 - what is raised is what is compared

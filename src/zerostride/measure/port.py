@@ -13,8 +13,7 @@ import tempfile
 import time
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,11 +21,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from rich import box
 from rich.console import Console
-from rich.progress import Progress
 from rich.table import Table
 
 from ..engines.table import ENGINES
 from ..errors import BroadcastError, EngineVersionWarning, ZerostrideError
+from .campaign import progress
 
 if TYPE_CHECKING:
     from ..models.findings import Report
@@ -90,7 +89,7 @@ def run(graphs: int, seed: int, targets: Sequence[str], first: int, as_json: boo
         print(f"error: no such engine: {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
     tallies = {name: Tally(name) for name in (targets or ENGINES)}
-    with _progress(graphs, as_json) as advance, warnings.catch_warnings():
+    with progress("graphs", graphs, as_json) as advance, warnings.catch_warnings():
         warnings.simplefilter("ignore", EngineVersionWarning)
         for turn in range(first, first + graphs):
             with tempfile.TemporaryDirectory() as folder:
@@ -263,15 +262,6 @@ def _print(tallies: Sequence[Tally]) -> None:
     for tally in tallies:
         for told in tally.wrong[:_MOST_TOLD]:
             console.print(f"wrong: {told}", soft_wrap=True, markup=False)
-
-
-@contextmanager
-def _progress(total: int, quiet: bool) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal; nothing elsewhere."""
-    console = Console(stderr=True)
-    with Progress(console=console, disable=quiet or not console.is_terminal) as progress:
-        task = progress.add_task("graphs", total=total)
-        yield lambda: progress.advance(task)
 
 
 __all__ = ["Tally", "run"]

@@ -18,7 +18,7 @@ from .runners import Refused, Runner, load_runner
 
 def main(engine: str) -> int:
     """Answers cases from the first input; returns the exit status."""
-    answers = _take_output()
+    answers = wire.take_output()
     questions = os.dup(0)
     try:
         runner = load_runner(engine)
@@ -32,15 +32,6 @@ def main(engine: str) -> int:
             wire.send(answers, *wire.pack_outcome(run(runner, Case.from_json(header))))
         except wire.Closed:
             return 0
-
-
-def _take_output() -> int:
-    """A private copy of the output for frames; the engines' own noise goes to nowhere."""
-    answers = os.dup(1)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
-    return answers
 
 
 def run(runner: Runner, case: Case) -> Outcome:

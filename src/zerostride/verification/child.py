@@ -23,10 +23,7 @@ _FAULTS = (AttributeError, ImportError, KeyError, NameError, StopIteration)
 
 def main(engine: str) -> int:
     """Carries out tasks from the first input; returns the exit status."""
-    answers = os.dup(1)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
+    answers = wire.take_output()
     questions = os.dup(0)
     try:
         runner = load_runner(engine)
