@@ -15,9 +15,7 @@ import itertools
 import pickle
 import random
 import sys
-import traceback
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any
 
 import harness
@@ -423,11 +421,7 @@ def run_case(seed: int, number: int) -> str:
             case _:
                 return fuzz.formulas_case()
     except Exception as error:  # noqa: BLE001 - what slips through is what is looked for
-        if "--case" in sys.argv:
-            traceback.print_exception(error)
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(last.filename).name}:{last.lineno}"
-        return f"{harness.BAD} {type(error).__name__} at {where}: {str(error)[:160]!r}"
+        return harness.slipped(error)
 
 
 if __name__ == "__main__":

@@ -11,24 +11,20 @@ through to a terminal, takes longer than 10 s, needs more than a GiB, or kills t
 
 from __future__ import annotations
 
-import functools
-import os
 import random
 import re
 import sys
-import tempfile
-import traceback
 from pathlib import Path
 
 import harness
 import numpy as np
+from hostile_files import ended, engine_of, scratch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 
 from ir_models import Ir, binary, broadcast, port
 
-from zerostride import BroadcastError, ZerostrideError
-from zerostride.engines import ENGINES
+from zerostride import ZerostrideError
 from zerostride.models.audit import audit_graph
 from zerostride.models.formats import lowered, read_model
 from zerostride.models.formats.openvino import edit, find_site
@@ -271,16 +267,6 @@ def case(seed: int, number: int) -> tuple[bytes, bytes | None]:
     return data, weights + bytes(rng.choice((0, 0, 64)))
 
 
-@functools.cache
-def scratch() -> Path:
-    """This process's file, in memory where the system has such a place."""
-    shared = Path("/dev/shm")
-    folder = shared if os.access(shared, os.W_OK) else None
-    made = tempfile.TemporaryDirectory(dir=folder, prefix="zerostride-fuzz-")
-    globals()["_keep"] = made  # its folder goes when the process does
-    return Path(made.name) / "case.xml"
-
-
 def edited(path: Path) -> None:
     """Every site's operands get an axis more, and the file is read again."""
     graph = read_model(path)
@@ -299,46 +285,31 @@ def edited(path: Path) -> None:
 
 def run_case(seed: int, number: int) -> str:
     """How a case ended."""
-    path = scratch()
+    path = scratch() / "case.xml"
     data, weights = case(seed, number)
     path.write_bytes(data)
     path.with_suffix(".bin").unlink(missing_ok=True)
     if weights is not None:
         path.with_suffix(".bin").write_bytes(weights)
-    engine = ENGINES[sorted(ENGINES)[number % len(ENGINES)]]
-    try:
-        graph = read_model(path)
-        lowered(graph)
-        report = audit_graph(graph, engine)
-        said = str(report)
-        report.to_json()
-        for value in graph.values():
-            if value.source is not None:
-                try:
-                    value.data()
-                except ZerostrideError as error:
-                    said += str(error)
-        if number % 4 == 0:
-            edited(path)
-        outcome = "Report" + (" with findings" if report.findings else "")
-    except ZerostrideError as error:
-        said = str(error)
-        if str(path) not in said or "\n" in said:
-            return f"{harness.BAD} not one line naming the file: {said!r}"
-        outcome = type(error).__name__
-    except BroadcastError as error:
-        said = str(error)
-        outcome = "BroadcastError"
-    except BaseException as error:  # noqa: BLE001 - what slips through is what is looked for
-        if "--case" in sys.argv:
-            traceback.print_exc()
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(last.filename).name}:{last.lineno}"
-        return f"{harness.BAD} {type(error).__name__} at {where}: {str(error)[:200]!r}"
-    if not said.replace("\n", "").isprintable():
-        bad = next(c for c in said if c != "\n" and not c.isprintable())
-        return f"{harness.BAD} {bad!r} would reach the terminal"
-    return outcome
+    return ended(path, lambda: use(path, number))
+
+
+def use(path: Path, number: int) -> tuple[str, str]:
+    """Audits the file, reads its data, and sometimes rewrites it; the outcome, and what it said."""
+    graph = read_model(path)
+    lowered(graph)
+    report = audit_graph(graph, engine_of(number))
+    said = str(report)
+    report.to_json()
+    for value in graph.values():
+        if value.source is not None:
+            try:
+                value.data()
+            except ZerostrideError as error:
+                said += str(error)
+    if number % 4 == 0:
+        edited(path)
+    return "Report" + (" with findings" if report.findings else ""), said
 
 
 if __name__ == "__main__":

@@ -16,20 +16,18 @@ import os
 import random
 import struct
 import sys
-import tempfile
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import harness
+from hostile_files import ended, engine_of, scratch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 
 import mnn_files
 
-from zerostride import BroadcastError, ZerostrideError
-from zerostride.engines import ENGINES
+from zerostride import ZerostrideError
 from zerostride.models.audit import audit_graph
 from zerostride.models.formats import lowered, read_model
 from zerostride.models.formats.mnn import schema, shapes
@@ -49,16 +47,6 @@ def corpus() -> tuple[bytes, ...]:
     more = os.environ.get("ZEROSTRIDE_MNN_FILES")
     files = sorted(Path(more).glob("*.mnn")) if more else []
     return (*made, *(file.read_bytes() for file in files if file.stat().st_size < 30_000))
-
-
-@functools.cache
-def scratch() -> Path:
-    """This process's file, in memory where the system has such a place."""
-    shared = Path("/dev/shm")
-    folder = shared if os.access(shared, os.W_OK) else None
-    made = tempfile.TemporaryDirectory(dir=folder, prefix="zerostride-fuzz-")
-    globals()["_keep"] = made  # its folder goes when the process does
-    return Path(made.name) / "case.mnn"
 
 
 def case(seed: int, number: int) -> bytes:
@@ -152,38 +140,22 @@ def run_case(seed: int, number: int) -> str:
     """How a case ended."""
     asks: Callable[[], bool] = _installed if number % MNN_EVERY == 0 else lambda: False
     shapes.installed = asks  # type: ignore[assignment]
-    path = scratch()
+    path = scratch() / "case.mnn"
     path.write_bytes(case(seed, number))
-    engine = ENGINES[sorted(ENGINES)[number % len(ENGINES)]]
-    try:
-        graph = read_model(path)
-        lowered(graph)
-        report = audit_graph(graph, engine)
-        said = str(report)
-        report.to_json()
-        for constant in graph.values():
-            if constant.source is not None:
-                numbers(constant)
-    except ZerostrideError as error:
-        said = str(error)
-        if str(path) not in said or "\n" in said:
-            return f"{harness.BAD} not one line naming the file: {said!r}"
-        outcome = type(error).__name__
-    except BroadcastError as error:
-        said = str(error)
-        outcome = "BroadcastError"
-    except BaseException as error:  # noqa: BLE001 - what slips through is what is looked for
-        if "--case" in sys.argv:
-            traceback.print_exc()
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(last.filename).name}:{last.lineno}"
-        return f"{harness.BAD} {type(error).__name__} at {where}: {str(error)[:200]!r}"
-    else:
-        outcome = "Report" + (" with findings" if report.findings else "")
-    if not said.replace("\n", "").isprintable():
-        bad = next(c for c in said if c != "\n" and not c.isprintable())
-        return f"{harness.BAD} {bad!r} would reach the terminal"
-    return outcome
+    return ended(path, lambda: use(path, number))
+
+
+def use(path: Path, number: int) -> tuple[str, str]:
+    """Audits the file, and reads its numbers; the outcome, and what it said."""
+    graph = read_model(path)
+    lowered(graph)
+    report = audit_graph(graph, engine_of(number))
+    said = str(report)
+    report.to_json()
+    for constant in graph.values():
+        if constant.source is not None:
+            numbers(constant)
+    return "Report" + (" with findings" if report.findings else ""), said
 
 
 def numbers(constant: Any) -> None:

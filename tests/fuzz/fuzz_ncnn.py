@@ -11,21 +11,16 @@ fuzz_onnx.py do.
 from __future__ import annotations
 
 import contextlib
-import functools
-import os
 import random
 import sys
-import tempfile
-import traceback
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 
 import harness
 import ncnn_models as made
+from hostile_files import ended, engine_of, scratch
 
-from zerostride import BroadcastError, ZerostrideError
-from zerostride.engines import ENGINES
 from zerostride.errors import ModelError
 from zerostride.models.audit import audit_graph
 from zerostride.models.formats.ncnn import edit, engine, read
@@ -113,16 +108,6 @@ WORDS = (
 def ask_nobody(*_: object) -> tuple[dict[str, tuple[int, ...]], str | None]:
     """Stands in for a child process most of the time: starting one takes 300 cases' time."""
     return {}, "not asked"
-
-
-@functools.cache
-def scratch() -> Path:
-    """This process's folder, in memory where the system has such a place."""
-    shared = Path("/dev/shm")
-    folder = shared if os.access(shared, os.W_OK) else None
-    keep = tempfile.TemporaryDirectory(dir=folder, prefix="zerostride-fuzz-")
-    globals()["_keep"] = keep  # its folder goes when the process does
-    return Path(keep.name)
 
 
 def good(rng: random.Random) -> list[str]:
@@ -249,11 +234,10 @@ def rewrite_of(rng: random.Random, graph: Graph) -> Rewrite | None:
     return Rewrite(node.place, (step, SELF(*rest)))
 
 
-def use(path: Path, rng: random.Random, number: int) -> str:
-    """Everything that is done with a file; the outcome's name."""
+def use(path: Path, rng: random.Random, number: int) -> tuple[str, str]:
+    """Everything that is done with a file; the outcome, and what it said."""
     graph = read(path)
-    engine_row = ENGINES[sorted(ENGINES)[number % len(ENGINES)]]
-    report = audit_graph(graph, engine_row)
+    report = audit_graph(graph, engine_of(number))
     said = str(report)
     report.to_json()
     report.to_html()
@@ -271,16 +255,13 @@ def use(path: Path, rng: random.Random, number: int) -> str:
             editor.apply([rewrite])
         except ModelError as error:
             if str(path) not in str(error) or not str(error).isprintable():
-                return f"{harness.BAD} a refusal that does not name the file: {error}"
+                return f"{harness.BAD} a refusal that does not name the file: {error}", said
             written = ", rewrite refused"
         else:
             editor.save(path.with_name("new.param"))
             read(path.with_name("new.param"))
             written = ", rewritten"
-    if not said.replace("\n", "").isprintable():
-        bad = next(c for c in said if c != "\n" and not c.isprintable())
-        return f"{harness.BAD} {bad!r} would reach the terminal"
-    return "Report" + (" with findings" if report.findings else "") + written
+    return "Report" + (" with findings" if report.findings else "") + written, said
 
 
 def run_case(seed: int, number: int) -> str:
@@ -293,21 +274,7 @@ def run_case(seed: int, number: int) -> str:
     beside.unlink(missing_ok=True)
     if weights is not None:
         beside.write_bytes(weights)
-    try:
-        return use(path, random.Random(number), number)
-    except ZerostrideError as error:
-        said = str(error)
-        if str(path.parent) not in said or "\n" in said or not said.isprintable():
-            return f"{harness.BAD} not one line naming the file: {said!r}"
-        return type(error).__name__
-    except BroadcastError:
-        return "BroadcastError"
-    except BaseException as error:  # noqa: BLE001 - what slips through is what is looked for
-        if "--case" in sys.argv:
-            traceback.print_exc()
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(last.filename).name}:{last.lineno}"
-        return f"{harness.BAD} {type(error).__name__} at {where}: {str(error)[:200]!r}"
+    return ended(path.parent, lambda: use(path, random.Random(number), number))
 
 
 if __name__ == "__main__":

@@ -12,18 +12,14 @@ errors that the package promises, lets a control character through to a terminal
 from __future__ import annotations
 
 import functools
-import os
 import sys
-import tempfile
-import traceback
 from pathlib import Path
 
 import harness
 import onnx
+from hostile_files import ended, engine_of, scratch
 from mutate import Mutator
 
-from zerostride import BroadcastError, ZerostrideError
-from zerostride.engines import ENGINES
 from zerostride.models import onnx as reader
 from zerostride.models.audit import audit_graph
 from zerostride.models.onnx import read_onnx
@@ -44,16 +40,6 @@ def mutator() -> Mutator:
     return Mutator([f.read_bytes() for f in files if f.stat().st_size < LARGEST])
 
 
-@functools.cache
-def scratch() -> Path:
-    """This process's file, in memory where the system has such a place."""
-    shared = Path("/dev/shm")
-    folder = shared if os.access(shared, os.W_OK) else None
-    made = tempfile.TemporaryDirectory(dir=folder, prefix="zerostride-fuzz-")
-    globals()["_keep"] = made  # its folder goes when the process does
-    return Path(made.name) / "case.onnx"
-
-
 def not_apart(model: object) -> onnx.ModelProto:
     """Stands in for a child process most of the time: starting one takes 300 cases' time."""
     raise RuntimeError("not run apart")
@@ -62,37 +48,22 @@ def not_apart(model: object) -> onnx.ModelProto:
 def run_case(seed: int, number: int) -> str:
     """How a case ended."""
     reader.infer_apart = reader_apart if number % APART_EVERY == 0 else not_apart
-    path = scratch()
+    path = scratch() / "case.onnx"
     path.write_bytes(mutator().case(seed, number))
-    engine = ENGINES[sorted(ENGINES)[number % len(ENGINES)]]
+    return ended(path, lambda: use(path, number))
+
+
+def use(path: Path, number: int) -> tuple[str, str]:
+    """Audits the file; the outcome, and what it said."""
+    engine = engine_of(number)
     via = "pnnx" if engine.name == "ncnn" and number % 2 else None
-    try:
-        report = audit_graph(read_onnx(path), engine, via)
-        said = str(report)
-        report.to_json()
-        report.to_html()
-    except ZerostrideError as error:
-        said = str(error)
-        if str(path) not in said or "\n" in said:
-            return f"{harness.BAD} not one line naming the file: {said!r}"
-        outcome = type(error).__name__
-    except BroadcastError as error:
-        said = str(error)
-        outcome = "BroadcastError"
-    except BaseException as error:  # noqa: BLE001 - what slips through is what is looked for
-        if "--case" in sys.argv:
-            traceback.print_exc()
-        last = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(last.filename).name}:{last.lineno}"
-        return f"{harness.BAD} {type(error).__name__} at {where}: {str(error)[:200]!r}"
-    else:
-        outcome = "Report" + (" with findings" if report.findings else "")
-        if any("bad_alloc" in note for note in report.notes) and not strange(path):
-            return f"{harness.BAD} inference asked this process for more than a GiB"
-    if not said.replace("\n", "").isprintable():
-        bad = next(c for c in said if c != "\n" and not c.isprintable())
-        return f"{harness.BAD} {bad!r} would reach the terminal"
-    return outcome
+    report = audit_graph(read_onnx(path), engine, via)
+    said = str(report)
+    report.to_json()
+    report.to_html()
+    if any("bad_alloc" in note for note in report.notes) and not strange(path):
+        return f"{harness.BAD} inference asked this process for more than a GiB", said
+    return "Report" + (" with findings" if report.findings else ""), said
 
 
 def strange(path: Path) -> bool:

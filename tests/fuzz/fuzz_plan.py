@@ -13,9 +13,7 @@ from __future__ import annotations
 import pickle
 import random
 import sys
-import traceback
 import xml.etree.ElementTree as ElementTree
-from pathlib import Path
 from typing import Any
 
 import harness
@@ -220,19 +218,10 @@ def run_case(seed: int, number: int) -> str:
         try:
             refusal(error)
         except Exception as fault:  # noqa: BLE001 - what slips through is what is looked for
-            return bad(fault)
+            return harness.slipped(fault)
         return f"{type(error).__name__} {error.reason}"
     except Exception as error:  # noqa: BLE001 - as above
-        return bad(error)
-
-
-def bad(error: Exception) -> str:
-    """What slipped through, and where."""
-    if "--case" in sys.argv:
-        traceback.print_exception(error)
-    last = traceback.extract_tb(error.__traceback__)[-1]
-    where = f"{Path(last.filename).name}:{last.lineno}"
-    return f"{harness.BAD} {type(error).__name__} at {where}: {str(error)[:160]!r}"
+        return harness.slipped(error)
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -52,6 +53,15 @@ class Tally:
         else:
             self.words[said] += 1
         self.slowest = max(self.slowest, (seconds, number))
+
+
+def slipped(error: BaseException) -> str:
+    """A line on what slipped through, and where; one case alone shows its traceback, too."""
+    if "--case" in sys.argv:
+        traceback.print_exception(error)
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(last.filename).name}:{last.lineno}"
+    return f"{BAD} {type(error).__name__} at {where}: {str(error)[:200]!r}"
 
 
 def limit_memory() -> None:

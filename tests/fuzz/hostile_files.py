@@ -1,0 +1,53 @@
+"""What the fuzzers of model files share: where a case lies, and how using it ended."""
+
+from __future__ import annotations
+
+import functools
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import harness
+
+from zerostride import BroadcastError, ZerostrideError
+from zerostride.engines import ENGINES
+from zerostride.engines.model import Engine
+
+
+@functools.cache
+def scratch() -> Path:
+    """This process's folder, in memory where the system has such a place."""
+    shared = Path("/dev/shm")
+    folder = shared if os.access(shared, os.W_OK) else None
+    made = tempfile.TemporaryDirectory(dir=folder, prefix="zerostride-fuzz-")
+    globals()["_keep"] = made  # its folder goes when the process does
+    return Path(made.name)
+
+
+def engine_of(number: int) -> Engine:
+    """The engine that a case is audited for: one after the other."""
+    return ENGINES[sorted(ENGINES)[number % len(ENGINES)]]
+
+
+def ended(named: Path, use: Callable[[], tuple[str, str]]) -> str:
+    """How a case ended.
+
+    Args:
+        named: what an error has to name: the file, or its folder.
+        use: reads the file; gives the outcome, and all that a terminal would be shown.
+    """
+    try:
+        outcome, said = use()
+    except ZerostrideError as error:
+        outcome, said = type(error).__name__, str(error)
+        if str(named) not in said or "\n" in said:
+            return f"{harness.BAD} not one line naming the file: {said!r}"
+    except BroadcastError as error:
+        outcome, said = "BroadcastError", str(error)
+    except BaseException as error:  # noqa: BLE001 - what slips through is what is looked for
+        return harness.slipped(error)
+    if not said.replace("\n", "").isprintable():
+        bad = next(c for c in said if c != "\n" and not c.isprintable())
+        return f"{harness.BAD} {bad!r} would reach the terminal"
+    return outcome
