@@ -341,11 +341,8 @@ def _cells(pair: Pair) -> list[str]:
 
 
 def _print(figures: Figures) -> None:
-    table = new_table(_HEAD)
-    for pair in (*figures.threads, *figures.workers):
-        table.add_row(*_cells(pair))
     console = new_console()
-    console.print(table)
+    console.print(new_table(_HEAD, map(_cells, (*figures.threads, *figures.workers))))
     if figures.reduced is not None:
         console.print(_said(figures.reduced))
 

@@ -40,12 +40,14 @@ def new_console() -> Console:
     return console
 
 
-def new_table(head: Iterable[str]) -> Table:
+def new_table(head: Iterable[str], rows: Iterable[Iterable[str]] = ()) -> Table:
     """A table of figures, named by its first column."""
     table = Table(header_style="bold", box=SIMPLE_HEAD, pad_edge=False)
     for k, column in enumerate(head):
         left = k == 0 or column in _TEXTS
         table.add_column(column, justify="left" if left else "right", no_wrap=left)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 

@@ -165,10 +165,8 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _print(table: list[list[str]]) -> None:
-    shown = new_table(table[0])
-    for row in table[1:]:
-        shown.add_row(*row)
-    new_console().print(shown)
+    head, *rows = table
+    new_console().print(new_table(head, rows))
 
 
 def _write(

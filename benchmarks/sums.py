@@ -276,10 +276,7 @@ def main(arguments: Sequence[str]) -> int:
         print(json.dumps([asdict(row) for row in found], indent=1))
     else:
         head, *body = _table(found, libraries)
-        table = new_table(head)
-        for line in body:
-            table.add_row(*line)
-        new_console().print(table)
+        new_console().print(new_table(head, body))
     if options.write:
         command = shlex.join(["python", "-m", "benchmarks", "sums", *arguments])
         page = _page(found, libraries, command)

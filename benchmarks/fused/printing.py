@@ -122,10 +122,7 @@ def print_results(results: FusedResults) -> None:
         if text:
             console.print(text, style="dim")
         head, *body = lines
-        table = new_table(head)
-        for line in body:
-            table.add_row(*line)
-        console.print(table)
+        console.print(new_table(head, body))
     if results.hot.rows:
         console.print(legend(results.hot), _tier(results), style="dim")
     for goal in judge(results):

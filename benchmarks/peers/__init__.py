@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
+import functools
 import importlib.metadata
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
-from ..rows import Task
-from .peer import Call, LeftOut, Peer, Prepared
+from .peer import Call, LeftOut, Peer, Prepared, peer_in
 
 __all__ = ["BASELINE", "PEERS", "Call", "LeftOut", "Peer", "Prepared", "choose", "version"]
 
@@ -16,16 +15,7 @@ __all__ = ["BASELINE", "PEERS", "Call", "LeftOut", "Peer", "Prepared", "choose",
 BASELINE = "zerostride"
 
 
-def _peer(name: str, package: str, note: str) -> Peer:
-    def prepare(task: Task) -> Prepared:
-        module = importlib.import_module(f".{name}_", __name__)
-        made = module.prepare(task)
-        assert isinstance(made, Prepared)
-        return made
-
-    return Peer(name, package, prepare, note)
-
-
+_peer = functools.partial(peer_in, __name__)
 PEERS = {
     peer.name: peer
     for peer in (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -52,6 +53,18 @@ class Peer:
     prepare: Callable[[Task], Prepared]
     #: What a reader of its figures has to know.
     note: str
+
+
+def peer_in(folder: str, name: str, package: str, note: str) -> Peer:
+    """A row whose module, of its name and `_`, is imported from a package when it prepares."""
+
+    def prepare(task: Task) -> Prepared:
+        module = importlib.import_module(f".{name}_", folder)
+        made = module.prepare(task)
+        assert isinstance(made, Prepared)
+        return made
+
+    return Peer(name, package, prepare, note)
 
 
 def in_order(task: Task, who: str) -> None:

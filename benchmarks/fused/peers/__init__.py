@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
+import functools
 
-from ...peers.peer import Peer, Prepared
-from ...rows import Task
+from ...peers.peer import peer_in
 
 __all__ = ["PEERS"]
 
 
-def _peer(name: str, package: str, note: str) -> Peer:
-    def prepare(task: Task) -> Prepared:
-        module = importlib.import_module(f".{name}_", __name__)
-        made = module.prepare(task)
-        assert isinstance(made, Prepared)
-        return made
-
-    return Peer(name, package, prepare, note)
-
-
+_peer = functools.partial(peer_in, __name__)
 PEERS = {
     peer.name: peer
     for peer in (
