@@ -28,7 +28,7 @@ from .models.execute import Program, not_executed, run_program
 from .models.execute import prepare as program_of
 from .models.graph import Array, Graph
 from .models.onnx import parse, read_message
-from .models.onnx_functions import has_function
+from .models.onnx_functions import MOST_ROUNDS, has_function
 from .models.onnx_messages import tensors_of
 from .models.soundness import text
 
@@ -42,8 +42,6 @@ except ImportError:
 
 #: What stands for the file of a model that is in memory.
 NAME = "(model)"
-#: Bodies that documents write out may need ops that are written out in turn.
-_MOST_ROUNDS = 4
 
 #: A model: as the onnx package has it, its bytes, or the path of its file.
 Model: TypeAlias = "onnx.ModelProto | bytes | str | os.PathLike[str]"
@@ -216,7 +214,7 @@ def _read(model: Model) -> tuple[Graph, tuple[str, ...]]:
     said = tuple(_no_tensors(proto))
     written: set[tuple[str, str]] = set()
     graph = read_message(proto, name)
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(MOST_ROUNDS):
         named = [one.op.rpartition(":") for one in not_executed(graph)]
         more = {
             (domain, op)

@@ -338,17 +338,7 @@ def _open_row(
             verdict = "same_here"
         else:
             verdict = "different" if any(p.kind == "different" for p in parts) else "refused"
-    engine = ENGINES[side.engine] if side.engine else None
-    return Row(
-        "engine" if engine else "rule",
-        engine.name if engine else side.rule.name,
-        side.rule.name,
-        engine.release if engine else "",
-        side.attributes,
-        answer,
-        verdict,
-        parts=tuple(parts),
-    )
+    return _row_of(side, answer, verdict, parts=tuple(parts))
 
 
 #: Regions up to which their conditions are put together in few words; that takes seconds for more.
@@ -371,6 +361,19 @@ def _row(side: Side, shapes: tuple[Shape, ...], judge: Side, meant: Plan | Broad
     else:
         traps = size_traps(side, shapes, judge)
         verdict = "same_here" if traps else "same"
+    notes = past_notes(side.engine, answer) if isinstance(answer, Plan) else ()
+    return _row_of(side, answer, verdict, traps=traps, notes=notes)
+
+
+def _row_of(
+    side: Side,
+    answer: Plan | BroadcastError,
+    verdict: str,
+    *,
+    traps: tuple[Trap, ...] = (),
+    notes: tuple[str, ...] = (),
+    parts: tuple[Part, ...] = (),
+) -> Row:
     engine = ENGINES[side.engine] if side.engine else None
     return Row(
         "engine" if engine else "rule",
@@ -381,7 +384,8 @@ def _row(side: Side, shapes: tuple[Shape, ...], judge: Side, meant: Plan | Broad
         answer,
         verdict,
         traps,
-        past_notes(side.engine, answer) if isinstance(answer, Plan) else (),
+        notes,
+        parts,
     )
 
 

@@ -13,8 +13,8 @@ from .graph import Constant
 from .value import Value
 
 MOST_INT64, MOST_UINT64 = 2**63 - 1, 2**64 - 1
-#: What a comparison with a number that no operand reaches comes to.
-_COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
+#: Comparisons of Python numbers; one with a number that no operand reaches is such a one.
+COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "equal": operator.eq,
     "not_equal": operator.ne,
     "less": operator.lt,
@@ -67,9 +67,9 @@ def beyond(name: str, values: Sequence[Value], dtypes: tuple[str, ...]) -> bool 
         if fits(number, target):
             continue
         info = np.iinfo(target)
-        if name in _COMPARISONS and not values[1 - k].weak:
+        if name in COMPARISONS and not values[1 - k].weak:
             pair = (info.min, number) if k else (number, info.min)
-            return _COMPARISONS[name](*pair)
+            return COMPARISONS[name](*pair)
         raise OverflowError(f"Python integer {number} out of bounds for {target}")
     return None
 

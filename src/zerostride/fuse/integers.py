@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from .constants import COMPARISONS
 from .graph import Apply, Constant, Graph, Input
 
 #: What Python's operators do, by the op that they write down.
@@ -35,12 +36,7 @@ PYTHON: Mapping[str, Callable[..., Any]] = {
     "bitwise_invert": operator.invert,
     "bitwise_left_shift": operator.lshift,
     "bitwise_right_shift": operator.rshift,
-    "equal": operator.eq,
-    "not_equal": operator.ne,
-    "less": operator.lt,
-    "less_equal": operator.le,
-    "greater": operator.gt,
-    "greater_equal": operator.ge,
+    **COMPARISONS,
 }
 #: Integers that float64 holds, all of them.
 _EXACT = 2**53

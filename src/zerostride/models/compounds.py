@@ -11,7 +11,7 @@ from ..dims import Asker, Shape
 from ..errors import Misfit, Reason
 from ..plan import Plan
 from ..rules import RULES, right_aligned
-from .sites import AT_AXIS, ONE_NUMBER, ONE_WAY
+from .sites import AT_AXIS, ONE_NUMBER, ONE_WAY, vectors_along
 
 BOTH_WAYS = RULES["numpy"]
 #: ncnn reads as many numbers as it needs from wherever the weights are, and checks nothing.
@@ -23,27 +23,16 @@ UNCHECKED = frozenset(
 # How compounds place their operands.
 
 
-def _vectors(asker: Asker, shapes: tuple[Shape, ...], axis: int) -> Alignment:
-    rank = len(shapes[0])
-    if not 0 <= axis < rank:
-        raise Misfit(Reason.AXIS_RANGE, f"axis {axis} of data of rank {rank}")
-    for k, shape in enumerate(shapes[1:], start=1):
-        if len(shape) != 1:
-            raise Misfit(Reason.RANK, f"operand {k} has rank {len(shape)}; it must be a vector")
-    places = (tuple(range(rank)), *[(axis,)] * (len(shapes) - 1))
-    return Alignment(rank, places, ((),) * len(shapes))
-
-
 def _align_outermost(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
     """ncnn: vectors along the outermost axis of a sample."""
-    return _vectors(asker, shapes, 0)
+    return vectors_along(shapes, 0)
 
 
 def _align_images(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
     """ncnn's InstanceNorm: the same, and a sample of one or two axes is one channel to it."""
     if len(shapes[0]) < 3:
         raise Misfit(Reason.RANK, f"a sample of rank {len(shapes[0])} is taken for one channel")
-    return _vectors(asker, shapes, 0)
+    return vectors_along(shapes, 0)
 
 
 def _align_exact(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:

@@ -20,7 +20,7 @@ from ..errors import ModelError
 from .files import content
 from .graph import Body, FileShape, FileSize, Graph, Node, Place, Value
 from .isolated import infer_apart
-from .onnx_functions import write_out
+from .onnx_functions import MOST_ROUNDS, write_out
 from .onnx_light import light
 from .onnx_tensors import Tensors, dtype_name
 from .soundness import quarantined, refuse_functions, restore, strange, text
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 MAX_FILE_BYTES = 2**31 - 1
 #: Versions of op sets are 32-bit numbers to the package.
 MAX_VERSION = 2**31 - 1
-#: Ops that are written out may have others in their bodies that are.
-_MOST_ROUNDS = 4
 #: Ops whose result is not constant though they have no input that changes.
 _NONDETERMINISTIC = frozenset(
     {"RandomNormal", "RandomUniform", "RandomNormalLike", "RandomUniformLike", "Multinomial"}
@@ -80,7 +78,7 @@ def _graph(
     notes: list[str] = []
     versions = _versions(file, model, notes)
     plain = _inline(model, notes)
-    for _ in range(_MOST_ROUNDS if written_out else 0):
+    for _ in range(MOST_ROUNDS if written_out else 0):
         if not write_out(plain, infer(plain, versions, []), written_out, versions):
             break
         plain, versions = _inline(plain, notes), _versions(file, plain, [])

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 #: The domain of the functions that are added here.
 DOMAIN = "zerostride.document"
+#: How often what was written out is looked at again: bodies may have ops that are written out, too.
+MOST_ROUNDS = 4
 
 
 def has_function(op: str, domain: str, version: int) -> bool:

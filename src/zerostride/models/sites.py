@@ -106,8 +106,12 @@ def _align_one_way(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Al
 
 
 def _align_at_axis(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    return vectors_along(shapes, attributes["axis"])
+
+
+def vectors_along(shapes: tuple[Shape, ...], axis: int) -> Alignment:
     """Vectors along one axis of the first; nothing stretches but where no axis lands."""
-    rank, axis = len(shapes[0]), attributes["axis"]
+    rank = len(shapes[0])
     if not 0 <= axis < rank:
         raise Misfit(Reason.AXIS_RANGE, f"axis {axis} of data of rank {rank}")
     for k, shape in enumerate(shapes[1:], start=1):
@@ -244,15 +248,11 @@ def _gemm(node: Node) -> Site | None:
     return Site(node, Kind.GEMM, (product, _operand(c)), _LEGACY, attributes)
 
 
-def _matmul(node: Node) -> Site | None:
-    """The axes before the last two, as numpy.matmul; none where both ranks are 2 or less."""
-    operands = _given(node)[:2]
-    zero_point = any(_input(node, k) is not None for k in (2, 3))
-    if zero_point:
-        return _unjudged(node, Kind.NOT_MODELLED)
+def batches(operands: Sequence[Operand]) -> tuple[Operand, ...] | None:
+    """The axes before the last two of factors; None where no factor has such axes."""
     if all(part.shape is not None and len(part.shape) <= 2 for part in operands):
         return None
-    batch = tuple(
+    return tuple(
         replace(
             part,
             shape=None if part.shape is None else part.shape[:-2],
@@ -260,6 +260,17 @@ def _matmul(node: Node) -> Site | None:
         )
         for part in operands
     )
+
+
+def _matmul(node: Node) -> Site | None:
+    """The axes before the last two, as numpy.matmul; none where both ranks are 2 or less."""
+    operands = _given(node)[:2]
+    zero_point = any(_input(node, k) is not None for k in (2, 3))
+    if zero_point:
+        return _unjudged(node, Kind.NOT_MODELLED)
+    batch = batches(operands)
+    if batch is None:
+        return None
     return Site(node, Kind.MATMUL, batch, _BOTH_WAYS, {})
 
 

@@ -18,7 +18,7 @@ from ....planner import rule_row
 from ....rules import RULES
 from ...carriers import CARRIERS
 from ...graph import FileShape, Node, Value
-from ...sites import AT_AXIS, ONE_NUMBER, ONE_WAY, Kind, Operand, Site
+from ...sites import AT_AXIS, ONE_NUMBER, ONE_WAY, Kind, Operand, Site, batches
 from .layers import LAYERS
 from .text import Param
 
@@ -240,17 +240,9 @@ def _gemm(node: Node) -> Site | None:
 
 def _matmul(node: Node) -> Site | None:
     """The axes before the last two."""
-    operands = _given(node)[:2]
-    if all(part.shape is not None and len(part.shape) <= 2 for part in operands):
+    batch = batches(_given(node)[:2])
+    if batch is None:
         return None
-    batch = tuple(
-        replace(
-            part,
-            shape=None if part.shape is None else part.shape[:-2],
-            name=f"{part.name}[batch]",
-        )
-        for part in operands
-    )
     return Site(node, Kind.MATMUL, batch, _ncnn_rule("MatMul"), {}, "MatMul")
 
 
