@@ -173,7 +173,7 @@ class Jax:
 
     @property
     def ops(self) -> Mapping[str, Callable[..., Array]]:
-        """For each op of the table, a function of arrays of one dtype."""
+        """For each op of the table but "cast", a function of arrays of one dtype."""
         return _ops()
 
     def number(self, value: Any) -> Array:

@@ -29,7 +29,7 @@ class Library(Protocol):
 
     @property
     def ops(self) -> Mapping[str, Callable[..., Any]]:
-        """For each op of the table, a function of arrays of one dtype and one rank."""
+        """For each op of the table but "cast", a function of arrays of one dtype and one rank."""
         ...
 
     @property
@@ -135,7 +135,7 @@ def _applied(node: Apply, args: Sequence[tuple[Node, Any]], library: Library) ->
     if {"int64", "uint64"} == {*node.compute[:-1]}:
         result = _compared(node.op, node.compute[0] == "uint64", values, library)
     else:
-        result = library.ops[node.op](*values)
+        result = _row(library.ops, node.op, library)(*values)
     return library.cast(result, working(node.dtype))
 
 
@@ -154,7 +154,7 @@ def _compared(op: str, exchanged: bool, values: Sequence[Any], library: Library)
     """Integers with a sign and without: NumPy compares their values, and no dtype holds both."""
     signed, unsigned = reversed(values) if exchanged else values
     name = _EXCHANGED.get(op, op) if exchanged else op
-    either = library.ops[name](library.cast(signed, "uint64"), unsigned)
+    either = _row(library.ops, name, library)(library.cast(signed, "uint64"), unsigned)
     return either | (signed < 0) if name in _OF_NEGATIVE else either & (signed >= 0)
 
 
@@ -164,8 +164,19 @@ def _reduced(node: Reduce, value: Any, library: Library) -> Any:
         return library.cast(value, dtype)
     if node.op in ("sum", "prod") and not is_float(np.dtype(node.compute)):
         value = library.cast(value, dtype)
-    result = library.reductions[node.op](value, node.over, node.keepdims)
+    result = _row(library.reductions, node.op, library)(value, node.over, node.keepdims)
     return library.cast(result, dtype)
+
+
+def _row(table: Mapping[str, Callable[..., Any]], name: str, library: Library) -> Any:
+    """What a library computes an op, or a reduction, by."""
+    if name not in table:
+        module = type(library).__module__
+        raise LookupError(
+            f"a graph has the op {name!r}, and {module} has no row for it: write one there, of the "
+            f"library's own function, or a formula for all libraries in {__package__}.formulas"
+        )
+    return table[name]
 
 
 def aligned(axes: Axes, sizes: Sequence[int], rank: int) -> tuple[int, ...]:

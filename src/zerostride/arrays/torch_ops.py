@@ -208,7 +208,7 @@ class Torch:
 
     @property
     def ops(self) -> Mapping[str, Callable[..., Tensor]]:
-        """For each op of the table, a function of tensors of one dtype."""
+        """For each op of the table but "cast", a function of tensors of one dtype."""
         return _ops()
 
     def number(self, value: Any) -> Tensor:

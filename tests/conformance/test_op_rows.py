@@ -1,0 +1,72 @@
+"""Every op of the table, and all else that a traced program may hold, has a row in each library."""
+
+from __future__ import annotations
+
+import importlib
+import typing
+
+import numpy as np
+import pytest
+
+from zerostride.arrays import functions
+from zerostride.arrays.replay import replay
+from zerostride.compute.kernels import KERNELS
+from zerostride.fuse import reference
+from zerostride.fuse.graph import Apply, Graph, Input, Node, Reduce
+from zerostride.fuse.vjp_table import RULES, STEPS
+from zerostride.ops import OPS
+
+pytestmark = pytest.mark.conformance
+
+#: A program converts by itself.
+APPLIED = {*OPS} - {"cast"}
+
+
+@pytest.fixture(params=["torch", "jax"])
+def library(request):
+    pytest.importorskip(request.param, reason="its functions are what is tested")
+    module = importlib.import_module(f"zerostride.arrays.{request.param}_ops")
+    return module.Torch("cpu") if request.param == "torch" else module.Jax()
+
+
+def test_a_library_has_every_op_and_no_other(library):
+    assert {*library.ops} == APPLIED
+    assert all(map(callable, library.ops.values()))
+
+
+def test_a_library_has_every_reduction_and_no_other(library):
+    assert {*library.reductions} == {*reference._REDUCTIONS}
+
+
+def test_a_namespace_has_every_op_by_name_or_composed():
+    assert functions.NAMED | {*functions.COMPOSED} == APPLIED
+    assert not functions.NAMED & {*functions.COMPOSED}
+
+
+def test_a_float_has_a_derivative_or_is_constant_in_steps():
+    """Ops whose results are floats; of the others there is none."""
+    x = {1: np.ones(2), 2: np.ones(2), 3: np.ones(2)}
+    for name in sorted(APPLIED - {*RULES} - {*STEPS}):
+        op = OPS[name]
+        try:
+            result = KERNELS[name](*(x[k + 1] for k in range(op.operands)))
+        except TypeError:  # of integers
+            continue
+        assert np.asarray(result).dtype == np.bool_, name
+
+
+def test_a_program_of_pytorchs_may_hold_every_node():
+    pytest.importorskip("torch", reason="its op takes a program as text")
+    from zerostride.arrays.torch_op import _NODES
+
+    assert {*_NODES.values()} == {*typing.get_args(Node)}
+
+
+def test_what_has_no_row_is_said(library):
+    x = Input(0, (2,), "float32")
+    strange = Apply("twist", (0,), ((0,),), ("float32",) * 2, (2,), "float32")
+    folded = Reduce("median", 0, (0,), False, "float32", (), "float32")
+    for node, name in ((strange, "twist"), (folded, "median")):
+        array = library.number(np.float32(1))
+        with pytest.raises(LookupError, match=rf"op '{name}'.*_ops has no row.*arrays.formulas"):
+            replay(Graph((x, node), (1,), 1), [library.laid(array, (), (2,))], library)
