@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from ..compute import native
+from .dlpack import CPU
 
 #: PyTorch's dtypes that NumPy has, by name.
 _NUMPY = (
@@ -80,8 +81,32 @@ def to_numpy(tensor: torch.Tensor) -> NDArray[Any]:
         tensor = tensor.resolve_conj().resolve_neg()
     dtype = as_numpy(tensor.dtype)
     if dtype.isbuiltin == 1:
-        return np.from_dlpack(tensor)
-    return np.from_dlpack(tensor.view(_BITS[dtype.itemsize])).view(dtype)
+        return np.from_dlpack(_lent(tensor))
+    return np.from_dlpack(_lent(tensor.view(_BITS[dtype.itemsize]))).view(dtype)
+
+
+class _Lent:
+    """A tensor in this processor's memory for DLPack, without what `Tensor.__dlpack__` looks at.
+
+    That is written in Python, and takes twice as long as all that follows; what it refuses (other
+    devices, gradients, set bits, what is sparse) does not come here.
+    """
+
+    __slots__ = ("_tensor",)
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self._tensor = tensor
+
+    def __dlpack__(self, **_: Any) -> Any:
+        return _CAPSULE(self._tensor)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return CPU, 0
+
+
+#: Of PyTorch's own, which may be another in another release: then the tensor speaks for itself.
+_CAPSULE: Any = getattr(torch._C, "_to_dlpack_versioned", None)
+_lent: Any = _Lent if _CAPSULE is not None else lambda tensor: tensor
 
 
 def from_numpy(array: NDArray[Any]) -> torch.Tensor:
