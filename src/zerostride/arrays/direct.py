@@ -3,24 +3,34 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..compute import functions, unary
-from ..ops import Op
+from ..compute.native import promote
+from ..compute.reference import as_operand
+from ..compute.semantics import WEAK, own_kinds
+from ..fuse import reductions
+from ..fuse.value import name_of
+from ..ops import OPS, Op
 from .model import Options
 
 
 def call(op: Op, arrays: Sequence[Any], options: Options, dtype: np.dtype[Any] | None) -> Any:
-    """An op of NumPy's arrays and numbers, without `out`; the engine knows most of these calls.
+    """An op on the memory of a library that has bfloat16 itself, and numbers; without `out`.
+
+    The engine knows most of these calls.
 
     >>> from zerostride.ops import OPS
     >>> call(OPS["add"], [np.ones((2, 3)), np.arange(2)], Options(rule="pdpd", axis=0), None)[1]
     array([2., 2., 2.])
     """
     function = _function(op.name)
+    if options.engine is None:
+        arrays = promoted(op, arrays, dtype)
     if options.says_nothing:
         return function(*arrays)
     said = {
@@ -31,6 +41,64 @@ def call(op: Op, arrays: Sequence[Any], options: Options, dtype: np.dtype[Any] |
         "dtype": dtype,
     }
     return function(*arrays, **{name: value for name, value in said.items() if value is not None})
+
+
+def reduced(
+    name: str,
+    x: NDArray[Any],
+    options: Mapping[str, Any],
+    as_dtype: Callable[[Any], np.dtype[Any]],
+) -> Any:
+    """A reduction of NumPy's array, without `out`; the other options as an adapter has them.
+
+    >>> reduced("sum", np.ones((2, 3), np.int8), {"axis": 0, "out": None, "dtype": "f"}, np.dtype)
+    array([2., 2., 2.], dtype=float32)
+    """
+    given = {key: value for key, value in options.items() if value is not None and key != "out"}
+    if "dtype" in given:
+        given["dtype"] = as_dtype(given["dtype"])
+    return getattr(reductions, name)(x, **given)
+
+
+def promoted(op: Op, arrays: Sequence[Any], dtype: np.dtype[Any] | None) -> Sequence[Any]:
+    """The operands, a Python float as an array of bfloat16 where it takes that (`own_kinds`).
+
+    Args:
+        op: which takes them.
+        arrays: NumPy's, and Python numbers.
+        dtype: what to compute in, or None.
+
+    >>> from zerostride.ops import OPS
+    >>> promoted(OPS["add"], [np.ones(2), 0.3], None)  # which NumPy knows
+    [array([1., 1.]), 0.3]
+    """
+    if float not in map(type, arrays):
+        return arrays
+    given = [as_operand(one, k) for k, one in enumerate(arrays)]
+    kinds = [type(one).__name__ if type(one) in WEAK else name_of(one.dtype) for one in given]
+    taken = _taken(op.name, tuple(kinds), dtype)
+    if taken is None:
+        return arrays
+    with np.errstate(all="ignore"):
+        return [
+            np.asarray(one, to) if type(one) is float else one
+            for one, to in zip(given, taken, strict=False)
+        ]
+
+
+@functools.lru_cache(1024)
+def _taken(
+    name: str, kinds: tuple[str, ...], dtype: np.dtype[Any] | None
+) -> tuple[np.dtype[Any], ...] | None:
+    """The dtypes that operands of these kinds take; None where NumPy knows them."""
+    own = own_kinds(name, kinds)
+    if own == kinds:
+        return None
+    try:
+        found = promote(OPS[name], own, None if dtype is None else dtype.name) or own
+    except TypeError:  # the function says what is wrong
+        return None
+    return tuple(map(np.dtype, found))
 
 
 @functools.cache

@@ -24,6 +24,7 @@ from ..fuse import reductions
 from ..ops import Op
 from ..plan import Plan
 from . import dlpack, namespace
+from .direct import promoted
 from .elsewhere import broadcast_into, called, fused, pulled, written
 from .model import Fusion, Options
 from .namespace import Space
@@ -36,6 +37,9 @@ class Generic:
     """The adapter of a library that follows the array API."""
 
     # What a library says of itself. All of these may be another's.
+
+    #: Whether it has bfloat16 itself, so that Python floats take it (`semantics.own_kinds`).
+    promotes = False
 
     def is_here(self, array: Any) -> bool:
         """Whether an array's memory may be read now, by this processor."""
@@ -101,10 +105,12 @@ class Generic:
         if not self.all_here(operands):
             self._refuse_engine(options.engine, like)
             return self.elementwise_elsewhere(op, operands, options, like)
-        values = [self._lowered(operand) for operand in operands]
+        values: Sequence[Any] = [self._lowered(operand) for operand in operands]
+        dtype = None if options.dtype is None else self.as_dtype(options.dtype)
+        if self.promotes and options.engine is None:
+            values = promoted(op, values, dtype)
         if options.says_nothing:
             return self.from_numpy(np.asarray(_call(op, values)), like)
-        dtype = None if options.dtype is None else self.as_dtype(options.dtype)
         lowered = replace(options, out=self._target(options.out), dtype=dtype)
         return self._answer(_call_with(op, values, lowered), like, options.out)
 
@@ -186,7 +192,7 @@ class Generic:
         values, more = self._all_lowered(operands, settings)
         reserved = {"out": mapped(out, self._target), "progress": progress}
         more |= {name: value for name, value in reserved.items() if value is not None}
-        result = function(*values, **more)
+        result = (function.of_library if self.promotes else function)(*values, **more)
         return zipped(result, out, lambda one, target: self._answer(one, like, target))
 
     def vjp(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
@@ -18,28 +17,29 @@ from ..fuse.run import run_into
 from ..ops import Op
 from ..plan import Plan
 from . import programs
-from .direct import call
+from .direct import call, reduced
 from .generic import Generic
+from .jax_data import NUMBERS, aligned, is_here, is_weak, lowered, numeric, raised, settled
 from .jax_ops import Jax as Library
 from .jax_ops import canonical
 from .model import Fusion, Options
+from .packing import mapped
 from .replay import replay
 
-#: XLA takes NumPy's memory as its own where it begins at a multiple of this; else it copies.
-_ALIGNMENT = 64
 #: Operands from which a result is made in such memory: a copy takes longer than that by then.
 _LARGE = 1 << 18
-_NUMBERS: Mapping[str, Any] = {"i": 1, "u": 1, "f": 1.0, "V": 1.0, "c": 1j}
 
 
 class Jax(Generic):
     """The adapter of JAX."""
 
+    promotes = True
+
     # What the generic adapter asks.
 
     def is_here(self, array: Any) -> bool:
         """Whether the engine may read an array now."""
-        return _is_here(array)
+        return is_here(array)
 
     def to_numpy(self, array: Any) -> NDArray[Any]:
         """The array of the same memory, which is not to be written to."""
@@ -51,11 +51,11 @@ class Jax(Generic):
 
     def from_numpy(self, result: NDArray[Any], like: Any) -> Any:
         """The array of an answer, in the dtype that JAX has for it, on the device of `like`."""
-        return _raised(result, like)
+        return raised(result, like)
 
     def dtype_of(self, array: Any) -> np.dtype[Any]:
         """NumPy's dtype of an array."""
-        found: np.dtype[Any] = _numeric(array.dtype)
+        found: np.dtype[Any] = numeric(array.dtype)
         return found
 
     def as_dtype(self, dtype: Any) -> np.dtype[Any]:
@@ -69,10 +69,11 @@ class Jax(Generic):
         """An op of the table."""
         _check_out(options.out)
         dtype = None if options.dtype is None else self.as_dtype(options.dtype)
-        if _all_here(operands) and (options.engine is not None or _size(operands) < _LARGE):
-            arrays = [_lowered(operand) for operand in operands]
-            return _raised(call(op, arrays, options, dtype), _first(operands))
-        return self._computed(programs.fused_op(op, options, dtype), operands, {})
+        arrays = lowered(operands)
+        if arrays is not None and (options.engine is not None or _size(arrays) < _LARGE):
+            return raised(call(op, arrays, options, dtype), _first(operands))
+        function = programs.fused_op(op, options, dtype)
+        return _finished(self._prepared(function, operands, {}, own=options.engine != "numpy"))
 
     def broadcast(self, data: Any, made: Plan, copy: bool, out: Any) -> Any:
         """`lax.broadcast_in_dim`; JAX has no views with stride 0."""
@@ -86,7 +87,7 @@ class Jax(Generic):
 
     def unbroadcast(self, made: Plan, grad: Any, k: int) -> Any:
         """`grad` summed to the shape of operand `k`."""
-        if _is_here(grad):
+        if is_here(grad):
             return super().unbroadcast(made, grad, k)
         if tuple(grad.shape) != made.shape or not 0 <= k < len(made.operands):
             return made.unbroadcast(programs.stand_in(tuple(grad.shape), self.dtype_of(grad)), k)
@@ -96,8 +97,9 @@ class Jax(Generic):
     def reduction(self, name: str, x: Any, options: Mapping[str, Any]) -> Any:
         """A reduction by name."""
         _check_out(options.get("out"))
-        if _is_here(x):
-            return super().reduction(name, x, options)
+        arrays = lowered((x,))
+        if arrays is not None:
+            return raised(reduced(name, np.asarray(arrays[0]), options, self.as_dtype), x)
         dtype = options.get("dtype")
         function = programs.fused_reduction(
             name,
@@ -119,14 +121,14 @@ class Jax(Generic):
         _check_out(out)
         _check_settings(settings)
         given = (*operands, *settings.values())
-        if _all_here(given) and (progress is not None or _size(given) < _LARGE):
-            return super().fused(
-                function,
-                [_settled(one) for one in operands],
-                {name: _settled(one) for name, one in settings.items()},
-                out,
-                progress,
-            )
+        arrays = lowered(given)
+        if arrays is not None and (progress is not None or _size(arrays) < _LARGE):
+            more = dict(zip(settings, arrays[len(operands) :], strict=True))
+            if progress is not None:
+                more["progress"] = progress
+            result = function.of_library(*arrays[: len(operands)], **more)
+            like = _first(given)
+            return mapped(result, lambda one: raised(one, like))
         if progress is not None:
             raise TypeError(
                 "progress= is told of arrays whose numbers are known; leave it out here"
@@ -166,29 +168,38 @@ class Jax(Generic):
     # Programs.
 
     def _prepared(
-        self, function: Any, operands: Sequence[Any], settings: Mapping[str, Any]
+        self,
+        function: Any,
+        operands: Sequence[Any],
+        settings: Mapping[str, Any],
+        *,
+        own: bool = True,
     ) -> programs.Prepared:
-        given = [_settled(one) for one in operands]
-        more = {name: _settled(one) for name, one in settings.items()}
-        return programs.prepared(function, given, more, _shown)
+        given = [settled(one) for one in operands]
+        more = {name: settled(one) for name, one in settings.items()}
+        return programs.prepared(function, given, more, _shown, own=own)
 
     def _computed(self, function: Any, operands: Sequence[Any], settings: Mapping[str, Any]) -> Any:
         """A fused function's results: by the engine if all numbers are known here, else JAX's."""
-        made = self._prepared(function, operands, settings)
-        values = (*made.values, *made.compiled.captured)
-        results = _run(made.program, values, _first((*operands, *settings.values())))
-        return made.compiled.structure.pack(results)
+        return _finished(self._prepared(function, operands, settings))
 
 
 ADAPTER = Jax()
 
 
+def _finished(made: programs.Prepared) -> Any:
+    """A prepared call's results, packed as the function returns them."""
+    values = (*made.values, *made.compiled.captured)
+    results = _run(made.program, values, _first(values))
+    return made.compiled.structure.pack(results)
+
+
 def _run(program: programs.Program, values: Sequence[Any], like: Any) -> list[Any]:
     """The results of a program as JAX's arrays."""
-    if _all_here(values):
-        arrays = [_lowered(one) for one in values]
-        outs = [_aligned(node.shape, np.dtype(node.dtype)) for node in program.outputs]
-        return [_raised(one, like) for one in run_into(program.ready, arrays, outs)]
+    arrays = lowered(values)
+    if arrays is not None:
+        outs = [aligned(node.shape, np.dtype(node.dtype)) for node in program.outputs]
+        return [raised(one, like) for one in run_into(program.ready, arrays, outs)]
     return replay(program.graph, [_traced(one) for one in values], _LIBRARY)
 
 
@@ -202,106 +213,32 @@ def _traced(value: Any) -> Any:
     return value
 
 
-def _aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
-    """A new array whose memory JAX takes as its own."""
-    size = int(np.prod(shape, dtype=object)) * dtype.itemsize
-    memory = np.empty(size + _ALIGNMENT, np.uint8)
-    start = -memory.ctypes.data % _ALIGNMENT
-    return memory[start : start + size].view(dtype).reshape(shape)
-
-
-def _raised(result: Any, like: Any) -> Any:
-    array = np.asarray(result)
-    target = canonical(array.dtype)
-    if array.dtype != target:
-        with np.errstate(all="ignore"):
-            array = array.astype(target)
-    device = None if like is None else _device(like)
-    plain = array.dtype.kind in "iufc" and array.flags.c_contiguous and array.flags.writeable
-    if plain and array.nbytes >= _LARGE and not array.ctypes.data % _ALIGNMENT and device is None:
-        return jax.dlpack.from_dlpack(array)
-    made = jnp.asarray(array)
-    return made if device is None else jax.device_put(made, device)
-
-
-def _device(like: Any) -> Any:
-    """The device that answers go to; None for the one where JAX makes arrays anyhow."""
-    if not isinstance(like, jax.Array) or isinstance(like, jax.core.Tracer) or not like.committed:
-        return None
-    (device,) = like.devices()
-    return None if device == jax.local_devices()[0] else device
-
-
 # What is known of operands
-
-
-def _is_here(value: Any) -> bool:
-    """Whether the engine may read an operand now: all of it is in this processor's memory."""
-    if isinstance(value, jax.core.Tracer):
-        return False
-    if not isinstance(value, jax.Array):
-        return True
-    _numeric(value.dtype)
-    devices = value.devices()
-    return len(devices) == 1 and next(iter(devices)).platform == "cpu"
-
-
-def _all_here(values: Sequence[Any]) -> bool:
-    return all(map(_is_here, values))
 
 
 def _size(values: Sequence[Any]) -> int:
     """The bytes of the largest."""
-    return max((getattr(value, "nbytes", 0) for value in values), default=0)
+    return max((value.nbytes for value in values if isinstance(value, np.ndarray)), default=0)
 
 
 def _first(values: Sequence[Any]) -> Any:
     return next((value for value in values if isinstance(value, jax.Array)), None)
 
 
-@functools.lru_cache(64)
-def _numeric(dtype: Any) -> np.dtype[Any]:
-    """NumPy's dtype; refused where an array holds keys of random numbers."""
-    if not isinstance(dtype, np.dtype):
-        raise TypeError(f"an array of {dtype} holds no numbers")
-    return np.dtype(dtype)
-
-
-def _settled(value: Any) -> Any:
-    """A weakly typed number of JAX's as Python's, where it is known."""
-    if _is_weak(value) and not isinstance(value, jax.core.Tracer):
-        return value.item()
-    return value
-
-
-def _lowered(value: Any) -> Any:
-    """An operand as the engine takes it."""
-    value = _settled(value)
-    return np.asarray(value) if isinstance(value, jax.Array) else value
-
-
-def _is_weak(value: Any) -> bool:
-    """Whether it is a number whose dtype JAX leaves to what it meets."""
-    return (
-        isinstance(value, jax.Array)
-        and value.ndim == 0
-        and value.weak_type
-        and value.dtype.kind in _NUMBERS
-    )
-
-
 def _shown(value: Any) -> Any:
     """An operand as what tells its signature."""
-    if _is_weak(value):
-        return _NUMBERS[value.dtype.kind]
+    if is_weak(value):
+        return NUMBERS[value.dtype.kind]
     if isinstance(value, jax.Array):
-        return programs.stand_in(tuple(map(int, value.shape)), _numeric(value.dtype))
+        return programs.stand_in(tuple(map(int, value.shape)), numeric(value.dtype))
     return value
 
 
 def _laid(made: Plan, k: int, array: Any) -> Any:
-    if _is_here(array):  # nothing is compiled for this shape
-        return _raised(made.view(k, as_operand(_lowered(array))), _first((array,)))
+    here = lowered((array,))
+    if here is not None:  # nothing is compiled for this shape
+        # What is no array of JAX's may be written to: without one beside it, it is copied.
+        return raised(made.view(k, as_operand(here[0])), _first((array,)))
     given = array if isinstance(array, jax.Array) else jnp.asarray(as_operand(array))
     if tuple(given.shape) != made.operands[k]:
         made.view(k, programs.stand_in(tuple(given.shape), np.dtype(bool)))  # says what is wrong

@@ -27,8 +27,14 @@ class Options:
     @property
     def says_nothing(self) -> bool:
         """Whether all of them were left out."""
-        said = (self.rule, self.axis, self.engine, self.out, self.dtype, self.broadcast)
-        return all(one is None for one in said)
+        return (
+            self.rule is None
+            and self.axis is None
+            and self.engine is None
+            and self.out is None
+            and self.dtype is None
+            and self.broadcast is None
+        )
 
     def plan(self, op: Op, shapes: Sequence[Sequence[int]]) -> Plan:
         """How operands of these shapes are combined.
@@ -54,6 +60,10 @@ class Fusion(Protocol):
         """The call, of NumPy arrays."""
         ...
 
+    def of_library(self, /, *operands: Any, **more: Any) -> Any:
+        """The call, of NumPy arrays that are the memory of a library that has bfloat16 itself."""
+        ...
+
     def vjp(self, /, *operands: Any, **more: Any) -> tuple[Any, Callable[..., Any]]:
         """The result of NumPy arrays, and what takes cotangents back."""
         ...
@@ -65,6 +75,9 @@ class Fusion(Protocol):
 
 class Adapter(Protocol):
     """How one library's arrays are computed with.
+
+    An attribute `promotes` that is true says that the library has bfloat16 itself: Python floats
+    take it then (`compute.semantics.own_kinds`).
 
     Operands are sorted already: each is an array of the library, a Python number, or what the
     library's row says that it takes as its own (NumPy arrays beside JAX's). Answers are arrays of

@@ -151,6 +151,8 @@ def prepared(
     operands: Sequence[Any],
     settings: Mapping[str, Any],
     shown: Callable[[Any], Any],
+    *,
+    own: bool = True,
 ) -> Prepared:
     """A fused function for the signature of a call.
 
@@ -160,9 +162,10 @@ def prepared(
         settings: its keywords, of which arrays are operands.
         shown: an operand as what tells its signature (:func:`stand_in`, or a Python number); what
             is no array of the library, itself.
+        own: whether the library's own promotion holds for Python floats (`own_kinds`).
     """
     more = {name: shown(value) for name, value in settings.items()}
-    call = sort([shown(value) for value in operands], more)
+    call = sort([shown(value) for value in operands], more, own=own)
     compiled: Compiled = function.compiled(call)
     program = compiled.derived.get("program")
     if program is None:

@@ -17,15 +17,18 @@ from ..fuse.function import Fused
 from ..ops import Op
 from ..plan import Plan
 from . import programs
-from .direct import call
+from .direct import call, reduced
 from .generic import Generic
 from .model import Fusion, Options
+from .packing import mapped
 from .torch_data import as_numpy, from_numpy, to_numpy
 from .torch_run import Way, pulled, run, way_of
 
 
 class Torch(Generic):
     """The adapter of PyTorch."""
+
+    promotes = True
 
     # What the generic adapter asks.
 
@@ -61,9 +64,11 @@ class Torch(Generic):
         if _way(operands, options.out) is Way.NATIVE:
             if options.out is not None:
                 return _written(super().elementwise(op, operands, options), options.out)
-            arrays = [to_numpy(one) if isinstance(one, Tensor) else _known(one) for one in operands]
+            arrays = [*map(_lowered, operands)]
             return from_numpy(np.asarray(call(op, arrays, options, dtype)))
-        return self._computed(programs.fused_op(op, options, dtype), operands, {}, options.out)
+        function = programs.fused_op(op, options, dtype)
+        made = self._prepared(function, operands, {}, own=options.engine != "numpy")
+        return self._finished(made, options.out)
 
     def broadcast(self, data: Any, made: Plan, copy: bool, out: Any) -> Any:
         """A view with stride 0 where it stretches."""
@@ -93,10 +98,11 @@ class Torch(Generic):
 
     def reduction(self, name: str, x: Any, options: Mapping[str, Any]) -> Any:
         """A reduction by name."""
-        out = options.get("out")
+        out, dtype = options.get("out"), options.get("dtype")
         if _way((x,), out) is Way.NATIVE:
+            if out is None:
+                return from_numpy(np.asarray(reduced(name, to_numpy(x), options, self.as_dtype)))
             return _written(super().reduction(name, x, options), out)
-        dtype = options.get("dtype")
         function = programs.fused_reduction(
             name,
             options.get("axis"),
@@ -116,6 +122,8 @@ class Torch(Generic):
         """A call of a fused function."""
         _check_settings(settings)
         if _way((*operands, *settings.values()), out) is Way.NATIVE:
+            if out is None:
+                return _native(function, operands, settings, progress)
             return _written(super().fused(function, operands, settings, out, progress), out)
         if progress is not None:
             raise TypeError(
@@ -148,9 +156,14 @@ class Torch(Generic):
     # Programs.
 
     def _prepared(
-        self, function: Any, operands: Sequence[Any], settings: Mapping[str, Any]
+        self,
+        function: Any,
+        operands: Sequence[Any],
+        settings: Mapping[str, Any],
+        *,
+        own: bool = True,
     ) -> programs.Prepared:
-        return programs.prepared(function, operands, settings, self._shown)
+        return programs.prepared(function, operands, settings, self._shown, own=own)
 
     def _shown(self, value: Any) -> Any:
         if isinstance(value, Tensor):
@@ -165,7 +178,9 @@ class Torch(Generic):
         out: Any,
     ) -> Any:
         """A fused function's results, by whatever way its operands have to go."""
-        made = self._prepared(function, operands, settings)
+        return self._finished(self._prepared(function, operands, settings), out)
+
+    def _finished(self, made: programs.Prepared, out: Any) -> Any:
         values = (*made.values, *map(_captured, made.compiled.captured))
         results = run(made.program, values)
         structure = made.compiled.structure
@@ -188,6 +203,21 @@ _NUMBERS: dict[type, tuple[Any, Callable[[Any], Any]]] = {
 
 def _known(value: Any) -> Any:
     return _NUMBERS[type(value)][1](value) if type(value) in _NUMBERS else value
+
+
+def _lowered(value: Any) -> Any:
+    return to_numpy(value) if isinstance(value, Tensor) else _known(value)
+
+
+def _native(
+    function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any], progress: Any
+) -> Any:
+    """A call of a fused function by the engine, without an `out`."""
+    more = {name: _lowered(value) for name, value in settings.items()}
+    if progress is not None:
+        more["progress"] = progress
+    result = function.of_library(*map(_lowered, operands), **more)
+    return mapped(result, lambda one: from_numpy(np.asarray(one)))
 
 
 def _tensors(values: Sequence[Any]) -> list[Tensor]:

@@ -6,7 +6,8 @@ is found to be foreign goes to `zerostride.arrays.dispatch`, which is imported t
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,12 +38,26 @@ def any_foreign(operands: Iterable[Any]) -> bool:
     return False
 
 
-def _is_foreign(kind: type) -> bool:
+def promotes_itself(operands: Iterable[Any]) -> bool:
+    """Whether one is of a library that has bfloat16 itself (`semantics.own_kinds`)."""
+    from ..arrays.table import adapter
+
+    rows = [_find_row()(type(operand)) for operand in operands if type(operand) not in PLAIN]
+    return any(row is not None and getattr(adapter(row), "promotes", False) for row in rows)
+
+
+@functools.cache
+def _find_row() -> Callable[[type], Any]:
     from ..arrays.table import find_row
 
-    return find_row(kind) is not None
+    return find_row
 
 
+def _is_foreign(kind: type) -> bool:
+    return _find_row()(kind) is not None
+
+
+@functools.cache  # an import within a function costs a microsecond each time
 def dispatch() -> ModuleType:
     """The module that hands operands to their library's adapter."""
     from ..arrays import dispatch

@@ -19,6 +19,7 @@ from ..errors import BroadcastError, Reason
 from ..ops import Op, column_of
 from ..plan import Plan
 from .kernels import KERNELS, VARIANTS, Kernel
+from .special import is_float
 
 #: Types that NEP 50 keeps weak: they take the other operands' dtype. Subclasses are not weak.
 WEAK = frozenset({bool, int, float, complex})
@@ -152,6 +153,37 @@ def variant(op: Op, engine: str, dtype: str) -> str | None:
     variants = op.variants.get(engine, {})
     name = variants.get(dtype) or variants.get(np.dtype(dtype).kind) or ""
     return name if name in VARIANTS or not name else None
+
+
+@functools.lru_cache(1024)
+def own_kinds(name: str, kinds: tuple[str, ...]) -> tuple[str, ...]:
+    """Kinds of operands as libraries meet them that have bfloat16 themselves: PyTorch and JAX.
+
+    There a Python float takes the dtype of any floats that it meets. NumPy knows that of its own
+    dtypes, and has bfloat16 from a package: float32 comes of that, and of `where` float64.
+
+    Args:
+        name: of the op.
+        kinds: of each operand, the name of a dtype, or "int", "float" or "complex" of a number.
+
+    Returns:
+        The kinds, "float" replaced where NumPy would widen what it meets.
+
+    >>> own_kinds("add", ("float16", "float"))  # NumPy keeps that; ("bfloat16", "float") it widens
+    ('float16', 'float')
+    """
+    first = name == "where"
+    values = kinds[first:]
+    arrays = [np.dtype(kind) for kind in values if kind not in ("int", "float", "complex")]
+    if "float" not in values or "complex" in values or not arrays:
+        return kinds
+    try:
+        common = np.result_type(*arrays)
+    except TypeError:  # they do not meet at all, which is said where they are promoted
+        return kinds
+    if common.kind != "V" or not is_float(common):
+        return kinds
+    return (*kinds[:first], *(common.name if kind == "float" else kind for kind in values))
 
 
 def cast(op: Op, operands: Sequence[Any], dtype: np.dtype[Any]) -> list[Any]:

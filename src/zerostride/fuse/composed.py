@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..compute.special import is_float
+from ..compute.semantics import WEAK
+from ..compute.special import is_float, meet
 from ..planner import plan_to
 from .source import refuse
 from .value import Value
@@ -43,12 +44,13 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Value:
 
 def result_type(*given: Any) -> np.dtype[Any]:
     """As numpy.result_type, of values, too."""
-    return np.result_type(
-        *[
-            (one.scalar_type(1) if one.weak else one.dtype) if isinstance(one, Value) else one
-            for one in given
-        ]
-    )
+    plain = [
+        (one.scalar_type(1) if one.weak else one.dtype) if isinstance(one, Value) else one
+        for one in given
+    ]
+    if any(isinstance(one, Value) and one.tracer.own for one in given):
+        return meet(*(one if type(one) in WEAK else np.result_type(one) for one in plain))
+    return np.result_type(*plain)
 
 
 def _filled(a: Any, fill: Any, dtype: Any, shape: Any) -> Value:

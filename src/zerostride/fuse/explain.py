@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..compute import native
+from ..compute.foreign import promotes_itself
 from ..errors import columns
 from ..explain.facts import listing, plural, runs
 from . import jit
@@ -93,7 +94,7 @@ def explain(fused: Fused, operands: Sequence[Any], more: Mapping[str, Any]) -> E
         compiled = latest
         count = compiled.graph.inputs - len(compiled.captured)
     else:
-        call = sort(operands, more)
+        call = sort(operands, more, own=promotes_itself(operands))
         compiled, count, named = fused.compiled(call), len(operands), call.named
     names = _operand_names(fused, count, named, len(compiled.captured))
     made = compiled.ready

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ..compute import native
-from ..compute.foreign import any_foreign, dispatch
+from ..compute.foreign import any_foreign, dispatch, promotes_itself
 from ..compute.reference import as_operand
 from ..compute.semantics import WEAK
 from ..errors import TraceError
@@ -51,12 +51,14 @@ class Call:
         values: the operands: arrays, and Python numbers.
         named: the names of the last ones, which were given by name.
         static: the other keyword arguments.
+        own: whether a library's own promotion holds for Python floats (`own_kinds`).
     """
 
     key: Hashable
     values: tuple[Any, ...]
     named: tuple[str, ...]
     static: Mapping[str, Any]
+    own: bool = False
 
     @property
     def operands(self) -> tuple[Operand, ...]:
@@ -169,15 +171,27 @@ class Fused(_Calls):
             return known(*operands) if out is None else known(*operands, out=out)
         return self.compute(operands, more, out, progress, None if more else self)
 
-    def _with(self, settings: Mapping[str, Any]) -> Settled | None:
+    def of_library(
+        self, /, *operands: Any, out: Any = None, progress: Any = None, **more: Any
+    ) -> Any:
+        """A call on the memory of a library that has bfloat16 itself (`own_kinds`)."""
+        known = self._with(more, own=True) if progress is None else None
+        if known is not None:
+            return known(*operands) if out is None else known(*operands, out=out)
+        return self.compute(operands, more, out, progress, None, own=True)
+
+    def _with(self, settings: Mapping[str, Any], *, own: bool = False) -> Settled | None:
         """The calls with some settings; None where an array is among them, or what may change."""
-        try:
-            hash(tuple(settings.values()))
-        except TypeError:
-            return None
-        key = _settings(settings)
+        if not settings:
+            key: Hashable = own
+        else:
+            try:
+                hash(tuple(settings.values()))
+            except TypeError:
+                return None
+            key = own, _settings(settings)
         found = self._settled.get(key)
-        return found or self._keep(self._settled, key, Settled(self, settings))
+        return found or self._keep(self._settled, key, Settled(self, settings, own))
 
     def compute(
         self,
@@ -186,9 +200,11 @@ class Fused(_Calls):
         out: Any,
         progress: Any,
         learner: _PythonCalls | None,
+        *,
+        own: bool = False,
     ) -> Any:
         """A call; `learner` may leave the next ones of its signature to the engine."""
-        call = sort(operands, more)
+        call = sort(operands, more, own=own)
         compiled = self.compiled(call)
         targets = compiled.structure.unpack(out, "out")
         results = run(compiled, call.values, targets, progress)
@@ -241,7 +257,7 @@ class Fused(_Calls):
         return None
 
     def _compile(self, operands: Sequence[Operand], call: Call) -> Compiled:
-        made = trace(self._function, operands, call.static, self._dtype, call.named)
+        made = trace(self._function, operands, call.static, self._dtype, call.named, own=call.own)
         numbers = any(operand.value is not None for operand in operands)
         prepared = (
             ready(made.graph)
@@ -259,7 +275,7 @@ class Fused(_Calls):
 
     def graph(self, /, *operands: Any, **more: Any) -> Graph:
         """What the function computes for such operands."""
-        return self.compiled(sort(operands, more)).graph
+        return self.compiled(sort(operands, more, own=promotes_itself(operands))).graph
 
     @property
     def latest(self) -> Compiled | None:
@@ -300,16 +316,17 @@ class Fused(_Calls):
 
 
 class Settled(_Calls):
-    """The calls of a fused function with some settings."""
+    """The calls of a fused function with some settings, or of a library (`own_kinds`)."""
 
-    def __init__(self, fused: Fused, settings: Mapping[str, Any]) -> None:
+    def __init__(self, fused: Fused, settings: Mapping[str, Any], own: bool) -> None:
         self._fused = fused
         self._settings = settings
+        self._own = own
 
     def _call(self, /, *operands: Any, out: Any = None) -> Any:
         if any_foreign(operands):
             return dispatch().fused(self._fused, operands, self._settings, out)
-        return self._fused.compute(operands, self._settings, out, None, self)
+        return self._fused.compute(operands, self._settings, out, None, self, own=self._own)
 
 
 def _learn(learner: _PythonCalls, compiled: Compiled, values: tuple[Any, ...]) -> None:
@@ -373,8 +390,8 @@ def _entering(given: Any) -> Any:
 # Calls
 
 
-def sort(operands: Sequence[Any], more: Mapping[str, Any]) -> Call:
-    """The arguments of a call as operands and settings.
+def sort(operands: Sequence[Any], more: Mapping[str, Any], *, own: bool = False) -> Call:
+    """The arguments of a call as operands and settings; `own` as in :class:`Call`.
 
     >>> call = sort([np.zeros(3), 2], {"axis": 0, "bias": np.ones(3)})
     >>> len(call.values), call.named, call.static
@@ -389,7 +406,8 @@ def sort(operands: Sequence[Any], more: Mapping[str, Any]) -> Call:
     values = tuple([_value(one, k) for k, one in enumerate(given)])
     signature = tuple([_signature(value) for value in values])
     # Within strict mode a function is traced, and its plans looked at, once more.
-    return Call((signature, named, _settings(static), in_force()), values, named, static)
+    key = (signature, named, _settings(static), in_force(), own)
+    return Call(key, values, named, static, own)
 
 
 def _value(given: Any, k: int) -> Any:

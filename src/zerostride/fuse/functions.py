@@ -92,7 +92,14 @@ def _as_of(ufunc: np.ufunc, value: Value) -> Value:
 
 
 def _scaled(ufunc: np.ufunc, by: float) -> Callable[[Value], Value]:
-    return lambda x: _as_of(ufunc, x) * by
+    def scaled(x: Value) -> Value:
+        given = _as_of(ufunc, x)
+        # Of 16-bit floats NumPy scales in float32: they do not hold the factor.
+        wide = given.astype(np.float32) if given.itemsize == 2 else given
+        found: Value = (wide * by).astype(given.dtype, copy=False)
+        return found
+
+    return scaled
 
 
 def _float_power(x: Value, y: Value) -> Value:

@@ -169,6 +169,8 @@ class Methods:
         if not places:
             return self.tracer.apply("round", (self,))
         own, by = cast("Value", self), 10.0 ** abs(places)
+        if own.tracer.own and self.dtype.kind == "V":  # whose numbers of 8 bits hold few powers
+            return own.astype(np.float32).round(places).astype(self.dtype)
         scaled = own * by if places > 0 else own / by
         whole = self.tracer.apply("round", (scaled,))
         return self.tracer.apply("divide" if places > 0 else "multiply", (whole, by))

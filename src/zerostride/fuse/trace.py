@@ -48,6 +48,8 @@ def trace(
     static: Mapping[str, Any] | None = None,
     dtype: Any = None,
     named: Sequence[str] = (),
+    *,
+    own: bool = False,
 ) -> Trace:
     """Calls a function with values of the operands' shapes and dtypes, and gives its graph.
 
@@ -57,6 +59,7 @@ def trace(
         static: further arguments by name, which stay what they are.
         dtype: what numbers that are no truth values are converted to where they come in.
         named: the names of the last operands, where these are passed by name.
+        own: whether Python floats take the dtype of any floats (`compute.semantics.own_kinds`).
 
     Raises:
         TraceError: the function does what cannot be fused; the message shows the line.
@@ -70,7 +73,7 @@ def trace(
     known = [
         one if isinstance(one, Operand) else operand_of(one, k) for k, one in enumerate(operands)
     ]
-    tracer = Tracer(known, dtype)
+    tracer = Tracer(known, dtype, own=own)
     values = [tracer.operand(k) for k in range(len(known))]
     places = len(values) - len(named)
     by_name = {**dict(static or {}), **dict(zip(named, values[places:], strict=True))}

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..compute import native, reference
-from ..compute.semantics import WEAK
+from ..compute.semantics import WEAK, own_kinds
 from ..errors import TraceError
 from ..ops import OPS, Op
 from ..planner import plan
@@ -50,9 +50,13 @@ def _promoted(name: str, kinds: tuple[str, ...], dtype: str | None) -> tuple[str
 class Tracer:
     """Writes down nodes, equal ones once, and holds the arrays that were captured."""
 
-    def __init__(self, operands: Sequence[Operand], dtype: Any = None) -> None:
+    def __init__(
+        self, operands: Sequence[Operand], dtype: Any = None, *, own: bool = False
+    ) -> None:
         #: What numbers that come in are converted to, or None.
         self.dtype = None if dtype is None else np.dtype(dtype)
+        #: Whether Python floats take the dtype of any floats, as a library's own do (`own_kinds`).
+        self.own = own
         self.nodes: list[Node] = []
         self.closed = False
         self._operands = operands
@@ -256,7 +260,8 @@ class Tracer:
         """The dtypes that an op computes in, and its operands, cast where NumPy casts first."""
         kinds = tuple(value.kind for value in values)
         try:
-            found = _promoted(op.name, kinds, dtype)
+            met = own_kinds(op.name, kinds) if self.own else kinds
+            found = _promoted(op.name, met, dtype)
             if found is None:
                 assert dtype is not None
                 kept = op.name == "where"
@@ -293,7 +298,7 @@ class Tracer:
         numbers = [node for node in nodes if isinstance(node, Constant)]
         if len(numbers) < len(nodes) or np.dtype(dtypes[-1]).kind not in "biuf":
             return None
-        given = [one.value if one.weak else np.dtype(one.dtype).type(one.value) for one in numbers]
+        given = [_number(one, to) for one, to in zip(numbers, dtypes, strict=False)]
         made = plan(*[() for _ in given])
         asked = dtypes[-1] if op.name == "cast" else None
         return np.asarray(reference.compute(op, made, given, dtype=asked))
@@ -403,6 +408,13 @@ class Tracer:
         graph = Graph(nodes, tuple(number[k] for k in outputs), first + len(kept))
         weak = frozenset(number[k] for k in needed & self._weak)
         return graph, tuple(self._captured[k] for k in kept), weak
+
+
+def _number(node: Constant, dtype: str) -> Any:
+    """A constant as an op takes it that computes in a dtype; weak where NumPy knows what to do."""
+    if node.weak and np.dtype(dtype).kind != "V":
+        return node.value
+    return np.dtype(dtype if node.weak else node.dtype).type(node.value)
 
 
 def _rises(axes: Axes) -> bool:

@@ -37,6 +37,8 @@ _ROUNDED = frozenset({"sum", "mean", "prod", "sum_of_squares", "logsumexp"})
 _ADDED: Mapping[str, Callable[..., Any]] = MappingProxyType(
     {"sum": np.sum, "mean": np.mean, "logsumexp": lambda x, **how: np.max(x, **how) + 1}
 )
+#: Dtypes that bfloat16 holds.
+_WITHIN = frozenset({"bfloat16", "bool", "int8", "uint8"})
 #: Sums that may cancel.
 _SCALED = frozenset({"logaddexp", "logaddexp2"})
 
@@ -97,6 +99,19 @@ def _made(case: Case, library: Library) -> Made:
     return Made(made.op, made.memories, operands, made.out, made.options)
 
 
+def _told(made: Made, library: Library) -> Made:
+    """The call as NumPy is told what a library knows: a Python float beside bfloat16 is that."""
+    values = made.operands[made.op == "where" :]
+    dtypes = {value.dtype.name for value in values if type(value) not in WEAK}
+    meets = "bfloat16" in dtypes and dtypes <= _WITHIN
+    if not (library.promotes and meets) or "engine" in made.options:
+        return made
+    dtype = made.options.get("dtype", dtype_of("bfloat16"))
+    with np.errstate(all="ignore"):
+        operands = [np.asarray(one, dtype) if type(one) is float else one for one in made.operands]
+    return Made(made.op, made.memories, operands, made.out, made.options)
+
+
 def _flushed(array: Any) -> Any:
     """Without numbers below the smallest normal one."""
     if array.dtype.kind not in "fc" and array.dtype.name != "bfloat16":
@@ -153,7 +168,12 @@ def _op(case: Case, library: Library) -> Verdict:
 
     if library.name == "numpy":
         function = public(case.call.op)
-    verdict = judge(case.call, function, layout=False)
+    verdict = judge(
+        case.call,
+        function,
+        layout=False,
+        reference=lambda made: _told(made, library).by_reference(),
+    )
     if any(lacking) and not verdict.refused:
         return Verdict(lacking=True)
     return Verdict(verdict.difference or next(filter(None, unlike), ""), verdict.refused)
@@ -163,7 +183,7 @@ def _op(case: Case, library: Library) -> Verdict:
 
 
 def _expected(case: Case, library: Library) -> Any:
-    made = _made(case, library)
+    made = _told(_made(case, library), library)
     if case.kind == "op":
         return made.by_reference()
     if case.kind == "broadcast":

@@ -57,6 +57,11 @@ class Library:
     open: tuple[tuple[str, str], ...] = ()
 
     @property
+    def promotes(self) -> bool:
+        """Whether bfloat16 is a dtype of its own, so that a Python float beside it is bfloat16."""
+        return self.module in ("torch", "jax")
+
+    @property
     def imported(self) -> Any:
         """The module.
 

@@ -83,17 +83,24 @@ class Verdict:
 Function = Callable[..., Any]
 
 
-def judge(call: Call, function: Function, *, layout: bool = True) -> Verdict:
+def judge(
+    call: Call,
+    function: Function,
+    *,
+    layout: bool = True,
+    reference: Callable[[Made], Any] = Made.by_reference,
+) -> Verdict:
     """Runs a call by a public function and by the reference, and compares.
 
     Args:
         call: what to run.
         function: the public function, or what stands for it.
         layout: whether the results' strides are compared, too.
+        reference: what gives the right answer.
     """
     ours, theirs = call.make(), call.make()
     result, error = outcome(lambda: ours.by(function))
-    expected, refusal = outcome(theirs.by_reference)
+    expected, refusal = outcome(lambda: reference(theirs))
     if error is not None or refusal is not None:
         return _refusals(error, refusal, ours, theirs)
     difference = _around(call, ours, theirs, result, expected, layout=layout)
