@@ -116,7 +116,7 @@ _RULES_INTRO = """# Rules
 
 A rule is what a document says; what an engine's release really does is on the
 [engines'](engines.md) pages. Sizes are outermost first. In a drawing blue axes lie where they are,
-yellow ones stretch, dashed ones are absent.
+hatched ones stretch, dashed ones are absent.
 
 """
 

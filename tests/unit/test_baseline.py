@@ -196,7 +196,7 @@ def test_a_bad_file_is_one_clear_line(kind: str, tmp_path: Path) -> None:
 
 
 def test_no_file_is_one_clear_line(tmp_path: Path) -> None:
-    with pytest.raises(ZerostrideError, match=r"nope\.json: No such file"):
+    with pytest.raises(ZerostrideError, match=r"nope\.json: there is no such baseline yet"):
         read_baseline(tmp_path / "nope.json")
     with pytest.raises(ZerostrideError, match="directory"):
         read_baseline(tmp_path)

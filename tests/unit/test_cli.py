@@ -256,7 +256,8 @@ def test_engines_lists_and_tells(run: Run) -> None:
     assert [row["name"] for row in data] == list(ENGINES)
     one = json.loads(run("engines", "ncnn", "--json").out)
     keys = "name measured installed is_measured source rules broadcast_modes max_rank divergences"
-    assert {*keys.split(), "dtypes", "package", "run"} == one.keys()
+    assert {*keys.split(), "dtypes", "ops", "package", "run"} == one.keys()
+    assert list(one["ops"]["prelu"]) == ["pdpd"]
     assert "ncnn  measured" in run("engines", "ncnn").out
     assert run("engines", "nope").status == 2
     assert run("engines", "--measure").status == 2
@@ -289,6 +290,10 @@ def test_completion_without_the_shell_is_one_line(
         ("zerostride audit --target op", {"openvino"}),
         ("zerostride explain --rule pd", {"pdpd"}),
         ("zerostride explain --wh", {"--whdc"}),
+        ("zerostride explain 5,5 5 --express te", {"tensorflow", "tensorrt"}),
+        ("zerostride explain 5,5 5 --code openv", {"openvino", "openvino-ir"}),
+        ("zerostride compare --reference pd", {"pdpd"}),
+        ("zerostride compute logical_x", {"logical_xor"}),
     ],
 )
 def test_completion_completes(

@@ -141,7 +141,7 @@ def test_an_archive_a_folder_and_a_pipe_are_not_arrays(run: Run, tmp_path: Path)
     ("arguments", "said"),
     [
         (["nope", "a", "a"], "nope"),
-        (["add", "a"], "add takes 2 arrays, 1 were given"),
+        (["add", "a"], "add takes 2 arrays, not 1"),
         (["where", "a", "a"], "where takes 3 arrays"),
         (["add", "a", "a", "--axis", "0"], "axis"),
         (["add", "a", "a", "--engine", "nope"], "nope"),
@@ -265,7 +265,7 @@ def test_compute_ops_of_one_array(run: Run, tmp_path: Path) -> None:
         (("cast", "--dtype", "int8", "--engine", "torch"), "was not measured"),
         (("selu", "--engine", "torch", "-p", "alpha=2"), "and no other"),
         (("exp", "--engine", "mnn"), "what mnn's exp gives for float32 is not known"),
-        (("add",), "add takes 2 arrays, 1 were given"),
+        (("add",), "add takes 2 arrays, not 1"),
     ],
 )
 def test_wrong_calls_of_ops_of_one_array(

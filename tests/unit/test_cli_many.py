@@ -323,7 +323,7 @@ def test_reports_are_written_by_the_ends_of_their_names(run: Run, tmp_path: Path
     [
         (["-o", "report.pdf"], "a report's name ends in one of .html .json .md .txt"),
         (["-o", "nowhere/report.html"], "there is no folder nowhere"),
-        (["--baseline", "nope.json"], "nope.json: No such file"),
+        (["--baseline", "nope.json"], "there is no such baseline yet; --write-baseline nope.json"),
         (["--fail-on", "diferent"], "'diferent' is no verdict that can fail; known: same_here, "),
         (["--fail-on", "same"], "'same' is no verdict that can fail"),
         (["--fail-on", ""], "is no verdict that can fail"),

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from commandline import Run
+
+from zerostride.code import TARGETS
 
 ROOT = Path(__file__).parents[2]
 #: What each shell is told after it has sourced the script: it prints what it offers for a line.
@@ -65,3 +69,27 @@ def test_zsh_knows_whom_to_ask(tmp_path: Path) -> None:
     script = 'autoload -Uz compinit && compinit -D && eval "$(zerostride completion zsh)"'
     said = shell("zsh", f"{script}; print -r -- $_comps[zerostride] $+functions", tmp_path)
     assert said.split()[0] == "_zerostride_completion"
+
+
+def test_what_is_offered_is_what_help_names(run: Run) -> None:
+    said = run("explain", "-h").out.partition("--code")[2].partition("--given")[0]
+    words = set(re.findall(r"[a-z][a-z-]+", said.partition("for")[2])) - {"or"}
+    assert words == set(TARGETS)
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (("explain", "5", "5", "--engine", "pytorch"), "Did you mean 'torch'?"),
+        (("explain", "5", "5", "--rule", "nump"), "Did you mean 'numpy'?"),
+        (("engines", "onnx-runtime"), "Invalid value for '[NAME]'"),
+        (("engines", "onnx-runtime"), "Did you mean 'onnxruntime'?"),
+        (("explain", "5", "5", "--code", "pytorch"), "did you mean torch?"),
+        (("explain", "5", "5", "--express", "pytorch"), "did you mean torch?"),
+        (("explain", "5", "5", "--express", "what"), "one of none, numpy,"),
+    ],
+)
+def test_a_name_that_is_near_is_proposed(run: Run, words: tuple[str, ...], meant: str) -> None:
+    answer = run(*words)
+    assert answer.status == 2
+    assert meant in answer.err

@@ -155,6 +155,15 @@ def test_text_that_is_no_condition(text: str) -> None:
         zs.Condition.parse(text)
 
 
+@pytest.mark.parametrize("text", ["N = 16", "N=16", "N >= 1 and M = 2"])
+def test_one_sign_of_equality_is_told_from_two(text: str) -> None:
+    with pytest.raises(zs.BroadcastError, match="an equality has two signs, N == 16"):
+        zs.plan(("N", 3), (3,), facts=text)
+    with pytest.raises(zs.BroadcastError) as refused:
+        zs.plan(("N", 3), (3,), facts="N >= ")
+    assert "two signs" not in str(refused.value)
+
+
 @pytest.mark.parametrize("value", [None, 2.5, b"N", ["N"], True, float("nan"), object()])
 def test_values_that_are_no_size(value: object) -> None:
     with pytest.raises(zs.BroadcastError):

@@ -227,6 +227,35 @@ def test_formats_of_other_suffixes_alone(installed):
         zs.audit("model.txt", target="ncnn")
 
 
+@pytest.mark.parametrize(
+    ("reader", "words"),
+    [
+        (
+            "import nothing_of_this_name",
+            "does not load: ModuleNotFoundError: No module named 'noth",
+        ),
+        ("def find_site(node): pass", "has no function 'read' in somewhere.reader"),
+        ("def read(path): return path.missing", "failed in 'read': AttributeError: "),
+        ("def read(path):\n    open(path / 'no')", "Not a directory"),
+    ],
+)
+def test_a_format_that_fails_is_its_packages_fault(installed, tmp_path, reader, words):
+    row = """
+    from zerostride.models.formats import Format
+    mine = Format("mine", (".mine",), "reader", package="somewhere")
+    """
+    installed("forms", {"formats": {"mine": "forms:mine"}}, {"forms": row})
+    (tmp_path / "somewhere").mkdir()
+    (tmp_path / "somewhere" / "reader.py").write_text(reader)
+    model = tmp_path / "model.mine"
+    model.write_text("")
+    with pytest.raises((zs.ModelError, OSError)) as failed:
+        zs.audit(model, target="ncnn")
+    assert words in str(failed.value)
+    if "directory" not in words:
+        assert str(failed.value).startswith("format 'mine' of forms 1.0 ")
+
+
 def test_what_was_interrupted_is_tried_again(installed):
     module = """
     import sys

@@ -17,7 +17,7 @@ from . import options, tables
 
 
 @click.command(short_help="What is known of each engine, and measuring one again.")
-@click.argument("name", required=False, type=options.engine_name)
+@click.argument("name", required=False, type=options.engine_name, metavar="[NAME]")
 @click.option("--measure", is_flag=True, help="Run the installed release again and compare.")
 @options.as_json
 def engines(name: str | None, measure: bool, as_json: bool) -> int:
@@ -59,6 +59,10 @@ def _as_dict(engine: Engine) -> dict[str, Any]:
         "package": ENGINES.source(engine.name) or None,
         "rules": {name: rule.summary for name, rule in engine.elementwise.items()},
         "broadcast_modes": {name: rule.summary for name, rule in engine.to_target.items()},
+        "ops": {
+            op: {name: rule.summary for name, rule in rules.items()}
+            for op, rules in engine.ops.items()
+        },
         "max_rank": next(iter(engine.elementwise.values())).max_rank,
         "divergences": [
             {"text": row.text, "effect": row.effect, "source": row.source, "run": row.run}

@@ -113,12 +113,13 @@ def _run(arguments: Sequence[str] | None) -> int:
     except ZerostrideError as error:
         return _say(str(error), as_json=_wants_json(arguments))
     except MemoryError as error:
-        return _say(f"not enough memory: {error}" if str(error) else "not enough memory")
+        said = f"not enough memory: {error}" if str(error) else "not enough memory"
+        return _say(said, as_json=_wants_json(arguments))
     except BrokenPipeError:
         return NO_READER
     except OSError as error:
         where = f"{error.filename}: " if error.filename else ""
-        return _say(f"{where}{error.strerror or error}")
+        return _say(f"{where}{error.strerror or error}", as_json=_wants_json(arguments))
     except Exception as error:  # noqa: BLE001 - a fault of ours; a user gets a line all the same
         if os.environ.get(DEBUG):
             traceback.print_exc()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import json
 import os
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, cast
 
 import click
@@ -60,7 +61,9 @@ class NameOf(click.ParamType):  # type: ignore[type-arg] # generic in click's ne
         """The name itself, if there is a row of it."""
         if value not in self._table or not self._wanted(self._table[value]):
             known = ", ".join(map(repr, self.choices))
-            self.fail(f"{value!r} is not one of {known}.", param, ctx)
+            close = difflib.get_close_matches(str(value)[:80], self.choices, 1)
+            meant = f" Did you mean {close[0]!r}?" if close else ""
+            self.fail(f"{value!r} is not one of {known}.{meant}", param, ctx)
         return str(value)
 
     def get_missing_message(self, param: Any, ctx: Any = None) -> str:
@@ -76,6 +79,22 @@ class NameOf(click.ParamType):  # type: ignore[type-arg] # generic in click's ne
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(name) for name in self.choices if name.startswith(incomplete)]
+
+
+class WordOf(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A word that a command looks up by itself, and that a shell completes."""
+
+    name = "text"
+
+    def __init__(self, words: Callable[[], Iterable[str]]) -> None:
+        self._words = words
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
+        """The words that begin so."""
+        from click.shell_completion import CompletionItem
+
+        words = dict.fromkeys(self._words())
+        return [CompletionItem(word) for word in words if word.startswith(incomplete)]
 
 
 engine_name = NameOf(ENGINES)
@@ -102,9 +121,15 @@ facts = click.option(
 
 
 class ShapeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A shape on the command line."""
+    """A shape on the command line; a shell completes the names of files that have one."""
 
     name = "shape"
+
+    def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
+        """The shell's own files."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -12,14 +12,15 @@ from .. import explain as drawing
 from ..comparison import compare as compare_shapes
 from ..compute import functions, unary
 from ..dims import elements
+from ..engines.table import ENGINES
 from ..errors import BroadcastError, ZerostrideError
-from ..ops import Op, find_op
+from ..ops import OPS, Op, find_op
 from ..plan import Plan
 from ..planner import plan, plan_to
-from ..rules import whdc
+from ..rules import MODES, RULES, whdc
 from . import options
 from .files import open_array, physical_memory, write_array, write_whole
-from .options import AxesType, ShapeType, SizeType
+from .options import AxesType, ShapeType, SizeType, WordOf
 
 _whdc = click.option("--whdc", "in_whdc", is_flag=True, help="Shapes are in ncnn's order w,h,d,c.")
 
@@ -27,12 +28,27 @@ _whdc = click.option("--whdc", "in_whdc", is_flag=True, help="Shapes are in ncnn
 @click.command(short_help="Draw how shapes are combined, or why they are not.")
 @click.argument("shapes", nargs=-1, required=True, type=ShapeType())
 @options.combine(options.rule, options.axis, options.broadcast, options.engine)
-@click.option("--op", help="The op, where an engine's ops differ (prelu).")
+@click.option(
+    "--op", type=WordOf(lambda: OPS), help="The op, where an engine's ops differ (prelu)."
+)
 @click.option("--to", "target", type=ShapeType(), help="Target shape of a Broadcast op.")
 @options.mode
 @click.option("--axes-mapping", type=AxesType(), help="Target axis of each data axis: 1,2.")
-@click.option("--express", "other", help="Also say it in this rule, or on this engine.")
-@click.option("--code", "language", help="Print source for this framework instead.")
+@click.option(
+    "--express",
+    "other",
+    type=WordOf(lambda: (*RULES, *MODES, *ENGINES)),
+    metavar="NAME",
+    help="Also say it in this rule, or on this engine.",
+)
+@click.option(
+    "--code",
+    "language",
+    type=WordOf(lambda: _targets()),
+    metavar="TARGET",
+    help="Print source to paste instead: for numpy, torch, jax, tensorflow, paddle, mnn, onnx, "
+    "openvino, openvino-ir, stablehlo, einops or ncnn.",
+)
 @options.facts
 @click.option(
     "--set",
@@ -107,6 +123,12 @@ def explain(
     return 0
 
 
+def _targets() -> Iterable[str]:
+    from ..code import TARGETS  # a shell asks, and `plan.code` itself: most calls do not
+
+    return TARGETS
+
+
 def _values(sizes: tuple[tuple[str, int | str], ...]) -> dict[str, int | str]:
     values = dict(sizes)
     if len(values) < len(sizes):
@@ -140,7 +162,14 @@ def _plan_dict(made: Plan, other: str | None, language: str | None) -> dict[str,
 
 @click.command(short_help="What every rule and engine makes of the same shapes.")
 @click.argument("shapes", nargs=-1, required=True, type=ShapeType())
-@click.option("--reference", default="numpy", show_default=True, help="What is meant: a rule.")
+@click.option(
+    "--reference",
+    default="numpy",
+    show_default=True,
+    type=WordOf(lambda: RULES),
+    metavar="RULE",
+    help="What is meant: a rule.",
+)
 @options.axis
 @options.facts
 @_whdc
@@ -177,7 +206,7 @@ _TRAPS = frozenset({"different", "same_here", "only_here", "unknown"})
 
 
 @click.command(short_help="Compute an op over .npy files under any rule.")
-@click.argument("op")
+@click.argument("op", type=WordOf(lambda: OPS))
 @click.argument("files", nargs=-1, required=True, type=click.Path())
 @options.combine(options.rule, options.axis, options.broadcast, options.engine)
 @click.option("--dtype", help="What to compute in; for cast, what to convert to.")
@@ -210,7 +239,8 @@ def compute(
     """
     row = find_op(op)
     if len(files) != row.tensors:
-        raise click.UsageError(f"{row.name} takes {row.tensors} arrays, {len(files)} were given")
+        takes = "1 array" if row.tensors == 1 else f"{row.tensors} arrays"
+        raise click.UsageError(f"{row.name} takes {takes}, not {len(files)}")
     arrays = [open_array(file) for file in files]
     attributes = {"rule": rule, "axis": axis, "broadcast": broadcast, "engine": engine}
     if row.tensors == 1:

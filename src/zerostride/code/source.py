@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import keyword
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -51,10 +52,11 @@ def code(plan: Plan, target: str, names: Sequence[str] = ()) -> str:
     """
     row = TARGETS.get(str(target))
     if row is None:
+        close = difflib.get_close_matches(str(target)[:80], TARGETS, 1)
         raise BroadcastError(
             f"there is no code for {target!r}",
             reason=Reason.UNKNOWN_ENGINE,
-            hint=f"one of {', '.join(TARGETS)}",
+            hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(TARGETS)}",
         )
     called = checked_names(plan, row, target, names)
     if plan.open is None and row.write is not None:

@@ -67,6 +67,10 @@ def unnamed(low: int, high: int | None, name: str) -> Dim:
     return of_atom(Symbol(name, low, high, named=False))
 
 
+#: What Python assigns by, where a condition was meant.
+_ONE_SIGN = re.compile(r"(?<![<>=!])=(?!=)")
+
+
 @contextmanager
 def explained(value: object) -> Iterator[None]:
     """Turns the small fact into an error that a caller may see."""
@@ -74,6 +78,8 @@ def explained(value: object) -> Iterator[None]:
         yield
     except Misfit as misfit:
         hint = "write N, ?, 1..8, 2*N + 1; conditions as N >= 1 or N % 8 == 0"
+        if isinstance(value, str) and _ONE_SIGN.search(value):
+            hint = "an equality has two signs, N == 16"
         raise BroadcastError(misfit.detail, reason=misfit.reason, hint=hint) from None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -127,6 +128,8 @@ def _rows(rule: str | None, engine: str | None, op: str | None, to_target: bool)
         # Said of a Broadcast op, "numpy" is the mode of that name.
         named = rule if isinstance(rule, str) else ""
         known = RULES.get(named)
+        if known is None and named and named not in MODES:
+            raise _no_such(named)
         said = known is not None and known.to_target
         return (find_rule(rule, to_target=said or (to_target and named in MODES)),)
     if rule is not None:
@@ -136,6 +139,17 @@ def _rows(rule: str | None, engine: str | None, op: str | None, to_target: bool)
     rules = row.to_target if to_target else by_op
     # Asking for the default first also reports what the engine lacks.
     return (rule_row(None, engine=engine, op=op, to_target=to_target), *list(rules.values())[1:])
+
+
+def _no_such(name: str) -> BroadcastError:
+    """The error for a name that is neither a rule's nor an engine's."""
+    known = list(dict.fromkeys((*RULES, *MODES, *ENGINES)))
+    close = difflib.get_close_matches(name[:80], known, 1)
+    return BroadcastError(
+        f"there is no rule and no engine {name!r}",
+        reason=Reason.UNKNOWN_RULE,
+        hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(known)}",
+    )
 
 
 def _search(

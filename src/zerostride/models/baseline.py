@@ -189,6 +189,10 @@ def read_baseline(path: str | Path) -> Baseline:
     try:
         with file.open("rb") as opened:
             content = opened.read(LARGEST + 1)
+    except FileNotFoundError:
+        raise ZerostrideError(
+            f"{path}: there is no such baseline yet; --write-baseline {path} makes one"
+        ) from None
     except OSError as error:
         raise ZerostrideError(f"{path}: {error.strerror or error}") from None
     if len(content) > LARGEST:

@@ -21,7 +21,25 @@ def fix_of(case: Case) -> Expression | None:
     """How the target says what the source means, or None."""
     if not _tabled(case):
         return _reshaped(case) or _merged(case)
-    return expressed(case)
+    said = expressed(case)
+    return said and (_in_both(case, said) or said)
+
+
+def _in_both(case: Case, said: Expression) -> Expression | None:
+    """Shapes that the model's own rule reads likewise, where it would misread those of `said`.
+
+    The target's least change may leave out axes on which the model's rule counts: (1, 4) for ncnn
+    is (1, 4, 1) for both. Who makes the change before converting is right with the latter alone.
+    """
+    meaning, meant = case.meaning, case.sample.plan
+    by_shapes = not (said.swapped or said.attributes or said.merged_axes or said.explicit)
+    if meaning is None or meaning.rule.to_target or not by_shapes:
+        return None
+    if meaning.plan(said.shapes) == meant:
+        return None
+    pairs = zip(said.changed, meant.aligned, meant.operands, strict=True)
+    shapes = tuple(aligned if changed else shape for changed, aligned, shape in pairs)
+    return _try(case, shapes) if meaning.plan(shapes) == meant else None
 
 
 def _tabled(case: Case) -> bool:

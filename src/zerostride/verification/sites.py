@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..compute.kernels import KERNELS
+from ..dims.dim import Dim
 from ..engines.model import Engine
 from ..errors import BroadcastError
 from ..models.audit import BATCHLESS
@@ -155,7 +156,9 @@ def _shapes(site: Site) -> tuple[tuple[int, ...], ...]:
             raise Skip(f"the shape of {part.name!r} is not known")
         for size in part.shape:
             if not isinstance(size, int):
-                raise Skip(f"{part.name!r} has a size that is not known, {size}; set what it is of")
+                named = size.symbols if isinstance(size, Dim) else ()
+                words = " ".join(f"--set {symbol.name}=NUMBER" for symbol in named)
+                raise Skip(f"{part.name!r} has a size that is not known: {words or size}")
     return tuple(
         tuple(int(size) for size in sizes_of(part) if isinstance(size, int))
         for part in site.operands

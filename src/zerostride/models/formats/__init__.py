@@ -6,15 +6,16 @@ A format is a module of this package with the four functions of :class:`FormatMo
 
 from __future__ import annotations
 
+import functools
 import importlib
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
-from ...errors import ModelError
-from ...plugins import Table
+from ...errors import BroadcastError, ModelError, ZerostrideError
+from ...plugins import Table, said
 from ..graph import Body, Graph, Node
 from ..rewrite import Editor
 from ..sites import Site
@@ -74,7 +75,44 @@ class Format:
 
     def load(self) -> FormatModule:
         """The format's functions."""
-        return cast(FormatModule, importlib.import_module(f"{self.package}.{self.module}"))
+        if self.package == __name__:
+            return cast(FormatModule, importlib.import_module(f"{self.package}.{self.module}"))
+        return cast(FormatModule, _Foreign(self))
+
+
+class _Foreign:
+    """The functions of another package's format: their faults are ModelErrors that name it."""
+
+    def __init__(self, row: Format) -> None:
+        self._whose = f"format {row.name!r} of {FORMATS.source(row.name) or row.package}"
+        try:
+            self._module = importlib.import_module(f"{row.package}.{row.module}")
+        except (Exception, SystemExit) as error:
+            raise ModelError(f"{self._whose} does not load: {said(error)}") from error
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if not hasattr(self._module, name):
+            if name in _FUNCTIONS:
+                raise ModelError(
+                    f"{self._whose} has no function {name!r} in {self._module.__name__}"
+                )
+            raise AttributeError(name)
+        function = getattr(self._module, name)
+
+        @functools.wraps(function)
+        def call(*given: Any) -> Any:
+            try:
+                return function(*given)
+            except (ZerostrideError, BroadcastError, OSError, MemoryError):
+                raise
+            except Exception as error:
+                raise ModelError(f"{self._whose} failed in {name!r}: {said(error)}") from error
+
+        return call
+
+
+#: What every format's module has to have.
+_FUNCTIONS = ("read", "find_site", "lower", "edit")
 
 
 _OWN = (

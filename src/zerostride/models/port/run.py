@@ -118,7 +118,7 @@ def _goal(path: Path, output: str | Path | None, *, dry_run: bool) -> Path | Non
     if dry_run:
         return None
     if output is None:
-        raise ModelError("name an output, or ask for a dry run")
+        raise ModelError("name an output (output=FILE), or ask for a dry run (dry_run=True)")
     if format_of(output).name != row.name:
         raise ModelError(f"{output}: a model of {row.name} ends in {' or '.join(row.suffixes)}")
     return check_goal(Path(output))
