@@ -76,8 +76,8 @@ def report() -> tuple[str, str]:
     model = stage.ROOT / "examples" / "tiny_vision.onnx"
     made = zs.audit(model, target="ncnn").to_html()
     made = made.replace(str(stage.ROOT) + "/", "")
-    link = "[the audit of examples/tiny_vision.onnx for ncnn](examples/report.html)"
-    return made, f"\nOne as HTML: {link}.\n"
+    text = "the audit of examples/tiny_vision.onnx for ncnn"
+    return made, f'\nOne as HTML: <a href="examples/report.html">{text}</a>.\n'
 
 
 def notebooks() -> dict[str, str]:

@@ -236,7 +236,7 @@ def engines_page() -> str:
     rows = []
     for engine in ENGINES.values():
         default = next(iter(engine.elementwise.values()))
-        effects = sum(map(_bad, engine.divergences))
+        effects = sum(_bad(row, engine) for row in engine.divergences)
         rows.append(
             (
                 _link(engine, "engines/"),
@@ -268,9 +268,14 @@ def engines_page() -> str:
     )
 
 
-def _bad(row: Divergence) -> bool:
+def _bad(row: Divergence, engine: Engine) -> bool:
     """Whether the engine answers wrongly, or dies: nothing says so."""
-    return row.effect in (zs.Reason.CRASH, zs.Reason.WRONG_RESULT)
+    if row.effect in (zs.Reason.CRASH, zs.Reason.WRONG_RESULT):
+        return True
+    # Its rules know for which reasons it does not refuse; of an op, that op's own.
+    kinds = [engine.ops.get(op, {}) for op in row.ops]
+    kinds = kinds if row.ops else [engine.elementwise, engine.to_target]
+    return any(row.effect in rule.silent for kind in kinds for rule in kind.values())
 
 
 def _pair_row(engine: Engine) -> list[str]:
@@ -361,9 +366,10 @@ def _divergences(engine: Engine) -> Iterable[str]:
     """The rows of divergences: first those of which nobody is told."""
     if not engine.divergences:
         return ["None is known."]
+    bad = [row for row in engine.divergences if _bad(row, engine)]
     kinds = (
-        ("Wrong answers and crashes:", [row for row in engine.divergences if _bad(row)]),
-        ("Refusals, limits and the like:", [row for row in engine.divergences if not _bad(row)]),
+        ("Wrong answers and crashes, of which nobody is told:", bad),
+        ("Refusals, limits and the like:", [row for row in engine.divergences if row not in bad]),
     )
     return [
         part
@@ -393,12 +399,12 @@ def _history(engine: Engine) -> Iterable[str]:
     if not rows:
         return []
     cells = (
-        (row.until, _escaped(row.text), "; ".join(map(_escaped, row.references))) for row in rows
+        (row.until, "; ".join(map(_escaped, row.references)), _escaped(row.text)) for row in rows
     )
     return [
         "## Older releases",
         "What the measured release does no longer, and a product may still ship:",
-        table(("before", "it", "reports"), cells),
+        table(("before", "reports", "what it does"), cells),
     ]
 
 

@@ -134,6 +134,24 @@ def test_every_rule_and_engine_has_a_page_with_a_drawing_and_a_source() -> None:
             assert re.sub(r"`[^`]*`", "", row.text)[:40] in page
 
 
+def test_what_an_engine_does_in_silence_stands_with_its_wrong_answers() -> None:
+    pages = import_module("tables").pages()
+    for engine, text, silent in (
+        ("ncnn", "sizes that do not combine are not refused", True),
+        ("mnn", "PReLU with another number of slopes", True),
+        ("paddle", "an operand that sticks out beyond the last axis", True),
+        ("litert", "of more than 8 axes, end the process", True),
+        ("litert", "POW with an exponent", False),
+        ("tensorflow", "where (SelectV2) refuses more than 8 axes", False),
+    ):
+        page = pages[f"engines/{engine}.md"].replace("\\", "")
+        wrong, told, rest = page.partition("Refusals, limits and the like:")
+        if not told:
+            wrong, rest = page, ""
+        assert (text in wrong.partition("Wrong answers and crashes")[2]) is silent, text
+        assert (text in rest) is not silent, text
+
+
 def test_pages_say_what_the_planner_says() -> None:
     """(5,5) and (5,) are where ncnn parts from NumPy."""
     pages = import_module("tables").pages()

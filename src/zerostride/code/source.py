@@ -52,7 +52,8 @@ def code(plan: Plan, target: str, names: Sequence[str] = ()) -> str:
     """
     row = TARGETS.get(str(target))
     if row is None:
-        close = difflib.get_close_matches(str(target)[:80], TARGETS, 1)
+        named = target[:80] if isinstance(target, str) else ""  # type: ignore[redundant-expr]
+        close = difflib.get_close_matches(named, TARGETS, 1)
         raise BroadcastError(
             f"there is no code for {target!r}",
             reason=Reason.UNKNOWN_ENGINE,

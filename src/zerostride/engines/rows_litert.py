@@ -141,11 +141,13 @@ LITERT = Engine(
             "POW with an exponent of one element that is a whole number knows no limit of axes",
             Reason.RANK_LIMIT,
             _BY_RANK,
+            ops=frozen("pow"),
         ),
         Divergence(
             "SELECT_V2 refuses shapes that differ, of more than 8 axes",
             Reason.RANK_LIMIT,
             _BY_RANK,
+            ops=frozen("where"),
         ),
         Divergence(
             "ATAN2 does not broadcast and does not compare sizes: it reads beyond the second "

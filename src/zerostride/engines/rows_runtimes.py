@@ -163,6 +163,7 @@ NCNN = Engine(
             "PReLU with fewer slopes than channels reads beyond the weights",
             Reason.EXTENT_MISMATCH,
             _NCNN,
+            ops=frozen("prelu"),
         ),
         Divergence(
             "floor_divide by or of a broadcast scalar is not exact: 1 // 1 is 0",
@@ -210,6 +211,7 @@ MNN = Engine(
             "missing channels become 0, further slopes are ignored",
             Reason.EXTENT_MISMATCH,
             _MNN,
+            ops=frozen("prelu"),
         ),
         Divergence(
             "uint8 constants die with SIGSEGV",
