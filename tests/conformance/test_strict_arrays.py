@@ -77,10 +77,10 @@ def test_the_plugin_sees_tensors():
     before = checks.WATCH.enabled, checks.WATCH.report
     checks.WATCH.enabled, checks.WATCH.report = True, found.append
     try:
-        checks.against(torch.ones(3), torch.ones(3, 1))
+        checks.against(torch.ones(3, 1), torch.ones(3))
         checks.args(torch.where, torch.ones(3, 1) > 0, torch.ones(3), 0.0)
         checks.args(torch.add, torch.ones(3, 1), torch.ones(3))
-        checks.against(torch.ones(1, 3), torch.ones(3, 1))
+        checks.against(torch.ones(3, 1), torch.ones(1, 3))
         checks.args(torch.mm, torch.ones(3, 1), torch.ones(1, 3))
     finally:
         checks.WATCH.enabled, checks.WATCH.report = before

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Mapping
+
 import pytest
 from commandline import Answer, Run
 
@@ -23,3 +26,25 @@ def run(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> R
         return Answer(stop.value.code, out, err)
 
     return call
+
+
+@pytest.fixture
+def run_watched(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., pytest.RunResult]:
+    """Runs pytest with the plugin on files of a project, in this process."""
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def runner(
+        files: Mapping[str, str], *options: str, ini: str = "strict_broadcast = on"
+    ) -> pytest.RunResult:
+        pytester.makeini(f"[pytest]\npythonpath = .\n{ini}\n")
+        for name, text in files.items():
+            path = pytester.path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return pytester.runpytest_inprocess(
+            "-p", "zerostride.pytest_plugin", "-p", "no:cacheprovider", "--no-header", *options
+        )
+
+    return runner

@@ -1,6 +1,6 @@
 """What rewritten code calls: looks at the operands, and hands them on.
 
-`a - b` became `a - against(b, a)`, or `operator.sub(*pair(f(a), b))` where the left operand is more
+`a - b` became `a - against(a, b)`, or `operator.sub(*pair(f(a), b))` where the left operand is more
 than a name: the operation itself is made in the user's own frame, as it was, so warnings and
 tracebacks name the user's line, and results are the same.
 """
@@ -151,7 +151,7 @@ def is_accident(shapes: Sequence[Shape]) -> bool:
 # What rewritten code calls.
 
 
-def against(right: Any, left: Any) -> Any:
+def against(left: Any, right: Any) -> Any:
     """Looks at two operands, and hands the right one on."""
     __tracebackhide__ = True
     if type(left) is np.ndarray and type(right) is np.ndarray:
@@ -170,7 +170,7 @@ def against(right: Any, left: Any) -> Any:
 def pair(left: Any, right: Any) -> tuple[Any, Any]:
     """Looks at two operands, and hands both on."""
     __tracebackhide__ = True
-    against(right, left)
+    against(left, right)
     return left, right
 
 

@@ -64,7 +64,7 @@ def rewritten(tree: ast.Module, source: bytes) -> ast.Module:
     >>> for source in ("d = pred - target", "d = f(x) - target"):
     ...     tree = rewritten(ast.parse(source), source.encode())
     ...     print(ast.unparse(tree).replace("@zerostride", "zs"))
-    d = pred - zs.against(target, pred)
+    d = pred - zs.against(pred, target)
     d = zs.sub(*zs.pair(f(x), target))
     """
     _Rewriter(_allowed_lines(source), _Compiled(tree)).visit(tree)
@@ -168,7 +168,7 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if skipped:
             return node
-        if isinstance(node.left, ast.Name) and not _binds(node.right):
+        if isinstance(node.left, ast.Name):
             node.right = _against(node, node.left, node.right)
             return node
         return _looked(node, str(name), node.left, node.right)
@@ -180,7 +180,7 @@ class _Rewriter(ast.NodeTransformer):
         self.generic_visit(node)
         if skipped:
             return node
-        if isinstance(node.left, ast.Name) and not _binds(right):
+        if isinstance(node.left, ast.Name):
             node.comparators = [_against(node, node.left, node.comparators[0])]
             return node
         return _looked(node, str(name), node.left, node.comparators[0])
@@ -205,7 +205,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         target = node.target
         skipped = not isinstance(target, ast.Name) or self._ok(node)
-        skipped = skipped or not _may_broadcast(node.value) or _binds(node.value)
+        skipped = skipped or not _may_broadcast(node.value)
         self.generic_visit(node)
         if not skipped and isinstance(target, ast.Name):
             node.value = _against(node, target, node.value)
@@ -269,12 +269,6 @@ def _puts_axis(node: ast.expr) -> bool:
     )
 
 
-def _binds(node: ast.expr) -> bool:
-    """Whether evaluating it may give a name another value, `(x := ...)`: the name on its left is
-    then not to be read after it."""
-    return any(isinstance(one, ast.NamedExpr) for one in ast.walk(node))
-
-
 def _last_name(node: ast.AST) -> str:
     if isinstance(node, ast.Attribute):
         return node.attr
@@ -299,9 +293,10 @@ def _looked(node: ast.expr, name: str, left: ast.expr, right: ast.expr) -> ast.e
 
 
 def _against(node: ast.expr | ast.stmt, left: ast.Name, right: ast.expr) -> ast.expr:
-    """`against(right, left)`, in the place of the right operand: a name may be read twice."""
+    """`against(left, right)`, in the place of the right operand: a name may be read twice. Both
+    times before the right side is evaluated, which may give it another value: `(x := ...)`."""
     again = ast.Name(left.id, ast.Load())
-    return _at(node, ast.Call(_ours("against", node), [right, again], []))
+    return _at(node, ast.Call(_ours("against", node), [again, right], []))
 
 
 def _ours(name: str, place: ast.expr | ast.stmt) -> ast.expr:

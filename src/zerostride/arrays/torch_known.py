@@ -22,7 +22,7 @@ from ..ops import OPS
 
 #: The looks of strict mode, and what is left of them in a graph: they hand operands on.
 _HANDED_ON: dict[Any, Any] = {
-    checks.against: lambda right, left: right,
+    checks.against: lambda left, right: right,
     checks.pair: lambda left, right: (left, right),
     checks.args: lambda function, /, *given: given,
     checks.args_of: lambda root, path, /, *given: given,
