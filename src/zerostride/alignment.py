@@ -8,13 +8,12 @@ enriched here, once, into a BroadcastError.
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from .dims import Asker, Shape, Size, Undecided, as_shape, brief, is_open, whole_numbers
+from .dims import Asker, Shape, Size, as_shape, brief, is_open, whole_numbers
 from .errors import BroadcastError, Misfit, Reason
 from .plan import Plan, RuleUse
 
@@ -294,32 +293,6 @@ def _is_shape(shape: Any) -> bool:
         return is_open(shape) or as_shape(shape) is shape
     except Misfit:
         return False
-
-
-# Another package's rules.
-
-
-def guarded(rule: Rule, package: str) -> Rule:
-    """Another package's rule, whose faults are refusals: they name the package, and break nothing
-    that only lists all rules."""
-    if rule.align.__module__.startswith("zerostride."):
-        checked = rule.check
-        if checked is None or getattr(checked, "__module__", "").startswith("zerostride."):
-            return rule
-    align = functools.partial(_guard, rule.align, package)
-    check = None if rule.check is None else functools.partial(_guard, rule.check, package)
-    return replace(rule, align=align, check=check)
-
-
-def _guard(function: Callable[..., Any], package: str, *args: Any) -> Any:
-    try:
-        return function(*args)
-    except (Misfit, Undecided):
-        raise
-    except Exception as error:
-        name = getattr(function, "__name__", "its rule")
-        words = f"{type(error).__name__}: {error}"
-        raise Misfit(Reason.PLUGIN, f"{name} of {package} failed: {words}") from error
 
 
 # What to propose.

@@ -8,13 +8,15 @@ ncnn's order.
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from .alignment import Alignment, Attribute, Attributes, Rule, guarded
-from .dims import MAX_RANK, Asker, Shape
+from .alignment import Alignment, Attribute, Attributes, Rule
+from .dims import MAX_RANK, Asker, Shape, Undecided
 from .errors import BroadcastError, Misfit, Reason
 from .plugins import Table
 
@@ -277,6 +279,29 @@ def _accept(rule: Rule, package: str) -> Rule:
     return guarded(rule, package)
 
 
+def guarded(rule: Rule, package: str) -> Rule:
+    """Another package's rule, whose faults are refusals: they name the package, and break nothing
+    that only lists all rules."""
+    if rule.align.__module__.startswith("zerostride."):
+        checked = rule.check
+        if checked is None or getattr(checked, "__module__", "").startswith("zerostride."):
+            return rule
+    align = functools.partial(_guard, rule.align, package)
+    check = None if rule.check is None else functools.partial(_guard, rule.check, package)
+    return replace(rule, align=align, check=check)
+
+
+def _guard(function: Callable[..., Any], package: str, *args: Any) -> Any:
+    try:
+        return function(*args)
+    except (Misfit, Undecided):
+        raise
+    except Exception as error:
+        name = getattr(function, "__name__", "its rule")
+        words = f"{type(error).__name__}: {error}"
+        raise Misfit(Reason.PLUGIN, f"{name} of {package} failed: {words}") from error
+
+
 #: Every rule by its name; entry points of the group `zerostride.rules` add to it.
 RULES: Table[Rule] = Table("zerostride.rules", Rule, _OWN, _accept, operator.attrgetter("name"))
 
@@ -321,4 +346,4 @@ def whdc(shape: Iterable[Any]) -> tuple[Any, ...]:
     return tuple(shape)[::-1]
 
 
-__all__ = ["MAX_RANK", "MODES", "RULES", "find_rule", "whdc"]
+__all__ = ["MAX_RANK", "MODES", "RULES", "find_rule", "guarded", "whdc"]
