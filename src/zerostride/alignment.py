@@ -13,8 +13,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from .dims import Asker, Shape, Size, as_shape, brief, is_open, whole_numbers
-from .errors import BroadcastError, Misfit, Reason
+from .dims import Asker, Shape, Size, as_shape, brief, is_array, is_open, whole_numbers
+from .errors import BroadcastError, Misfit, Reason, operand_names
 from .plan import Plan, RuleUse
 
 if TYPE_CHECKING:
@@ -265,6 +265,7 @@ def laid_out(shapes: Sequence[Shape], alignment: Alignment) -> list[list[Any]]:
 
 def _enrich(misfit: Misfit, rule: Rule, shapes: Sequence[Any], use: RuleUse) -> BroadcastError:
     """The small fact, with everything a reader needs around it."""
+    arrays_given(shapes, rule=use, names=("data", "target") if rule.to_target else ())
     written = tuple(map(_as_written, shapes))
     reason = misfit.reason  # the hint is kept, and with the misfit it would keep all of its frames
     return BroadcastError(
@@ -277,6 +278,28 @@ def _enrich(misfit: Misfit, rule: Rule, shapes: Sequence[Any], use: RuleUse) -> 
         rows=misfit.rows,
         names=("data", "target") if rule.to_target else (),
         hint=lambda: suggest(rule, written, use, reason),
+    )
+
+
+def arrays_given(shapes: Sequence[Any], *, rule: str = "", names: Sequence[str] = ()) -> None:
+    """Refuses arrays that are given for their shapes, in the words of what is meant.
+
+    Raises:
+        BroadcastError: with the arrays' shapes in the place of the arrays.
+    """
+    called = operand_names(names, len(shapes))
+    arrays = [name for name, shape in zip(called, shapes, strict=True) if is_array(shape)]
+    if not arrays:
+        return
+    are = "is an array" if len(arrays) == 1 else "are arrays"
+    raise BroadcastError(
+        f"{' and '.join(arrays)} {are}, where shapes are expected",
+        headline="zerostride plans shapes, not arrays",
+        reason=Reason.BAD_EXTENT,
+        rule=rule,
+        shapes=tuple(tuple(s.shape) if is_array(s) else _as_written(s) for s in shapes),
+        names=names,
+        hint=f"pass {' and '.join(f'{name}.shape' for name in arrays)}",
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from .alignment import Attributes, apply
+from .alignment import Attributes, apply, arrays_given
 from .dims import Shape, as_shape, is_open
 from .engines import ENGINES
 from .engines.history import past_notes
@@ -242,6 +242,7 @@ def _checked(shapes: Sequence[Any], axis: Any) -> tuple[Shape, ...]:
         if axis is not None and (isinstance(axis, bool) or not hasattr(axis, "__index__")):
             raise Misfit(Reason.ATTRIBUTE, f"axis is a whole number, not {axis!r}")
     except Misfit as misfit:
+        arrays_given(shapes)
         raise BroadcastError(misfit.detail, reason=misfit.reason, shapes=shapes) from None
     return sizes
 

@@ -77,6 +77,51 @@ def test_other_questions_about_the_same_shapes_are_not_confused() -> None:
     assert [p.rule.engine for p in plans] == [None, None, "ncnn", None, None, "openvino"]
 
 
+class Tensor:
+    """An array of a library that does not let its elements be iterated over."""
+
+    shape, dtype = (2, 3), "float32"
+
+
+ARRAYS = (
+    np.ones((2, 3)),
+    np.ones((2, 3), int),
+    np.ones(3),
+    np.float64(3),
+    np.array(3.0),
+    np.arange(100),
+    np.array([-1, 3]),
+    np.ones(3, bool),
+    Tensor(),
+)
+
+
+@pytest.mark.parametrize("array", ARRAYS, ids=repr)
+def test_an_array_is_no_shape(array: Any) -> None:
+    for asked in ({}, {"engine": "ncnn"}, {"rule": zs.strict()}, {"facts": "N > 1"}):
+        error = refusal(("N", 3) if "facts" in asked else (2, 3), array, **asked)
+        assert error.detail == "y is an array, where shapes are expected"
+        assert (error.reason, error.hint) == ("bad_extent", "pass y.shape")
+        assert error.shapes[1] == np.shape(array) or isinstance(array, Tensor)
+        assert len(str(error).splitlines()) == 5
+    assert refusal(array, array).hint == "pass x.shape and y.shape"
+    assert refusal_to(array, (2, 3)).detail == "data is an array, where shapes are expected"
+    assert refusal_to((3,), array).hint == "pass target.shape"
+    with pytest.raises(zs.BroadcastError, match=r"pass x\.shape"):
+        zs.compare(array, (3,))
+    assert zs.supports("ncnn", "add", shapes=[(3,), array]).reason.startswith("y is an array")
+
+
+@pytest.mark.parametrize("dtype", [int, np.uint8])
+def test_a_vector_of_sizes_is_a_shape(dtype: Any) -> None:
+    sizes = np.array([2, 3], dtype)
+    assert zs.plan(sizes, (3,)) is zs.plan((2, 3), (3,))
+    assert zs.plan_to((3,), sizes).shape == (2, 3)
+    # A number of rank 0 may be meant as a size.
+    assert "a shape is a sequence of sizes" in refusal((2, 3), np.int64(3)).detail
+    assert "a shape is a sequence of sizes" in refusal((2, 3), sizes[0]).detail
+
+
 @pytest.mark.parametrize(
     "shape", [iter((2, -3)), iter((2, 3)), (n for n in (2, 3)), {2, 3}, b"\x02"]
 )

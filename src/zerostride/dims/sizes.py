@@ -226,6 +226,18 @@ def brief(value: object) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
+def is_array(given: Any) -> bool:
+    """Whether an array is given that is no shape: a vector of whole numbers is one, and what has
+    rank 0 and is a whole number may be meant as a size."""
+    if not (hasattr(given, "shape") and hasattr(given, "dtype")):
+        return False
+    try:
+        as_shape(given)
+    except Misfit:
+        return whole_numbers((given,)) is None or len(given.shape) > 0
+    return False
+
+
 def elements(shape: Sequence[int]) -> int:
     """Number of elements; a size of 0 makes it 0.
 
