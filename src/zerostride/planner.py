@@ -20,7 +20,7 @@ from .ops import FEW, OPS, Op, column_of, find_op
 from .plan import Plan, RuleUse
 from .rules import find_rule
 from .strict_rows import strict_row
-from .strictness import IN_FORCE, Strict
+from .strictness import IN_FORCE, Strict, strict
 
 if TYPE_CHECKING:
     from .dims.condition import Condition
@@ -43,7 +43,8 @@ def plan(
     Args:
         shapes: the operands' shapes, outermost size first. A size is a number, or not known yet:
             a name ("N"), "?", bounds ("1..8"), an expression ("2*N + 1"), or a :class:`Dim`.
-            xarray's DataArrays are planned by their dimensions' names.
+            An array of sizes is a shape, too; of any other array pass its `shape`. xarray's
+            DataArrays are planned by their dimensions' names.
         rule: name of an element-wise rule; "numpy" if neither rule nor engine is given. Or limits
             with or without one: :func:`zerostride.strict`.
         axis: where the smaller operand starts, for the rules that have it (pdpd, paddle, onnx6).
@@ -131,6 +132,7 @@ def _elementwise_row(
     rule: str | None, engine: str | None, op: str | None
 ) -> tuple[Rule, str | None]:
     """The rule's row, and the canonical name of the op."""
+    _refuse_function(rule)
     if engine is None:
         return find_rule("numpy" if rule is None else rule, to_target=False), _canonical(op, None)
     row = find_engine(engine)
@@ -143,6 +145,16 @@ def _elementwise_row(
             rule=RuleUse(next(iter(row.elementwise)), engine=row.name, op=name),
         )
     return _pick(row, row.ops.get(name or "", row.elementwise), rule), name
+
+
+def _refuse_function(rule: Any) -> None:
+    """Says what is missing where `zs.strict` itself stands for what it returns."""
+    if rule is strict:
+        raise BroadcastError(
+            "zs.strict is the function that makes limits; a rule is named by what it returns",
+            reason=Reason.UNKNOWN_RULE,
+            hint="write zs.strict(), with parentheses",
+        )
 
 
 def _canonical(op: Any, engine: Engine | None) -> str | None:
@@ -278,6 +290,7 @@ def as_facts(facts: Any) -> Condition:
 
 
 def _target_row(mode: Any, engine: str | None, op: Any) -> tuple[Rule, str | None]:
+    _refuse_function(mode)
     if not isinstance(op, str | None):
         find_op(str(op))  # says that there is none
     if engine is None:

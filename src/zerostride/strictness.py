@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 from .errors import Reason
 
@@ -118,13 +118,23 @@ class Strict(str):
         return cast(_F, functools.wraps(function)(run))
 
 
+@overload
+def strict(rule: _F, /) -> _F: ...
+@overload
 def strict(
     rule: str | None = None,
     *,
     max_growth: float | None = None,
     two_sided: bool = False,
     new_axes: bool = False,
-) -> Strict:
+) -> Strict: ...
+def strict(
+    rule: Any = None,
+    *,
+    max_growth: float | None = None,
+    two_sided: bool = False,
+    new_axes: bool = False,
+) -> Any:
     """Refuses broadcasts that are more often accidents than meant; each can be allowed.
 
     As an option it takes the place of a rule's name, wherever one is taken. As a context manager,
@@ -133,9 +143,13 @@ def strict(
     plans are cached, arrays of other libraries. The innermost context decides alone, and an option
     of a call before all contexts: so one call is allowed what the rest is not.
 
+    A generator has no context of its own: what it opens around a `yield` holds in its caller, too,
+    until it goes on. Yield outside of the block, give the option to each call, or take the steps in
+    a copy: `contextvars.copy_context().run(next, generator)`.
+
     Args:
         rule: the rule's name, or None for the default of the call or of its engine; not in a
-            context, which holds for all rules.
+            context, which holds for all rules. Or the function that `@zs.strict` decorates.
         max_growth: how many times the elements of its largest operand a result may have, at least
             1. None is any number. It also holds of Broadcast ops (:func:`zerostride.broadcast`).
         two_sided: allow operands that stretch against each other, so that none has the result's
@@ -144,7 +158,7 @@ def strict(
             always are. Where a Broadcast op's target is written down, its axes are no new ones.
 
     Returns:
-        A :class:`Strict`.
+        A :class:`Strict`; of a function that function, in whose calls it is in force.
 
     Raises:
         TypeError: `max_growth` is no number, an allowance is no truth value, `rule` no name; when
@@ -169,9 +183,9 @@ times the largest operand's
     >>> zs.subtract(predicted, target[None, :], rule=zs.strict(two_sided=True)).shape
     (3, 3)
     """
-    given: Any = rule
-    if given is not None and (isinstance(given, Strict) or not isinstance(given, str)):
-        raise TypeError(f"a rule's name is a string, not {given!r}")
+    decorated = callable(rule) and not isinstance(rule, str)
+    if isinstance(rule, Strict) or not (rule is None or decorated or isinstance(rule, str)):
+        raise TypeError(f"a rule's name is a string, not {rule!r}")
     allowances: dict[str, Any] = {"two_sided": two_sided, "new_axes": new_axes}
     for name, value in allowances.items():
         if not isinstance(value, bool):
@@ -182,7 +196,8 @@ times the largest operand's
             raise TypeError(f"max_growth is a number, not {max_growth!r}")
         if not 1 <= max_growth < math.inf:
             raise ValueError(f"max_growth is 1 or more, not {max_growth}; None allows any growth")
-    return Strict(rule, max_growth, two_sided, new_axes)
+    limits = Strict(None if decorated else rule, max_growth, two_sided, new_axes)
+    return limits(rule) if decorated else limits
 
 
 # What is in force.

@@ -362,6 +362,54 @@ def test_decorators():
         zs.strict()(4)
 
 
+@contexts
+def test_a_decorator_without_parentheses():
+    @zs.strict
+    def plain(a, b):
+        """Says so."""
+        return zs.subtract(a, b)
+
+    assert plain.__doc__ == "Says so."
+    assert reason_of(plain, COLUMN, VECTOR) == "two_sided"
+    assert plain(VECTOR, VECTOR).tolist() == [0.0] * 3
+    allowed = zs.strict(plain, two_sided=True, new_axes=True)
+    assert reason_of(allowed, COLUMN, VECTOR) == "two_sided"  # the inner one decides
+    with pytest.raises(TypeError, match="generator"):
+        zs.strict(lambda: (yield))
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: zs.plan((3,), (3,), rule=zs.strict),
+        lambda: zs.plan((3,), (3,), rule=zs.strict, engine="ncnn"),
+        lambda: zs.plan_to((3,), (3,), mode=zs.strict),
+        lambda: zs.add(VECTOR, VECTOR, rule=zs.strict),
+    ],
+)
+def test_an_option_without_parentheses(call):
+    with pytest.raises(zs.BroadcastError, match=r"write zs\.strict\(\)") as caught:
+        call()
+    assert caught.value.reason == "unknown_rule"
+
+
+@contexts
+def test_a_generator_in_a_copy_of_the_context_keeps_it_to_itself():
+    def steps():
+        with zs.strict():
+            yield reason_of(zs.subtract, COLUMN, VECTOR)
+            yield reason_of(zs.subtract, COLUMN, VECTOR)
+
+    here = steps()
+    assert next(here) == "two_sided"
+    assert reason_of(zs.subtract, COLUMN, VECTOR) == "two_sided"  # a ContextVar's property
+    here.close()
+    own, there = contextvars.copy_context(), steps()
+    assert own.run(next, there) == "two_sided"
+    assert reason_of(zs.subtract, COLUMN, VECTOR) is None
+    assert own.run(next, there) == "two_sided"
+
+
 def test_a_context_holds_for_all_rules():
     with pytest.raises(TypeError, match="names a rule"), zs.strict("numpy"):
         pass
