@@ -214,8 +214,14 @@ bool Fusion::fits_output(int output, PyObject* object) const {
   if (!PyArray_CheckExact(object)) return false;
   auto* array = reinterpret_cast<PyArrayObject*>(object);
   const Slot& slot = program_.slots[slot_of_output_[static_cast<std::size_t>(output)]];
-  return kind_of(PyArray_DESCR(array)) == static_cast<Kind>(slot.dtype) &&
-         PyArray_ISWRITEABLE(array) && has_shape(slot, PyArray_NDIM(array), PyArray_DIMS(array));
+  if (kind_of(PyArray_DESCR(array)) != static_cast<Kind>(slot.dtype) ||
+      !PyArray_ISWRITEABLE(array) || !has_shape(slot, PyArray_NDIM(array), PyArray_DIMS(array))) {
+    return false;
+  }
+  // Python says which elements share memory, if any do.
+  return PyArray_CHKFLAGS(array, NPY_ARRAY_C_CONTIGUOUS) ||
+         !overlaps_itself(slot.rank, slot.shape, PyArray_STRIDES(array),
+                          kSize[static_cast<int>(slot.dtype)]);
 }
 
 bool Fusion::run(PyObject* const* operands, Py_ssize_t count, PyObject* const* outs,

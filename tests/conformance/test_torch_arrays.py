@@ -36,7 +36,6 @@ ELSEWHERE = Library(
 OWN_WAYS = (
     "Integers to negative integer powers",  # its values are 0, 1 and -1
     "is a Tensor, the operand a Elsewhere",  # a constant: where the least of one element is
-    "out is stretched",  # which copy_ refuses
     "op sqrt",  # its vectorised root is not correctly rounded
     "op fmod",  # its vectorised fmod is NaN where the quotient overflows
     "op remainder",
@@ -295,3 +294,46 @@ print([name for name in sys.modules if name.split(".")[0] in ("torch", "jax", "j
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+#: Calls with a result of shape (2, 3), by what the caller wrote for `out`.
+INTO = {
+    "add": ("out", lambda x, out: zs.add(x, 1, out=out)),
+    "broadcast": ("out", lambda x, out: zs.broadcast(x[0], (2, 3), out=out)),
+    "sum": ("out", lambda x, out: zs.sum(x[None], axis=0, out=out)),
+    "fused": ("out", lambda x, out: probed(x, 1, out=out)),
+    "fused, two results": (
+        "out[1]",
+        lambda x, out: zs.fuse(lambda x: (x + 1, x * 2))(x, out=(None, out)),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", [torch.Tensor, Elsewhere])
+@pytest.mark.parametrize("call", INTO)
+def test_out_that_cannot_hold_a_result(kind, call):
+    name, function = INTO[call]
+    x = torch.ones(2, 3).as_subclass(kind)
+    for out in (torch.zeros(1, 3).expand(2, 3), torch.zeros(4).as_strided((2, 3), (1, 1))):
+        with pytest.raises(ValueError, match=r"lies on itself: its 2 elements .* axis 0") as caught:
+            function(x, out.as_subclass(kind))
+        assert str(caught.value).startswith(name)
+        assert f"{name}.clone()" in str(caught.value)
+        assert not out.any()
+    with pytest.raises(zs.BroadcastError) as refused:
+        function(x, torch.zeros(2, 4).as_subclass(kind))
+    assert refused.value.detail.startswith(f"{name} has shape (2, 4); the result has (2, 3), ")
+    assert (refused.value.axis, refused.value.hint) == (1, "give an out of shape (2, 3)")
+    # Lattices that lie within each other, and what has no elements at all.
+    out = torch.zeros(8).as_strided((2, 3), (3, 2)).as_subclass(kind)
+    function(x, out)
+    assert out.all()
+    zs.add(x[:0], 1, out=torch.zeros(3).expand(0, 3).as_subclass(kind))
+
+
+@pytest.mark.parametrize("kind", [torch.Tensor, Elsewhere])
+def test_nothing_is_written_where_one_of_several_outs_is_wrong(kind):
+    x, first = (torch.zeros(2, 3).as_subclass(kind) for _ in range(2))
+    with pytest.raises(zs.BroadcastError, match=r"out\[1\] has shape \(2, 4\)"):
+        zs.fuse(lambda x: (x + 1, x * 2))(x, out=(first, torch.zeros(2, 4).as_subclass(kind)))
+    assert not first.any()

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compute.reference import as_target
 from ..compute.semantics import WEAK
+from ..compute.targets import check_places, check_shape
 from ..errors import BroadcastError, Reason
 from ..fuse.function import Compiled, sort
 from ..fuse.graph import Node
 from ..fuse.structure import Structure
 from ..fuse.vjp import gradients_of
 from ..ops import Op
-from ..plan import Plan, RuleUse
+from ..plan import Plan
 from . import graph
 from .model import Fusion
 from .namespace import Space, apply, converted, laid, over
@@ -53,11 +53,10 @@ def written(space: Space, out: Any, result: Any, adapter: Generic, made: Plan | 
     Raises:
         BroadcastError: it has another shape.
         TypeError: its dtype does not take the result's; or the library has no writing.
+        ValueError: two of its elements share memory.
     """
     given, wanted = adapter.dtype_of(result), adapter.dtype_of(out)
-    shape = tuple(result.shape)
-    plan = made or Plan(shape, (shape,), (tuple(range(len(shape))),), RuleUse("numpy"))
-    as_target(standing(out.shape, wanted, writable=True), plan)
+    _check_out(out, tuple(result.shape), wanted, made)
     if not np.can_cast(given, wanted, "same_kind"):
         raise TypeError(f"the result is {given}, which does not fit an out of {wanted}")
     try:
@@ -72,15 +71,23 @@ def broadcast_into(
     space: Space, out: Any, view: Any, made: Plan, dtype_of: Callable[[Any], np.dtype[Any]]
 ) -> Any:
     """`out` with a view of the plan's shape."""
-    as_target(standing(out.shape, dtype_of(out), writable=True), made)
     given, wanted = dtype_of(view), dtype_of(out)
+    _check_out(out, made.shape, wanted, made)
     if not np.can_cast(given, wanted, "same_kind"):
         raise TypeError(f"the data is {given}, which does not fit an out of {wanted}")
     out[...] = over(space, converted(space, view, given, wanted), out.shape)
     return out
 
 
-def standing(shape: Sequence[int], dtype: np.dtype[Any], *, writable: bool = False) -> NDArray[Any]:
+def _check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], made: Plan | None) -> None:
+    """Refuses what cannot hold a result of a shape; where it lies, if its library says that."""
+    check_shape(tuple(out.shape), shape, made)
+    strides = getattr(out, "strides", None)  # CuPy's, in bytes as NumPy's
+    if isinstance(strides, tuple):
+        check_places(tuple(out.shape), strides, dtype.itemsize)
+
+
+def standing(shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
     """An array of a shape and a dtype whose elements are one.
 
     >>> standing((1000, 1000, 1000), np.dtype("float64")).strides
@@ -88,7 +95,7 @@ def standing(shape: Sequence[int], dtype: np.dtype[Any], *, writable: bool = Fal
     """
     sizes = tuple(map(int, shape))
     one = np.zeros((), dtype)
-    return np.lib.stride_tricks.as_strided(one, sizes, (0,) * len(sizes), writeable=writable)
+    return np.lib.stride_tricks.as_strided(one, sizes, (0,) * len(sizes), writeable=False)
 
 
 def fused(

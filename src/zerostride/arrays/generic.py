@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from ..compute import functions, unary
 from ..compute.functions import _run
 from ..compute.native import copied
-from ..compute.reference import as_target
 from ..compute.semantics import WEAK
+from ..compute.targets import as_target
 from ..errors import BroadcastError, Reason
 from ..fuse import reductions
 from ..ops import Op
@@ -127,7 +127,7 @@ class Generic:
     def broadcast(self, data: Any, made: Plan, copy: bool, out: Any) -> Any:
         """`data` laid over the plan's shape: a view where the library has views."""
         if out is not None and self.all_here((data,)):
-            target = as_target(self._target(out), made)
+            target = as_target(self._target(out), made.shape, made)
             return self._answer(copied(made.view(0, self._lowered(data)), target), data, out)
         (view,) = self.views(made, (data,))
         if out is not None:

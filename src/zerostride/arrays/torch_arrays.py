@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..compute.native import copied
-from ..compute.reference import _reaches
+from ..compute.targets import check_places, check_shape
 from ..errors import BroadcastError, Reason
 from ..fuse.function import Fused
 from ..ops import Op
@@ -184,10 +184,12 @@ class Torch(Generic):
         values = (*made.values, *map(_captured, made.compiled.captured))
         results = run(made.program, values)
         structure = made.compiled.structure
-        targets = structure.unpack(out, "out")
-        for k, target in enumerate(targets):
-            if target is not None:
-                results[k] = _copied(results[k], target)
+        named = zip(structure.unpack(out, "out"), structure.named_outs(), strict=True)
+        targets = [(k, *pair) for k, pair in enumerate(named) if pair[0] is not None]
+        for k, target, name in targets:
+            _check_takes(target, results[k], name)
+        for k, target, _ in targets:
+            results[k] = target.copy_(results[k])
         return structure.pack(results)
 
 
@@ -256,11 +258,11 @@ def _written(result: Any, out: Any) -> Any:
     return result
 
 
-def _check_out(out: Tensor) -> None:
+def _check_out(out: Tensor, name: str = "out") -> None:
     if out.is_conj() or out.is_neg():
         raise TypeError(
-            "out has its conjugate or negative bit set, and cannot be written to where it lies; "
-            "give x.resolve_conj() or x.resolve_neg()"
+            f"{name} has its conjugate or negative bit set, and cannot be written to where it "
+            "lies; give x.resolve_conj() or x.resolve_neg()"
         )
 
 
@@ -269,28 +271,22 @@ def _writable(out: Tensor) -> NDArray[Any]:
     return to_numpy(out)
 
 
-def _copied(result: Tensor, out: Any) -> Any:
-    """A result in the tensor that was given for it."""
+def _check_takes(out: Any, result: Tensor, name: str) -> None:
+    """Refuses what cannot hold a result; before anything is written, if there are several."""
     if not isinstance(out, Tensor):
-        raise TypeError(f"out is a tensor, not {type(out).__name__}")
-    _check_out(out)
-    if out.shape != result.shape and not _reaches(_shape(result), _shape(out)):
-        raise BroadcastError(
-            f"out has shape {_shape(out)}; the result has {_shape(result)}",
-            reason=Reason.EXTENT_MISMATCH,
-            hint=f"give an out of shape {_shape(result)}",
-        )
+        raise TypeError(f"{name} is a tensor, not {type(out).__name__}")
+    _check_out(out, name)
+    # Sizes and strides that PyTorch traces become numbers where they have to be looked at alone.
+    if out.shape != result.shape:
+        check_shape(_shape(out), _shape(result), name=name)
     if not np.can_cast(as_numpy(result.dtype), as_numpy(out.dtype), "same_kind"):
         raise TypeError(
-            f"the result has {result.dtype}, which does not become out's {out.dtype} within its "
+            f"the result has {result.dtype}, which does not become {name}'s {out.dtype} within its "
             "kind"
         )
-    pairs = zip(out.stride(), out.shape, strict=True)
-    if any(stride == 0 and size > 1 for stride, size in pairs):
-        raise ValueError(
-            "out is stretched: several of its elements are one place in memory; give out.clone()"
-        )
-    return out.copy_(result)
+    if not out.is_contiguous():
+        size = out.element_size()
+        check_places(_shape(out), [int(step) * size for step in out.stride()], size, name)
 
 
 def _check_settings(settings: Mapping[str, Any]) -> None:

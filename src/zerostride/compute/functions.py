@@ -11,7 +11,8 @@ from ..ops import OPS, Op
 from ..planner import plan, plan_to
 from .foreign import any_foreign, dispatch, is_foreign
 from .native import bind, compute, copied
-from .reference import as_operand, as_target, shape_of
+from .reference import as_operand, shape_of
+from .targets import as_target
 
 
 class Elementwise(Protocol):
@@ -104,7 +105,7 @@ Raises:
         lacks the op or its dtypes.
     TypeError: the op has no meaning for the dtypes, or its result does not fit `out`.
     MemoryError: the result has more bytes than there are.
-    ValueError: an integer to a negative integer power.
+    ValueError: an integer to a negative integer power; elements of `out` that share memory.
     ZeroDivisionError: integers divided by zero under an engine that refuses that.
 
 No floating-point warning is given, whatever `numpy.errstate` says: infinity and NaN are answers.
@@ -256,6 +257,7 @@ def broadcast(
     Raises:
         BroadcastError: as :func:`zerostride.plan_to`; `out` has another shape.
         TypeError: the data's dtype does not become `out`'s within its kind.
+        ValueError: elements of `out` share memory.
 
     Source: OpenVINO operation specification, 'Broadcast-3'.
 
@@ -272,7 +274,7 @@ def broadcast(
     if traced is not None:
         return traced.__zerostride_broadcast__(data, made.shape, made.axes_mapping[0], out)
     view = made.view(0, array)
-    target = as_target(out, made)
+    target = as_target(out, made.shape, made)
     return copied(view, target) if copy or target is not None else view
 
 

@@ -29,6 +29,7 @@ from . import reference
 from .kernels import KERNELS
 from .semantics import WEAK, cast, values_of, variant
 from .special import HALVES
+from .targets import as_target
 
 try:
     from . import _native as _native
@@ -379,7 +380,7 @@ def _evaluate(op: Op, made: Plan, arrays: Sequence[Any], out: Any, dtype: Any) -
         views = tuple(
             array if type(array) in WEAK else made.view(k, array) for k, array in enumerate(arrays)
         )
-    target = reference.as_target(out, made)
+    target = as_target(out, made.shape, made)
     if op.name == "cast":
         return _native.convert(views[0], dtype, target)
     return _function(name).evaluate(views, target, dtype)

@@ -19,6 +19,7 @@ from ..ops import Op, find_op
 from ..plan import Plan
 from .kernels import Kernel
 from .semantics import WEAK, select
+from .targets import as_target
 
 #: NumPy 2.4 on x86 writes wrong values into an `out` whose elements do not lie side by side.
 _OUT_IN_ROWS = (np.isnan, np.isinf, np.isfinite, np.negative)
@@ -37,7 +38,7 @@ def compute(
         plan: of the operands' shapes.
         arrays: the operands: arrays, lists, or Python numbers, which promote as in NumPy.
         out: an array (or a tuple of one) of the plan's shape, or of one that NumPy broadcasts that
-            to, which receives the result. It may overlap the operands.
+            to, which receives the result. It may overlap the operands, but not itself.
         dtype: what to compute in, as for NumPy's ufuncs.
 
     Returns:
@@ -47,6 +48,7 @@ def compute(
         BroadcastError: `out` or an operand has another shape than the plan's, or the engine whose
             plan it is does not take the operands' dtypes.
         TypeError: the op has no meaning for the dtypes, or its result does not fit `out`.
+        ValueError: `out` is read-only, or two of its elements share memory.
 
     >>> from zerostride import plan
     >>> compute("add", plan((2, 2), (2,), rule="pdpd", axis=0), [[[1, 2], [3, 4]], [10, 20]])
@@ -56,7 +58,7 @@ def compute(
     row = op if isinstance(op, Op) else find_op(op)
     operands = [as_operand(array, k) for k, array in enumerate(arrays)]
     _check_count(row, plan, operands)
-    target = as_target(out, plan)
+    target = as_target(out, plan.shape, plan)
     with np.errstate(all="ignore"):  # an engine's conversions, too
         kernel, operands, asked = select(row, plan, operands, dtype)
     values = [
@@ -108,38 +110,6 @@ def _check_count(op: Op, plan: Plan, operands: Sequence[Any]) -> None:
                 rule=plan.rule,
                 shapes=plan.operands,
             )
-
-
-def as_target(out: Any, plan: Plan) -> NDArray[Any] | None:
-    """`out` as the array to write to, or None; refused if it could not hold the result."""
-    if isinstance(out, tuple):
-        if len(out) != 1:
-            raise TypeError(f"out is an array or a tuple of one, not of {len(out)}")
-        (out,) = out
-    if out is None:
-        return None
-    if not isinstance(out, np.ndarray):
-        raise TypeError(f"out is an array, not {type(out).__name__}")
-    if isinstance(out, np.ma.MaskedArray):
-        raise TypeError("out is a masked array, whose mask would stay as it is; pass its data")
-    # As for NumPy's ufuncs, the result may be broadcast into a larger `out`.
-    if out.shape != plan.shape and not _reaches(plan.shape, out.shape):
-        raise BroadcastError(
-            f"out has shape {out.shape}; the result has {plan.shape}",
-            reason=Reason.EXTENT_MISMATCH,
-            rule=plan.rule,
-            shapes=plan.operands,
-            hint=f"give an out of shape {plan.shape}",
-        )
-    if not out.flags.writeable:
-        raise ValueError("out is read-only")
-    return out
-
-
-def _reaches(shape: tuple[int, ...], larger: tuple[int, ...]) -> bool:
-    """Whether NumPy broadcasts `shape` to `larger`, one way."""
-    ends = larger[len(larger) - len(shape) :]  # numpy.broadcast_shapes takes 32 axes at most
-    return len(shape) <= len(larger) and all(n in (1, m) for n, m in zip(shape, ends, strict=True))
 
 
 def _call(kernel: Kernel, values: Sequence[Any], target: NDArray[Any] | None) -> Any:

@@ -61,6 +61,7 @@ Returns:
 Raises:
     BroadcastError: `out` has another shape, or the engine lacks the op or its dtypes.
     TypeError: the op has no meaning for the dtype, or its result does not fit `out`.
+    ValueError: elements of `out` share memory.
     MemoryError: the result has more bytes than there are.
 
 Elsewhere: {names}.

@@ -127,7 +127,7 @@ class Fused(_Calls):
         operands: arrays, lists and NumPy scalars; Python numbers, which promote as in NumPy.
         out: an array that receives the result and is returned; for several results a tuple, list or
             dict of them as the function returns them, None where a new array is wanted. It may
-            overlap the operands: the result is as if they had been read first.
+            overlap the operands, but not itself: the result is as if they had been read first.
         progress: called with what is done and what there is to do, in elements, while arrays larger
             than memory are computed.
         further keywords: arrays are operands; everything else is a setting, and has to be hashable.
@@ -136,6 +136,7 @@ class Fused(_Calls):
         TraceError: the function does what cannot be fused; the message shows the line.
         BroadcastError: shapes that do not combine; `out` has another shape.
         TypeError: dtypes for which an op has no meaning; the result does not fit `out`.
+        ValueError: two elements of `out` share memory, or it is read-only.
         MemoryError: the result has more bytes than there are.
 
     Calls whose program is known never enter Python (`_native.Fused`); `_call` does all others.
@@ -352,7 +353,8 @@ def run(
     """
     if progress is not None and not callable(progress):
         raise TypeError(f"progress is a function, not {type(progress).__name__}")
-    return run_into(compiled.ready, (*values, *compiled.captured), targets, progress)
+    given = (*values, *compiled.captured)
+    return run_into(compiled.ready, given, targets, progress, compiled.structure.named_outs)
 
 
 def _check_names(function: Callable[..., Any]) -> None:

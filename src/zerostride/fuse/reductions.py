@@ -58,9 +58,10 @@ Returns:
     {result}
 
 Raises:
-    BroadcastError: an axis that `x` lacks, or the same one twice.
+    BroadcastError: an axis that `x` lacks, or the same one twice; `out` has another shape.
     TypeError: `x` has no numbers, or the result does not fit `out`.
-{raises}
+    ValueError: {raises}elements of `out` share memory.
+
 The result does not depend on how many threads compute it.
 
 Source: {source}.
@@ -70,7 +71,7 @@ Source: {source}.
 {shown}
 """
 _DTYPE = "    dtype: what to compute in, and the result's.\n"
-_EMPTY = "    ValueError: there are no elements to choose from.\n"
+_EMPTY = "there are no elements to choose from; "
 _SAME = "Its dtype is x's."
 
 

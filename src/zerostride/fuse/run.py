@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from ..compute import native
-from ..compute import reference as arrays
-from ..planner import plan
+from ..compute.targets import as_target
 from . import reference
 from .blocks import Progress, run_in_blocks, wants_blocks
 from .graph import Graph
@@ -91,6 +90,7 @@ def run_into(
     operands: Sequence[Any],
     targets: Sequence[Any],
     progress: Progress | None = None,
+    names: Callable[[], Sequence[str]] | None = None,
 ) -> list[Any]:
     """The results for operands as they come, in the arrays that are given for them.
 
@@ -100,18 +100,20 @@ def run_into(
         targets: for each result None, or an array of its shape, or of one that NumPy broadcasts it
             to, whose dtype takes the result's within its kind.
         progress: told how many elements are done, and how many there are.
+        names: what the caller wrote for each target: "out", or "out[1]".
 
     Raises:
         BroadcastError: a target has another shape.
         TypeError: a target is no array, or its dtype does not take the result's.
+        ValueError: a target is read-only, or two of its elements share memory.
     """
     given = [_in_order(operand) for operand in operands]
     if all(target is None for target in targets):
         return _run(prepared, given, [None] * len(targets), progress)
     nodes = [prepared.graph.nodes[k] for k in prepared.graph.outputs]
     checked = [
-        _checked(target, node.shape, np.dtype(node.dtype))
-        for target, node in zip(targets, nodes, strict=True)
+        _checked(target, node.shape, np.dtype(node.dtype), name)
+        for target, node, name in zip(targets, nodes, _named(names, nodes), strict=True)
     ]
     fits = [
         None if target is None or target.shape != node.shape else target.view(np.ndarray)
@@ -159,11 +161,15 @@ def _in_order(operand: Any) -> Any:
     return operand if is_in_order(operand) else operand.astype(operand.dtype.newbyteorder("="))
 
 
-def _checked(target: Any, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+def _named(names: Callable[[], Sequence[str]] | None, nodes: Sequence[Any]) -> Sequence[str]:
+    return ["out"] * len(nodes) if names is None else names()
+
+
+def _checked(target: Any, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> Any:
     """A target that can hold a result."""
-    array = arrays.as_target(target, plan(shape))
+    array = as_target(target, shape, name=name)
     if array is not None and not np.can_cast(dtype, array.dtype, "same_kind"):
         raise TypeError(
-            f"the result has {dtype}, which does not become out's {array.dtype} within its kind"
+            f"the result has {dtype}, which does not become {name}'s {array.dtype} within its kind"
         )
     return array

@@ -77,6 +77,21 @@ class Structure:
             for leaf in part.unpack(one, what)
         ]
 
+    def named_outs(self) -> list[str]:
+        """How a caller writes the parts of an `out` that is packed the same way.
+
+        >>> Structure(dict, ("a",), (Structure(list, (), (Structure(), Structure())),)).named_outs()
+        ["out['a'][0]", "out['a'][1]"]
+        """
+        return self._named("out")
+
+    def _named(self, name: str) -> list[str]:
+        if self.kind is None:
+            return [name]
+        keys = self.keys if self.kind is dict else range(len(self.parts))
+        pairs = zip(keys, self.parts, strict=True)
+        return [leaf for key, part in pairs for leaf in part._named(f"{name}[{key!r}]")]
+
     def _parts(self, given: Any, what: str) -> list[Any]:
         if self.kind is dict:
             if isinstance(given, dict) and {*given} <= {*self.keys}:

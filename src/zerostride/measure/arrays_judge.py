@@ -18,6 +18,7 @@ from .. import plan, plan_to
 from ..arrays.packing import mapped
 from ..compute import reference
 from ..compute.semantics import WEAK
+from ..compute.targets import as_target
 from ..fuse import function as fusing
 from ..fuse import reductions
 from ..fuse.reference import evaluate
@@ -208,7 +209,7 @@ def _broadcast(made: Made, case: Case) -> Any:
     view = laid.view(0, data)
     if made.out is None:
         return view
-    target = reference.as_target(made.out, laid)
+    target = as_target(made.out, laid.shape, laid)
     np.copyto(target, view, casting="same_kind")  # type: ignore[arg-type]
     return made.out
 
