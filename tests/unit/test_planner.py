@@ -167,16 +167,6 @@ def test_a_broadcast_op_has_a_name(op: Any) -> None:
         assert refusal_to((3,), (2, 3), op=op, engine=engine).reason in ("unknown_op", "no_op")
 
 
-@pytest.mark.parametrize("beside", [(2, 3), ("N", 3)])
-@pytest.mark.parametrize("array", [np.zeros((2, 3)), np.zeros(3), np.float32(3), np.zeros(())])
-def test_an_array_for_a_shape_is_told_its_shape(array: Any, beside: Any) -> None:
-    with pytest.raises(zs.BroadcastError) as refused:
-        zs.plan(beside, array)
-    assert refused.value.reason == "bad_extent"
-    assert f"pass its shape, {array.shape}" in str(refused.value)
-    assert zs.plan((4, 3), np.array([4, 3])).shape == (4, 3)  # a row of whole numbers is one
-
-
 @pytest.mark.parametrize("mode", ["", "pdpd", "none", 0, ["numpy"], "Numpy"])
 def test_unknown_modes_are_refused(mode: Any) -> None:
     error = refusal_to((3,), (2, 3), mode=mode)

@@ -181,21 +181,12 @@ def as_shape(shape: Any) -> Shape:
 def as_tuple(shape: Any) -> tuple[Any, ...]:
     """A sequence of sizes as a tuple, cut off where it is too long for a shape; else a Misfit."""
     if not isinstance(shape, _NO_SHAPE):
-        _refuse_array(shape)
         try:
             # No further than it takes to know: a range may be longer than memory.
             return tuple(itertools.islice(shape, MAX_RANK + 1))
         except TypeError:
             pass
     raise Misfit(Reason.BAD_EXTENT, f"a shape is a sequence of sizes, not {brief(shape)}")
-
-
-def _refuse_array(shape: Any) -> None:
-    """Says that an array is no shape, unless it is one row of whole numbers."""
-    lies = getattr(shape, "shape", None)
-    if isinstance(lies, tuple) and (len(lies) != 1 or "float" in str(getattr(shape, "dtype", ""))):
-        said = f"an array stands where a shape is taken: pass its shape, {brief(lies)}"
-        raise Misfit(Reason.BAD_EXTENT, said)
 
 
 def whole_number(size: Any) -> int:
