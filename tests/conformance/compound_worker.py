@@ -8,8 +8,6 @@ an array, or the line with which the engine refused. A death is an answer too, s
 from __future__ import annotations
 
 import os
-import pickle
-import struct
 import sys
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
@@ -17,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from asked import Absent, serve
 
 Arrays = Sequence[Any]
 Run = Callable[[Mapping[str, Any]], Any]
@@ -24,10 +23,6 @@ Run = Callable[[Mapping[str, Any]], Any]
 
 class Refused(Exception):  # noqa: N818 - an answer
     """The engine said no in its own way."""
-
-
-class Absent(Exception):  # noqa: N818 - an answer
-    """The engine has no such op, or the runner does not know it."""
 
 
 # Engines that are libraries of functions: op to a call.
@@ -359,43 +354,12 @@ LOADERS: Mapping[str, Callable[[], Run]] = {
 }
 
 
-def send(stream: Any, message: Any) -> None:
-    data = pickle.dumps(message, protocol=4)
-    stream.write(struct.pack("<q", len(data)) + data)
-    stream.flush()
-
-
-def receive(stream: Any) -> Any:
-    """The next message; EOFError where the other side is gone."""
-    head = stream.read(8)
-    if len(head) < 8:
-        raise EOFError
-    data = stream.read(struct.unpack("<q", head)[0])
-    return pickle.loads(data)
-
-
 def main(engine: str) -> None:
-    answers = os.fdopen(os.dup(1), "wb")
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)  # engines print; answers have a channel of their own
-    os.dup2(nowhere, 2)
-    try:
+    def load() -> Callable[[Mapping[str, Any]], tuple[str, Any]]:
         run = LOADERS[engine]()
-    except ImportError as error:
-        send(answers, ("missing", str(error)))
-        return
-    send(answers, ("ready", ""))
-    while True:
-        try:
-            question = receive(sys.stdin.buffer)
-        except EOFError:
-            return
-        try:
-            send(answers, ("result", np.asarray(run(question))))
-        except Absent as error:
-            send(answers, ("absent", str(error)))
-        except Exception as error:  # noqa: BLE001 - whatever an engine raises is how it refuses
-            send(answers, ("refused", f"{type(error).__name__}: {error}"[:300]))
+        return lambda question: ("result", np.asarray(run(question)))
+
+    serve(load)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,45 @@
-"""Engines are started once for all verifications of a run: loading them takes most of the time."""
+"""Fixtures that several files of tests share."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 import pytest
+from child import Child
+from ncnn_net import Net
 
 from zerostride.verification.process import engines_kept
 
 
 @pytest.fixture(scope="session", autouse=True)
 def engines() -> Iterator[None]:
+    """Started once for all verifications of a run: loading them takes most of the time."""
     with engines_kept():
+        yield
+
+
+@pytest.fixture(scope="module")
+def ncnn() -> Iterator[Net]:
+    """The real ncnn, in a process of its own."""
+    with Net() as net:
+        if net.missing:
+            pytest.skip(f"ncnn is not installed: {net.missing}")
+        yield net
+
+
+@pytest.fixture(scope="module")
+def ncnn_ops() -> Iterator[Child]:
+    """The real ncnn, asked for one op at a time."""
+    with Child("ncnn") as child:
+        if child.missing:
+            pytest.skip(f"ncnn is not installed: {child.missing}")
+        yield child
+
+
+@pytest.fixture
+def with_64_bits() -> Iterator[None]:
+    """JAX has dtypes of 64 bits."""
+    import jax
+
+    with jax.enable_x64(True):
         yield

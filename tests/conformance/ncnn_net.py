@@ -5,37 +5,25 @@ As a script it is that process; :class:`Net` asks it.
 
 from __future__ import annotations
 
-import contextlib
-import os
-import select
-import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
-from compound_worker import receive, send
+from asked import Asked, serve
 
 SECONDS = 30.0
 
 
-class Net:
+class Net(Asked):
     """Answers of the real ncnn. Use as a context manager."""
 
     def __init__(self) -> None:
-        self.missing = ""
-        self._process: subprocess.Popen[bytes] | None = None
-
-    def __enter__(self) -> Net:
-        self._start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._stop()
+        super().__init__([sys.executable, __file__], SECONDS)
 
     def ask(
         self,
@@ -48,46 +36,13 @@ class Net:
         light: bool = True,
     ) -> tuple[str, Any]:
         """("result", {blob: array or status}), ("refused", words) or ("crashed", exit status)."""
-        if self._process is None:
-            self._start()
-        process = self._process
-        assert process is not None
-        assert process.stdout is not None
-        question = (text, dict(inputs), list(blobs), weights, packing, light)
-        try:
-            send(process.stdin, question)
-            if not select.select([process.stdout], [], [], SECONDS)[0]:
-                process.kill()
-                return "crashed", self._stop()
-            answer: tuple[str, Any] = receive(process.stdout)
-        except (EOFError, BrokenPipeError):
-            return "crashed", self._stop()
-        return answer
+        return self.answer((text, dict(inputs), list(blobs), weights, packing, light))
 
-    def _start(self) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, __file__],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={"OMP_NUM_THREADS": "1", **os.environ},
-        )
-        word, said = receive(self._process.stdout)
-        self.missing = str(said) if word == "missing" else ""
 
-    def _stop(self) -> int:
-        process, self._process = self._process, None
-        if process is None:
-            return 0
-        for stream in (process.stdin, process.stdout):
-            assert stream is not None
-            with contextlib.suppress(BrokenPipeError):  # it died with a question half read
-                stream.close()
-        try:
-            return process.wait(timeout=10)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            return process.wait()
+def feeds(shapes: Sequence[Sequence[int]], seed: int) -> dict[str, Any]:
+    """Numbers for the inputs of a drawn layer."""
+    rng = np.random.default_rng(seed)
+    return {f"in{k}": rng.uniform(0.5, 1.5, s).astype(np.float32) for k, s in enumerate(shapes)}
 
 
 def run(question: Any) -> tuple[str, Any]:
@@ -121,28 +76,12 @@ def run(question: Any) -> tuple[str, Any]:
     return "result", found
 
 
-def main() -> None:
-    """Question after question, until nobody asks any more."""
-    answers = os.fdopen(os.dup(1), "wb")
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
-    try:
-        import ncnn  # noqa: F401
-    except ImportError as error:
-        send(answers, ("missing", str(error)))
-        return
-    send(answers, ("ready", ""))
-    while True:
-        try:
-            question = receive(sys.stdin.buffer)
-        except EOFError:
-            return
-        try:
-            send(answers, run(question))
-        except Exception as error:  # noqa: BLE001 - whatever it raises is how it refuses
-            send(answers, ("refused", f"{type(error).__name__}: {error}"[:300]))
+def load() -> Callable[[Any], tuple[str, Any]]:
+    """What answers, where ncnn is."""
+    import ncnn  # noqa: F401
+
+    return run
 
 
 if __name__ == "__main__":
-    main()
+    serve(load)

@@ -11,7 +11,6 @@ import os
 import random
 import warnings
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -28,14 +27,6 @@ pytestmark = pytest.mark.conformance
 
 SAMPLE = 600
 OPS = {"Add": (0, np.add), "Sub": (1, np.subtract), "Mul": (2, np.multiply), "Div": (3, np.divide)}
-
-
-@pytest.fixture(scope="module")
-def ncnn() -> Iterator[Child]:
-    with Child("ncnn") as child:
-        if child.missing:
-            pytest.skip(f"ncnn is not installed: {child.missing}")
-        yield child
 
 
 def judged(op: str, shapes: tuple[tuple[int, ...], ...], constant: bool) -> Finding:
@@ -102,7 +93,7 @@ def given(finding: Finding) -> tuple[tuple[int, ...], ...] | None:
     return target.shapes if target is not None else None
 
 
-def test_verdicts_are_what_ncnn_does(ncnn: Child) -> None:
+def test_verdicts_are_what_ncnn_does(ncnn_ops: Child) -> None:
     count = int(os.environ.get("ZEROSTRIDE_NCNN", SAMPLE))
     rng = random.Random(count)
     table: Counter[tuple[str, str, bool]] = Counter()
@@ -116,7 +107,7 @@ def test_verdicts_are_what_ncnn_does(ncnn: Child) -> None:
             continue
         arrays = operands(op, shapes)
         wanted = OPS[op][1](*arrays)
-        got = run(ncnn, op, arrays, there)
+        got = run(ncnn_ops, op, arrays, there)
         equal = same_numbers(got, wanted)
         if finding.verdict is Verdict.SAME and isinstance(finding.target, Plan):
             assert got.shape == finding.target.shape
@@ -128,7 +119,7 @@ def test_verdicts_are_what_ncnn_does(ncnn: Child) -> None:
     assert {verdict for verdict, _, _ in table} >= {"same", "same_here", "different", "refused"}
 
 
-def test_fixes_are_fixes_there(ncnn: Child) -> None:
+def test_fixes_are_fixes_there(ncnn_ops: Child) -> None:
     rng = random.Random(1)
     fixed = 0
     for _ in range(SAMPLE):
@@ -141,12 +132,12 @@ def test_fixes_are_fixes_there(ncnn: Child) -> None:
         wanted = OPS[op][1](*arrays)
         if fix.merged_axes:  # the result is to be reshaped back
             wanted = wanted.reshape(fix.result_shape)
-        assert same_numbers(run(ncnn, op, arrays, fix.shapes), wanted), (op, shapes, fix)
+        assert same_numbers(run(ncnn_ops, op, arrays, fix.shapes), wanted), (op, shapes, fix)
         fixed += 1
     assert fixed > 50
 
 
-def test_counter_examples_are_some_there(ncnn: Child) -> None:
+def test_counter_examples_are_some_there(ncnn_ops: Child) -> None:
     rng = random.Random(2)
     shown = 0
     for _ in range(SAMPLE):
@@ -157,7 +148,7 @@ def test_counter_examples_are_some_there(ncnn: Child) -> None:
             continue  # the latter's shapes have the batch axis: recomputed in the light tests
         arrays = operands(op, witness.shapes)
         wanted = OPS[op][1](*arrays)
-        assert not same_numbers(run(ncnn, op, arrays, witness.shapes), wanted), (op, shapes)
+        assert not same_numbers(run(ncnn_ops, op, arrays, witness.shapes), wanted), (op, shapes)
         shown += 1
     assert shown > 50
 

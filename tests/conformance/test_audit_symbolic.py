@@ -11,7 +11,6 @@ import os
 import random
 import warnings
 from collections import Counter
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -35,14 +34,6 @@ SAMPLE = 120
 #: Sizes put in for each finding.
 EACH = 6
 BAD = (Verdict.SAME_HERE, Verdict.DIFFERENT)
-
-
-@pytest.fixture(scope="module")
-def ncnn() -> Iterator[Child]:
-    with Child("ncnn") as child:
-        if child.missing:
-            pytest.skip(f"ncnn is not installed: {child.missing}")
-        yield child
 
 
 def judged(op: str, shapes: Any, engine: str, constant: bool = False) -> Finding:
@@ -88,7 +79,7 @@ def expected(finding: Finding, values: dict[Symbol, int]) -> bool:
     return not finding.when.evaluate(values)
 
 
-def test_conditions_are_where_ncnn_differs(ncnn: Child) -> None:
+def test_conditions_are_where_ncnn_differs(ncnn_ops: Child) -> None:
     count = int(os.environ.get("ZEROSTRIDE_NCNN", SAMPLE))
     rng = random.Random(count)
     table: Counter[tuple[str, bool]] = Counter()
@@ -105,7 +96,7 @@ def test_conditions_are_where_ncnn_differs(ncnn: Child) -> None:
             if real is None:
                 continue
             arrays = operands("Add", real)
-            equal = same_numbers(run(ncnn, "Add", arrays, real), OPS["Add"][1](*arrays))
+            equal = same_numbers(run(ncnn_ops, "Add", arrays, real), OPS["Add"][1](*arrays))
             table[finding.verdict, equal] += 1
             if equal != expected(finding, values):
                 wrong.append((shapes, real, str(finding.when), finding.message))
@@ -114,7 +105,7 @@ def test_conditions_are_where_ncnn_differs(ncnn: Child) -> None:
     assert {(Verdict.SAME, True), (Verdict.SAME_HERE, True), (Verdict.SAME_HERE, False)} <= {*table}
 
 
-def test_counter_examples_reproduce_on_ncnn(ncnn: Child) -> None:
+def test_counter_examples_reproduce_on_ncnn(ncnn_ops: Child) -> None:
     rng = random.Random(3)
     shown = 0
     for _ in range(SAMPLE):
@@ -125,7 +116,7 @@ def test_counter_examples_reproduce_on_ncnn(ncnn: Child) -> None:
             continue
         assert witness is not None, (shapes, finding.message)
         arrays = counted(witness.shapes)
-        got = run(ncnn, "Add", arrays, witness.shapes)
+        got = run(ncnn_ops, "Add", arrays, witness.shapes)
         wanted = OPS["Add"][1](*arrays)
         assert not same_numbers(got, wanted), (shapes, witness)
         if witness.index:
@@ -146,7 +137,7 @@ def counted(shapes: Any) -> list[Any]:
     return arrays
 
 
-def test_fixes_hold_for_all_sizes_on_ncnn(ncnn: Child) -> None:
+def test_fixes_hold_for_all_sizes_on_ncnn(ncnn_ops: Child) -> None:
     rng = random.Random(4)
     fixed = 0
     for _ in range(SAMPLE):
@@ -161,7 +152,7 @@ def test_fixes_hold_for_all_sizes_on_ncnn(ncnn: Child) -> None:
                 continue
             arrays = operands("Add", real)
             there = real_shapes(finding.fix.shapes, values)
-            got = run(ncnn, "Add", arrays, there)
+            got = run(ncnn_ops, "Add", arrays, there)
             assert same_numbers(got, OPS["Add"][1](*arrays)), (finding.operands, real, finding.fix)
             fixed += 1
     assert fixed > 50

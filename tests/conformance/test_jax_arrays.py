@@ -11,36 +11,14 @@ pytest.importorskip("jax", reason="its arrays and transforms are what is tested"
 
 import jax
 import jax.numpy as jnp
+from array_samples import UNDER, softmax
 
 import zerostride as zs
 from zerostride.measure.arrays import RULES as PLANS
 from zerostride.measure.arrays import tallied
 from zerostride.measure.arrays_libraries import ROWS
 
-pytestmark = pytest.mark.conformance
-
-#: A rule, two shapes and what else the rule wants.
-UNDER = (
-    ("numpy", (2, 3, 4), (3, 1), {}),
-    ("pdpd", (2, 3, 4), (3,), {"axis": 1}),
-    ("paddle", (2, 3, 4), (2, 3), {"axis": 0}),
-    ("ncnn", (3, 4), (3,), {}),
-    ("mnn", (2, 3, 4), (1, 4), {}),
-    ("onnx6", (2, 3, 4), (3, 4), {"broadcast": 1}),
-    ("none", (2, 3), (2, 3), {}),
-)
-
-
-@pytest.fixture(autouse=True)
-def _with_64_bits():
-    with jax.enable_x64(True):
-        yield
-
-
-@zs.fuse
-def softmax(x, scale):
-    e = np.exp((x - x.max(-1, keepdims=True)) * scale)
-    return e / e.sum(-1, keepdims=True)
+pytestmark = [pytest.mark.conformance, pytest.mark.usefixtures("with_64_bits")]
 
 
 @zs.fuse

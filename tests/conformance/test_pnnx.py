@@ -11,7 +11,6 @@ import re
 import subprocess
 import warnings
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,14 +31,6 @@ pytestmark = pytest.mark.conformance
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SAMPLE = 120
-
-
-@pytest.fixture(scope="module")
-def ncnn() -> Iterator[Child]:
-    with Child("ncnn") as child:
-        if child.missing:
-            pytest.skip(f"ncnn is not installed: {child.missing}")
-        yield child
 
 
 def convert(content: bytes, folder: Path) -> bool:
@@ -93,7 +84,7 @@ def outcome(
     return finding, converted and equal(numbers(child, folder, feeds), wanted)
 
 
-def test_same_means_equal_numbers(ncnn: Child, tmp_path: Path) -> None:
+def test_same_means_equal_numbers(ncnn_ops: Child, tmp_path: Path) -> None:
     count = int(os.environ.get("ZEROSTRIDE_PNNX", SAMPLE))
     table: Counter[tuple[str, str, bool]] = Counter()
     wrong = []
@@ -101,7 +92,7 @@ def test_same_means_equal_numbers(ncnn: Child, tmp_path: Path) -> None:
         folder = tmp_path / str(k)
         folder.mkdir()
         content = broadcast.model().SerializeToString()
-        finding, same = outcome(ncnn, content, broadcast.feeds(), folder)
+        finding, same = outcome(ncnn_ops, content, broadcast.feeds(), folder)
         table[finding.verdict, finding.reason, same] += 1
         if finding.verdict is Verdict.SAME and not same:
             wrong.append(broadcast)
@@ -128,18 +119,20 @@ def test_same_means_equal_numbers(ncnn: Child, tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_what_pnnx_does(ncnn: Child, tmp_path: Path, broadcast: Broadcast, verdict: str) -> None:
+def test_what_pnnx_does(
+    ncnn_ops: Child, tmp_path: Path, broadcast: Broadcast, verdict: str
+) -> None:
     content = broadcast.model().SerializeToString()
-    finding, same = outcome(ncnn, content, broadcast.feeds(), tmp_path)
+    finding, same = outcome(ncnn_ops, content, broadcast.feeds(), tmp_path)
     assert finding.verdict == verdict
     assert same or verdict != "same"
 
 
 @pytest.mark.parametrize("op", BINARY)
-def test_every_binary_op(ncnn: Child, tmp_path: Path, op: str) -> None:
+def test_every_binary_op(ncnn_ops: Child, tmp_path: Path, op: str) -> None:
     broadcast = Broadcast((1, 4, 4, 4), (4,), op)
     content = broadcast.model().SerializeToString()
-    finding, same = outcome(ncnn, content, broadcast.feeds(), tmp_path)
+    finding, same = outcome(ncnn_ops, content, broadcast.feeds(), tmp_path)
     assert (finding.verdict, same) == (Verdict.SAME, True)
 
 
@@ -174,17 +167,17 @@ COMPOUNDS = {
 
 
 @pytest.mark.parametrize("name", COMPOUNDS)
-def test_compounds(ncnn: Child, tmp_path: Path, name: str) -> None:
+def test_compounds(ncnn_ops: Child, tmp_path: Path, name: str) -> None:
     op, shape, weights, attributes = COMPOUNDS[name]
     content = compound(op, shape, weights, **attributes).SerializeToString()
     feeds = {"x": np.random.default_rng(0).uniform(-1, 1, shape).astype(np.float32)}
-    finding, same = outcome(ncnn, content, feeds, tmp_path)
+    finding, same = outcome(ncnn_ops, content, feeds, tmp_path)
     print(f"\n{name}: {finding.verdict} ({finding.reason}), equal numbers: {same}")
     assert same or finding.verdict is not Verdict.SAME
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.rglob("*.onnx")), ids=lambda path: path.stem)
-def test_examples(ncnn: Child, tmp_path: Path, path: Path) -> None:
+def test_examples(ncnn_ops: Child, tmp_path: Path, path: Path) -> None:
     """A model of which every broadcast is the same gives the same numbers."""
     content = path.read_bytes()
     (tmp_path / "m.onnx").write_bytes(content)
@@ -199,4 +192,4 @@ def test_examples(ncnn: Child, tmp_path: Path, path: Path) -> None:
     }
     wanted = session.run(None, feeds)[0]
     assert convert(content, tmp_path)
-    assert equal(numbers(ncnn, tmp_path, feeds), wanted)
+    assert equal(numbers(ncnn_ops, tmp_path, feeds), wanted)

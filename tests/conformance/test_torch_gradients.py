@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="its autograd is what is tested")
 
 import torch
+from array_samples import UNDER, softmax
 
 import zerostride as zs
 from zerostride.fuse.vjp_table import RULES
@@ -17,17 +18,6 @@ from zerostride.measure.gradients import BOUND, Result, _alone, check_ops, judge
 from zerostride.measure.gradients_draw import draw
 
 pytestmark = pytest.mark.conformance
-
-#: A rule, two shapes and what else the rule wants.
-UNDER = (
-    ("numpy", (2, 3, 4), (3, 1), {}),
-    ("pdpd", (2, 3, 4), (3,), {"axis": 1}),
-    ("paddle", (2, 3, 4), (2, 3), {"axis": 0}),
-    ("ncnn", (3, 4), (3,), {}),
-    ("mnn", (2, 3, 4), (1, 4), {}),
-    ("onnx6", (2, 3, 4), (3, 4), {"broadcast": 1}),
-    ("none", (2, 3), (2, 3), {}),
-)
 
 
 def leaves(arrays):
@@ -138,12 +128,6 @@ def test_reductions_and_broadcast():
     total = plan.unbroadcast(torch.ones(2, 3, 4, requires_grad=True), 1)
     assert total.tolist() == [8, 8, 8]
     assert total.requires_grad
-
-
-@zs.fuse
-def softmax(x, scale):
-    e = np.exp((x - x.max(-1, keepdims=True)) * scale)
-    return e / e.sum(-1, keepdims=True)
 
 
 def test_a_fused_function_to_the_third_order():

@@ -11,21 +11,7 @@ from zerostride.models.flow.answers import ask
 from zerostride.models.flow.facts import Call, Fact
 from zerostride.models.flow.table import ROWS
 
-UNARY = [
-    "Identity",
-    "Neg",
-    "Abs",
-    "Floor",
-    "Ceil",
-    "Sign",
-    "Relu",
-    "Sigmoid",
-    "Exp",
-    "Tanh",
-    "Erf",
-    "Sqrt",
-    "IsNaN",
-]
+UNARY = "Identity Neg Abs Floor Ceil Sign Relu Sigmoid Exp Tanh Erf Sqrt IsNaN"
 ELEMENTWISE = [
     *(
         Case(
@@ -56,24 +42,7 @@ ELEMENTWISE = [
         "N, C",
         kinds={"c": "bool"},
     ),
-    *(
-        Case(node(op, "x"), NC, "N, C")
-        for op in [
-            "Identity",
-            "Neg",
-            "Abs",
-            "Floor",
-            "Ceil",
-            "Sign",
-            "Relu",
-            "Sigmoid",
-            "Exp",
-            "Tanh",
-            "Erf",
-            "Sqrt",
-            "IsNaN",
-        ]
-    ),
+    *(Case(node(op, "x"), NC, "N, C") for op in UNARY.split()),
     Case(node("Not", "x"), NC, "N, C", kinds={"x": "bool"}),
     Case(node("Cast", "x", to=7), NC, "N, C"),
     Case(node("Dropout", "x", "y z"), NC, "N, C"),

@@ -112,19 +112,22 @@ def test_a_tensor_gets_a_layer_and_the_weights_grow_at_their_end(tmp_path: Path)
     assert gone == 2  # the layer's ports, the edge
 
 
+#: Both operands get axes, and the result loses them.
+RESHAPED = (
+    Step("unsqueeze", (Input(0),), axes=(0,)),
+    Step("unsqueeze", (Input(1),), axes=(0, 1)),
+    SELF(Made(0), Made(1)),
+    Step("reshape", (Made(2),), shape=(5, -1)),
+)
+
+
 def test_a_result_that_is_reshaped_keeps_its_name_and_readers(tmp_path: Path) -> None:
     path = rows().save(tmp_path / "m.xml")
     text = path.read_text().replace(
         '<port id="2" precision="FP32">', '<port id="2" precision="FP32" names="tensor">', 1
     )
     path.write_text(text)
-    steps = (
-        Step("unsqueeze", (Input(0),), axes=(0,)),
-        Step("unsqueeze", (Input(1),), axes=(0, 1)),
-        SELF(Made(0), Made(1)),
-        Step("reshape", (Made(2),), shape=(5, -1)),
-    )
-    new = changed(path, Rewrite(places(path)["one"], steps))
+    new = changed(path, Rewrite(places(path)["one"], RESHAPED))
     graph = read_model(new)
     one = next(node for node in graph.nodes if node.name == "one")
     assert one.op == "Reshape"
@@ -361,11 +364,5 @@ def test_a_precision_is_written_as_xml_has_it(tmp_path: Path) -> None:
     """Whatever word a file has there, what is added beside it can be read."""
     path = rows().save(tmp_path / "m.xml")
     path.write_text(path.read_text().replace('precision="FP32"', 'precision="&lt;&quot;"'))
-    steps = (
-        Step("unsqueeze", (Input(0),), axes=(0,)),
-        Step("unsqueeze", (Input(1),), axes=(0, 1)),
-        SELF(Made(0), Made(1)),
-        Step("reshape", (Made(2),), shape=(5, -1)),
-    )
-    new = changed(path, Rewrite(places(path)["one"], steps))
+    new = changed(path, Rewrite(places(path)["one"], RESHAPED))
     assert {"Unsqueeze", "Reshape"} <= {node.op for node in read_model(new).nodes}
