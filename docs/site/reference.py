@@ -25,6 +25,12 @@ class Subject:
     text: str
     names: tuple[str, ...]
     module: str = ""
+    rows: tuple[str, ...] = ()  # classes by their full names
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing would stand there."""
+        return not (self.names or self.module or self.rows)
 
 
 REDUCTIONS = (
@@ -71,7 +77,7 @@ SUBJECTS = (
         "What is raised, and the codes that programs compare.",
         (
             *("BroadcastError", "Reason", "NotExpressible", "TraceError", "ModelError"),
-            *("ZerostrideError", "EngineVersionWarning"),
+            *("ZerostrideError", "EngineVersionWarning", "PluginWarning"),
         ),
     ),
 )
@@ -83,6 +89,20 @@ MODULES = (
         "The module `zerostride.backend`, for whatever takes a backend of ONNX.",
         (),
         "zerostride.backend",
+    ),
+    Subject(
+        "extending",
+        "Rows of other packages",
+        "What a package that adds a rule, an engine, a format or an array library makes rows of.",
+        (),
+        rows=(
+            *("zerostride.alignment.Rule", "zerostride.alignment.Alignment"),
+            *("zerostride.engines.Engine", "zerostride.engines.Divergence"),
+            *("zerostride.models.formats.Format", "zerostride.models.formats.FormatModule"),
+            *(f"zerostride.models.graph.{name}" for name in ("Graph", "Node", "Value")),
+            *("zerostride.models.sites.Site", "zerostride.models.sites.Operand"),
+            *("zerostride.arrays.table.Row", "zerostride.arrays.model.Adapter"),
+        ),
     ),
 )
 #: Names that are more than a function: what they are as one.
@@ -108,7 +128,7 @@ def pages() -> dict[str, str]:
     rest = [name for name in found if name not in elementwise]
     subjects = [*SUBJECTS, Subject(MORE.page, MORE.title, MORE.text, tuple(rest))]
     subjects += MODULES
-    made = {f"api/{s.page}.rst": _page(s) for s in subjects if s.names or s.module}
+    made = {f"api/{s.page}.rst": _page(s) for s in subjects if not s.is_empty}
     made["api/elementwise.rst"] = _elementwise_page(elementwise)
     return {"api/index.rst": _index(subjects, elementwise), **made}
 
@@ -125,7 +145,7 @@ def _index(subjects: Sequence[Subject], elementwise: Sequence[str]) -> str:
     lines = [*_title("API"), "Made of the docstrings; their examples are run by the tests.", ""]
     lines += [".. toctree::", "   :hidden:", ""]
     shown = [subjects[0], ELEMENTWISE, *subjects[1:]]
-    shown = [s for s in shown if s.names or s.module or s is ELEMENTWISE]
+    shown = [s for s in shown if not s.is_empty or s is ELEMENTWISE]
     lines += [f"   {subject.page}" for subject in shown]
     for subject in shown:
         names = elementwise if subject is ELEMENTWISE else subject.names
@@ -146,6 +166,8 @@ def _page(subject: Subject) -> str:
         for name in module.__all__:
             kind = "class" if inspect.isclass(getattr(module, name)) else "function"
             lines += [f".. auto{kind}:: {name}", *(["   :members:"] * (kind == "class")), ""]
+    for row in subject.rows:
+        lines += [f".. autoclass:: {row}", "   :members:", ""]
     return "\n".join(lines)
 
 
