@@ -145,5 +145,5 @@ def test_a_counter_example_is_looked_for_once(monkeypatch: pytest.MonkeyPatch) -
     assert len(calls) == 1
     assert {finding["reason"] for finding in made} == {Cause.SILENT}
     assert [finding["fix"]["shapes"] for finding in made] == [
-        ((2, 1, size), (1, 3)) for size in range(5, 25)
+        ((2, 1, size), (1, 3, 1)) for size in range(5, 25)
     ]
