@@ -368,7 +368,7 @@ def _divergences(engine: Engine) -> Iterable[str]:
         return ["None is known."]
     bad = [row for row in engine.divergences if _bad(row, engine)]
     kinds = (
-        ("Wrong answers and crashes, of which nobody is told:", bad),
+        ("Wrong answers and crashes, without an error:", bad),
         ("Refusals, limits and the like:", [row for row in engine.divergences if row not in bad]),
     )
     return [
