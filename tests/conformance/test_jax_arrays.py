@@ -225,6 +225,12 @@ def _aligned_zeros():
     return memory[start : start + 16].view(np.float32)
 
 
+def test_complex_numbers_are_rounded_by_their_parts():
+    x = jnp.asarray([0.4 + 2.5j, -1.5 - 0.2j])
+    for call in (lambda function: function, jax.jit):
+        assert call(zs.round)(x).tolist() == [2j, -2 - 0j]
+
+
 def test_dtypes_with_64_bits():
     half, whole = jnp.ones(2, jnp.float16), jnp.ones(2, jnp.int32)
     for call in (lambda function: function, jax.jit):

@@ -142,3 +142,10 @@ def test_numbers_that_jax_types_weakly():
     for function in (zs.multiply, zs.fuse(lambda x, n: x * n)):
         assert jax.jit(function)(x, 0.3).dtype == jnp.bfloat16
         assert function(x, jnp.asarray(0.3)).dtype == (x * jnp.asarray(0.3)).dtype == jnp.bfloat16
+
+
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float8_e5m2"])
+def test_floats_of_8_bits(name):
+    x = jnp.ones(3, name)
+    for call in (lambda x: zs.multiply(x, 0.3), zs.fuse(lambda x: x * 0.3)):
+        assert call(x).dtype == jax.jit(call)(x).dtype == (x * 0.3).dtype == name

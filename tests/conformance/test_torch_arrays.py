@@ -57,6 +57,13 @@ def test_generated_cases_elsewhere(rule):
     assert not found, found
 
 
+def test_complex_numbers_are_rounded_by_their_parts():
+    x = torch.tensor([0.4 + 2.5j, -1.5 - 0.2j])
+    turned = x.conj().resolve_conj().conj()  # whose memory holds the conjugates
+    for given in (x, x.as_subclass(Elsewhere), turned, turned.as_subclass(Elsewhere)):
+        assert zs.round(given).as_subclass(torch.Tensor).resolve_conj().tolist() == [2j, -2 - 0j]
+
+
 def test_wrong_answers_are_found():
     def wrong(function, *arrays):
         result = function(*arrays)

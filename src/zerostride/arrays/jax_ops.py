@@ -93,9 +93,9 @@ def _whole_power(a: Array, b: Array) -> Array:
 
 
 def _of_floats(name: str) -> Callable[[Array], Array]:
-    """A rounding; integers and truth values are whole already."""
+    """A rounding, of a complex number's parts; integers and truth values are whole already."""
     function = getattr(jnp, name)
-    return lambda x: function(x) if jnp.issubdtype(x.dtype, jnp.floating) else x
+    return lambda x: function(x) if jnp.issubdtype(x.dtype, jnp.inexact) else x
 
 
 def _clip(x: Array, low: Array, high: Array) -> Array:

@@ -60,7 +60,7 @@ class Program:
         results = run_into(self.ready, values, [None] * len(self.graph.outputs))
         return [np.asarray(result) for result in results]
 
-    @property
+    @functools.cached_property
     def is_real(self) -> bool:
         """Whether all that it computes with has a gradient here: no complex numbers."""
         dtypes = {np.dtype(node.dtype) for node in self.graph.nodes}

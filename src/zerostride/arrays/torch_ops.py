@@ -89,10 +89,12 @@ class _Namespace(Renamed):
 
 
 def _of_floats(name: str) -> Callable[[Tensor], Tensor]:
-    """A rounding; integers and truth values are whole already."""
+    """A rounding, of a complex number's parts; integers and truth values are whole already."""
     function = getattr(torch, name)
 
     def rounded(x: Tensor) -> Tensor:
+        if x.is_complex():  # each part, as NumPy
+            return torch.view_as_complex(function(torch.view_as_real(x.resolve_conj())))
         result: Tensor = function(x) if x.is_floating_point() else x.clone()
         return result
 

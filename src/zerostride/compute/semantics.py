@@ -19,7 +19,7 @@ from ..errors import BroadcastError, Reason
 from ..ops import Op, column_of
 from ..plan import Plan
 from .kernels import KERNELS, VARIANTS, Kernel
-from .special import is_float
+from .special import is_added_float
 
 #: Types that NEP 50 keeps weak: they take the other operands' dtype. Subclasses are not weak.
 WEAK = frozenset({bool, int, float, complex})
@@ -181,7 +181,7 @@ def own_kinds(name: str, kinds: tuple[str, ...]) -> tuple[str, ...]:
         common = np.result_type(*arrays)
     except TypeError:  # they do not meet at all, which is said where they are promoted
         return kinds
-    if common.kind != "V" or not is_float(common):
+    if not is_added_float(common):
         return kinds
     return (*kinds[:first], *(common.name if kind == "float" else kind for kind in values))
 

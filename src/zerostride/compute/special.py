@@ -42,6 +42,15 @@ def is_float(dtype: np.dtype[Any]) -> bool:
     return dtype.kind == "f" or (dtype.kind == "V" and dtype.name.startswith(_CUSTOM_FLOATS))
 
 
+def is_added_float(dtype: np.dtype[Any]) -> bool:
+    """Whether a dtype of real floats is a package's, of which NumPy's promotion knows little.
+
+    >>> is_added_float(np.dtype("float16"))
+    False
+    """
+    return dtype.isbuiltin == 2 and is_float(dtype)
+
+
 def meet(*operands: Any) -> np.dtype[Any]:
     """The dtype that operands, or their dtypes, are promoted to; numbers are weak (NEP 50).
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from ..compute.special import is_added_float
 from .source import no_out, refuse
 from .views import indexed, one_axis, ordered, reshaped, squeezed
 
@@ -169,7 +170,7 @@ class Methods:
         if not places:
             return self.tracer.apply("round", (self,))
         own, by = cast("Value", self), 10.0 ** abs(places)
-        if own.tracer.own and self.dtype.kind == "V":  # whose numbers of 8 bits hold few powers
+        if own.tracer.own and is_added_float(self.dtype):  # which hold few powers of ten
             return own.astype(np.float32).round(places).astype(self.dtype)
         scaled = own * by if places > 0 else own / by
         whole = self.tracer.apply("round", (scaled,))

@@ -11,6 +11,7 @@ import numpy as np
 
 from ..compute import native, reference
 from ..compute.semantics import WEAK, own_kinds
+from ..compute.special import is_added_float
 from ..errors import TraceError
 from ..ops import OPS, Op
 from ..planner import plan
@@ -412,7 +413,7 @@ class Tracer:
 
 def _number(node: Constant, dtype: str) -> Any:
     """A constant as an op takes it that computes in a dtype; weak where NumPy knows what to do."""
-    if node.weak and np.dtype(dtype).kind != "V":
+    if node.weak and not is_added_float(np.dtype(dtype)):
         return node.value
     return np.dtype(dtype if node.weak else node.dtype).type(node.value)
 
