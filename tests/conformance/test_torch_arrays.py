@@ -121,6 +121,18 @@ def test_the_engine_reads_and_hands_over_without_copies(monkeypatch):
     assert zs.broadcast(x[0], (5, 3)).data_ptr() == x.data_ptr()
 
 
+def test_without_the_package_that_numpy_has_bfloat16_from():
+    code = (
+        "import sys; sys.modules['ml_dtypes'] = None\n"
+        "import torch, zerostride as zs\n"
+        "assert zs.add(torch.ones(2), 0.5).tolist() == [1.5, 1.5]\n"
+        "zs.add(torch.ones(2, dtype=torch.bfloat16), 0.5)"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert found.returncode == 1
+    assert "bfloat16; NumPy has bfloat16 from ml_dtypes: install that" in found.stderr
+
+
 def test_storage_may_still_be_resized():
     x = torch.ones(2)
     zs.add(x, x)

@@ -34,7 +34,9 @@ def as_numpy(dtype: torch.dtype) -> np.dtype[Any]:
     """
     found = _known().get(dtype)
     if found is None:
-        raise TypeError(f"zerostride does not compute with tensors of {dtype}")
+        name = str(dtype).removeprefix("torch.")
+        needs = f"; NumPy has {name} from ml_dtypes: install that" if name in _ADDED else ""
+        raise TypeError(f"zerostride does not compute with tensors of {dtype}{needs}")
     return found
 
 
