@@ -44,14 +44,15 @@ void stream_row(const Runner& runner, void* const* at, std::int64_t n) {
   const void* in[kMaxOperands];
   for (int k = 0; k < inputs; ++k) in[k] = at[k];
   stream.go_to(static_cast<char*>(at[inputs]));
-  // One value for the whole row fills the buffer once.
+  // One value for the whole row fills the buffer once, as long as it is filled at the same place.
   const bool one_value = runner.splats + 1 == 1u << inputs;
-  bool filled = false;
+  const char* filled = nullptr;
   for (std::int64_t done = 0, count; done < n; done += count) {
     count = Stream::kRoom / size;
     if (count > n - done) count = n - done;
-    if (!filled) compute_into(runner, in, stream.end(), count);
-    filled = one_value && count * size == Stream::kRoom;
+    char* const end = stream.end();
+    if (filled != end) compute_into(runner, in, end, count);
+    filled = one_value && count * size == Stream::kRoom ? end : nullptr;
     stream.add(count * size);
     for (int k = 0; k < inputs; ++k) {
       if (runner.splats >> k & 1) continue;

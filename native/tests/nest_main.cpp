@@ -86,6 +86,7 @@ struct Case {
   std::vector<Operand> operands;
   int64_t elements = 1;
   bool of_blocks = false;  // as make_shape_of_blocks makes it
+  bool in_turns = false;   // as make_shape_in_turns makes it
 };
 
 DType some_dtype() { return static_cast<DType>(below(zs::kDTypes)); }
@@ -103,8 +104,17 @@ void make_shape_of_blocks(Case& made) {
   }
 }
 
+// Axes along which operands stretch in turn: blocks that are kept in buffers until they come again.
+void make_shape_in_turns(Case& made) {
+  made.in_turns = true;
+  made.shape = {2 + below(3), 2 + below(3), 5 + below(20), 5 + below(20), 5 + below(20)};
+  if (chance(40)) std::swap(made.shape[0], made.shape[2]);
+  for (const int64_t extent : made.shape) made.elements *= extent;
+}
+
 void make_shape(Case& made) {
   if (chance(8)) return make_shape_of_blocks(made);
+  if (chance(8)) return make_shape_in_turns(made);
   static const int64_t extents[] = {1, 2, 3, 4, 5, 7, 8, 16, 17, 31, 64, 100, 257, 1000, 3000};
   const int64_t most = chance(5) ? 200000 : 5000;
   const int64_t rank = chance(2) ? 64 : below(chance(10) ? 12 : 6);
@@ -128,7 +138,8 @@ void make_layout(Operand& operand, const Case& made, int64_t size, bool output) 
     std::shuffle(order.begin(), order.end(), generator);
   }
   operand.strides.assign(rank, 0);
-  const int64_t stretched = output ? 0 : chance(made.of_blocks ? 20 : 50) ? 0 : chance(10) ? 100 : 40;
+  const int64_t some = made.in_turns ? 50 : chance(made.of_blocks ? 20 : 50) ? 0 : 40;
+  const int64_t stretched = output ? 0 : some && chance(10) ? 100 : some;
   const bool odd = chance(25);
   int64_t next = size, low = 0, high = 0;
   for (const std::size_t axis : order) {
