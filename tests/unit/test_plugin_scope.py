@@ -134,6 +134,7 @@ def test_the_scope(run_watched, pytester):
     files = {
         "site-packages/there.py": LOSS,
         "src/here.py": LOSS,
+        "other/nothing.py": "",
         "test_a.py": "import sys\nsys.path[:0] = ['site-packages', 'src']\nimport there, here\n"
         + module_of("there.squared(column, vector)", "here.squared(column, vector)"),
     }
