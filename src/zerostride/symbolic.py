@@ -6,6 +6,8 @@ result axis of a leaf one clause says when the sizes fit, and one size comes out
 together are the plan: nothing is assumed, and nothing is left out.
 """
 
+# One driver, each part of which takes what the one before it made: longer than other files.
+
 from __future__ import annotations
 
 import functools

@@ -5,6 +5,8 @@ before it. Most calls are small, since most of what can go wrong does so at any 
 large enough for threads.
 """
 
+# Every part draws from the one before it: longer than other files, and nowhere to cut.
+
 from __future__ import annotations
 
 import functools

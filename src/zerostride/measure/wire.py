@@ -11,13 +11,22 @@ import os
 import select
 import struct
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
 from .case import Answer, Outcome
 
 _LENGTHS = struct.Struct("<II")
+
+
+class _Versioned(Protocol):
+    @property
+    def version(self) -> str: ...
+
+
+Loaded = TypeVar("Loaded", bound=_Versioned)
 
 
 class Closed(Exception):  # noqa: N818 - a fact about the other end, handled by the caller
@@ -28,7 +37,7 @@ class TooLate(Exception):  # noqa: N818 - likewise
     """The other end did not answer in time."""
 
 
-def take_output() -> int:
+def _take_output() -> int:
     """A private copy of the output for frames; the engines' own noise goes to nowhere."""
     answers = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -68,6 +77,31 @@ def _exactly(descriptor: int, count: int, deadline: float | None) -> bytes:
             raise Closed
         parts += part
     return bytes(parts)
+
+
+def serve(
+    load: Callable[[], Loaded],
+    answer: Callable[[Loaded, dict[str, Any], bytes], tuple[dict[str, Any], bytes]],
+) -> int:
+    """A worker's life, over its first input and output; the exit status.
+
+    Args:
+        load: loads the engine; ImportError where it is not installed.
+        answer: what the engine makes of a frame, as a frame.
+    """
+    answers = _take_output()
+    questions = os.dup(0)
+    try:
+        runner = load()
+    except ImportError as error:
+        send(answers, {"missing": str(error)})
+        return 0
+    send(answers, {"version": runner.version})
+    while True:
+        try:
+            send(answers, *answer(runner, *receive(questions)))
+        except Closed:
+            return 0
 
 
 def pack_outcome(outcome: Outcome) -> tuple[dict[str, Any], bytes]:

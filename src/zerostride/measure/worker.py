@@ -6,8 +6,8 @@ whatever the engine itself prints goes nowhere.
 
 from __future__ import annotations
 
-import os
 import sys
+from typing import Any
 
 from . import wire
 from .case import Answer, BadInput, Case, Outcome, as_values
@@ -18,20 +18,11 @@ from .runners import Refused, Runner, load_runner
 
 def main(engine: str) -> int:
     """Answers cases from the first input; returns the exit status."""
-    answers = wire.take_output()
-    questions = os.dup(0)
-    try:
-        runner = load_runner(engine)
-    except ImportError as error:
-        wire.send(answers, {"missing": str(error)})
-        return 0
-    wire.send(answers, {"version": runner.version})
-    while True:
-        try:
-            header, _ = wire.receive(questions)
-            wire.send(answers, *wire.pack_outcome(run(runner, Case.from_json(header))))
-        except wire.Closed:
-            return 0
+
+    def answer(runner: Runner, header: dict[str, Any], _: bytes) -> tuple[dict[str, Any], bytes]:
+        return wire.pack_outcome(run(runner, Case.from_json(header)))
+
+    return wire.serve(lambda: load_runner(engine), answer)
 
 
 def run(runner: Runner, case: Case) -> Outcome:

@@ -6,7 +6,6 @@ output; whatever the engine itself prints goes nowhere.
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -23,21 +22,14 @@ _FAULTS = (AttributeError, ImportError, KeyError, NameError, StopIteration)
 
 def main(engine: str) -> int:
     """Carries out tasks from the first input; returns the exit status."""
-    answers = wire.take_output()
-    questions = os.dup(0)
-    try:
-        runner = load_runner(engine)
-    except ImportError as error:
-        wire.send(answers, {"missing": str(error)})
-        return 0
-    wire.send(answers, {"version": runner.version})
-    while True:
-        try:
-            header, payload = wire.receive(questions)
-            task = Task.from_dict(header["task"])
-            wire.send(answers, *answer(runner, task, unpack(header["arrays"], payload)))
-        except wire.Closed:
-            return 0
+
+    def carry_out(
+        runner: Runner, header: dict[str, Any], payload: bytes
+    ) -> tuple[dict[str, Any], bytes]:
+        task = Task.from_dict(header["task"])
+        return answer(runner, task, unpack(header["arrays"], payload))
+
+    return wire.serve(lambda: load_runner(engine), carry_out)
 
 
 def answer(runner: Runner, task: Task, arrays: Sequence[Array]) -> tuple[dict[str, Any], bytes]:
