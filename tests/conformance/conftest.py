@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from child import Child
@@ -34,6 +35,14 @@ def ncnn_ops() -> Iterator[Child]:
         if child.missing:
             pytest.skip(f"ncnn is not installed: {child.missing}")
         yield child
+
+
+@pytest.fixture(scope="module")
+def core() -> Any:
+    """OpenVINO's."""
+    import openvino
+
+    return openvino.Core()
 
 
 @pytest.fixture

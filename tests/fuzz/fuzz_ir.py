@@ -18,15 +18,14 @@ from pathlib import Path
 
 import harness
 import numpy as np
-from hostile_files import ended, engine_of, scratch
+from hostile_files import audited, ended, scratch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 
 from ir_models import Ir, binary, broadcast, port
 
 from zerostride import ZerostrideError
-from zerostride.models.audit import audit_graph
-from zerostride.models.formats import lowered, read_model
+from zerostride.models.formats import read_model
 from zerostride.models.formats.openvino import edit, find_site
 from zerostride.models.formats.openvino.opsets import OPS
 from zerostride.models.rewrite import SELF, Input, Made, Rewrite, Step
@@ -296,11 +295,7 @@ def run_case(seed: int, number: int) -> str:
 
 def use(path: Path, number: int) -> tuple[str, str]:
     """Audits the file, reads its data, and sometimes rewrites it; the outcome, and what it said."""
-    graph = read_model(path)
-    lowered(graph)
-    report = audit_graph(graph, engine_of(number))
-    said = str(report)
-    report.to_json()
+    graph, outcome, said = audited(path, number)
     for value in graph.values():
         if value.source is not None:
             try:
@@ -309,7 +304,7 @@ def use(path: Path, number: int) -> tuple[str, str]:
                 said += str(error)
     if number % 4 == 0:
         edited(path)
-    return "Report" + (" with findings" if report.findings else ""), said
+    return outcome, said
 
 
 if __name__ == "__main__":

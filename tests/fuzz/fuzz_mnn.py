@@ -21,15 +21,13 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from hostile_files import ended, engine_of, scratch
+from hostile_files import audited, ended, scratch
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 
 import mnn_files
 
 from zerostride import ZerostrideError
-from zerostride.models.audit import audit_graph
-from zerostride.models.formats import lowered, read_model
 from zerostride.models.formats.mnn import schema, shapes
 
 #: One of so many cases asks MNN: starting it takes 100 cases' time.
@@ -147,15 +145,11 @@ def run_case(seed: int, number: int) -> str:
 
 def use(path: Path, number: int) -> tuple[str, str]:
     """Audits the file, and reads its numbers; the outcome, and what it said."""
-    graph = read_model(path)
-    lowered(graph)
-    report = audit_graph(graph, engine_of(number))
-    said = str(report)
-    report.to_json()
+    graph, outcome, said = audited(path, number)
     for constant in graph.values():
         if constant.source is not None:
             numbers(constant)
-    return "Report" + (" with findings" if report.findings else ""), said
+    return outcome, said
 
 
 def numbers(constant: Any) -> None:

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 
 import harness
 import ncnn_models as made
-from hostile_files import ended, engine_of, scratch
+from hostile_files import ended, engine_of, outcome_of, scratch
 
 from zerostride.errors import ModelError
 from zerostride.models.audit import audit_graph
@@ -261,7 +261,7 @@ def use(path: Path, rng: random.Random, number: int) -> tuple[str, str]:
             editor.save(path.with_name("new.param"))
             read(path.with_name("new.param"))
             written = ", rewritten"
-    return "Report" + (" with findings" if report.findings else "") + written, said
+    return outcome_of(report) + written, said
 
 
 def run_case(seed: int, number: int) -> str:

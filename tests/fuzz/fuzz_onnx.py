@@ -17,7 +17,7 @@ from pathlib import Path
 
 import harness
 import onnx
-from hostile_files import ended, engine_of, scratch
+from hostile_files import ended, engine_of, outcome_of, scratch
 from mutate import Mutator
 
 from zerostride.models import onnx as reader
@@ -63,7 +63,7 @@ def use(path: Path, number: int) -> tuple[str, str]:
     report.to_html()
     if any("bad_alloc" in note for note in report.notes) and not strange(path):
         return f"{harness.BAD} inference asked this process for more than a GiB", said
-    return "Report" + (" with findings" if report.findings else ""), said
+    return outcome_of(report), said
 
 
 def strange(path: Path) -> bool:

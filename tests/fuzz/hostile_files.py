@@ -13,6 +13,10 @@ import harness
 from zerostride import BroadcastError, ZerostrideError
 from zerostride.engines import ENGINES
 from zerostride.engines.model import Engine
+from zerostride.models.audit import audit_graph
+from zerostride.models.findings import Report
+from zerostride.models.formats import lowered, read_model
+from zerostride.models.graph import Graph
 
 
 @functools.cache
@@ -28,6 +32,20 @@ def scratch() -> Path:
 def engine_of(number: int) -> Engine:
     """The engine that a case is audited for: one after the other."""
     return ENGINES[sorted(ENGINES)[number % len(ENGINES)]]
+
+
+def audited(path: Path, number: int) -> tuple[Graph, str, str]:
+    """The graph of a file, lowered and audited; how that ended, and what it said."""
+    graph = read_model(path)
+    lowered(graph)
+    report = audit_graph(graph, engine_of(number))
+    report.to_json()
+    return graph, outcome_of(report), str(report)
+
+
+def outcome_of(report: Report) -> str:
+    """How an audit ended."""
+    return "Report" + (" with findings" if report.findings else "")
 
 
 def ended(named: Path, use: Callable[[], tuple[str, str]]) -> str:

@@ -1,5 +1,7 @@
 """Makes .param files: by hand, and layers of every kind with drawn parameters."""
 
+# A draw for each layer, and the table of them: longer than other files, and nowhere to cut.
+
 from __future__ import annotations
 
 import random

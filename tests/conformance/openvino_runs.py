@@ -1,0 +1,25 @@
+"""What OpenVINO computes of an IR, and IRs that its converter makes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+
+def infer(core: Any, path: Path, arrays: Sequence[Any]) -> list[Any]:
+    """The outputs that OpenVINO computes."""
+    compiled = core.compile_model(core.read_model(path), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    given = compiled(list(arrays))
+    return [np.array(given[port]) for port in compiled.outputs]
+
+
+def converted(core: Any, path: Path, folder: Path) -> Path:
+    """An ONNX model through OpenVINO's converter."""
+    import openvino as ov
+
+    made = folder / f"{path.stem}.xml"
+    ov.save_model(ov.convert_model(path), made)
+    return made
