@@ -136,6 +136,15 @@ def test_ufuncs_of_integers_are_computed_in_numpys_dtype(ufunc):
     check(lambda x: ufunc(x), N.astype(np.int8), exact=False)
 
 
+@pytest.mark.parametrize("ufunc", [np.deg2rad, np.rad2deg])
+def test_angles_have_numpys_bits(ufunc):
+    halves = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    halves = halves[np.isfinite(halves)]
+    with np.errstate(all="ignore"):
+        for x in (halves, halves.astype(np.float32) / 3, halves.astype(np.float64) / 3):
+            np.testing.assert_array_equal(zs.fuse(lambda x: ufunc(x))(x), ufunc(x))
+
+
 def test_a_ufunc_is_asked_for_a_dtype():
     check(lambda x, y: np.add(x, y, dtype=np.float64), X, Y)
     check(lambda x: np.multiply(x, 2, dtype="int64"), N)

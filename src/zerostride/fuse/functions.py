@@ -91,12 +91,15 @@ def _as_of(ufunc: np.ufunc, value: Value) -> Value:
     return value.tracer.cast(value, ufunc.resolve_dtypes((value.dtype, None))[0])
 
 
-def _scaled(ufunc: np.ufunc, by: float) -> Callable[[Value], Value]:
+def _scaled(ufunc: np.ufunc, times: float, over: float) -> Callable[[Value], Value]:
+    # Up to float32 NumPy scales in that, by the quotient of the rounded numbers.
+    single = float(np.float32(times) / np.float32(over))
+
     def scaled(x: Value) -> Value:
         given = _as_of(ufunc, x)
-        # Of 16-bit floats NumPy scales in float32: they do not hold the factor.
         wide = given.astype(np.float32) if given.itemsize == 2 else given
-        found: Value = (wide * by).astype(given.dtype, copy=False)
+        made = wide * (single if given.itemsize <= 4 else times / over)
+        found: Value = made.astype(given.dtype, copy=False)
         return found
 
     return scaled
@@ -118,10 +121,10 @@ _MADE: Mapping[np.ufunc, Callable[..., Any]] = {
     np.rint: lambda x: x.tracer.apply("round", (_as_of(np.rint, x),)),
     np.exp2: lambda x: x.tracer.apply("pow", (2, _as_of(np.exp2, x))),
     np.fabs: lambda x: abs(_as_of(np.fabs, x)),
-    np.deg2rad: _scaled(np.deg2rad, math.pi / 180),
-    np.radians: _scaled(np.radians, math.pi / 180),
-    np.rad2deg: _scaled(np.rad2deg, 180 / math.pi),
-    np.degrees: _scaled(np.degrees, 180 / math.pi),
+    np.deg2rad: _scaled(np.deg2rad, math.pi, 180),
+    np.radians: _scaled(np.radians, math.pi, 180),
+    np.rad2deg: _scaled(np.rad2deg, 180, math.pi),
+    np.degrees: _scaled(np.degrees, 180, math.pi),
     np.signbit: lambda x: x.tracer.apply("copysign", (1, _as_of(np.signbit, x))) < 0,
     np.float_power: _float_power,
     np.conjugate: lambda x: x.conj(),
