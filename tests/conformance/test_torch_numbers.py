@@ -165,6 +165,20 @@ def test_what_else_takes_numbers():
     assert pull(torch.ones_like(result))[0].dtype == torch.bfloat16
 
 
+def test_what_is_said_of_a_call_is_what_is_done():
+    x, _ = operands("bfloat16")
+    made = zs.fuse(lambda x, gain=0.3: x * gain)
+    for given in (x, x.to("meta"), x.clone().requires_grad_()):
+        graph = made.graph(given)
+        assert graph.nodes[graph.outputs[0]].dtype == "bfloat16"
+    made(x)
+    assert "result bfloat16" in str(made.explain(x))
+    assert str(made.explain(x)) == str(made.explain())
+    gained = made.graph(x, gain=torch.ones(2, 1))
+    assert gained.nodes[gained.outputs[0]].shape == (2, len(VALUES))
+    assert made.graph(np.ones(2, ml_dtypes.bfloat16)).nodes[-1].dtype == "float32"
+
+
 def test_a_dtype_that_is_asked_for():
     """A number is rounded to that alone, as NumPy's are."""
     x = torch.zeros(1, dtype=torch.bfloat16)

@@ -15,6 +15,7 @@ from ..compute.semantics import WEAK
 from ..ops import Op
 from ..plan import Plan
 from .model import Adapter, Fusion, Options
+from .programs import stand_in
 from .table import Row, adapter, find_row
 
 
@@ -61,6 +62,24 @@ def vjp(
     """The result of a fused function, and what takes cotangents back."""
     arrays = [*operands, *_arrays_among(settings.values())]
     return adapter_of(arrays).vjp(function, operands, settings)
+
+
+def standing(values: Sequence[Any]) -> tuple[list[Any], bool]:
+    """What tells the signature of a call on one library's arrays, of which nothing is read.
+
+    Returns:
+        The values, arrays replaced, and true where Python floats are promoted as the library itself
+        does (`compute.semantics.own_kinds`); the values as they are, and false, otherwise.
+    """
+    own = adapter_of(_arrays_among(values))
+    if not getattr(own, "promotes", False):
+        return [*values], False
+    return [
+        stand_in(tuple(map(int, value.shape)), own.dtype_of(value))
+        if find_row(type(value)) is not None
+        else value
+        for value in values
+    ], True
 
 
 def dtype_of(array: Any) -> np.dtype[Any]:

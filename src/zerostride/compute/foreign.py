@@ -38,14 +38,6 @@ def any_foreign(operands: Iterable[Any]) -> bool:
     return False
 
 
-def promotes_itself(operands: Iterable[Any]) -> bool:
-    """Whether one is of a library that has bfloat16 itself (`semantics.own_kinds`)."""
-    from ..arrays.table import adapter
-
-    rows = [_find_row()(type(operand)) for operand in operands if type(operand) not in PLAIN]
-    return any(row is not None and getattr(adapter(row), "promotes", False) for row in rows)
-
-
 @functools.cache
 def _find_row() -> Callable[[type], Any]:
     from ..arrays.table import find_row

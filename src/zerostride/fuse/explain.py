@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..compute import native
-from ..compute.foreign import promotes_itself
 from ..errors import columns
 from ..explain.facts import listing, plural, runs
 from . import jit
@@ -86,7 +85,7 @@ def explain(fused: Fused, operands: Sequence[Any], more: Mapping[str, Any]) -> E
     >>> add.explain(np.ones((2, 3)), np.ones(3)).operands
     ('x', 'y')
     """
-    from .function import sort
+    from .function import described
 
     latest = None if operands or more else fused.latest
     named: Sequence[str] = ()
@@ -94,7 +93,7 @@ def explain(fused: Fused, operands: Sequence[Any], more: Mapping[str, Any]) -> E
         compiled = latest
         count = compiled.graph.inputs - len(compiled.captured)
     else:
-        call = sort(operands, more, own=promotes_itself(operands))
+        call = described(operands, more)
         compiled, count, named = fused.compiled(call), len(operands), call.named
     names = _operand_names(fused, count, named, len(compiled.captured))
     made = compiled.ready

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from ..compute import native
-from ..compute.foreign import any_foreign, dispatch, promotes_itself
+from ..compute.foreign import any_foreign, dispatch
 from ..compute.reference import as_operand
 from ..compute.semantics import WEAK
 from ..errors import TraceError
@@ -276,7 +276,7 @@ class Fused(_Calls):
 
     def graph(self, /, *operands: Any, **more: Any) -> Graph:
         """What the function computes for such operands."""
-        return self.compiled(sort(operands, more, own=promotes_itself(operands))).graph
+        return self.compiled(described(operands, more)).graph
 
     @property
     def latest(self) -> Compiled | None:
@@ -410,6 +410,16 @@ def sort(operands: Sequence[Any], more: Mapping[str, Any], *, own: bool = False)
     # Within strict mode a function is traced, and its plans looked at, once more.
     key = (signature, named, _settings(static), in_force(), own)
     return Call(key, values, named, static, own)
+
+
+def described(operands: Sequence[Any], more: Mapping[str, Any]) -> Call:
+    """A call of which nothing is computed: arrays of libraries, too, which may lie anywhere."""
+    if not any_foreign((*operands, *more.values())):
+        return sort(operands, more)
+    shown, own = dispatch().standing((*operands, *more.values()))
+    return sort(
+        shown[: len(operands)], dict(zip(more, shown[len(operands) :], strict=True)), own=own
+    )
 
 
 def _value(given: Any, k: int) -> Any:
