@@ -94,8 +94,9 @@ class Accident:
         drawn = columns((*self.names, "result"), [*rows, made.shape])
         return "\n".join(
             [
-                f"accidental broadcast of {shapes} to {made.shape}",
-                f"  {self.path}:{self.line}: {self.source}",
+                # The place first: pytest's summary shows how a message begins.
+                f"{self.path}:{self.line}: accidental broadcast of {shapes} to {made.shape}",
+                f"  {self.source}",
                 *("    " + line for line in drawn),
                 f"  fix: {self._fix()}",
             ]
