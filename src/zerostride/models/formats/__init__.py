@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import operator
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -142,13 +143,27 @@ FORMATS: Table[Format] = Table(
 )
 
 
+def path_of(model: object) -> Path:
+    """The file of a model, as a caller names it.
+
+    Raises:
+        TypeError: it is a model, or anything else that is no name; says how it becomes a file.
+    """
+    if isinstance(model, str | os.PathLike) and not isinstance(fspath := os.fspath(model), bytes):
+        return Path(fspath)
+    kind = type(model).__name__
+    hint = "; onnx.save(model, 'model.onnx') makes one" if kind == "ModelProto" else ""
+    raise TypeError(f"a model is named by its file, not given as {kind}{hint}")
+
+
 def format_of(path: str | Path) -> Format:
     """The format of a file, by the end of its name.
 
     Raises:
         ModelError: no format has files of that name; says which there are.
+        TypeError: it is no file's name.
     """
-    name = Path(path).name.lower()
+    name = path_of(path).name.lower()
     own = (row for row in _OWN if name.endswith(row.suffixes))
     found = next(own, None)
     if found is not None:
@@ -158,6 +173,10 @@ def format_of(path: str | Path) -> Format:
             return row
     if name.endswith((".param.bin", ".ncnn.bin")):
         raise ModelError(f"{path}: a binary .param has no names; name the .param text itself")
+    if Path(path).is_dir():
+        raise ModelError(
+            f"{path}: a folder; name a model in it, or audit them all by the command line"
+        )
     known = ", ".join(f"{' '.join(row.suffixes)} ({row.name})" for row in FORMATS.values())
     raise ModelError(f"{path}: its name does not end like a model's; known: {known}")
 

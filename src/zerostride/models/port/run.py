@@ -16,7 +16,7 @@ from ...errors import ModelError, ZerostrideError
 from ...planner import as_facts
 from ..audit import MAX_STEPS, check_via
 from ..findings import Change, Finding, Report
-from ..formats import format_of, read_model
+from ..formats import format_of, path_of, read_model
 from ..graph import Node
 from ..rewrite import Editor
 from .audited import Audited, Question, audited
@@ -68,7 +68,7 @@ def port(
     engine = find_engine(target)
     check_via(via, target)
     warn_if_unmeasured(target)
-    path = Path(model)
+    path = path_of(model)
     goal = _goal(path, output, dry_run=dry_run)
     known = ALWAYS if facts is None else as_facts(facts)
     if satisfiable(known) is Answer.NO:
