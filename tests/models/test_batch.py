@@ -234,6 +234,13 @@ def test_override() -> None:
     assert across.reason == "batch_broadcast"
 
 
+@pytest.mark.parametrize(("axis", "said"), [(-1, False), (0, False), (2, False), (3, True)])
+def test_an_axis_that_no_input_has_is_told(axis: int, said: bool) -> None:
+    notes = added((1, 3, 4), (3, 4), batch_axis=axis).notes
+    words = f"no input of the model has an axis {axis}: nothing is a batch"
+    assert (words in notes) is said
+
+
 def test_engines_with_a_batch_axis_keep_it() -> None:
     content = small.model([small.node("Add", "x c")], {"x": (1, 3, 4)}, {"c": (3, 4)})
     assert operands(small.audit(content, "mnn")) == ((1, 3, 4), (3, 4))

@@ -158,8 +158,11 @@ def reported(
     if found is not None:
         failures = tuple(f"no sizes make {failure} work" for failure in found.failures)
         notes, needs = (*graph.notes, *failures, *found.notes), found.conditions
-    if drops_batch(graph, engine.name) and batch_axis is None and _perhaps_batch(graph):
-        notes = (*notes, _OPEN_BATCH.format(engine=engine.name))
+    if drops_batch(graph, engine.name):
+        if batch_axis is None and _perhaps_batch(graph):
+            notes = (*notes, _OPEN_BATCH.format(engine=engine.name))
+        elif batch_axis is not None and not _has_axis(graph, batch_axis):
+            notes = (*notes, f"no input of the model has an axis {batch_axis}: nothing is a batch")
     if not engine.run:
         said = f"{engine.name} {engine.release} was read about, not run: {engine.source}"
         notes = (*notes, said)
@@ -200,6 +203,11 @@ def drops_batch(graph: Graph, engine: str) -> bool:
 def _perhaps_batch(graph: Graph) -> bool:
     """Whether an input has an axis 0 of which it is not known that it is no batch of one."""
     return any(value.shape and not isinstance(value.shape[0], int) for value in graph.inputs)
+
+
+def _has_axis(graph: Graph, axis: int) -> bool:
+    """Whether an input has, or may have, this axis; of "none" (−1) nobody asks."""
+    return axis < 0 or any(v.shape is None or axis < len(v.shape) for v in graph.inputs)
 
 
 class Judge:
