@@ -54,10 +54,10 @@ def gather(folder: Path) -> tuple[Path, Path]:
     names = stage.stage(sources, made | front.results())
     (sources / "index.md").write_text(front.index(sources / "index.md", names), "utf-8")
     example, link = front.report()
-    # Beside the pages, not among what they link to: those are offered to be saved, not shown.
-    extra = sources / "_extra" / "examples"
-    extra.mkdir(parents=True)
-    (extra / "report.html").write_text(example, "utf-8")
+    # Into the site itself: Sphinx offers what a page links to to be saved, and this is to be seen.
+    shown = folder / "html" / "examples"
+    shown.mkdir(parents=True)
+    (shown / "report.html").write_text(example, "utf-8")
     with (sources / "report.md").open("a", encoding="utf-8") as page:
         page.write(link)
     static = sources / "_static"

@@ -36,7 +36,6 @@ nitpick_ignore_regex = [
 html_theme = "furo"
 html_title = "zerostride"
 html_static_path = ["_static"]
-html_extra_path = ["_extra"]
 html_css_files = ["drawings.css", "site.css"]
 html_copy_source = False
 html_show_sourcelink = False

@@ -31,6 +31,9 @@ def test_the_site_is_built(tmp_path: Path) -> None:
     for page in ("index", "tour", "rules/pdpd", "engines/ncnn", "api/elementwise", "notebook"):
         assert (html / f"{page}.html").is_file(), page
     assert "zs-drawing" in (html / "rules" / "pdpd.html").read_text("utf-8")
+    assert (html / "examples" / "report.html").is_file()
+    # To be seen, not to be saved.
+    assert '<a href="examples/report.html">' in (html / "report.html").read_text("utf-8")
     assert 'id="zerostride.add"' in (html / "api" / "elementwise.html").read_text("utf-8")
 
 
