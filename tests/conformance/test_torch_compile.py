@@ -198,3 +198,21 @@ def test_compiled_in_part():
     result.sum().backward()
     assert result.tolist() == [4, 4, 4]
     assert x.grad.tolist() == [2, 2, 2]
+
+
+def test_data_from_outside_of_a_fused_function():
+    plain, tensor = np.arange(3.0, dtype=np.float32), torch.arange(3.0)
+    weight = torch.nn.Parameter(torch.ones(3))
+    x = torch.ones(3, requires_grad=True)
+    # Traced for the first time by the compiler, with tensors that are computed on the way.
+    fused = zs.fuse(lambda x: x * plain + tensor * (tensor + 1))
+    compiled = torch.compile(lambda x: fused(x) + 1, backend="aot_eager", fullgraph=True)
+    assert compiled(x).tolist() == [1, 4, 9]
+    compiled(x).sum().backward()
+    assert x.grad.tolist() == [0, 1, 2]
+    assert fused(x).tolist() == [0, 3, 8]
+    lost = zs.fuse(lambda x: x * weight)
+    with pytest.raises(Exception, match=r"weight \(Parameter of torch\) is taken from outside"):
+        torch.compile(lambda x: lost(x), backend="aot_eager", fullgraph=True)(x)
+    with torch._subclasses.FakeTensorMode():
+        assert fused(torch.ones(2, 3)).shape == (2, 3)

@@ -164,6 +164,68 @@ def test_refusals(pair, call, words):
         call(*pair)
 
 
+SQUARE = xr.DataArray(np.arange(9.0).reshape(3, 3), dims=("t", "x"))
+T, ALONG = xr.DataArray([1.0, 2.0, 4.0], dims="t"), xr.DataArray([1.0, 2.0, 4.0], dims="x")
+
+
+@pytest.mark.parametrize(
+    ("function", "operands"),
+    [
+        (lambda a: a.T, [SQUARE]),
+        (lambda a: a.T * a, [SQUARE]),
+        (lambda a: np.moveaxis(a, 0, 1) + a, [SQUARE]),
+        (lambda a: a - a.mean(1), [SQUARE]),
+        (lambda a: a - a.mean(-1), [SQUARE.chunk(2)]),
+        (lambda a, b: a - b.mean(0, keepdims=True), [SQUARE, SQUARE.T]),
+        (lambda a, b: a - np.exp(b).max(0), [SQUARE, SQUARE.T]),
+        (lambda a, b: a / b.sum(-1, keepdims=True), [SQUARE, T]),
+        (lambda a, b: a * b[:, None], [SQUARE, ALONG]),
+        (lambda a, b: zs.multiply(a, b, rule="pdpd", axis=0), [SQUARE, ALONG]),
+        (lambda a, b: {"same": a, "turned": b.T}, [SQUARE, SQUARE]),
+    ],
+)
+def test_fused_functions_never_exchange_names(function, operands):
+    fused = zs.fuse(function)
+    for _ in range(2):
+        with pytest.raises(zs.BroadcastError, match=r"comes to lie on|counts axes") as caught:
+            fused(*operands)
+        assert "'x'" in str(caught.value)
+        assert "by name" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("function", "operands", "wanted"),
+    [
+        (lambda a: a / a.sum(-1, keepdims=True), [SQUARE], SQUARE / SQUARE.sum("x")),
+        (lambda a: a - a.mean(0), [SQUARE], SQUARE - SQUARE.mean("t")),
+        (lambda a: a / a.sum(), [SQUARE], SQUARE / SQUARE.sum()),
+        (lambda a, b: a / b.sum(), [SQUARE, T], SQUARE / T.sum()),
+        (lambda a, b: a / b.sum(-1), [SQUARE, ALONG], SQUARE / ALONG.sum()),
+        (
+            lambda a, b: a / (a * b).sum(-1, keepdims=True),
+            [SQUARE, T],
+            SQUARE / (SQUARE * T).sum("x"),
+        ),
+        (lambda a, b: a * b + b, [T, SQUARE.T], T * SQUARE.T + SQUARE.T),
+        (lambda a, b: a * b, [ALONG, T], ALONG * T),
+        # An array without names has places, and whoever turns it says where they are.
+        (lambda a, b: a * b.T, [SQUARE, SQUARE.values], SQUARE * SQUARE.values.T),
+    ],
+)
+def test_fused_functions_whose_places_are_the_names(function, operands, wanted):
+    found = zs.fuse(function)(*operands)
+    assert found.dims == wanted.dims
+    np.testing.assert_allclose(found.values, wanted.values)
+
+
+def test_names_of_operands_by_keyword():
+    fused = zs.fuse(lambda a, *, other, bias, by: a * other + bias * by)
+    xr.testing.assert_allclose(fused(SQUARE, other=ALONG, bias=T, by=2), SQUARE * ALONG + T * 2)
+    turned = zs.fuse(lambda a, *, other, bias: a * other.T + bias)
+    with pytest.raises(zs.BroadcastError, match="comes to lie on"):
+        turned(SQUARE, other=SQUARE, bias=np.ones(3))
+
+
 def test_xarrays_options_are_obeyed(pair):
     x, y = pair
     with xr.set_options(arithmetic_join="exact"), pytest.raises(ValueError, match="exact"):

@@ -78,3 +78,79 @@ def test_masked_arrays_take_no_results():
     for call in (zs.fuse(lambda x: x * x), lambda x, out: zs.multiply(x, x, out=out)):
         with pytest.raises(TypeError, match="out is a masked array"):
             call(np.ones(2), out=np.ma.masked_array(np.ones(2), [True, False]))
+
+
+def test_captured_lists_are_read_in_each_call():
+    weights = [1.0, 2.0, 3.0]
+    fused = zs.fuse(lambda x: x * weights)
+    assert calls(fused, np.ones(3)) == [[1, 2, 3]] * 3
+    weights[0] = 7
+    assert calls(fused, np.ones(3)) == [[7, 2, 3]] * 3
+    weights.append(4.0)
+    with pytest.raises(zs.BroadcastError, match=r"4(.|\n)*x \* weights"):
+        fused(np.ones(3))
+    assert calls(fused, np.ones(1)) == [[7, 2, 3, 4]] * 3
+    weights[:] = [1.0, [2.0]]
+    with pytest.raises(zs.BroadcastError, match=r"weights \(list\) is taken .* is no array"):
+        fused(np.ones(1))
+
+
+def test_arrays_within_a_list_are_read_in_each_call():
+    first, second = np.array(1.0), np.array(2.0)
+    fused = zs.fuse(lambda x: x * [first, second])
+    assert calls(fused, np.ones(2)) == [[1, 2]] * 3
+    first[...] = 5
+    assert calls(fused, np.ones(2)) == [[5, 2]] * 3
+
+
+def test_lists_that_the_function_makes_are_left_to_the_engine():
+    kept = zs.fuse(lambda x: x * [1, 2, 3] + (4, 5, 6))
+    assert calls(kept, np.ones(3)) == [[5, 7, 9]] * 3
+    assert all(type(one.given) is np.ndarray for one in kept.latest.sources)
+
+
+def test_coefficients_of_a_polynomial_are_read_in_each_call():
+    numbers = np.array([1.0, 2.0, 3.0])
+    fused = zs.fuse(lambda x: np.polyval(numbers, x))
+    x = np.array([0.0, 1.0, 2.0])
+    assert calls(fused, x) == [np.polyval(numbers, x).tolist()] * 3
+    numbers[:] = [3, 1, 4]
+    assert calls(fused, x) == [np.polyval(numbers, x).tolist()] * 3
+    assert zs.fuse(lambda x: np.polyval([1, 2], x))(x).tolist() == [2, 3, 4]
+
+
+def test_captured_masked_arrays_are_refused_by_name():
+    partial = np.ma.masked_array(np.ones(2), [True, False])
+    for function in (lambda x: x * partial, lambda x: zs.multiply(x, partial)):
+        with pytest.raises(zs.TraceError, match=r"partial \(MaskedArray of numpy\).*its mask"):
+            zs.fuse(function)(np.ones(2))
+
+
+class Made:
+    """An array that is made whenever somebody asks for it."""
+
+    def __array__(self, dtype=None, copy=None):
+        if copy is False:
+            raise ValueError("it is made")
+        return np.ones(2)
+
+
+class Held:
+    """An array that an object holds."""
+
+    def __init__(self):
+        self.numbers = np.ones(2)
+
+    def __array__(self, dtype=None, copy=None):
+        return self.numbers
+
+
+def test_objects_that_are_like_arrays():
+    made, held = Made(), Held()
+    for function in (lambda x: x * made, lambda x: made * x, lambda x: np.add(x, made)):
+        with pytest.raises(zs.TraceError, match=r"made \(Made of .*no array in memory"):
+            zs.fuse(function)(np.ones(2))
+    fused = zs.fuse(lambda x: x * held)
+    assert calls(fused, np.ones(2)) == [[1, 1]] * 3
+    held.numbers = np.array([3.0, 4.0])
+    assert calls(fused, np.ones(2)) == [[3, 4]] * 3

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..compute.foreign import NotPlain
 from ..compute.reference import as_operand, shape_of
 from ..compute.semantics import WEAK
 from ..errors import BroadcastError, Reason
@@ -35,6 +36,10 @@ class Dask:
         """NumPy's dtype of an array."""
         found: np.dtype[Any] = np.dtype(array.dtype)
         return found
+
+    def data_of(self, array: Any) -> Any:
+        """Refused: that would be all of it, computed in each call."""
+        raise NotPlain("is lazy: it would be computed, as a whole, in each call")
 
     def as_dtype(self, dtype: Any) -> np.dtype[Any]:
         """NumPy's dtype of what it takes as one."""

@@ -82,6 +82,11 @@ def standing(values: Sequence[Any]) -> tuple[list[Any], bool]:
     ], True
 
 
+def data_of(array: Any) -> Any:
+    """NumPy's array, or a number, of what a fused function takes from elsewhere."""
+    return adapter_of((array,)).data_of(array)
+
+
 def dtype_of(array: Any) -> np.dtype[Any]:
     """NumPy's dtype of one library's array."""
     return adapter_of((array,)).dtype_of(array)

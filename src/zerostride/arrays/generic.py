@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compute import functions, unary
+from ..compute.foreign import NotPlain
 from ..compute.functions import _run
 from ..compute.native import copied
 from ..compute.semantics import WEAK
@@ -82,6 +83,13 @@ class Generic:
     def dtype_of(self, array: Any) -> np.dtype[Any]:
         """NumPy's dtype of an array."""
         return self.as_dtype(array.dtype)
+
+    def data_of(self, array: Any) -> Any:
+        """NumPy's array of the memory of what a fused function takes from elsewhere."""
+        if not self.is_here(array):
+            where = getattr(array, "device", "another device")
+            raise NotPlain(f"lies on {where}")
+        return self.to_numpy(array)
 
     def as_dtype(self, dtype: Any) -> np.dtype[Any]:
         """NumPy's dtype of what the library, or NumPy, takes as one."""

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import NDArray
 
+from ..compute.foreign import NotPlain
 from ..compute.reference import as_operand
 from ..compute.semantics import WEAK
 from ..errors import BroadcastError, Reason
@@ -57,6 +58,18 @@ class Jax(Generic):
         """NumPy's dtype of an array."""
         found: np.dtype[Any] = numeric(array.dtype)
         return found
+
+    def data_of(self, array: Any) -> Any:
+        """NumPy's array, or a number, of what a fused function takes from elsewhere."""
+        if isinstance(array, jax.core.Tracer):
+            raise NotPlain("is traced by JAX (jit, grad, vmap)")
+        if array.is_deleted():
+            raise NotPlain(
+                "was deleted, or donated to a computation", "pass an array that is there"
+            )
+        if not _is_here(array):
+            raise NotPlain(f"lies on {' and '.join(sorted(map(str, array.devices())))}")
+        return _lowered(array)
 
     def as_dtype(self, dtype: Any) -> np.dtype[Any]:
         """NumPy's dtype of what JAX, or NumPy, takes as one."""

@@ -92,6 +92,15 @@ class Adapter(Protocol):
         """
         ...
 
+    def data_of(self, array: Any) -> Any:
+        """NumPy's array of the memory of what a fused function takes from elsewhere; a Python
+        number where the library has it as one.
+
+        Raises:
+            NotPlain: that would lose something, or is not there to be read.
+        """
+        ...
+
     def as_dtype(self, dtype: Any) -> np.dtype[Any]:
         """NumPy's dtype of what the library, or NumPy, takes as one."""
         ...

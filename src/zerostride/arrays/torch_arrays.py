@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
 
+from ..compute.foreign import NotPlain
 from ..compute.native import copied
 from ..compute.targets import check_places, check_shape
 from ..errors import BroadcastError, Reason
@@ -22,7 +25,7 @@ from .generic import Generic
 from .model import Fusion, Options
 from .packing import mapped
 from .torch_data import as_numpy, from_numpy, to_numpy
-from .torch_run import Way, pulled, run, way_of
+from .torch_run import Way, pulled, run, way_of, why_not_plain
 
 
 class Torch(Generic):
@@ -51,6 +54,13 @@ class Torch(Generic):
     def dtype_of(self, array: Any) -> np.dtype[Any]:
         """NumPy's dtype of a tensor."""
         return as_numpy(array.dtype)
+
+    def data_of(self, array: Any) -> Any:
+        """NumPy's array of the memory of what a fused function takes from elsewhere."""
+        reason = why_not_plain(array)
+        if reason:
+            raise NotPlain(reason)
+        return to_numpy(array)
 
     def as_dtype(self, dtype: Any) -> np.dtype[Any]:
         """NumPy's dtype of PyTorch's or NumPy's."""
@@ -137,7 +147,7 @@ class Torch(Generic):
         """A fused function's result, and the function of cotangents that gives gradients."""
         _check_settings(settings)
         made = self._prepared(function, operands, settings)
-        values = (*made.values, *map(_captured, made.compiled.captured))
+        values = (*made.values, *_captured(made))
         results = run(made.program, values)
         wanted = [k < len(operands) for k in range(len(values))]
 
@@ -163,7 +173,8 @@ class Torch(Generic):
         *,
         own: bool = True,
     ) -> programs.Prepared:
-        return programs.prepared(function, operands, settings, self._shown, own=own)
+        with _untraced():  # what the function does to tensors from elsewhere is done
+            return programs.prepared(function, operands, settings, self._shown, own=own)
 
     def _shown(self, value: Any) -> Any:
         if isinstance(value, Tensor):
@@ -181,7 +192,7 @@ class Torch(Generic):
         return self._finished(self._prepared(function, operands, settings), out)
 
     def _finished(self, made: programs.Prepared, out: Any) -> Any:
-        values = (*made.values, *map(_captured, made.compiled.captured))
+        values = (*made.values, *_captured(made))
         results = run(made.program, values)
         structure = made.compiled.structure
         named = zip(structure.unpack(out, "out"), structure.named_outs(), strict=True)
@@ -303,10 +314,30 @@ def _shape(tensor: Tensor) -> tuple[int, ...]:
     return tuple(map(int, tensor.shape))
 
 
-def _captured(array: NDArray[Any]) -> Tensor:
-    if not array.flags.writeable:
-        array = array.copy()
-    return from_numpy(array)
+def _captured(made: programs.Prepared) -> list[Tensor]:
+    """What the function took from elsewhere, where its operands are: tensors as they are, so that
+    autograd sees what is written to them before a backward pass."""
+    compiled = made.compiled
+    if not compiled.sources:
+        return []
+    device = next(one.device for one in made.values if isinstance(one, Tensor))
+    with _untraced():
+        pairs = list(zip(compiled.sources, compiled.captured, strict=True))
+    if torch._C._len_torch_dispatch_stack():  # PyTorch traces, and takes new tensors as constants
+        return [_shared(data).to(device) for _, data in pairs]
+    return [
+        (one.given if isinstance(one.given, Tensor) else _shared(data)).to(device)
+        for one, data in pairs
+    ]
+
+
+def _untraced() -> AbstractContextManager[Any]:
+    """Without the modes by which PyTorch traces."""
+    return _disable_current_modes() if torch._C._len_torch_dispatch_stack() else nullcontext()
+
+
+def _shared(array: NDArray[Any]) -> Tensor:
+    return from_numpy(array if array.flags.writeable else array.copy())
 
 
 def _view(made: Plan, k: int, array: Any) -> Any:

@@ -83,6 +83,32 @@ def _is_traced(tensor: Tensor) -> bool:
     )
 
 
+def why_not_plain(given: Any) -> str:
+    """Why a fused function does not take a tensor from elsewhere; "" of plain data.
+
+    >>> why_not_plain(torch.ones(3)), why_not_plain(torch.ones(3, requires_grad=True))
+    ('', 'requires a gradient, which would be lost')
+    """
+    if not isinstance(given, Tensor):
+        return "is a number that PyTorch traces"
+    if given.requires_grad:
+        return "requires a gradient, which would be lost"
+    if torch._C._functorch.is_functorch_wrapped_tensor(given):
+        return "is traced by torch.func"
+    if forward_ad._current_level >= 0 and forward_ad.unpack_dual(given).tangent is not None:
+        return "has a forward-mode gradient, which would be lost"
+    if not given.is_cpu:
+        return f"lies on {given.device}"
+    if given.layout is not torch.strided or given.is_quantized:
+        return "is quantized" if given.is_quantized else "is sparse"
+    if type(given) not in _PLAIN:
+        name = type(given).__name__
+        return f"is a {name}, " + (
+            "by which PyTorch traces" if _is_traced(given) else "no tensor of plain data"
+        )
+    return ""
+
+
 def run(program: Program, values: Sequence[Any]) -> list[Tensor]:
     """The results of a program for tensors and Python numbers, whatever way they have to go."""
     tensors = [value for value in values if isinstance(value, Tensor)]

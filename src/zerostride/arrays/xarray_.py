@@ -14,15 +14,18 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from ..compute.foreign import dispatch, is_foreign
+from ..compute.foreign import OPERAND, NotPlain, dispatch, is_foreign
 from ..compute.functions import _run
 from ..compute.semantics import WEAK
 from ..errors import BroadcastError, Reason
 from ..fuse import reductions
+from ..fuse.function import sort
 from ..ops import Op
 from ..plan import Plan, RuleUse
 from .model import Fusion, Options
 from .packing import leaves, zipped
+from .programs import stand_in
+from .xarray_names import Names, check
 
 _TAKE_DATA = "compute with the arrays' .data, whose axes have places"
 
@@ -35,6 +38,10 @@ class Named:
         data = _check(array).data
         found: np.dtype[Any] = dispatch().dtype_of(data) if is_foreign(data) else data.dtype
         return found
+
+    def data_of(self, array: Any) -> Any:
+        """Refused: a function of the data would not know the names."""
+        raise NotPlain("its dimensions' names would be lost", f"{OPERAND}; or take its .data")
 
     def as_dtype(self, dtype: Any) -> np.dtype[Any]:
         """NumPy's dtype."""
@@ -137,6 +144,7 @@ class Named:
         def compute(*data: Any) -> Any:
             more = dict(zip(named, data[len(operands) :], strict=True))
             packed[:] = [function(*data[: len(operands)], **more, **rest)]
+            _check_places(function, data[: len(operands)], {**more, **rest}, given, named)
             return next(leaves(packed))
 
         try:
@@ -202,6 +210,46 @@ def plan_of(operands: Sequence[Any]) -> Plan:
 
 
 # Pieces
+
+
+def _check_places(
+    function: Fusion,
+    data: Sequence[Any],
+    settings: Mapping[str, Any],
+    given: Sequence[Any],
+    named: Sequence[str],
+) -> None:
+    """Refuses a fused function in which places and names are two things.
+
+    Args:
+        function: fused.
+        data: its operands, as xarray lays them out.
+        settings: its keywords, with the same of those that have names.
+        given: the operands, and these settings, as the user has them.
+        named: what these settings are called.
+    """
+    more = {name: one for name, one in settings.items() if name != "progress"}
+    call = sort([_shown(one) for one in data], {name: _shown(one) for name, one in more.items()})
+    compiled = function.compiled(call)
+    dims = tuple(dict.fromkeys(name for one in given if _is_named(one) for name in one.dims))
+    by_name = dict(zip(named, given[len(data) :], strict=True))
+    users = [*given[: len(data)], *(by_name.get(name) for name in call.named)]
+    operands = [
+        Names(tuple(one.dims), np.ndim(value)) if _is_named(one) else None
+        for one, value in zip(users, call.values, strict=True)
+    ]
+    operands += [None] * len(compiled.sources)
+    key = ("names", tuple(operands), dims)
+    if key not in compiled.derived:
+        check(compiled.graph, operands, dims)
+        compiled.derived[key] = True
+
+
+def _shown(value: Any) -> Any:
+    """What tells a signature of data."""
+    if not is_foreign(value):
+        return value
+    return stand_in(tuple(value.shape), dispatch().dtype_of(value))
 
 
 def _applied(compute: Callable[..., Any], operands: Sequence[Any]) -> Any:

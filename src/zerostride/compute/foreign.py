@@ -15,6 +15,24 @@ import numpy as np
 if TYPE_CHECKING:
     from types import ModuleType
 
+#: What becomes of an array that a fused function may not take from elsewhere.
+OPERAND = "make it an operand: a parameter of the function, passed in the call"
+
+
+class NotPlain(Exception):  # noqa: N818 - a fact on its way, never seen by a user
+    """An array that a fused function may not take from elsewhere.
+
+    Attributes:
+        reason: why, as the end of a sentence about it: "requires a gradient".
+        hint: what to do.
+    """
+
+    def __init__(self, reason: str, hint: str = OPERAND) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.hint = hint
+
+
 #: What NumPy itself takes: of these nobody has to ask.
 PLAIN = frozenset({np.ndarray, bool, int, float, complex, list, tuple, str, type(None)})
 
@@ -47,6 +65,16 @@ def _find_row() -> Callable[[type], Any]:
 
 def _is_foreign(kind: type) -> bool:
     return _find_row()(kind) is not None
+
+
+def library_of(operand: Any) -> str:
+    """What messages call the library of an array.
+
+    >>> library_of(np.zeros(3))
+    'numpy'
+    """
+    row = _find_row()(type(operand))
+    return type(operand).__module__.partition(".")[0] if row is None else str(row.name)
 
 
 @functools.cache  # an import within a function costs a microsecond each time

@@ -249,8 +249,9 @@ def _polyval(p: Any, x: Any) -> Any:
         refuse("the coefficients of a polynomial are an operand", "pass them by keyword, one each")
     value = value_of(x)
     found: Any = _filled(value, 0, None, None)
-    for coefficient in np.asarray(p):
-        found = found * value + coefficient
+    numbers = np.asarray(p)
+    for k, number in enumerate(numbers):  # of an array a view, which is read in each call
+        found = found * value + (numbers[k, ...] if numbers is p else number)
     return found
 
 

@@ -91,11 +91,11 @@ def explain(fused: Fused, operands: Sequence[Any], more: Mapping[str, Any]) -> E
     named: Sequence[str] = ()
     if latest is not None:
         compiled = latest
-        count = compiled.graph.inputs - len(compiled.captured)
+        count = compiled.graph.inputs - len(compiled.sources)
     else:
         call = described(operands, more)
         compiled, count, named = fused.compiled(call), len(operands), call.named
-    names = _operand_names(fused, count, named, len(compiled.captured))
+    names = _operand_names(fused, count, named, len(compiled.sources))
     made = compiled.ready
     by_engine = made.engine is not None
     return Explanation(

@@ -23,6 +23,7 @@ from ..compute.semantics import WEAK
 from ..errors import TraceError
 from ..strictness import in_force
 from .blocks import wants_blocks
+from .captured import Captured, arrays_of
 from .graph import Graph
 from .integers import Integers
 from .operands import Operand, check_elementwise, is_numeric, operand_of
@@ -77,25 +78,30 @@ class Compiled:
     Attributes:
         ready: its graph, with what runs it.
         structure: how the results are packed.
-        captured: the arrays that it took from elsewhere; operands after those of the call.
+        sources: the arrays that it took from elsewhere; operands after those of the call.
         lay: what these were like, shapes and dtypes, when it was traced.
         integers: what has to hold of Python integers among the operands.
         is_of_numbers: whether Python numbers of the call are constants of it.
-        derived: what is made of it when asked for: "gradients".
+        derived: what is made, or known, of it when asked for: "gradients".
     """
 
     ready: Ready
     structure: Structure
-    captured: tuple[Any, ...]
+    sources: tuple[Captured, ...]
     lay: tuple[Hashable, ...]
     integers: Integers
     is_of_numbers: bool
-    derived: dict[str, Any] = field(default_factory=dict, compare=False)
+    derived: dict[Hashable, Any] = field(default_factory=dict, compare=False)
 
     @property
     def graph(self) -> Graph:
         """What is computed."""
         return self.ready.graph
+
+    @property
+    def captured(self) -> tuple[Any, ...]:
+        """What the arrays from elsewhere hold now."""
+        return arrays_of(self.sources)
 
 
 class _PythonCalls:
@@ -266,7 +272,7 @@ class Fused(_Calls):
             else Ready(made.graph, None, None, "it computes with integers of more than 64 bits")
         )
         lay = tuple(map(_signature, made.captured))
-        return Compiled(prepared, made.structure, made.captured, lay, made.integers, numbers)
+        return Compiled(prepared, made.structure, made.sources, lay, made.integers, numbers)
 
     def _keep(self, kept: dict[Hashable, _T], key: Hashable, made: _T) -> _T:
         with self._lock:
@@ -332,12 +338,15 @@ class Settled(_Calls):
 
 def _learn(learner: _PythonCalls, compiled: Compiled, values: tuple[Any, ...]) -> None:
     """Leaves the calls of a signature to the engine."""
-    arrays = (*values, *compiled.captured)
+    if compiled.ready.engine is None or not all(one.is_steady for one in compiled.sources):
+        return
+    captured = compiled.captured
+    arrays = (*values, *captured)
     packed = compiled.structure.is_plain_tuple
-    if compiled.ready.engine is None or wants_blocks(arrays, None):
+    if wants_blocks(arrays, None):
         return
     if (packed or compiled.structure.kind is None) and all(map(is_in_order, arrays)):
-        learner.learn(values, compiled.ready.engine, compiled.captured, packed)
+        learner.learn(values, compiled.ready.engine, captured, packed)
 
 
 def run(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from ..ops import OPS, Op
+from ..errors import BroadcastError
+from ..ops import OPS, Op, find_op
 from .composed import COMPOSED, OUTSIDE, among, result_type, value_of
 from .source import no_out, refuse
 from .value import Value
@@ -158,6 +159,16 @@ def call_function(function: Callable[..., Any], args: Any, options: Any) -> Any:
         module, name = getattr(function, "__module__", "numpy"), getattr(function, "__name__", "?")
         refuse(f"{module}.{name} cannot be fused", _INSTEAD.get(name, OUTSIDE))
     return made(*args, **options)
+
+
+def refuse_torch(function: Callable[..., Any]) -> NoReturn:
+    """Refuses a function of PyTorch's on a value."""
+    name = str(getattr(function, "__name__", "?")).strip("_")
+    try:
+        instead = f"zs.{find_op(name).name}"
+    except BroadcastError:
+        instead = "Python's operators, NumPy's ufuncs or zs functions"
+    refuse(f"torch.{name} cannot be fused", f"write it with {instead}")
 
 
 def _method(name: str) -> Callable[..., Any]:

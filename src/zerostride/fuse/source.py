@@ -7,7 +7,9 @@ import inspect
 import linecache
 import os
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from types import FrameType, TracebackType
 from typing import Any, NoReturn
 
@@ -21,10 +23,16 @@ _OURS = tuple(
     for path in (os.path.dirname(__file__), np.__file__)
 )  # zerostride's folder, of which this file's is one
 
+#: Libraries whose frames are not the user's either.
+_LIBRARIES = ("torch", "jax", "dask", "xarray", "pandas", "cupy", "array_api_strict", "scipy")
 #: Errors whose message is what they were made of.
 _PLAIN = (TypeError, ValueError, IndexError, AttributeError, OverflowError, ZeroDivisionError)
 #: What the user's own `raise` is.
 _RAISES = frozenset({dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]})
+#: Where modules of PyTorch keep what they are given as attributes.
+_OF_MODULES = ("_parameters", "_buffers", "_modules")
+#: How far an object is looked for: `model.layer.weight`; and among how many parts of a container.
+_DEEPEST, _MOST = 3, 100
 #: Characters of a line that are shown.
 _LONGEST = 160
 
@@ -52,16 +60,64 @@ class Place:
 
 
 def current_place() -> Place:
-    """The line that is being executed, of the innermost function that is not zerostride's or
-    NumPy's.
+    """The line that is being executed, of the innermost function that is not zerostride's,
+    NumPy's or an array library's.
 
     >>> current_place().line > 0
     True
     """
+    frame = _current_frame()
+    return _place(frame, frame.f_lineno)
+
+
+def _current_frame() -> FrameType:
     frame = sys._getframe(1)
     while frame.f_back is not None and _is_ours(frame.f_code.co_filename):
         frame = frame.f_back
-    return _place(frame, frame.f_lineno)
+    return frame
+
+
+def called(given: Any) -> str:
+    """What the function whose line is being executed calls an object: a name, or what is in one.
+
+    >>> weights = {"bias": [1.0]}
+    >>> called(weights), called(weights["bias"]), called([1.0])
+    ('weights', "weights['bias']", '')
+    """
+    frame = _current_frame()
+    code = frame.f_code
+    words = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
+    known = {**frame.f_globals, **frame.f_locals}
+    ahead = [(name, known[name]) for name in sorted(words & known.keys())]
+    for _ in range(_DEEPEST):
+        for name, value in ahead:
+            if value is given:
+                return name
+        ahead = [
+            (name + part, one)
+            for name, value in ahead
+            for part, one in _parts(value, code.co_names)
+        ]
+    return ""
+
+
+def is_in_place() -> bool:
+    """Whether the line that is being executed is at an operator in place, as `y += x`."""
+    frame = _current_frame()
+    here = (one for one in dis.get_instructions(frame.f_code) if one.offset == frame.f_lasti)
+    return any(one.opname == "BINARY_OP" and one.argrepr.endswith("=") for one in here)
+
+
+def _parts(value: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """What an object holds, and how that is written; attributes are those of `names`."""
+    if type(value) is dict:
+        yield from ((f"[{key!r}]", one) for key, one in islice(value.items(), _MOST))
+    elif type(value) in (list, tuple):
+        yield from ((f"[{k}]", one) for k, one in enumerate(islice(value, _MOST)))
+    held = getattr(value, "__dict__", {})
+    for kept in (held, *(held.get(name) for name in _OF_MODULES)):
+        if isinstance(kept, Mapping):
+            yield from ((f".{name}", kept[name]) for name in names if name in kept)
 
 
 def _place(frame: FrameType, line: int) -> Place:
@@ -114,7 +170,16 @@ def place_of(function: Any) -> str:
 
 
 def _is_ours(filename: str) -> bool:
-    return os.path.abspath(filename).startswith(_OURS)
+    """Whether a file is zerostride's, NumPy's, or of a library whose arrays meet values."""
+    path = os.path.abspath(filename)
+    return path.startswith(_OURS) or path.startswith(tuple(_folders()))
+
+
+def _folders() -> Iterator[str]:
+    for name in _LIBRARIES:
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if file:
+            yield os.path.dirname(os.path.abspath(file)) + os.sep
 
 
 def refuse(detail: str, hint: str) -> NoReturn:

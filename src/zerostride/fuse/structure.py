@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..compute.foreign import is_foreign
 from ..compute.semantics import WEAK
 from ..errors import TraceError
 
@@ -142,6 +143,7 @@ def _is_array(part: Any) -> bool:
         type(part) in WEAK
         or isinstance(part, np.ndarray | np.generic)
         or hasattr(type(part), "__zerostride_trace__")
+        or is_foreign(part)
     )
 
 

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
+from .captured import Captured, arrays_of
 from .graph import Graph
 from .integers import Integers, integers_of
 from .operands import Operand, operand_of
@@ -29,14 +28,19 @@ class Trace:
     Attributes:
         graph: what is computed. Its last inputs are the captured arrays.
         structure: how the results are packed.
-        captured: the arrays that the function took from elsewhere, in the order of the inputs.
+        sources: the arrays that the function took from elsewhere, in the order of the inputs.
         integers: what has to hold of Python integers among the operands.
     """
 
     graph: Graph
     structure: Structure
-    captured: tuple[np.ndarray[Any, Any], ...]
+    sources: tuple[Captured, ...]
     integers: Integers
+
+    @property
+    def captured(self) -> tuple[Any, ...]:
+        """What these arrays hold now."""
+        return arrays_of(self.sources)
 
     def __iter__(self) -> Any:
         return iter((self.graph, self.structure, self.captured))
@@ -86,8 +90,8 @@ def trace(
         raise
     finally:
         tracer.closed = True
-    graph, captured, weak = tracer.finish(outputs)
-    return Trace(graph, structure, captured, integers_of(graph, weak))
+    graph, sources, weak = tracer.finish(outputs)
+    return Trace(graph, structure, sources, integers_of(graph, weak))
 
 
 __all__ = ["Operand", "Trace", "Tracer", "operand_of", "trace"]

@@ -15,6 +15,7 @@ from ..compute.special import is_added_float
 from ..errors import TraceError
 from ..ops import OPS, Op
 from ..planner import plan
+from .captured import Captured, capture
 from .constants import (
     MOST_INT64,
     MOST_UINT64,
@@ -27,7 +28,7 @@ from .constants import (
 )
 from .graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, arguments
 from .integers import PYTHON
-from .operands import ALONE, Operand, check_elementwise, is_numeric, operand_of
+from .operands import ALONE, Operand, is_numeric, operand_of
 from .source import current_place
 from .value import Value, name_of
 
@@ -61,7 +62,7 @@ class Tracer:
         self.nodes: list[Node] = []
         self.closed = False
         self._operands = operands
-        self._captured: list[np.ndarray[Any, Any]] = []
+        self._captured: list[Captured] = []
         self._numbers: dict[Any, int] = {}
         self._weak: set[int] = set()  # what Python's operators make of Python's numbers
 
@@ -117,14 +118,17 @@ class Tracer:
     def _capture(self, given: Any) -> Value:
         """An array from elsewhere, by identity: its values are read in each call."""
         weak = type(given) is complex
-        check_elementwise(given)
-        array = np.asarray(reference.as_operand(given))
+        found = capture(given)
+        array = found.read()
+        if type(array) in WEAK and not weak:  # a library's number that takes others' dtypes
+            return self.lift(array)
         if not is_numeric(array.dtype):
             raise TypeError(f"an operand is of {array.dtype}, not of numbers")
-        place = next((k for k, one in enumerate(self._captured) if one is array), None)
-        if place is None or weak:
+        known = enumerate(self._captured)
+        place = next((k for k, one in known if one.given is given and not weak), None)
+        if place is None:
             place = len(self._captured)
-            self._captured.append(array)
+            self._captured.append(found)
         index = len(self._operands) + place
         return self.add(Input(index, array.shape, array.dtype.name, weak), weak=weak)
 
@@ -387,9 +391,7 @@ class Tracer:
 
     # The graph
 
-    def finish(
-        self, outputs: Sequence[int]
-    ) -> tuple[Graph, tuple[np.ndarray[Any, Any], ...], frozenset[int]]:
+    def finish(self, outputs: Sequence[int]) -> tuple[Graph, tuple[Captured, ...], frozenset[int]]:
         """The graph of what the outputs need, the captured arrays, and the nodes that are made of
         Python's numbers by Python's operators."""
         needed: set[int] = set()
@@ -408,7 +410,7 @@ class Tracer:
         nodes = tuple(_renumbered(node, number, places) for node in read)
         graph = Graph(nodes, tuple(number[k] for k in outputs), first + len(kept))
         weak = frozenset(number[k] for k in needed & self._weak)
-        return graph, tuple(self._captured[k] for k in kept), weak
+        return graph, tuple(self._captured[k].settled() for k in kept), weak
 
 
 def _number(node: Constant, dtype: str) -> Any:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from ..compute.foreign import is_foreign
 from .methods import Methods
-from .source import no_out, refuse
+from .source import is_in_place, no_out, refuse
 
 if TYPE_CHECKING:
     from ..ops import Op
@@ -42,10 +43,16 @@ def _binary(name: str, reflected: str) -> Callable[[Value, Any], Any]:
     return method
 
 
-def _reflected(name: str) -> Callable[[Value, Any], Any]:
+def _reflected(name: str, in_place: str = "") -> Callable[[Value, Any], Any]:
     def method(self: Value, other: Any) -> Any:
         if not _meets(other):
             _refuse_other(other)
+        if hasattr(type(other), in_place) and is_in_place():
+            refuse(
+                f"a {type(other).__name__} is changed in place; fused functions have no such "
+                "effects",
+                "write y = y + x, with a name of its own",
+            )
         return self.tracer.apply(name, (_plain(other), self), weak=True)
 
     return method
@@ -68,7 +75,7 @@ def _in_place(name: str) -> Callable[[Value, Any], Value]:
 
 def _operators(name: str, op: str) -> tuple[Callable[[Value, Any], Any], ...]:
     """Those of two operands: value on the left, on the right, and in place."""
-    return _binary(op, f"__r{name}__"), _reflected(op), _in_place(op)
+    return _binary(op, f"__r{name}__"), _reflected(op, f"__i{name}__"), _in_place(op)
 
 
 def _unary(name: str) -> Callable[[Value], Value]:
@@ -89,8 +96,13 @@ _NUMBERS = bool | int | float | complex
 
 
 def _meets(other: Any) -> bool:
-    """Whether Python's operators combine a value with it; others may know what to do themselves."""
-    return isinstance(other, Value | np.ndarray | np.generic | list | tuple | _NUMBERS)
+    """Whether Python's operators combine a value with it; others may know what to do themselves.
+
+    An array of whatever library is taken from outside, or refused there by its name.
+    """
+    if isinstance(other, Value | np.ndarray | np.generic | list | tuple | _NUMBERS):
+        return True
+    return is_foreign(other) or hasattr(type(other), "__array__")
 
 
 def _plain(other: Any) -> Any:
@@ -136,6 +148,8 @@ class Value(Methods):
     """
 
     __slots__ = ("_dtype", "_shape", "is_view", "node", "shared", "tracer", "weak")
+    #: pandas' objects leave their operators to what has a higher one than they have.
+    __pandas_priority__ = 1 << 20
     __hash__ = None  # type: ignore[assignment]  # as an array's
 
     def __init__(
@@ -240,7 +254,7 @@ class Value(Methods):
     __ne__ = _equality("not_equal")
     __neg__, __pos__, __abs__ = _unary("negative"), _unary("positive"), _unary("abs")
     __invert__ = _unary("bitwise_invert")
-    __rpow__, __ipow__ = _reflected("pow"), _in_place("pow")
+    __rpow__, __ipow__ = _reflected("pow", "__ipow__"), _in_place("pow")
 
     def __pow__(self, power: Any) -> Any:
         return self.raised(power) if _meets(power) else _POWER(self, power)
@@ -350,6 +364,15 @@ class Value(Methods):
         from .functions import call_function
 
         return call_function(function, args, options)
+
+    @classmethod
+    def __torch_function__(
+        cls, function: Callable[..., Any], types: Any, args: Any = (), options: Any = None
+    ) -> NoReturn:
+        # Of an operator's PyTorch makes a NotImplemented, and the value's own is asked.
+        from .functions import refuse_torch
+
+        refuse_torch(function)
 
     @staticmethod
     def __zerostride_trace__(op: Op, operands: Sequence[Any], **options: Any) -> Value:
