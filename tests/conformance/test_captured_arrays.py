@@ -132,6 +132,15 @@ def test_parameters_are_named_as_the_line_has_them(torch):
         zs.fuse(lambda x: (x, layer.gain))(X)
 
 
+def test_lists_of_tensors_as_operands(torch):
+    parameter = torch.nn.Parameter(torch.ones(2))
+    double = zs.fuse(lambda x: x * 2)
+    assert double([torch.tensor(1.0), torch.tensor(2.0)]).tolist() == [2, 4]
+    for call in (lambda x: zs.add(x, 1), double, zs.sum):
+        with pytest.raises(TypeError, match="operand 0 is a list that holds what requires a grad"):
+            call([*parameter])
+
+
 def test_tensors_elsewhere_are_operands(torch):
     meta = torch.empty(3, device="meta")
     refused(meta, "Tensor", "torch", "lies on meta")

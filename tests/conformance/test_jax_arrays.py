@@ -311,3 +311,14 @@ def test_refusals():
         softmax(x, 1.0, more=[x])
     with pytest.raises(zs.BroadcastError, match="operand 0 has shape"):
         zs.plan((2, 3)).views(x)
+
+
+def test_sizes_that_are_not_known_are_refused():
+    from jax import export
+
+    shape = export.symbolic_shape("a, 3")
+    for function in (softmax, scaled):
+        with pytest.raises(zs.BroadcastError, match=r"\(a, 3\), whose sizes are not all known"):
+            export.export(jax.jit(lambda x, f=function: f(x, x)))(
+                jax.ShapeDtypeStruct(shape, jnp.float32)
+            )

@@ -154,3 +154,43 @@ def test_objects_that_are_like_arrays():
     assert calls(fused, np.ones(2)) == [[1, 1]] * 3
     held.numbers = np.array([3.0, 4.0])
     assert calls(fused, np.ones(2)) == [[3, 4]] * 3
+
+
+class Metres(np.ndarray):
+    """An array whose arithmetic knows its unit."""
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        return NotImplemented
+
+
+class Rows(np.ndarray):
+    """An array of another name, with NumPy's arithmetic."""
+
+
+def test_arrays_with_an_arithmetic_of_their_own_are_refused():
+    x, length = np.ones(2), np.ones(2).view(Metres)
+    said = "is a Metres, whose arithmetic is its own"
+    for call in (
+        lambda: zs.add(length, length),
+        lambda: zs.add(x, length),
+        lambda: zs.exp(length),
+        lambda: zs.sum(length),
+        lambda: zs.fuse(lambda x: x * 2)(length),
+        lambda: zs.fuse(lambda x: x * 2)(x, out=length),
+        lambda: zs.add(x, x, out=length),
+    ):
+        with pytest.raises(TypeError, match=said):
+            call()
+    for function in (lambda x: x * length, lambda x: length * x, lambda x: zs.add(x, length)):
+        with pytest.raises(zs.TraceError, match=r"length \(Metres of .*its arithmetic"):
+            zs.fuse(function)(x)
+    rows = np.ones(2).view(Rows)
+    assert zs.add(rows, rows).tolist() == zs.fuse(lambda x: x + rows)(rows).tolist() == [2, 2]
+    assert zs.add(length.view(np.ndarray), np.asarray(length)).tolist() == [2, 2]
+
+
+def test_times_are_no_numbers_wherever_they_come_from():
+    second = np.timedelta64(1, "s")
+    for call in (zs.fuse(lambda x: x * second), lambda x: zs.fuse(lambda x, y: x * y)(x, second)):
+        with pytest.raises(TypeError, match=r"of timedelta64\[s\]"):
+            call(np.ones(2))

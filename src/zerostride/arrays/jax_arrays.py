@@ -67,9 +67,10 @@ class Jax(Generic):
             raise NotPlain(
                 "was deleted, or donated to a computation", "pass an array that is there"
             )
-        if not _is_here(array):
+        found = lowered((array,))
+        if found is None:
             raise NotPlain(f"lies on {' and '.join(sorted(map(str, array.devices())))}")
-        return _lowered(array)
+        return found[0]
 
     def as_dtype(self, dtype: Any) -> np.dtype[Any]:
         """NumPy's dtype of what JAX, or NumPy, takes as one."""
@@ -243,8 +244,24 @@ def _shown(value: Any) -> Any:
     if is_weak(value):
         return NUMBERS[value.dtype.kind]
     if isinstance(value, jax.Array):
-        return programs.stand_in(tuple(map(int, value.shape)), numeric(value.dtype))
+        return programs.stand_in(_sizes(value), numeric(value.dtype))
     return value
+
+
+def _sizes(array: Any) -> tuple[int, ...]:
+    """A shape in numbers.
+
+    Raises:
+        BroadcastError: JAX traces for sizes that are not known (shape polymorphism).
+    """
+    if not all(isinstance(size, int | np.integer) for size in array.shape):
+        raise BroadcastError(
+            f"an array of JAX has shape ({', '.join(map(str, array.shape))}), whose sizes are not "
+            "all known",
+            reason=Reason.UNKNOWN_SIZE,
+            hint="export for each of the sizes that are wanted; plans are made of numbers",
+        )
+    return tuple(map(int, array.shape))
 
 
 def _laid(made: Plan, k: int, array: Any) -> Any:

@@ -77,6 +77,16 @@ def library_of(operand: Any) -> str:
     return type(operand).__module__.partition(".")[0] if row is None else str(row.name)
 
 
+def has_own_arithmetic(value: Any) -> bool:
+    """Whether it is an array of NumPy's kind that has given ufuncs another meaning.
+
+    >>> has_own_arithmetic(np.zeros(3)), has_own_arithmetic(np.matrix([1]).A1)
+    (False, False)
+    """
+    own = type(value).__array_ufunc__ if isinstance(value, np.ndarray) else None
+    return own is not None and own is not np.ndarray.__array_ufunc__
+
+
 @functools.cache  # an import within a function costs a microsecond each time
 def dispatch() -> ModuleType:
     """The module that hands operands to their library's adapter."""

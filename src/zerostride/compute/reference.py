@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from ..errors import BroadcastError, Reason
 from ..ops import Op, find_op
 from ..plan import Plan
+from .foreign import NotPlain, dispatch, has_own_arithmetic, is_foreign
 from .kernels import Kernel
 from .semantics import WEAK, select
 from .targets import as_target
@@ -82,18 +83,37 @@ def as_operand(value: Any, k: int = 0) -> Any:
 
     Raises:
         BroadcastError: a list whose rows differ in length.
-        TypeError: a masked array; its mask would be lost.
+        TypeError: a masked array, or one with units: what is more than numbers would be lost.
     """
     if type(value) is np.ndarray or type(value) in WEAK:
         return value
     if isinstance(value, np.ma.MaskedArray):
         raise TypeError(f"operand {k} is a masked array; pass its data, or fill it first")
+    if has_own_arithmetic(value):
+        raise TypeError(
+            f"operand {k} is a {type(value).__name__}, whose arithmetic is its own, as that of "
+            "units; pass np.asarray(x) to compute with its numbers"
+        )
     try:
+        if isinstance(value, list | tuple) and value and is_foreign(value[0]):
+            return _of_parts(value, k)
         return np.asarray(value)
     except ValueError as error:
         raise BroadcastError(
             f"operand {k} is not an array: {error}", reason=Reason.BAD_EXTENT
         ) from None
+
+
+def _of_parts(value: Sequence[Any], k: int) -> NDArray[Any]:
+    """A list of another library's arrays, as far as they are plain data."""
+    try:
+        parts = [dispatch().data_of(one) if is_foreign(one) else one for one in value]
+    except NotPlain as error:
+        raise TypeError(
+            f"operand {k} is a {type(value).__name__} that holds what {error.reason}; make it one "
+            "array, by its library"
+        ) from None
+    return np.asarray(parts)
 
 
 def shape_of(operand: Any) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from ..errors import BroadcastError, Reason
 from ..plan import Plan
+from .foreign import has_own_arithmetic
 
 #: What NumPy may try before it gives up to say whether strides that fit no pattern overlap. Arrays
 #: of a dozen axes take some hundreds.
@@ -46,6 +47,10 @@ def as_target(
         raise TypeError(f"{name} is an array, not {type(out).__name__}")
     if isinstance(out, np.ma.MaskedArray):
         raise TypeError(f"{name} is a masked array, whose mask would stay as it is; pass its data")
+    if has_own_arithmetic(out):
+        raise TypeError(
+            f"{name} is a {type(out).__name__}, whose arithmetic is its own; pass np.asarray(out)"
+        )
     check_shape(out.shape, shape, made, name)
     if not out.flags.writeable:
         raise ValueError(f"{name} is read-only; give a new array, or a copy of it")

@@ -16,7 +16,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..compute.foreign import OPERAND, NotPlain, dispatch, is_foreign, library_of
+from ..compute.foreign import (
+    OPERAND,
+    NotPlain,
+    dispatch,
+    has_own_arithmetic,
+    is_foreign,
+    library_of,
+)
 from ..compute.semantics import WEAK
 from ..errors import BroadcastError, Reason, TraceError
 from .operands import check_elementwise
@@ -120,6 +127,10 @@ def _data_of(given: Any) -> Any:
     """
     if isinstance(given, np.ma.MaskedArray):
         raise NotPlain("is masked: its mask would be lost", "take its data, or fill it first")
+    if has_own_arithmetic(given):
+        raise NotPlain(
+            "its arithmetic, as that of units, would be lost", "take np.asarray(x) of it"
+        )
     if is_foreign(given):
         return dispatch().data_of(given)
     if isinstance(given, list | tuple) and any(map(is_foreign, given)):

@@ -100,7 +100,7 @@ class Tracer:
         if type(given) in WEAK and type(given) is not complex:
             large = type(given) is int and MOST_INT64 < given <= MOST_UINT64
             return self._constant(given, "uint64" if large else ALONE[type(given)], weak=True)
-        if isinstance(given, np.bool_ | np.integer | np.floating) and given.dtype.itemsize <= 8:
+        if isinstance(given, np.bool_ | np.integer | np.floating) and _is_constant(given.dtype):
             return self.entering(self._constant(given.item(), given.dtype.name, weak=False))
         return self.entering(self._capture(given))
 
@@ -418,6 +418,11 @@ def _number(node: Constant, dtype: str) -> Any:
     if node.weak and not is_added_float(np.dtype(dtype)):
         return node.value
     return np.dtype(dtype if node.weak else node.dtype).type(node.value)
+
+
+def _is_constant(dtype: np.dtype[Any]) -> bool:
+    """Whether scalars of a dtype are constants of a graph; a timedelta is an integer to NumPy."""
+    return dtype.kind in "biuf" and dtype.itemsize <= 8
 
 
 def _rises(axes: Axes) -> bool:

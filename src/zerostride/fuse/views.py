@@ -19,6 +19,11 @@ def one_axis(axis: Any, rank: int) -> int:
     >>> one_axis(-1, 3)
     2
     """
+    if isinstance(axis, str):
+        refuse(
+            f"axis {axis!r} is a name, and axes of values have places",
+            "count the axis, from 0 or from the end; or do that outside, where arrays have names",
+        )
     place = operator.index(axis)
     if not -rank <= place < rank:
         raise BroadcastError(f"axis {place} of an array of {rank} axes", reason=Reason.AXIS_RANGE)
