@@ -288,6 +288,29 @@ def test_pandas_columns_are_read_in_each_call():
     assert zs.fuse(lambda x: x * table["a"])(X).tolist() == [1, 4, 9]
 
 
+def test_pandas_operands_with_other_labels_are_refused():
+    pd = pytest.importorskip("pandas", reason="its labels are what is compared")
+    column = pd.Series([1.0, 2.0, 3.0])
+    turned = pd.Series([3.0, 2.0, 1.0], index=[2, 1, 0])
+    table = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
+    row = pd.Series([1.0, 2.0], index=["b", "a"])
+    for call in (zs.subtract, zs.fuse(lambda a, b: a - b)):
+        for one, other in (
+            (column, turned),
+            (table, row),
+            (row, table),
+            (table, table[["b", "a"]]),
+        ):
+            with pytest.raises(TypeError, match="operands 0 and 1 of pandas have other labels"):
+                call(one, other)
+        assert call(column, column * 3).tolist() == [-2, -4, -6]
+        assert call(column, turned.sort_index()).tolist() == (column - turned).tolist()
+        assert call(table, row[["a", "b"]]).tolist() == (table - row).to_numpy().tolist()
+        assert call(column, turned.to_numpy()).tolist() == [-2, 0, 2]
+        assert call(table, pd.Series([2.0])).tolist() == [[-1, 1], [0, 2]]
+    assert zs.where(column > 1, column, 0.0).tolist() == [0, 2, 3]
+
+
 def test_arrays_of_the_standard():
     xp = pytest.importorskip("array_api_strict", reason="its arrays are what is taken")
     weights = xp.asarray([2.0, 3.0, 4.0])

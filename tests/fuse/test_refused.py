@@ -34,6 +34,7 @@ REFUSED = {
     "unpacking": (lambda x: (lambda a, b, c: a)(*x), "iteration", "outside"),
     "builtin": (lambda x: sum(x), "iteration", "outside"),
     "assignment": (lambda x: operator.setitem(x, 0, 1), "assignment", "zs.where"),
+    "another library's option": (lambda x: x.sum(dim=0), "with dim=", "write axis="),
     "name of an axis": (lambda x: x.sum("rows"), "'rows' is a name", "count the axis"),
     "element": (lambda x: x[0], "one of 3 elements", "zs.where"),
     "slice": (lambda x: x[1:], "a slice of 3", "zs.where"),

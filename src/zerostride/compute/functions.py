@@ -10,6 +10,7 @@ import numpy as np
 from ..ops import OPS, Op
 from ..planner import plan, plan_to
 from .foreign import any_foreign, dispatch, is_foreign
+from .labels import check_labels
 from .native import bind, compute, copied
 from .reference import as_operand, shape_of
 from .targets import as_target
@@ -60,6 +61,8 @@ def _run(
         foreign = dispatch()
         options = foreign.Options(rule, axis, engine, out, dtype, broadcast)
         return foreign.elementwise(op, operands, options)
+    if rule is None and engine is None:
+        check_labels(operands)
     arrays = [as_operand(operand, k) for k, operand in enumerate(operands)]
     made = plan(
         *map(shape_of, arrays),

@@ -18,6 +18,7 @@ import numpy as np
 
 from ..compute import native
 from ..compute.foreign import any_foreign, dispatch
+from ..compute.labels import check_labels
 from ..compute.reference import as_operand
 from ..compute.semantics import WEAK
 from ..errors import TraceError
@@ -414,6 +415,7 @@ def sort(operands: Sequence[Any], more: Mapping[str, Any], *, own: bool = False)
         named = tuple(sorted(name for name, value in more.items() if isinstance(value, np.ndarray)))
         static = {name: value for name, value in more.items() if name not in named}
     given = (*operands, *(more[name] for name in named))
+    check_labels(given)
     values = tuple([_value(one, k) for k, one in enumerate(given)])
     signature = tuple([_signature(value) for value in values])
     # Within strict mode a function is traced, and its plans looked at, once more.

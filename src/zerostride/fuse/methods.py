@@ -25,6 +25,8 @@ _WITHOUT = {
     "where": "choose before: zs.sum(zs.where(condition, x, 0), axis)",
     "initial": "combine it with the result: zs.sum(x, axis) + initial",
     "mean": "leave it out: equal means are computed once",
+    "dim": "write axis=, and keepdims= where they stay",
+    "keepdim": "write keepdims=",
 }
 
 

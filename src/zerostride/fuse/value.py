@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ..compute.foreign import is_foreign
+from ..ops import OPS
 from .methods import Methods
 from .source import is_in_place, no_out, refuse
 
@@ -349,7 +350,10 @@ class Value(Methods):
                 f".{name} of a value cannot be fused",
                 "fused are operators, ufuncs, zs functions, reductions and .astype, .clip, .T",
             )
-        raise AttributeError(f"an array has no attribute {name!r}")
+        own = f"; write zs.{name}(x)" if name in OPS else ""
+        raise AttributeError(
+            f"values of a fused function have what NumPy's arrays have, and no {name!r}{own}"
+        )
 
     # Functions of NumPy and of zerostride
 
