@@ -182,12 +182,18 @@ T, ALONG = xr.DataArray([1.0, 2.0, 4.0], dims="t"), xr.DataArray([1.0, 2.0, 4.0]
         (lambda a, b: a * b[:, None], [SQUARE, ALONG]),
         (lambda a, b: zs.multiply(a, b, rule="pdpd", axis=0), [SQUARE, ALONG]),
         (lambda a, b: {"same": a, "turned": b.T}, [SQUARE, SQUARE]),
+        # Arrays without names beside what has its dimensions elsewhere.
+        (lambda a, b, c: a + b * c, [SQUARE, T, T.values]),
+        (lambda a, b: a + b * [1.0, 2.0, 3.0], [SQUARE, T]),
+        (lambda a, b, c: b + c, [SQUARE, SQUARE.T, SQUARE.values]),
     ],
 )
 def test_fused_functions_never_exchange_names(function, operands):
     fused = zs.fuse(function)
     for _ in range(2):
-        with pytest.raises(zs.BroadcastError, match=r"comes to lie on|counts axes") as caught:
+        with pytest.raises(
+            zs.BroadcastError, match=r"comes to lie on|by the places of axes"
+        ) as caught:
             fused(*operands)
         assert "'x'" in str(caught.value)
         assert "by name" in caught.value.hint
@@ -208,6 +214,21 @@ def test_fused_functions_never_exchange_names(function, operands):
         ),
         (lambda a, b: a * b + b, [T, SQUARE.T], T * SQUARE.T + SQUARE.T),
         (lambda a, b: a * b, [ALONG, T], ALONG * T),
+        (
+            lambda a, b, c: (a - b) * c + [1.0, 2.0, 3.0],
+            [SQUARE, T, T.values],
+            (SQUARE - T) * T.values + np.array([1.0, 2.0, 3.0]),
+        ),
+        (
+            lambda a, b, c: a * (b + c),
+            [SQUARE, ALONG, T.values],
+            SQUARE * (ALONG + T.values),
+        ),
+        (
+            lambda a, b, c: a + np.where(b > 1, b, np.zeros_like(b)) * c.sum(),
+            [SQUARE, T, T.values],
+            SQUARE + xr.where(T > 1, T, 0) * 7,
+        ),
         # An array without names has places, and whoever turns it says where they are.
         (lambda a, b: a * b.T, [SQUARE, SQUARE.values], SQUARE * SQUARE.values.T),
     ],

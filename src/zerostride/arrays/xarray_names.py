@@ -34,10 +34,17 @@ class Names:
 
 @dataclass(frozen=True, slots=True)
 class _Value:
-    """What is known of a node: its axes' dimensions, and the operands with names that it is of."""
+    """What is known of a node.
+
+    Attributes:
+        labels: of its axes.
+        order: its dimensions in the order in which xarray would have them.
+        has_places: whether it is made of arrays without names, and of none with names.
+    """
 
     labels: Labels
-    of: frozenset[int] = frozenset()
+    order: tuple[int, ...] = ()
+    has_places: bool = False
 
 
 def check(graph: Graph, operands: Sequence[Names | None], dims: Sequence[Hashable]) -> None:
@@ -77,21 +84,24 @@ def _value(
     if isinstance(node, Input):
         named = operands[node.index]
         if named is None:
-            return _Value((None,) * len(node.shape))
+            return _Value((None,) * len(node.shape), has_places=bool(node.shape))
         places = range(len(dims) - named.rank, len(dims))
         labels = tuple(place if dims[place] in named.dims else None for place in places)
-        return _Value(labels, frozenset({node.index}))
+        return _Value(labels, tuple(map(dims.index, named.dims)))
     if isinstance(node, Apply):
-        return _applied(node, [values[arg] for arg in node.args], dims)
+        args = [values[arg] for arg in node.args]
+        if any(arg.has_places for arg in args):
+            for arg in args:
+                _check_counted("an array without names", arg, dims)
+        return _applied(node, args, dims)
     if isinstance(node, View):
         source = values[node.arg]
         labels = tuple(None if axis is None else source.labels[axis] for axis in node.axes)
-        return _Value(labels, source.of)
+        return _Value(labels, source.order, source.has_places)
     if isinstance(node, Reduce):
         source = values[node.arg]
         if 0 < len(node.over) < len(source.labels):
-            for k in sorted(source.of):
-                _check_counted(source.labels, operands[k], dims)
+            _check_counted("a reduction", source, dims)
         return _reduced(node, source)
     return _Value(())
 
@@ -106,30 +116,30 @@ def _applied(node: Apply, args: Sequence[_Value], dims: Sequence[Hashable]) -> _
             if before is not None and before != label:
                 _refuse(dims[label], dims[before])
             found[to] = label
-    return _Value(tuple(found), frozenset().union(*(arg.of for arg in args)))
+    order = tuple(dict.fromkeys(one for arg in args for one in arg.order))
+    return _Value(tuple(found), order, not order and any(arg.has_places for arg in args))
 
 
 def _reduced(node: Reduce, source: _Value) -> _Value:
-    kept = [
+    gone = {source.labels[axis] for axis in node.over}
+    labels = [
         None if axis in node.over else label
         for axis, label in enumerate(source.labels)
         if node.keepdims or axis not in node.over
     ]
-    return _Value(tuple(kept), source.of)
+    whole = len(node.over) == len(source.labels)
+    kept = () if whole else source.order  # an axis that is kept still has its place
+    order = kept if node.keepdims else tuple(one for one in kept if one not in gone)
+    return _Value(tuple(labels), order, source.has_places and bool(labels))
 
 
-def _check_counted(labels: Labels, named: Names | None, dims: Sequence[Hashable]) -> None:
-    """Refuses to count axes that are not where the operand has them."""
-    if named is None:
-        return
-    order = [dims.index(one) for one in named.dims]
-    ends = tuple(dims[len(dims) - len(named.dims) :])
-    whole = order == sorted(order) and None not in labels and len(labels) == len(dims)
-    if named.dims != ends and not whole:
-        said = ", ".join(map(repr, named.dims))
+def _check_counted(what: str, value: _Value, dims: Sequence[Hashable]) -> None:
+    """Refuses to count axes that are not where xarray would have them: the last of all."""
+    if value.order != tuple(range(len(dims) - len(value.order), len(dims))):
+        said = ", ".join(repr(dims[one]) for one in value.order)
         raise BroadcastError(
-            f"a reduction counts axes, and those of the array of ({said}) lie elsewhere among "
-            f"({', '.join(map(repr, dims))})",
+            f"{what} goes by the places of axes, and those of the array of ({said}) lie elsewhere "
+            f"among ({', '.join(map(repr, dims))})",
             reason=Reason.RANK,
             hint=_INSTEAD,
         )

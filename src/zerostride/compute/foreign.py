@@ -80,7 +80,7 @@ def library_of(operand: Any) -> str:
 def has_own_arithmetic(value: Any) -> bool:
     """Whether it is an array of NumPy's kind that has given ufuncs another meaning.
 
-    >>> has_own_arithmetic(np.zeros(3)), has_own_arithmetic(np.matrix([1]).A1)
+    >>> has_own_arithmetic(np.zeros(3)), has_own_arithmetic(np.zeros(3).view(np.recarray))
     (False, False)
     """
     own = type(value).__array_ufunc__ if isinstance(value, np.ndarray) else None
