@@ -32,9 +32,12 @@ struct Stage {
   std::int64_t size;  // bytes of an element of `ready`
   char* raw;          // a block of elements as they lie in memory
   char* ready;        // as they are computed with (an output: one row)
-  const char* held;   // the block that an input's buffers have, if any
+  Kept kept;
+  Held* held;          // what an input's buffers have: one for each kept block
+  char* first;         // the first one's `raw`
+  std::int64_t pitch;  // bytes from one to the next
   Box box;
-  std::int64_t chunk, rows;  // what the box (and what is held) was made for
+  std::int64_t chunk, rows;  // what the box was made for
 };
 
 // What is left of loop l's axis for this block.
@@ -121,11 +124,15 @@ int make_stages(Stage* stages, const Nest& nest, const Program& program, char* c
     stage.size = kSize[compute];
     stage.moved =
         !stage.converted || nest.access[k] != Access::Direct || !is_aligned(nest, k, data[k]);
-    stage.raw = scratch;
-    scratch += raw_bytes(nest, k);
-    stage.ready = stage.converted ? scratch : stage.raw;
-    scratch += ready_bytes(nest, program, k);
-    stage.held = nullptr;
+    const std::int64_t raw = raw_bytes(nest, k), ready = ready_bytes(nest, program, k);
+    stage.kept = kept_of(nest, k, raw + ready);
+    stage.pitch = raw + ready;
+    stage.first = stage.raw = scratch;
+    stage.ready = stage.raw + (stage.converted ? raw : 0);
+    scratch += stage.kept.blocks * stage.pitch;
+    stage.held = reinterpret_cast<Held*>(scratch);
+    scratch += aligned(stage.kept.blocks * static_cast<std::int64_t>(sizeof(Held)));
+    for (std::int64_t i = 0; i < stage.kept.blocks; ++i) stage.held[i].from = nullptr;
     stage.chunk = stage.rows = 0;
   }
   return count;
@@ -141,20 +148,35 @@ std::int64_t row_stride(const Nest& nest, int k) {
   return nest.across < 0 ? 0 : nest.axis[nest.across].stride[k];
 }
 
-// Makes the box anew where this block has another size than the last. Returns whether it did.
-bool fit(Stage& stage, const Nest& nest, const Walk& walk) {
-  if (stage.chunk == walk.chunk && stage.rows == walk.rows) return false;
+// Makes the box anew where this block has another size than the last.
+void fit(Stage& stage, const Nest& nest, const Walk& walk) {
+  if (stage.chunk == walk.chunk && stage.rows == walk.rows) return;
   stage.chunk = walk.chunk;
   stage.rows = walk.rows;
   if (stage.moved) make_box(stage.box, nest, stage.operand, walk.chunk, walk.rows);
-  return true;
+}
+
+// Goes to the buffers that keep this block. Returns what they have.
+Held& find(Stage& stage, const Nest& nest, const Walk& walk) {
+  std::int64_t number = 0, pitch = 1;
+  for (int l = 0; l < stage.kept.loops; ++l) {
+    if (nest.axis[nest.loop_axis[l]].stride[stage.operand] == 0) continue;
+    number += walk.index[l] * pitch;
+    pitch *= nest.loop_count[l];
+  }
+  const std::int64_t converted = stage.ready - stage.raw;
+  stage.raw = stage.first + number * stage.pitch;
+  stage.ready = stage.raw + converted;
+  return stage.held[number];
 }
 
 // Fills an input's buffers, unless they have this block.
 void take(Stage& stage, const Nest& nest, const Walk& walk) {
   const char* from = static_cast<const char*>(walk.at[stage.operand]);
-  if (!fit(stage, nest, walk) && stage.held == from) return;
-  stage.held = from;
+  Held& held = find(stage, nest, walk);
+  if (held.from == from && held.chunk == walk.chunk && held.rows == walk.rows) return;
+  held = {from, walk.chunk, walk.rows};
+  fit(stage, nest, walk);
   const std::int64_t n = row_elements(nest, walk, stage.operand);
   if (stage.moved) {
     gather(stage.box, from, stage.raw);

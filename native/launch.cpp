@@ -223,9 +223,7 @@ void program_of(Program& program, const Kernel& kernel, const DType* memory) {
 
 std::int64_t scratch_bytes(const Nest& nest, const Program& program) {
   std::int64_t bytes = program.body_scratch;
-  for (int k = 0; k < nest.operands; ++k) {
-    if (is_staged(nest, k)) bytes += raw_bytes(nest, k) + ready_bytes(nest, program, k);
-  }
+  for (int k = 0; k < nest.operands; ++k) bytes += stage_bytes(nest, program, k);
   return bytes;
 }
 

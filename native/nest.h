@@ -78,6 +78,15 @@ Access access_of(const Nest& nest, int k, int inner);
 // Whether operand k is dear to buffer: what lies one after the other in memory is less than a line.
 bool is_dear(const Nest& nest, int k);
 
+// Blocks of an input that stay in its buffers until they come again: as many as lie between, told apart by
+// where the first so many loops are.
+struct Kept {
+  std::int64_t blocks;
+  int loops;
+};
+// Those of input k, of which a block's buffers take so many bytes. At least one.
+Kept kept_of(const Nest& nest, int k, std::int64_t bytes);
+
 // Outputs of so many bytes are stored past the caches, whatever the processor: for tests.
 void stream_from(std::int64_t bytes);
 

@@ -96,9 +96,7 @@ void measure_scratch(FoldNest& folds) {
   for (int v = 0; v < folds.values; ++v) {
     bytes += aligned(folds.batch * folds.value_pitch * size_of(folds.value_dtype[v]));
   }
-  for (int k = 0; k < nest.operands; ++k) {
-    if (is_staged(nest, k)) bytes += raw_bytes(nest, k) + ready_bytes(nest, folds.program, k);
-  }
+  for (int k = 0; k < nest.operands; ++k) bytes += stage_bytes(nest, folds.program, k);
   folds.scratch_bytes = aligned(bytes);
 }
 
