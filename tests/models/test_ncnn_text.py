@@ -202,15 +202,15 @@ def test_long_files_take_linear_time(tmp_path: Path) -> None:
         lines = [INPUT]
         lines += [f"ReLU r{k} 1 1 {f'r{k - 1}' if k else 'in0'} r{k}" for k in range(count)]
         path = made.write(tmp_path, made.param(*lines))
-        began = time.perf_counter()
+        began = time.process_time()  # others' share of the machine is no part of it
         graph = read(path)
         assert len(graph.nodes) == count
-        return time.perf_counter() - began
+        return time.process_time() - began
 
     seconds(500)
-    few, many = min(seconds(2_000) for _ in range(3)), seconds(20_000)
-    assert many < 30 * few
+    few, many = (min(seconds(count) for _ in range(3)) for count in (2_000, 20_000))
+    assert many < 40 * few  # ten times the lines: a hundred times the time if it were quadratic
     wide = made.param(INPUT, "Concat c 30000 1 " + "in0 " * 30_000 + "out0 0=0")
-    began = time.perf_counter()
+    began = time.process_time()
     assert made.graph(tmp_path, wide).outputs[0].shape == (90_000, 4, 5)
-    assert time.perf_counter() - began < 5
+    assert time.process_time() - began < 5

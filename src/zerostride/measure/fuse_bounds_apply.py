@@ -136,9 +136,8 @@ class Application:
             if known.low.dtype.kind in "iu" and not self._keeps_integers(k):
                 opened |= self._laid(k, known.low != known.high)
             if node.op in _PERIODIC:
-                opened |= self._laid(
-                    k, ~(known.high - known.low <= _TURN) & (known.low != known.high)
-                )
+                width = np.subtract(known.high, known.low, dtype=np.float64)  # of truth values, too
+                opened |= self._laid(k, ~(width <= _TURN) & (known.low != known.high))
         if node.op in ("remainder", "fmod"):
             opened |= self._other_quotient()
         return opened
