@@ -297,6 +297,8 @@ def dtype_source(name: str) -> str:
 
 def number_source(value: Any) -> str:
     """A number as an argument."""
+    if isinstance(value, np.longdouble | np.clongdouble):  # which no number of Python's holds
+        return f'np.{value.dtype.type.__name__}("{value}")'
     if isinstance(value, np.generic):
         name = "ml_dtypes" if value.dtype.name == "bfloat16" else "np"
         return f"{name}.{value.dtype.name}({number_source(value.item())})".replace(
