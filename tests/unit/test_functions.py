@@ -75,6 +75,12 @@ class TestRules:
         np.testing.assert_array_equal(zs.where(c=c, a=1, b=[3, 4]), [1, 4])
         np.testing.assert_array_equal(zs.prelu(x=[-1.0, 1.0], slope=[2.0, 2.0]), [-2, 1])
 
+    @pytest.mark.parametrize("operands", [(np.int8([2, -2]), 300), (300, np.int8([2, -2]))])
+    def test_a_number_that_does_not_fit_the_dtype_is_refused(self, operands):
+        for function in (zs.multiply, zs.prelu):
+            with pytest.raises(OverflowError, match="300"):
+                function(*operands)
+
     def test_errors_show_the_shapes(self):
         with pytest.raises(zs.BroadcastError, match="2 3 4") as caught:
             zs.add(np.ones((2, 3, 4)), np.ones(3))

@@ -28,7 +28,7 @@ def prelu(x: Any, slope: Any) -> Any:
     """
     result = np.empty(np.shape(x) or np.shape(slope), meet(x, slope))
     result[...] = x
-    factor = np.asarray(slope).astype(result.dtype)
+    factor = np.asarray(slope, result.dtype)  # a Python number that does not fit is refused
     return np.multiply(result, factor, out=result, where=np.less(x, 0))
 
 
