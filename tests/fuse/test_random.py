@@ -329,6 +329,30 @@ def test_an_engine_that_errs_by_far_more_is_not():
     assert len(wrong) > 0.5 * len(chosen) > 5
 
 
+def interval(function: Callable[..., Any], *operands: Any) -> tuple[Any, Any, bool]:
+    """The one element of a function's result: lowest, highest, whether anything is right."""
+    arrays = [np.asarray(operand, "float32") for operand in operands]
+    graph = zs.fuse(function).graph(*arrays)
+    (found,) = bounds(graph, arrays)
+    opened = found.open is not None and bool(found.open.all())
+    return found.low.item(), found.high.item(), opened
+
+
+def test_what_turns_at_zero():
+    # A sum whose digits cancel may be 0, where the sizes of both its ends are more.
+    low, high, _ = interval(lambda x, s: zs.copysign(zs.sum(x, axis=-1), s), [[1e8, 3, -1e8]], [-1])
+    assert low < 0 <= high
+    # The sine of 0 may be 0 as well as next to it: then it is the second operand, inexact itself.
+    low, high, _ = interval(lambda x, h: zs.heaviside(zs.sin(x), -zs.exp(h)), [0], [0])
+    assert low < -1 < high
+
+
+def test_an_inexact_power_of_a_negative_number_is_open():
+    assert interval(lambda x, y: zs.pow(x, zs.exp(y)), [-2], [0])[2]
+    assert not interval(lambda x, y: zs.pow(x, zs.exp(y)), [2], [0])[2]
+    assert not interval(lambda x, y: zs.pow(x, y), [-2], [3])[2]
+
+
 def views_of(case: Case) -> list[View]:
     return [operand for operand in case.operands if isinstance(operand, View)]
 

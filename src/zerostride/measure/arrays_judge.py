@@ -107,7 +107,9 @@ def _told(made: Made, library: Library) -> Made:
     meets = "bfloat16" in dtypes and dtypes <= _WITHIN
     if not (library.promotes and meets) or "engine" in made.options:
         return made
-    dtype = made.options.get("dtype", dtype_of("bfloat16"))
+    dtype = np.dtype(made.options.get("dtype", dtype_of("bfloat16")))
+    if dtype.kind in "biu":
+        return made
     with np.errstate(all="ignore"):
         operands = [np.asarray(one, dtype) if type(one) is float else one for one in made.operands]
     return Made(made.op, made.memories, operands, made.out, made.options)

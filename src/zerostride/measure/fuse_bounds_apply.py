@@ -51,6 +51,8 @@ _POLES: Mapping[str, int] = {
 _TIMES_AN_EXPONENTIAL = frozenset({"mish", "swish", "gelu", "gelu_tanh"})
 #: 0 / 0 and 0 times infinity are no numbers.
 _NAN_AT_ZERO = frozenset({"multiply", "divide", "floor_divide"})
+#: Monotone on either side of 0 alone.
+_TURNS_AT_ZERO = frozenset({"copysign", "heaviside"})
 #: Of two operands: what they give is new where they are equal.
 _WHERE_EQUAL = frozenset({"equal", "not_equal", "squared_difference"})
 #: Periodic: an argument that is known to less than this is not known.
@@ -94,7 +96,8 @@ class Application:
 
     def _at_the_ends(self) -> tuple[Array, Array, Mask | None]:
         op = self.node.op
-        zero = op not in _MONOTONE or op in _NAN_AT_ZERO or self.node.compute[0] == "bool"
+        zero = op not in _MONOTONE or op in _NAN_AT_ZERO | _TURNS_AT_ZERO
+        zero |= self.node.compute[0] == "bool"
         corners: list[list[Array]] = []
         for arg in self.inexact:
             known = self.known[arg]
@@ -140,6 +143,11 @@ class Application:
                 opened |= self._laid(k, ~(width <= _TURN) & (known.low != known.high))
         if node.op in ("remainder", "fmod"):
             opened |= self._other_quotient()
+        if node.op == "pow" and is_float(self.value):
+            # The power of a negative base is a number where the exponent is whole, even or odd.
+            base, exponent = self.args
+            negative = self._laid(0, base.low < 0)
+            opened |= negative & self._laid(1, exponent.low != exponent.high)
         return opened
 
     def _keeps_integers(self, k: int) -> bool:
