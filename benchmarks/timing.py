@@ -6,10 +6,13 @@ round, which were measured within a fraction of a second of each other.
 
 from __future__ import annotations
 
+import contextlib
+import threading
 import time
 import timeit
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -21,25 +24,41 @@ SAMPLE_SECONDS = 1e-3
 _LEAST_CALLS = 3
 #: Threads of a peer may spin on after its call: whoever comes next waits so long for them, at most.
 _SETTLE_SECONDS = 0.1
-#: Steps of that wait, and the share of one in which a process counts as still.
+#: Steps of that wait, and how many one after the other find every thread asleep.
 _SETTLE_STEP = 5e-4
-_STILL = 0.1
+_STILL = 3
 #: Of the calls of a sample so many come before the clock starts: threads and caches are warm then.
 _WARM = 0.25
 _LEAST_WARM = 2
+
+_TASKS = Path("/proc/self/task")
 
 #: Seconds of one call.
 Sampler = Callable[[], float]
 
 
 def settle() -> None:
-    """Waits until this process's threads sleep."""
+    """Waits until this process's other threads sleep."""
     deadline = time.perf_counter() + _SETTLE_SECONDS
-    while time.perf_counter() < deadline:
-        busy, began = time.process_time(), time.perf_counter()
+    still = 0
+    while still < _STILL and time.perf_counter() < deadline:
         time.sleep(_SETTLE_STEP)
-        if time.process_time() - busy < _STILL * (time.perf_counter() - began):
-            return
+        still = 0 if _others_run() else still + 1
+
+
+def _others_run() -> bool:
+    """Whether a thread beside this one runs or waits for a processor, as Linux tells it.
+
+    The time that the process has used would not do: of threads that run elsewhere the system counts
+    it at its ticks, 4 ms apart, and one that spins looks still in between.
+    """
+    self = threading.get_native_id()
+    for task in _TASKS.iterdir():
+        with contextlib.suppress(OSError):  # a thread that has ended
+            state = (task / "stat").read_text().rpartition(")")[2].split()[0]
+            if state == "R" and task.name != str(self):
+                return True
+    return False
 
 
 def loop(call: Call) -> timeit.Timer:
