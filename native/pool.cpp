@@ -268,10 +268,11 @@ void publish(Task task, void* context, int count) {
   pool.context = context;
   const std::uint64_t next = generation(pool.board.load(std::memory_order_relaxed)) + 1u;
   pool.board.store(next << 32 | static_cast<std::uint64_t>(count) * kSeat);
+  // Those awake, too: the caller may have come to where one of them is, and wait there for its turn.
+  keep_workers_off_this_processor();
   const int asleep = pool.sleepers.load();
   const int awake = pool.workers.load() - asleep;
   if (asleep == 0 || awake >= count) return;
-  keep_workers_off_this_processor();
   ring(pool.bell, count - awake);
 }
 

@@ -21,6 +21,8 @@ struct Runner {
   unsigned splats;
   Row kernel;  // a single op's kernel is called without a detour; else null
   Stream* stream;  // where its output goes past the caches; else null
+  bool by_rows;    // rows that follow one another take one call of the program's
+  bool past;       // it stores past the caches by itself
   char* body_scratch;
   std::int64_t step[kMaxOperands];  // bytes from block to block along the innermost loop
   int taken, put;                   // stages of inputs and of outputs
@@ -68,6 +70,8 @@ void compute_row(const Runner& runner, void* const* at, std::int64_t n) {
     stream_row(runner, at, n);
   } else if (runner.kernel) {
     runner.kernel(at, out[0], n);
+  } else if (runner.past) {
+    runner.program.rows(runner.program.context, at, out, n, runner.body_scratch, 1, nullptr, true);
   } else {
     runner.program.body(table, runner.program.context, at, runner.splats, out, n,
                         runner.body_scratch);
@@ -139,7 +143,11 @@ void run_in_place(const Runner& runner, Walk& walk, std::int64_t blocks) {
     const std::int64_t left = alike(walk, nest);
     const std::int64_t count = left < blocks ? left : blocks;
     const std::int64_t n = nest.below * walk.chunk;
-    for (std::int64_t i = 0;;) {
+    if (runner.by_rows) {
+      runner.program.rows(runner.program.context, at, at + nest.inputs, n, runner.body_scratch,
+                          count, runner.step, runner.past);
+    }
+    for (std::int64_t i = 0; !runner.by_rows;) {
       ask_ahead(nest, at, n);
       compute_row(runner, at, n);
       if (++i == count) break;
@@ -173,7 +181,7 @@ bool streams(const Nest& nest, char* const* data) {
 void run(const Nest& nest, const Program& program, char* const* data, std::int64_t first,
          std::int64_t last, char* scratch) {
   Stage stages[kMaxOperands];
-  Runner runner{nest, program, 0, nullptr, nullptr, scratch, {}, 0, 0, stages};
+  Runner runner{nest, program, 0, nullptr, nullptr, false, false, scratch, {}, 0, 0, stages};
   scratch += program.body_scratch;
   for (int k = 0; k < nest.inputs; ++k) {
     if (nest.access[k] == Access::Splat) runner.splats |= 1u << k;
@@ -182,7 +190,11 @@ void run(const Nest& nest, const Program& program, char* const* data, std::int64
     runner.kernel = static_cast<const Kernel*>(program.context)->form[runner.splats];
   }
   Stream stream;
-  if (streams(nest, data)) runner.stream = &stream;
+  if (streams(nest, data)) {
+    runner.past = program.rows && program.past;
+    if (!runner.past) runner.stream = &stream;
+  }
+  runner.by_rows = program.rows && !runner.stream && nest.asked == 0;
   for (int k = 0; k < nest.operands && nest.loops; ++k) {
     runner.step[k] = nest.axis[nest.loop_axis[0]].stride[k] * nest.loop_step[0];
   }
@@ -197,6 +209,7 @@ void run(const Nest& nest, const Program& program, char* const* data, std::int64
     run_staged(runner, walk, last - first);
   }
   if (runner.stream) stream.finish();
+  if (runner.past) fence();
 }
 
 }  // namespace zs::ZS_ISA

@@ -18,6 +18,12 @@ struct Program {
   // splats: bit k says that input k is one element. Outputs are rows.
   void (*body)(const Isa& isa, const void* context, const void* const* in, unsigned splats,
                void* const* out, std::int64_t n, char* scratch);
+  // Of as many rows in one call, each `steps` bytes behind the one before (the inputs', then the
+  // outputs'); null where there is no such thing. It stores past the caches by itself where that is
+  // asked for and `past` says that it can.
+  void (*rows)(const void* context, const void* const* in, void* const* out, std::int64_t n,
+               char* scratch, std::int64_t rows, const std::int64_t* steps, bool past) = nullptr;
+  bool past = false;
   const void* context;        // the Kernel of a single op
   std::int64_t body_scratch;  // bytes that the body wants, a multiple of 64
 };

@@ -43,6 +43,13 @@ constexpr bool kCanStream = false;
 #endif
 }
 
+// What was stored past the caches is seen by others before anything that is stored later.
+[[maybe_unused]] void fence() {
+#if defined(__x86_64__)
+  _mm_sfence();
+#endif
+}
+
 // An output on its way: bytes that follow one another are gathered to whole lines. A line of which a
 // part is stored past the caches and a part by way of them would cost more than all this saves.
 class Stream {
@@ -66,9 +73,7 @@ class Stream {
   // All is in memory, and is seen by others before anything that is stored later.
   void finish() {
     flush();
-#if defined(__x86_64__)
-    _mm_sfence();
-#endif
+    fence();
   }
 
  private:

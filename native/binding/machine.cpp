@@ -64,8 +64,9 @@ PyObject* list_all(const FusedProgram& program) {
   for (std::size_t p = 0; list && p < program.phases.size(); ++p) {
     for (const Machine& machine : machines_of(program.phases[p])) {
       PyObject* results = results_of(machine);
-      PyObject* one = results ? Py_BuildValue("(snIOO)", machine.isa->name,
+      PyObject* one = results ? Py_BuildValue("(snIOOO)", machine.isa->name,
                                               static_cast<Py_ssize_t>(p), machine.splats, results,
+                                              machine.streamed ? Py_True : Py_False,
                                               machine.code ? Py_True : Py_False)
                               : nullptr;
       Py_XDECREF(results);
@@ -82,11 +83,14 @@ int install_one(const FusedProgram& program, PyObject* args) {
   Py_ssize_t phase;
   PyObject *results, *address;
   long long scratch;
+  int streamed, past;
   Machine machine{};
-  if (!PyArg_ParseTuple(args, "snIO!OL", &name, &phase, &machine.splats, &PyTuple_Type, &results,
-                        &address, &scratch)) {
+  if (!PyArg_ParseTuple(args, "snIO!pOLp", &name, &phase, &machine.splats, &PyTuple_Type, &results,
+                        &streamed, &address, &scratch, &past)) {
     return -1;
   }
+  machine.streamed = streamed != 0;
+  machine.past = past != 0;
   machine.isa = isa_named(name);
   if (machine.isa == nullptr) return -1;
   if (phase < 0 || static_cast<std::size_t>(phase) >= program.phases.size() || scratch < 0) {

@@ -438,21 +438,28 @@ DType dtype_of(const Phase& phase, int value) {
 }
 
 void compile(Body& body, const Phase& phase, const int* results, int count, const Isa& isa,
-             unsigned splats) {
+             unsigned splats, bool streamed) {
   body = Body{};
-  const Machine known = machine_for(phase, {&isa, splats, {results, results + count}, nullptr, 0});
+  const Machine known =
+      machine_for(phase, {&isa, splats, {results, results + count}, streamed, nullptr, 0, false});
   if (known.code) {
     body.code = known.code;
+    body.past = known.past;
     body.scratch_bytes = aligned(known.scratch);
     return;
   }
   Compiler(body, phase, isa, splats).compile(results, count);
 }
 
+void run_rows(const void* context, const void* const* in, void* const* out, std::int64_t n,
+              char* scratch, std::int64_t rows, const std::int64_t* steps, bool past) {
+  static_cast<const Body*>(context)->code(in, out, n, scratch, rows, steps, past);
+}
+
 void run_body(const Isa&, const void* context, const void* const* in, unsigned, void* const* out,
               std::int64_t n, char* scratch) {
   const Body& body = *static_cast<const Body*>(context);
-  if (body.code) return body.code(in, out, n, scratch);
+  if (body.code) return body.code(in, out, n, scratch, 1, nullptr, 0);
   char** const at = reinterpret_cast<char**>(scratch);
   const int inputs = body.operands - body.outputs;
   char** next = at;

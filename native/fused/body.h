@@ -34,6 +34,7 @@ struct Moving {
 
 struct Body {
   MachineCode code;                // compiled: it does all, and the rest is empty; else null
+  bool past;                       // it stores past the caches, if asked
   std::int64_t block;              // elements, at most
   std::vector<Instruction> cells;  // on one element, before the first block
   std::vector<Instruction> wide;   // a cell all over a register, before the first block
@@ -52,12 +53,17 @@ struct Body {
 // input only if it is the one output: what is read later may be written by then). The phase's loads are
 // the inputs, of which `splats` (a bit each) are one element. Every kernel that it names exists.
 // Where machine code was installed for that, the body is this code; else it is wanted from then on.
+// `streamed`: what it gives is stored past the caches.
 void compile(Body& body, const Phase& phase, const int* results, int count, const Isa& isa,
-             unsigned splats);
+             unsigned splats, bool streamed);
 
 // As Program::body, with a Body as its context.
 void run_body(const Isa& isa, const void* context, const void* const* in, unsigned splats,
               void* const* out, std::int64_t n, char* scratch);
+
+// As Program::rows, with a Body that is machine code.
+void run_rows(const void* context, const void* const* in, void* const* out, std::int64_t n,
+              char* scratch, std::int64_t rows, const std::int64_t* steps, bool past);
 
 // The kernel of a step, or null. A conversion has none, and is always there.
 const Kernel* kernel_of(const Isa& isa, const Step& step);

@@ -11,7 +11,7 @@ void lay_over(const Phase& phase, const Slot& slot, const std::int8_t* walk,
 }
 
 void prepare(Elementwise& made, const FusedProgram& program, const Phase& phase,
-             const std::int64_t* shape, const Spot* spots, const Isa& isa) {
+             const std::int64_t* shape, const Spot* spots, const Isa& isa, bool result) {
   Layout layouts[kMaxOperands] = {};
   std::int64_t strides[kMaxOperands][kMaxAxes];
   int results[kMaxOperands];
@@ -33,14 +33,21 @@ void prepare(Elementwise& made, const FusedProgram& program, const Phase& phase,
     add(store.slot, store.walk, dtype_of(phase, store.value));
   }
   build(made.nest, phase.rank, shape, inputs, operands, layouts);
+  if (result) {
+    std::int64_t elements = 1;
+    for (int axis = 0; axis < phase.rank; ++axis) elements *= phase.shape[axis];
+    stream_piece(made.nest, elements);
+  }
   unsigned splats = 0;
   for (int k = 0; k < inputs; ++k) {
     splats |= static_cast<unsigned>(made.nest.access[k] == Access::Splat) << k;
   }
-  compile(made.body, phase, results, operands - inputs, isa, splats);
+  compile(made.body, phase, results, operands - inputs, isa, splats, made.nest.streamed);
   made.program.inputs = inputs;
   made.program.outputs = operands - inputs;
   made.program.body = run_body;
+  made.program.rows = made.body.code ? run_rows : nullptr;
+  made.program.past = made.body.past;
   made.program.context = &made.body;
   made.program.body_scratch = made.body.scratch_bytes;
 }

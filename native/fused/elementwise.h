@@ -16,9 +16,10 @@ struct Elementwise {
 void lay_over(const Phase& phase, const Slot& slot, const std::int8_t* walk,
               const std::int64_t* slot_strides, std::int64_t* strides);
 
-// Makes one of a phase that has elements. `shape` is the box's: the phase's own, or a piece of it. It
-// stays where it is: its program points into it.
+// Makes one of a phase that has elements. `shape` is the box's: the phase's own, or a piece of it, and
+// then `result` says whether what the phase stores is part of what the program is called for. It stays
+// where it is: its program points into it.
 void prepare(Elementwise& made, const FusedProgram& program, const Phase& phase,
-             const std::int64_t* shape, const Spot* spots, const Isa& isa);
+             const std::int64_t* shape, const Spot* spots, const Isa& isa, bool result);
 
 }  // namespace zs

@@ -161,10 +161,8 @@ void add_passes(std::vector<Pass>& passes, const Prepared& made, const Phase& ph
       pass.slots = &pass.folding->slots;
     } else {
       pass.each = std::make_unique<Elementwise>();
-      prepare(*pass.each, made.program, phase, shape, spots, made.isa);
-      if (batched && is_result(made.program, phase)) {
-        stream_piece(pass.each->nest, product(phase.rank, phase.shape));
-      }
+      const bool result = batched && is_result(made.program, phase);
+      prepare(*pass.each, made.program, phase, shape, spots, made.isa, result);
       pass.slots = &pass.each->slots;
     }
     if (batched) {

@@ -10,7 +10,8 @@ std::mutex machines_lock;
 constexpr std::size_t kMostMachines = 16;
 
 bool is_same(const Machine& a, const Machine& b) {
-  return a.isa == b.isa && a.splats == b.splats && a.results == b.results;
+  return a.isa == b.isa && a.splats == b.splats && a.results == b.results &&
+         a.streamed == b.streamed;
 }
 
 Machine* find(const Phase& phase, const Machine& wanted) {

@@ -45,15 +45,20 @@ struct Store {
   Fold fold;
 };
 
-// What fuse/jit.py compiled of a phase's steps, or may compile: as a Body for so many results.
-using MachineCode = void (*)(const void* const* in, void* const* out, std::int64_t n,
-                             char* scratch);
+// What fuse/jit.py compiled of a phase's steps, or may compile: as a Body for so many results. It does
+// `rows` rows, `steps` bytes apart (the inputs', then the outputs'; not read if it is one). `past` asks it
+// to store past the caches, if it was compiled for that.
+using MachineCode = void (*)(const void* const* in, void* const* out, std::int64_t n, char* scratch,
+                             std::int64_t rows, const std::int64_t* steps,
+                             std::int64_t past);
 struct Machine {
   const Isa* isa;
   unsigned splats;
   std::vector<int> results;
+  bool streamed;         // its output is so large that it is stored past the caches
   MachineCode code;      // null: not yet
   std::int64_t scratch;  // bytes that it wants
+  bool past;             // it knows how to
 };
 
 struct Phase {

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from zerostride.compute import native
 from zerostride.fuse import jit, jit_ir
 from zerostride.fuse.program import Literal, Load, Phase, Step, value_dtype
 
@@ -16,11 +17,14 @@ _native = pytest.importorskip(
     "zerostride.compute._native", reason="bodies are the engine's", exc_type=ImportError
 )
 
+native.find_bfloat16()  # the engine knows it by the number that NumPy gave it
+
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 FLOATS = ("float32", "float64")
 DTYPES = ("bool", *INTEGERS, *FLOATS)
 _ROW = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
-_BODY = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_void_p)
+_POINTER, _NUMBER = ctypes.c_void_p, ctypes.c_int64
+_BODY = ctypes.CFUNCTYPE(None, _POINTER, _POINTER, _NUMBER, _POINTER, _NUMBER, _POINTER, _NUMBER)
 
 
 def dtype(name: str) -> np.dtype:
@@ -54,6 +58,25 @@ def assemble(text: str, isa: str) -> jit.Code:
     return jit.assemble(text, jit_ir.TARGETS[isa])
 
 
+def call(
+    function: jit_ir.Function,
+    operands: Sequence[np.ndarray],
+    outs: Sequence[np.ndarray],
+    n: int,
+    rows: int = 1,
+    steps: Sequence[int] = (),
+    past: bool = False,
+) -> None:
+    """Runs a function on rows that begin where these arrays do."""
+    code = assemble(function.text, _native.isa())
+    room = np.full(function.scratch + 64, 0xA5, np.uint8)
+    scratch = room.ctypes.data + -room.ctypes.data % 64
+    ins, into = _addresses(operands), _addresses(outs)
+    behind = (ctypes.c_int64 * len(steps))(*steps)
+    at = (ctypes.addressof(ins), ctypes.addressof(into))
+    _BODY(code.address)(*at, n, scratch, rows, ctypes.addressof(behind), past)
+
+
 @dataclass(frozen=True)
 class Case:
     """A phase's steps on operands, of which those of one element are splats."""
@@ -74,33 +97,32 @@ class Case:
             values.append(by_kernel(step, [values[arg] for arg in step.args]))
         return [np.array(np.broadcast_to(values[result], self.n)) for result in self.results]
 
-    def function(self) -> jit_ir.Function | None:
+    def function(self, streamed: bool = False) -> jit_ir.Function | None:
         target = jit_ir.TARGETS[_native.isa()]
-        return jit_ir.write(self.phase, self.results, self.splats, target, forms)
+        return jit_ir.write(self.phase, self.results, self.splats, target, forms, streamed)
 
-    def compiled(self, in_place: bool = False) -> list[np.ndarray]:
-        function = self.function()
+    def compiled(self, in_place: bool = False, past: bool = False, at: int = 1) -> list[np.ndarray]:
+        function = self.function(past)
         assert function is not None
-        code = assemble(function.text, _native.isa())
-        room = np.full(function.scratch + 64, 0xA5, np.uint8)
-        start = -room.ctypes.data % 64
+        assert function.past == past
         # A border on both sides, that must stay as it is.
-        outs = [np.full(self.n + 2, 77, dtype(value_dtype(self.phase, v))) for v in self.results]
-        inner = [out[1:-1] for out in outs]
+        outs = [
+            np.full(self.n + at + 1, 77, dtype(value_dtype(self.phase, v))) for v in self.results
+        ]
+        inner = [out[at:-1] for out in outs]
         operands = [*self.operands]
         if in_place:
             inner[0][:] = operands[0]
             operands[0] = inner[0]
-        ins, into = _addresses(operands), _addresses(inner)
-        body = _BODY(code.address)
-        body(ctypes.addressof(ins), ctypes.addressof(into), self.n, room.ctypes.data + start)
+        call(function, operands, inner, self.n, past=past)
         for out in outs:
-            assert out[0] == out[-1] == np.array(77, out.dtype)
+            assert (out[:at] == np.array(77, out.dtype)).all()
+            assert out[-1] == np.array(77, out.dtype)
         return inner
 
-    def check(self, in_place: bool = False) -> None:
+    def check(self, in_place: bool = False, past: bool = False, at: int = 1) -> None:
         for result, got, wanted in zip(
-            self.results, self.compiled(in_place), self.expected(), strict=True
+            self.results, self.compiled(in_place, past, at), self.expected(), strict=True
         ):
             assert_same_bits(got, wanted, f"{_native.isa()} {self.what(result)}")
 

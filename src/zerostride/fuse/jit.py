@@ -35,9 +35,9 @@ from .program import Program
 #: program spends more on being compiled than on being run before.
 HOT = 3e8
 _MODES = ("0", "1", "eager")
-#: A body as `_native.Program.machines` has it: instruction set, phase, splats, results, and whether
-#: it is compiled.
-Wanted = tuple[str, int, int, tuple[int, ...], bool]
+#: A body as `_native.Program.machines` has it: instruction set, phase, splats, results, whether its
+#: result is so large that it is stored past the caches, and whether it is compiled.
+Wanted = tuple[str, int, int, tuple[int, ...], bool, bool]
 
 
 class Native(Protocol):
@@ -58,8 +58,10 @@ class Native(Protocol):
         phase: int,
         splats: int,
         results: tuple[int, ...],
+        streamed: bool,
         address: int,
         scratch: int,
+        past: bool,
         owner: Any,
         /,
     ) -> bool:
@@ -191,17 +193,18 @@ class Tier:
             self._error = f"{type(error).__name__}: {error}"
 
     def _compile(self, native: Native, wanted: Wanted) -> None:
-        isa, phase, splats, results, _ = wanted
+        isa, phase, splats, results, streamed, _ = wanted
         target = jit_ir.TARGETS.get(isa)
         if target is None or isa != _engine().isa():
             return
         forms = functools.partial(_engine().kernel_forms, isa)
-        function = jit_ir.write(self._phases[phase], results, splats, target, forms)
+        function = jit_ir.write(self._phases[phase], results, splats, target, forms, streamed)
         if function is None:
             self._left.add(wanted)
             return
         code = assemble(function.text, target)
-        if native.install(isa, phase, splats, results, code.address, function.scratch, code):
+        body = (isa, phase, splats, results, streamed)
+        if native.install(*body, code.address, function.scratch, function.past, code):
             self._made.append(code)
 
     @property

@@ -2,7 +2,12 @@
 
 The function is what native/fused/body.h runs a phase by, on rows of elements:
 
-    void body(const void* const* in, void* const* out, int64 n, char* scratch)
+    void body(const void* const* in, void* const* out, int64 n, char* scratch,
+              int64 rows, const int64* steps, int64 past)
+
+`rows` rows of n elements, each so many bytes behind the one before (`steps`: of the inputs, then of
+the outputs; of one row they are not read): rows may be short, and a call for each would take longer
+than its elements do. `past` asks for stores past the caches, of one that was written for it.
 
 Most steps are written here (jit_ops, jit_vmath), as vectors of the processor's width that stay in
 registers from load to store; other steps are calls of the engine's kernels on blocks of elements,
@@ -17,6 +22,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from .jit_code import BYTES, TYPES, Code, Value
+from .jit_loops import LINE, METADATA, NONTEMPORAL, Turns
 from .jit_ops import byte, convert
 from .jit_pieces import Body, Call, Loop, pieces
 from .jit_vmath import emitters
@@ -29,7 +35,8 @@ Forms = Callable[[str, str], Sequence[int]]
 _MOST_BLOCK = 1024
 _LEAST_BLOCK = 256
 _BLOCK_BYTES = 24 << 10
-_LINE = 64
+#: Bytes of the least vector that is stored past the caches.
+_LEAST_PAST = 16
 #: In one loop nothing lies between: a row is one block.
 _WHOLE_ROW = 1 << 62
 #: Values, and characters of text, beyond which a body is left to the interpreter. LLVM takes 20 ms
@@ -79,14 +86,20 @@ TARGETS = {
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """What was written: the text, and bytes of scratch that it wants."""
+    """What was written: the text, bytes of scratch that it wants, and whether it knows `past`."""
 
     text: str
     scratch: int
+    past: bool = False
 
 
 def write(
-    phase: Phase, results: Sequence[int], splats: int, target: Target, forms: Forms
+    phase: Phase,
+    results: Sequence[int],
+    splats: int,
+    target: Target,
+    forms: Forms,
+    streamed: bool = False,
 ) -> Function | None:
     """The function of a phase's values `results`.
 
@@ -97,6 +110,7 @@ def write(
         splats: bit k says that load k is one element.
         target: what it is compiled for.
         forms: where the kernels are.
+        streamed: the result is so large that it is to be stored past the caches, if that can be.
 
     Returns:
         None where the interpreter is to do it: nothing is written that would not be a kernel's
@@ -105,18 +119,20 @@ def write(
     body = Body(phase, tuple(results), splats, emitters(target.functions))
     if len(body.uniform) > MOST_VALUES or not any(map(body.is_written, body.rows())):
         return None
-    function = _Writer(body, target, forms).function()
+    function = _Writer(body, target, forms, streamed).function()
     return function if len(function.text) <= MOST_TEXT else None
 
 
 class _Writer:
     """Writes one function."""
 
-    def __init__(self, body: Body, target: Target, forms: Forms) -> None:
+    def __init__(self, body: Body, target: Target, forms: Forms, streamed: bool) -> None:
         self.body, self.target, self.forms = body, target, forms
         self.pieces = pieces(body)
         self.code = Code(1, target.rounds, target.halves, target.functions == "fused")
         self.values: dict[int, Value] = {}  # numbers, and what is the same for a row
+        self.entry: list[str] = []  # before the rows: room on the stack, where the first row lies
+        self.bases: list[str] = []  # what moves from row to row
         self.lines: list[str] = []  # the blocks after the first
         self.pointers: list[str] = []  # where a block of elements begins
         self.place: dict[int, str] = {}  # of a value's elements in this block
@@ -124,6 +140,7 @@ class _Writer:
         self.cells: dict[int, str] = {}
         self.scratch = 0
         self.block = self._block() if len(self.pieces) > 1 else _WHOLE_ROW
+        self.streamed, self.past = streamed, False
 
     def function(self) -> Function:
         self._read_operands()
@@ -135,7 +152,7 @@ class _Writer:
             else:
                 self._call(piece.step)
         self._loop("rest", (), self._copies())
-        return Function(self._text(), self.scratch)
+        return Function(self._text(), self.scratch, self.past)
 
     # Before the loop
 
@@ -143,8 +160,10 @@ class _Writer:
         once = self.code.once
         for name, count in (("in", len(self.body.phase.loads)), ("out", len(self.body.results))):
             for k in range(count):
-                once.append(f"  %{name}.{k}.at = getelementptr ptr, ptr %{name}, i64 {k}")
-                once.append(f"  %{name}.{k} = load ptr, ptr %{name}.{k}.at, align 8")
+                base = f"%{name}.{k}"
+                self.entry.append(f"  {base}.at = getelementptr ptr, ptr %{name}, i64 {k}")
+                self.entry.append(f"  {base}.first = load ptr, ptr {base}.at, align 8")
+                self.bases.append(base)
         for k, load in enumerate(self.body.phase.loads):
             if k in self.body.needed and self.body.uniform[k]:
                 scalar, size = TYPES[load.dtype], BYTES[load.dtype]
@@ -184,7 +203,7 @@ class _Writer:
 
     def _new_cell(self, dtype: str) -> str:
         name = self.code.name()
-        self.code.once.append(f"  {name} = alloca {TYPES[dtype]}, align 8")
+        self.entry.append(f"  {name} = alloca {TYPES[dtype]}, align 8")
         return name
 
     def _cell(self, value: int) -> str:
@@ -201,7 +220,7 @@ class _Writer:
         rows = [k for k in range(len(self.body.phase.loads)) if not self.body.uniform[k]]
         between = [value for piece in self.pieces for value in self._leaves(piece)]
         element = sum(BYTES[self.body.dtype(value)] for value in [*rows, *between])
-        fits = _BLOCK_BYTES // max(element, 1) // _LINE * _LINE
+        fits = _BLOCK_BYTES // max(element, 1) // LINE * LINE
         return min(max(fits, _LEAST_BLOCK), _MOST_BLOCK)
 
     @staticmethod
@@ -243,7 +262,7 @@ class _Writer:
         if known is None:
             known = (self.scratch, size)
             # A line more: rows that lie 4 KB apart are in each other's way.
-            self.scratch += self.block * size + _LINE
+            self.scratch += self.block * size + LINE
         else:
             free.remove(known)
         self.offsets[value] = known[0]
@@ -270,39 +289,23 @@ class _Writer:
         lanes = self._lanes([*steps, *read, *(value for value, _ in stores)])
         if any(map(self.body.is_function, steps)):
             lanes *= 2  # two registers' chains of instructions in turns: a fifth less time
-        turn = self._elements(steps, stores, read, lanes, f"%{label}.i", None, f"{label}.loop")
-        self.lines += [
-            f"  br label %{label}",
-            f"{label}:",
-            f"  %{label}.whole = and i64 %count, {-lanes}",
-            f"  %{label}.any = icmp sgt i64 %{label}.whole, 0",
-            f"  br i1 %{label}.any, label %{label}.loop, label %{label}.rest",
-            f"{label}.loop:",
-            f"  %{label}.i = phi i64 [0, %{label}], [%{label}.next, %{self.code.block}]",
-            *turn,
-            *_again(f"{label}.", "loop", f"%{label}.whole", lanes, "rest"),
-            f"{label}.rest:",
-            f"  %{label}.more = icmp slt i64 %{label}.whole, %count",
-            f"  br i1 %{label}.more, label %{label}.tail, label %{label}.done",
-            f"{label}.tail:",
-        ]
-        if self.target.masked:
-            mask, made = _mask(label, lanes)
-            self.lines += [
-                *made,
-                *self._elements(
-                    steps, stores, read, lanes, f"%{label}.whole", mask, f"{label}.tail"
-                ),
-                f"  br label %{label}.done",
-            ]
+        turns = Turns(label, lanes, self.target.masked, self._turn(steps, stores, read))
+        size = self._past_size(stores, lanes)
+        if size:
+            self.past = True
+            self.lines += turns.past(stores[0][1], size)
         else:
-            self.lines += [
-                f"  %{label}.t.i = phi i64 [%{label}.whole, %{label}.rest], "
-                f"[%{label}.t.next, %{label}.tail]",
-                *self._elements(steps, stores, read, 1, f"%{label}.t.i", None, f"{label}.tail"),
-                *_again(f"{label}.t.", "tail", "%count", 1, "done", label),
-            ]
-        self.lines.append(f"{label}.done:")
+            self.lines += turns.plain()
+
+    def _past_size(self, stores: Sequence[tuple[int, str]], lanes: int) -> int:
+        """Bytes of the result's elements, if this loop may store them past the caches; else 0."""
+        if not self.streamed or len(self.pieces) > 1 or len(self.body.results) > 1:
+            return 0
+        value = self.body.results[0]
+        size = BYTES[self.body.dtype(value)]
+        # The part of a vector before a whole line is one turn, if it is masked.
+        least = LINE if self.target.masked else _LEAST_PAST
+        return size if stores == [(value, self.place[-1])] and lanes * size >= least else 0
 
     def _operands(self, steps: Sequence[int], stores: Iterable[tuple[int, str]]) -> list[int]:
         """Rows that a loop loads."""
@@ -315,28 +318,27 @@ class _Writer:
         widest = max(BYTES[self.body.dtype(value)] for value in values)
         return max(self.target.vector // widest, 2)
 
-    def _elements(
-        self,
-        steps: Sequence[int],
-        stores: Sequence[tuple[int, str]],
-        read: Sequence[int],
-        lanes: int,
-        i: str,
-        mask: str | None,
-        block: str,
-    ) -> list[str]:
-        """One turn of a loop, which begins a block: loads, steps, stores."""
+    def _turn(
+        self, steps: Sequence[int], stores: Sequence[tuple[int, str]], read: Sequence[int]
+    ) -> Callable[[int, str, str | None, bool, str], tuple[list[str], str]]:
+        """What writes a turn of a loop: loads, steps, stores."""
         code = self.code
-        code.lanes, code.body, code.block = lanes, [], block
-        known = dict(self.values)
-        for value in read:
-            known[value] = self._load(value, i, mask)
-        for value in steps:
-            known[value] = self._written(value, known)
-        made = [(byte(known[value]), to) for value, to in stores]
-        for one, to in made:
-            self._store(one, to, i, mask)
-        return code.body
+
+        def write(
+            lanes: int, i: str, mask: str | None, past: bool, block: str
+        ) -> tuple[list[str], str]:
+            code.lanes, code.body, code.block = lanes, [], block
+            known = dict(self.values)
+            for value in read:
+                known[value] = self._load(value, i, mask)
+            for value in steps:
+                known[value] = self._written(value, known)
+            made = [(byte(known[value]), to) for value, to in stores]
+            for one, to in made:
+                self._store(one, to, i, mask, past)
+            return code.body, code.block
+
+        return write
 
     def _address(self, base: str, dtype: str, i: str) -> str:
         name = self.code.name()
@@ -359,12 +361,13 @@ class _Writer:
             )
         return Value(code, name, dtype, "row")
 
-    def _store(self, value: Value, to: str, i: str, mask: str | None) -> None:
+    def _store(self, value: Value, to: str, i: str, mask: str | None, past: bool) -> None:
         code, dtype = self.code, value.dtype
         at = self._address(to, dtype, i)
         row, size, text = code.type(dtype, code.lanes), BYTES[dtype], value.at(code.lanes)
         if mask is None:
-            code.body.append(f"  store {row} {text}, ptr {at}, align {size}")
+            kind = f"{min(code.lanes * size, LINE)}, {NONTEMPORAL}" if past else str(size)
+            code.body.append(f"  store {row} {text}, ptr {at}, align {kind}")
             return
         function = f"@llvm.masked.store.v{code.lanes}{_suffix(dtype)}.p0"
         taken = f"<{code.lanes} x i1>"
@@ -397,24 +400,39 @@ class _Writer:
         self, lines: list[str], address: int, at: Sequence[str], to: str, n: str
     ) -> None:
         array = self.code.name()
-        self.code.once.insert(0, f"  {array} = alloca [{len(at)} x ptr], align 8")
+        self.entry.append(f"  {array} = alloca [{len(at)} x ptr], align 8")
         for k, pointer in enumerate(at):
             name = self.code.name()
             lines.append(f"  {name} = getelementptr ptr, ptr {array}, i64 {k}")
             lines.append(f"  store ptr {pointer}, ptr {name}, align 8")
         lines.append(f"  call void inttoptr (i64 {address} to ptr)(ptr {array}, ptr {to}, i64 {n})")
 
+    def _steps(self) -> list[str]:
+        """To the next row."""
+        lines = []
+        for k, base in enumerate(self.bases):
+            lines.append(f"  {base}.step.at = getelementptr i64, ptr %steps, i64 {k}")
+            lines.append(f"  {base}.step = load i64, ptr {base}.step.at, align 8")
+            lines.append(f"  {base}.next = getelementptr i8, ptr {base}, i64 {base}.step")
+        return lines
+
     def _text(self) -> str:
         vector = 8 * self.target.vector
         return "\n".join(
             (
                 *sorted(self.code.declared),
-                "define void @body(ptr %in, ptr %out, i64 %n, ptr %scratch) #0 {",
+                "define void @body(ptr %in, ptr %out, i64 %n, ptr %scratch, "
+                "i64 %rows, ptr %steps, i64 %past) #0 {",
                 "entry:",
+                *self.entry,
+                "  br label %row",
+                "row:",
+                "  %row.i = phi i64 [1, %entry], [%row.next, %on]",
+                *(f"  {at} = phi ptr [{at}.first, %entry], [{at}.next, %on]" for at in self.bases),
                 *self.code.once,
                 "  br label %blocks",
                 "blocks:",
-                "  %done = phi i64 [0, %entry], [%reached, %next]",
+                "  %done = phi i64 [0, %row], [%reached, %next]",
                 "  %left = sub i64 %n, %done",
                 f"  %short = icmp slt i64 %left, {self.block}",
                 f"  %count = select i1 %short, i64 %left, i64 {self.block}",
@@ -426,10 +444,18 @@ class _Writer:
                 "  %more = icmp slt i64 %reached, %n",
                 "  br i1 %more, label %blocks, label %end",
                 "end:",
+                "  %last = icmp sge i64 %row.i, %rows",
+                "  br i1 %last, label %leave, label %on",
+                "on:",
+                "  %row.next = add i64 %row.i, 1",
+                *self._steps(),
+                "  br label %row",
+                "leave:",
                 "  ret void",
                 "}",
                 f'attributes #0 = {{ nounwind "prefer-vector-width"="{vector}" '
                 f'"min-legal-vector-width"="{vector}" }}',
+                METADATA,
                 "",
             )
         )
@@ -437,28 +463,3 @@ class _Writer:
 
 def _suffix(dtype: str) -> str:
     return {"float": "f32", "double": "f64"}.get(TYPES[dtype], TYPES[dtype])
-
-
-def _again(
-    prefix: str, block: str, end: str, lanes: int, after: str, label: str | None = None
-) -> list[str]:
-    """The end of a loop's block."""
-    name = label or prefix[:-1]
-    return [
-        f"  %{prefix}next = add i64 %{prefix}i, {lanes}",
-        f"  %{prefix}go = icmp slt i64 %{prefix}next, {end}",
-        f"  br i1 %{prefix}go, label %{name}.{block}, label %{name}.{after}",
-    ]
-
-
-def _mask(label: str, lanes: int) -> tuple[str, list[str]]:
-    """The lanes of a row's last elements."""
-    row = f"<{lanes} x i32>"
-    each = ", ".join(f"i32 {lane}" for lane in range(lanes))
-    return f"%{label}.mask", [
-        f"  %{label}.over = sub i64 %count, %{label}.whole",
-        f"  %{label}.short = trunc i64 %{label}.over to i32",
-        f"  %{label}.one = insertelement {row} poison, i32 %{label}.short, i64 0",
-        f"  %{label}.ends = shufflevector {row} %{label}.one, {row} poison, {row} zeroinitializer",
-        f"  %{label}.mask = icmp ult {row} <{each}>, %{label}.ends",
-    ]
