@@ -112,7 +112,10 @@ bool spin(const Condition& happened) {
 // The scheduler may put a woken worker behind its waker, on the same processor, where its turn comes
 // when the work is done. (Measured, 2 processors, calls of 200 us with sleeping workers: most took as
 // long as with one thread, and half of that with the worker kept off the caller's processor.) So the
-// workers are kept off the processor of whoever wakes them, and may run on all others.
+// workers are kept off the processor of whoever wakes them, and may run on all others. Few workers are so
+// at each call: the caller may have come to where one of them is, awake and waiting for its turn. (Among
+// many processors that is rare, and to move many workers takes longer than the call.)
+constexpr int kFewWorkers = 8;
 #ifdef __linux__
 void sign_on() {
   const int self = static_cast<int>(syscall(SYS_gettid));
@@ -268,12 +271,11 @@ void publish(Task task, void* context, int count) {
   pool.context = context;
   const std::uint64_t next = generation(pool.board.load(std::memory_order_relaxed)) + 1u;
   pool.board.store(next << 32 | static_cast<std::uint64_t>(count) * kSeat);
-  // Those awake, too: the caller may have come to where one of them is, and wait there for its turn.
-  keep_workers_off_this_processor();
-  const int asleep = pool.sleepers.load();
-  const int awake = pool.workers.load() - asleep;
-  if (asleep == 0 || awake >= count) return;
-  ring(pool.bell, count - awake);
+  const int asleep = pool.sleepers.load(), workers = pool.workers.load();
+  const bool rings = asleep > 0 && workers - asleep < count;
+  if (rings || workers <= kFewWorkers) keep_workers_off_this_processor();
+  if (!rings) return;
+  ring(pool.bell, count - (workers - asleep));
 }
 
 // Takes the seats back that nobody took, and waits for those inside.
