@@ -235,6 +235,19 @@ def test_what_is_raised_is_a_difference():
     assert "RuntimeError" in judge(refused, lambda _: fails).difference
 
 
+def test_what_a_step_without_a_reader_refuses_is_refused():
+    unread = Step("op", "squared_difference", (Number(-1), 0), {})
+    verdict = judge(made(unread, Step("op", "bitwise_xor", (0, Number(1)), {}), dtype="uint32"))
+    assert (verdict.family, verdict.difference) == ("refused", "")
+    fails = Step("op", "bitwise_xor", (0, 0), {})
+    refused = judge(made(fails, dtype="uint32"), lambda _: _raises_overflow)
+    assert "the reference has a result" in refused.difference
+
+
+def _raises_overflow(*_: Any) -> Any:
+    raise OverflowError("no")
+
+
 def test_results_that_are_missing():
     case = replace(made(ADD, EXP), program=Program(1, (ADD, EXP), (1, 2)))
     assert judge(case).difference == ""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -77,6 +77,9 @@ def judge(case: Case, fused: Fused = fused_of) -> Verdict:
         return Verdict("refused", _refusals(error, refusal, ours, theirs))
     family = family_of(graph)
     if error is not None:
+        unread = outcome(lambda: evaluate(graph_of(_with_all_results(case)), theirs.operands))[1]
+        if unread is not None and type(unread) is type(error):
+            return Verdict("refused", _refusals(error, unread, ours, theirs))
         return Verdict(family, f"raised {error!r}; the reference has a result")
     results = [result] if len(expected) == 1 else result
     if not isinstance(results, list | tuple) or len(results) != len(expected):
@@ -94,6 +97,13 @@ def _called(case: Case, made: Made, fused: Fused) -> Any:
         options = {"out": one.out()} if case.outs else {}
         result = function(*one.operands, **options)
     return result
+
+
+def _with_all_results(case: Case) -> Case:
+    """The case, were no step without a reader: what such a step refuses is refused, too."""
+    program, first = case.program, case.program.operands
+    every = tuple(range(first, first + len(program.steps)))
+    return replace(case, program=replace(program, outputs=every))
 
 
 def family_of(graph: Graph) -> str:
