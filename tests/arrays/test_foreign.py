@@ -70,6 +70,13 @@ def test_numbers_are_weak(make):
 
 
 @both
+@pytest.mark.parametrize("function", [zs.multiply, zs.prelu, zs.fuse(zs.prelu)])
+def test_a_number_that_the_dtype_cannot_hold_is_refused(make, function):
+    with pytest.raises(OverflowError, match="-1 out of bounds for uint8"):
+        function(make(np.uint8([1, 2])), -1)
+
+
+@both
 def test_a_dtype_may_be_the_librarys(make):
     assert values_of(zs.cast(make([1.5]), strict.int16)).dtype == np.int16
     assert values_of(zs.add(make([1]), 1, dtype=strict.float32)).dtype == np.float32

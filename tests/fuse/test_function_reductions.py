@@ -116,6 +116,12 @@ def test_a_sum_over_no_axes_does_not_round():
     assert np.array_equal(result, (x.astype(np.float32) / mean).astype(ml_dtypes.bfloat16))
 
 
-def test_a_slope_that_no_unsigned_integer_has_a_use_for():
+def test_a_slope_that_the_dtype_cannot_hold_is_refused_as_unfused():
     x = np.array([1, 2], np.uint32)
-    assert np.array_equal(zs.fuse(lambda a: zs.prelu(a, -1))(x), zs.prelu(x, -1))
+    for function in (
+        zs.prelu,
+        zs.fuse(zs.prelu),
+        lambda a, k: zs.fuse(lambda b: zs.prelu(b, k))(a),
+    ):
+        with pytest.raises(OverflowError, match="-1 out of bounds for uint32"):
+            function(x, -1)

@@ -21,8 +21,6 @@ from ..compute.special import HALVES, is_float
 from ..ops import OPS, Op
 from . import functions
 
-#: NumPy functions that are no ufuncs: numbers beyond the dtype wrap around.
-_WRAPS = frozenset({"where", "prelu"})
 _EXACT_IN_16_BITS = frozenset({"bool", "int8", "uint8"})
 
 
@@ -208,7 +206,7 @@ def _fitting(value: Any, to: str, what: str) -> Any:
         return bool(value)
     if np.dtype(to).kind in "iu" and isinstance(value, int):
         info = np.iinfo(to)
-        if what in _WRAPS and abs(value) < 1 << 63:
+        if what == "where" and abs(value) < 1 << 63:  # no ufunc of NumPy's: it wraps around
             return int(np.asarray(value).astype(to))
         if not info.min <= value <= info.max:
             raise OverflowError(f"{what}: Python integer {value} out of bounds for {to}")

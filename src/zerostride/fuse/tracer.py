@@ -208,13 +208,8 @@ class Tracer:
             return self.cast(values[0], np.dtype(dtype))
         asked = None if dtype is None else np.dtype(dtype).name
         values, dtypes = self._typed(op, values, asked)
-        # No unsigned integer is negative: a slope for them is read by nobody.
-        slopes = name == "prelu" and dtypes[-1].startswith("uint")
-        if name == "where" or slopes:
-            values = [
-                self._wrapped(one, to) if k or not slopes else one
-                for k, (one, to) in enumerate(zip(values, dtypes, strict=False))
-            ]
+        if name == "where":
+            values = [self._wrapped(one, to) for one, to in zip(values, dtypes, strict=False)]
         known = beyond(name, values, dtypes)
         if known is not None:
             return self._known(values, made.axes_mapping, made.shape, known)
