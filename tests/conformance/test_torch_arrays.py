@@ -248,6 +248,12 @@ def test_jit_trace_and_subclasses():
     x = torch.ones(2, 3)
     elsewhere = x.as_subclass(Elsewhere)
     assert type(zs.add(elsewhere, 1)) is Elsewhere
+    for answer in (zs.argmin(elsewhere[0, 0]), zs.argmax(elsewhere, axis=())):  # made of no operand
+        assert type(answer) is Elsewhere
+        assert not answer.any()
+    held = zs.fuse(lambda x: (x + 1, np.array([1.0, 2.0]) * 2))(elsewhere)[1]
+    assert type(held) is Elsewhere
+    assert held.tolist() == [2.0, 4.0]
     parameter = torch.nn.Parameter(torch.ones(3))
     assert type(zs.add(parameter, 1)) is torch.Tensor
 

@@ -131,7 +131,7 @@ def native(program: Program, values: Sequence[Any]) -> list[Tensor]:
 
 
 def own(program: Program, values: Sequence[Any]) -> list[Tensor]:
-    """By PyTorch's functions; a result shares memory with no operand."""
+    """By PyTorch's functions; a result is new, and of the operands' subclass if they have one."""
     device = next(value.device for value in values if isinstance(value, Tensor))
     others = {value.device for value in values if isinstance(value, Tensor)} - {device}
     if others:
@@ -150,8 +150,18 @@ def own(program: Program, values: Sequence[Any]) -> list[Tensor]:
     fresh = []
     for k, result in zip(program.graph.outputs, results, strict=True):
         shares = not hasattr(nodes[k], "op") or getattr(nodes[k], "op", "") == "cast"
-        fresh.append(result.clone() if shares else result)
+        fresh.append(_in_kind(result.clone() if shares else result, values))
     return fresh
+
+
+def _in_kind(result: Tensor, values: Sequence[Any]) -> Tensor:
+    """A result that no operand is in (where the least of one element is) as one of their class."""
+    classes = (one for one in values if isinstance(one, Tensor) and type(one) not in _PLAIN)
+    like = next(classes, None)
+    if like is None or type(result) is not Tensor:
+        return result
+    made = like.new_empty(result.shape, dtype=result.dtype)
+    return result if type(made) is Tensor else made.copy_(result)
 
 
 #: Any to a type checker, with PyTorch installed or without.
