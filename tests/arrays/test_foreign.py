@@ -70,6 +70,15 @@ def test_numbers_are_weak(make):
 
 
 @both
+@pytest.mark.parametrize("name", ["argmin", "argmax"])
+def test_places_in_no_rows(make, name):
+    x = make(np.ones((0, 3), np.float32))
+    for keepdims, shape in ((False, (0,)), (True, (0, 1))):
+        found = values_of(getattr(zs, name)(x, axis=1, keepdims=keepdims))
+        assert (found.shape, found.dtype) == (shape, np.dtype("int64"))
+
+
+@both
 @pytest.mark.parametrize("function", [zs.multiply, zs.prelu, zs.fuse(zs.prelu)])
 def test_a_number_that_the_dtype_cannot_hold_is_refused(make, function):
     with pytest.raises(OverflowError, match="-1 out of bounds for uint8"):

@@ -101,14 +101,14 @@ def _place(space: Space, name: str, x: Any, over: tuple[int, ...], keepdims: boo
     rows = tuple(x.shape[k] for k in kept)
     if not over:
         return xp.zeros_like(x, dtype=space.dtype("int64", name))
-    flat = (
-        xp.reshape(xp.permute_dims(x, (*kept, *over)), (*rows, -1))
-        if kept
-        else xp.reshape(x, (-1,))
-    )
     if 0 in rows:
         found = xp.zeros(rows, dtype=space.dtype("int64", name), device=space.device)
     else:
+        flat = (
+            xp.reshape(xp.permute_dims(x, (*kept, *over)), (*rows, -1))
+            if kept
+            else xp.reshape(x, (-1,))
+        )
         found = xp.astype(getattr(xp, name)(flat, axis=-1), space.dtype("int64", name))
     if not keepdims:
         return found
