@@ -11,6 +11,7 @@ import pytest
 from zerostride.measure.__main__ import main
 from zerostride.measure.arrays import RULES, tallied
 from zerostride.measure.arrays_draw import cases
+from zerostride.measure.arrays_judge import judged
 from zerostride.measure.arrays_libraries import ROWS, installed
 from zerostride.measure.case import BadInput
 
@@ -52,6 +53,24 @@ def test_a_library_that_errs_is_found(faulty, words):
     tally = tallied(faulty, "numpy", 0, 120, seed=0)
     assert tally.differing
     assert any(words in text for _, text in tally.shown)
+
+
+@pytest.mark.parametrize(("own", "found"), [(1, False), (2, True)])
+def test_only_the_values_of_its_own_function_are_a_librarys_own(own, found):
+    def function(op, arrays, dtypes, shape):
+        return np.broadcast_to(getattr(np, op)(arrays[0].astype(dtypes[0])), shape) + own
+
+    row = replace(
+        ELSEWHERE,
+        call=lambda given, *arrays: given(*arrays) + 1.0,
+        own=(("sqrt", "one more, for this test"),),
+        function=function,
+    )
+    drawn = (case for _, case in cases("numpy", ("float64",), 0, 900, 0, writes=False))
+    roots = [case for case in drawn if case.kind == "op" and case.call.op == "sqrt"]
+    assert roots
+    assert any(judged(case, row).difference for case in roots) == found
+    assert any(judged(case, replace(row, own=())).difference for case in roots)
 
 
 def test_an_answer_on_another_device_is_found():

@@ -26,6 +26,12 @@ _UNSIGNED = ("uint16", "uint32", "uint64")
 _HALVES = ("float16", "bfloat16")
 
 
+def _no_function(
+    op: str, arrays: Sequence[Array], dtypes: Sequence[str], shape: tuple[int, ...]
+) -> Any:
+    raise NotImplementedError(f"the row has no function for {op}; a row with `own` needs one")
+
+
 @dataclass(frozen=True, slots=True)
 class Library:
     """A library.
@@ -42,6 +48,11 @@ class Library:
         flushes: whether numbers below the smallest normal one count as 0.
         rounds: ops that it rounds more than once where NumPy does it once.
         open: ops, each with kinds of dtype (`numpy.dtype.kind`) for which it has values of its own.
+        blind: whether numbers are not looked at, so that nothing is refused for its values.
+        rounds_twice: whether float64 becomes 16-bit floats by way of float32.
+        own: ops whose values may be those of its own function, each with where these are others.
+        function: its own function of an op: of NumPy arrays that are laid out for a shape, each
+            converted to a dtype; of 16-bit floats in float32.
     """
 
     name: str
@@ -55,6 +66,10 @@ class Library:
     flushes: bool = False
     rounds: frozenset[str] = frozenset()
     open: tuple[tuple[str, str], ...] = ()
+    blind: bool = False
+    rounds_twice: bool = False
+    own: tuple[tuple[str, str], ...] = ()
+    function: Callable[[str, Sequence[Array], Sequence[str], tuple[int, ...]], Any] = _no_function
 
     @property
     def promotes(self) -> bool:
@@ -126,6 +141,34 @@ def _from_torch_elsewhere(tensor: Any) -> Any:
     return _from_torch(tensor.as_subclass(importlib.import_module("torch").Tensor))
 
 
+def _function_of_torch(
+    op: str, arrays: Sequence[Array], dtypes: Sequence[str], shape: tuple[int, ...]
+) -> Any:
+    torch = importlib.import_module("torch")
+    tensors = []
+    for array, name in zip(arrays, dtypes, strict=False):
+        tensor = _torch(torch, array).to(getattr(torch, name))
+        wide = tensor.to(torch.float32) if name in _HALVES else tensor
+        tensors.append(wide.expand(shape))
+    return _from_torch(getattr(torch, op)(*tensors))
+
+
+#: Of PyTorch's functions, by the table's names; seen in 2.13, on x86 with AVX-512.
+_OWN_OF_TORCH = (
+    ("sqrt", "a vectorised root is not correctly rounded"),
+    ("fmod", "NaN where the quotient overflows"),
+    ("remainder", "NaN where the quotient overflows"),
+    ("fmax", "NaN of a signalling NaN"),
+    ("fmin", "NaN of a signalling NaN"),
+    ("hypot", "infinity of a signalling NaN and infinity"),
+    ("sigmoid", "0 where exp(-x) overflows"),
+    ("sinh", "infinity where exp(x) overflows"),
+    ("cosh", "infinity where exp(x) overflows"),
+    ("copysign", "a 16-bit NaN may lose its sign on the way to float32"),
+    ("log1p", "digits of complex numbers beside 1, which NumPy's loses"),
+)
+
+
 def _int16() -> Any:
     return importlib.import_module("torch").int16
 
@@ -195,6 +238,11 @@ ROWS: Mapping[str, Library] = MappingProxyType(
                 _torch_elsewhere,
                 _from_torch_elsewhere,
                 exact=False,
+                # As on a device, from which nothing is read back.
+                blind=True,
+                rounds_twice=True,
+                own=_OWN_OF_TORCH,
+                function=_function_of_torch,
             ),
             _JAX,
             Library(
