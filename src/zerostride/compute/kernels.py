@@ -24,13 +24,10 @@ Array = NDArray[Any]
 def prelu(x: Any, slope: Any) -> Any:
     """x where it is not negative, slope times x where it is.
 
-    Only the negative elements are multiplied. A Python number as slope that does not fit the dtype
-    is refused; unsigned integers have no use for any.
+    Only the negative elements are multiplied. A number that the dtype cannot hold is refused.
     """
     result = np.empty(np.shape(x) or np.shape(slope), meet(x, slope))
     result[...] = x
-    if result.dtype.kind == "u":
-        return result
     factor = np.asarray(slope, result.dtype)
     return np.multiply(result, factor, out=result, where=np.less(x, 0))
 
