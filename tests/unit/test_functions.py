@@ -81,6 +81,29 @@ class TestRules:
             with pytest.raises(OverflowError, match="300"):
                 function(*operands)
 
+    @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+    def test_no_imaginary_part_is_dropped(self, dtype):
+        """NumPy does, without a word, on the way to ml_dtypes' floats."""
+        to = np.dtype(pytest.importorskip("ml_dtypes", reason="bfloat16 is its").bfloat16)
+        to = to if dtype == "bfloat16" else np.dtype(dtype)
+        x, out = np.complex64([3 + 4j]), np.zeros(1, to)
+        fused = zs.fuse(lambda x: x + 1)
+        for call in (
+            lambda: zs.add(x, 1, dtype=to),
+            lambda: zs.add(x, 1, out=out),
+            lambda: zs.add(np.ones(1, to), 1j, out=out),
+            lambda: zs.where(True, x, 1, out=out),
+            lambda: zs.broadcast(x, (1,), out=out),
+            lambda: zs.sum(x, axis=-1, keepdims=True, out=out),
+            lambda: fused(x, out=out),
+            lambda: zs.fuse(lambda x: x + 1, dtype=to)(x),
+        ):
+            with pytest.raises(TypeError, match="complex"):
+                call()
+        assert out == 0
+        assert zs.abs(x, out=out) == 5
+        assert zs.equal(x, x, out=out) == 1
+
     def test_errors_show_the_shapes(self):
         with pytest.raises(zs.BroadcastError, match="2 3 4") as caught:
             zs.add(np.ones((2, 3, 4)), np.ones(3))

@@ -82,6 +82,9 @@ class Tensor:
 
     shape, dtype = (2, 3), "float32"
 
+    def __repr__(self) -> str:
+        return "Tensor()"
+
 
 ARRAYS = (
     np.ones((2, 3)),

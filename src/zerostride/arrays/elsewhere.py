@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..compute.semantics import WEAK
+from ..compute.special import keeps_kind
 from ..compute.targets import check_places, check_shape
 from ..errors import BroadcastError, Reason
 from ..fuse.function import Compiled, sort
@@ -57,7 +58,7 @@ def written(space: Space, out: Any, result: Any, adapter: Generic, made: Plan | 
     """
     given, wanted = adapter.dtype_of(result), adapter.dtype_of(out)
     _check_out(out, tuple(result.shape), wanted, made)
-    if not np.can_cast(given, wanted, "same_kind"):
+    if not keeps_kind(given, wanted):
         raise TypeError(f"the result is {given}, which does not fit an out of {wanted}")
     try:
         out[...] = over(space, converted(space, result, given, wanted), out.shape)
@@ -73,7 +74,7 @@ def broadcast_into(
     """`out` with a view of the plan's shape."""
     given, wanted = dtype_of(view), dtype_of(out)
     _check_out(out, made.shape, wanted, made)
-    if not np.can_cast(given, wanted, "same_kind"):
+    if not keeps_kind(given, wanted):
         raise TypeError(f"the data is {given}, which does not fit an out of {wanted}")
     out[...] = over(space, converted(space, view, given, wanted), out.shape)
     return out

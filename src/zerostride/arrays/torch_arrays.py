@@ -14,6 +14,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from ..compute.foreign import NotPlain
 from ..compute.native import copied
+from ..compute.special import keeps_kind
 from ..compute.targets import check_places, check_shape
 from ..errors import BroadcastError, Reason
 from ..fuse.function import Fused
@@ -290,7 +291,7 @@ def _check_takes(out: Any, result: Tensor, name: str) -> None:
     # Sizes and strides that PyTorch traces become numbers where they have to be looked at alone.
     if out.shape != result.shape:
         check_shape(_shape(out), _shape(result), name=name)
-    if not np.can_cast(as_numpy(result.dtype), as_numpy(out.dtype), "same_kind"):
+    if not keeps_kind(as_numpy(result.dtype), as_numpy(out.dtype)):
         raise TypeError(
             f"the result has {result.dtype}, which does not become {name}'s {out.dtype} within its "
             "kind"

@@ -28,7 +28,7 @@ from ..strictness import FAULTS, HOLDERS, IN_FORCE
 from . import reference
 from .kernels import KERNELS
 from .semantics import WEAK, cast, values_of, variant
-from .special import HALVES
+from .special import HALVES, keeps_kind
 from .targets import as_target
 
 try:
@@ -426,6 +426,8 @@ def _check_bytes(made: Plan, arrays: Sequence[Any], out: Any) -> None:
 def copied(view: Any, out: Any = None) -> Any:
     """A view's elements in `out`, or in a new array in C order; by the engine where it can."""
     target = np.empty(view.shape, view.dtype) if out is None else out
+    if not keeps_kind(view.dtype, target.dtype):
+        raise TypeError(f"the data is {view.dtype}, which does not fit an out of {target.dtype}")
     if _IN_USE and type(view) is type(target) is np.ndarray and view.size:
         result = _native.convert(view, view.dtype, target)
         if result is not NotImplemented:

@@ -20,8 +20,10 @@ from ..plan import Plan
 from .foreign import NotPlain, dispatch, has_own_arithmetic, is_foreign
 from .kernels import Kernel
 from .semantics import WEAK, select
+from .special import is_added_float, keeps_kind
 from .targets import as_target
 
+_COMPLEX = frozenset(map(np.dtype, "FDG"))
 #: NumPy 2.4 on x86 writes wrong values into an `out` whose elements do not lie side by side.
 _OUT_IN_ROWS = (np.isnan, np.isinf, np.isfinite, np.negative)
 
@@ -67,7 +69,9 @@ def compute(
     ]
     try:
         with np.errstate(all="ignore"):
-            if target is not None and kernel in _OUT_IN_ROWS:
+            if _drops_parts(values, target, asked):
+                result = _kept(kernel, values, target, asked)
+            elif target is not None and kernel in _OUT_IN_ROWS:
                 result = _call(functools.partial(kernel, dtype=asked), values, target)
             elif isinstance(kernel, np.ufunc):
                 result = kernel(*values, out=target, dtype=asked)
@@ -130,6 +134,31 @@ def _check_count(op: Op, plan: Plan, operands: Sequence[Any]) -> None:
                 rule=plan.rule,
                 shapes=plan.operands,
             )
+
+
+def _drops_parts(values: Sequence[Any], target: Any, asked: Any) -> bool:
+    """Whether NumPy might make a package's floats of complex numbers, by their real parts."""
+    to = [np.dtype(asked)] if asked is not None else []
+    to += [] if target is None else [target.dtype]
+    return any(map(is_added_float, to)) and any(
+        type(value) is complex or getattr(value, "dtype", None) in _COMPLEX for value in values
+    )
+
+
+def _kept(kernel: Kernel, values: Sequence[Any], target: Any, asked: Any) -> Any:
+    """The result in `target`, if it is not complex.
+
+    Raises:
+        TypeError: it is.
+    """
+    if asked is not None and is_added_float(np.dtype(asked)):
+        raise TypeError(f"complex numbers have no value in {asked}; cast their real part")
+    options = {"dtype": asked} if isinstance(kernel, np.ufunc) else {}
+    result = np.asarray(kernel(*values, **options))
+    if not keeps_kind(result.dtype, target.dtype):
+        raise TypeError(f"complex numbers have no value in {target.dtype}; cast their real part")
+    np.copyto(target, result)
+    return target
 
 
 def _call(kernel: Kernel, values: Sequence[Any], target: NDArray[Any] | None) -> Any:

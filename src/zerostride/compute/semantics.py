@@ -19,7 +19,7 @@ from ..errors import BroadcastError, Reason
 from ..ops import Op, column_of
 from ..plan import Plan
 from .kernels import KERNELS, VARIANTS, Kernel
-from .special import is_added_float
+from .special import is_added_float, keeps_kind
 
 #: Types that NEP 50 keeps weak: they take the other operands' dtype. Subclasses are not weak.
 WEAK = frozenset({bool, int, float, complex})
@@ -191,7 +191,7 @@ def cast(op: Op, operands: Sequence[Any], dtype: np.dtype[Any]) -> list[Any]:
     values = values_of(op, operands)
     for value in values:
         given = np.result_type(dtype, value) if type(value) in WEAK else value.dtype
-        if not np.can_cast(given, dtype, "same_kind"):
+        if not keeps_kind(given, dtype):
             raise TypeError(f"cannot cast {given} to dtype={dtype} (casting is 'same_kind')")
     kept = operands[: len(operands) - len(values)]
     with np.errstate(all="ignore"):

@@ -51,6 +51,18 @@ def is_added_float(dtype: np.dtype[Any]) -> bool:
     return dtype.isbuiltin == 2 and is_float(dtype)
 
 
+def keeps_kind(given: Any, to: Any) -> bool:
+    """Whether NumPy's `same_kind` lets one dtype become another, but for complex numbers as a
+    package's floats: it would drop their imaginary parts without a word.
+
+    >>> keeps_kind("complex64", "float32"), keeps_kind("float64", "float16")
+    (False, True)
+    """
+    if np.dtype(given).kind == "c" and is_added_float(np.dtype(to)):
+        return False
+    return np.can_cast(given, to, "same_kind")
+
+
 def meet(*operands: Any) -> np.dtype[Any]:
     """The dtype that operands, or their dtypes, are promoted to; numbers are weak (NEP 50).
 

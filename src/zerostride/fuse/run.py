@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from ..compute import native
+from ..compute.special import keeps_kind
 from ..compute.targets import as_target
 from . import reference
 from .blocks import Progress, run_in_blocks, wants_blocks
@@ -168,7 +169,7 @@ def _named(names: Callable[[], Sequence[str]] | None, nodes: Sequence[Any]) -> S
 def _checked(target: Any, shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> Any:
     """A target that can hold a result."""
     array = as_target(target, shape, name=name)
-    if array is not None and not np.can_cast(dtype, array.dtype, "same_kind"):
+    if array is not None and not keeps_kind(dtype, array.dtype):
         raise TypeError(
             f"the result has {dtype}, which does not become {name}'s {array.dtype} within its kind"
         )

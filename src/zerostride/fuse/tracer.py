@@ -11,7 +11,7 @@ import numpy as np
 
 from ..compute import native, reference
 from ..compute.semantics import WEAK, own_kinds
-from ..compute.special import is_added_float
+from ..compute.special import is_added_float, keeps_kind
 from ..errors import TraceError
 from ..ops import OPS, Op
 from ..planner import plan
@@ -82,7 +82,7 @@ class Tracer:
         """What comes in, in the dtype that is computed in; truth values stay what they are."""
         if self.dtype is None or value.weak or value.dtype == np.bool_:
             return value
-        if not np.can_cast(value.dtype, self.dtype, "same_kind"):
+        if not keeps_kind(value.dtype, self.dtype):
             raise TypeError(f"{value.dtype} operands do not become dtype={self.dtype}")
         return self.cast(value, self.dtype)
 
@@ -288,7 +288,7 @@ class Tracer:
 
     def _narrowed(self, value: Value, dtype: str) -> Value:
         given = np.result_type(np.dtype(dtype), value.scalar_type) if value.weak else value.dtype
-        if not np.can_cast(given, dtype, "same_kind"):
+        if not keeps_kind(given, dtype):
             raise TypeError(f"cannot cast {given} to dtype={dtype} (casting is 'same_kind')")
         return self.cast(value, np.dtype(dtype))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ..compute.foreign import is_foreign
+from ..compute.special import keeps_kind
 from ..ops import OPS
 from .methods import Methods
 from .source import is_in_place, no_out, refuse
@@ -316,7 +317,7 @@ class Value(Methods):
                 f"non-broadcastable output operand with shape {self.shape} doesn't match the "
                 f"broadcast shape {result.shape}"
             )
-        if not np.can_cast(result.dtype, self.dtype, "same_kind"):
+        if not keeps_kind(result.dtype, self.dtype):
             raise TypeError(
                 f"{name} in place: {result.dtype} does not become {self.dtype} within its kind"
             )

@@ -34,9 +34,6 @@ from .native_judge import BOUND, FAMILIES, judge, ulps
 
 #: Words of a refusal for what a library lacks: a dtype, a function.
 LACKS = ("does not have", " has no ", "is not there for")
-#: Words of our refusal of what NumPy does with ml_dtypes, to which a cast of complex numbers to
-#: bfloat16 is one within their kind: it loses a part of each without a word.
-LOSES = "complex numbers have no value in bfloat16"
 #: Words of the one refusal for values.
 _FOR_VALUES = "Integers to negative integer powers"
 #: In units in the last place, of functions that a library computes itself.
@@ -150,7 +147,7 @@ def _refusals(error: Exception, refusal: Exception | None, library: Library) -> 
         return Verdict(refused=True)  # for a shape or for a dtype: which is seen first may differ
     if isinstance(error, type(refusal)) or isinstance(refusal, type(error)):
         return Verdict(refused=True)
-    if isinstance(error, TypeError) and any(word in str(error) for word in (*LACKS, LOSES)):
+    if isinstance(error, TypeError) and any(word in str(error) for word in LACKS):
         return Verdict(lacking=True)
     return Verdict(f"raised {error!r}, the reference {refusal!r}")
 
