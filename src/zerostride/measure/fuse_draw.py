@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..compute.special import keeps_kind
 from .campaign import BLOCK
 from .fuse_cases import Case, Program
 from .fuse_graph import Builder, Known
@@ -184,9 +185,8 @@ def draw_call(rng: random.Random, drawn: Drawn) -> Case:
 def _takes(dtype: str) -> tuple[str, ...]:
     """The dtypes of arrays that take results of one, within their kind."""
     own = dtype_of(dtype)
-    return tuple(
-        one for one in ("bool", *INTEGERS, *FLOATS) if np.can_cast(own, dtype_of(one), "same_kind")
-    )
+    known = tuple(one for one in ("bool", *INTEGERS, *FLOATS) if keeps_kind(own, dtype_of(one)))
+    return known or (dtype,)
 
 
 def _outs(

@@ -16,6 +16,7 @@ import numpy as np
 from ..compute import native
 from ..compute.kernels import KERNELS
 from ..compute.semantics import WEAK, values_of
+from ..compute.special import keeps_kind
 from ..fuse.graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, arguments
 from ..ops import OPS
 from ..planner import plan, plan_to
@@ -74,7 +75,7 @@ class Builder:
         """What comes in, in the dtype that all is to be computed in."""
         if self.dtype is None or given.weak or given.dtype in ("bool", self.dtype):
             return given
-        if not np.can_cast(dtype_of(given.dtype), dtype_of(self.dtype), "same_kind"):
+        if not keeps_kind(dtype_of(given.dtype), dtype_of(self.dtype)):
             raise TypeError(f"{given.dtype} does not become {self.dtype}")
         return self._cast(given, self.dtype)
 
@@ -185,7 +186,7 @@ class Builder:
     def _narrowed(self, arg: Known, dtype: str) -> Known:
         target = dtype_of(dtype)
         given = np.result_type(target, 1 if arg.kind == "int" else 1.0) if arg.weak else arg.dtype
-        if not np.can_cast(given, target, "same_kind"):
+        if not keeps_kind(given, target):
             raise TypeError(f"{given} does not become {dtype}")
         return self._cast(arg, dtype)
 
@@ -311,8 +312,12 @@ def _axes_of(shape: Shape, step: Step) -> Axes:
     if step.name == "transpose":
         return tuple(step.options["axes"])
     if step.name == "reshape":
-        rest = iter([axis for axis, size in enumerate(shape) if size != 1])
-        return tuple(None if size == 1 else next(rest) for size in step.options["shape"])
+        wide = [axis for axis, size in enumerate(shape) if size != 1]
+        asked = step.options["shape"]
+        if [shape[axis] for axis in wide] != [size for size in asked if size != 1]:
+            raise ValueError(f"a reshape of {shape} to {asked} is no view that is drawn")
+        rest = iter(wide)
+        return tuple(None if size == 1 else next(rest) for size in asked)
     axes: list[int | None] = []
     used = sum(key == ":" for key in step.options["key"])
     place = 0
