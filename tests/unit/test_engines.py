@@ -6,6 +6,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -158,6 +159,19 @@ def test_another_release_is_warned_about_once(
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         versions.warn_if_unmeasured("torch")
+
+
+#: Rows of what pip does not install for the conformance suite, and of another release beside it.
+NOT_INSTALLED = {"tensorrt", "coreml", "tosa", "stablehlo", "litert-gpu"}
+
+
+def test_the_suite_runs_against_the_measured_releases() -> None:
+    lines = Path(__file__).parents[1].joinpath("conformance/releases.txt").read_text().splitlines()
+    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    rows = {row.distribution: row for name, row in ENGINES.items() if name not in NOT_INSTALLED}
+    assert {name: pin.removesuffix(".*") for name, pin in pinned.items()} == {
+        name: row.release for name, row in rows.items()
+    }
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,7 @@ class TestRules:
             lambda: zs.add(x, 1, dtype=to),
             lambda: zs.add(x, 1, out=out),
             lambda: zs.add(np.ones(1, to), 1j, out=out),
+            lambda: zs.add(np.ones(1), 1, dtype="complex64", out=out),
             lambda: zs.where(True, x, 1, out=out),
             lambda: zs.broadcast(x, (1,), out=out),
             lambda: zs.sum(x, axis=-1, keepdims=True, out=out),

@@ -140,8 +140,9 @@ def _drops_parts(values: Sequence[Any], target: Any, asked: Any) -> bool:
     """Whether NumPy might make a package's floats of complex numbers, by their real parts."""
     to = [np.dtype(asked)] if asked is not None else []
     to += [] if target is None else [target.dtype]
-    return any(map(is_added_float, to)) and any(
-        type(value) is complex or getattr(value, "dtype", None) in _COMPLEX for value in values
+    return any(map(is_added_float, to)) and (
+        any(dtype in _COMPLEX for dtype in to)
+        or any(type(one) is complex or getattr(one, "dtype", None) in _COMPLEX for one in values)
     )
 
 
