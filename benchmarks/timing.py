@@ -31,6 +31,7 @@ _STILL = 3
 _WARM = 0.25
 _LEAST_WARM = 2
 
+#: Where Linux tells of this process's threads; elsewhere nobody does, and the wait is a short one.
 _TASKS = Path("/proc/self/task")
 
 #: Seconds of one call.
@@ -53,7 +54,7 @@ def _others_run() -> bool:
     it at its ticks, 4 ms apart, and one that spins looks still in between.
     """
     self = threading.get_native_id()
-    for task in _TASKS.iterdir():
+    for task in _TASKS.iterdir() if _TASKS.is_dir() else ():
         with contextlib.suppress(OSError):  # a thread that has ended
             state = (task / "stat").read_text().rpartition(")")[2].split()[0]
             if state == "R" and task.name != str(self):

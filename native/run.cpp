@@ -146,12 +146,13 @@ void run_in_place(const Runner& runner, Walk& walk, std::int64_t blocks) {
     if (runner.by_rows) {
       runner.program.rows(runner.program.context, at, at + nest.inputs, n, runner.body_scratch,
                           count, runner.step, runner.past);
-    }
-    for (std::int64_t i = 0; !runner.by_rows;) {
-      ask_ahead(nest, at, n);
-      compute_row(runner, at, n);
-      if (++i == count) break;
-      for (int k = 0; k < nest.operands; ++k) at[k] = ahead(at[k], runner.step[k]);
+    } else {
+      for (std::int64_t i = 0;;) {
+        ask_ahead(nest, at, n);
+        compute_row(runner, at, n);
+        if (++i == count) break;
+        for (int k = 0; k < nest.operands; ++k) at[k] = ahead(at[k], runner.step[k]);
+      }
     }
     if ((blocks -= count) == 0) return;
     advance(walk, nest, count);

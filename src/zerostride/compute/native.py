@@ -426,7 +426,7 @@ def _check_bytes(made: Plan, arrays: Sequence[Any], out: Any) -> None:
 def copied(view: Any, out: Any = None) -> Any:
     """A view's elements in `out`, or in a new array in C order; by the engine where it can."""
     target = np.empty(view.shape, view.dtype) if out is None else out
-    if not keeps_kind(view.dtype, target.dtype):
+    if out is not None and not keeps_kind(view.dtype, target.dtype):
         raise TypeError(f"the data is {view.dtype}, which does not fit an out of {target.dtype}")
     if _IN_USE and type(view) is type(target) is np.ndarray and view.size:
         result = _native.convert(view, view.dtype, target)

@@ -26,12 +26,6 @@ _UNSIGNED = ("uint16", "uint32", "uint64")
 _HALVES = ("float16", "bfloat16")
 
 
-def _no_function(
-    op: str, arrays: Sequence[Array], dtypes: Sequence[str], shape: tuple[int, ...]
-) -> Any:
-    raise NotImplementedError(f"the row has no function for {op}; a row with `own` needs one")
-
-
 @dataclass(frozen=True, slots=True)
 class Library:
     """A library.
@@ -52,7 +46,7 @@ class Library:
         rounds_twice: whether float64 becomes 16-bit floats by way of float32.
         own: ops whose values may be those of its own function, each with where these are others.
         function: its own function of an op: of NumPy arrays that are laid out for a shape, each
-            converted to a dtype; of 16-bit floats in float32.
+            converted to a dtype; of 16-bit floats in float32. None: results are the reference's.
     """
 
     name: str
@@ -69,7 +63,7 @@ class Library:
     blind: bool = False
     rounds_twice: bool = False
     own: tuple[tuple[str, str], ...] = ()
-    function: Callable[[str, Sequence[Array], Sequence[str], tuple[int, ...]], Any] = _no_function
+    function: Callable[[str, Sequence[Array], Sequence[str], tuple[int, ...]], Any] | None = None
 
     @property
     def promotes(self) -> bool:

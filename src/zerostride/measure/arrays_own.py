@@ -54,7 +54,7 @@ def laid_out(made: Made) -> list[Array]:
 def own_values(library: Library, made: Made, shape: tuple[int, ...]) -> Array | None:
     """The result by the library's own function, or None: it is none whose values are another."""
     names = computed_in(made)
-    if made.op not in dict(library.own) or names is None:
+    if library.function is None or made.op not in dict(library.own) or names is None:
         return None
     with np.errstate(all="ignore"):
         result = np.asarray(library.function(made.op, laid_out(made), names, shape))
