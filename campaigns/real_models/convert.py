@@ -1,0 +1,84 @@
+"""What the real converters make of an ONNX model: OpenVINO's IR, ncnn's files, MNN's file."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+#: Seconds for one conversion.
+SECONDS = 600.0
+_IR = (
+    "import sys, openvino as ov\n"
+    "ov.save_model(ov.convert_model(sys.argv[1]), sys.argv[2], compress_to_fp16=False)\n"
+)
+
+
+def _with_openvino(model: Path, goal: Path, inputs: tuple[str, ...]) -> list[str]:
+    return [sys.executable, "-I", "-c", _IR, str(model), str(goal)]
+
+
+def _with_pnnx(model: Path, goal: Path, inputs: tuple[str, ...]) -> list[str]:
+    """pnnx needs the shape of every input, and writes the ncnn files beside its own."""
+    shapes = ",".join(f"[{text.rpartition('=')[2]}]" for text in inputs)
+    stem = goal.name.removesuffix(".param")
+    names = {"ncnnparam": goal.name, "ncnnbin": f"{stem}.bin"}
+    others = ("pnnxparam", "pnnxbin", "pnnxpy", "pnnxonnx", "ncnnpy")
+    names |= {name: f"{stem}.{name}" for name in others}
+    pairs = [f"{name}={file}" for name, file in names.items()]
+    return [_program("pnnx"), model.name, f"inputshape={shapes}", "fp16=0", *pairs]
+
+
+def _with_mnnconvert(model: Path, goal: Path, inputs: tuple[str, ...]) -> list[str]:
+    command = [_program("mnnconvert"), "-f", "ONNX", "--modelFile", model.name]
+    return [*command, "--MNNModel", goal.name, "--bizCode", "zerostride"]
+
+
+def _program(name: str) -> str:
+    beside = Path(sys.executable).with_name(name)
+    return str(beside) if beside.exists() else shutil.which(name) or name
+
+
+#: Converter to the end of the file that it writes, and its command.
+CONVERTERS: Mapping[str, tuple[str, Callable[[Path, Path, tuple[str, ...]], list[str]]]] = {
+    "openvino": (".xml", _with_openvino),
+    "pnnx": (".pnnx.param", _with_pnnx),
+    "mnnconvert": (".mnn", _with_mnnconvert),
+}
+
+
+def convert(model: Path, converter: str, inputs: tuple[str, ...], folder: Path) -> Path | str:
+    """The file that a converter makes of a model, or why there is none.
+
+    Converters run in a folder of their own: they leave files beside the model.
+    """
+    suffix, command_of = CONVERTERS[converter]
+    goal = folder / f"{model.stem}{suffix}"
+    if goal.is_file():
+        return goal
+    place = folder / f"{model.stem}.{converter}"
+    place.mkdir(parents=True, exist_ok=True)
+    shutil.copy(model, place / model.name)
+    try:
+        done = subprocess.run(
+            command_of(place / model.name, place / goal.name, inputs),
+            cwd=place,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SECONDS,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        return f"not installed: {error.filename}"
+    except subprocess.TimeoutExpired:
+        return f"no answer within {SECONDS:.0f} s"
+    if not (place / goal.name).is_file() or (place / goal.name).stat().st_size == 0:
+        said = (done.stderr + done.stdout).strip().splitlines() or ["nothing was written"]
+        return f"status {done.returncode}: {said[-1][:200]}"
+    for file in place.glob(f"{goal.name.rsplit('.', 1)[0]}.*"):
+        shutil.move(file, folder / file.name)
+    shutil.rmtree(place)
+    return goal

@@ -1,0 +1,164 @@
+"""One model file beside every target: the same audit in every process, ports, engines' answers."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+#: Hash seeds of the processes that audit; under the second, targets come in the other order, and in
+#: the third each audit is asked twice.
+SEEDS = (0, 1, 2)
+#: Seconds for one command.
+SECONDS = 900.0
+
+
+@dataclass
+class Target:
+    """What was measured of one file and one target.
+
+    Attributes:
+        counts: findings by verdict.
+        unknown: reasons of findings that are unknown, with their number.
+        audit: seconds of the audit, beyond loading.
+        answers: how many different reports the same question got; 1 is right.
+        port: seconds of the port, loading included.
+        rewrites, left: nodes that it changed, and findings that are not `same` after it.
+        outcomes: what the engine answered, node by node; empty where it was not asked.
+        contradictions: nodes of which the audit and the engine say opposite things.
+        missing: what could not be done, with the reason, by step.
+    """
+
+    counts: dict[str, int] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)
+    audit: float = 0.0
+    answers: int = 0
+    port: float = 0.0
+    rewrites: int = 0
+    left: int = 0
+    outcomes: dict[str, int] = field(default_factory=dict)
+    contradictions: list[str] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass
+class Measured:
+    """What was measured of one file.
+
+    Attributes:
+        file, converter: which; converter is "" for the file that was fetched.
+        loading: seconds of reading it.
+        targets: by name.
+        whole: how the converted file's outputs compare with the model's, on the real engine.
+        missing: what could not be done, with the reason, by step.
+    """
+
+    file: str
+    converter: str = ""
+    loading: float = 0.0
+    targets: dict[str, Target] = field(default_factory=dict)
+    whole: str = ""
+    missing: dict[str, str] = field(default_factory=dict)
+
+
+def audit_everywhere(file: Path, targets: Sequence[str], measured: Measured) -> None:
+    """Audits a file for every target, in processes with other hash seeds, orders and histories."""
+    digests: dict[str, set[str]] = {target: set() for target in targets}
+    for turn, seed in enumerate(SEEDS):
+        order = list(targets) if turn != 1 else list(reversed(targets))
+        command = [sys.executable, "-m", "campaigns.real_models.audits", str(file)]
+        command += [",".join(order), "2" if turn == 2 else "1"]
+        said = _run(command, {"PYTHONHASHSEED": str(seed)})
+        if isinstance(said, str):
+            measured.missing[f"audit, seed {seed}"] = said
+            continue
+        measured.loading = said["loading"]
+        for name, answers in said["answers"].items():
+            target = measured.targets.setdefault(name, Target())
+            for answer in answers:
+                if "error" in answer:
+                    target.missing["audit"] = answer["error"]
+                    digests[name].add(answer["error"])
+                    continue
+                digests[name].add(answer["digest"])
+                target.counts, target.unknown = answer["counts"], answer["unknown"]
+                target.audit = max(target.audit, answer["seconds"])
+    for name, target in measured.targets.items():
+        target.answers = len(digests[name])
+
+
+def port_to(file: Path, name: str, target: Target, shapes: Sequence[str], place: Path) -> None:
+    """Ports a file to a target, and counts what it changed."""
+    goal = place / f"{file.stem}.{name}{file.suffix}"
+    start = time.perf_counter()
+    said = _zerostride("port", file, "--target", name, "-o", goal, *_inputs(shapes))
+    target.port = time.perf_counter() - start
+    if isinstance(said, str):
+        target.missing["port"] = said
+        return
+    target.rewrites = len(said["changes"])
+    target.left = sum(finding["verdict"] != "same" for finding in said["findings"])
+    for written in place.glob(f"{goal.stem}.*"):
+        written.unlink()
+
+
+def verify_on(file: Path, engine: str, target: Target, shapes: Sequence[str]) -> None:
+    """Runs every broadcast of a file on a real engine; what contradicts the audit is a fault."""
+    said = _zerostride("verify", file, "--engine", engine, "--no-cache", *_inputs(shapes))
+    if isinstance(said, str):
+        target.missing["verify"] = said
+        return
+    for check in said["checks"]:
+        target.outcomes[check["outcome"]] = target.outcomes.get(check["outcome"], 0) + 1
+    target.contradictions += [note for note in said["notes"] if note.startswith("WRONG VERDICT")]
+
+
+def whole(model: Path, converted: Path, engine: str, shapes: Sequence[str]) -> str:
+    """How a converted file's outputs compare with those of the model it came from."""
+    said = _zerostride(
+        "verify", model, "--engine", engine, "--against", converted, *_inputs(shapes)
+    )
+    if isinstance(said, str):
+        return said
+    return ", ".join(
+        f"{check['operands'][0]['name']} {check['outcome']} {check['detail']}".rstrip()
+        for check in said["checks"]
+    )
+
+
+def _inputs(shapes: Sequence[str]) -> list[str]:
+    return [word for shape in shapes for word in ("--input-shape", shape)]
+
+
+def _zerostride(*words: object) -> dict[str, Any] | str:
+    """What a command of zerostride prints as JSON, or the reason why it prints none."""
+    return _run([sys.executable, "-m", "zerostride", *map(str, words), "--json"], {})
+
+
+def _run(command: Sequence[str], environment: dict[str, str]) -> dict[str, Any] | str:
+    try:
+        done = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=SECONDS,
+            env={**os.environ, **environment},
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"no answer within {SECONDS:.0f} s"
+    try:
+        answer = json.loads(done.stdout)
+    except ValueError:
+        lines = done.stderr.strip().splitlines() or done.stdout.strip().splitlines() or ["nothing"]
+        return f"status {done.returncode}: {lines[-1][:300]}"
+    if isinstance(answer, dict) and ("answers" in answer or "findings" in answer):
+        return answer
+    return f"status {done.returncode}: {str(answer)[:300]}"

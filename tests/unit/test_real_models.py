@@ -1,0 +1,56 @@
+"""The campaign over real models: its table, and its judge."""
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+from campaigns.real_models.collect import collect, read_rows
+from campaigns.real_models.measure import Measured, Target, audit_everywhere
+from campaigns.real_models.page import totals
+
+EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "tiny_vision.onnx"
+
+
+def test_every_row_names_one_file_and_its_content():
+    rows = read_rows()
+    assert len({row.file for row in rows}) == len(rows)
+    for row in rows:
+        assert re.fullmatch(r"[0-9a-f]{64}", row.sha256), row.file
+        assert all(re.fullmatch(r".+=[0-9,]*", shape) for shape in row.shapes), row.file
+
+
+def test_a_file_with_other_content_is_no_model(tmp_path, monkeypatch):
+    row = read_rows()[0]
+    (tmp_path / row.file).write_bytes(b"something else")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
+    monkeypatch.setenv("PIP_FIND_LINKS", "")
+    assert [line.split(":")[0] for line in collect(tmp_path, [row])] == [row.file]
+
+
+@pytest.mark.parametrize(
+    ("target", "ok"),
+    [
+        (Target(counts={"same": 3}, answers=1), True),
+        (Target(counts={"same": 3}, answers=2), False),
+        (Target(counts={"same": 3}, answers=1, contradictions=["WRONG VERDICT: x"]), False),
+    ],
+)
+def test_two_answers_and_contradictions_are_faults(target, ok):
+    total = totals([Measured("a.onnx", targets={"ncnn": target})])
+    assert total.findings == 3
+    assert total.ok is ok
+
+
+def test_an_audit_has_one_answer_in_every_process():
+    measured = Measured(EXAMPLE.name)
+    audit_everywhere(EXAMPLE, ["ncnn", "onnxruntime"], measured)
+    assert not measured.missing
+    assert {name: target.answers for name, target in measured.targets.items()} == {
+        "ncnn": 1,
+        "onnxruntime": 1,
+    }
+    assert measured.targets["ncnn"].counts != measured.targets["onnxruntime"].counts
