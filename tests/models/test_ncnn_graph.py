@@ -376,6 +376,12 @@ def test_an_eltwise_of_two_shapes(tmp_path: Path) -> None:
     assert finding.source.silent
 
 
+@pytest.mark.parametrize("target", ["numpy", "onnxruntime", "ncnn", "mnn", "openvino", "stablehlo"])
+def test_a_sum_with_weights_is_the_same_everywhere(tmp_path: Path, target: str) -> None:
+    line = "Eltwise e 2 1 in0 in1 out0 0=1 -23301=2,1.0,0.2"
+    assert audited(tmp_path, line, (3, 4), (3, 4), target=target).verdict == "same"
+
+
 def test_the_command_line(tmp_path: Path, capsys: Any) -> None:
     text = made.param(*made.inputs((5, 5), (5,)), "BinaryOp add 2 1 in0 in1 out0 0=0")
     path = made.write(tmp_path, text)

@@ -64,6 +64,7 @@ class Site:
         attributes: the rule's attributes.
         op: the op in ONNX's words, or by its name in the op table where ONNX has none; the node's
             own where it is empty.
+        whole: the op on the operands is all that the node computes; a sum with weights is not.
     """
 
     node: Node
@@ -72,6 +73,7 @@ class Site:
     rule: Rule
     attributes: Mapping[str, Any]
     op: str = ""
+    whole: bool = True
 
     @property
     def stands_for(self) -> str:

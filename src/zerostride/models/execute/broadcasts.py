@@ -27,7 +27,7 @@ _MOST_NUMBERS = 64
 
 def can_plan(site: Site) -> bool:
     """Whether the site is all that its node does, and the values of its op are known here."""
-    if site.kind not in PLANNED:
+    if site.kind not in PLANNED or not site.whole:
         return False
     if site.kind is Kind.EXPAND:
         return True

@@ -351,8 +351,14 @@ def _binary(w: _Writer) -> None:
 def _eltwise(w: _Writer) -> None:
     name = ELTWISE.get(w.whole(0))
     values = [w.input(k) for k in range(len(w.node.inputs))]
-    if name is None or len({w.numbers(value) for value in values}) != 1 or "1" in w.node.attributes:
+    if name is None or len({w.numbers(value) for value in values}) != 1:
         raise _No
+    weights_ = w.node.attributes.get("1", ())
+    if name == "Sum" and weights_:
+        if len(weights_) != len(values):
+            raise _No
+        pairs = zip(values, weights_, strict=True)
+        values = [v if one == 1 else w.step("Mul", v, w.constant(one)) for v, one in pairs]
     if name != "Mul":
         w.last(name, *values)
         return

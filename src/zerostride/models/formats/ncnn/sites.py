@@ -118,11 +118,12 @@ def _binary(node: Node) -> Site | None:
 
 
 def _eltwise(node: Node) -> Site | None:
-    """Two blobs or more, all of one shape; a sum with weights is no op of another engine."""
+    """Two blobs or more, all of one shape; that a sum has weights changes no shape."""
     name = ELTWISE.get(whole(node, 0))
-    if name is None or (name == "Sum" and "1" in node.attributes):
+    if name is None:
         return _unjudged(node)
-    return Site(node, Kind.ELEMENTWISE, _given(node), _ELTWISE, {}, name)
+    plain = name != "Sum" or "1" not in node.attributes
+    return Site(node, Kind.ELEMENTWISE, _given(node), _ELTWISE, {}, name, plain)
 
 
 def _prelu(node: Node) -> Site:
