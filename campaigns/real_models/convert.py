@@ -8,8 +8,12 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from zerostride.models.formats import read_model
+
 #: Seconds for one conversion.
 SECONDS = 600.0
+#: How pnnx writes element types.
+_PNNX_TYPES = {"float32": "f32", "float16": "f16", "int64": "i64", "int32": "i32", "bool": "u8"}
 _IR = (
     "import sys, openvino as ov\n"
     "ov.save_model(ov.convert_model(sys.argv[1]), sys.argv[2], compress_to_fp16=False)\n"
@@ -21,14 +25,16 @@ def _with_openvino(model: Path, goal: Path, inputs: tuple[str, ...]) -> list[str
 
 
 def _with_pnnx(model: Path, goal: Path, inputs: tuple[str, ...]) -> list[str]:
-    """pnnx needs the shape of every input, and writes the ncnn files beside its own."""
-    shapes = ",".join(f"[{text.rpartition('=')[2]}]" for text in inputs)
+    """pnnx needs the shape and type of every input, and writes the ncnn files beside its own."""
+    types = {value.name: value.dtype or "float32" for value in read_model(model).inputs}
+    pairs = [text.rpartition("=") for text in inputs]
+    shapes = ",".join(f"[{sizes}]{_PNNX_TYPES[types[name]]}" for name, _, sizes in pairs)
     stem = goal.name.removesuffix(".param")
     names = {"ncnnparam": goal.name, "ncnnbin": f"{stem}.bin"}
     others = ("pnnxparam", "pnnxbin", "pnnxpy", "pnnxonnx", "ncnnpy")
     names |= {name: f"{stem}.{name}" for name in others}
-    pairs = [f"{name}={file}" for name, file in names.items()]
-    return [_program("pnnx"), model.name, f"inputshape={shapes}", "fp16=0", *pairs]
+    files = [f"{name}={file}" for name, file in names.items()]
+    return [_program("pnnx"), model.name, f"inputshape={shapes}", "fp16=0", *files]
 
 
 def _with_mnnconvert(model: Path, goal: Path, inputs: tuple[str, ...]) -> list[str]:
@@ -55,6 +61,7 @@ def convert(model: Path, converter: str, inputs: tuple[str, ...], folder: Path) 
     Converters run in a folder of their own: they leave files beside the model.
     """
     suffix, command_of = CONVERTERS[converter]
+    folder = folder.resolve()
     goal = folder / f"{model.stem}{suffix}"
     if goal.is_file():
         return goal

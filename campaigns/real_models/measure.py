@@ -67,6 +67,13 @@ class Measured:
     missing: dict[str, str] = field(default_factory=dict)
 
 
+def read_measured(file: Path) -> Measured:
+    """What was written of an earlier run."""
+    said = json.loads(file.read_text())
+    targets = {name: Target(**target) for name, target in said.pop("targets").items()}
+    return Measured(**said, targets=targets)
+
+
 def audit_everywhere(file: Path, targets: Sequence[str], measured: Measured) -> None:
     """Audits a file for every target, in processes with other hash seeds, orders and histories."""
     digests: dict[str, set[str]] = {target: set() for target in targets}
