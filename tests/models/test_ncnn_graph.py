@@ -117,6 +117,33 @@ def test_sizes_that_the_file_lacks_have_names(tmp_path: Path) -> None:
     assert not found.failures
 
 
+RANKS: Any = [
+    # A constant of three axes leaves an input that a convolution reads at most three.
+    (("MemoryData m 0 1 m 0=1 1=1 2=3", "BinaryOp b 2 1 in0 m x 0=1"), True),
+    (("MemoryData m 0 1 m 0=1 1=1 2=3", "BinaryOp b 2 1 m in0 x 0=7"), True),
+    (("MemoryData m 0 1 m 0=1", "BinaryOp b 2 1 in0 m x 0=1"), False),
+    (("BinaryOp b 1 1 in0 x 0=1 1=1 2=0.5",), False),
+    (("Split s 1 2 in0 p q", "Sigmoid g 1 1 p r", "BinaryOp b 2 1 q r x 0=2"), False),
+    (("Padding p 1 1 in0 x 0=1 1=1 2=1 3=1",), False),
+    (("MemoryData m 0 1 m 0=8 1=8 2=1", "Concat b 2 1 in0 m x 0=0"), False),
+]
+
+
+@pytest.mark.parametrize(("lines", "said"), RANKS)
+def test_a_rank_is_found_through_other_layers(tmp_path: Path, lines: Any, said: bool) -> None:
+    convolution = "Convolution c 1 1 x out0 0=8 1=3 6=216"
+    graph = made.graph(tmp_path, made.param("Input in0 0 1 in0", *lines, convolution))
+    assert graph.inputs[0].shape == ("in0.c", "in0.h", "in0.w")
+    assert any("is taken to have 3 axes" in note for note in graph.notes) is said
+
+
+def test_a_rank_that_two_inputs_may_have_is_said(tmp_path: Path) -> None:
+    lines = ("BinaryOp b 2 1 in0 in1 x 0=0", "Convolution c 1 1 x out0 0=8 1=3 6=216")
+    graph = made.graph(tmp_path, made.param("Input in0 0 1 in0", "Input in1 0 1 in1", *lines))
+    assert [value.shape and len(value.shape) for value in graph.inputs] == [3, None]
+    assert any("is taken to have 3 axes" in note for note in graph.notes)
+
+
 def test_inputs_of_which_nothing_is_known(tmp_path: Path) -> None:
     graph = made.graph(tmp_path, made.param("Input in0 0 1 in0", "ReLU r 1 1 in0 out0"))
     assert graph.inputs[0].shape is None

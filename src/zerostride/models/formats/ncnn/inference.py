@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ....dims.dim import Dim, Number, Symbol, of_atom
 from .layers import LAYERS
-from .sizes import Call, Sizes, Unknown, Wrong, checked
+from .sizes import MAX_RANK, Call, Sizes, Unknown, Wrong, checked
 from .text import Layer, Params, shown
 
 #: Names of axes by rank, as ncnn calls them.
@@ -85,7 +85,7 @@ def _bounded(size: Number) -> Number:
     return of_atom(Symbol(f"size_{name}", 1))
 
 
-def _results(layer: Layer, found: Inferred, ranks: Mapping[str, int]) -> Sequence[Sizes | None]:
+def _results(layer: Layer, found: Inferred, ranks: Mapping[str, _Rank]) -> Sequence[Sizes | None]:
     """The shapes of a layer's results; none where they cannot be told."""
     row = LAYERS.get(layer.type)
     if any(name in found.wrong for name in layer.bottoms):
@@ -114,32 +114,92 @@ def _results(layer: Layer, found: Inferred, ranks: Mapping[str, int]) -> Sequenc
     return ()
 
 
-def _input(name: str, found: Inferred, ranks: Mapping[str, int]) -> Sequence[Sizes | None]:
+def _input(name: str, found: Inferred, ranks: Mapping[str, _Rank]) -> Sequence[Sizes | None]:
     """An input whose sizes the file does not give: a name for each, if it is known how many."""
     if name not in ranks:
         return ()
+    rank = ranks[name]
     found.named.append(name)
+    found.notes += [rank.note.format(shown(name))] if rank.note else []
     word = re.sub(r"\W", "_", name)
     word = word if re.match(r"[^\W\d]", word) else f"blob_{word}"
-    return [tuple(of_atom(Symbol(f"{word}.{axis}")) for axis in AXES[ranks[name]])]
+    return [tuple(of_atom(Symbol(f"{word}.{axis}")) for axis in AXES[rank.axes])]
 
 
-def _ranks(layers: Sequence[Layer]) -> dict[str, int]:
-    """How many axes inputs have, by the layers that they reach through others that keep shapes."""
+@dataclass(frozen=True)
+class _Rank:
+    """What the layers that an input reaches tell of it.
+
+    Attributes:
+        axes: how many it has.
+        note: what a reader should know of how that was found; {} is the input.
+    """
+
+    axes: int
+    note: str = ""
+
+
+#: An input's rank that a file leaves open, and that the most of its readers take.
+_UP_TO = (
+    "the input {{}} is taken to have {} axes, as many as {} makes of it; it may have fewer, and "
+    "then its sizes are to be given"
+)
+
+
+def _ranks(layers: Sequence[Layer]) -> dict[str, _Rank]:
+    """What is known of inputs by the layers that they reach through others that keep ranks.
+
+    Where a constant of more axes meets an input on the way, the input may have fewer axes than the
+    result: the most is taken, and said.
+    """
     origin: dict[str, str] = {}
-    ranks: dict[str, int] = {}
+    least: dict[str, tuple[int, str]] = {}
+    axes: dict[str, int] = {}
+    ranks: dict[str, _Rank] = {}
     for layer in layers:
         row = LAYERS.get(layer.type)
-        first = origin.get(layer.bottoms[0]) if layer.bottoms else None
         if layer.type == "Input":
             origin.update((name, name) for name in layer.tops)
-        if first is None or row is None:
+        if layer.type == "MemoryData":
+            axes.update(dict.fromkeys(layer.tops, _axes_given(layer)))
+        met = [name for name in layer.bottoms if name in origin]
+        if not met or row is None:
             continue
-        if row.rank is not None:
-            ranks.setdefault(first, row.rank)
-        if row.keeps or (layer.type == "BinaryOp" and len(layer.bottoms) == 1):
-            origin.update((name, first) for name in layer.tops)
+        rank = row.rank if row.rank is not None else _by_others(layer, axes)
+        first = met[0]
+        if rank is not None and first == layer.bottoms[0]:
+            floor, who = least.get(first, (0, ""))
+            note = _UP_TO.format(rank, who) if floor >= rank else ""
+            ranks.setdefault(origin[first], _Rank(rank, note))
+        if not (row.keeps or row.ranked or layer.type == "BinaryOp"):
+            continue
+        for name in layer.tops:
+            origin[name] = origin[first]
+            if first in least:
+                least[name] = least[first]
+        if layer.type == "BinaryOp" and len(layer.bottoms) > 1:
+            rows = [
+                least.get(name, (0, ""))
+                if origin.get(name) == origin[first]
+                else (axes.get(name, MAX_RANK), _who(layer))
+                for name in layer.bottoms
+            ]
+            least.update((name, max(rows)) for name in layer.tops)
     return ranks
+
+
+def _by_others(layer: Layer, axes: Mapping[str, int]) -> int | None:
+    """How many axes the operands must have, since one has as many and all have the same."""
+    if layer.type not in ("Concat", "Eltwise"):
+        return None
+    return next((axes[name] for name in layer.bottoms if name in axes), None)
+
+
+def _axes_given(layer: Layer) -> int:
+    """How many axes a MemoryData has."""
+    params = Params(layer)
+    named = (11, 2, 1)
+    return next((4 - k for k, number in enumerate(named) if params.whole(number)), 1)
 
 
 def _hints(layer: Layer, notes: list[str]) -> dict[str, Sizes]:

@@ -24,12 +24,14 @@ class LayerType:
         shapes: what shapes come out; None: only the engine can tell.
         rank: how many axes the data must have, by the document; None: any.
         keeps: every result has the shape of the first operand, whatever it is.
+        ranked: every result has as many axes as every operand.
         by_data: the results' sizes depend on numbers, so that no engine can tell beforehand.
     """
 
     shapes: Shapes | None = None
     rank: int | None = None
     keeps: bool = False
+    ranked: bool = False
     by_data: bool = False
 
 
@@ -56,15 +58,15 @@ LAYERS: Mapping[str, LayerType] = MappingProxyType(
         "Reshape": LayerType(shapes.reshape),
         "ExpandDims": LayerType(shapes.expand_dims),
         "Squeeze": LayerType(shapes.squeeze),
-        "Permute": LayerType(shapes.permute),
+        "Permute": LayerType(shapes.permute, ranked=True),
         "Flatten": LayerType(shapes.flatten),
-        "Concat": LayerType(shapes.concat),
-        "Slice": LayerType(shapes.slice_),
-        "Crop": LayerType(shapes.crop, by_data=True),
-        "Padding": LayerType(shapes.padding, by_data=True),
+        "Concat": LayerType(shapes.concat, ranked=True),
+        "Slice": LayerType(shapes.slice_, ranked=True),
+        "Crop": LayerType(shapes.crop, ranked=True, by_data=True),
+        "Padding": LayerType(shapes.padding, ranked=True, by_data=True),
         "Tile": LayerType(shapes.tile),
         "Reduction": LayerType(shapes.reduction),
-        "GLU": LayerType(shapes.glu),
+        "GLU": LayerType(shapes.glu, ranked=True),
         "InnerProduct": LayerType(shapes.inner_product),
         "Gemm": LayerType(shapes.gemm),
         "MatMul": LayerType(shapes.matmul),

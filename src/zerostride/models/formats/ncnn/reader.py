@@ -220,7 +220,7 @@ class _Builder:
                 "how many axes it has; write them into its line (0=w 1=h 11=d 2=c)"
             )
         for name in found.named:
-            sizes = ", ".join(map(str, found.shapes[name]))
+            sizes = ", ".join(str(s) for s in found.shapes[name] if isinstance(s, Dim))
             self.notes.append(
                 f"the file does not give the sizes of the input {shown(name)}; they are called "
                 f"{sizes}: give them (--set), or write them into its line (0=w 1=h 11=d 2=c)"

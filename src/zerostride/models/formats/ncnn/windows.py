@@ -17,6 +17,7 @@ from .sizes import (
     Wrong,
     checked,
     divided,
+    equal,
     named_sizes,
     product,
 )
@@ -78,12 +79,41 @@ def _inner(rank: int) -> str:
     return {2: "w", 3: "hw", 4: "dhw"}[rank]
 
 
+def spatial(call: Call) -> str:
+    """The axes along which a layer's window slides."""
+    return "w" if "1D" in call.layer.type else "dhw" if "3D" in call.layer.type else "hw"
+
+
+def kernel(call: Call) -> tuple[int, ...]:
+    """The extents of a convolution's window, holes not counted."""
+    across = call.whole(_WINDOW["w"][0])
+    return tuple(call.whole(_WINDOW[name][0], across) for name in spatial(call))
+
+
+def groups(call: Call) -> int:
+    """How many groups the channels of a convolution are in."""
+    return call.positive(7, 1) if "DepthWise" in call.layer.type else 1
+
+
+def channels(call: Call) -> int:
+    """How many channels the weights of a convolution are for."""
+    each = call.positive(0) * math.prod(kernel(call))
+    return call.whole(6) * groups(call) // max(each, 1)
+
+
+def _check_channels(call: Call) -> None:
+    wanted = channels(call)
+    if equal(call.first[0], wanted) is False:
+        raise Wrong(f"{call.first[0]} channels, and weights for {wanted}")
+
+
 def convolution(call: Call) -> Results:
     """Convolutions over the inner axes; the outermost becomes as many as there are filters."""
-    rank = 2 if "1D" in call.layer.type else 4 if "3D" in call.layer.type else 3
+    rank = len(spatial(call)) + 1
     shape = call.of_rank(rank)
     if call.whole(19) or len(call.shapes) > 1:
         raise Unknown("its weights are an operand")
+    _check_channels(call)
     windows = [_window(call, name) for name in _inner(rank)]
     same_everywhere = {pads for _, _, pads in windows}
     if len(same_everywhere) > 1 and any(pad in _SAME for pads in same_everywhere for pad in pads):
@@ -100,10 +130,11 @@ def convolution(call: Call) -> Results:
 
 def deconvolution(call: Call) -> Results:
     """Transposed convolutions: every step adds a stride; then pads or a given size cut it."""
-    rank = 2 if "1D" in call.layer.type else 4 if "3D" in call.layer.type else 3
+    rank = len(spatial(call)) + 1
     shape = call.of_rank(rank)
     if call.whole(28) or len(call.shapes) > 1:
         raise Unknown("its weights are an operand")
+    _check_channels(call)
     right = call.whole(18)
     more = {"w": right, "h": call.whole(19, right), "d": call.whole(20, right)}
     at = {"w": 25, "h": 26, "d": 27} if rank == 4 else {"w": 20, "h": 21}
