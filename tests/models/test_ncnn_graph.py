@@ -238,16 +238,39 @@ def test_what_cannot_be_found_says_why(tmp_path: Path) -> None:
     assert values["m"].missing == "m.bin"
     with pytest.raises(ModelError, match=r"m\.bin"):
         values["m"].data()
-    graph = made.graph(tmp_path, text, made.floats([1, 2, 3, 4, 5]))
+    text = text.replace("Custom c", "Custom b 1 1 in1 y\nCustom c").replace("4 4\n", "5 5\n", 1)
+    text = text.replace("in0 0 1 in0", "in0 0 2 in0 in1").replace("5 5\n", "5 6\n", 1)
+    graph = made.graph(tmp_path, text, made.floats([1, 2, 3, 4, 5, 6]))
     values = {value.name: value for value in graph.values()}
     assert list(values["a"].data()) == [1, 2]
-    with pytest.raises(ModelError, match="of Custom 'c' before it are of unknown length"):
+    with pytest.raises(ModelError, match="of Custom 'b' before it are of unknown length"):
         values["m"].data()
     huge = made.param(IN, "InnerProduct i 1 1 in0 x 0=2000000000 2=2000000000")
     graph = made.graph(tmp_path, huge, b"\0" * 64)
     assert any("the file ends within the weights of InnerProduct 'i'" in n for n in graph.notes)
     huge = made.param("MemoryData m 0 1 m 0=2147483647 1=2147483647 2=2147483647")
     assert made.graph(tmp_path, huge, b"\0" * 64).outputs[0].shape is None
+
+
+@pytest.mark.parametrize("kinds", [("Pad",), ("Tensor.slice",), ("Pad", "Custom"), ("Custom",)])
+@pytest.mark.parametrize("half", [False, True])
+@pytest.mark.parametrize("held", [0, 5])
+def test_weights_are_read_on_after_a_strange_layer(
+    tmp_path: Path, kinds: tuple[str, ...], half: bool, held: int
+) -> None:
+    """A layer that ncnn lacks holds nothing, or the one such layer holds what the others leave."""
+    odd = [f"{kind} c{k} 1 1 x{k} x{k + 1}" for k, kind in enumerate(kinds)]
+    product = f"InnerProduct i 1 1 x{len(kinds)} y 0=1 2=4"
+    tail = ("MemoryData a 0 1 a 0=2", "Input in0 0 1 x0", *odd, product, "MemoryData m 0 1 m 0=3")
+    weights = np.array([1, 2, 3, 4], np.float16 if half else np.float32).tobytes()
+    mark = b"\x47\x6b\x30\x01" if half else b"\0\0\0\0"
+    data = made.floats([1, 2]) + made.floats(range(held)) + mark + weights + made.floats([3, 4, 5])
+    values = {v.name: v for v in made.graph(tmp_path, made.param(*tail), data).values()}
+    assert list(values["a"].data()) == [1, 2]
+    if held and (len(kinds) > 1 or kinds[0] == "Tensor.slice"):
+        return  # nothing says which of two it is, and a function holds none
+    assert list(values["i.weight"].data()) == [1, 2, 3, 4]
+    assert list(values["m"].data()) == [3, 4, 5]
 
 
 # Sites.

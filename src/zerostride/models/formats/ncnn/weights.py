@@ -1,14 +1,16 @@
 """The weights that layers have, and where a .bin holds them.
 
 A .bin has no table: it is the weights of the layers in their order, so where one lies follows from
-the lengths of all before it. `LOADS` says what each layer reads (its `load_model`); a layer that is
-not in it ends what can be found. Nothing is read but the 4-byte marks of how weights are stored,
-until somebody asks for numbers.
+the lengths of all before it. `LOADS` says what each layer reads (its `load_model`). A layer that
+ncnn does not have may hold weights of any length: it holds none, or as much as the others leave, if
+all of them then end where the file ends. Nothing is read but the 4-byte marks of how weights are
+stored, until somebody asks for numbers.
 """
 
 from __future__ import annotations
 
 import math
+import re
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -26,6 +28,8 @@ from .text import Layer, Params, shown
 _HALF, _INT8, _FLOAT_AGAIN = 0x01306B47, 0x000D4B38, 0x0002C056
 #: The table of 256 numbers before indices of a byte.
 _TABLE = 256 * 4
+#: Functions that pnnx leaves as they are: what they read are blobs, and modules alone hold weights.
+_FUNCTIONS = re.compile(r"(F|torch|Tensor|pnnx)\..*|(aten|prim)::.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,14 +331,13 @@ def locate(layers: Sequence[Layer], path: Path, known: Callable[[str], bool]) ->
     size = _size(path)
     if size is None:
         return Weights(path, (None,) * len(layers), path.name, 0, None)
-    found: list[tuple[Stored, ...] | None] = []
     try:
         with path.open("rb") as file:
-            missing, at = _walk(layers, file, size, known, found)
+            walk = _walked(layers, file, size, known)
     except OSError as error:
-        missing, at = f"{path.name}: {error.strerror or error}", 0
-    found += [None] * (len(layers) - len(found))
-    return Weights(path, tuple(found), missing, at, size)
+        walk = _Walk([], 0, f"{path.name}: {error.strerror or error}")
+    found = (*walk.stored, *(None,) * (len(layers) - len(walk.stored)))
+    return Weights(path, found, walk.missing, walk.end, size)
 
 
 def _size(path: Path) -> int | None:
@@ -344,32 +347,76 @@ def _size(path: Path) -> int | None:
         return None
 
 
-def _walk(
-    layers: Sequence[Layer],
-    file: BinaryIO,
-    size: int,
-    known: Callable[[str], bool],
-    found: list[tuple[Stored, ...] | None],
-) -> tuple[str | None, int]:
-    at = 0
+@dataclass
+class _Walk:
+    """How far weights are found: those of layers, where they end, and why no further."""
+
+    stored: list[tuple[Stored, ...] | None]
+    end: int
+    missing: str | None = None
+
+
+def _walked(
+    layers: Sequence[Layer], file: BinaryIO, size: int, known: Callable[[str], bool]
+) -> _Walk:
+    """The weights of all layers, or of those before one that may hold some of unknown length."""
+
+    def opaque(layer: Layer) -> bool:
+        return not known(layer.type) and not _FUNCTIONS.fullmatch(layer.type)
+
+    here = next((k for k, layer in enumerate(layers) if opaque(layer)), len(layers))
+    before = _forward(layers[:here], file, 0, size)
+    if here == len(layers) or before.missing is not None:
+        return before
+    after = layers[here + 1 :]
+    # As long as nothing, or as what the others leave where all of them are stored in one way.
+    lengths = {0}
+    if not any(map(opaque, after)):
+        lengths |= {size - before.end - _total(after, mark) for mark in (0, _HALF)}
+    for length in sorted(one for one in lengths if one >= 0):
+        rest = _forward(after, file, before.end + length, size)
+        if rest.missing is None and rest.end == size:
+            return _Walk([*before.stored, () if not length else None, *rest.stored], size)
+    before.missing = f"the weights of {_who(layers[here])} before it are of unknown length"
+    return before
+
+
+def _who(layer: Layer) -> str:
+    return f"{shown(layer.type)[1:-1]} {shown(layer.name)}"
+
+
+def _loads(layer: Layer) -> Sequence[Load]:
+    return LOADS[layer.type](Params(layer)) if layer.type in LOADS else ()
+
+
+def _total(layers: Sequence[Layer], mark: int) -> int:
+    """The bytes of the layers' weights if all of them that may be are stored in one way."""
+    return sum(
+        4 + _length(mark, load.count) if load.marked else 4 * load.count
+        for layer in layers
+        for load in _loads(layer)
+    )
+
+
+def _forward(layers: Sequence[Layer], file: BinaryIO, start: int, size: int) -> _Walk:
+    """The weights of layers that lie one after the other from a place on."""
+    walk = _Walk([], start)
     for layer in layers:
-        who = f"{shown(layer.type)[1:-1]} {shown(layer.name)}"
-        if not known(layer.type):
-            return f"the weights of {who} before it are of unknown length", at
-        loads = LOADS[layer.type](Params(layer)) if layer.type in LOADS else ()
         own: list[Stored] = []
-        here = at
-        for load in loads:
+        here = walk.end
+        for load in _loads(layer):
             if min(load.shape) < 0:
-                return f"the weights of {who} are of a length below 0", at
+                walk.missing = f"the weights of {_who(layer)} are of a length below 0"
+                return walk
             stored = _stored(load, file, here, size)
             if stored is None:
-                return f"the file ends within the weights of {who}", at
+                walk.missing = f"the file ends within the weights of {_who(layer)}"
+                return walk
             own.append(stored)
             here = stored.end
-        found.append(tuple(own))
-        at = here
-    return None, at
+        walk.stored.append(tuple(own))
+        walk.end = here
+    return walk
 
 
 def _stored(load: Load, file: BinaryIO, start: int, size: int) -> Stored | None:
