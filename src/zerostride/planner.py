@@ -129,22 +129,29 @@ _cached = functools.lru_cache(CACHE_SIZE, typed=True)(_plan)
 
 
 def _elementwise_row(
-    rule: str | None, engine: str | None, op: str | None
+    rule: str | None, engine: str | Engine | None, op: str | None
 ) -> tuple[Rule, str | None]:
     """The rule's row, and the canonical name of the op."""
     _refuse_function(rule)
     if engine is None:
         return find_rule("numpy" if rule is None else rule, to_target=False), _canonical(op, None)
-    row = find_engine(engine)
-    warn_if_unmeasured(engine)
+    row = _engine_row(engine)
     name = _canonical(op, row)
-    if name is not None and row.name not in NAMELESS and not _has_op(row, op):
+    if name is not None and row.name not in NAMELESS and not has_op(row, op):
         raise BroadcastError(
-            _without(row, name),
+            without_op(row, name),
             reason=Reason.NO_OP,
             rule=RuleUse(next(iter(row.elementwise)), engine=row.name, op=name),
         )
     return _pick(row, row.ops.get(name or "", row.elementwise), rule), name
+
+
+def _engine_row(engine: str | Engine) -> Engine:
+    """The row of an engine; of one that is named the installed release is looked at."""
+    if isinstance(engine, Engine):
+        return engine
+    warn_if_unmeasured(engine)
+    return find_engine(engine)
 
 
 def _refuse_function(rule: Any) -> None:
@@ -289,14 +296,13 @@ def as_facts(facts: Any) -> Condition:
     return all_of(Condition.parse(part) if isinstance(part, str) else part for part in parts)
 
 
-def _target_row(mode: Any, engine: str | None, op: Any) -> tuple[Rule, str | None]:
+def _target_row(mode: Any, engine: str | Engine | None, op: Any) -> tuple[Rule, str | None]:
     _refuse_function(mode)
     if not isinstance(op, str | None):
         find_op(str(op))  # says that there is none
     if engine is None:
         return find_rule("numpy" if mode is None else mode, to_target=True), op
-    row = find_engine(engine)
-    warn_if_unmeasured(engine)
+    row = _engine_row(engine)
     rules = row.to_target if op is None else row.ops.get(op.lower(), row.to_target)
     return _pick(row, rules, mode), op
 
@@ -323,9 +329,20 @@ def _keep(row: Rule, data: Any, target: Any, engine: str) -> Any:
 
 
 def rule_row(
-    rule: str | None, *, engine: str | None = None, op: str | None = None, to_target: bool = False
+    rule: str | None,
+    *,
+    engine: str | Engine | None = None,
+    op: str | None = None,
+    to_target: bool = False,
 ) -> Rule:
-    """The row that `plan` (or `plan_to`) would use for these names."""
+    """The row that `plan` (or `plan_to`) would use for these names; an engine's row may be given.
+
+    Args:
+        rule: the rule's name, or None for the default.
+        engine: an engine's name, or a row that a converter changed.
+        op: the op's name.
+        to_target: ask for the Broadcast op.
+    """
     if to_target:
         return _target_row(rule, engine, op)[0]
     return _elementwise_row(rule, engine, op)[0]
@@ -349,8 +366,8 @@ def supports(
     """
     row = find_engine(engine)
     to_target = str(op).lower() in BROADCAST_OPS
-    if not to_target and not _has_op(row, op):
-        return Support(False, _without(row, _meant(op, row).name), row.source)
+    if not to_target and not has_op(row, op):
+        return Support(False, without_op(row, _meant(op, row).name), row.source)
     name = None if to_target else _canonical(op, row)
     element = None if dtype is None else _dtype_name(dtype)
     if element is not None and (limit := dtype_limit(row, name, element)):
@@ -388,7 +405,7 @@ def dtype_limit(engine: Engine, op: str | None, dtype: str) -> Divergence | None
     return None
 
 
-def _without(engine: Engine, op: str) -> str:
+def without_op(engine: Engine, op: str) -> str:
     """That an engine lacks an op; of one that was read about alone, that nothing is known of it."""
     if engine.has or (engine.run and not (engine.name in FEW and OPS[op].tensors == 1)):
         return f"{engine.name} has no op for {op}"
@@ -411,7 +428,8 @@ def _data_and_target(shapes: Sequence[Any]) -> tuple[Any, Any]:
     )
 
 
-def _has_op(engine: Engine, op: Any) -> bool:
+def has_op(engine: Engine, op: Any) -> bool:
+    """Whether an engine has an op, by any engine's name for it."""
     if isinstance(op, str) and op in engine.ops:
         return True
     row = _meant(op, engine)
@@ -419,7 +437,7 @@ def _has_op(engine: Engine, op: Any) -> bool:
         return bool(row.numpy)
     if engine.has and row.name not in engine.has:
         return False
-    column = column_of(engine.name)
+    column = engine.reads or column_of(engine.name)
     return column in row.names or column in row.reversed_names
 
 
@@ -432,4 +450,4 @@ def _dtype_name(dtype: Any) -> str:
         raise BroadcastError(f"there is no dtype {dtype!r}", reason=Reason.DTYPE) from None
 
 
-__all__ = ["dtype_limit", "plan", "plan_to", "rule_row", "supports"]
+__all__ = ["dtype_limit", "has_op", "plan", "plan_to", "rule_row", "supports", "without_op"]

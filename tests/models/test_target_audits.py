@@ -16,12 +16,17 @@ from zerostride.models.findings import Finding
 Shape = tuple[Any, ...]
 
 
+#: Op for op: what the engine itself takes, and no converter makes.
+ENGINE_ALONE = {"via": "none"}
+
+
 def judged(target: str, *shapes: Shape, op: str = "Add", **more: Any) -> Finding:
+    more.setdefault("options", ENGINE_ALONE)
     return small.site(op, dict(zip("abc", shapes, strict=False)), target=target, **more)
 
 
 def typed(target: str, op: str, dtype: str, *shapes: Shape, out: str | None = None) -> Finding:
-    """The finding of a node whose operands are of this dtype."""
+    """The finding of a node whose operands are of this dtype, op for op."""
     kind = getattr(TensorProto, dtype.upper())
     inputs = [
         helper.make_tensor_value_info(name, kind, shape)
@@ -33,7 +38,7 @@ def typed(target: str, op: str, dtype: str, *shapes: Shape, out: str | None = No
         helper.make_graph([node], "g", inputs, [result]),
         opset_imports=[helper.make_opsetid("", 21)],
     )
-    (finding,) = small.audit(model, target).findings
+    (finding,) = small.audit(model, target, **ENGINE_ALONE).findings
     return finding
 
 
@@ -179,7 +184,8 @@ def test_a_swap_is_proposed_only_where_the_op_has_one() -> None:
 def test_expand_is_judged_where_something_is_known_of_it() -> None:
     def expand(target: str) -> Finding:
         inputs = {"data": (3, 1)}
-        return small.site("Expand", inputs, {"shape": np.array([2, 3, 4])}, target=target)
+        weights = {"shape": np.array([2, 3, 4])}
+        return small.site("Expand", inputs, weights, target=target, options=ENGINE_ALONE)
 
     for target, verdict in (("litert", "same"), ("litert-gpu", "refused"), ("ncnn", "refused")):
         assert expand(target).verdict == verdict

@@ -37,7 +37,7 @@ MOST_DETAILS = 20
 @click.command(short_help="What a model's broadcasts would mean on another engine.")
 @click.argument("models", nargs=-1, required=True, type=click.Path())
 @click.option("--target", required=True, type=options.engine_name, help="The engine to judge for.")
-@click.option("--via", type=click.Choice(["pnnx"]), help="Judge what this converter makes of it.")
+@options.via
 @options.batch_axis
 @options.sizes
 @options.facts

@@ -280,3 +280,19 @@ sizes = click.option(
     metavar="NAME=NUMBER",
     help="A number for a size that the model names: N=4. May be given again.",
 )
+
+
+def _converters() -> list[str]:
+    """The names that `via` takes."""
+    from ..models.converters import CONVERTERS, NONE
+
+    return [*CONVERTERS, NONE]
+
+
+via = click.option(
+    "--via",
+    type=WordOf(_converters),
+    metavar="CONVERTER",
+    help="Judge what this converter makes of each node: pnnx (ncnn), onnx-parser (tensorrt), "
+    "mnnconvert (mnn). 'none': op for op. Not given: the last two for ONNX files.",
+)

@@ -28,7 +28,7 @@ MOST_SHOWN = 40
     metavar="FILE",
     help="Where the model goes, of the same format; it may be MODEL itself.",
 )
-@click.option("--via", type=click.Choice(["pnnx"]), help="Leave to this converter what it does.")
+@options.via
 @options.batch_axis
 @options.sizes
 @options.facts

@@ -21,6 +21,7 @@ from .alike import Like, pattern
 from .batch import BatchAxes, batch_axes, contracted_batch, whole, without_batch
 from .case import Case, finding_of, sizes_of
 from .comparing import compare_case, narrowed, other_values, struck
+from .converters import carried_by, chosen, met, named, note_of
 from .findings import Cause, Finding, Report, Verdict
 from .flow import Flow, Need
 from .formats import FORMATS, lowered, module_of, read_model
@@ -28,7 +29,7 @@ from .graph import Graph
 from .layout import check_layout, layout_findings
 from .memory import uncollected
 from .pnnx import RULE as PNNX
-from .pnnx import carried, knows_batch, pnnx_transport
+from .pnnx import carried, knows_batch
 from .resolve import resolved
 from .sites import Kind, Operand, Site
 from .symbolic_audit import compare_open, is_open, related
@@ -39,8 +40,6 @@ from .witness import find_batch_witness
 BATCHLESS = frozenset({"ncnn"})
 #: Steps of the solver in one audit, some 20 microseconds each; a model in use takes thousands.
 MAX_STEPS = 250_000
-#: Converters that can be judged, with the engine that they write for.
-CONVERTERS: Mapping[str, str] = {"pnnx": "ncnn"}
 
 
 def audit(
@@ -62,7 +61,9 @@ def audit(
     Args:
         model: a model file; its format is known by the end of its name.
         target: an engine's name.
-        via: judge what this converter makes of each node ("pnnx", for ncnn), not the node itself.
+        via: judge what this converter makes of each node, not the node itself: "pnnx" for ncnn,
+            "onnx-parser" for TensorRT, "mnnconvert" for MNN; "none": op for op. None: the last two
+            where the model is an ONNX file, which gets to these engines through them, else "none".
         batch_axis: for engines without a batch axis, which axis of the model's inputs it is; −1 for
             none. None: axis 0 where its extent is 1.
         facts: what is known of sizes that the model leaves open: "N >= 1", or a list of such.
@@ -75,7 +76,7 @@ def audit(
         BroadcastError: there is no such engine.
     """
     engine = find_engine(target)
-    check_via(via, target)
+    named(via, target)
     check_layout(layout)
     warn_if_unmeasured(target)
     with uncollected():  # once for both: looking through what is there takes as long each time
@@ -83,23 +84,17 @@ def audit(
         known = ALWAYS if facts is None else as_facts(facts)
         if satisfiable(known) is Answer.NO:
             raise ZerostrideError(f"what is given holds for no sizes: {known}")
+        way = chosen(via, target, graph.format)
         return audit_graph(
             graph,
             engine,
-            via,
+            None if way is None else way.name,
             batch_axis=batch_axis,
             facts=known,
             sizes=sizes,
             layout=layout,
             progress=progress,
         )
-
-
-def check_via(via: str | None, target: str) -> None:
-    """Refuses a converter that does not write for an engine."""
-    if via is not None and CONVERTERS.get(via) != target:
-        known = ", ".join(f"{name} (for {engine})" for name, engine in CONVERTERS.items())
-        raise ZerostrideError(f"via={via!r} does not write for {target}; known: {known}")
 
 
 def audit_graph(
@@ -163,6 +158,9 @@ def reported(
             notes = (*notes, _OPEN_BATCH.format(engine=engine.name))
         elif batch_axis is not None and not _has_axis(graph, batch_axis):
             notes = (*notes, f"no input of the model has an axis {batch_axis}: nothing is a batch")
+    way = note_of(via)
+    if way is not None:
+        notes = (*notes, way)
     if not engine.run:
         said = f"{engine.name} {engine.release} was read about, not run: {engine.source}"
         notes = (*notes, said)
@@ -183,7 +181,7 @@ def prepared(
     told = via != "pnnx" or batch_axis is not None or knows_batch(graph)
     if drops_batch(graph, engine.name) and told:
         batch = batch_axes(lowered(graph), batch_axis)
-    return graph, Judge(engine, via, batch, known), found
+    return graph, Judge(met(via, engine), via, batch, known), found
 
 
 _OPEN_BATCH = (
@@ -394,11 +392,12 @@ def _judge(
     if sample.across is not None:
         return _across(site, source, site.operands[sample.across].name, engine, axes)
     try:
-        side = (pnnx_transport if via == "pnnx" else transport)(site, engine)
+        side = carried_by(via)(site, engine)
     except NotJudged as answer:
         return finding_of(site, source, None, Verdict.UNKNOWN, Cause.NOT_MEASURED, str(answer))
     except BroadcastError as error:
-        return finding_of(site, source, error, Verdict.REFUSED, error.reason, error.detail)
+        verdict = Verdict.DIFFERENT if error.silent else Verdict.REFUSED
+        return finding_of(site, source, error, verdict, error.reason, error.detail)
     case = Case(site, engine, source, sample, side)
     if (limit := case.unfit) is not None:
         return struck(case, case.plan(case.shapes), limit)

@@ -84,6 +84,7 @@ def _row(rule: Rule, said: str, **more: object) -> Carrier:
 
 
 _LITERT = "tests/conformance/test_litert.py, run: BATCH_MATMUL"
+_PARSER = "onnx/onnx-tensorrt 10.1, onnxOpImporters.cpp, docs/operators.md: read"
 _WRITTEN_OUT = "written out as a product and an addition"
 _ORT, _OPENVINO, _MNN = "ONNX Runtime's kernel", "OpenVINO's ONNX frontend", "MNN's ONNX converter"
 
@@ -94,9 +95,17 @@ def _each(engines: str, *rows: Carrier) -> _Rows:
     return dict.fromkeys(engines.split(), rows)
 
 
+def _parsed(rule: Rule, max_rank: int = 8, **more: object) -> _Rows:
+    """What TensorRT's ONNX parser makes of an op; its tensors have 8 axes at most."""
+    limited = replace(rule, max_rank=max_rank)
+    row = Carrier(limited, _PARSER, run=False, **more)  # type: ignore[arg-type]
+    return {"onnx-parser": (row,)}
+
+
 _NORMALISED: _Rows = {
     **_each("onnxruntime", _row(AT_AXIS, _ORT)),
     **_each("openvino", _row(AT_AXIS, _OPENVINO)),
+    **_parsed(AT_AXIS),
 }
 
 #: PRelu is a row of the engine table, as the engines' own functions take it. What a converter makes
@@ -111,6 +120,7 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
     {
         "PRelu": _SLOPES,
         "Gemm": {
+            **_parsed(BOTH_WAYS),
             **_each("numpy tensorflow jax", _row(BOTH_WAYS, _WRITTEN_OUT)),
             **_each("torch", _row(ONE_WAY, "torch.addmm")),
             **_each("onnxruntime", _row(ONE_WAY, _ORT)),
@@ -131,6 +141,7 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             ),
         },
         "MatMul": {
+            **_parsed(PRODUCT, 6),
             **_each("numpy", _row(PRODUCT, "numpy.matmul")),
             **_each("torch", _row(PRODUCT, "torch.matmul")),
             **_each("jax", _row(PRODUCT, "jax.numpy.matmul")),
@@ -146,6 +157,7 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             ),
         },
         "Clip": {
+            **_parsed(ONE_NUMBER),
             **_each("numpy", _row(BOTH_WAYS, "numpy.clip")),
             **_each("torch", _row(BOTH_WAYS, "torch.clamp")),
             **_each("jax", _row(BOTH_WAYS, "jax.numpy.clip")),
@@ -192,6 +204,7 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_each("mnn", _row(AT_AXIS, _MNN, weights=True)),
         },
         "InstanceNormalization": {
+            **_parsed(AT_AXIS, needs=_spatial),
             **_each("onnxruntime", _row(AT_AXIS, _ORT, needs=_spatial)),
             **_each("openvino", _row(AT_AXIS, _OPENVINO, needs=_spatial)),
             **_each("torch", _row(AT_AXIS, "torch.nn.functional.instance_norm", needs=_spatial)),
@@ -208,6 +221,7 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_each("ncnn", _row(OUTERMOST, "GroupNorm", weights=True)),
         },
         "LayerNormalization": {
+            **_parsed(ONE_WAY),
             **_each("onnxruntime", _row(ONE_WAY, _ORT)),
             **_each("openvino", _row(SAME_RANK, _OPENVINO)),
             **_each("torch", _row(EXACT, "torch.nn.functional.layer_norm")),

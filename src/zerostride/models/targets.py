@@ -15,7 +15,7 @@ from ..alignment import Rule
 from ..engines.model import Engine
 from ..errors import BroadcastError, Reason
 from ..ops import find_op
-from ..planner import NAMELESS, rule_row, supports
+from ..planner import NAMELESS, has_op, rule_row, without_op
 from ..traps import Side
 from .carriers import ABSENT, CARRIERS, MANY, PER_AXIS
 from .graph import FileShape
@@ -29,8 +29,13 @@ class NotJudged(Exception):  # noqa: N818 - an answer, not a fault
     """Nothing is known about this kind of site on this engine."""
 
 
-def transport(site: Site, engine: Engine) -> Side:
+def transport(site: Site, engine: Engine, via: str = "") -> Side:
     """The rule and attributes with which a site's node arrives on an engine, op for op.
+
+    Args:
+        site: what is broadcast.
+        engine: the engine's row, as what writes the node meets it.
+        via: the converter whose rows of `carriers` come before the engine's own.
 
     Raises:
         BroadcastError: the engine has no such op.
@@ -47,7 +52,7 @@ def transport(site: Site, engine: Engine) -> Side:
         if engine.broadcasts is None:
             raise NotJudged(f"nothing was read about broadcasting to a shape on {engine.name}")
         own = site.rule.name in engine.to_target  # OpenVINO's Broadcast has a mode for each rule
-        row = rule_row(site.rule.name if own else None, engine=engine.name, to_target=True)
+        row = rule_row(site.rule.name if own else None, engine=engine, to_target=True)
         if own:
             return Side(row, site.attributes, engine.name)
         return Side(row, _last_axes(site) if "axes_mapping" in row.attributes else {}, engine.name)
@@ -56,14 +61,14 @@ def transport(site: Site, engine: Engine) -> Side:
         if engine.name not in NAMELESS and engine.name != "onnxruntime":
             _check_has(engine, site, op)
         _check_opset(engine, site)
-        row = rule_row(None, engine=engine.name, op=op)
+        row = rule_row(None, engine=engine, op=op)
         if engine.constants and _with_small_constant(site):
             row = next(iter(engine.constants.values()))
         if op is not None and op in engine.dynamic and _compiled_open(site):
             row = next(iter(engine.dynamic[op].values()))
         kept = {k: v for k, v in site.attributes.items() if k in row.attributes and v is not None}
         return Side(row, kept, engine.name, op)
-    return _compound(site, engine)
+    return _compound(site, engine, via)
 
 
 def _own_rule(site: Site, engine: Engine) -> Rule | None:
@@ -114,10 +119,11 @@ def _compiled_open(site: Site) -> bool:
     )
 
 
-def _compound(site: Site, engine: Engine) -> Side:
+def _compound(site: Site, engine: Engine, via: str) -> Side:
     _check_opset(engine, site)
     name = site.stands_for
-    rows = CARRIERS.get(name, {}).get(engine.name, ())
+    carriers = CARRIERS.get(name, {})
+    rows = carriers.get(via) or carriers.get(engine.name, ())
     if site.kind is Kind.PER_AXIS and engine.name in PER_AXIS:
         rows = (PER_AXIS[engine.name](site.rule),)
     weights = all(part.constant for part in site.operands[1:])
@@ -130,8 +136,9 @@ def _compound(site: Site, engine: Engine) -> Side:
     if rows:
         said = f"{engine.name}'s {name} takes constants only for all operands but the first"
         raise _refusal(site, said, Reason.NO_OP)
-    if (name, engine.name) in ABSENT:
-        said = f"{engine.name} has no {name}: {ABSENT[name, engine.name]}"
+    absent = ABSENT.get((name, via)) or ABSENT.get((name, engine.name))
+    if absent is not None:
+        said = f"{engine.name} has no {name}: {absent}"
         raise _refusal(site, said, Reason.NO_OP)
     raise NotJudged(f"{name} on {engine.name} has not been looked at")
 
@@ -179,11 +186,11 @@ def canonical(site: Site) -> str | None:
 def _check_has(engine: Engine, site: Site, op: str | None) -> None:
     if op is None:
         raise NotJudged(f"{site.stands_for} is not in the op table, so {engine.name} was not asked")
-    answer = supports(engine.name, op)
-    if not answer.ok:
+    if not has_op(engine, op):
+        said = without_op(engine, op)
         if not (engine.run or engine.has):
-            raise NotJudged(answer.reason)
-        raise _refusal(site, answer.reason, Reason.NO_OP)
+            raise NotJudged(said)
+        raise _refusal(site, said, Reason.NO_OP)
 
 
 #: The first opset for which ONNX Runtime has a kernel, where that is not 7 (run: opsets 1 to 8).

@@ -14,7 +14,8 @@ from ...engines.table import find_engine
 from ...engines.versions import warn_if_unmeasured
 from ...errors import ModelError, ZerostrideError
 from ...planner import as_facts
-from ..audit import MAX_STEPS, check_via
+from ..audit import MAX_STEPS
+from ..converters import chosen, named
 from ..findings import Change, Finding, Report
 from ..formats import format_of, path_of, read_model
 from ..graph import Node
@@ -51,7 +52,7 @@ def port(
         model: a model file; its format is known by the end of its name, and is the output's.
         target: an engine's name.
         output: where the model goes; it may be the model itself. Not needed for a dry run.
-        via: what this converter does by itself is left to it ("pnnx", for ncnn).
+        via: what this converter does by itself is left to it; as for :func:`~zerostride.audit`.
         batch_axis, facts, sizes: as for :func:`~zerostride.audit`.
         dry_run: write nothing; `changes` then says what would be done.
         progress: called with how much is done and how much there is: every node is audited,
@@ -66,17 +67,19 @@ def port(
         BroadcastError: there is no such engine.
     """
     engine = find_engine(target)
-    check_via(via, target)
+    named(via, target)
     warn_if_unmeasured(target)
     path = path_of(model)
     goal = _goal(path, output, dry_run=dry_run)
     known = ALWAYS if facts is None else as_facts(facts)
     if satisfiable(known) is Answer.NO:
         raise ZerostrideError(f"what is given holds for no sizes: {known}")
-    question = Question(engine, via, batch_axis, known, sizes)
+    graph = read_model(path)
+    way = chosen(via, target, graph.format)
+    question = Question(engine, None if way is None else way.name, batch_axis, known, sizes)
     with allowance(MAX_STEPS):
         told = _Phases(progress, 2 if goal is None else 3)
-        old = audited(read_model(path), question, told.phase(0))
+        old = audited(graph, question, told.phase(0))
         editor, done = rewritten(path, old, told.phase(1))
         if goal is None:
             return _dry(old, question, done)

@@ -1,0 +1,143 @@
+"""Converters: which one is judged, what its row changes, and how to ask for the engine alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import ncnn_models
+import numpy as np
+import pytest
+import small
+from onnx import TensorProto, helper
+
+import zerostride as zs
+from zerostride.engines import ENGINES
+from zerostride.errors import ZerostrideError
+from zerostride.models.converters import CONVERTERS, NONE, chosen
+from zerostride.models.formats import FORMATS
+
+ADD = small.model([small.node("Add", "a b")], {"a": (2, 3), "b": (3,)})
+
+
+def finding(target: str, via: str | None, content: Any = ADD) -> Any:
+    (only,) = small.audit(content, target, via).findings
+    return only
+
+
+def test_every_row_is_of_the_tables() -> None:
+    for name, row in CONVERTERS.items():
+        assert row.name == name
+        assert row.target in ENGINES
+        assert row.reads <= set(FORMATS)
+        assert row.engine is None or row.engine.name == row.target
+        assert row.source
+
+
+def test_the_usual_converter_is_judged_unless_another_is_named() -> None:
+    for target, usual in (("tensorrt", "onnx-parser"), ("mnn", "mnnconvert"), ("ncnn", None)):
+        report = small.audit(ADD, target)
+        assert report.via == usual
+        assert small.audit(ADD, target, NONE).via is None
+        said = [note for note in report.notes if "--via none" in note]
+        assert len(said) == (usual is not None)
+    assert small.audit(ADD, "ncnn", "pnnx").via == "pnnx"
+
+
+def test_the_parser_of_tensorrt_pads_ranks_and_its_network_does_not() -> None:
+    assert finding("tensorrt", None).verdict == "same"
+    assert finding("tensorrt", NONE).reason == "rank"
+    deep = small.model([small.node("Add", "a b")], {"a": (2,) * 9, "b": (2,)})
+    assert finding("tensorrt", None, deep).reason == "rank_limit"
+    old = small.model([small.node("Add", "a b")], {"a": (2, 3), "b": (2, 3)}, opset=6)
+    assert finding("tensorrt", None, old).reason == "no_op"
+
+
+@pytest.mark.parametrize("op", ["GreaterOrEqual", "Mod", "And"])
+def test_the_parser_composes_what_the_network_lacks(op: str) -> None:
+    kind = TensorProto.BOOL if op == "And" else TensorProto.INT32
+    inputs = [helper.make_tensor_value_info(name, kind, shape) for name, shape in SHAPES.items()]
+    out = TensorProto.INT32 if op == "Mod" else TensorProto.BOOL
+    graph = helper.make_graph(
+        [helper.make_node(op, [*SHAPES], ["y"])],
+        "g",
+        inputs,
+        [helper.make_tensor_value_info("y", out, None)],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    assert finding("tensorrt", None, model).verdict == "same"
+
+
+SHAPES = {"a": (2, 3), "b": (3,)}
+
+
+def typed(op: str, dtype: str, constant: bool = False, out: str | None = None) -> Any:
+    """A node of two operands of a dtype; the second is a constant or an input."""
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    inputs = [helper.make_tensor_value_info("a", kind, SHAPES["a"])]
+    constants = []
+    if constant:
+        constants.append(helper.make_tensor("b", kind, (3,), np.ones(3, dtype)))
+    else:
+        inputs.append(helper.make_tensor_value_info("b", kind, SHAPES["b"]))
+    result = helper.np_dtype_to_tensor_dtype(np.dtype(out or dtype))
+    graph = helper.make_graph(
+        [helper.make_node(op, [*SHAPES], ["y"])],
+        "g",
+        inputs,
+        [helper.make_tensor_value_info("y", result, None)],
+        constants,
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+
+
+@pytest.mark.parametrize(
+    ("op", "dtype", "constant", "verdict"),
+    [
+        ("Add", "float64", False, "same"),  # the expressions of MNN read it back as zeros
+        ("And", "bool", False, "same"),  # and have no logical_and
+        ("Add", "uint8", False, "same"),
+        ("Add", "uint8", True, "refused"),
+        ("Add", "int8", False, "same"),
+        ("Add", "int8", True, "different"),
+        ("Sub", "uint16", False, "same_here"),
+        ("Add", "int64", False, "same_here"),
+        ("BitwiseAnd", "int32", False, "refused"),
+    ],
+)
+def test_what_mnnconvert_writes(op: str, dtype: str, constant: bool, verdict: str) -> None:
+    assert finding("mnn", None, typed(op, dtype, constant)).verdict == verdict
+
+
+def test_a_converter_reads_its_formats_and_writes_for_its_engine(tmp_path: Path) -> None:
+    text = ncnn_models.param(*ncnn_models.inputs((2, 3, 4)), "BinaryOp s 1 1 in0 y 0=0 1=1 2=1")
+    file = ncnn_models.write(tmp_path, text)
+    assert zs.audit(file, "mnn").via is None
+    with pytest.raises(ZerostrideError, match="mnnconvert reads onnx models; this one is of ncnn"):
+        zs.audit(file, "mnn", "mnnconvert")
+    with pytest.raises(ZerostrideError, match=r"does not write for ncnn.*none judges op for op"):
+        zs.audit(file, "ncnn", "mnnconvert")
+    with pytest.raises(ZerostrideError, match="did you mean mnnconvert"):
+        zs.audit(file, "mnn", "mnnconverter")
+    assert chosen(NONE, "mnn", "onnx") is None
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "zerostride", *words]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+
+def test_the_command_line_names_the_converter(tmp_path: Path) -> None:
+    file = tmp_path / "m.onnx"
+    file.write_bytes(ADD.SerializeToString())
+    usual = run("audit", str(file), "--target", "tensorrt")
+    assert "via onnx-parser" in usual.stdout
+    assert "--via none" in usual.stdout
+    alone = run("audit", str(file), "--target", "tensorrt", "--via", "none")
+    assert (usual.returncode, alone.returncode) == (0, 1)
+    assert "via" not in alone.stdout.splitlines()[0]
+    assert run("audit", str(file), "--target", "tensorrt", "--via", "pnnx").returncode == 2
+    ported = run("port", str(file), "--target", "tensorrt", "--dry-run")
+    assert "nothing to change" in ported.stdout
