@@ -33,7 +33,7 @@ def test_every_row_is_of_the_tables() -> None:
         assert row.target in ENGINES
         assert row.reads <= set(FORMATS)
         assert row.engine is None or row.engine.name == row.target
-        assert row.source
+        assert row.release
 
 
 def test_the_usual_converter_is_judged_unless_another_is_named() -> None:

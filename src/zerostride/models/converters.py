@@ -40,7 +40,7 @@ class Converter:
         usual: whether it is judged where nobody names a converter.
         engine: the engine's row as the converter's work meets it; None: as it is.
         carry: the rule by which a site arrives on the engine; raises as `transport` does.
-        source: where that is known from.
+        release: the converter's release.
         run: whether it was run (True) or only read.
     """
 
@@ -50,7 +50,7 @@ class Converter:
     usual: bool
     engine: Engine | None
     carry: Callable[[Site, Engine], Side]
-    source: str
+    release: str
     run: bool = True
 
 
@@ -169,7 +169,7 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
                 False,
                 None,
                 pnnx_transport,
-                "pnnx 20261020, run on generated models",
+                "pnnx 20261020",
             ),
             Converter(
                 "onnx-parser",
@@ -178,7 +178,7 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
                 True,
                 _PARSED,
                 _parsed,
-                _PARSER,
+                "onnx/onnx-tensorrt 10.1",
                 run=False,
             ),
             Converter(
@@ -188,7 +188,7 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
                 True,
                 _WRITTEN,
                 _converted,
-                _CONVERTED,
+                "MNN 3.6.1",
             ),
         )
     }
@@ -253,8 +253,8 @@ def note_of(via: str | None) -> str | None:
     row = CONVERTERS.get(via or "")
     if row is None or not row.usual:
         return None
-    read = "" if row.run else f" (read: {row.source})"
-    return f"judged as {row.name} writes it{read}; via='none' (--via none) judges op for op"
+    how = "run" if row.run else "read"
+    return f"judged as {row.name} writes it ({row.release}: {how}); via='none' (--via none) judges op for op"
 
 
 __all__ = ["CONVERTERS", "NONE", "Converter", "carried_by", "chosen", "met", "named", "note_of"]
