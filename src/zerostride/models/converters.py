@@ -254,7 +254,8 @@ def note_of(via: str | None) -> str | None:
     if row is None or not row.usual:
         return None
     how = "run" if row.run else "read"
-    return f"judged as {row.name} writes it ({row.release}: {how}); via='none' (--via none) judges op for op"
+    written = f"judged as {row.name} writes it ({row.release}: {how})"
+    return f"{written}; via='none' (--via none) judges op for op"
 
 
 __all__ = ["CONVERTERS", "NONE", "Converter", "carried_by", "chosen", "met", "named", "note_of"]
