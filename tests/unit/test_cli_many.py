@@ -195,8 +195,7 @@ def test_a_worker_that_ends_takes_its_own_model_with_it(
 ) -> None:
     for name in ("crash.onnx", "exit.onnx", "noise.onnx"):
         shutil.copy(CLEAN, models / name)
-    child = f"import json, sys\nsys.path[:] = json.loads(sys.argv[1])\n{_CRASHES}"
-    monkeypatch.setattr("zerostride.models.many._CHILD", child)
+    monkeypatch.setattr("zerostride.models.many._CHILD", f"load_package()\n{_CRASHES}")
     found = find_models([str(models)])
     answers = audit_many(found, "ncnn", jobs=2)
     failed = {Path(one.model).name: one.detail for one in answers if isinstance(one, Unread)}

@@ -191,7 +191,7 @@ def test_a_missing_engine_is_reported_by_name(
 ) -> None:
     # A package of the engine's name that cannot be imported stands for one that is not installed.
     (tmp_path / "torch.py").write_text("raise ImportError('no torch here')")
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path) + os.pathsep + os.environ.get("PYTHONPATH", ""))
+    monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(Missing, match="no torch here"):
         Worker("torch", sys.executable).start()
     assert main(["conformance", "--engine", "torch", "--cases", "5"]) == 2
@@ -214,9 +214,11 @@ def test_a_worker_sees_nothing_that_lies_beside_zerostride(tmp_path: Path) -> No
         "import neighbour, zerostride\n"
         "assert zerostride.__file__.startswith(sys.argv[1]), zerostride.__file__\n"
         "from zerostride.measure.isolation import Worker\n"
-        "worker = Worker('numpy', sys.executable); worker.module = 'neighbour'; worker.start()\n"
+        "worker = Worker('numpy', sys.argv[2]); worker.module = 'neighbour'; worker.start()\n"
     )
-    here = [sys.executable, "-c", script, str(tmp_path)]
+    folder, name = os.path.split(sys.executable)
+    other = os.path.join(folder, "..", os.path.basename(folder), name)  # another by its name alone
+    here = [sys.executable, "-c", script, str(tmp_path), other]
     done = subprocess.run(here, capture_output=True, text=True, cwd="/", check=False)
     assert "numpy does not start" in done.stderr
     assert "No module named neighbour" in done.stderr

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from typing import Any
 
 import click
 
+from .. import children
 from ..engines.model import Engine
 from ..engines.table import ENGINES, find_engine
 from ..engines.versions import installed, was_measured
@@ -33,8 +33,8 @@ def engines(name: str | None, measure: bool, as_json: bool) -> int:
     if measure:
         if name is None:
             raise click.UsageError("--measure needs the engine's name")
-        command = [sys.executable, "-m", "zerostride.measure", "probe", name]
-        status = subprocess.run([*command, "--json"] if as_json else command).returncode
+        words = ["probe", name, *(["--json"] if as_json else [])]
+        status = subprocess.run(children.module("zerostride.measure", *words)).returncode
         return status if status >= 0 else options.BAD_INPUT
     rows = [find_engine(name)] if name else list(ENGINES.values())
     if as_json:

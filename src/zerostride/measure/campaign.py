@@ -26,6 +26,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from .. import children
 from ..compute import native
 from .case import BadInput
 
@@ -234,7 +235,7 @@ def _start(module: str, isa: str, options: argparse.Namespace, folder: Path) -> 
         mark.write_bytes(struct.pack("<q", -1))
         numbers = (first, count, options.seed, options.threads, options.seconds)
         process = subprocess.Popen(
-            [sys.executable, "-m", module, *map(str, numbers), str(mark)],
+            children.module(module, *map(str, numbers), str(mark)),
             env={**os.environ, _ISA: isa},
             stdout=subprocess.PIPE,
             text=True,

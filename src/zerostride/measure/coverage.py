@@ -13,9 +13,7 @@ import contextlib
 import functools
 import importlib
 import json
-import os
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from .. import children
 from ..dims.condition import Condition
 from ..dims.dim import Dim, dim
 from ..models.flow import flow
@@ -227,13 +226,12 @@ def executed(model: Model) -> Iterator[tuple[dict[str, int], dict[str, tuple[int
     row = 0
     seen = []
     while row < len(TRIED):
-        runner = [sys.executable, "-m", "zerostride.measure.shape_runner"]
+        runner = children.module("zerostride.measure.shape_runner", str(model.path), str(row))
         try:
             done = subprocess.run(
-                [*runner, str(model.path), str(row)],
+                runner,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                env=_environment(),
                 timeout=RUN_SECONDS,
                 check=False,
             )
@@ -247,13 +245,6 @@ def executed(model: Model) -> Iterator[tuple[dict[str, int], dict[str, tuple[int
         if done.returncode >= 0:
             return  # all were tried, or the model does not run at all
         row += len(lines) + 1
-
-
-def _environment() -> dict[str, str]:
-    """This process's, with this zerostride on the path."""
-    source = str(Path(__file__).resolve().parents[2])
-    paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def _ranks(model: Model, runs: Sequence[Any], answers: Iterable[Shapes]) -> dict[str, int]:

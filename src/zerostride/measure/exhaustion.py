@@ -302,6 +302,7 @@ CHUNK = 20_000
 
 def run_all(rank: int, samples: int, seed: int, jobs: int, as_json: bool) -> int:
     """Everything, in several processes; prints a table, and returns the exit status."""
+    import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
     work: list[tuple[str, Callable[..., Tally], tuple[Any, ...]]] = [
@@ -313,7 +314,7 @@ def run_all(rank: int, samples: int, seed: int, jobs: int, as_json: bool) -> int
     tallies: dict[str, Tally] = {}
     console = Console(stderr=True)
     with (
-        ProcessPoolExecutor(jobs) as pool,
+        ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool,
         Progress(console=console, disable=as_json or not console.is_terminal) as progress,
     ):
         task = progress.add_task("exhaustion", total=len(work))

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 
+from .. import children
 from . import wire
 from .case import Answer, BadInput, Case, Outcome
 
@@ -24,18 +25,6 @@ START_SECONDS = 240.0
 CASE_SECONDS = 20.0
 #: Names the interpreter of an engine: ZEROSTRIDE_PYTHON_PADDLE=/path/to/python.
 ENVIRONMENT = "ZEROSTRIDE_PYTHON_"
-_PACKAGE = Path(__file__).resolve().parents[1]
-#: Runs a module of this zerostride, whichever the interpreter has, and nothing else from beside it:
-#: what is installed there (NumPy, protobuf, the engines) is not the other interpreter's.
-_START = """
-import importlib.util, runpy, sys
-folder, *sys.argv = sys.argv[1:]
-spec = importlib.util.spec_from_file_location(
-    "zerostride", folder + "/__init__.py", submodule_search_locations=[folder])
-package = sys.modules["zerostride"] = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(package)
-runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-"""
 
 
 class Missing(Exception):  # noqa: N818 - a fact to report by name, not a failure
@@ -89,7 +78,7 @@ class Worker:
         Raises Missing if the engine is not installed, NoWorker if the process fails before that.
         """
         self._process = subprocess.Popen(
-            [self.python, "-c", _START, str(_PACKAGE), self.module, self.engine],
+            children.module(self.module, self.engine, python=self.python),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,  # what comes before the worker closes it fits into the pipe

@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
+from .. import children
 from ..models.findings import Outcome, Verdict
 from .case import BadInput
 from .models import AGAINST, Pair, files_in, light_models, measure, targets
@@ -97,8 +98,8 @@ def _apart(
     if batch_axis is not None:
         options.append(f"--batch-axis={batch_axis}")
     for engine in engines:
-        command = [sys.executable, "-m", "zerostride.measure", "models", "--json", "--here"]
-        command += ["--models", str(file), "--target", engine, *options]
+        words = ["models", "--json", "--here", "--models", str(file), "--target", engine, *options]
+        command = children.module("zerostride.measure", *words)
         pair = Pair(str(file), "", engine)
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)

@@ -7,11 +7,11 @@ Such a file is still read and audited: its inference runs apart, under limits, a
 
 from __future__ import annotations
 
-import json
 import signal
 import subprocess
-import sys
 from typing import TYPE_CHECKING
+
+from .. import children
 
 if TYPE_CHECKING:
     import onnx
@@ -21,22 +21,10 @@ SECONDS = 8.0
 #: What the child may use beyond what it starts with and four times the model.
 MEMORY = 1 << 29
 
-#: The child gets this process's import path and nothing from the environment or the folder it is
-#: started in.
 _CHILD = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
 import onnx.shape_inference
 data = sys.stdin.buffer.read()
-try:
-    import resource
-    with open("/proc/self/statm") as file:
-        used = int(file.read().split()[0]) * resource.getpagesize()
-    most = used + int(sys.argv[2]) + 4 * len(data)
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-except (ImportError, OSError):
-    pass  # no such limits here; the parent's clock is still running
+limit_memory(int(sys.argv[1]) + 4 * len(data))
 try:
     model = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(data), data_prop=True)
     sys.stdout.buffer.write(model.SerializeToString())
@@ -53,7 +41,7 @@ def infer_apart(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     import onnx
 
-    command = [sys.executable, "-I", "-c", _CHILD, json.dumps(sys.path), str(MEMORY)]
+    command = children.source(_CHILD, str(MEMORY))
     try:
         done = subprocess.run(
             command, input=model.SerializeToString(), capture_output=True, timeout=SECONDS

@@ -7,7 +7,6 @@ model that ends its worker ends nothing else.
 
 from __future__ import annotations
 
-import json
 import os
 import pickle
 import queue
@@ -21,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
+from .. import children
 from ..engines.table import find_engine
 from ..engines.versions import warn_if_unmeasured
 from ..errors import BroadcastError, ZerostrideError, printable
@@ -33,8 +33,7 @@ _BEAT = 0.2
 #: Characters of what a worker said before it ended.
 _LAST_WORDS = 300
 _CHILD = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
+load_package()
 from zerostride.models.many import serve
 serve()
 """
@@ -191,7 +190,7 @@ class _Worker:
             if self._process is None:
                 self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it ends
                 self._process = subprocess.Popen(
-                    [sys.executable, "-I", "-c", _CHILD, json.dumps(sys.path)],
+                    children.source(_CHILD),
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=self._words,

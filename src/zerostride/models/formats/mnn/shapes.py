@@ -13,11 +13,11 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from .... import children
 from ...graph import FileShape
 from .weights import MAX_AXES
 
@@ -30,23 +30,13 @@ MAX_SAID = 1 << 26
 #: A larger size is none that MNN computes with.
 MAX_SIZE = 2**31 - 1
 
-#: The child gets this process's import path and nothing from the environment. What MNN prints goes
-#: nowhere: the answer has a file of its own.
+#: What MNN prints goes nowhere: the answer has a file of its own.
 _CHILD = """
-import json, os, sys
-sys.path[:] = json.loads(sys.argv[1])
-answer = os.fdopen(int(sys.argv[4]), "w")
+import os
+answer = os.fdopen(int(sys.argv[3]), "w")
 from MNN import expr
-path, size = sys.argv[2], os.path.getsize(sys.argv[2])
-try:
-    import resource
-    with open("/proc/self/statm") as file:
-        used = int(file.read().split()[0]) * resource.getpagesize()
-    most = used + int(sys.argv[3]) + 4 * size
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-except (ImportError, OSError):
-    pass  # no such limits here; the parent's clock is still running
+path, size = sys.argv[1], os.path.getsize(sys.argv[1])
+limit_memory(int(sys.argv[2]) + 4 * size)
 found = expr.load_as_list(path)
 for var in found:
     # The order matters: anything but the shape of a tensor without one ends the process.
@@ -80,8 +70,7 @@ def of_tensors(file: Path) -> Mapping[str, FileShape]:
         raise Unanswered("it is not installed (pip install 'zerostride[mnn]')")
     with tempfile.TemporaryFile() as said:
         number = said.fileno()
-        command = [sys.executable, "-I", "-c", _CHILD, json.dumps(sys.path), str(file.resolve())]
-        command += [str(MEMORY), str(number)]
+        command = children.source(_CHILD, str(file.resolve()), str(MEMORY), str(number))
         try:
             done = subprocess.run(
                 command,

@@ -12,8 +12,9 @@ import json
 import math
 import signal
 import subprocess
-import sys
 from collections.abc import Mapping, Sequence
+
+from .... import children
 
 #: A network of some hundred layers takes a second.
 SECONDS = 8.0
@@ -22,21 +23,11 @@ MEMORY = 1 << 30
 #: Numbers in all inputs and blobs up to which it is worth asking.
 MAX_NUMBERS = 1 << 26
 
-#: The child gets this process's import path and nothing else.
 _CHILD = """
-import json, sys
-sys.path[:] = json.loads(sys.argv[1])
 import ncnn
 import numpy as np
 given = json.loads(sys.stdin.buffer.read())
-try:
-    import resource
-    with open("/proc/self/statm") as file:
-        most = int(file.read().split()[0]) * resource.getpagesize() + int(sys.argv[2])
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-except (ImportError, OSError):
-    pass  # no such limits here; the parent's clock is still running
+limit_memory(int(sys.argv[1]))
 net = ncnn.Net()
 net.opt.num_threads = 1
 net.opt.lightmode = False
@@ -76,7 +67,7 @@ def ask(
     if sum(map(math.prod, inputs.values())) > MAX_NUMBERS:
         return {}, "the inputs are too large to ask it"
     question = json.dumps({"text": text, "inputs": inputs, "blobs": list(blobs)}).encode()
-    command = [sys.executable, "-I", "-c", _CHILD, json.dumps(sys.path), str(MEMORY)]
+    command = children.source(_CHILD, str(MEMORY))
     said = None
     try:
         done = subprocess.run(command, input=question, capture_output=True, timeout=SECONDS)

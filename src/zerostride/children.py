@@ -1,0 +1,74 @@
+"""Floor 0: the one way to start a Python in a child process.
+
+A child imports what this process imports and nothing else: not a module that happens to lie in the
+current folder (``python -c`` and ``python -m`` would), and nothing that the environment names. So a
+folder of downloaded models can hold a `numpy.py`, and no command runs it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent
+#: Runs before the child's own source, with `sys` and `json` imported and `sys.argv[1:]` its words.
+#:
+#: load_package: this zerostride, whichever the interpreter has, and nothing else from beside it.
+#: limit_memory: what the process may use beyond what it uses now.
+_PROLOGUE = """
+import json, sys
+folder, path, *sys.argv[1:] = sys.argv[1:]
+if path:
+    sys.path[:] = json.loads(path)
+elif sys.prefix == sys.base_prefix:
+    import site
+    site.addsitedir(site.getusersitepackages())
+
+def load_package():
+    import importlib.util
+    spec = importlib.util.spec_from_file_location(
+        "zerostride", folder + "/__init__.py", submodule_search_locations=[folder])
+    package = sys.modules["zerostride"] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(package)
+
+def limit_memory(more):
+    try:
+        import resource
+        with open("/proc/self/statm") as file:
+            most = int(file.read().split()[0]) * resource.getpagesize() + more
+        resource.setrlimit(resource.RLIMIT_AS, (most, most))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    except (ImportError, OSError):
+        pass  # no such limits here; the parent's clock is still running
+"""
+_MODULE = """
+import runpy
+load_package()
+name = sys.argv.pop(1)
+runpy.run_module(name, run_name="__main__", alter_sys=True)
+"""
+
+
+def source(text: str, *words: str, python: str | None = None) -> list[str]:
+    """The command that runs Python source in a child.
+
+    Args:
+        text: the source; `json`, `sys`, `load_package()` and `limit_memory(bytes)` are there.
+        words: what it finds in `sys.argv[1:]`.
+        python: the interpreter; this one if None. Another one imports what is installed for it.
+    """
+    same = python is None or python == sys.executable
+    # "" and relative entries are the current folder's, whichever that is by then.
+    path = json.dumps([entry for entry in sys.path if os.path.isabs(entry)]) if same else ""
+    program = python or sys.executable
+    return [program, "-I", "-c", _PROLOGUE + text, str(_PACKAGE), path, *words]
+
+
+def module(name: str, *words: str, python: str | None = None) -> list[str]:
+    """The command that runs a module of this zerostride in a child, as ``python -m`` would."""
+    return source(_MODULE, name, *words, python=python)
+
+
+__all__ = ["module", "source"]
