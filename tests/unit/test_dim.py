@@ -120,9 +120,9 @@ def test_a_size_is_no_larger_than_it_may_be() -> None:
         long * long
     nested = N
     for _ in range(MAX_NESTED):
-        nested = floordiv(nested + 1, 2)
+        nested = floordiv(3 * nested + 1, 2)
     with pytest.raises(OverflowError):
-        floordiv(nested + 1, 2)
+        floordiv(3 * nested + 1, 2)
 
 
 def test_remainders_of_remainders_do_not_fill_the_memory() -> None:

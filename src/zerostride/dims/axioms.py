@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from .atoms import Call, Number, calls
 from .condition import ALWAYS, Condition, all_of, any_of, eq, equality, ge, negation
@@ -148,16 +148,14 @@ def meant(condition: Condition) -> Condition:
         return condition
     # What exists wherever the condition holds is said once; the rest only where it is needed.
     said = {*condition.clauses}
-    everywhere = {
-        size
-        for size in sizes
-        if said.issuperset(exists(size).clauses)
-        or any(clause.size == size and not clause.parts for clause in said)
-    }
+    literals = {clause.size for clause in said if not clause.parts}
+    everywhere = [
+        size for size in sizes if size in literals or said.issuperset(exists(size).clauses)
+    ]
     return all_of([_meant(condition, everywhere), *map(meaning, everywhere)])
 
 
-def _meant(condition: Condition, said: set[Dim]) -> Condition:
+def _meant(condition: Condition, said: Collection[Dim]) -> Condition:
     if condition.kind == "and":
         return all_of(_meant(part, said) for part in condition.parts)
     if condition.kind == "or":

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from .atoms import Call, Number, Symbol, bounds, decide_zero, name_of
+from .atoms import Call, Number, Symbol, bounds, decide_zero, name_of, structure
 from .dim import Dim, dim, lone_symbol, made, of_atom
 from .functions import grouped
 from .sizes import Answer
@@ -36,12 +36,13 @@ class Condition:
     (True, False, 1)
     """
 
-    __slots__ = ("_hash", "kind", "parts", "size")
+    __slots__ = ("_hash", "_order", "kind", "parts", "size")
 
     kind: Kind
     size: Dim
     parts: tuple[Condition, ...]
     _hash: int
+    _order: tuple[Any, ...]
 
     @staticmethod
     def parse(text: str) -> Condition:
@@ -353,6 +354,24 @@ def _joined(kind: Literal["and", "or"], ends: str, conditions: Iterable[Conditio
     return _make(kind, _ZERO, tuple(found))
 
 
+def order_of(condition: Condition) -> tuple[Any, ...]:
+    """What conditions are sorted by; the same for those that are equal."""
+    try:
+        return condition._order
+    except AttributeError:
+        parts = tuple(sorted(map(order_of, condition.parts)))
+        condition._order = condition.kind, structure(condition.size), parts
+        return condition._order
+
+
+def in_order(condition: Condition) -> Condition:
+    """The equal condition whose parts are in the one order that depends on nothing but them."""
+    if not condition.parts:
+        return condition
+    parts = tuple(sorted(map(in_order, condition.parts), key=order_of))
+    return _make(condition.kind, condition.size, parts)
+
+
 # Words.
 
 
@@ -418,7 +437,9 @@ __all__ = [
     "any_of",
     "eq",
     "ge",
+    "in_order",
     "is_lone",
     "ne",
     "negation",
+    "order_of",
 ]

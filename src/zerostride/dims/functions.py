@@ -23,6 +23,8 @@ def floordiv(size: Number, divisor: Number) -> Dim:
 
     >>> print(floordiv(dim(3), 2), floordiv(Dim("4*N + 3"), 2), floordiv(Dim("N*H"), Dim("H")))
     1 2*N + 1 H*N // H
+    >>> print(floordiv(floordiv(Dim("N + 1"), 2) + 1, 2))
+    (N + 3) // 4
     """
     size, divisor = dim(size), dim(divisor)
     if not divisor.terms:
@@ -36,15 +38,34 @@ def floordiv(size: Number, divisor: Number) -> Dim:
         quotient, remainder = divmod(size.const, by)
         if not rest:
             return made(quotient, whole)
-        low, high = bounds(made(remainder, rest))
+        inner = made(remainder, rest)
+        low, high = bounds(inner)
         if low is not None and high is not None and low // by == high // by:
             return made(quotient + low // by, whole)
-        return made(quotient, whole) + applied("floordiv", (made(remainder, rest), divisor))
+        if (flat := _flat(inner, by)) is not None:
+            return made(quotient, whole) + floordiv(*flat)
+        return made(quotient, whole) + applied("floordiv", (inner, divisor))
     if size == divisor and _at_least(divisor, 1):
         return dim(1)
     if size == 0 and _at_least(divisor, 1):
         return dim(0)
     return applied("floordiv", (size, divisor))
+
+
+def _flat(size: Dim, by: int) -> tuple[Dim, int] | None:
+    """``(x + y // m) // n`` as ``(m*x + y) // (m*n)``: the two sides, or None where it is no such.
+
+    Sizes that were halved again and again are short so, and equal whichever way they came about.
+    """
+    found = [
+        atom
+        for (atom, *more), factor in size.terms
+        if factor == 1 and not more and isinstance(atom, Call) and atom.function == "floordiv"
+    ]
+    if len(found) != 1 or found[0].arguments[1].terms or found[0].arguments[1].const < 1:
+        return None
+    whole, divisor = found[0].arguments
+    return (size - of_atom(found[0])) * divisor.const + whole, divisor.const * by
 
 
 def _floordiv_value(arguments: tuple[Any, ...], values: Mapping[Symbol, int]) -> int:
@@ -248,12 +269,9 @@ def _choose_sizes(arguments: tuple[Any, ...]) -> Iterator[Number]:
 
 
 def _choose_order(case: tuple[Condition, Number]) -> tuple[Any, ...]:
-    return _condition_order(case[0]), structure(case[1])
+    from .condition import order_of
 
-
-def _condition_order(condition: Condition) -> tuple[Any, ...]:
-    parts = tuple(sorted(map(_condition_order, condition.parts)))
-    return condition.kind, structure(condition.size), parts
+    return order_of(case[0]), structure(case[1])
 
 
 FUNCTIONS.update(

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
 
 from .atoms import Atom, Interval, Number, Symbol, bounds
 from .axioms import complement, exists, meaning, meant
+from .budget import POOR_STEPS, Budget, allowance, charge, used_up
 from .condition import (
     ALWAYS,
     NEVER,
@@ -21,64 +20,15 @@ from .condition import (
     Decision,
     all_of,
     any_of,
+    in_order,
 )
 from .dim import Dim, dim, of_atom, plain
+from .parts import by_remainder, points, separate, thinned
 from .sizes import Answer
 from .system import MAX_STEPS, GivenUpError, System, value_at
 
-#: Steps of a question that is asked when the allowance of its run is used up.
-POOR_STEPS = 100
 
-
-class _Allowance:
-    """Steps that all questions of one run may take together."""
-
-    __slots__ = ("left",)
-
-    def __init__(self, steps: int) -> None:
-        self.left = steps
-
-
-_allowance: ContextVar[_Allowance | None] = ContextVar("allowance", default=None)
-
-
-@contextmanager
-def allowance(steps: int) -> Iterator[None]:
-    """Bounds what all questions inside may take: later ones are then left unknown sooner.
-
-    A model with thousands of conditions that all hang together ends in seconds so, not in hours.
-    """
-    token = _allowance.set(_Allowance(steps))
-    try:
-        yield
-    finally:
-        _allowance.reset(token)
-
-
-class _Budget:
-    """Counts steps of one question."""
-
-    __slots__ = ("left", "shared")
-
-    def __init__(self) -> None:
-        self.shared = _allowance.get()
-        self.left = POOR_STEPS if _is_poor() else MAX_STEPS
-
-    def spend(self, steps: int) -> None:
-        self.left -= steps
-        if self.shared is not None:
-            self.shared.left -= steps
-        if self.left < 0:
-            raise GivenUpError
-
-
-def _is_poor() -> bool:
-    """Whether the allowance is used up."""
-    shared = _allowance.get()
-    return shared is not None and shared.left <= 0
-
-
-def _solutions(condition: Condition, budget: _Budget) -> Iterator[System]:
+def _solutions(condition: Condition, budget: Budget) -> Iterator[System]:
     """Systems of which every solution of a condition solves one, and nothing else does."""
     ways = [([condition], System())]
     while ways:
@@ -105,7 +55,7 @@ def _solutions(condition: Condition, budget: _Budget) -> Iterator[System]:
             ways.append(([part, *remaining], system))
 
 
-def _assumed(waiting: list[Condition], system: System, budget: _Budget) -> list[Condition] | None:
+def _assumed(waiting: list[Condition], system: System, budget: Budget) -> list[Condition] | None:
     """Puts literals into a system; returns the disjunctions among what waits.
 
     None where something contradicts the system.
@@ -142,17 +92,24 @@ def _answer(condition: Condition, system: System) -> bool | None:
 
 
 def satisfiable(condition: Condition) -> Answer:
-    """Whether there are values for which it holds."""
-    # What is left unknown for want of an allowance is not kept.
-    return _satisfiable.__wrapped__(condition) if _is_poor() else _satisfiable(condition)
+    """Whether there are values for which it holds; the same in any order of its clauses."""
+    if condition.kind in ("true", "false"):
+        return Answer.YES if condition.kind == "true" else Answer.NO
+    if used_up():
+        # What is left unknown for want of an allowance is not kept.
+        answer, steps = _satisfiable.__wrapped__(condition, POOR_STEPS)
+    else:
+        answer, steps = _satisfiable(condition)
+    charge(steps, condition)
+    return answer
 
 
 @functools.lru_cache(1 << 14)
-def _satisfiable(condition: Condition) -> Answer:
-    if condition.kind in ("true", "false"):
-        return Answer.YES if condition.kind == "true" else Answer.NO
-    found = _find(condition)
-    return found if isinstance(found, Answer) else Answer.YES
+def _satisfiable(condition: Condition, limit: int = MAX_STEPS) -> tuple[Answer, int]:
+    """The answer and the steps that it took."""
+    budget = Budget(limit)
+    found = _find(in_order(condition), budget, quick=True)
+    return found if isinstance(found, Answer) else Answer.YES, budget.spent
 
 
 def values_for(condition: Condition, symbols: Iterable[Symbol] = ()) -> dict[Symbol, int] | None:
@@ -162,7 +119,9 @@ def values_for(condition: Condition, symbols: Iterable[Symbol] = ()) -> dict[Sym
         condition: what must hold.
         symbols: symbols that need a value too.
     """
-    found = _find(condition)
+    budget = Budget()
+    found = _find(condition, budget)
+    charge(budget.spent)
     if isinstance(found, Answer):
         return None
     for turn, symbol in enumerate(symbols):
@@ -173,25 +132,96 @@ def values_for(condition: Condition, symbols: Iterable[Symbol] = ()) -> dict[Sym
     return found
 
 
-def _find(condition: Condition) -> dict[Symbol, int] | Answer:
-    """Values of its symbols for which a condition holds; NO if there are none, or UNKNOWN."""
-    symbols = condition.symbols
+def _find(
+    condition: Condition, budget: Budget, *, quick: bool = False
+) -> dict[Symbol, int] | Answer:
+    """Values of its symbols for which a condition holds; NO if there are none, or UNKNOWN.
+
+    What shares no symbols is solved apart: one part without solutions answers for all of them.
+
+    Args:
+        condition: what must hold.
+        budget: how much work it may be.
+        quick: any values do, not the pleasant ones.
+    """
+    values: dict[Symbol, int] = {}
     unsure = False
-    budget = _Budget()
-    try:
-        for system in _solutions(meant(condition), budget):
-            before = system.spent
-            model = system.model()
-            budget.spend(system.spent - before)
-            if model is None:
-                unsure = unsure or not system.exact
-                continue
-            values = _symbol_values(system, symbols, model)
-            if values is not None and condition.evaluate(values):
-                return values
+    condition = thinned(condition)
+    if condition.never:
+        return Answer.NO
+    for part in separate(condition):
+        found = _found(part, budget, quick)
+        if found is Answer.NO:
+            return Answer.NO
+        if isinstance(found, Answer):
             unsure = True
-    except (GivenUpError, OverflowError):
+        else:
+            values.update(found)
+    if unsure:
         return Answer.UNKNOWN
+    return {symbol: values[symbol] for symbol in condition.symbols}
+
+
+def _found(part: Condition, budget: Budget, quick: bool) -> dict[Symbol, int] | Answer:
+    """The same for what hangs together, in the way that is cheapest for it."""
+    ways = [_tried, _solved, _by_remainder] if quick else [_solved, _tried, _by_remainder]
+    for way in ways:
+        # Half of what is left: there is always something for what comes after.
+        own = Budget((budget.limit - budget.spent + 1) // 2)
+        try:
+            found = way(part, own)
+        except (GivenUpError, OverflowError):
+            continue
+        finally:
+            budget.spent += own.spent
+        if found is not Answer.UNKNOWN:
+            return found
+    return Answer.UNKNOWN
+
+
+def _tried(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
+    """Values that come to mind, or UNKNOWN."""
+    cost = 1 + sum(1 for _ in part.sizes()) // 8
+    for values in points(part):
+        budget.spend(cost)
+        if part.evaluate(values):
+            return values
+    return Answer.UNKNOWN
+
+
+def _by_remainder(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
+    """What holds for one of the remainders, or for none."""
+    found: dict[Symbol, int] | Answer = Answer.UNKNOWN
+    cost = 1 + sum(1 for _ in part.sizes())
+    for case, given in by_remainder(part):
+        budget.spend(cost)
+        found = Answer.NO if case.never else _solved(case, budget)
+        if not isinstance(found, Answer):
+            names = {symbol.name: value for symbol, value in found.items()}
+            values = {s: names.get(s.name, 0) for s in part.symbols}
+            for symbol, (step, rest) in given.items():
+                values[symbol] = step * names.get(symbol.name, -((rest - symbol.low) // step)) + rest
+            return values if part.evaluate(values) else Answer.UNKNOWN
+        if found is Answer.UNKNOWN:
+            return found
+    return found
+
+
+def _solved(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
+    """What its systems have for solutions."""
+    symbols = part.symbols
+    unsure = False
+    for system in _solutions(meant(part), budget):
+        before = system.spent
+        model = system.model()
+        budget.spend(system.spent - before)
+        if model is None:
+            unsure = unsure or not system.exact
+            continue
+        values = _symbol_values(system, symbols, model)
+        if values is not None and part.evaluate(values):
+            return values
+        unsure = True
     return Answer.UNKNOWN if unsure else Answer.NO
 
 
@@ -260,37 +290,56 @@ def listing(values: Mapping[Symbol, int]) -> str:
     return ", ".join(f"{symbol.name}={value}" for symbol, value in values.items()) or "all values"
 
 
-@functools.lru_cache(1 << 12)
 def bounds_under(size: Dim, given: Condition) -> Interval:
     """Least and greatest value of a size over all values for which `given` holds.
 
     Where there are no such values: over all.
     """
+    if used_up():
+        ends, steps = _bounds_under.__wrapped__(size, given, POOR_STEPS)
+    else:
+        ends, steps = _bounds_under(size, given)
+    charge(steps, (size, given))
+    return ends
+
+
+@functools.lru_cache(1 << 12)
+def _bounds_under(size: Dim, given: Condition, limit: int = MAX_STEPS) -> tuple[Interval, int]:
+    """The ends and the steps that they took."""
+    budget = Budget(limit)
+    try:
+        ends = _ends(size, in_order(given), budget)
+    except (GivenUpError, OverflowError):
+        ends = None
+    return bounds(size) if ends is None else ends, budget.spent
+
+
+def _ends(size: Dim, given: Condition, budget: Budget) -> Interval | None:
+    """Least and greatest value over the solutions; None where there are none."""
     everywhere = bounds(size)
     low: int | None = None
     high: int | None = None
     found = False
     low_open = high_open = False
-    try:
-        for system in _solutions(all_of([meant(given), meaning(size)]), _Budget()):
-            ends = system.extremes(size)
-            if ends is None:
-                continue
-            found = True
-            if ends[0] is None:
-                low_open = True
-            elif low is None or ends[0] < low:
-                low = ends[0]
-            if ends[1] is None:
-                high_open = True
-            elif high is None or ends[1] > high:
-                high = ends[1]
-            if high_open and (low_open or low == everywhere[0]):
-                break
-    except (GivenUpError, OverflowError):
-        return everywhere
+    mine = set(size.symbols)
+    related = [p for p in separate(thinned(given)) if not mine.isdisjoint(p.symbols)]
+    for system in _solutions(all_of([*map(meant, related), meaning(size)]), budget):
+        ends = system.extremes(size)
+        if ends is None:
+            continue
+        found = True
+        if ends[0] is None:
+            low_open = True
+        elif low is None or ends[0] < low:
+            low = ends[0]
+        if ends[1] is None:
+            high_open = True
+        elif high is None or ends[1] > high:
+            high = ends[1]
+        if high_open and (low_open or low == everywhere[0]):
+            break
     if not found:
-        return everywhere
+        return None
     # A system that is not exact may know less than the size itself.
     if low_open or low is None or (everywhere[0] is not None and low < everywhere[0]):
         low = everywhere[0]

@@ -19,7 +19,7 @@ from ..planner import as_facts
 from ..traps import Side
 from .alike import Like, pattern
 from .batch import BatchAxes, batch_axes, contracted_batch, whole, without_batch
-from .case import Case, finding_of, sizes_of
+from .case import Carried, Case, finding_of, sizes_of
 from .comparing import compare_case, narrowed, other_values, struck
 from .converters import carried_by, chosen, met, named, note_of
 from .findings import Cause, Finding, Report, Verdict
@@ -32,7 +32,7 @@ from .pnnx import RULE as PNNX
 from .pnnx import carried, knows_batch
 from .resolve import resolved
 from .sites import Kind, Operand, Site
-from .symbolic_audit import compare_open, is_open, related
+from .symbolic_audit import carried_as_is, compare_open, is_open, related
 from .targets import NotJudged, canonical, transport
 from .witness import find_batch_witness
 
@@ -367,7 +367,7 @@ def _judge(
     """One finding: can it be judged, what does the source mean, what does the target."""
     unknown = _not_judged(site)
     if unknown is not None:
-        return unknown
+        return _of_any_shape(site, engine, via, unknown)
     shapes = tuple(sizes_of(part) for part in site.operands)
     known = related(needs, shapes)
     try:
@@ -398,7 +398,7 @@ def _judge(
     except BroadcastError as error:
         verdict = Verdict.DIFFERENT if error.silent else Verdict.REFUSED
         return finding_of(site, source, error, verdict, error.reason, error.detail)
-    case = Case(site, engine, source, sample, side)
+    case = Case(site, engine, side, source, sample)
     if (limit := case.unfit) is not None:
         return struck(case, case.plan(case.shapes), limit)
     if not is_open(case):
@@ -436,6 +436,21 @@ def _not_judged(site: Site) -> Finding | None:
             said = f"the shape of {part.name!r} is not known"
             return finding_of(site, None, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
     return None
+
+
+def _of_any_shape(site: Site, engine: Engine, via: str | None, unknown: Finding) -> Finding:
+    """The same by the same rule, though a shape is not known; else that it is unknown."""
+    if unknown.reason != Cause.UNKNOWN_SHAPE or via is not None or engine.name in BATCHLESS:
+        return unknown
+    try:
+        carried = Carried(site, engine, transport(site, engine))
+    except (NotJudged, BroadcastError):
+        return unknown
+    if carried.unfit or not carried_as_is(site, carried.target, carried.divergences):
+        return unknown
+    said = f"means the same on {engine.name}, by the same rule, whatever the shapes"
+    same = finding_of(site, None, None, Verdict.SAME, Cause.SAME_PLAN, said)
+    return other_values(carried, narrowed(carried, same))
 
 
 def _invalid(site: Site, error: BroadcastError) -> Finding:

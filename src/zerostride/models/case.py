@@ -68,41 +68,12 @@ def finding_of(
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A site whose source is planned and whose way to the target is known."""
+class Carried:
+    """A site and the rule by which an engine carries it."""
 
     site: Site
     engine: Engine
-    source: Plan
-    sample: Sample
     target: Side
-
-    @property
-    def shapes(self) -> tuple[Shape, ...]:
-        """What the target's rule is asked: for a Broadcast op the target shape comes last."""
-        if not self.target.rule.to_target:
-            return self.sample.shapes
-        return (*self.sample.shapes, sizes_of(self.site.operands[-1]))
-
-    @property
-    def meaning(self) -> Side | None:
-        """The source's rule for the shapes that the target sees; None where none says it."""
-        if self.site.rule.to_target != self.target.rule.to_target:
-            return None
-        axis = self.site.attributes.get("axis")
-        # Without the batch axis, an `axis` attribute counts one axis fewer.
-        tries = [self.site.attributes]
-        if axis is not None and self.sample.axis is not None:
-            tries.append({**self.site.attributes, "axis": axis - 1})
-        facts = self.sample.plan.open.given if self.sample.plan.open is not None else None
-        for attributes in tries:
-            try:
-                said = apply(self.site.rule, self.shapes, attributes, facts=facts)
-            except BroadcastError:
-                continue
-            if said == self.sample.plan:
-                return Side(self.site.rule, attributes)
-        return None
 
     @property
     def dtype(self) -> str | None:
@@ -158,6 +129,41 @@ class Case:
     def op(self) -> str:
         """The op that a counter-example computes; "add" where none has its name."""
         return canonical(self.site) or "add"
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Carried):
+    """A carried site whose source is planned."""
+
+    source: Plan
+    sample: Sample
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """What the target's rule is asked: for a Broadcast op the target shape comes last."""
+        if not self.target.rule.to_target:
+            return self.sample.shapes
+        return (*self.sample.shapes, sizes_of(self.site.operands[-1]))
+
+    @property
+    def meaning(self) -> Side | None:
+        """The source's rule for the shapes that the target sees; None where none says it."""
+        if self.site.rule.to_target != self.target.rule.to_target:
+            return None
+        axis = self.site.attributes.get("axis")
+        # Without the batch axis, an `axis` attribute counts one axis fewer.
+        tries = [self.site.attributes]
+        if axis is not None and self.sample.axis is not None:
+            tries.append({**self.site.attributes, "axis": axis - 1})
+        facts = self.sample.plan.open.given if self.sample.plan.open is not None else None
+        for attributes in tries:
+            try:
+                said = apply(self.site.rule, self.shapes, attributes, facts=facts)
+            except BroadcastError:
+                continue
+            if said == self.sample.plan:
+                return Side(self.site.rule, attributes)
+        return None
 
     def plan(self, shapes: tuple[Shape, ...]) -> Plan | BroadcastError:
         """The target's plan; a rule of two operands takes more of them two by two."""

@@ -14,7 +14,7 @@ from ..express import Expression
 from ..plan import Plan
 from ..traps import Trap, size_traps
 from .alike import Like
-from .case import Case
+from .case import Carried, Case
 from .findings import Cause, Finding, Verdict, Witness
 from .fixes import NO_MERGE, fix_of, fix_of_trap, rank_notes
 from .targets import canonical
@@ -61,7 +61,7 @@ def struck(case: Case, made: Plan | BroadcastError, divergence: Divergence) -> F
     return case.finding(made, verdict, divergence.effect, said)
 
 
-def narrowed(case: Case, finding: Finding) -> Finding:
+def narrowed(case: Carried, finding: Finding) -> Finding:
     """The finding, which is not `same` without reserve where the engine computes narrower."""
     row = case.narrowed if finding.verdict is Verdict.SAME else None
     if row is None:
@@ -78,7 +78,7 @@ _OTHER_VALUES: Mapping[tuple[str, str], str] = {
 }
 
 
-def other_values(case: Case, finding: Finding) -> Finding:
+def other_values(case: Carried, finding: Finding) -> Finding:
     """The finding, which is not `same` where model and engine mean two ops by one name."""
     op = canonical(case.site)
     if op is None or finding.verdict not in (Verdict.SAME, Verdict.SAME_HERE):

@@ -7,21 +7,25 @@ from 1, and what the target does with 0 is a note.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from ..alignment import Rule, complete
 from ..dims import Answer, Shape
 from ..dims.condition import ALWAYS, Condition, all_of
 from ..dims.dim import Dim, Symbol, dim
 from ..dims.solve import implies, listing
+from ..engines.model import Divergence
 from ..errors import BroadcastError
 from ..express import Expression
 from ..meaning import Kind, Meanings, Region, meanings, not_empty, real_shapes
 from ..plan import Plan, RuleUse
-from .case import Case, finding_of
+from ..traps import Side
+from .case import Case, finding_of, sizes_of
 from .findings import Cause, Finding, Verdict, Witness
 from .fixes import expressed
+from .sites import Site
 from .witness import find_witness
 
 _BAD: tuple[Kind, ...] = ("different", "silent", "refused")
@@ -55,21 +59,26 @@ def compare_open(case: Case, known: Condition) -> Finding:
         case: the site, its source plan and the target's rule.
         known: what the model and the caller say of the symbols.
     """
+    if carried_as_is(case.site, case.target, case.divergences, case.shapes):
+        return _as_is(case)
     if len(case.shapes) > case.target.rule.operands[1]:
-        said = f"{len(case.shapes)} operands of sizes that are not known; give them (--set)"
+        said = f"{len(case.shapes)} operands of sizes that are not known; give {_wanted(case)}"
         return _unknown(case, said)
     filled = all_of([known, not_empty(case.shapes)])
     found = _meanings(case, case.shapes, filled)
     possible = {kind: found.possible(kind) for kind in ("same", *_BAD)}
     bad = [kind for kind in _BAD if possible[kind] is Answer.YES]
     if not bad:
-        if Answer.UNKNOWN in possible.values():
-            return _unknown(case, "whether sizes part the two is beyond what is decided here")
+        # A verdict is about where the model works: whether it does anywhere is not asked here.
+        if any(possible[kind] is Answer.UNKNOWN for kind in _BAD):
+            said = f"whether sizes part the two is beyond what is decided here; give {_wanted(case)}"
+            return _unknown(case, said)
         return _same(case, found, known)
     certain = possible["same"] is Answer.NO
     examples = {kind: example for kind in bad if (example := _example(found, kind)) is not None}
     if not examples:
-        return _unknown(case, "there are sizes that part the two, but none were found")
+        said = f"there are sizes that part the two, but none were found; give {_wanted(case)}"
+        return _unknown(case, said)
     worst = next(iter(examples))
     when = found.words(*bad)
     region, values = examples[worst]
@@ -115,18 +124,75 @@ def _target(case: Case) -> Plan | BroadcastError:
     return case.plan(case.shapes)
 
 
+def carried_as_is(
+    site: Site,
+    target: Side,
+    divergences: Iterable[Divergence],
+    shapes: tuple[Shape, ...] | None = None,
+) -> bool:
+    """Whether the target aligns operands as the model does, whatever their sizes.
+
+    Args:
+        site: the broadcast.
+        target: the rule by which the target carries it.
+        divergences: what the engine does otherwise with this op.
+        shapes: what the target is given, or None where that is not known.
+    """
+    meant, rule = site.rule, target.rule
+    ranks = None if shapes is None else max(map(len, shapes), default=0)
+    if rule.max_rank is not None and (ranks is None or ranks > rule.max_rank):
+        return False
+    return (
+        rule.align is meant.align
+        and rule.to_target == meant.to_target
+        and rule.check in (None, meant.check)
+        and rule.operands[0] <= len(site.operands) <= rule.operands[1]
+        and _asked(rule, target.attributes) == _asked(meant, site.attributes)
+        and (shapes is None or shapes == tuple(sizes_of(part) for part in site.operands))
+        and all(row.strikes is None for row in divergences)
+    )
+
+
+def _asked(rule: Rule, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The attributes that the rule reads, defaults filled in."""
+    given = {k: v for k, v in attributes.items() if v is not None and k in rule.attributes}
+    return complete(rule, given)
+
+
+def _as_is(case: Case) -> Finding:
+    """The same rule on both sides: what is known of the model's sizes makes no difference."""
+    use = RuleUse(
+        case.target.rule.name, case.target.attributes, case.engine.name, case.target.op
+    )
+    said = f"means the same on {case.engine.name}{_everywhere(case, _symbols(case))}"
+    return case.finding(replace(case.source, rule=use), Verdict.SAME, Cause.SAME_PLAN, said)
+
+
+def _symbols(case: Case) -> tuple[Symbol, ...]:
+    """The symbols in what is broadcast."""
+    sizes = (size for shape in (*case.source.operands, *case.shapes) for size in shape)
+    return tuple(dict.fromkeys(symbol for size in sizes for symbol in dim(size).symbols))
+
+
+def _wanted(case: Case) -> str:
+    """The sizes that a caller can give, so that a verdict becomes possible."""
+    return listed_sizes(_symbols(case))
+
+
+def listed_sizes(symbols: Iterable[Symbol]) -> str:
+    """Sizes to ask a caller for."""
+    names = [symbol.name for symbol in symbols]
+    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
+    return f"{', '.join(names[:MAX_NAMED])}{more} (--set, --input-shape)"
+
+
 def _unknown(case: Case, said: str) -> Finding:
     return finding_of(case.site, case.source, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
 
 
 def _same(case: Case, found: Meanings, known: Condition) -> Finding:
     """The same for all sizes from 1; what happens to tensors without elements is a note."""
-    name = case.engine.name
-    names = ", ".join(symbol.name for symbol in found.symbols)
-    said = f"means the same on {name} for every {names}" if names else f"means the same on {name}"
-    needs = case.source.conditions
-    if len(needs):
-        said += f" that the model takes ({needs})"
+    said = f"means the same on {case.engine.name}{_everywhere(case, found.symbols)}"
     notes: tuple[str, ...] = ()
     with_empty = _meanings(case, case.shapes, known)
     example = with_empty.example(*_BAD)
@@ -137,6 +203,14 @@ def _same(case: Case, found: Meanings, known: Condition) -> Finding:
         notes = (f"for {listing(values)}: {what or 'it means something else'}",)
     made = _target(case)
     return case.finding(made, Verdict.SAME, Cause.SAME_PLAN, said, notes=notes)
+
+
+def _everywhere(case: Case, symbols: Sequence[Symbol]) -> str:
+    """The sizes that a verdict is about, in words."""
+    names = ", ".join(symbol.name for symbol in symbols)
+    needs = case.source.conditions
+    said = f" for every {names}" if names else ""
+    return f"{said} that the model takes ({needs})" if len(needs) else said
 
 
 def _words(
@@ -225,6 +299,8 @@ def _expression(case: Case, shapes: tuple[Shape, ...], only_if: Condition | None
     return Expression(shapes, {}, False, (), meant.shape, use, changed, only_if=only_if)
 
 
+#: Sizes that one sentence names.
+MAX_NAMED = 6
 #: Clauses of the needs that a site is judged by: as premises, fewer are safe.
 MAX_PREMISES = 12
 
@@ -239,4 +315,4 @@ def related(needs: Condition, shapes: Any) -> Condition:
     return all_of(sorted(found, key=lambda clause: len(clause.symbols))[:MAX_PREMISES])
 
 
-__all__ = ["compare_open", "is_open", "related"]
+__all__ = ["carried_as_is", "compare_open", "is_open", "related"]

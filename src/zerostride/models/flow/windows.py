@@ -1,4 +1,4 @@
-"""Rows of ops that move a window over a plane, or scale one: convolutions, pools, Resize."""
+"""Rows of ops that move a window over a plane, or scale one: convolutions, pools, Resize, spectra."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ from .facts import (
     Results,
     Size,
     Unclear,
+    known,
+    place,
     places,
     rounded_up,
     target_sizes,
@@ -204,6 +206,41 @@ def scaled(size: Number, scale: Element) -> Size:
     return plain(floordiv(dim(size) * top, bottom))
 
 
+def spectra(call: Call) -> Results:
+    """STFT: a spectrum for each place of a window on signals (batch, length[, 1 or 2])."""
+    batch, length, *_ = _planes(call, 2)
+    (step,) = call.fixed(1) or (None,)
+    if step is None or step < 1:
+        raise Unclear("the step between windows is not known")
+    reach: Number = call.shape(2)[0] if call.has(2) else _one_number(call, 3)
+    room = dim(length) - reach
+    call.need(ge(room, 0), f"the window of {reach} fits into {length}")
+    bins = plain(floordiv(reach, 2) + 1) if call.integer("onesided", 1) else reach
+    return Fact((batch, plain(floordiv(room, step) + 1), bins, 2))
+
+
+def spectrum(call: Call) -> Results:
+    """DFT along one axis; the last axis holds real and imaginary parts."""
+    shape: list[Size] = list(_planes(call, 2))
+    given = call.fixed(2) if call.has(2) else None
+    axis = place(given[0] if given else call.integer("axis", -2 if call.version >= 20 else 1), len(shape))
+    size = _one_number(call, 1) if call.has(1) else shape[axis]
+    if call.integer("onesided"):
+        if call.integer("inverse"):
+            raise Unclear("how many numbers half a spectrum makes is not known")
+        size = plain(floordiv(known(size), 2) + 1)
+    shape[axis], shape[-1] = size, 2
+    return Fact(tuple(shape))
+
+
+def _one_number(call: Call, position: int) -> Number:
+    """The number that an operand is; Unclear where it is not known."""
+    content = call.whole(position)
+    if not content or content[0] is None:
+        raise Unclear("a length is not known")
+    return content[0]
+
+
 ROWS: Mapping[str, Callable[[Call], Results]] = MappingProxyType(
     {
         **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv"), convolution),
@@ -211,5 +248,7 @@ ROWS: Mapping[str, Callable[[Call], Results]] = MappingProxyType(
         **dict.fromkeys(("MaxPool", "AveragePool", "LpPool"), pool),
         **dict.fromkeys(("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool"), global_pool),
         **dict.fromkeys(("Resize", "Upsample"), resize),
+        "STFT": spectra,
+        "DFT": spectrum,
     }
 )

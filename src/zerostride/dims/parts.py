@@ -1,0 +1,162 @@
+"""Floor 0: what makes a question about sizes smaller before it is solved.
+
+Clauses that share no symbol are questions of their own. A quotient by a number is a case for each
+remainder: with ``H = 4*k + r`` every ``(H + 1) // 4`` is linear in ``k``. And values that come to
+mind first (small ones, and multiples of the divisors) often answer before anything is solved.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from .atoms import Call, Symbol, calls
+from .condition import NEVER, Condition, all_of, any_of, negation
+from .dim import Dim, dim, of_atom
+
+#: Points at which a condition is tried; two symbols with twelve values each.
+MAX_TRIES = 160
+#: Remainders that are looked at one by one: of two symbols that are halved three times, 64.
+MAX_REMAINDERS = 64
+#: The largest multiple of divisors that is tried.
+MAX_MULTIPLE = 1 << 14
+#: Times that literals are put into the disjunctions: each may lay bare another literal.
+MAX_ROUNDS = 4
+
+
+def thinned(condition: Condition) -> Condition:
+    """The condition without parts that its own literals contradict, or make needless."""
+    for _ in range(MAX_ROUNDS):
+        if condition.kind != "and":
+            return condition
+        literals = {clause for clause in condition.parts if not clause.parts}
+        clauses = [_without(clause, literals) for clause in condition.parts]
+        if all(new is old for new, old in zip(clauses, condition.parts, strict=True)):
+            return condition
+        condition = all_of(clauses)
+    return condition
+
+
+def _without(clause: Condition, literals: set[Condition]) -> Condition:
+    if clause.kind != "or":
+        return clause
+    kept = []
+    for part in clause.parts:
+        if not literals.isdisjoint(map(negation, part.clauses)):
+            continue
+        left = [literal for literal in part.clauses if literal not in literals]
+        kept.append(part if len(left) == len(part) else all_of(left))
+    same = len(kept) == len(clause.parts) and all(map(lambda a, b: a is b, kept, clause.parts))
+    return clause if same else any_of(kept)
+
+
+def separate(condition: Condition) -> list[Condition]:
+    """The parts of a conjunction that share no symbol, those of few symbols first."""
+    groups: list[tuple[set[Symbol], list[Condition]]] = []
+    for clause in condition.clauses:
+        symbols, clauses = set(clause.symbols), [clause]
+        apart = []
+        for group in groups:
+            if symbols.isdisjoint(group[0]):
+                apart.append(group)
+            else:
+                symbols |= group[0]
+                clauses = [*group[1], *clauses]
+        groups = [*apart, (symbols, clauses)]
+    groups.sort(key=lambda group: (len(group[0]), len(group[1])))  # else in order of appearance
+    return [all_of(clauses) for _, clauses in groups]
+
+
+# Points.
+
+
+def points(condition: Condition) -> Iterator[dict[Symbol, int]]:
+    """Values for the symbols of a condition, the small ones first."""
+    symbols = condition.symbols
+    steps = divisors(condition)
+    alone: dict[Symbol, list[int]] = {}
+    for size in condition.sizes():
+        if len(size.terms) == 1 and isinstance(size.terms[0][0][0], Symbol):
+            (symbol, *more), factor = size.terms[0]
+            if not more:
+                value = -size.const // factor
+                alone.setdefault(symbol, []).extend((value, value + 1, value - 1))
+    values = [_candidates(symbol, steps.get(symbol, 1), alone.get(symbol, ())) for symbol in symbols]
+    if not all(values):
+        return
+    most = sum(len(some) - 1 for some in values)
+    tried = 0
+    for total in range(most + 1):
+        for places in _summing([len(some) for some in values], total):
+            if tried == MAX_TRIES:
+                return
+            tried += 1
+            yield {s: some[k] for s, some, k in zip(symbols, values, places, strict=True)}
+
+
+def _candidates(symbol: Symbol, step: int, special: Iterable[int]) -> list[int]:
+    """Values of one symbol that are worth trying."""
+    found = [1, 2, step, 3, 2 * step, step + 1, 3 * step, *special, 4, 5, 8, 16, 64, 0]
+    high = symbol.high
+    fitting = [n for n in found if n >= symbol.low and (high is None or n <= high)]
+    ends = [symbol.low, symbol.low + step - symbol.low % step]
+    return list(dict.fromkeys([*fitting, *(n for n in ends if high is None or n <= high)]))
+
+
+def _summing(lengths: Sequence[int], total: int) -> Iterator[tuple[int, ...]]:
+    """Places in lists of these lengths that add up to a total."""
+    if not lengths:
+        if total == 0:
+            yield ()
+        return
+    rest = sum(length - 1 for length in lengths[1:])
+    for first in range(max(0, total - rest), min(total, lengths[0] - 1) + 1):
+        for places in _summing(lengths[1:], total - first):
+            yield (first, *places)
+
+
+# Remainders.
+
+
+def divisors(condition: Condition) -> dict[Symbol, int]:
+    """For each symbol that is divided the least multiple of the numbers that divide it."""
+    found: dict[Symbol, int] = {}
+    for size in condition.sizes():
+        for call in calls(size):
+            divisor = call.arguments[1].constant if call.function == "floordiv" else None
+            if divisor is not None and divisor > 1:
+                for symbol in call.arguments[0].symbols:
+                    found[symbol] = min(math.lcm(found.get(symbol, 1), divisor), MAX_MULTIPLE)
+    return found
+
+
+def by_remainder(
+    condition: Condition,
+) -> Iterator[tuple[Condition, Mapping[Symbol, tuple[int, int]]]]:
+    """The condition for each remainder of what it divides, and what its symbols then are.
+
+    A symbol ``s`` with ``(m, r)`` stands for the quotient: ``m*s + r`` is what it was. None come
+    where there are too many remainders, or where quotients by something else are left.
+    """
+    steps = divisors(condition)
+    if not steps or math.prod(steps.values()) > MAX_REMAINDERS:
+        return
+    for rests in itertools.product(*(range(step) for step in steps.values())):
+        given = dict(zip(steps, zip(steps.values(), rests, strict=True), strict=True))
+        values: dict[Symbol, int | Dim] = {}
+        empty = False
+        for symbol, (step, rest) in given.items():
+            low = -((rest - symbol.low) // step)
+            high = None if symbol.high is None else (symbol.high - rest) // step
+            empty = empty or (high is not None and high < low)
+            values[symbol] = of_atom(Symbol(symbol.name, low, high, symbol.named)) * step + rest
+        yield (NEVER if empty else condition.substitute(values)), given
+
+
+def plain_quotients(condition: Condition) -> bool:
+    """Whether no function is left in a condition."""
+    return not any(isinstance(a, Call) for s in condition.sizes() for m, _ in dim(s).terms for a in m)
+
+
+__all__ = ["by_remainder", "points", "separate", "thinned"]
