@@ -11,9 +11,9 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from .atoms import Call, Symbol, calls
+from .atoms import Symbol, calls
 from .condition import NEVER, Condition, all_of, any_of, negation
-from .dim import Dim, dim, of_atom
+from .dim import Dim, of_atom
 
 #: Points at which a condition is tried; two symbols with twelve values each.
 MAX_TRIES = 160
@@ -77,12 +77,14 @@ def points(condition: Condition) -> Iterator[dict[Symbol, int]]:
     steps = divisors(condition)
     alone: dict[Symbol, list[int]] = {}
     for size in condition.sizes():
-        if len(size.terms) == 1 and isinstance(size.terms[0][0][0], Symbol):
-            (symbol, *more), factor = size.terms[0]
-            if not more:
+        if len(size.terms) == 1:
+            (atom, *more), factor = size.terms[0]
+            if isinstance(atom, Symbol) and not more:
                 value = -size.const // factor
-                alone.setdefault(symbol, []).extend((value, value + 1, value - 1))
-    values = [_candidates(symbol, steps.get(symbol, 1), alone.get(symbol, ())) for symbol in symbols]
+                alone.setdefault(atom, []).extend((value, value + 1, value - 1))
+    values = [
+        _candidates(symbol, steps.get(symbol, 1), alone.get(symbol, ())) for symbol in symbols
+    ]
     if not all(values):
         return
     most = sum(len(some) - 1 for some in values)
@@ -152,11 +154,6 @@ def by_remainder(
             empty = empty or (high is not None and high < low)
             values[symbol] = of_atom(Symbol(symbol.name, low, high, symbol.named)) * step + rest
         yield (NEVER if empty else condition.substitute(values)), given
-
-
-def plain_quotients(condition: Condition) -> bool:
-    """Whether no function is left in a condition."""
-    return not any(isinstance(a, Call) for s in condition.sizes() for m, _ in dim(s).terms for a in m)
 
 
 __all__ = ["by_remainder", "points", "separate", "thinned"]

@@ -200,7 +200,9 @@ def _by_remainder(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer
             names = {symbol.name: value for symbol, value in found.items()}
             values = {s: names.get(s.name, 0) for s in part.symbols}
             for symbol, (step, rest) in given.items():
-                values[symbol] = step * names.get(symbol.name, -((rest - symbol.low) // step)) + rest
+                values[symbol] = (
+                    step * names.get(symbol.name, -((rest - symbol.low) // step)) + rest
+                )
             return values if part.evaluate(values) else Answer.UNKNOWN
         if found is Answer.UNKNOWN:
             return found

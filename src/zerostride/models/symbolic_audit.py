@@ -29,6 +29,7 @@ from .sites import Site
 from .witness import find_witness
 
 _BAD: tuple[Kind, ...] = ("different", "silent", "refused")
+_BEYOND = "whether sizes part the two is beyond what is decided here"
 #: How a region is said, by its kind.
 _WORDS: Mapping[Kind, str] = {
     "different": "different when {when}, for example {values}: {detail}",
@@ -71,8 +72,7 @@ def compare_open(case: Case, known: Condition) -> Finding:
     if not bad:
         # A verdict is about where the model works: whether it does anywhere is not asked here.
         if any(possible[kind] is Answer.UNKNOWN for kind in _BAD):
-            said = f"whether sizes part the two is beyond what is decided here; give {_wanted(case)}"
-            return _unknown(case, said)
+            return _unknown(case, f"{_BEYOND}; give {_wanted(case)}")
         return _same(case, found, known)
     certain = possible["same"] is Answer.NO
     examples = {kind: example for kind in bad if (example := _example(found, kind)) is not None}
@@ -161,9 +161,7 @@ def _asked(rule: Rule, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _as_is(case: Case) -> Finding:
     """The same rule on both sides: what is known of the model's sizes makes no difference."""
-    use = RuleUse(
-        case.target.rule.name, case.target.attributes, case.engine.name, case.target.op
-    )
+    use = RuleUse(case.target.rule.name, case.target.attributes, case.engine.name, case.target.op)
     said = f"means the same on {case.engine.name}{_everywhere(case, _symbols(case))}"
     return case.finding(replace(case.source, rule=use), Verdict.SAME, Cause.SAME_PLAN, said)
 

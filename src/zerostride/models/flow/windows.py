@@ -1,4 +1,4 @@
-"""Rows of ops that move a window over a plane, or scale one: convolutions, pools, Resize, spectra."""
+"""Rows of ops that move a window over a plane, or scale one: convolutions, pools, spectra."""
 
 from __future__ import annotations
 
@@ -223,7 +223,8 @@ def spectrum(call: Call) -> Results:
     """DFT along one axis; the last axis holds real and imaginary parts."""
     shape: list[Size] = list(_planes(call, 2))
     given = call.fixed(2) if call.has(2) else None
-    axis = place(given[0] if given else call.integer("axis", -2 if call.version >= 20 else 1), len(shape))
+    told = call.integer("axis", -2 if call.version >= 20 else 1)
+    axis = place(given[0] if given else told, len(shape))
     size = _one_number(call, 1) if call.has(1) else shape[axis]
     if call.integer("onesided"):
         if call.integer("inverse"):
