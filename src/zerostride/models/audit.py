@@ -440,17 +440,17 @@ def _not_judged(site: Site) -> Finding | None:
 
 def _of_any_shape(site: Site, engine: Engine, via: str | None, unknown: Finding) -> Finding:
     """The same by the same rule, though a shape is not known; else that it is unknown."""
-    if unknown.reason != Cause.UNKNOWN_SHAPE or via is not None or engine.name in BATCHLESS:
+    if unknown.reason != Cause.UNKNOWN_SHAPE or engine.name in BATCHLESS:
         return unknown
     try:
-        carried = Carried(site, engine, transport(site, engine))
+        case = Carried(site, engine, carried_by(via)(site, engine))
     except (NotJudged, BroadcastError):
         return unknown
-    if carried.unfit or not carried_as_is(site, carried.target, carried.divergences):
+    if case.unfit or not carried_as_is(site, case.target, case.divergences):
         return unknown
     said = f"means the same on {engine.name}, by the same rule, whatever the shapes"
     same = finding_of(site, None, None, Verdict.SAME, Cause.SAME_PLAN, said)
-    return other_values(carried, narrowed(carried, same))
+    return other_values(case, narrowed(case, same))
 
 
 def _invalid(site: Site, error: BroadcastError) -> Finding:
