@@ -18,6 +18,7 @@ from onnx.reference import ReferenceEvaluator
 from zerostride.dims.dim import dim
 from zerostride.models.flow import Flow, flow
 from zerostride.models.graph import Graph
+from zerostride.models.input_sizes import sized
 from zerostride.models.onnx import read_onnx
 
 Shape = Sequence[int | str | None] | None
@@ -121,9 +122,9 @@ def read(content: onnx.ModelProto) -> Graph:
         return read_onnx(file)
 
 
-def flowing(content: onnx.ModelProto, **more: Any) -> Flow:
+def flowing(content: onnx.ModelProto, sizes: Any = None, **more: Any) -> Flow:
     """The flow of a model."""
-    return flow(read(content), **more)
+    return flow(sized(read(content), sizes), **more)
 
 
 def shapes(found: Flow) -> dict[str, str | None]:

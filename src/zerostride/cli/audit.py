@@ -79,6 +79,7 @@ def audit(
     target: str,
     batch_axis: str | None,
     sizes: tuple[tuple[str, int | str], ...],
+    shapes: tuple[Any, ...],
     facts: tuple[str, ...],
     full: bool,
     details: bool | None,
@@ -105,7 +106,7 @@ def audit(
     if as_json and as_markdown:
         raise click.UsageError("--json and --markdown are two forms of one output")
     judging["batch_axis"] = options.axis_of_batch(batch_axis)
-    judging["sizes"] = options.numbers(sizes)
+    judging |= options.given_sizes(sizes, shapes)
     judging["facts"] = facts or None
     known, updated = _baselines(baseline, write_baseline)
     many, answers = _answers(models, target, jobs, judging)

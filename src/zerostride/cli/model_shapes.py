@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import printable
 from ..report import LONGEST_NAME, MOST_NOTES, shown
 from . import options, tables
-from .options import SizeType
 
 if TYPE_CHECKING:
     from ..models.shapes import Shapes
@@ -17,14 +16,7 @@ if TYPE_CHECKING:
 
 @click.command(short_help="Every tensor's shape in a model, and what the model needs.")
 @click.argument("model", type=click.Path())
-@click.option(
-    "--set",
-    "sizes",
-    multiple=True,
-    type=SizeType(),
-    metavar="NAME=NUMBER",
-    help="A number for a size that the file names: N=4. May be given again.",
-)
+@options.sizes
 @options.facts
 @click.option("--only", metavar="TEXT", help="Only tensors whose name contains this.")
 @click.option("--constants", is_flag=True, help="Show constants, too.")
@@ -35,6 +27,7 @@ if TYPE_CHECKING:
 def shapes(
     model: str,
     sizes: tuple[tuple[str, int | str], ...],
+    shapes: tuple[Any, ...],
     facts: tuple[str, ...],
     only: str | None,
     constants: bool,
@@ -51,7 +44,7 @@ def shapes(
     """
     from ..models.shapes import shapes as run
 
-    found = run(model, sizes=options.numbers(sizes), facts=facts or None, output=output)
+    found = run(model, **options.given_sizes(sizes, shapes), facts=facts or None, output=output)
     if as_json:
         tensors = [t.as_dict() for t in found.tensors if only is None or only in t.name]
         options.put_json({**found.as_dict(), "tensors": tensors, "output": output})

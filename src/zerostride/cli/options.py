@@ -169,10 +169,64 @@ class SizeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 def numbers(sizes: Sequence[tuple[str, int | str]]) -> dict[str, int]:
     """Values given with --set that can only be numbers."""
+    made: dict[str, int] = {}
     for name, value in sizes:
         if not isinstance(value, int):
             raise ZerostrideError(f"--set {name}={value}: a model's size is set to a number")
-    return {name: value for name, value in sizes if isinstance(value, int)}
+        if made.setdefault(name, value) != value:
+            raise ZerostrideError(f"--set gives {name} two values: {made[name]} and {value}")
+    return made
+
+
+_SIZE = re.compile(r"[0-9]{1,19}", re.ASCII)
+
+
+class InputShapeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """NAME=SIZES, or SIZES for the inputs in order."""
+
+    name = "[name=]sizes"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str | None, tuple[int | str | None, ...]]:
+        """The input's name, None where it is meant by its position; and its sizes."""
+        if not isinstance(value, str):
+            return cast("tuple[str | None, tuple[int | str | None, ...]]", value)
+        name, equals, text = value.rpartition("=")
+        text = text.strip()
+        if (equals and not name) or not text:
+            self.fail(f"{value[:80]!r} is not NAME=SIZES, such as x=1,3,224,224", param, ctx)
+        if text == "scalar":
+            return name or None, ()
+        if text[0] + text[-1] in ("()", "[]"):
+            text = text[1:-1].strip().removesuffix(",")
+        separator = "x" if re.fullmatch(r"\s*(\d+\s*x\s*)+\d+\s*", text) else ","
+        words = [word.strip() for word in text.split(separator)] if text else []
+        return name or None, tuple(self._size(word, value, param, ctx) for word in words)
+
+    def _size(self, word: str, value: str, param: Any, ctx: Any) -> int | str | None:
+        if _SIZE.fullmatch(word):
+            return int(word)
+        if word == "?":
+            return None
+        if not word or not re.fullmatch(r"[^\W\d][\w.]*", word):
+            self.fail(f"{value[:80]!r}: {word[:40]!r} is no size: a number, ?, a name", param, ctx)
+        return word
+
+
+def given_sizes(
+    sizes: Sequence[tuple[str, int | str]],
+    shapes: Sequence[tuple[str | None, tuple[int | str | None, ...]]],
+) -> dict[str, Any]:
+    """The keyword arguments `sizes` and `input_shapes` of --set and --input-shape."""
+    made: dict[int | str, tuple[int | str | None, ...]] = {}
+    for name, shape in shapes:
+        # A shape without a name is that of the first input that has none of its position yet.
+        key = name if name is not None else sum(isinstance(key, int) for key in made)
+        if key in made:
+            raise ZerostrideError(f"--input-shape gives {key} two shapes")
+        made[key] = shape
+    return {"sizes": numbers(sizes), "input_shapes": made}
 
 
 class AxesType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -272,13 +326,26 @@ batch_axis = click.option(
     "--batch-axis",
     help="Batch axis of the model's inputs, for engines that drop it; 'none' if there is none.",
 )
-sizes = click.option(
-    "--set",
-    "sizes",
-    multiple=True,
-    type=SizeType(),
-    metavar="NAME=NUMBER",
-    help="A number for a size that the model names: N=4. May be given again.",
+#: How the sizes of a model's inputs are given to every command; see `given_sizes`.
+sizes = combine(
+    click.option(
+        "--input-shape",
+        "shapes",
+        multiple=True,
+        type=InputShapeType(),
+        metavar="[NAME=]SIZES",
+        help="Sizes of an input, by its name or in the inputs' order: x=1,3,224,224; "
+        "? for an axis that stays open. May be given again.",
+    ),
+    click.option(
+        "--set",
+        "sizes",
+        multiple=True,
+        type=SizeType(),
+        metavar="NAME=NUMBER",
+        help="A number for a size that the model names, N=4, or for an axis of an input, "
+        "'x[0]=4'. May be given again.",
+    ),
 )
 
 

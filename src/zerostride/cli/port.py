@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -43,6 +43,7 @@ def port(
     via: str | None,
     batch_axis: str | None,
     sizes: tuple[tuple[str, int | str], ...],
+    shapes: tuple[Any, ...],
     facts: tuple[str, ...],
     dry_run: bool,
     full: bool,
@@ -75,7 +76,7 @@ def port(
             via=via,
             batch_axis=options.axis_of_batch(batch_axis),
             facts=facts or None,
-            sizes=options.numbers(sizes),
+            **options.given_sizes(sizes, shapes),
             dry_run=dry_run,
             progress=told,
         )

@@ -37,14 +37,7 @@ MOST_PRINTED = 100_000
     "arrays have the names of inputs. May be given again.",
 )
 @click.option("--random", "seed", type=click.IntRange(0), help="Make up what is not given.")
-@click.option(
-    "--set",
-    "sizes",
-    multiple=True,
-    type=options.SizeType(),
-    metavar="NAME=NUMBER",
-    help="With --random, a number for a size that the model names: N=4. May be given again.",
-)
+@options.sizes
 @click.option(
     "-o",
     "--output",
@@ -60,6 +53,7 @@ def run(
     given: tuple[str, ...],
     seed: int | None,
     sizes: tuple[tuple[str, int | str], ...],
+    shapes: tuple[Any, ...],
     outputs: tuple[str, ...],
     show: bool,
     as_json: bool,
@@ -73,16 +67,13 @@ def run(
     from ..models.execute import execute
     from ..models.execute.inputs import described
     from ..models.execute.made_up import random_inputs
-    from ..models.formats import read_model
+    from ..models.input_sizes import read_sized
 
-    numbers = options.numbers(sizes)
-    if numbers and seed is None:
-        raise ZerostrideError("--set says the sizes of made-up inputs; it needs --random SEED")
     targets = _targets(outputs)
-    graph = read_model(model)
+    graph = read_sized(model, **options.given_sizes(sizes, shapes))
     arrays = _inputs(given)
     if seed is not None:
-        arrays |= random_inputs(graph, seed, numbers, arrays)
+        arrays |= random_inputs(graph, seed, arrays)
     elif graph.inputs and not arrays:
         raise ZerostrideError(
             f"{model}: its inputs are {described(graph.inputs)}; give each as --input NAME=FILE, "

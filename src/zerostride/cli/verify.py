@@ -68,6 +68,7 @@ def verify(
     no_cache: bool,
     batch_axis: str | None,
     sizes: tuple[tuple[str, int | str], ...],
+    shapes: tuple[Any, ...],
     facts: tuple[str, ...],
     pythons: tuple[str, ...],
     reports: tuple[str, ...],
@@ -97,7 +98,7 @@ def verify(
             cache=not no_cache,
             batch_axis=options.axis_of_batch(batch_axis),
             facts=facts or None,
-            sizes=options.numbers(sizes),
+            **options.given_sizes(sizes, shapes),
             pythons=_pythons(pythons),
             progress=told,
         )

@@ -24,8 +24,9 @@ from .comparing import compare_case, narrowed, other_values, struck
 from .converters import carried_by, chosen, met, named, note_of
 from .findings import Cause, Finding, Report, Verdict
 from .flow import Flow, Need
-from .formats import FORMATS, lowered, module_of, read_model
+from .formats import FORMATS, lowered, module_of
 from .graph import Graph
+from .input_sizes import InputShapes, Sizes, advice, read_sized
 from .layout import check_layout, layout_findings
 from .memory import uncollected
 from .pnnx import RULE as PNNX
@@ -49,7 +50,8 @@ def audit(
     *,
     batch_axis: int | None = None,
     facts: Any = None,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Sizes | None = None,
+    input_shapes: InputShapes | None = None,
     layout: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
@@ -67,7 +69,10 @@ def audit(
         batch_axis: for engines without a batch axis, which axis of the model's inputs it is; −1 for
             none. None: axis 0 where its extent is 1.
         facts: what is known of sizes that the model leaves open: "N >= 1", or a list of such.
-        sizes: numbers for sizes that the model names.
+        sizes: numbers for sizes: {"N": 4} for one that the model names, {"x[0]": 4} for an input's
+            axis.
+        input_shapes: shapes by the name of an input, or in the order of the inputs; None for an
+            axis that stays open.
         layout: "nhwc": say also what every operand must become where images are channels-last.
         progress: called with the number of nodes done and of all.
 
@@ -80,7 +85,7 @@ def audit(
     check_layout(layout)
     warn_if_unmeasured(target)
     with uncollected():  # once for both: looking through what is there takes as long each time
-        graph = read_model(model)
+        graph = read_sized(model, sizes, input_shapes)
         known = ALWAYS if facts is None else as_facts(facts)
         if satisfiable(known) is Answer.NO:
             raise ZerostrideError(f"what is given holds for no sizes: {known}")
@@ -91,7 +96,6 @@ def audit(
             None if way is None else way.name,
             batch_axis=batch_axis,
             facts=known,
-            sizes=sizes,
             layout=layout,
             progress=progress,
         )
@@ -104,13 +108,12 @@ def audit_graph(
     *,
     batch_axis: int | None = None,
     facts: Condition = ALWAYS,
-    sizes: Mapping[str, int] | None = None,
     layout: str | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Judges every broadcast of a graph; see :func:`audit`."""
     with allowance(MAX_STEPS), uncollected():
-        return _audit_graph(graph, engine, via, batch_axis, facts, sizes, layout, progress)
+        return _audit_graph(graph, engine, via, batch_axis, facts, layout, progress)
 
 
 def _audit_graph(
@@ -119,11 +122,10 @@ def _audit_graph(
     via: str | None,
     batch_axis: int | None,
     facts: Condition,
-    sizes: Mapping[str, int] | None,
     layout: str | None,
     progress: Callable[[int, int], None] | None,
 ) -> Report:
-    graph, judge, found = prepared(graph, engine, via, batch_axis, facts, sizes)
+    graph, judge, found = prepared(graph, engine, via, batch_axis, facts)
     findings = []
     module = module_of(graph)
     for done, node in enumerate(graph.nodes):
@@ -153,6 +155,9 @@ def reported(
     if found is not None:
         failures = tuple(f"no sizes make {failure} work" for failure in found.failures)
         notes, needs = (*graph.notes, *failures, *found.notes), found.conditions
+    if any(finding.reason == Cause.UNKNOWN_SHAPE for finding in findings):
+        how = advice(graph)
+        notes = (*notes, _OPEN_SIZES.format(how=how)) if how else notes
     if drops_batch(graph, engine.name):
         if batch_axis is None and _perhaps_batch(graph):
             notes = (*notes, _OPEN_BATCH.format(engine=engine.name))
@@ -173,10 +178,9 @@ def prepared(
     via: str | None,
     batch_axis: int | None,
     facts: Condition,
-    sizes: Mapping[str, int] | None,
 ) -> tuple[Graph, Judge, Flow | None]:
     """The graph with the sizes that flow through it, what judges its sites, and the flow."""
-    graph, known, found = resolved(graph, facts, sizes)
+    graph, known, found = resolved(graph, facts)
     batch = BatchAxes()
     told = via != "pnnx" or batch_axis is not None or knows_batch(graph)
     if drops_batch(graph, engine.name) and told:
@@ -184,6 +188,9 @@ def prepared(
     return graph, Judge(met(via, engine), via, batch, known), found
 
 
+_OPEN_SIZES = (
+    "some findings are unknown; numbers for open sizes of the inputs may decide them: {how}"
+)
 _OPEN_BATCH = (
     "axis 0 of the inputs is taken for data, since its size is not known to be 1; if it is a "
     "batch, which {engine} does not have, name it (batch_axis=0, --batch-axis 0)"

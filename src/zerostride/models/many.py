@@ -17,6 +17,7 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,11 +28,15 @@ from ..errors import BroadcastError, ZerostrideError, printable
 from ..planner import as_facts
 from .audit import audit
 from .findings import Report, Unread
+from .input_sizes import UnknownSize
 
 #: How often, in seconds, somebody who waits looks whether they were interrupted.
 _BEAT = 0.2
 #: Characters of what a worker said before it ended.
 _LAST_WORDS = 300
+#: Options that name sizes or inputs of models; what is noted of a model that has none so called.
+_SIZES = ("sizes", "input_shapes")
+_NOT_HERE = "no size or input of it is called {!r}: what was given is for other models"
 _CHILD = """
 load_package()
 from zerostride.models.many import serve
@@ -100,13 +105,43 @@ def audit_many(
                 answered(k, judged(names[k], target, options))
     else:
         _at_once(names, target, options, count, answered)
+    _check_sizes(options, answers)
     return [answer for answer in answers if answer is not None]
+
+
+def _audited(model: str, target: str, options: Mapping[str, Any]) -> Report:
+    """The report of one model of many: sizes that it has not are for others, which a note says."""
+    missing: list[str] = []
+    while True:
+        try:
+            report = audit(model, target, **options)
+        except UnknownSize as error:
+            kept = {
+                given: {key: value for key, value in options[given].items() if key != error.name}
+                for given in _SIZES
+                if options.get(given)
+            }
+            if error.name in missing:
+                raise
+            missing.append(error.name)
+            options = {**options, **kept}
+        else:
+            return replace(report, notes=(*report.notes, *map(_NOT_HERE.format, missing)))
+
+
+def _check_sizes(options: Mapping[str, Any], answers: Sequence[Report | Unread | None]) -> None:
+    """Refuses the name of a size that no model has."""
+    reports = [one for one in answers if isinstance(one, Report)]
+    for name in (str(key) for given in _SIZES for key in options.get(given) or ()):
+        note = _NOT_HERE.format(name)
+        if reports and all(note in report.notes for report in reports):
+            raise UnknownSize(name, f"no size or input of any model is called {name!r}")
 
 
 def judged(model: str, target: str, options: Mapping[str, Any]) -> Report | Unread:
     """The report of a model; whatever is wrong with it is its own affair."""
     try:
-        return audit(model, target, **options)
+        return _audited(model, target, options)
     except (ZerostrideError, BroadcastError) as error:
         return Unread(model, str(error))
     except MemoryError:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 from ..dims.condition import ALWAYS, Condition, all_of
@@ -11,69 +10,28 @@ from ..dims.parse import unnamed
 from ..errors import printable
 from .flow import Flow, flow
 from .formats import FORMATS, lowered
-from .graph import Body, FileShape, Graph, Node, Value
+from .graph import FileShape, Graph, Value
 
 
-def resolved(
-    graph: Graph, facts: Condition = ALWAYS, sizes: Mapping[str, int] | None = None
-) -> tuple[Graph, Condition, Flow | None]:
+def resolved(graph: Graph, facts: Condition = ALWAYS) -> tuple[Graph, Condition, Flow | None]:
     """The graph whose values have all that is known of their sizes.
 
     A graph whose sizes are all numbers comes back as it is, without a flow, unless files of its
-    format only hint at sizes. In any other every size is a number, an expression or a symbol: of
-    one that nothing is known of, a new symbol.
+    format only hint at sizes, or a caller gave some. In any other every size is a number, an
+    expression or a symbol: of one that nothing is known of, a new symbol.
 
     Args:
         graph: the model.
         facts: what the caller knows of its sizes.
-        sizes: numbers for sizes that the file names.
 
     Returns:
         The graph, what must hold of its sizes, and the flow that says so.
     """
     hints = FORMATS[graph.format].hints
-    if not sizes and not hints and all(map(_settled, graph.values())):
+    if not hints and not graph.sized and all(map(_settled, graph.values())):
         return graph, facts, None
-    found = flow(lowered(graph), given=facts, sizes=sizes)
-    made: dict[int, Value] = {}
-
-    def value(old: Value) -> Value:
-        if id(old) not in made:
-            made[id(old)] = _with_sizes(old, found, len(made))
-        return made[id(old)]
-
-    def optional(old: Value | None) -> Value | None:
-        return None if old is None else value(old)
-
-    def node(old: Node) -> Node:
-        # Written out: `replace` is a third of the time that a large model takes here.
-        return Node(
-            old.name,
-            old.op,
-            old.domain,
-            old.version,
-            tuple(map(optional, old.inputs)),
-            tuple(map(value, old.outputs)),
-            old.attributes,
-            old.scope,
-            tuple(map(body, old.bodies)),
-            old.place,
-        )
-
-    def body(old: Body) -> Body:
-        return replace(
-            old,
-            inputs=tuple(map(value, old.inputs)),
-            outputs=tuple(map(optional, old.outputs)),
-            nodes=tuple(map(node, old.nodes)),
-        )
-
-    whole = replace(
-        graph,
-        nodes=tuple(map(node, graph.nodes)),
-        inputs=tuple(map(value, graph.inputs)),
-        outputs=tuple(map(value, graph.outputs)),
-    )
+    found = flow(lowered(graph), given=facts)
+    whole = graph.with_values(lambda value, number: _with_sizes(value, found, number))
     return whole, all_of([facts, found.condition]), found
 
 

@@ -23,8 +23,9 @@ from ..errors import Misfit, ModelError
 from ..planner import as_facts
 from .findings import need_dict
 from .flow import Failure, Flow, Need, flow
-from .formats import lowered, read_model
+from .formats import lowered
 from .graph import Graph, Value
+from .input_sizes import InputShapes, Sizes, read_sized
 from .onnx import infer
 
 if TYPE_CHECKING:
@@ -117,7 +118,8 @@ class Shapes:
 def shapes(
     model: str | Path,
     *,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Sizes | None = None,
+    input_shapes: InputShapes | None = None,
     facts: Any = None,
     output: str | Path | None = None,
 ) -> Shapes:
@@ -125,7 +127,10 @@ def shapes(
 
     Args:
         model: a model file.
-        sizes: numbers for sizes that the file names: {"N": 4}.
+        sizes: numbers for sizes: {"N": 4} for one that the file names, {"x[0]": 4} for an input's
+            axis.
+        input_shapes: shapes by the name of an input, or in the order of the inputs; None for an
+            axis that stays open.
         facts: what is known of its sizes: "N >= 1", or a list of such.
         output: write the model, an ONNX file, here with the shapes that it lacks. External data
             stay where they are, so it must be in the model's folder if there are any.
@@ -138,11 +143,8 @@ def shapes(
     known = ALWAYS if facts is None else as_facts(facts)
     if satisfiable(known) is Answer.NO:
         raise ModelError(f"what is given holds for no sizes: {known}")
-    graph = read_model(model)
-    try:
-        found = flow(lowered(graph), given=known, sizes=sizes)
-    except ValueError as error:
-        raise ModelError(f"{graph.path}: {error}") from None
+    graph = read_sized(model, sizes, input_shapes)
+    found = flow(lowered(graph), given=known)
     if output is not None:
         _write(Path(model), Path(output), graph, found)
     return Shapes(

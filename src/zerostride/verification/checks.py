@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -16,8 +16,9 @@ from ..measure.isolation import CASE_SECONDS
 from ..models.audit import BATCHLESS, audit_graph, drops_batch
 from ..models.batch import BatchAxes, batch_axes
 from ..models.findings import Check, Finding, Outcome, Report, Verdict
-from ..models.formats import lowered, module_of, read_model
+from ..models.formats import lowered, module_of
 from ..models.graph import Graph
+from ..models.input_sizes import InputShapes, Sizes, read_sized
 from ..models.resolve import resolved
 from ..models.sites import Site
 from ..planner import as_facts
@@ -52,7 +53,8 @@ def verify(
     cache: bool = True,
     batch_axis: int | None = None,
     facts: Any = None,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Sizes | None = None,
+    input_shapes: InputShapes | None = None,
     pythons: dict[str, str] | None = None,
     progress: Progress | None = None,
 ) -> Report:
@@ -72,7 +74,7 @@ def verify(
         timeout: seconds for one answer; by default 20, for a whole model 300.
         cases: how many random operands each broadcast gets.
         cache: use the answers of earlier runs: equal tasks on one release answer equally.
-        batch_axis, facts, sizes: as for :func:`~zerostride.audit`.
+        batch_axis, facts, sizes, input_shapes: as for :func:`~zerostride.audit`.
         pythons: interpreters by engine, for engines that need an environment of their own.
         progress: called with the number of checks done and of all.
 
@@ -90,18 +92,16 @@ def verify(
     if cases < 1:
         raise ZerostrideError(f"cases={cases}; it is 1 or more")
     warn_if_unmeasured(engine)
-    graph = read_model(model)
+    graph = read_sized(model, sizes, input_shapes)
     known = ALWAYS if facts is None else as_facts(facts)
-    report = audit_graph(graph, row, batch_axis=batch_axis, facts=known, sizes=sizes)
+    report = audit_graph(graph, row, batch_axis=batch_axis, facts=known)
     whole = whole or against is not None
     process = start(engine, timeout or (MODEL_SECONDS if whole else CASE_SECONDS), pythons)
     try:
         if whole:
-            checks, notes = check_whole(
-                graph, Path(against or model), process, seed, sizes, batch_axis
-            )
+            checks, notes = check_whole(graph, Path(against or model), process, seed, batch_axis)
         else:
-            graph = resolved(graph, known, sizes)[0]
+            graph = resolved(graph, known)[0]
             keeper = Cache(engine, process.version, on=cache)
             run = _Run(process, keeper, seed, cases)
             batch = BatchAxes()
@@ -172,12 +172,12 @@ class _Run:
         self, sites: Sequence[Site], graph: Graph, batch: BatchAxes, progress: Progress | None
     ) -> list[Check]:
         """A check for each site, in order."""
-        engine, module = find_engine(self.process.engine), module_of(graph)
+        engine = find_engine(self.process.engine)
         found: dict[str, tuple[Agreement, bool]] = {}
         checks = []
         for done, site in enumerate(sites):
             try:
-                plain = prepare(site, engine, batch, module)
+                plain = prepare(site, engine, batch, graph)
                 checks.append(self._check(plain, found))
             except Skip as reason:
                 checks.append(_check_of(site, Agreement(Outcome.NOT_RUN, str(reason), 0, 0.0)))

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from ..compute.kernels import KERNELS
-from ..dims.dim import Dim
 from ..engines.model import Engine
 from ..errors import BroadcastError
 from ..models.audit import BATCHLESS
@@ -18,8 +17,9 @@ from ..models.case import sizes_of
 from ..models.execute.broadcasts import PLANNED, broadcast
 from ..models.execute.call import Call, Unfit
 from ..models.execute.program import TABLE
-from ..models.formats import FormatModule
-from ..models.graph import Node
+from ..models.formats import FormatModule, module_of
+from ..models.graph import Graph, Node
+from ..models.input_sizes import advice
 from ..models.sites import Kind, Operand, Site
 from ..models.sites import find_site as onnx_site
 from ..models.targets import NotJudged, transport
@@ -113,13 +113,13 @@ class Plain:
         return np.asarray(made[0] if isinstance(made, tuple) else made)
 
 
-def prepare(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule) -> Plain:
-    """The site as a task.
+def prepare(site: Site, engine: Engine, batch: BatchAxes, graph: Graph) -> Plain:
+    """The site of a graph as a task.
 
     Raises:
         Skip: it cannot be run by itself on that engine; says why.
     """
-    shapes = _shapes(site)
+    shapes = _shapes(site, graph)
     try:
         source = site.plan(shapes)
     except BroadcastError as error:
@@ -145,24 +145,30 @@ def prepare(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule) 
         side = Side(site.rule, {}, engine.name, None)  # it says so itself
     if site.kind in PLANNED:
         return _planned(site, engine, side, shapes, sample)
-    return _compound(site, engine, batch, module)
+    return _compound(site, engine, batch, module_of(graph))
 
 
-def _shapes(site: Site) -> tuple[tuple[int, ...], ...]:
+def _shapes(site: Site, graph: Graph) -> tuple[tuple[int, ...], ...]:
     if site.kind in (Kind.CUSTOM, Kind.NOT_MODELLED):
         raise Skip(f"{site.node.op} is not modelled")
     for part in site.operands:
         if part.shape is None:
-            raise Skip(f"the shape of {part.name!r} is not known")
-        for size in part.shape:
-            if not isinstance(size, int):
-                named = size.symbols if isinstance(size, Dim) else ()
-                words = " ".join(f"--set {symbol.name}=NUMBER" for symbol in named)
-                raise Skip(f"{part.name!r} has a size that is not known: {words or size}")
+            raise Skip(said(f"the shape of {part.name!r} is not known", advice(graph)))
+    sizes = [size for part in site.operands for size in part.shape or ()]
+    unknown = [size for size in sizes if not isinstance(size, int)]
+    if unknown:
+        whose = next(p.name for p in site.operands if unknown[0] in (p.shape or ()))
+        words = f"{whose!r} has a size that is not known"
+        raise Skip(said(words, advice(graph, unknown) or advice(graph)))
     return tuple(
         tuple(int(size) for size in sizes_of(part) if isinstance(size, int))
         for part in site.operands
     )
+
+
+def said(words: str, how: str) -> str:
+    """A sentence with what to write, where something can be written."""
+    return f"{words}: {how}" if how else words
 
 
 def _count(shape: Sequence[Any]) -> int:

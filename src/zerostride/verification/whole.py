@@ -38,7 +38,6 @@ def check_whole(
     file: Path,
     process: Process,
     seed: int,
-    sizes: Mapping[str, int] | None,
     batch_axis: int | None,
 ) -> tuple[list[Check], tuple[str, ...]]:
     """A check for each output of the model, and what a reader should know.
@@ -48,7 +47,6 @@ def check_whole(
         file: what is run: the model's own file, or a conversion of it.
         process: the engine.
         seed: of the random inputs.
-        sizes: numbers for sizes that the model names.
         batch_axis: as for the audit; an engine without a batch axis is not given one.
 
     Raises:
@@ -63,7 +61,7 @@ def check_whole(
         )
     if not file.is_file():
         raise ModelError(f"{file}: No such file")
-    inputs = random_inputs(graph, seed, sizes)
+    inputs = random_inputs(graph, seed)
     expected, note = _meant(graph, inputs, itself=engine if str(file) == graph.path else "")
     names = [value.name for value in graph.outputs]
     task = Task(Form.FILE, str(file), {"inputs": list(inputs), "outputs": names})

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...dims.dim import Dim
 from ...errors import ZerostrideError
 from ..graph import Array, Graph, Value
 
@@ -78,8 +79,8 @@ def _checked(graph: Graph, value: Value, given: Any, bound: dict[str, tuple[int,
                 f"{where} has the shape {array.shape}; axis {axis} is {wanted} in the model, "
                 f"{shown(value)}"
             )
-        if isinstance(wanted, str):
-            first, by = bound.setdefault(wanted, (size, value.name))
+        if isinstance(wanted, str | Dim):
+            first, by = bound.setdefault(str(wanted), (size, value.name))
             if first != size:
                 raise ZerostrideError(
                     f"{where} has the shape {array.shape}: axis {axis}, which the model calls "

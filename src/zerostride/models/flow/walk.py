@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
-import re
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from ...dims import MAX_ELEMENTS, MAX_RANK
 from ...dims.condition import ALWAYS, Condition, eq, ge
 from ...dims.dim import Dim, Number, Symbol, dim, lone_symbol, of_atom, plain
-from ...dims.parse import read
-from ...errors import Misfit, printable
+from ...errors import printable
 from ..formats import FORMATS, module_of
 from ..graph import FileShape, Graph, Node, Value
+from ..input_sizes import named_inputs, size_in_file
 from . import bodies
 from .answers import Answer, ask, first_line
 from .facts import (
@@ -30,31 +28,15 @@ from .needs import Failure, Ledger, Need, decided, undecided
 from .numbers import exact
 from .result import Flow
 
-#: Characters of a size's name that are kept.
-LONGEST_NAME = 200
-#: Names that tools invent for sizes they know nothing of: the same one may stand for several.
-_INVENTED = re.compile(r"unk__\d+|\?|-1|None|")
-#: A hyphen between words joins them; exporters write differences with spaces.
-_HYPHENATED = re.compile(r"[^\W\d]\w*-[^\W\d]")
 
-
-def flow(
-    graph: Graph, *, given: Condition = ALWAYS, sizes: Mapping[str, int] | None = None
-) -> Flow:
+def flow(graph: Graph, *, given: Condition = ALWAYS) -> Flow:
     """The sizes of every tensor of a graph in terms of those of its inputs.
 
     Args:
         graph: the model.
         given: what the caller knows of its sizes.
-        sizes: numbers for sizes that the file names.
-
-    Raises:
-        ValueError: a number for a size is no size.
     """
-    for name, number in (sizes or {}).items():
-        if type(number) is not int or not 0 <= number <= MAX_ELEMENTS:
-            raise ValueError(f"{name} = {number!r} is not a size from 0 to 2^63-1")
-    walk = Walk(graph, given, sizes or {})
+    walk = Walk(graph, given)
     walk.inputs()
     for node in graph.nodes:
         if not node.scope:
@@ -70,13 +52,6 @@ def flow(
     )
 
 
-def _shown(name: str) -> str:
-    """A name as it may be shown on terminals; an endless one cut, and still its own."""
-    if len(name) > LONGEST_NAME:
-        name = f"{name[:LONGEST_NAME]}~{hashlib.sha256(name.encode()).hexdigest()[:12]}"
-    return printable(name)
-
-
 class Walk:
     """One walk through a model.
 
@@ -90,9 +65,8 @@ class Walk:
         quiet: passes through a body around the current node that only look for what stays.
     """
 
-    def __init__(self, graph: Graph, given: Condition, sizes: Mapping[str, int]) -> None:
+    def __init__(self, graph: Graph, given: Condition) -> None:
         self.graph = graph
-        self.values = {Symbol(_shown(name)): number for name, number in sizes.items()}
         self.ledger = Ledger(given)
         self.facts: dict[int, Fact] = {}
         self.needs: list[Need] = []
@@ -109,7 +83,6 @@ class Walk:
         self._find = None if graph.format == "onnx" else module_of(graph).find_site
         self._hints = FORMATS[graph.format].hints
         self._taken: set[str] = set()
-        self._read: set[Symbol] = set()
         self._answers: dict[Hashable, Answer] = {}
         self._sizes: dict[Hashable, Number] = {}
 
@@ -117,57 +90,26 @@ class Walk:
 
     def inputs(self) -> None:
         """Gives the model's inputs their shapes, as the file says."""
-        for value in self.graph.inputs:
-            shape = value.shape if value.declared is None else value.declared
+        for value, shape in zip(self.graph.inputs, named_inputs(self.graph), strict=True):
             if shape is None:
                 self.facts[id(value)] = UNKNOWN
                 continue
-            sizes: list[Any] = []
-            for given in shape:
-                size = self.read(given, value.name)
-                if size is not None:
-                    self.named.update(dict.fromkeys(dim(size).symbols))
-                    self._taken.update(symbol.name for symbol in dim(size).symbols)
-                    words = f"the size {size} is not below 0"
-                    self._require(f"the input {value.name}", "", ge(size, 0), words)
-                sizes.append(Open() if size is None else size)
-            self.facts[id(value)] = self.close(Fact(tuple(sizes)), value.name, {})
-        for symbol in self.values:
-            if symbol not in self._read:
-                self.notes.append(f"no size of the model's inputs is called {symbol.name!r}")
+            for size in value.declared or value.shape or ():
+                self.read(size, value.name)
+            for size in shape:
+                symbols = dim(size).symbols
+                self._taken.update(symbol.name for symbol in symbols)
+                self.named.update(dict.fromkeys(one for one in symbols if one.named))
+                words = f"the size {size} is not below 0"
+                self._require(f"the input {value.name}", "", ge(size, 0), words)
+            self.facts[id(value)] = Fact(shape)
 
     def read(self, size: Any, where: str) -> Number | None:
         """A size of the file; None where it says nothing."""
-        if size is None or isinstance(size, Dim):
-            return size
-        if isinstance(size, int):
-            if 0 <= size <= MAX_ELEMENTS:
-                return size
+        found = size_in_file(size)
+        if found is None and isinstance(size, int):
             self.notes.append(f"{where}: a size of {size} in the file is taken as unknown")
-            return None
-        found = self._text(str(size))
-        if found is None:
-            return None
-        self._read.update(found.symbols)
-        try:
-            return plain(found.substitute(self.values))
-        except ArithmeticError:
-            self.notes.append(f"{where}: the size {size!r} does not exist for these values")
-            return None
-
-    def _text(self, text: str) -> Dim | None:
-        """A name or an expression; what reads as neither is a name with odd characters."""
-        if _INVENTED.fullmatch(text.strip()):
-            return None
-        if not _HYPHENATED.search(text):
-            try:
-                found = read(text)
-            except (Misfit, ArithmeticError, RecursionError):
-                pass  # a name that exporters are free to choose
-            else:
-                if isinstance(found, Dim):
-                    return found
-        return of_atom(Symbol(_shown(text)))
+        return found
 
     # Facts.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 from ...dims.condition import Condition
 from ...engines.model import Engine
@@ -12,6 +13,7 @@ from ..findings import Finding, Report
 from ..flow import Flow
 from ..formats import FORMATS
 from ..graph import Graph
+from ..input_sizes import InputShapes, Sizes, read_sized
 from ..sites import Site
 from .program import Setting
 
@@ -24,7 +26,12 @@ class Question:
     via: str | None
     batch_axis: int | None
     facts: Condition
-    sizes: Mapping[str, int] | None
+    sizes: Sizes | None = None
+    input_shapes: InputShapes | None = None
+
+    def read(self, path: Path) -> Graph:
+        """The graph of a file with the sizes that were given."""
+        return read_sized(path, self.sizes, self.input_shapes)
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,6 @@ def audited(
         question.via,
         question.batch_axis,
         question.facts,
-        question.sizes,
     )
     module = FORMATS[graph.format].load()
     findings: dict[int, Finding] = {}

@@ -17,8 +17,9 @@ from ...planner import as_facts
 from ..audit import MAX_STEPS
 from ..converters import chosen, named
 from ..findings import Change, Finding, Report
-from ..formats import format_of, path_of, read_model
+from ..formats import format_of, path_of
 from ..graph import Node
+from ..input_sizes import InputShapes, Sizes
 from ..rewrite import Editor
 from .audited import Audited, Question, audited
 from .numbers import sizes_for
@@ -36,7 +37,8 @@ def port(
     via: str | None = None,
     batch_axis: int | None = None,
     facts: Any = None,
-    sizes: Mapping[str, int] | None = None,
+    sizes: Sizes | None = None,
+    input_shapes: InputShapes | None = None,
     dry_run: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
@@ -53,7 +55,7 @@ def port(
         target: an engine's name.
         output: where the model goes; it may be the model itself. Not needed for a dry run.
         via: what this converter does by itself is left to it; as for :func:`~zerostride.audit`.
-        batch_axis, facts, sizes: as for :func:`~zerostride.audit`.
+        batch_axis, facts, sizes, input_shapes: as for :func:`~zerostride.audit`.
         dry_run: write nothing; `changes` then says what would be done.
         progress: called with how much is done and how much there is: every node is audited,
             rewritten if need be, and checked.
@@ -74,12 +76,12 @@ def port(
     known = ALWAYS if facts is None else as_facts(facts)
     if satisfiable(known) is Answer.NO:
         raise ZerostrideError(f"what is given holds for no sizes: {known}")
-    graph = read_model(path)
-    way = chosen(via, target, graph.format)
-    question = Question(engine, None if way is None else way.name, batch_axis, known, sizes)
+    way = chosen(via, target, format_of(path).name)
+    by = None if way is None else way.name
+    question = Question(engine, by, batch_axis, known, sizes, input_shapes)
     with allowance(MAX_STEPS):
         told = _Phases(progress, 2 if goal is None else 3)
-        old = audited(graph, question, told.phase(0))
+        old = audited(question.read(path), question, told.phase(0))
         editor, done = rewritten(path, old, told.phase(1))
         if goal is None:
             return _dry(old, question, done)
@@ -188,7 +190,7 @@ def _written(
     with staging(goal) as staged:
         files = editor.save(staged)
         with kept_if_done([file for file in files if file.stem != staged.stem]):
-            new = audited(read_model(staged), question)
+            new = audited(question.read(staged), question)
             changes, findings = _checked(old, new, done, progress)
             report = new.report(question)
             install(staged, goal)

@@ -7,8 +7,9 @@ layer says how many axes they have, and no shape at all where none does.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ....dims.dim import Dim, Number, Symbol, of_atom
@@ -43,12 +44,17 @@ class Inferred:
     notes: list[str] = field(default_factory=list)
 
 
-def infer(layers: Sequence[Layer], answers: Mapping[str, Sizes] | None = None) -> Inferred:
+def infer(
+    layers: Sequence[Layer],
+    answers: Mapping[str, Sizes] | None = None,
+    given: Mapping[str, Sizes] | None = None,
+) -> Inferred:
     """The shapes of blobs.
 
     Args:
         layers: the layers in order.
         answers: shapes of blobs that the engine gave.
+        given: shapes of input blobs that a caller gave.
 
     Raises:
         ModelError: a parameter is of the wrong kind; names line and layer, not the file.
@@ -58,6 +64,8 @@ def infer(layers: Sequence[Layer], answers: Mapping[str, Sizes] | None = None) -
     for layer in layers:
         hints = _hints(layer, found.notes)
         shapes = _results(layer, found, ranks)
+        if layer.type == "Input" and given:
+            shapes = [given.get(name) or shape for name, shape in _pairs(layer.tops, shapes)]
         for k, name in enumerate(layer.tops):
             shape = shapes[k] if k < len(shapes) else None
             if shape is None:
@@ -70,7 +78,15 @@ def infer(layers: Sequence[Layer], answers: Mapping[str, Sizes] | None = None) -
                 found.shapes[name] = tuple(map(_bounded, shape))
         if layer.type == "Input":
             found.unsized += [name for name in layer.tops if name not in found.shapes]
+    if given:
+        found.named = [name for name in found.named if name not in given]
     return found
+
+
+def _pairs(
+    names: Sequence[str], shapes: Sequence[Sizes | None]
+) -> Iterator[tuple[str, Sizes | None]]:
+    return itertools.zip_longest(names, shapes[: len(names)])
 
 
 def _who(layer: Layer) -> str:

@@ -9,6 +9,7 @@ layer's position in the file.
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -22,7 +23,7 @@ from ...graph import FileShape, FileSize, Graph, Node, Value
 from . import engine
 from .inference import AXES, Inferred, infer
 from .layers import LAYERS
-from .sizes import Sizes
+from .sizes import Sizes, Wrong, checked
 from .text import Layer, ParamFile, Params, read_text, shown
 from .weights import LOADS, Load, Stored, Weights, bin_path, dtype_of, load, locate
 
@@ -34,8 +35,12 @@ _DTYPES = {1: "float32", 2: "float16", 3: "int8"}
 _BINARY = (".param.bin", ".ncnn.bin")
 
 
-def read_ncnn(path: str | Path) -> Graph:
+def read_ncnn(path: str | Path, inputs: Mapping[str, Sizes | None] | None = None) -> Graph:
     """The graph of a .param file, with the .bin beside it if there is one.
+
+    Args:
+        path: the file.
+        inputs: shapes of input blobs, by name, that stand for what the file says.
 
     Raises:
         ModelError: the file cannot be read; says why, with line and layer.
@@ -45,9 +50,9 @@ def read_ncnn(path: str | Path) -> Graph:
         raise ModelError(f"{file}: a binary file without names; name the .param text beside it")
     parsed = read_text(file)
     try:
-        found = infer(parsed.layers)
+        found = infer(parsed.layers, given=_given(parsed, inputs or {}))
         weights = locate(parsed.layers, bin_path(file), lambda kind: kind in LAYERS)
-        found = _completed(parsed, found)
+        found = _completed(parsed, found, _given(parsed, inputs or {}))
         return _Builder(parsed, found, weights).graph()
     except ModelError as error:
         if str(file) in str(error):
@@ -55,7 +60,25 @@ def read_ncnn(path: str | Path) -> Graph:
         raise ModelError(f"{file}: {error}") from None
 
 
-def _completed(parsed: ParamFile, found: Inferred) -> Inferred:
+def _given(parsed: ParamFile, inputs: Mapping[str, Sizes | None]) -> dict[str, Sizes]:
+    """The shapes that a caller gave, by the blobs' names in the file.
+
+    Raises:
+        ModelError: ncnn has no such blob.
+    """
+    made = {}
+    for layer in parsed.layers:
+        for name in layer.tops if layer.type == "Input" else ():
+            shape = inputs.get(printable(name))
+            if shape is not None:
+                try:
+                    made[name] = checked(shape)
+                except Wrong as error:
+                    raise ModelError(f"the input {shown(name)} is given {shape}: {error}") from None
+    return made
+
+
+def _completed(parsed: ParamFile, found: Inferred, given: Mapping[str, Sizes]) -> Inferred:
     """What the table leaves open, asked of the real ncnn where it is installed."""
     tops = [name for layer in parsed.layers for name in layer.tops]
     known = found.shapes.keys() | found.wrong | found.open
@@ -77,15 +100,16 @@ def _completed(parsed: ParamFile, found: Inferred) -> Inferred:
             "for them, is not installed: pip install 'zerostride[ncnn]'"
         )
         return found
-    inputs = {
-        name: tuple(int(size) for size in found.shapes[name])
-        for layer in parsed.layers
-        if layer.type == "Input"
-        for name in layer.tops
-    }
+    inputs: dict[str, tuple[int, ...]] = {}
+    for layer in parsed.layers:
+        for name in layer.tops if layer.type == "Input" else ():
+            sizes = found.shapes[name]
+            inputs[name] = tuple(size for size in sizes if isinstance(size, int))
+            if len(inputs[name]) < len(sizes):
+                return found  # ncnn computes with numbers alone
     text = "".join(parsed.lines)
     answers, said = engine.ask(text, inputs, missing)
-    again = infer(parsed.layers, answers)
+    again = infer(parsed.layers, answers, given)
     again.notes.append(
         f"the shapes of {len(answers)} blobs ({who}) are those that the installed ncnn makes"
         if said is None
@@ -215,15 +239,18 @@ class _Builder:
         """What a reader should know of the whole file."""
         found, weights = self.found, self.weights
         for name in found.unsized:
+            how = f"--input-shape {shlex.quote(f'{printable(name)}=SIZES')}"
             self.notes.append(
                 f"the file does not give the sizes of the input {shown(name)}, and no layer says "
-                "how many axes it has; write them into its line (0=w 1=h 11=d 2=c)"
+                f"how many axes it has; give them ({how}), or write them into its line "
+                "(0=w 1=h 11=d 2=c)"
             )
         for name in found.named:
-            sizes = ", ".join(str(s) for s in found.shapes[name] if isinstance(s, Dim))
+            names = [str(size) for size in found.shapes[name] if isinstance(size, Dim)]
+            sizes, how = ", ".join(names), " ".join(f"--set {size}=NUMBER" for size in names)
             self.notes.append(
                 f"the file does not give the sizes of the input {shown(name)}; they are called "
-                f"{sizes}: give them (--set), or write them into its line (0=w 1=h 11=d 2=c)"
+                f"{sizes}; give them ({how}), or write them into its line (0=w 1=h 11=d 2=c)"
             )
         shared = [name for name, count in read.items() if count > 1]
         if shared:

@@ -1,0 +1,316 @@
+"""Sizes that a caller gives: one way in every command, format and spelling; advice that holds."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pickle
+import random
+import re
+import shlex
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import ncnn_models
+import numpy as np
+import onnx
+import pytest
+from bound import model, node, read
+from ir_models import Ir
+from mnn_files import Model as Mnn
+
+import zerostride as zs
+from zerostride.cli import main as command
+from zerostride.models.input_sizes import UnknownSize, advice, sized
+from zerostride.models.resolve import resolved
+
+#: How a file may write a size.
+WRITTEN = (3, 1, None, "N", "M", "batch size", "it's", "x[0]", "N + 1", "2*M", "unk__7", "?", "-1")
+#: Numbers that stand for the names of sizes, and for axes that have none.
+NUMBERS = {"N": 4, "M": 5}
+
+
+class Drawn(NamedTuple):
+    """A model file, a shape for each of its inputs that it takes, and what cannot take the file."""
+
+    file: Path
+    shapes: dict[str, tuple[int, ...]]
+    without: frozenset[str] = frozenset()
+
+
+def number(size: Any) -> int:
+    """A number that a size of a file can be."""
+    if isinstance(size, int):
+        return size
+    return {"N + 1": 5, "2*M": 10, **NUMBERS}.get(size, 2)
+
+
+def shapes(rng: random.Random, sizes: tuple[Any, ...], low: int = 1) -> list[Any]:
+    """Shapes of one to three inputs as a file has them."""
+    return [
+        tuple(rng.choice(sizes) for _ in range(rng.randint(low, 3)))
+        for _ in range(rng.randint(1, 3))
+    ]
+
+
+def names(rng: random.Random, count: int) -> list[str]:
+    """Names of inputs, some of them odd."""
+    return rng.sample(["x", "y", "a b", "in:0", "z[0]", "it's"], count)
+
+
+def an_onnx(rng: random.Random, folder: Path) -> Drawn:
+    files = shapes(rng, WRITTEN, 0)
+    called = names(rng, len(files))
+    if rng.random() < 0.3:
+        files[0] = None
+    nodes = [
+        onnx.helper.make_node("Mul", [name, name], [f"out{k}"], name=f"mul{k}")
+        for k, name in enumerate(called)
+    ]
+    outputs = " ".join(f"out{k}" for k in range(len(called)))
+    content = model(nodes, dict(zip(called, files, strict=True)), outputs=outputs)
+    file = folder / "m.onnx"
+    file.write_bytes(content.SerializeToString())
+    real = [(2, 2) if shape is None else tuple(map(number, shape)) for shape in files]
+    return Drawn(file, dict(zip(called, real, strict=True)))
+
+
+def an_ir(rng: random.Random, folder: Path) -> Drawn:
+    files = shapes(rng, (3, 1, "?", "1..8", "2.."))
+    made = Ir()
+    for k, shape in enumerate(files):
+        given = made.parameter(f"x{k}", ["..."] if rng.random() < 0.2 else shape)
+        made.result(made.layer(f"mul{k}", "Multiply", (given, given), shape))
+    real = {f"x{k}": tuple(map(number, shape)) for k, shape in enumerate(files)}
+    return Drawn(made.save(folder / "m.xml"), real)
+
+
+def an_mnn(rng: random.Random, folder: Path) -> Drawn:
+    files = shapes(rng, (3, 1, -1))
+    made = Mnn()
+    called = rng.sample(["x", "y", "z[0]", "in:0"], len(files))
+    for k, (name, shape) in enumerate(zip(called, files, strict=True)):
+        made.input(name, *shape)
+        made.binary("MUL", f"{name} {name}", f"out{k}")
+    file = folder / "m.mnn"
+    file.write_bytes(made.data(*(f"out{k}" for k in range(len(files)))))
+    real = [tuple(2 if size < 0 else size for size in shape) for shape in files]
+    return Drawn(file, dict(zip(called, real, strict=True)), frozenset({"port"}))
+
+
+def an_ncnn(rng: random.Random, folder: Path) -> Drawn:
+    count = rng.randint(1, 2)
+    real, lines = {}, []
+    for k in range(count):
+        shape = tuple(rng.randint(1, 4) for _ in range(3))
+        known = rng.random() < 0.4
+        lines.append(f"Input in{k} 0 1 in{k} {ncnn_models.sizes(shape) if known else ''}".strip())
+        lines.append(f"Split s{k} 1 2 in{k} a{k} b{k}")
+        lines.append(f"BinaryOp mul{k} 2 1 a{k} b{k} p{k} 0=2")
+        # A layer that takes images says that its input has three axes.
+        pool = rng.random() < 0.5
+        lines.append(f"PixelShuffle r{k} 1 1 p{k} o{k} 0=1" if pool else f"ReLU r{k} 1 1 p{k} o{k}")
+        real[f"in{k}"] = shape
+    text = ncnn_models.param(*lines)
+    without = frozenset({"run"} if "PixelShuffle" in text else ())
+    return Drawn(ncnn_models.write(folder, text), real, without)
+
+
+FORMATS: dict[str, Callable[[random.Random, Path], Drawn]] = {
+    "onnx": an_onnx,
+    "openvino": an_ir,
+    "mnn": an_mnn,
+    "ncnn": an_ncnn,
+}
+COMMANDS: dict[str, tuple[str, ...]] = {
+    "audit": ("--target", "ncnn", "--json"),
+    "port": ("--target", "coreml", "--dry-run", "--json"),
+    "shapes": ("--json",),
+    "run": ("--random", "0", "--json"),
+    "verify": ("--engine", "numpy", "--no-cache", "--json"),
+}
+_OPTION = re.compile(r"--(?:set|input-shape) ((?:'[^']*'|\"[^\"]*\"|[^\s'\"();,])+)")
+
+
+def texts(said: Any) -> Iterator[str]:
+    """Every text in JSON."""
+    if isinstance(said, str):
+        yield said
+    elif isinstance(said, dict | list):
+        for part in said.values() if isinstance(said, dict) else said:
+            yield from texts(part)
+
+
+def pasted(drawn: Drawn, said: Any) -> list[str]:
+    """The options that a command advises, with numbers in them, as a shell reads them."""
+    made: dict[tuple[str, str], None] = {}
+    for text in texts(said):
+        for found in _OPTION.finditer(text):
+            option, words = shlex.split(found[0])
+            name = words.rpartition("=")[0]
+            if words.endswith("=SIZES"):
+                words = f"{name}={','.join(map(str, drawn.shapes[name])) or '()'}"
+            else:
+                assert words.endswith("=NUMBER"), text
+                words = f"{name}={NUMBERS.get(name, 2)}"
+            made[option, words] = None
+    return list(itertools.chain.from_iterable(made))
+
+
+@pytest.fixture
+def run(capfd: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, Any]]:
+    """Runs a command on a model; its status and what it says."""
+
+    def call(name: str, file: Path, *words: str) -> tuple[int, Any]:
+        with pytest.raises(SystemExit) as stop:
+            command([name, str(file), *COMMANDS[name], *words])
+        out, err = capfd.readouterr()
+        assert "internal error" not in out + err
+        assert isinstance(stop.value.code, int)
+        return stop.value.code, json.loads(out)
+
+    return call
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("seed", range(12))
+def test_advice_is_accepted_as_it_is_pasted(
+    format_: str, seed: int, run: Any, tmp_path: Path
+) -> None:
+    drawn = FORMATS[format_](random.Random(seed), tmp_path)
+    for name in COMMANDS.keys() - drawn.without:
+        _, said = run(name, drawn.file)
+        given = pasted(drawn, said)
+        status, again = run(name, drawn.file, *given)
+        assert status in (0, 1), (name, given, again)
+        assert not pasted(drawn, again), (name, given, again)
+        if name == "run":
+            assert again["ok"]
+        if name == "verify":
+            assert {check["outcome"] for check in again["checks"]} <= {"agrees"}
+
+
+@pytest.mark.parametrize("format_", FORMATS)
+@pytest.mark.parametrize("seed", range(6))
+def test_shapes_are_given_by_name_and_in_order(
+    format_: str, seed: int, run: Any, tmp_path: Path
+) -> None:
+    drawn = FORMATS[format_](random.Random(100 + seed), tmp_path)
+    sizes = [",".join(map(str, shape)) or "()" for shape in drawn.shapes.values()]
+    named = [f"{name}={size}" for name, size in zip(drawn.shapes, sizes, strict=True)]
+    for name in COMMANDS.keys() - drawn.without:
+        answers = [
+            run(name, drawn.file, *(part for one in words for part in ("--input-shape", one)))
+            for words in (named, sizes)
+        ]
+        assert answers[0] == answers[1]
+        assert answers[0][0] in (0, 1), answers[0]
+    found = zs.shapes(drawn.file, input_shapes=drawn.shapes)
+    assert found == zs.shapes(drawn.file, input_shapes=list(drawn.shapes.values()))
+    for name, shape in drawn.shapes.items():
+        assert found.shapes[name] == shape
+
+
+def one(*shape: Any, **more: Any) -> Any:
+    """The graph of a model of one input."""
+    return read(model([node("Relu", "x")], {"x": shape}, **more))
+
+
+def test_what_sizes_mean() -> None:
+    graph = one("N", "N + 1", None, "unk__3", 2)
+    made = sized(graph, {"x[1]": 5, "unk__3": 7}, {"x": (None, None, 6, None, 2)})
+    assert made.inputs[0].shape == (4, 5, 6, 7, 2)
+    assert sized(graph, {"N": np.int64(4), "x[-2]": 7}).inputs[0].shape[:2] == (4, 5)
+    assert [str(size) for size in sized(graph, {"x[2]": 6}).inputs[0].shape] == [
+        *("N", "N + 1", "6", "?", "2")
+    ]
+    # A name that a caller gives, and a shape of which nothing is known in the file.
+    assert [
+        str(size) for size in sized(graph, None, [(None, None, "H", 1, 2)]).inputs[0].shape
+    ] == [*("N", "N + 1", "H", "1", "2")]
+    unknown = read(model([node("Relu", "x")], {"x": None}))
+    assert advice(unknown) == "--input-shape x=SIZES"
+    assert sized(unknown, None, {"x": (2, 3)}).inputs[0].shape == (2, 3)
+    assert sized(graph) is graph
+
+
+@pytest.mark.parametrize(
+    ("sizes", "input_shapes", "said"),
+    [
+        ({"n": 3}, None, "no size is called 'n'; did you mean 'N'"),
+        ({"y[0]": 3}, None, r"no size is called 'y\[0\]'"),
+        ({"x[9]": 3}, None, r"input 'x' is \(N, N \+ 1, \?, 2\), of rank 4"),
+        ({"x[3]": 3}, None, "its axis 3 is 2, not 3"),
+        ({"N": 3, "x[0]": 4}, None, "N is 3 by N=3, and 4 by"),
+        ({"N": 3}, {"x": (3, 5, 1, 2)}, "the file has N \\+ 1 there"),
+        ({"x[1]": 0}, None, "never 0"),
+        ({"N": -1}, None, "-1 is not a size"),
+        ({"N": True}, None, "True is not a size"),
+        ({"N": 2.0}, None, "2.0 is not a size"),
+        ({"N": 2**63}, None, "is not a size"),
+        (None, {"x": (1, 2)}, r"\(1, 2\) has rank 2"),
+        (None, {"x": 3}, "3 is no shape"),
+        (None, {"x": "1,2"}, "is no shape"),
+        (None, {"y": (1,)}, "no input is called 'y' \\(inputs: x\\)"),
+        (None, [(1, 2, 3, 2), (1,)], "2 shapes are given; the model has 1 inputs"),
+        (None, {"x": (None, None, None, 5)}, "its axis 3 is 2, not 5"),
+        (None, {"x": (None, None, None, "K")}, "its axis 3 is 2, not K"),
+    ],
+)
+def test_what_contradicts_is_refused(sizes: Any, input_shapes: Any, said: str) -> None:
+    with pytest.raises(zs.ZerostrideError, match=said):
+        sized(one("N", "N + 1", None, 2), sizes, input_shapes)
+
+
+def test_an_expression_of_the_file_binds_its_size() -> None:
+    graph = one("2*N", "N", "M + N")
+    assert sized(graph, {"x[0]": 6}).inputs[0].shape[:2] == (6, 3)
+    assert sized(graph, None, [(6, 3, 8)]).inputs[0].shape == (6, 3, 8)
+    with pytest.raises(zs.ZerostrideError, match="which is never 5"):
+        sized(graph, {"x[0]": 5})
+    with pytest.raises(zs.ZerostrideError, match="M \\+ N there, which is never 2"):
+        sized(graph, {"N": 3, "x[2]": 2})
+
+
+def test_bounds_of_a_file_hold(tmp_path: Path) -> None:
+    made = Ir()
+    given = made.parameter("x", ["1..8", 3])
+    made.result(made.layer("relu", "ReLU", (given,), ["1..8", 3]))
+    file = made.save(tmp_path / "m.xml")
+    assert zs.shapes(file, sizes={"x[0]": 8}).shapes["relu"] == (8, 3)
+    with pytest.raises(zs.ZerostrideError, match=r"bounds x\[0\] by 1\.\.8"):
+        zs.shapes(file, sizes={"x[0]": 9})
+
+
+def test_what_the_file_says_inside_is_checked() -> None:
+    # Where every other size is a number, too: the file's own are not believed then.
+    content = model([node("Relu", "x", "h"), node("Relu", "h")], {"x": ("N", 3)},
+                    claims={"h": (1, 3), "y": (1, 3)})  # fmt: skip
+    graph = sized(read(content), {"N": 4})
+    found = resolved(graph)[2]
+    assert found is not None
+    assert [failure.node_path for failure in found.failures]
+
+
+def test_a_name_inside_the_model_is_a_size_too() -> None:
+    nodes = [node("NonZero", "x", "h"), node("Cast", "h", "y", to=1)]
+    content = model(nodes, {"x": (4,)}, claims={"h": (1, "found")})
+    graph = sized(read(content), {"found": 3})
+    assert resolved(graph)[0].outputs[0].shape == (1, 3)
+
+
+def test_many_models_share_options(tmp_path: Path, run: Any) -> None:
+    for name, shape in (("a", ("N", 3)), ("b", ("M", 3))):
+        content = model([node("Add", "x w")], {"x": shape}, {"w": np.ones(3, np.float32)})
+        (tmp_path / f"{name}.onnx").write_bytes(content.SerializeToString())
+    status, said = run("audit", tmp_path, "--set", "N=4", "--jobs", "1")
+    assert status in (0, 1)
+    assert ["'N'" in str(one["notes"]) for one in said] == [False, True]
+    status, said = run("audit", tmp_path, "--set", "K=4", "--jobs", "1")
+    assert (status, "'K'" in said["detail"]) == (2, True)
+
+
+def test_the_error_travels_between_processes() -> None:
+    error = pickle.loads(pickle.dumps(UnknownSize("N", "no N")))
+    assert (error.name, str(error)) == ("N", "no N")
