@@ -16,10 +16,11 @@ from .movement import MOVEMENT
 from .narrow import NARROW
 from .pointwise import UNARY
 from .reduction import REDUCTION
+from .resize import RESIZE
 from .windows import WINDOWS
 
 #: The ops that are executed beside those that broadcast.
-TABLE = {**UNARY, **MOVEMENT, **REDUCTION, **NARROW, **WINDOWS}
+TABLE = {**UNARY, **MOVEMENT, **REDUCTION, **NARROW, **WINDOWS, **RESIZE}
 #: Ops that run bodies.
 CONTROL = frozenset({"If", "Loop", "Scan"})
 #: Nodes of a message; the rest is counted.

@@ -124,6 +124,63 @@ def convolved(call: Call) -> Array:
     return result.astype(x.dtype)
 
 
+def _transposed(call: Call) -> Array:
+    """A transposed convolution: each element adds its window of weights to the result."""
+    x, weight, bias = call[0], call[1], call.maybe(2)
+    groups = call.attribute("group", 1)
+    rank = x.ndim - 2
+    if rank < 1 or weight.ndim != x.ndim or groups < 1:
+        raise Unfit(f"data of shape {x.shape}, weights of {weight.shape}, {groups} groups")
+    n, channels = x.shape[:2]
+    if weight.shape[0] != channels or channels % groups:
+        raise Unfit(f"weights of shape {weight.shape} for {channels} channels in {groups} groups")
+    size = weight.shape[2:]
+    strides = call.integers("strides") or (1,) * rank
+    dilations = call.integers("dilations") or (1,) * rank
+    more = call.integers("output_padding") or (0,) * rank
+    pads = call.integers("pads") or (0,) * 2 * rank
+    wanted = call.integers("output_shape")
+    auto = call.attribute("auto_pad", "NOTSET")
+    if not len(strides) == len(dilations) == len(more) == rank or len(pads) != 2 * rank:
+        raise Unfit(f"strides {strides}, dilations {dilations} and pads {pads} for {rank} axes")
+    if min((*strides, *dilations)) < 1 or min((*more, *pads)) < 0:
+        raise Unfit(f"strides {strides}, dilations {dilations} or pads {pads} are out of range")
+    full = [
+        (s - 1) * step + (k - 1) * d + 1 + m
+        for s, step, k, d, m in zip(x.shape[2:], strides, size, dilations, more, strict=True)
+    ]
+    before, after = list(pads[:rank]), list(pads[rank:])
+    if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = tuple(s * step for s, step in zip(x.shape[2:], strides, strict=True))
+    if wanted is not None:
+        for axis, (whole, want) in enumerate(zip(full, wanted[-rank:], strict=True)):
+            total = max(0, whole - want)
+            full[axis] = max(whole, want)
+            half = total // 2
+            upper = auto == "SAME_UPPER"
+            before[axis], after[axis] = (half, total - half) if upper else (total - half, half)
+    each = weight.shape[1]
+    wide = np.result_type(x.dtype, np.float32) if x.dtype.kind == "f" else x.dtype
+    result = np.zeros(room((n, each * groups, *full), wide), wide)
+    effort(n, channels, each, *x.shape[2:], *size)
+    own = channels // groups
+    for place in np.ndindex(*size):
+        spans = tuple(
+            slice(k * d, k * d + (s - 1) * step + 1, step)
+            for k, d, s, step in zip(place, dilations, x.shape[2:], strides, strict=True)
+        )
+        for group in range(groups):
+            data = x[:, group * own : (group + 1) * own].astype(wide)
+            kernel = weight[(slice(group * own, (group + 1) * own), slice(None), *place)]
+            part = np.einsum("nc...,cm->nm...", data, kernel.astype(wide), optimize=True)
+            result[(slice(None), slice(group * each, (group + 1) * each), *spans)] += part
+    cut = tuple(slice(b, w - a) for b, w, a in zip(before, full, after, strict=True))
+    result = result[(slice(None), slice(None), *cut)]
+    if bias is not None:
+        result = result + bias.astype(wide).reshape(1, -1, *(1,) * rank)
+    return np.ascontiguousarray(result).astype(x.dtype)
+
+
 def _pool(call: Call) -> tuple[Array, _Window]:
     x = call[0]
     size = call.integers("kernel_shape")
@@ -203,6 +260,7 @@ def _local_norm(call: Call) -> Array:
 WINDOWS: Mapping[str, Kernel] = MappingProxyType(
     {
         "Conv": convolved,
+        "ConvTranspose": _transposed,
         "MaxPool": _max_pool,
         "AveragePool": _average_pool,
         "LpPool": _lp_pool,
