@@ -114,7 +114,8 @@ LAYERS: Any = [
     ("Scale u 1 1 a out 0=3 1=1", floats([2, 3, 4], [100, 200, 300]), [102, 206, 312]),
     ("Eltwise u 2 1 a b out 0=1", b"", [11, 22, 33]),
     ("Eltwise u 2 1 a b out 0=1 -23301=2,1.0,-2.0", b"", [-19, -38, -57]),
-    ("Bias u 1 1 a out 0=3", floats([100, 200, 300]), None),
+    ("Bias u 1 1 a out 0=3", floats([100, 200, 300]), [101, 102, 103]),
+    ("Diag u 1 1 a out", b"", None),
 ]
 
 

@@ -461,6 +461,9 @@ def words(tmp_path: Path, line: str, *shapes: made.Shape) -> Any:
     return None if found is None else [node.op for node in found]
 
 
+CONVOLUTION = ["Unsqueeze", "Reshape", "Conv", "Squeeze"]
+
+
 def test_words(tmp_path: Path) -> None:
     assert words(tmp_path, "Permute p 1 1 in0 out0 0=1") == ["Transpose"]
     assert words(tmp_path, "ExpandDims p 1 1 in0 out0 3=0,") == ["Unsqueeze"]
@@ -468,7 +471,7 @@ def test_words(tmp_path: Path) -> None:
     assert words(tmp_path, "Dropout p 1 1 in0 out0 0=0.5") is None
     assert words(tmp_path, "Reduction r 1 1 in0 out0 0=3") == ["ReduceMean", "Reshape"]
     assert words(tmp_path, "Reduction r 1 1 in0 out0 0=3 2=2.0") is None
-    assert words(tmp_path, "Convolution c 1 1 in0 out0 0=8 1=3 6=216") is None
+    assert words(tmp_path, "Convolution c 1 1 in0 out0 0=8 1=3 6=216") == CONVOLUTION
     assert words(tmp_path, "BinaryOp b 1 1 in0 out0 0=7 1=1 2=1.0") == ["Sub"]
     assert words(tmp_path, "Scale s 1 1 in0 out0 0=3") == ["Unsqueeze", "Mul"]
 

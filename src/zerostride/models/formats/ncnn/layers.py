@@ -45,12 +45,13 @@ LAYERS: Mapping[str, LayerType] = MappingProxyType(
             LayerType(shapes.same, keeps=True),
             "AbsVal BNLL BatchNorm Bias CELU Cast Clip CopyTo CumulativeSum DeepCopy Dequantize "
             "Dropout ELU Eltwise Erf Exp Flip GELU GroupNorm HardSigmoid HardSwish LRN LayerNorm "
-            "Log MVN Mish Normalize PReLU Packing Power Quantize RMSNorm ReLU Requantize "
+            "Log Mish Normalize PReLU Packing Power Quantize RMSNorm ReLU Requantize "
             "RotaryEmbed SELU Scale Shrink Sigmoid Softplus Split Swish TanH Threshold "
             "UnaryOp",
         ),
         # Images by the document; on data of fewer axes they do not fail, and shapes stay.
         **_rows(LayerType(shapes.same, keeps=True), "InstanceNorm ShuffleChannel"),
+        "MVN": LayerType(shapes.mvn),
         "Softmax": LayerType(shapes.softmax, keeps=True),
         "Noop": LayerType(shapes.each),
         **_rows(LayerType(shapes.given), "Input MemoryData"),

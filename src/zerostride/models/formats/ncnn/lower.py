@@ -1,30 +1,25 @@
 """ncnn's layers in ONNX's words, where those mean exactly the same.
 
-Blobs have no batch axis, so what ONNX says of samples (convolutions, pooling) has no exact words
-here; its shapes come from the table of layers. A BinaryOp of two blobs is said by ncnn's own plan:
-its operands reshaped to it, where the sizes are numbers.
+Blobs have no batch axis: what ONNX says of samples (convolutions, pooling) gets one for the while.
+A BinaryOp of two blobs is said by ncnn's own plan: its operands reshaped to it, where the sizes are
+numbers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
 from ....errors import BroadcastError, ModelError
 from ...graph import Node, Value
+from .lower_products import PRODUCTS
+from .lower_windows import WINDOWS
 from .shapes import cuts, order, spans
-from .sites import ELTWISE, binary_op, find_site, onnx_name, weights, whole
-from .sizes import Call, Sizes, Unknown, Wrong
-from .text import Layer
-
-#: The op set whose words are used.
-OPSET = 21
-Words = tuple[Node, ...] | None
-
-
-class _No(Exception):  # noqa: N818 - an answer, not a fault
-    """There are no such words."""
+from .sites import ELTWISE, binary_op, find_site, onnx_name, weights
+from .sizes import Unknown, Wrong
+from .writer import OPSET, NoWords, Row, Words, Writer
 
 
 def lower(node: Node) -> Words:
@@ -32,110 +27,18 @@ def lower(node: Node) -> Words:
     row = ROWS.get(node.op) if node.domain == "ncnn" else None
     if row is None or not node.outputs:
         return None
-    writer = _Writer(node)
+    writer = Writer(node)
     try:
         row(writer)
-    except (_No, Unknown, Wrong, ModelError, BroadcastError):
+    except (NoWords, Unknown, Wrong, ModelError, BroadcastError):
         return None
     return tuple(writer.nodes)
-
-
-class _Writer:
-    """Collects the nodes that stand for one."""
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-        self.nodes: list[Node] = []
-
-    def input(self, position: int = 0) -> Value:
-        """An operand; there are no words where it is missing."""
-        found = self.node.inputs[position] if position < len(self.node.inputs) else None
-        if found is None:
-            raise _No
-        return found
-
-    @property
-    def rank(self) -> int:
-        """How many axes the first operand has."""
-        return len(self.sizes(self.input()))
-
-    def sizes(self, value: Value) -> tuple[Any, ...]:
-        """A value's sizes, numbers or not."""
-        if value.shape is None:
-            raise _No
-        return value.shape
-
-    def numbers(self, value: Value) -> tuple[int, ...]:
-        """A value's sizes, if all are numbers."""
-        if value.shape is None or not value.known:
-            raise _No
-        return tuple(size for size in value.shape if isinstance(size, int))
-
-    def call(self) -> Call:
-        """The layer as its formula asks for it."""
-        node = self.node
-        blobs = [v for v in node.inputs if v is not None][:1]
-        shapes: list[Sizes] = [self.numbers(value) for value in blobs]
-        params = {int(key): value for key, value in node.attributes.items()}
-        names = tuple(value.name for value in node.outputs)
-        layer = Layer(0, 0, node.op, node.name, tuple(v.name for v in blobs), names, params)
-        return Call(layer, tuple(shapes))
-
-    def whole(self, number: int, default: int = 0) -> int:
-        """A whole-number parameter."""
-        return whole(self.node, number, default)
-
-    def real(self, number: int, default: float) -> float:
-        """A real parameter."""
-        found = self.node.attributes.get(str(number), default)
-        if not isinstance(found, int | float):
-            raise _No
-        return float(found)
-
-    def wholes(self, numbers: Iterable[int]) -> Value:
-        """A constant list of whole numbers."""
-        content = tuple(numbers)
-        name = f"{self.node.name}.numbers{len(self.nodes)}"
-        return Value(name, (len(content),), True, content, dtype="int64")
-
-    def constant(self, number: float) -> Value:
-        """A constant real number."""
-        import numpy as np
-
-        single = np.float32(number)
-        return Value(
-            f"{self.node.name}.number{len(self.nodes)}",
-            (),
-            True,
-            reals=(float(single),),
-            dtype="float32",
-            source=lambda: np.array(single),
-        )
-
-    def step(self, op: str, *operands: Value, last: bool = False, **attributes: Any) -> Value:
-        """A node between; the last one hands out the layer's own results."""
-        node = self.node
-        position = len(self.nodes)
-        outputs = node.outputs if last else (Value(f"{node.name}.{position}", None),)
-        name = node.name if last else f"{node.name}.{position}"
-        kept = {key: value for key, value in attributes.items() if value is not None}
-        self.nodes.append(
-            Node(name, op, "", OPSET, operands, outputs, kept, node.scope, place=node.place)
-        )
-        return outputs[0]
-
-    def last(self, op: str, *operands: Value, **attributes: Any) -> None:
-        """The node that hands out the layer's own results."""
-        self.step(op, *operands, last=True, **attributes)
-
-
-Row = Callable[[_Writer], None]
 
 
 def _plain(op: str, **attributes: Any) -> Row:
     """One operand, the same op."""
 
-    def write(w: _Writer) -> None:
+    def write(w: Writer) -> None:
         w.last(op, w.input(), **attributes)
 
     return write
@@ -144,22 +47,22 @@ def _plain(op: str, **attributes: Any) -> Row:
 def _needs(row: Row, **wanted: float) -> Row:
     """A row that holds where parameters have these values: p0=1.0."""
 
-    def write(w: _Writer) -> None:
+    def write(w: Writer) -> None:
         for key, value in wanted.items():
             if w.real(int(key[1:]), value) != value:
-                raise _No
+                raise NoWords
         row(w)
 
     return write
 
 
-def _memory(w: _Writer) -> None:
+def _memory(w: Writer) -> None:
     if not w.node.outputs[0].constant or w.node.outputs[0].shape is None:
-        raise _No
+        raise NoWords
     w.last("Constant")
 
 
-def _split(w: _Writer) -> None:
+def _split(w: Writer) -> None:
     """The same for every reader."""
     for value in w.node.outputs:
         w.nodes.append(
@@ -167,52 +70,67 @@ def _split(w: _Writer) -> None:
         )
 
 
-def _reshaped(w: _Writer) -> None:
+def _reshaped(w: Writer) -> None:
     w.last("Reshape", w.input(), w.wholes(w.numbers(w.node.outputs[0])))
 
 
-def _tiled(w: _Writer) -> None:
+def _tiled(w: Writer) -> None:
     """What repeats axes of extent 1 alone is an Expand."""
     old, new = w.numbers(w.input()), w.numbers(w.node.outputs[0])
-    if len(old) != len(new) or any(a not in (1, b) for a, b in zip(old, new, strict=True)):
-        raise _No
-    w.last("Expand", w.input(), w.wholes(new))
+    padded = (1,) * (len(new) - len(old)) + old
+    if (len(old), len(new)) == (3, 4):  # the outermost axis stays, and gets a depth of one
+        padded = (old[0], 1, *old[1:])
+    if padded == old and all(a in (1, b) for a, b in zip(old, new, strict=True)):
+        w.last("Expand", w.input(), w.wholes(new))
+        return
+    data = w.input()
+    if padded != old:
+        data = w.step("Reshape", data, w.wholes(padded))
+    w.last("Tile", data, w.wholes(b // a for a, b in zip(padded, new, strict=True)))
 
 
-def _unsqueezed(w: _Writer) -> None:
+def _unsqueezed(w: Writer) -> None:
     axes = w.node.attributes.get("3", ())
     if not axes or w.rank + len(axes) > 4 or len(w.sizes(w.node.outputs[0])) == w.rank:
-        raise _No
+        raise NoWords
     w.last("Unsqueeze", w.input(), w.wholes(axes))
 
 
-def _permuted(w: _Writer) -> None:
+def _permuted(w: Writer) -> None:
     found = order(w.rank, w.whole(0))
     if found is None:
-        raise _No
+        raise NoWords
     w.last("Transpose", w.input(), perm=found)
 
 
-def _concat(w: _Writer) -> None:
+def _concat(w: Writer) -> None:
     w.last("Concat", *(w.input(k) for k in range(len(w.node.inputs))), axis=w.whole(0))
 
 
-def _sliced(w: _Writer) -> None:
+def _sliced(w: Writer) -> None:
     parts = [size for size in cuts(w.call()) if isinstance(size, int)]
     if sum(parts) != w.numbers(w.input())[w.whole(1)]:
-        raise _No  # what is left over goes nowhere, which a Split refuses
+        raise NoWords  # what is left over goes nowhere, which a Split refuses
     w.last("Split", w.input(), w.wholes(parts), axis=w.whole(1))
 
 
-def _cropped(w: _Writer) -> None:
+def _cropped(w: Writer) -> None:
     texts = any(str(number) in w.node.attributes for number in (19, 20, 21))
-    if len(w.node.inputs) != 1 or texts:
-        raise _No
-    found = spans(w.call())
-    starts, ends = ([int(pair[k]) for pair in found] for k in (0, 1))
+    if texts or w.whole(0) == -233:
+        raise NoWords
+    if len(w.node.inputs) > 1 and not ("9" in w.node.attributes and "10" in w.node.attributes):
+        sizes = w.numbers(w.node.outputs[0])
+        keys = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (2, 13, 1, 0)}[w.rank]
+        starts = [w.whole(key) for key in keys]
+        ends = [start + size for start, size in zip(starts, sizes, strict=True)]
+        if any(end > size for end, size in zip(ends, w.numbers(w.input()), strict=True)):
+            raise NoWords
+    else:
+        found = spans(w.call())
+        starts, ends = ([int(pair[k]) for pair in found] for k in (0, 1))
     if min(starts) < 0:
-        raise _No
-    w.last("Slice", w.input(), w.wholes(starts), w.wholes(ends), w.wholes(range(len(found))))
+        raise NoWords
+    w.last("Slice", w.input(), w.wholes(starts), w.wholes(ends), w.wholes(range(len(starts))))
 
 
 #: UnaryOp's numbers; those without exact words are left out.
@@ -234,6 +152,7 @@ _UNARY: Mapping[int, str] = MappingProxyType(
         15: "Reciprocal",
         16: "Tanh",
         18: "Round",
+        20: "Sign",
         22: "Sinh",
         23: "Asinh",
         24: "Cosh",
@@ -243,19 +162,28 @@ _UNARY: Mapping[int, str] = MappingProxyType(
 )
 
 
-def _unary(w: _Writer) -> None:
+def _unary(w: Writer) -> None:
     number = w.whole(0)
     if number == 4:
         w.last("Mul", w.input(), w.input())
     elif number == 6:
         w.last("Reciprocal", w.step("Sqrt", w.input()))
+    elif number == 17:
+        w.last("Div", w.step("Log", w.input()), w.constant(math.log(10)))
+    elif number == 19:
+        sign = w.step("Sign", w.input())
+        w.last("Mul", sign, w.step("Floor", w.step("Abs", w.input())))
+    elif number == 21:
+        w.last("Sub", w.step("Exp", w.input()), w.constant(1.0))
+    elif number == 27:
+        w.last("Log", w.step("Add", w.input(), w.constant(1.0)))
     elif number in _UNARY:
         w.last(_UNARY[number], w.input())
     else:
-        raise _No
+        raise NoWords
 
 
-def _relu(w: _Writer) -> None:
+def _relu(w: Writer) -> None:
     slope = w.real(0, 0.0)
     if slope:
         w.last("LeakyRelu", w.input(), alpha=slope)
@@ -263,29 +191,77 @@ def _relu(w: _Writer) -> None:
         w.last("Relu", w.input())
 
 
-def _clip(w: _Writer) -> None:
+def _clip(w: Writer) -> None:
     low, high = w.real(0, -3.402823466e38), w.real(1, 3.402823466e38)
     w.last("Clip", w.input(), w.constant(low), w.constant(high))
 
 
-def _swish(w: _Writer) -> None:
+def _affine(w: Writer, scale: float, shift: float) -> Value:
+    """The data times a number, and another one added."""
+    value = w.input()
+    value = value if scale == 1 else w.step("Mul", value, w.constant(scale))
+    return value if shift == 0 else w.step("Add", value, w.constant(shift))
+
+
+def _power(w: Writer) -> None:
+    w.last("Pow", _affine(w, w.real(1, 1.0), w.real(2, 0.0)), w.constant(w.real(0, 1.0)))
+
+
+def _exp(w: Writer) -> None:
+    base, value = w.real(0, -1.0), _affine(w, w.real(1, 1.0), w.real(2, 0.0))
+    w.last(*(("Exp", value) if base == -1 else ("Pow", w.constant(base), value)))
+
+
+def _log(w: Writer) -> None:
+    base, value = w.real(0, -1.0), _affine(w, w.real(1, 1.0), w.real(2, 0.0))
+    made = w.step("Log", value)
+    w.finish(made if base == -1 else w.step("Div", made, w.step("Log", w.constant(base))))
+
+
+def _threshold(w: Writer) -> None:
+    above = w.step("Greater", w.input(), w.constant(w.real(0, 0.0)))
+    w.last("Where", above, w.constant(1.0), w.constant(0.0))
+
+
+def _lrn(w: Writer) -> None:
+    if w.whole(0) or w.rank != 3 or not w.whole(1, 5) % 2:
+        raise NoWords
+    numbers = {"alpha": w.real(2, 1.0), "beta": w.real(3, 0.75), "bias": w.real(4, 1.0)}
+    sample = w.step("Unsqueeze", w.input(), w.wholes((0,)))
+    w.last("Squeeze", w.step("LRN", sample, size=w.whole(1, 5), **numbers), w.wholes((0,)))
+
+
+def _flipped(w: Writer) -> None:
+    """Backwards along axes: a slice by steps of -1."""
+    axes = {axis % w.rank for axis in w.node.attributes.get("0", ())}
+    if not axes:
+        w.last("Identity", w.input())
+        return
+    axes = {0} if w.rank == 1 else axes
+    ones = [-1] * len(axes)
+    ends = [-(2**31)] * len(axes)
+    order_ = w.wholes(sorted(axes))
+    w.last("Slice", w.input(), w.wholes(ones), w.wholes(ends), order_, w.wholes(ones))
+
+
+def _swish(w: Writer) -> None:
     w.last("Mul", w.input(), w.step("Sigmoid", w.input()))
 
 
-def _hard_sigmoid(w: _Writer) -> None:
+def _hard_sigmoid(w: Writer) -> None:
     w.last("HardSigmoid", w.input(), alpha=w.real(0, 0.2), beta=w.real(1, 0.5))
 
 
-def _hard_swish(w: _Writer) -> None:
+def _hard_swish(w: Writer) -> None:
     gate = w.step("HardSigmoid", w.input(), alpha=w.real(0, 0.2), beta=w.real(1, 0.5))
     w.last("Mul", w.input(), gate)
 
 
-def _gelu(w: _Writer) -> None:
+def _gelu(w: Writer) -> None:
     w.last("Gelu", w.input(), approximate="tanh" if w.whole(0) else "none")
 
 
-def _softmax(w: _Writer) -> None:
+def _softmax(w: Writer) -> None:
     w.last("Softmax", w.input(), axis=w.whole(0))
 
 
@@ -307,10 +283,10 @@ _REDUCTIONS: Mapping[int, str] = MappingProxyType(
 )
 
 
-def _reduced(w: _Writer) -> None:
+def _reduced(w: Writer) -> None:
     operation, rank = w.whole(0), w.rank
     if w.real(2, 1.0) != 1.0 or operation not in _REDUCTIONS:
-        raise _No
+        raise NoWords
     name = f"Reduce{_REDUCTIONS[operation]}"
     axes = range(rank) if w.whole(1, 1) or rank == 1 else w.node.attributes.get("3", ())
     places = {axis % rank for axis in axes}
@@ -325,11 +301,11 @@ def _reduced(w: _Writer) -> None:
         w.last("Identity", w.input())
 
 
-def _binary(w: _Writer) -> None:
+def _binary(w: Writer) -> None:
     """With a number the op with a constant, with a blob both as ncnn's plan lays them."""
     found = binary_op(w.node)
     if found is None or "onnx" not in found[0].names or onnx_name(found[0]) == found[0].name:
-        raise _No
+        raise NoWords
     op, backwards = found
     name = onnx_name(op)
     if w.whole(1):
@@ -338,7 +314,7 @@ def _binary(w: _Writer) -> None:
         return
     site = find_site(w.node)
     if site is None or len(site.operands) != 2:
-        raise _No
+        raise NoWords
     values = [part.tensor for part in site.operands if part.tensor is not None]
     plan = site.plan((w.numbers(values[0]), w.numbers(values[1])))
     operands = [
@@ -348,15 +324,15 @@ def _binary(w: _Writer) -> None:
     w.last(name, *operands)
 
 
-def _eltwise(w: _Writer) -> None:
+def _eltwise(w: Writer) -> None:
     name = ELTWISE.get(w.whole(0))
     values = [w.input(k) for k in range(len(w.node.inputs))]
     if name is None or len({w.numbers(value) for value in values}) != 1:
-        raise _No
+        raise NoWords
     weights_ = w.node.attributes.get("1", ())
     if name == "Sum" and weights_:
         if len(weights_) != len(values):
-            raise _No
+            raise NoWords
         pairs = zip(values, weights_, strict=True)
         values = [v if one == 1 else w.step("Mul", v, w.constant(one)) for v, one in pairs]
     if name != "Mul":
@@ -368,22 +344,22 @@ def _eltwise(w: _Writer) -> None:
     w.last("Mul", product, values[-1])
 
 
-def _channels(w: _Writer, name: str) -> Value:
+def _channels(w: Writer, name: str) -> Value:
     """A weight along the outermost axis, as ONNX lays it out."""
     (value,) = weights(w.node, name) or (None,)
     if value is None or value.shape is None:
-        raise _No
+        raise NoWords
     data = w.sizes(w.input())
     if value.shape != data[:1] and not (name == "slope" and value.shape == (1,)):
-        raise _No
+        raise NoWords
     return value if w.rank == 1 else w.step("Unsqueeze", value, w.wholes(range(1, w.rank)))
 
 
-def _prelu(w: _Writer) -> None:
+def _prelu(w: Writer) -> None:
     w.last("PRelu", w.input(), _channels(w, "slope"))
 
 
-def _scale(w: _Writer) -> None:
+def _scale(w: Writer) -> None:
     scale = _channels(w, "scale")
     if not w.whole(1):
         w.last("Mul", w.input(), scale)
@@ -391,33 +367,34 @@ def _scale(w: _Writer) -> None:
     w.last("Add", w.step("Mul", w.input(), scale), _channels(w, "bias"))
 
 
-def _bias(w: _Writer) -> None:
-    if w.rank < 3:
-        raise _No  # one channel, to which only the first number goes
+def _bias(w: Writer) -> None:
+    if w.rank < 3:  # one channel, to which only the first number goes
+        first = w.step("Slice", w.weight("bias"), w.wholes((0,)), w.wholes((1,)))
+        w.last("Add", w.input(), first)
+        return
     w.last("Add", w.input(), _channels(w, "bias"))
 
 
-def _matmul(w: _Writer) -> None:
+def _matmul(w: Writer) -> None:
     ranks = [len(w.sizes(w.input(k))) for k in (0, 1)]
-    if ranks == [1, 1]:
-        raise _No  # a number has one axis in ncnn
     second = w.input(1)
     if w.whole(0) and ranks[1] > 1:
         axes = (*range(ranks[1] - 2), ranks[1] - 1, ranks[1] - 2)
         second = w.step("Transpose", second, perm=axes)
-    w.last("MatMul", w.input(), second)
+    made = w.step("MatMul", w.input(), second)
+    w.finish(w.step("Reshape", made, w.wholes((1,))) if ranks == [1, 1] else made)
 
 
-def _identity(w: _Writer) -> None:
+def _identity(w: Writer) -> None:
     if len(w.node.inputs) != 1 or len(w.node.outputs) != 1:
-        raise _No
+        raise NoWords
     w.last("Identity", w.input())
 
 
-_EXP_OR_LOG: Mapping[str, float] = {"p0": -1.0, "p1": 1.0, "p2": 0.0}
-
 ROWS: Mapping[str, Row] = MappingProxyType(
     {
+        **WINDOWS,
+        **PRODUCTS,
         "MemoryData": _memory,
         "Split": _split,
         "Noop": _identity,
@@ -439,8 +416,13 @@ ROWS: Mapping[str, Row] = MappingProxyType(
         "Clip": _clip,
         "ELU": lambda w: w.last("Elu", w.input(), alpha=w.real(0, 0.1)),
         "Erf": _plain("Erf"),
-        "Exp": _needs(_plain("Exp"), **_EXP_OR_LOG),
-        "Log": _needs(_plain("Log"), **_EXP_OR_LOG),
+        "Exp": _exp,
+        "Log": _log,
+        "Power": _power,
+        "Threshold": _threshold,
+        "Shrink": lambda w: w.last("Shrink", w.input(), bias=w.real(0, 0.0), lambd=w.real(1, 0.5)),
+        "LRN": _lrn,
+        "Flip": _flipped,
         "GELU": _gelu,
         "HardSigmoid": _hard_sigmoid,
         "HardSwish": _hard_swish,

@@ -35,6 +35,11 @@ def same(call: Call) -> Results:
     return [call.first] * len(call.layer.tops)
 
 
+def mvn(call: Call) -> Results:
+    """MVN: as the data, with three axes at least."""
+    return [(1,) * (3 - len(call.first)) + call.first]
+
+
 def softmax(call: Call) -> Results:
     """Softmax: as the data; along an inner axis the line must say that it counts axes from 0."""
     if call.whole(0) and not call.whole(1):

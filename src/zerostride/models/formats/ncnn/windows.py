@@ -23,7 +23,7 @@ from .sizes import (
 )
 
 #: Padding that makes the result as large as the data divided by the stride (SAME_UPPER, _LOWER).
-_SAME = (-233, -234)
+SAME = (-233, -234)
 
 
 def _over(size: Number, extent: int, stride: int) -> Number:
@@ -41,7 +41,7 @@ def _check_same(over: Sequence[Number]) -> None:
 
 def _outward(pads: tuple[int, int], size: Number, extent: int, stride: int) -> Number:
     """How often a window fits along an axis."""
-    if pads[0] in _SAME and pads[1] == pads[0]:
+    if pads[0] in SAME and pads[1] == pads[0]:
         return plain(divided(plain(size - 1), stride) + 1)
     padded = plain(size + sum(max(pad, 0) for pad in pads))
     room = plain(padded - extent)
@@ -56,7 +56,7 @@ _WINDOW = {"w": (1, 2, 3, 4, 15), "h": (11, 12, 13, 14, 16), "d": (21, 22, 23, 2
 _DEFAULTS = {"w": (0, 1, 1, 0), "h": (1, 2, 3, 4), "d": (1, 2, 3, 4)}
 
 
-def _window(call: Call, name: str) -> tuple[int, int, tuple[int, int]]:
+def window(call: Call, name: str) -> tuple[int, int, tuple[int, int]]:
     """Extent, stride and pads of a convolution along an axis."""
     kernel, dilation, stride, before, after = _WINDOW[name]
     across = _WINDOW["w"]
@@ -114,15 +114,15 @@ def convolution(call: Call) -> Results:
     if call.whole(19) or len(call.shapes) > 1:
         raise Unknown("its weights are an operand")
     _check_channels(call)
-    windows = [_window(call, name) for name in _inner(rank)]
+    windows = [window(call, name) for name in _inner(rank)]
     same_everywhere = {pads for _, _, pads in windows}
-    if len(same_everywhere) > 1 and any(pad in _SAME for pads in same_everywhere for pad in pads):
+    if len(same_everywhere) > 1 and any(pad in SAME for pads in same_everywhere for pad in pads):
         raise Unknown("some of its pads are 'same'")
     sizes = [
         _outward(pads, size, extent, stride)
         for size, (extent, stride, pads) in zip(shape[1:], windows, strict=True)
     ]
-    if windows[0][2][0] in _SAME:
+    if windows[0][2][0] in SAME:
         pairs = zip(shape[1:], windows, strict=True)
         _check_same([_over(size, extent, stride) for size, (extent, stride, _) in pairs])
     return [checked((call.positive(0), *sizes))]
@@ -140,7 +140,7 @@ def deconvolution(call: Call) -> Results:
     at = {"w": 25, "h": 26, "d": 27} if rank == 4 else {"w": 20, "h": 21}
     width = call.whole(at["w"])
     wanted = {name: call.whole(at[name], width) for name in _inner(rank)}
-    windows = {name: _window(call, name) for name in _inner(rank)}
+    windows = {name: window(call, name) for name in _inner(rank)}
     pads = [pad for _, _, both in windows.values() for pad in both]
     sizes: list[Number] = []
     for name, size in zip(_inner(rank), shape[1:], strict=True):
@@ -151,7 +151,7 @@ def deconvolution(call: Call) -> Results:
                 raise Unknown("some of its pads are below 0")
             full = plain(full - before - after)
         elif min(wanted.values()) > 0:
-            if not any(pad in _SAME for pad in pads):
+            if not any(pad in SAME for pad in pads):
                 raise Wrong("a size of the result is given, but no way to cut to it")
             full = wanted[name]
         sizes.append(full)
@@ -159,7 +159,7 @@ def deconvolution(call: Call) -> Results:
 
 
 #: Parameters of pooling by axis: kernel, stride, pad before, pad after, adaptive size.
-_POOL = {"w": (1, 2, 3, 14, 8), "h": (11, 12, 13, 15, 18), "d": (21, 22, 23, 16, 28)}
+POOL = {"w": (1, 2, 3, 14, 8), "h": (11, 12, 13, 15, 18), "d": (21, 22, 23, 16, 28)}
 
 
 def pooling(call: Call) -> Results:
@@ -168,13 +168,13 @@ def pooling(call: Call) -> Results:
     shape = call.of_rank(rank)
     if call.whole(4):
         return [(shape[0],)]
-    across = _POOL["w"]
+    across = POOL["w"]
     kernel, stride, left = call.whole(1), call.whole(2, 1), call.whole(3)
     mode, adaptive = call.whole(5), call.whole(7)
     sizes: list[Number] = []
     over: list[Number] = []
     for name, size in zip(_inner(rank), shape[1:], strict=True):
-        keys = _POOL[name]
+        keys = POOL[name]
         if adaptive:
             wanted = call.whole(keys[4], call.whole(across[4]))
             if wanted == ABSENT and rank == 2:
@@ -206,7 +206,7 @@ def _pooled(size: Number, kernel: int, stride: int, pads: tuple[int, int], mode:
 def unfold(call: Call) -> Results:
     """Unfold: a column for every place of the window."""
     c, h, w = call.of_rank(3)
-    (high, row, ups), (wide, step, sides) = _window(call, "h"), _window(call, "w")
+    (high, row, ups), (wide, step, sides) = window(call, "h"), window(call, "w")
     places = product([_outward(ups, h, high, row), _outward(sides, w, wide, step)])
     kernel = call.whole(1) * call.whole(11, call.whole(1))
     return [checked((plain(c * kernel), places))]

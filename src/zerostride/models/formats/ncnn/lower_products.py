@@ -1,0 +1,284 @@
+"""Products, normalisations and recurrent layers of ncnn in ONNX's words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ...graph import Value
+from .sites import weights
+from .writer import NoWords, Row, Writer
+
+
+def _inner_product(w: Writer) -> None:
+    if w.whole(8):
+        raise NoWords
+    shape = w.numbers(w.input())
+    count = w.whole(0)
+    if count < 1:
+        raise NoWords
+    wide = w.whole(2) // count
+    matrix = len(shape) == 2 and shape[1] == wide
+    if not matrix and math.prod(shape) != wide:
+        raise NoWords
+    data = w.input() if matrix else w.step("Reshape", w.input(), w.wholes((1, wide)))
+    turned = w.step("Transpose", w.weight("weight", (count, wide)), perm=(1, 0))
+    made = w.step("MatMul", data, turned)
+    made = w.step("Add", made, w.weight("bias")) if w.whole(1) else made
+    if not matrix:
+        made = w.step("Reshape", made, w.wholes((count,)))
+    w.finish(made, activation=True)
+
+
+#: The shape of an addend of a Gemm that is a weight, by its kind.
+_ADDENDS = {0: (1, 1), 1: (-1, 1), 2: (-1, 1), 3: None, 4: (1, -1)}
+
+
+def _gemm(w: Writer) -> None:
+    """alpha times A by B, and beta times C to it; results in rows of another layout are left."""
+    if w.whole(18) or any(w.whole(key) for key in (11, 12, 13)):
+        raise NoWords
+    own = {value.name for name in "ABC" for value in weights(w.node, name)}
+    blobs = [value for value in w.node.inputs if value is not None and value.name not in own]
+    a = w.weight("A") if w.whole(4) else blobs.pop(0)
+    b = w.weight("B") if w.whole(5) else blobs.pop(0)
+    if len(w.sizes(a)) != 2 or len(w.sizes(b)) != 2:
+        raise NoWords
+    a = w.step("Transpose", a, perm=(1, 0)) if w.whole(2) else a
+    b = w.step("Transpose", b, perm=(1, 0)) if w.whole(3) else b
+    made = w.step("MatMul", a, b)
+    alpha, beta = w.real(0, 1.0), w.real(1, 1.0)
+    if alpha != 1:
+        made = w.step("Mul", made, w.constant(alpha))
+    addend = _addend(w, blobs)
+    if addend is not None:
+        addend = w.step("Mul", addend, w.constant(beta)) if beta != 1 else addend
+        made = w.step("Add", made, addend)
+    if w.whole(14):
+        made = w.step("Transpose", made, perm=(1, 0))
+    w.finish(made)
+
+
+def _addend(w: Writer, blobs: list[Value]) -> Value | None:
+    if w.whole(6):
+        kind = w.whole(10)
+        if kind == -1:
+            return None
+        if kind not in _ADDENDS:
+            raise NoWords
+        return w.weight("C", _ADDENDS[kind])
+    if not blobs:
+        return None
+    rows, columns = w.numbers(w.node.outputs[0])[:: -1 if w.whole(14) else 1]
+    shape = w.numbers(blobs[0])
+    # A vector goes to the rows where it has their number, and else to the columns.
+    if shape in ((rows,), (columns,)) and rows != columns:
+        target = (rows, 1) if shape == (rows,) else (1, columns)
+        return w.step("Reshape", blobs[0], w.wholes(target))
+    if shape in ((rows, columns), (1, columns), (rows, 1), (1,)):
+        return blobs[0]
+    raise NoWords
+
+
+# Normalisations.
+
+
+def _outer_axis(w: Writer, value: Value) -> Value:
+    """A vector as it lies along the outermost axis."""
+    return value if w.rank == 1 else w.step("Unsqueeze", value, w.wholes(range(1, w.rank)))
+
+
+def _batch_norm(w: Writer) -> None:
+    """(x - mean) / sqrt(variance + eps) * slope + bias."""
+    slope, mean, variance, bias = (
+        _outer_axis(w, w.weight(name)) for name in ("slope", "mean", "variance", "bias")
+    )
+    if w.real(1, 0.0):
+        variance = w.step("Add", variance, w.constant(w.real(1, 0.0)))
+    scale = w.step("Div", slope, w.step("Sqrt", variance))
+    centred = w.step("Sub", w.input(), mean)
+    w.last("Add", w.step("Mul", centred, scale), bias)
+
+
+def _normalised(w: Writer, value: Value, axes: tuple[int, ...], eps: float, centre: bool) -> Value:
+    """The data by its own mean and spread along axes."""
+    over = w.wholes(axes)
+    if centre:
+        value = w.step("Sub", value, w.step("ReduceMean", value, over, keepdims=1))
+    power = w.step("ReduceMean", w.step("Mul", value, value), over, keepdims=1)
+    spread = w.step("Sqrt", w.step("Add", power, w.constant(eps)))
+    return w.step("Div", value, spread)
+
+
+def _scaled(w: Writer, value: Value, *shaped: Value) -> None:
+    """Times the first weight, and the second one added."""
+    for op, weight in zip(("Mul", "Add"), shaped, strict=False):
+        value = w.step(op, value, weight)
+    w.finish(value)
+
+
+def _instance_norm(w: Writer) -> None:
+    if w.rank < 3:
+        raise NoWords
+    axes = tuple(range(1, w.rank))
+    made = _normalised(w, w.input(), axes, w.real(1, 1e-3), True)
+    names = ("gamma", "beta") if w.whole(2, 1) else ()
+    _scaled(w, made, *(_outer_axis(w, w.weight(name)) for name in names))
+
+
+def _group_norm(w: Writer) -> None:
+    shape, sets = w.numbers(w.input()), w.whole(0, 1)
+    if sets < 1 or shape[0] != w.whole(1) or shape[0] % sets:
+        raise NoWords
+    grid = w.step("Reshape", w.input(), w.wholes((sets, -1)))
+    made = _normalised(w, grid, (1,), w.real(2, 1e-3), True)
+    made = w.step("Reshape", made, w.wholes(shape))
+    names = ("gamma", "beta") if w.whole(3, 1) else ()
+    _scaled(w, made, *(_outer_axis(w, w.weight(name)) for name in names))
+
+
+def _trailing_norm(centre: bool) -> Row:
+    """LayerNorm and RMSNorm: over as many inner axes as the line has numbers for."""
+
+    def write(w: Writer) -> None:
+        shape, count = w.numbers(w.input()), w.whole(0)
+        axes = 1 if shape[-1] == count else 2
+        if math.prod(shape[-axes:]) != count or axes >= max(len(shape), 2):
+            raise NoWords
+        over = tuple(range(len(shape) - axes, len(shape)))
+        made = _normalised(w, w.input(), over, w.real(1, 1e-3), centre)
+        names = ["gamma", "beta"][: 2 if centre else 1] if w.whole(2, 1) else []
+        _scaled(w, made, *(w.weight(name, shape[-axes:]) for name in names))
+
+    return write
+
+
+# Others with weights.
+
+
+def _embed(w: Writer) -> None:
+    if w.whole(18):
+        raise NoWords
+    count, words = w.whole(0), w.whole(1)
+    table = w.weight("weight", (words, count))
+    if w.input().dtype != "int32":
+        raise NoWords  # the bits of floats, read as integers
+    # An index outside of the table is taken to its end.
+    indices = w.step("Max", w.input(), w.wholes((0,), "int32"))
+    indices = w.step("Min", indices, w.wholes((words - 1,), "int32"))
+    made = w.step("Gather", table, indices, axis=0)
+    w.finish(w.step("Add", made, w.weight("bias")) if w.whole(2) else made)
+
+
+def _attended(w: Writer, q: Value, k: Value, v: Value, mask: Value | None, scale: float) -> Value:
+    """Heads of queries, keys and values: (heads, rows, columns)."""
+    product = w.step("MatMul", q, w.step("Transpose", k, perm=(0, 2, 1)))
+    product = w.step("Mul", product, w.constant(scale))
+    product = product if mask is None else w.step("Add", product, mask)
+    return w.step("MatMul", w.step("Softmax", product, axis=-1), v)
+
+
+def _attention(w: Writer) -> None:
+    """MultiHeadAttention; the operands that are left out are the ones before them."""
+    if w.whole(18) or w.whole(7) or len(w.node.outputs) != 1:
+        raise NoWords
+    embed, heads = w.whole(0), w.whole(1)
+    if embed < 1 or heads < 1 or embed % heads:
+        raise NoWords
+    wide = embed // heads
+    blobs = [value for value in w.node.inputs if value is not None and not _own(w, value)]
+    mask = blobs.pop() if w.whole(5) else None
+    q = blobs[0]
+    k = blobs[1] if len(blobs) > 1 else q
+    v = blobs[2] if len(blobs) > 2 else k
+    sizes = {"q": w.whole(2) // embed, "k": w.whole(3, embed), "v": w.whole(4, embed)}
+    parts = []
+    for name, data in (("q", q), ("k", k), ("v", v)):
+        matrix = w.weight(f"{name}_weight", (embed, sizes[name]))
+        made = w.step("MatMul", data, w.step("Transpose", matrix, perm=(1, 0)))
+        made = w.step("Add", made, w.weight(f"{name}_bias"))
+        made = w.step("Reshape", made, w.wholes((-1, heads, wide)))
+        parts.append(w.step("Transpose", made, perm=(1, 0, 2)))
+    scale = w.real(6, 1 / math.sqrt(wide))
+    made = _attended(w, parts[0], parts[1], parts[2], mask, scale)
+    made = w.step("Reshape", w.step("Transpose", made, perm=(1, 0, 2)), w.wholes((-1, embed)))
+    matrix = w.step("Transpose", w.weight("out_weight", (sizes["q"], embed)), perm=(1, 0))
+    w.last("Add", w.step("MatMul", made, matrix), w.weight("out_bias"))
+
+
+def _own(w: Writer, value: Value) -> bool:
+    """Whether a value is a weight of the layer."""
+    return value.constant and value.name.startswith(f"{w.node.name}.")
+
+
+def _sdpa(w: Writer) -> None:
+    if w.whole(7) or w.whole(18) or len(w.node.outputs) != 1:
+        raise NoWords
+    q, k, v = (w.input(at) for at in range(3))
+    heads, others = w.numbers(q)[0], w.numbers(k)[0]
+    if heads != others:  # several heads of queries read one of keys
+        if heads % others:
+            raise NoWords
+        k, v = (_repeated(w, value, heads // others) for value in (k, v))
+    mask = w.input(3) if w.whole(5) else None
+    scale = w.real(6, 0.0) or 1 / math.sqrt(w.numbers(q)[-1])
+    w.finish(_attended(w, q, k, v, mask, scale))
+
+
+def _repeated(w: Writer, value: Value, times: int) -> Value:
+    heads, rows, columns = w.numbers(value)
+    made = w.step("Unsqueeze", value, w.wholes((1,)))
+    made = w.step("Expand", made, w.wholes((heads, times, rows, columns)))
+    return w.step("Reshape", made, w.wholes((heads * times, rows, columns)))
+
+
+def _mean_variance(w: Writer) -> None:
+    """MVN: a blob of fewer axes is one channel."""
+    shape = w.numbers(w.input())
+    data = w.input()
+    if len(shape) < 3:
+        data = w.step("Reshape", data, w.wholes((1,) * (3 - len(shape)) + shape))
+    rank = max(len(shape), 3)
+    axes = w.wholes(range(rank) if w.whole(1) else range(1, rank))
+    made = w.step("Sub", data, w.step("ReduceMean", data, axes, keepdims=1))
+    if w.whole(0):
+        power = w.step("ReduceMean", w.step("Mul", made, made), axes, keepdims=1)
+        spread = w.step("Add", w.step("Sqrt", power), w.constant(w.real(2, 1e-4)))
+        made = w.step("Div", made, spread)
+    w.finish(made)
+
+
+def _glu(w: Writer) -> None:
+    shape, axis = w.numbers(w.input()), w.whole(0)
+    axis += len(shape) if axis < 0 else 0
+    half = shape[axis] // 2
+    first, second = (
+        w.step("Slice", w.input(), w.wholes((k * half,)), w.wholes(((k + 1) * half,)),
+               w.wholes((axis,)))
+        for k in (0, 1)
+    )  # fmt: skip
+    w.last("Mul", first, w.step("Sigmoid", second))
+
+
+def _cumulated(w: Writer) -> None:
+    w.last("CumSum", w.input(), w.wholes((w.whole(0),)))
+
+
+PRODUCTS: Mapping[str, Row] = MappingProxyType(
+    {
+        "InnerProduct": _inner_product,
+        "Gemm": _gemm,
+        "BatchNorm": _batch_norm,
+        "InstanceNorm": _instance_norm,
+        "GroupNorm": _group_norm,
+        "LayerNorm": _trailing_norm(True),
+        "RMSNorm": _trailing_norm(False),
+        "Embed": _embed,
+        "MultiHeadAttention": _attention,
+        "SDPA": _sdpa,
+        "MVN": _mean_variance,
+        "GLU": _glu,
+        "CumulativeSum": _cumulated,
+    }
+)

@@ -1,0 +1,374 @@
+"""Layers with windows in ONNX's words: convolutions, pooling, resizing, pixels, padding.
+
+A blob is one sample: it gets a batch axis of one before ONNX's op and loses it after it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+from ...graph import Value
+from .windows import POOL, SAME, channels, groups, kernel, spatial, window
+from .writer import NoWords, Row, Writer
+
+#: The least number of 32 bits, with which ncnn pads what it takes the maximum of.
+_LEAST = -3.4028234663852886e38
+
+
+def _sample(w: Writer, value: Value) -> Value:
+    return w.step("Unsqueeze", value, w.wholes((0,)))
+
+
+def _blob(w: Writer, value: Value) -> Value:
+    return w.step("Squeeze", value, w.wholes((0,)))
+
+
+def _plain_weights(w: Writer) -> None:
+    """Refuses weights that are operands, or 8-bit integers."""
+    if w.whole(8) or w.whole(19) or w.whole(28) or len(w.node.outputs) != 1:
+        raise NoWords
+
+
+def _pads(pads: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """As ONNX lists them: before every axis, then after every one; a negative one pads nothing."""
+    return tuple(max(pad[side], 0) for side in (0, 1) for pad in pads)
+
+
+def _padded(w: Writer, value: Value, pads: Sequence[tuple[int, int]], fill: float) -> Value:
+    """A sample padded along its inner axes."""
+    outer = [(0, 0)] * 2
+    widths = w.wholes(_pads([*outer, *pads]))
+    return w.step("Pad", value, widths, w.constant(fill))
+
+
+def _convolution(w: Writer) -> None:
+    _plain_weights(w)
+    call = w.call()
+    rows = [window(call, name) for name in spatial(call)]
+    pads = [row[2] for row in rows]
+    sides = {side for pad in pads for side in pad}
+    same = next((side for side in SAME if sides == {side}), None)
+    if same is None and sides & {*SAME}:
+        raise NoWords
+    if same is not None and any(extent < stride for extent, stride, _ in rows):
+        raise NoWords  # padded by less than nothing
+    each, count = channels(call) // groups(call), call.positive(0)
+    kernel_ = kernel(call)
+    data, fill = _sample(w, w.input()), w.real(18, 0.0)
+    if fill and same is not None:
+        raise NoWords
+    if fill:
+        data, pads = _padded(w, data, pads, fill), [(0, 0)] * len(pads)
+    operands = [data, w.weight("weight", (count, each, *kernel_))]
+    operands += [w.weight("bias")] if w.whole(5) else []
+    made = w.step(
+        "Conv",
+        *operands,
+        group=groups(call),
+        kernel_shape=kernel_,
+        dilations=_dilations(rows, kernel_),
+        strides=tuple(stride for _, stride, _ in rows),
+        pads=None if same is not None else _pads(pads),
+        auto_pad={None: None, SAME[0]: "SAME_UPPER", SAME[1]: "SAME_LOWER"}[same],
+    )
+    w.finish(_blob(w, made), activation=True)
+
+
+def _dilations(
+    rows: Sequence[tuple[int, int, tuple[int, int]]], sizes: Sequence[int]
+) -> tuple[int, ...]:
+    """The steps inside windows, from how far they reach."""
+    return tuple(
+        (extent - 1) // (size - 1) if size > 1 else 1
+        for (extent, _, _), size in zip(rows, sizes, strict=True)
+    )
+
+
+def _deconvolution(w: Writer) -> None:
+    _plain_weights(w)
+    call = w.call()
+    names = spatial(call)
+    rows = [window(call, name) for name in names]
+    pads = [row[2] for row in rows]
+    right = call.whole(18)
+    more = {"w": right, "h": call.whole(19, right), "d": call.whole(20, right)}
+    count, sets, kernel_ = call.positive(0), groups(call), kernel(call)
+    each = channels(call) // sets
+    # ncnn has filters before channels, ONNX has channels before filters.
+    shape = (sets, count // sets, each, *kernel_)
+    order = (0, 2, 1, *range(3, len(shape)))
+    weight = w.step("Transpose", w.weight("weight", shape), perm=order)
+    weight = w.step("Reshape", weight, w.wholes((sets * each, count // sets, *kernel_)))
+    cut = any(side > 0 for pad in pads for side in pad)
+    if cut and any(side < 0 for pad in pads for side in pad):
+        raise NoWords
+    operands = [_sample(w, w.input()), weight, *([w.weight("bias")] if w.whole(5) else [])]
+    made = w.step(
+        "ConvTranspose",
+        *operands,
+        group=sets,
+        kernel_shape=kernel_,
+        dilations=_dilations(rows, kernel_),
+        strides=tuple(stride for _, stride, _ in rows),
+        output_padding=tuple(more[name] for name in names),
+        pads=_pads(pads),
+    )
+    made = _blob(w, made)
+    wide = {1: (20,), 2: (21, 20), 3: (27, 26, 25)}[len(names)]
+    wanted = [call.whole(key, call.whole(wide[-1])) for key in wide]
+    if not cut and min(wanted) > 0:
+        made = _cut_to(w, made, wanted, rows, [more[name] for name in names])
+    w.finish(made, activation=True)
+
+
+def _cut_to(
+    w: Writer,
+    value: Value,
+    wanted: Sequence[int],
+    rows: Sequence[tuple[int, int, tuple[int, int]]],
+    more: Sequence[int],
+) -> Value:
+    """A transposed convolution cut to a size: half on either side, an odd one before or behind."""
+    sides = {side for _, _, pad in rows for side in pad}
+    if not sides & {*SAME}:
+        raise NoWords
+    sizes = w.numbers(w.input())[1:]
+    starts, ends = [], []
+    for size, want, (extent, stride, _), plus in zip(sizes, wanted, rows, more, strict=True):
+        over = (size - 1) * stride + extent + plus - want
+        if over < 0:
+            raise NoWords
+        first = over // 2 if SAME[0] in sides else over - over // 2
+        starts.append(first)
+        ends.append(first + want)
+    axes = range(1, len(sizes) + 1)
+    return w.step("Slice", value, w.wholes(starts), w.wholes(ends), w.wholes(axes))
+
+
+def _pooling(w: Writer) -> None:
+    call = w.call()
+    names, average = spatial(call), w.whole(0)
+    if average not in (0, 1):
+        raise NoWords
+    data = w.input()
+    inner = w.wholes(range(1, len(names) + 1))
+    if w.whole(4):
+        w.last("ReduceMean" if average else "ReduceMax", data, inner, keepdims=0)
+        return
+    sizes = [call.whole(POOL[name][0], w.whole(1)) for name in names]
+    strides = [call.whole(POOL[name][1], call.whole(2, 1)) for name in names]
+    if w.whole(7):
+        wanted = [call.whole(POOL[name][4], w.whole(8)) for name in names]
+        if all(want == 1 for want in wanted):
+            w.last("ReduceMean" if average else "ReduceMax", data, inner, keepdims=1)
+            return
+        spans = w.numbers(data)[1:]
+        wanted = [size if want == -233 else want for size, want in zip(spans, wanted, strict=True)]
+        if any(want < 1 or size % want for size, want in zip(spans, wanted, strict=True)):
+            raise NoWords  # windows of several sizes
+        sizes = strides = [size // want for size, want in zip(spans, wanted, strict=True)]
+        pads, tails = [(0, 0)] * len(names), [0] * len(names)
+    else:
+        left = call.whole(3)
+        firsts = [left if name == "w" else call.whole(POOL[name][2], left) for name in names]
+        given = [
+            (first, call.whole(POOL[name][3], first))
+            for first, name in zip(firsts, names, strict=True)
+        ]
+        pads, tails = _pool_pads(w, given, sizes, strides)
+    if average and not w.whole(6) and w.whole(5) in (2, 3) and any(map(max, given)):
+        raise NoWords  # pads that pad nothing are left out of the mean
+    sample = _sample(w, data)
+    fill = 0.0 if average else _LEAST
+    window_ = {"kernel_shape": tuple(sizes), "strides": tuple(strides)}
+    whole = [(a, b + tail) for (a, b), tail in zip(pads, tails, strict=True)]
+    if average and not w.whole(6) and not w.whole(7) and w.whole(5) in (0, 1):
+        if any(max(pad) >= size for pad, size in zip(whole, sizes, strict=True)):
+            raise NoWords  # a window of nothing but padding
+        made = w.step("AveragePool", sample, pads=_pads(whole), **window_)
+    else:
+        if any(map(any, whole)):
+            sample = _padded(w, sample, whole, fill)
+        made = w.step("AveragePool" if average else "MaxPool", sample, **window_)
+    w.finish(_blob(w, made))
+
+
+def _pool_pads(
+    w: Writer,
+    given: Sequence[tuple[int, int]],
+    sizes: Sequence[int],
+    strides: Sequence[int],
+) -> tuple[list[tuple[int, int]], list[int]]:
+    """What is padded, and what is added behind so that the last window is full."""
+    mode = w.whole(5)
+    none = [0] * len(sizes)
+    if mode == 1 or (mode == 0 and max(strides) == 1):
+        return list(given), none
+    spans = w.numbers(w.input())[1:]
+    rows = list(zip(spans, sizes, strides, strict=True))
+    if mode == 0:
+        rooms = [
+            (span + sum(pad) - size) % stride
+            for pad, (span, size, stride) in zip(given, rows, strict=True)
+        ]
+        tails = [stride - room if room else 0 for room, stride in zip(rooms, strides, strict=True)]
+        return list(given), tails
+    over = [size + (span - 1) // stride * stride - span for span, size, stride in rows]
+    if mode not in (2, 3) or min(over) < 0:
+        raise NoWords
+    halves = [(total // 2, total - total // 2) for total in over]
+    return [pair if mode == 2 else pair[::-1] for pair in halves], none
+
+
+def _interp(w: Writer) -> None:
+    data = w.input()
+    rank, kind, corners = w.rank, w.whole(0), bool(w.whole(6))
+    if kind not in (1, 2, 3) or rank > 3:
+        raise NoWords
+    if rank == 1:
+        column = w.step("Unsqueeze", data, w.wholes((1, 2)))
+        w.last("Expand", column, w.wholes(w.numbers(w.node.outputs[0])))
+        return
+    axes = range(1, rank)
+    scales = [w.real(1, 1.0), w.real(2, 1.0)][-len(axes) :]
+    by_size = [bool(w.whole(key)) for key in (3, 4)][-len(axes) :]
+    expression = "9" in w.node.attributes
+    sized = len(w.node.inputs) > 1 or expression or all(by_size)
+    scaled = not sized and not any(by_size)
+    words = {"mode": ("nearest", "linear", "cubic")[kind - 1]}
+    if kind == 1:
+        words |= {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
+    elif corners:
+        words["coordinate_transformation_mode"] = "align_corners"
+    flat = (1,) * (3 - rank)  # the axes before those that are resized, with a batch axis
+    if scaled and not corners:  # the place is found by the scale as it is written
+        if any(scale != int(scale) for scale in scales):
+            sizes = zip(w.numbers(data)[1:], w.numbers(w.node.outputs[0])[1:], scales, strict=True)
+            scales = [1.0 if before == after else scale for before, after, scale in sizes]
+        _resize(w, words, scales=w.reals((*flat, 1.0, 1.0, *scales)))
+        return
+    if (not sized and not scaled) or (kind == 1 and not all(by_size) and not expression):
+        raise NoWords
+    before, after = w.numbers(data), w.numbers(w.node.outputs[0])
+    if before == after:
+        w.last("Identity", data)
+        return
+    if (corners and 1 in after[1:]) or (kind == 3 and min(before[1:]) < 4):
+        raise NoWords  # a division by 0; elements outside of the data
+    _resize(w, words, sizes=w.wholes((*flat, 1, *after)))
+
+
+def _resize(
+    w: Writer, words: Mapping[str, str], scales: Value | None = None, sizes: Value | None = None
+) -> None:
+    """Rows of a plane, or planes, with axes of one before them."""
+    data = w.step("Unsqueeze", w.input(), w.wholes(range(4 - w.rank)))
+    made = w.step("Resize", data, None, scales, *([] if sizes is None else [sizes]), **words)
+    w.last("Squeeze", made, w.wholes(range(4 - w.rank)))
+
+
+def _shuffled(op: str) -> Row:
+    """Pixels and channels: mode 0 has the channel outermost."""
+
+    def write(w: Writer) -> None:
+        size = w.whole(0, 1)
+        c, h, v = w.numbers(w.input())
+        mode = w.whole(1)
+        if size < 1:
+            raise NoWords
+        if op == "PixelShuffle":
+            if c % size**2:
+                raise NoWords
+            parts = (c // size**2, size, size) if mode == 0 else (size, size, c // size**2)
+            grid = w.step("Reshape", w.input(), w.wholes((*parts, h, v)))
+            order = (0, 3, 1, 4, 2) if mode == 0 else (2, 3, 0, 4, 1)
+            target = (c // size**2, h * size, v * size)
+        else:
+            if h % size or v % size:
+                raise NoWords
+            grid = w.step("Reshape", w.input(), w.wholes((c, h // size, size, v // size, size)))
+            order = (0, 2, 4, 1, 3) if mode == 0 else (2, 4, 0, 1, 3)
+            target = (c * size**2, h // size, v // size)
+        w.last("Reshape", w.step("Transpose", grid, perm=order), w.wholes(target))
+
+    return write
+
+
+def _shuffle_channel(w: Writer) -> None:
+    """Channels in groups, dealt out one from each."""
+    shape, group = w.numbers(w.input()), w.whole(0, 1)
+    if len(shape) != 3 or group < 1 or shape[0] % group:
+        raise NoWords
+    if w.whole(1):
+        group = shape[0] // group
+    parts = (group, shape[0] // group, *shape[1:])
+    grid = w.step("Reshape", w.input(), w.wholes(parts))
+    turned = w.step("Transpose", grid, perm=(1, 0, 2, 3))
+    w.last("Reshape", turned, w.wholes(shape))
+
+
+def _padding(w: Writer) -> None:
+    if len(w.node.inputs) != 1 or w.whole(6) or w.whole(4) not in (0, 1, 2):
+        raise NoWords
+    top, bottom, left, right, front, behind = (w.whole(key) for key in (0, 1, 2, 3, 7, 8))
+    if min(top, bottom, left, right, front, behind) < 0:
+        raise NoWords
+    rank = w.rank
+    pairs = [(front, behind), (top, bottom), (left, right)][-rank:]
+    pairs = [(0, 0)] * (rank - len(pairs)) + pairs
+    mode = ("constant", "edge", "reflect")[w.whole(4)]
+    operands = [w.input(), w.wholes(_pads(pairs))]
+    operands += [w.constant(w.real(5, 0.0))] if mode == "constant" else []
+    w.last("Pad", *operands, mode=mode)
+
+
+def _unfold(w: Writer) -> None:
+    """Columns of windows: a convolution with weights that pick one element each."""
+    import numpy as np
+
+    call = w.call()
+    rows = [window(call, name) for name in "hw"]
+    across = call.positive(1)
+    sizes = (call.positive(11, across), across)
+    if any(side < 0 for _, _, pad in rows for side in pad):
+        raise NoWords
+    c = w.numbers(w.input())[0]
+    area = math.prod(sizes)
+    picks = np.tile(np.eye(area, dtype=np.float32), (c, 1)).reshape(c * area, 1, *sizes)
+    name = f"{w.node.name}.picks"
+    weight = Value(name, picks.shape, True, dtype="float32", source=lambda: picks)
+    data = _sample(w, w.input())
+    data = _padded(w, data, [row[2] for row in rows], w.real(18, 0.0))
+    made = w.step(
+        "Conv",
+        data,
+        weight,
+        group=c,
+        kernel_shape=sizes,
+        dilations=_dilations(rows, sizes),
+        strides=tuple(stride for _, stride, _ in rows),
+    )
+    w.last("Reshape", made, w.wholes((c * area, -1)))
+
+
+def _each(row: Callable[[Writer], None], name: str, ends: Sequence[str]) -> dict[str, Row]:
+    return {name + end: row for end in ends}
+
+
+WINDOWS: Mapping[str, Row] = MappingProxyType(
+    {
+        **_each(_convolution, "Convolution", ("", "1D", "3D")),
+        **_each(_convolution, "ConvolutionDepthWise", ("", "1D", "3D")),
+        **_each(_deconvolution, "Deconvolution", ("", "1D", "3D")),
+        **_each(_deconvolution, "DeconvolutionDepthWise", ("", "1D", "3D")),
+        **_each(_pooling, "Pooling", ("", "1D", "3D")),
+        "Interp": _interp,
+        "PixelShuffle": _shuffled("PixelShuffle"),
+        "Reorg": _shuffled("Reorg"),
+        "ShuffleChannel": _shuffle_channel,
+        "Padding": _padding,
+        "Unfold": _unfold,
+    }
+)

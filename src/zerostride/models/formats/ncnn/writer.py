@@ -1,0 +1,162 @@
+"""What says a layer of ncnn in ONNX's words: the nodes so far, and the layer's numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+from ...graph import Node, Value
+from .sites import weights, whole
+from .sizes import Call, Sizes
+from .text import Layer
+
+#: The op set whose words are used.
+OPSET = 21
+Words: TypeAlias = "tuple[Node, ...] | None"
+
+
+class NoWords(Exception):  # noqa: N818 - an answer, not a fault
+    """There are no such words."""
+
+
+class Writer:
+    """Collects the nodes that stand for one."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.nodes: list[Node] = []
+
+    def input(self, position: int = 0) -> Value:
+        """An operand; there are no words where it is missing."""
+        found = self.node.inputs[position] if position < len(self.node.inputs) else None
+        if found is None:
+            raise NoWords
+        return found
+
+    @property
+    def rank(self) -> int:
+        """How many axes the first operand has."""
+        return len(self.sizes(self.input()))
+
+    def sizes(self, value: Value) -> tuple[Any, ...]:
+        """A value's sizes, numbers or not."""
+        if value.shape is None:
+            raise NoWords
+        return value.shape
+
+    def numbers(self, value: Value) -> tuple[int, ...]:
+        """A value's sizes, if all are numbers."""
+        if value.shape is None or not value.known:
+            raise NoWords
+        return tuple(size for size in value.shape if isinstance(size, int))
+
+    def call(self) -> Call:
+        """The layer as its formula asks for it; without its data where their sizes are open."""
+        node = self.node
+        blobs = [v for v in node.inputs if v is not None][:1]
+        shapes: list[Sizes] = [self.numbers(value) for value in blobs if value.known]
+        params = {int(key): value for key, value in node.attributes.items()}
+        names = tuple(value.name for value in node.outputs)
+        layer = Layer(0, 0, node.op, node.name, tuple(v.name for v in blobs), names, params)
+        return Call(layer, tuple(shapes))
+
+    def whole(self, number: int, default: int = 0) -> int:
+        """A whole-number parameter."""
+        return whole(self.node, number, default)
+
+    def real(self, number: int, default: float) -> float:
+        """A real parameter."""
+        found = self.node.attributes.get(str(number), default)
+        if not isinstance(found, int | float):
+            raise NoWords
+        return float(found)
+
+    def wholes(self, numbers: Iterable[int], dtype: str = "int64") -> Value:
+        """A constant list of whole numbers."""
+        content = tuple(numbers)
+        name = f"{self.node.name}.numbers{len(self.nodes)}"
+        return Value(name, (len(content),), True, content, dtype=dtype)
+
+    def reals(self, numbers: Iterable[float]) -> Value:
+        """A constant list of real numbers."""
+        import numpy as np
+
+        content = tuple(map(float, numbers))
+        return Value(
+            f"{self.node.name}.numbers{len(self.nodes)}",
+            (len(content),),
+            True,
+            reals=content,
+            dtype="float32",
+            source=lambda: np.array(content, np.float32),
+        )
+
+    def constant(self, number: float) -> Value:
+        """A constant real number."""
+        import numpy as np
+
+        single = np.float32(number)
+        return Value(
+            f"{self.node.name}.number{len(self.nodes)}",
+            (),
+            True,
+            reals=(float(single),),
+            dtype="float32",
+            source=lambda: np.array(single),
+        )
+
+    def weight(self, name: str, shape: Sequence[int] | None = None) -> Value:
+        """A weight of the layer, in another shape if one is given."""
+        (value,) = weights(self.node, name) or (None,)
+        if value is None:
+            raise NoWords
+        return value if shape is None else self.step("Reshape", value, self.wholes(shape))
+
+    def step(self, op: str, *operands: Value | None, **attributes: Any) -> Value:
+        """A node between."""
+        node, position = self.node, len(self.nodes)
+        name = f"{node.name}.{position}"
+        made = Value(name, None)
+        kept = {key: value for key, value in attributes.items() if value is not None}
+        self.nodes.append(
+            Node(name, op, "", OPSET, operands, (made,), kept, node.scope, place=node.place)
+        )
+        return made
+
+    def last(self, op: str, *operands: Value | None, **attributes: Any) -> None:
+        """The node that hands out the layer's own results."""
+        outputs = self.node.outputs
+        self.step(op, *operands, **attributes)
+        self.nodes[-1] = replace(self.nodes[-1], name=self.node.name, outputs=outputs)
+
+    def activated(self, value: Value, kind: int, numbers: Sequence[float]) -> Value:
+        """The value by the activation that a layer with weights has at its end."""
+        if kind == 1:
+            return self.step("Relu", value)
+        if kind == 2 and len(numbers) == 1:
+            return self.step("LeakyRelu", value, alpha=float(numbers[0]))
+        if kind == 3 and len(numbers) == 2:
+            return self.step("Clip", value, *map(self.constant, numbers))
+        if kind in (4, 5):
+            return self.step("Sigmoid" if kind == 4 else "Mish", value)
+        if kind == 6 and len(numbers) == 2:
+            alpha, beta = map(float, numbers)
+            gate = self.step("HardSigmoid", value, alpha=alpha, beta=beta)
+            return self.step("Mul", value, gate)
+        raise NoWords
+
+    def finish(self, value: Value, activation: bool = False) -> None:
+        """Hands out a value as the layer's result, by the layer's activation if it has one."""
+        numbers = self.node.attributes.get("10", ())
+        if activation and self.whole(9):
+            value = self.activated(value, self.whole(9), numbers)
+        if self.nodes[-1].outputs[0] is not value:
+            self.step("Identity", value)
+        node = self.node
+        self.nodes[-1] = replace(self.nodes[-1], name=node.name, outputs=node.outputs)
+
+
+Row: TypeAlias = "Callable[[Writer], None]"
+
+__all__ = ["OPSET", "NoWords", "Row", "Words", "Writer"]
