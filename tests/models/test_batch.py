@@ -75,6 +75,23 @@ KEEP: list[tuple[str, Any, tuple[int, ...]]] = [
     ("a concatenation of another", [small.node("Concat", "x x", "h", name="n", axis=1)], (6, 4, 5)),
     ("a product with a matrix", [small.node("MatMul", "x m", "h", name="n")], (3, 4, 5)),
     ("a product with a vector", [small.node("MatMul", "x v", "h", name="n")], (3, 4)),
+    ("a slice of another", [small.node("Slice", "x a0 a1 a1", "h", name="n")], (1, 4, 5)),
+    (
+        "a transpose of it and back",
+        [
+            small.node("Transpose", "x", "t", name="t", perm=[1, 0, 2, 3]),
+            small.node("Transpose", "t", "h", name="n", perm=[1, 0, 2, 3]),
+        ],
+        (3, 4, 5),
+    ),
+    (
+        "an unsqueeze before it and a squeeze",
+        [
+            small.node("Unsqueeze", "x a0", "t", name="t"),
+            small.node("Squeeze", "t a0", "h", name="n"),
+        ],
+        (3, 4, 5),
+    ),
     (
         "a product of itself",
         [small.node("Einsum", "x m", "h", name="n", equation="abcd,de->abce")],
@@ -217,10 +234,10 @@ def test_across_the_batch(c: tuple[int, ...]) -> None:
     assert "batch_axis" in finding.message
 
 
-def test_two_inputs_whose_batch_axes_do_not_meet() -> None:
+def test_of_two_inputs_each_loses_its_own() -> None:
+    """The batch of the one of lower rank, of extent 1, lies under another axis."""
     content = small.model([small.node("Add", "x z")], {"x": (1, 3, 4), "z": (1, 4)})
-    (finding,) = small.audit(content, "ncnn").findings
-    assert finding.reason == "batch_broadcast"
+    assert operands(small.audit(content, "ncnn")) == ((3, 4), (4,))
 
 
 # "Override."
@@ -287,12 +304,16 @@ def test_one_name_in_two_branches_is_two_tensors() -> None:
 
 def test_without_batch() -> None:
     plan = zs.plan((1, 3, 4), (1, 1, 4))
-    sample = without_batch(plan, [0, None], [False, True])
+    sample = without_batch(plan, [0, None])
     assert (sample.shapes, sample.plan.shape, sample.axis) == (((3, 4), (1, 4)), (3, 4), 0)
-    kept = without_batch(plan, [None, None], [False, True])
+    kept = without_batch(plan, [None, None])
     assert (kept.shapes, kept.axis, kept.across) == (plan.operands, None, None)
-    # An activation that does not carry it cannot lose it.
-    assert without_batch(plan, [0, None], [False, False]).across == 1
+    # More than one on the batch of another is a broadcast across it.
+    assert without_batch(zs.plan((1, 3, 4), (2, 1, 4)), [0, None]).across == 1
+    # A batch that is another axis of each stays under the other's.
+    moved = without_batch(zs.plan((1, 4, 1), (1, 4, 1)), [0, 2])
+    assert moved.shapes == ((4, 1), (1, 4))
+    assert zs.plan(*moved.shapes, engine="ncnn") != moved.plan
 
 
 @pytest.mark.parametrize(("other", "op"), [((2, 3), "Add"), ((3, 3), "Sub"), ((2, 3), "Mul")])

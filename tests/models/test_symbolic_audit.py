@@ -155,20 +155,37 @@ def test_what_the_model_needs_is_known_further_on() -> None:
     assert report.as_dict()["needs"][0]["node"] == "one"
 
 
-def test_the_batch_that_ncnn_drops_may_be_named() -> None:
-    made = graph("Add", ("batch", 3, "H", "W"), (3, 1, 1), constants=1)
-    taken = audit_graph(made, find_engine("ncnn"))
-    assert any("batch_axis=0" in note for note in taken.notes)
-    dropped = audit_graph(made, find_engine("ncnn"), batch_axis=0)
-    assert dropped.findings[0].verdict == "same"
-    assert not any("batch_axis" in note for note in dropped.notes)
-    assert dropped.findings[0].source is not None
+@pytest.mark.parametrize(
+    ("size", "said"),
+    [("batch", None), ("N", None), ("unk__7", "a batch"), (None, "a batch"), ("frames", "data")],
+)
+def test_an_open_batch_is_said_once(size: Any, said: str | None) -> None:
+    """A name that says batch is a batch; one that says nothing is, and the report says so."""
+    made = graph("Add", (size, 5, 5), (5,), constants=1)
+    report = audit_graph(made, find_engine("ncnn"))
+    assert [note for note in report.notes if "batch" in note] == [
+        note for note in report.notes if said is not None and f"taken for {said}" in note
+    ]
+    assert len(report.notes) == (said is not None)
+    # (5, 5) + (5,) is laid along the rows; (frames, 5, 5) along the frames, where they are 5.
+    assert report.findings[0].verdict == ("same_here" if said == "data" else "different")
+    named = audit_graph(made, find_engine("ncnn"), batch_axis=0)
+    assert named.notes == ()
+    assert named.findings[0].verdict == "different"
 
 
-def test_pnnx_and_more_than_two_operands_are_not_guessed() -> None:
-    finding = judged("Add", ("H", "W"), ("W",), via="pnnx")
-    assert (finding.verdict, finding.reason) == ("unknown", "unknown_shape")
-    assert "--set" in finding.message
+def test_a_trap_at_a_size_of_the_batch_is_none() -> None:
+    made = graph("Add", ("batch", 7), (7,), constants=1)
+    assert audit_graph(made, find_engine("ncnn")).ok
+    (trap,) = audit_graph(made, find_engine("ncnn"), batch_axis=-1).findings
+    assert "batch == 7" in str(trap.when)
+
+
+def test_pnnx_puts_ones_in_whatever_the_sizes_are() -> None:
+    assert judged("Add", ("H", "W"), ("W",), via="pnnx").verdict == "same"
+
+
+def test_more_than_two_operands_are_not_guessed() -> None:
     finding = judged("Sum", ("H", "W"), ("W",), ("W",))
     assert (finding.verdict, finding.reason) == ("unknown", "unknown_shape")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from ..plan import Plan
 from ..planner import as_facts
 from ..traps import Side
 from .alike import Like, pattern
-from .batch import BatchAxes, batch_axes, contracted_batch, whole, without_batch
+from .batch import BatchAxes, Sample, batch_axes, contracted_batch, whole, without_batch
 from .case import Carried, Case, finding_of, sizes_of
 from .comparing import compare_case, narrowed, other_values, struck
 from .converters import carried_by, chosen, met, named, note_of
@@ -29,8 +30,7 @@ from .graph import Graph
 from .input_sizes import InputShapes, Sizes, advice, read_sized
 from .layout import check_layout, layout_findings
 from .memory import uncollected
-from .pnnx import RULE as PNNX
-from .pnnx import carried, knows_batch
+from .pnnx import carried
 from .resolve import resolved
 from .sites import Kind, Operand, Site
 from .symbolic_audit import carried_as_is, compare_open, is_open, related
@@ -138,7 +138,7 @@ def _audit_graph(
         relaid, said = layout_findings(graph)
         findings += relaid
         graph = replace(graph, notes=(*graph.notes, *said))
-    return reported(graph, engine, via, batch_axis, findings, found)
+    return reported(graph, engine, via, batch_axis, findings, found, judge.batch)
 
 
 def reported(
@@ -148,6 +148,7 @@ def reported(
     batch_axis: int | None,
     findings: Sequence[Finding],
     found: Flow | None,
+    batch: BatchAxes,
 ) -> Report:
     """The report of a graph's findings, with what is to be said beside them."""
     notes = graph.notes
@@ -158,11 +159,9 @@ def reported(
     if any(finding.reason == Cause.UNKNOWN_SHAPE for finding in findings):
         how = advice(graph)
         notes = (*notes, _OPEN_SIZES.format(how=how)) if how else notes
-    if drops_batch(graph, engine.name):
-        if batch_axis is None and _perhaps_batch(graph):
-            notes = (*notes, _OPEN_BATCH.format(engine=engine.name))
-        elif batch_axis is not None and not _has_axis(graph, batch_axis):
-            notes = (*notes, f"no input of the model has an axis {batch_axis}: nothing is a batch")
+    notes = (*notes, *batch.samples.notes)
+    if drops_batch(graph, engine.name) and not _has_axis(graph, batch_axis):
+        notes = (*notes, f"no input of the model has an axis {batch_axis}: nothing is a batch")
     way = note_of(via)
     if way is not None:
         notes = (*notes, way)
@@ -182,18 +181,13 @@ def prepared(
     """The graph with the sizes that flow through it, what judges its sites, and the flow."""
     graph, known, found = resolved(graph, facts)
     batch = BatchAxes()
-    told = via != "pnnx" or batch_axis is not None or knows_batch(graph)
-    if drops_batch(graph, engine.name) and told:
-        batch = batch_axes(lowered(graph), batch_axis)
+    if drops_batch(graph, engine.name):
+        batch = batch_axes(lowered(graph), batch_axis, engine.name, via=via)
     return graph, Judge(met(via, engine), via, batch, known), found
 
 
 _OPEN_SIZES = (
     "some findings are unknown; numbers for open sizes of the inputs may decide them: {how}"
-)
-_OPEN_BATCH = (
-    "axis 0 of the inputs is taken for data, since its size is not known to be 1; if it is a "
-    "batch, which {engine} does not have, name it (batch_axis=0, --batch-axis 0)"
 )
 
 
@@ -205,14 +199,13 @@ def drops_batch(graph: Graph, engine: str) -> bool:
     return engine in BATCHLESS and FORMATS[graph.format].engine != engine
 
 
-def _perhaps_batch(graph: Graph) -> bool:
-    """Whether an input has an axis 0 of which it is not known that it is no batch of one."""
-    return any(value.shape and not isinstance(value.shape[0], int) for value in graph.inputs)
-
-
-def _has_axis(graph: Graph, axis: int) -> bool:
+def _has_axis(graph: Graph, axis: int | None) -> bool:
     """Whether an input has, or may have, this axis; of "none" (−1) nobody asks."""
-    return axis < 0 or any(v.shape is None or axis < len(v.shape) for v in graph.inputs)
+    return (
+        axis is None
+        or axis < 0
+        or any(v.shape is None or axis < len(v.shape) for v in graph.inputs)
+    )
 
 
 class Judge:
@@ -223,6 +216,7 @@ class Judge:
         self.via = via
         self.batch = batch
         self.needs = needs
+        self._sample_needs = batch.needs_of_one(needs)
         self._narrowed = frozenset(
             dtype for row in engine.divergences if row.narrows for dtype in row.dtypes
         )
@@ -267,7 +261,7 @@ class Judge:
         return site.plan(shapes, None if known.always else known)
 
     def _fresh(self, site: Site, like: Like | None = None) -> Finding:
-        return _judge(site, self.engine, self.via, self.batch, self.needs, like)
+        return _judge(site, self.engine, self.via, self.batch, self.needs, self._sample_needs, like)
 
     def key(self, site: Site, *, sized: bool = True) -> Hashable:
         """Everything of a site that a verdict may depend on; without sizes, all but those."""
@@ -369,6 +363,7 @@ def _judge(
     via: str | None,
     batch: BatchAxes,
     needs: Condition,
+    sample_needs: Condition,
     like: Like | None = None,
 ) -> Finding:
     """One finding: can it be judged, what does the source mean, what does the target."""
@@ -391,11 +386,10 @@ def _judge(
     axes: Sequence[int | None] = [_batch_axis(part, batch) for part in site.operands]
     if via == "pnnx":
         axes = carried(site, axes)
-    constant = [part.constant for part in site.operands]
-    if engine.name in BATCHLESS:
-        sample = without_batch(source, axes[: len(source.operands)], constant)
-    else:
-        sample = whole(source)
+    one = tuple(map(batch.of_one, shapes))
+    if one != shapes:
+        known = related(sample_needs, one)
+    sample = _sample(site, source, one, axes, known) if engine.name in BATCHLESS else whole(source)
     if sample.across is not None:
         return _across(site, source, site.operands[sample.across].name, engine, axes)
     try:
@@ -410,13 +404,21 @@ def _judge(
         return struck(case, case.plan(case.shapes), limit)
     if not is_open(case):
         return other_values(case, narrowed(case, compare_case(case, like)))
-    if via == "pnnx" and side.rule is PNNX:
-        if len({len(part.shape or ()) for part in site.operands}) == 1:
-            # Nothing to put in front: the operands arrive as they are.
-            return compare_open(replace(case, target=transport(site, engine)), known)
-        said = "pnnx leaves operands alone whose sizes it does not know; give them (--set)"
-        return finding_of(site, source, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
     return other_values(case, narrowed(case, compare_open(case, known)))
+
+
+def _sample(
+    site: Site,
+    source: Plan,
+    shapes: tuple[Shape, ...],
+    axes: Sequence[int | None],
+    known: Condition,
+) -> Sample:
+    """The site as an engine sees it that sees one sample, of these shapes."""
+    if shapes[: len(source.operands)] != source.operands:
+        with suppress(BroadcastError):  # what works for no single sample is judged as it is
+            source = site.plan(shapes, None if known.always else known)
+    return without_batch(source, axes[: len(source.operands)])
 
 
 def _batch_axis(part: Operand, batch: BatchAxes) -> int | None:

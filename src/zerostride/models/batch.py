@@ -1,21 +1,23 @@
-"""The batch axis that ncnn does not have.
+"""The batch axis that ncnn holds apart from a tensor's axes.
 
-ncnn's blobs hold one sample. A converter drops the batch axis of every value that descends from a
-graph input: axis 0, as long as its extent is 1 and no op has moved it. This module follows that
-axis through the graph, and takes it out of a site's shapes.
+ncnn's layers see one sample. A converter takes the batch axis out of every value that descends from
+a graph input: axis 0, as long as its extent is 1 or counts samples, and no op has moved it. This
+module follows that axis through the graph, and takes it out of a site's shapes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 
 from ..dims import Shape
-from ..dims.condition import ALWAYS
+from ..dims.condition import ALWAYS, Condition, all_of
+from ..dims.dim import Dim, Symbol, lone_symbol, plain
 from ..plan import Plan
 from ..symbolic import assemble
+from .batch_sizes import BY_SAMPLE, Samples, outer_sizes, sizes_of_samples
 from .graph import Graph, Node, Value
+from .node_axes import new_axis
 from .sites import Kind, Site
 
 #: Ops whose result says something about a tensor but does not hold its samples.
@@ -26,198 +28,147 @@ class BatchAxes:
     """Which values carry a batch axis, and which axis it is.
 
     Values are told apart by identity: two branches of an If may use one name for two tensors.
+
+    Attributes:
+        home: where the engine expects the batch; an axis that an op has moved elsewhere is kept.
+        samples: the open sizes that count samples; to the engine they are 1.
+        dropped: whether axes are dropped. A converter that knows of no batch keeps them all.
     """
 
-    __slots__ = ("_axes", "_under")
+    __slots__ = ("_places", "_under", "dropped", "home", "samples")
 
-    def __init__(self, under: BatchAxes | None = None) -> None:
+    def __init__(
+        self,
+        under: BatchAxes | None = None,
+        *,
+        home: int = 0,
+        samples: Samples | None = None,
+        dropped: bool = True,
+    ) -> None:
         """Knows of no axis but what `under` knows."""
-        self._axes: dict[int, int] = {}
+        self._places: dict[int, int] = {}
         self._under = under
+        self.home: int = home if under is None else under.home
+        self.dropped: bool = dropped if under is None else under.dropped
+        self.samples: Samples = samples or (Samples() if under is None else under.samples)
 
     def of(self, value: Value | None) -> int | None:
-        """The value's batch axis, or None."""
-        if value is None or value.constant:
+        """The value's batch axis, where the engine drops it.
+
+        Of one axis alone it means the same whether it is kept or dropped: it is kept.
+        """
+        if not self.dropped or value is None or len(value.shape or ()) < 2:
             return None
-        axis = self._axes.get(id(value))
-        return self._under.of(value) if axis is None and self._under is not None else axis
+        place = self.place(value)
+        return place if place == self.home else None
+
+    def place(self, value: Value | None) -> int | None:
+        """Where the batch is in the value, be it that an op has moved it; or None."""
+        if value is None or value.constant or value.shape is None:
+            return None
+        if len(value.shape) > self.home and self.counts(value.shape[self.home]):
+            return self.home
+        place = self._places.get(id(value))
+        return self._under.place(value) if place is None and self._under is not None else place
+
+    def counts(self, size: object) -> bool:
+        """Whether a size counts samples."""
+        return bool(self.samples.symbols) and lone_symbol(size) in self.samples.symbols
 
     def put(self, value: Value, axis: int) -> None:
         """Notes that `axis` is the value's batch axis."""
-        self._axes[id(value)] = axis
+        self._places[id(value)] = axis
+
+    def of_one(self, shape: Shape) -> Shape:
+        """A shape as it is for one sample."""
+        if not self.samples.symbols:
+            return shape
+        return tuple(
+            plain(size.substitute(self._ones)) if isinstance(size, Dim) else size for size in shape
+        )
+
+    def needs_of_one(self, needs: Condition) -> Condition:
+        """What is left of a model's needs for one sample; what one sample contradicts is left out.
+
+        The sizes that are left over are those of the sample alone.
+        """
+        if not self.samples.symbols:
+            return needs
+        clauses = [clause.substitute(self._ones) for clause in needs.clauses]
+        return all_of(clause for clause in clauses if not clause.never)
+
+    @property
+    def _ones(self) -> dict[Symbol, int]:
+        return dict.fromkeys(self.samples.symbols, 1)
 
 
-def batch_axes(graph: Graph, override: int | None = None) -> BatchAxes:
+def batch_axes(
+    graph: Graph, override: int | None = None, engine: str = "ncnn", *, via: str | None = None
+) -> BatchAxes:
     """For every value that carries a batch axis, which one it is.
 
     Args:
         graph: the model.
         override: the batch axis of every graph input, whatever its extent; a negative number says
-            that there is none. None: axis 0 where its extent is 1.
+            that there is none. None: axis 0 where its extent is 1 or counts samples.
+        engine: what drops the axis.
+        via: a converter. pnnx takes every open axis 0 for a batch (load_onnx.cpp), and drops the
+            batch where an op of the model is defined by samples.
     """
-    axes = BatchAxes()
-    if override is not None and override < 0:
-        return axes
+    axes = BatchAxes(
+        home=max(0, override or 0),
+        samples=_samples(graph, override, engine, via),
+        dropped=(override is None or override >= 0)
+        and (via != "pnnx" or override is not None or knows_batch(graph)),
+    )
     for value in graph.inputs:
-        rank = len(value.shape or ())
-        axis = override or 0
-        if value.shape == (1,):
-            continue  # one number: whether its axis is kept or dropped, it means the same
-        if axis < rank and (override is not None or _is_one(value, axis)):
-            axes.put(value, axis)
+        shape = value.shape or ()
+        if len(shape) > axes.home and (override is not None or shape[axes.home] == 1):
+            axes.put(value, axes.home)
     for node in graph.nodes:
-        follow(node, axes, any_extent=override is not None)
+        follow(node, axes)
     return axes
 
 
-def _is_one(value: Value, axis: int) -> bool:
-    return value.shape is not None and len(value.shape) > axis and value.shape[axis] == 1
+def knows_batch(graph: Graph) -> bool:
+    """Whether an op of the model tells pnnx that axis 0 is the batch."""
+    return any(node.op in BY_SAMPLE for node in graph.nodes)
 
 
-def follow(node: Node, axes: BatchAxes, *, any_extent: bool = False) -> None:
+def _samples(graph: Graph, override: int | None, engine: str, via: str | None) -> Samples:
+    if override is not None and override < 0:
+        return Samples()
+    if override is not None:
+        return Samples(frozenset(outer_sizes(graph, override)))
+    found = sizes_of_samples(graph, engine)
+    return found if via is None else Samples(frozenset(outer_sizes(graph)))
+
+
+def follow(node: Node, axes: BatchAxes) -> None:
     """Hands the batch axis of a node's operands to its results."""
-    carriers = [v for v in node.inputs if v is not None and axes.of(v) is not None]
+    if node.op in BY_SAMPLE:
+        _by_sample(node, axes)
+    carriers = [v for v in node.inputs if v is not None and axes.place(v) is not None]
     if not carriers or node.op in _DETACHES:
         return
     # The operand of the highest rank decides: smaller ones are laid over it from the right.
     carrier = max(carriers, key=lambda value: len(value.shape or ()))
-    axis = axes.of(carrier)
-    if axis is None:
+    axis = axes.place(carrier)
+    if axis is None or carrier.shape is None:
         return
-    extent = carrier.shape[axis] if carrier.shape is not None else None
     for value in node.outputs:
-        if value.shape is None or len(value.shape) <= axis or _moves(node, carrier, value, axis):
-            continue
-        if value.shape[axis] == 1 or (any_extent and value.shape[axis] == extent):
-            axes.put(value, axis)
+        place = new_axis(node, carrier, value, axis)
+        if place is not None and value.shape and value.shape[place] == carrier.shape[axis]:
+            axes.put(value, place)
 
 
-def _axes_given(node: Node, position: int = 1) -> tuple[int, ...] | None:
-    """The axes of a Squeeze, Unsqueeze or reduction: an attribute once, an input today."""
-    axes = node.attributes.get("axes", node.attributes.get("axis"))
-    if axes is None and position < len(node.inputs):
-        value = node.inputs[position]
-        axes = value.content if value is not None else None
-    if axes is None:
-        return None
-    given = axes if isinstance(axes, tuple) else (axes,)
-    return given if all(isinstance(axis, int) for axis in given) else None
-
-
-def _normal(axes: Sequence[int], rank: int) -> set[int]:
-    return {axis + rank if axis < 0 else axis for axis in axes}
-
-
-def _transposed(node: Node, before: Value, after: Value, axis: int) -> bool:
-    rank = len(before.shape or ())
-    order = node.attributes.get("perm", tuple(range(rank))[::-1])
-    return axis >= len(order) or order[axis] != axis
-
-
-def _squeezed(node: Node, before: Value, after: Value, axis: int) -> bool:
-    axes = _axes_given(node)
-    return axes is None or min(_normal(axes, len(before.shape or ())), default=axis + 1) <= axis
-
-
-def _unsqueezed(node: Node, before: Value, after: Value, axis: int) -> bool:
-    axes = _axes_given(node)
-    return axes is None or min(_normal(axes, len(after.shape or ())), default=axis + 1) <= axis
-
-
-def _reduced(node: Node, before: Value, after: Value, axis: int) -> bool:
-    if node.attributes.get("keepdims", 1):
-        return False
-    axes = _axes_given(node)
-    return axes is None or min(_normal(axes, len(before.shape or ())), default=axis + 1) <= axis
-
-
-def _reshaped(node: Node, before: Value, after: Value, axis: int) -> bool:
-    """A reshape keeps the axis if what stands before it is the same on both sides."""
-    return before.shape is None or before.shape[:axis] != (after.shape or ())[:axis]
-
-
-def _along(node: Node, before: Value, after: Value, axis: int) -> bool:
-    """Ops that join or pick along `axis`."""
-    rank = len(before.shape or ())
-    return axis in _normal((node.attributes.get("axis", 0),), rank) or _rank_differs(
-        node, before, after, axis
-    )
-
-
-def _gathered(node: Node, before: Value, after: Value, axis: int) -> bool:
-    """Picking along an inner axis leaves the outer ones; indices take the place of the axis."""
-    data = node.inputs[0]
-    rank = len(data.shape or ()) if data is not None else 0
-    (picked,) = _normal((node.attributes.get("axis", 0),), rank)
-    return picked != 0 if before is not data else picked <= axis
-
-
-def _multiplied(node: Node, before: Value, after: Value, axis: int) -> bool:
-    """A product sums over the rows of its second operand, and over the columns of its first."""
-    rank = len(before.shape or ())
-    second = len(node.inputs) > 1 and before is node.inputs[1]
-    flipped = bool(node.attributes.get("transB" if second else "transA"))
-    summed = rank - 2 if second != flipped else rank - 1
-    if node.op == "Gemm" and (second or flipped):
-        return True
-    other = node.inputs[0 if second else 1] if len(node.inputs) > 1 else None
-    if node.op == "MatMul" and other is not None and len(other.shape or ()) == 1 < rank:
-        return axis >= summed  # a vector takes away the axis that is summed, and adds none
-    return axis == summed or _rank_differs(node, before, after, axis)
-
-
-def _summed(node: Node, before: Value, after: Value, axis: int) -> bool:
-    """An Einsum keeps an axis if its letter stands in the same place of the result."""
-    terms, arrow, result = str(node.attributes.get("equation", "")).replace(" ", "").partition("->")
-    position = next((k for k, value in enumerate(node.inputs) if value is before), 0)
-    words = terms.split(",")
-    if not arrow or "." in terms + result or position >= len(words):
-        return True
-    word = words[position]
-    return axis >= min(len(word), len(result)) or word[axis] != result[axis]
-
-
-def _lost(node: Node, before: Value, after: Value, axis: int) -> bool:
-    return True
-
-
-def _rank_differs(node: Node, before: Value, after: Value, axis: int) -> bool:
-    """Any other op keeps axes in place as long as it keeps their number."""
-    return len(before.shape or ()) != len(after.shape or ())
-
-
-_MOVES: Mapping[str, Callable[[Node, Value, Value, int], bool]] = MappingProxyType(
-    {
-        "Transpose": _transposed,
-        "Squeeze": _squeezed,
-        "Unsqueeze": _unsqueezed,
-        "Reshape": _reshaped,
-        "Flatten": _reshaped,
-        "Concat": _along,
-        "Gather": _gathered,
-        "GatherElements": _along,
-        "ScatterElements": _along,
-        "GatherND": _lost,
-        "MatMul": _multiplied,
-        "Gemm": _multiplied,
-        "Einsum": _summed,
-        # Sequence first: their axis 0 is time, and then directions.
-        "LSTM": _lost,
-        "GRU": _lost,
-        "RNN": _lost,
-        # What a body returns is not followed, and an engine of samples runs no bodies.
-        "If": _lost,
-        "Loop": _lost,
-        "Scan": _lost,
-        "ArgMax": _reduced,
-        "ArgMin": _reduced,
-    }
-)
-
-
-def _moves(node: Node, before: Value, after: Value, axis: int) -> bool:
-    move = _reduced if node.op.startswith("Reduce") else _MOVES.get(node.op, _rank_differs)
-    return move(node, before, after, axis)
+def _by_sample(node: Node, axes: BatchAxes) -> None:
+    """Axis 0 of the data is the batch, though it may have been lost on the way here."""
+    data = node.inputs[0] if node.inputs else None
+    if data is None or data.constant or axes.home != 0 or axes.place(data) is not None:
+        return
+    if data.shape and data.shape[0] == 1:
+        axes.put(data, 0)
 
 
 def contracted_batch(site: Site, batch: BatchAxes) -> str | None:
@@ -261,44 +212,42 @@ def whole(plan: Plan) -> Sample:
     return Sample(plan.operands, plan)
 
 
-def without_batch(plan: Plan, batch: Sequence[int | None], constant: Sequence[bool]) -> Sample:
+def without_batch(plan: Plan, batch: Sequence[int | None]) -> Sample:
     """What is left of a site's plan and shapes when the batch axis is dropped.
 
     Args:
         plan: the source's plan.
-        batch: for each operand its batch axis, or None.
-        constant: for each operand whether it is a constant. A constant with an axis of extent 1 on
-            the batch loses that axis; one of lower rank stays as it is.
+        batch: for each operand its batch axis, or None. An operand without one loses an axis of
+            extent 1 that lies on the batch of another.
     """
-    landed = {plan.axes_mapping[k][axis] for k, axis in enumerate(batch) if axis is not None}
-    if not landed:
+    carriers = {k: axis for k, axis in enumerate(batch) if axis is not None}
+    if not carriers:
         return Sample(*_with_an_axis(plan.operands, plan))
-    result_axis = next(iter(landed))
-    carried = {axis for axis in batch if axis is not None}
-    if landed != carried or len(landed) > 1 or result_axis is None:
-        # Laid under an operand of higher rank, the batch would have to become another axis.
-        first = next(k for k, axis in enumerate(batch) if axis is not None)
-        return Sample(plan.operands, plan, None, first)
-    shapes = []
+    # Laid under an operand of higher rank, the batch would have to become another axis.
+    in_place = [axis for k, axis in carriers.items() if plan.axes_mapping[k][axis] == axis]
+    if not in_place:
+        return Sample(plan.operands, plan, None, next(iter(carriers)))
+    result_axis = in_place[0]
+    shapes, mappings = [], []
     for k, (shape, mapping) in enumerate(zip(plan.operands, plan.axes_mapping, strict=True)):
-        here = mapping.index(result_axis) if result_axis in mapping else None
-        if here is None:
-            shapes.append(shape)
-        elif here == batch[k] or (constant[k] and shape[here] == 1):
-            shapes.append(shape[:here] + shape[here + 1 :])
-        else:
+        own = batch[k]
+        under = mapping.index(result_axis) if result_axis in mapping else None
+        if own != under and any(shape[axis] != 1 for axis in (own, under) if axis is not None):
             return Sample(plan.operands, plan, result_axis, k)
-    mapping_ = tuple(
-        tuple(
-            axis if axis is None or axis < result_axis else axis - 1
-            for axis in mapping
-            if axis != result_axis
-        )
-        for mapping in plan.axes_mapping
-    )
-    result = plan.shape[:result_axis] + plan.shape[result_axis + 1 :]
-    left = _rebuilt(plan, result, tuple(shapes), mapping_)
+        gone = under if own is None else own
+        kept = [axis for axis in range(len(shape)) if axis != gone]
+        shapes.append(tuple(shape[axis] for axis in kept))
+        mappings.append(tuple(_inner(mapping[axis], result_axis) for axis in kept))
+    result = tuple(size for axis, size in enumerate(plan.shape) if axis != result_axis)
+    left = _rebuilt(plan, result, tuple(shapes), tuple(mappings))
     return Sample(*_with_an_axis(left.operands, left), result_axis)
+
+
+def _inner(axis: int | None, gone: int) -> int | None:
+    """A result axis where another one is gone."""
+    if axis is None or axis == gone:
+        return None
+    return axis if axis < gone else axis - 1
 
 
 def _rebuilt(

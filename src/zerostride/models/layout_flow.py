@@ -17,9 +17,9 @@ from typing import Any
 
 from ..dims.dim import Number
 from ..errors import printable
-from .batch import _axes_given, _normal
 from .flow.facts import SURPRISES
 from .graph import Graph, Node, Value
+from .node_axes import axes_given, normal
 from .sites import Kind, find_site
 
 Perm = tuple[int, ...]
@@ -227,28 +227,28 @@ def _reduced(node: Node, layouts: Layouts) -> Perm | None:
     perm = layouts.of(node.inputs[0])
     if perm is None or node.attributes.get("keepdims", 1):
         return perm
-    axes = _axes_given(node)
-    return None if axes is None else _without(perm, _normal(axes, len(perm)))
+    axes = axes_given(node)
+    return None if axes is None else _without(perm, normal(axes, len(perm)))
 
 
 def _squeezed(node: Node, layouts: Layouts) -> Perm | None:
-    perm, shape, axes = layouts.of(node.inputs[0]), _shape(node.inputs[0]), _axes_given(node)
+    perm, shape, axes = layouts.of(node.inputs[0]), _shape(node.inputs[0]), axes_given(node)
     if perm is None:
         return None
     if axes is None:
         if shape is None or not all(isinstance(size, int) for size in shape):
             return None
         axes = tuple(axis for axis, size in enumerate(shape) if size == 1)
-    return _without(perm, _normal(axes, len(perm)))
+    return _without(perm, normal(axes, len(perm)))
 
 
 def _unsqueezed(node: Node, layouts: Layouts) -> Perm | None:
     """New axes keep their number; what was there keeps its order among itself."""
-    perm, axes = layouts.of(node.inputs[0]), _axes_given(node)
+    perm, axes = layouts.of(node.inputs[0]), axes_given(node)
     if perm is None or axes is None:
         return None
     rank = len(perm) + len(axes)
-    new = _normal(axes, rank)
+    new = normal(axes, rank)
     old = [axis for axis in range(rank) if axis not in new]
     if len(old) != len(perm):
         return None

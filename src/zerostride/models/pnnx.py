@@ -16,7 +16,6 @@ from ..engines.model import Engine
 from ..plan import Plan
 from ..rules import RULES
 from ..traps import Side
-from .graph import Graph
 from .sites import Kind, Site
 from .targets import NotJudged, transport
 
@@ -33,37 +32,12 @@ RULE = replace(
 BINARY: Mapping[str, int] = MappingProxyType(
     {**dict.fromkeys(("Add", "Sub", "Mul", "Div", "Max", "Min", "Pow"), 2), "Sum": 16}
 )
-#: Ops by which pnnx knows that axis 0 is the batch (solve_batch_index.cpp, in ONNX's words).
-TELLS = frozenset(
-    {
-        "AveragePool",
-        "BatchNormalization",
-        "Conv",
-        "ConvTranspose",
-        "DepthToSpace",
-        "GlobalAveragePool",
-        "GlobalMaxPool",
-        "GroupNormalization",
-        "InstanceNormalization",
-        "LRN",
-        "LpPool",
-        "MaxPool",
-        "Resize",
-        "SpaceToDepth",
-        "Upsample",
-    }
-)
 
 
 def reshaped(plan: Plan) -> Plan:
     """The plan of the operands as pnnx leaves them, all of one rank."""
     every = (tuple(range(plan.rank)),) * len(plan.aligned)
     return Plan(plan.shape, plan.aligned, every, plan.rule)
-
-
-def knows_batch(graph: Graph) -> bool:
-    """Whether an op of the model tells pnnx that axis 0 is the batch."""
-    return any(node.op in TELLS for node in graph.nodes)
 
 
 def carried(site: Site, axes: Sequence[int | None]) -> Sequence[int | None]:

@@ -47,9 +47,8 @@ _CAUSES: Mapping[Kind, Cause] = {"different": Cause.OTHER_ALIGNMENT, "silent": C
 
 def is_open(case: Case) -> bool:
     """Whether a size that has a say is not a number."""
-    shapes = (*case.shapes, *case.source.operands)
-    return case.source.open is not None or any(
-        isinstance(size, Dim) for shape in shapes for size in shape
+    return case.sample.plan.open is not None or any(
+        isinstance(size, Dim) for shape in case.shapes for size in shape
     )
 
 
@@ -206,7 +205,7 @@ def _same(case: Case, found: Meanings, known: Condition) -> Finding:
 def _everywhere(case: Case, symbols: Sequence[Symbol]) -> str:
     """The sizes that a verdict is about, in words."""
     names = ", ".join(symbol.name for symbol in symbols)
-    needs = case.source.conditions
+    needs = case.sample.plan.conditions
     said = f" for every {names}" if names else ""
     return f"{said} that the model takes ({needs})" if len(needs) else said
 

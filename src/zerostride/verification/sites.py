@@ -128,9 +128,8 @@ def prepare(site: Site, engine: Engine, batch: BatchAxes, graph: Graph) -> Plain
         raise Skip(f"its result has {_count(source.shape)} elements; at most {MAX_ELEMENTS} here")
     lost = contracted_batch(site, batch)
     axes = [_batch_axis(part, batch) for part in site.operands]
-    constant = [part.constant for part in site.operands]
     if engine.name in BATCHLESS:
-        sample = without_batch(source, axes[: len(source.operands)], constant)
+        sample = without_batch(source, axes[: len(source.operands)])
     else:
         sample = whole(source)
     if lost is not None or sample.across is not None:

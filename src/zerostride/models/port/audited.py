@@ -48,7 +48,13 @@ class Audited:
         """The audit's report."""
         found = [self.findings[id(n)] for n in self.graph.nodes if id(n) in self.findings]
         return reported(
-            self.graph, question.engine, question.via, question.batch_axis, found, self.flow
+            self.graph,
+            question.engine,
+            question.via,
+            question.batch_axis,
+            found,
+            self.flow,
+            self.setting.judge.batch,
         )
 
 
@@ -72,7 +78,7 @@ def audited(
             sites[id(node)], findings[id(node)] = site, judge(site)
         if progress is not None:
             progress(done + 1, len(graph.nodes))
-    setting = Setting(module, judge, question.batch_axis is not None)
+    setting = Setting(module, judge)
     return Audited(graph, findings, sites, setting, flow)
 
 

@@ -71,12 +71,10 @@ class Setting:
     Attributes:
         module: the format's functions.
         judge: says what a site means on the target.
-        any_extent: the batch axis was named, so that it may have any extent.
     """
 
     module: FormatModule
     judge: Judge
-    any_extent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +135,7 @@ class Program:
                 self.finding = judge(done.site)
                 if self.finding.verdict is not Verdict.SAME:
                     return False
-            follow(done.node, judge.batch, any_extent=setting.any_extent)
+            follow(done.node, judge.batch)
         # The nodes that read the result are judged by it.
         made, own = self.done[-1].node.outputs, self.subject.node.outputs
         return judge.batch.of(made[0]) == judge.batch.of(own[0] if own else None)
