@@ -10,13 +10,14 @@ across (a sum, a product, the time of an LSTM) does not count samples, unless it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
 
 from ..dims.dim import Symbol, lone_symbol
 from .graph import Graph, Node, Value
 from .node_axes import axes_given, normal, summed_axis
+from .sites import Kind, find_site
 
 #: Names by convention.
 _SAYS_BATCH = re.compile(r"(n|b|bs|bsz|nb|.*batch.*)", re.IGNORECASE)
@@ -74,19 +75,60 @@ def outer_sizes(graph: Graph, axis: int = 0) -> dict[Symbol, Value]:
 
 def sizes_of_samples(graph: Graph, engine: str) -> Samples:
     """The sizes that count samples, by their names and by what the graph does with them."""
-    symbols, notes = set(), []
-    for symbol, value in outer_sizes(graph).items():
-        counts = _counts_samples(symbol, graph)
-        if counts:
-            symbols.add(symbol)
-        if not _named_batch(symbol):
-            taken = "a batch: judged for one sample" if counts else "data"
-            other = "none" if counts else "0"
-            notes.append(
-                f"axis 0 of {value.name!r} ({symbol.name}) is taken for {taken}; {engine} holds no "
-                f"batch in its tensors (say otherwise: batch_axis, --batch-axis {other})"
+    outer = outer_sizes(graph)
+    symbols = {symbol for symbol in outer if _counts_samples(symbol, graph)}
+    pairs = list(_combined(graph, symbols)) if symbols else []
+    while apart := {a for a, b in pairs if a in symbols and b not in symbols}:
+        symbols -= apart
+    return Samples(frozenset(symbols), tuple(_notes(outer, symbols, engine)))
+
+
+def _notes(outer: Mapping[Symbol, Value], symbols: Set[Symbol], engine: str) -> Iterator[str]:
+    """One sentence on what names alone do not settle."""
+    batch, data = [], []
+    for symbol, value in outer.items():
+        if symbol not in symbols:
+            data.append(f"axis 0 of {value.name!r} ({symbol.name})")
+        elif not _named_batch(symbol):
+            batch.append(f"axis 0 of {value.name!r} ({symbol.name})")
+    taken = []
+    if batch:
+        taken.append(f"taken for a batch, and judged for one sample: {_listed(batch)}")
+    if data:
+        taken.append(f"taken for data: {_listed(data)}")
+    if taken:
+        yield (
+            f"{engine} holds no batch in its tensors; {'; '.join(taken)} (say otherwise: "
+            f"batch_axis, --batch-axis {'none' if batch else '0'})"
+        )
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return ", ".join(names[:2]) + more
+
+
+def _combined(graph: Graph, symbols: set[Symbol]) -> Iterator[tuple[Symbol, Symbol | None]]:
+    """The open sizes that stand on one axis in an element-wise op with one that may count samples.
+
+    Two that are to be equal count samples together or not at all.
+    """
+    for node in graph.nodes:
+        site = find_site(node)
+        if site is None or site.kind not in (Kind.ELEMENTWISE, Kind.WHERE):
+            continue
+        ranks = [len(part.shape or ()) for part in site.operands]
+        for axis in range(1, max(ranks) + 1):
+            shapes = [part.shape or () for part in site.operands]
+            sizes = [shape[-axis] for shape in shapes if len(shape) >= axis]
+            mine = {lone_symbol(size) for size in sizes} & symbols
+            yield from (
+                (symbol, lone_symbol(size))
+                for symbol in mine
+                if symbol is not None
+                for size in sizes
+                if not isinstance(size, int)
             )
-    return Samples(frozenset(symbols), tuple(notes))
 
 
 def _named_batch(symbol: Symbol) -> bool:
