@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ...dims.condition import Condition
 from ...engines.model import Engine
-from ..audit import prepared, reported
+from ..audit import Judge, prepared, reported
 from ..findings import Finding, Report
 from ..flow import Flow
 from ..formats import FORMATS
 from ..graph import Graph
 from ..input_sizes import InputShapes, Sizes, read_sized
 from ..sites import Site
+from ..symbolic_audit import related
 from .program import Setting
 
 
@@ -44,6 +45,13 @@ class Audited:
     setting: Setting
     flow: Flow | None
 
+    def by_meaning(self) -> dict[Hashable, Finding]:
+        """The findings by all that they depend on."""
+        return {
+            _meaning(site, self.setting.judge): self.findings[node]
+            for node, site in self.sites.items()
+        }
+
     def report(self, question: Question) -> Report:
         """The audit's report."""
         found = [self.findings[id(n)] for n in self.graph.nodes if id(n) in self.findings]
@@ -59,9 +67,20 @@ class Audited:
 
 
 def audited(
-    graph: Graph, question: Question, progress: Callable[[int, int], None] | None = None
+    graph: Graph,
+    question: Question,
+    progress: Callable[[int, int], None] | None = None,
+    like: Audited | None = None,
 ) -> Audited:
-    """A graph's findings."""
+    """A graph's findings.
+
+    Args:
+        graph: the graph.
+        question: what is asked.
+        progress: called with the number of nodes done and of all.
+        like: the findings of a graph that shares most of its nodes. A site that reads the same in
+            both, down to all that a verdict depends on, has the finding that it has there.
+    """
     graph, judge, flow = prepared(
         graph,
         question.engine,
@@ -70,16 +89,25 @@ def audited(
         question.facts,
     )
     module = FORMATS[graph.format].load()
+    known = {} if like is None else like.by_meaning()
     findings: dict[int, Finding] = {}
     sites: dict[int, Site] = {}
     for done, node in enumerate(graph.nodes):
         site = module.find_site(node)
         if site is not None:
-            sites[id(node)], findings[id(node)] = site, judge(site)
+            same = known.get(_meaning(site, judge)) if known else None
+            sites[id(node)], findings[id(node)] = site, same or judge(site)
         if progress is not None:
             progress(done + 1, len(graph.nodes))
     setting = Setting(module, judge)
     return Audited(graph, findings, sites, setting, flow)
+
+
+def _meaning(site: Site, judge: Judge) -> Hashable:
+    """All that the finding of a site depends on, the names in it among them."""
+    shapes = [part.shape or () for part in site.operands]
+    names = tuple((part.name, part.missing) for part in site.operands)
+    return site.node.path, names, judge.key(site), related(judge.needs, shapes)
 
 
 __all__ = ["Audited", "Question", "audited"]

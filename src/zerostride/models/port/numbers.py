@@ -28,7 +28,7 @@ from ..rewrite import Input
 from ..sites import Kind, Site
 from ..symbolic_audit import related
 from .layout import segments
-from .program import Done, Program, Setting, Wrong, op_of
+from .program import Done, Program, Setting, Unwitnessed, Wrong, op_of
 
 #: Results of more elements are computed at smaller sizes.
 MOST_ELEMENTS = 1 << 14
@@ -113,6 +113,7 @@ def compute(program: Program, setting: Setting) -> int:
     """Computes the node as it was and through the steps; the number of elements found equal.
 
     Raises:
+        Unwitnessed: no sizes were found to compute it with.
         Wrong: the two differ.
     """
     subject = program.subject
@@ -133,16 +134,9 @@ def compute(program: Program, setting: Setting) -> int:
 def sizes_for(program: Program, setting: Setting, *, small: bool = False) -> Callable[[Any], int]:
     """Numbers for the sizes of a program: its own where they are numbers, and not too large."""
     shapes = (*program.subject.source.operands, program.subject.source.shape)
-    unknown = [size for shape in shapes for size in shape if isinstance(size, Dim)]
-    symbols = {symbol for size in unknown for symbol in size.symbols}
-    values: Mapping[Symbol, int] = {}
-    if symbols:
-        needs = (related(setting.judge.needs, shapes), program.subject.source.conditions)
-        known = all_of([*needs, not_empty(shapes)])
-        found = values_for(known, sorted(symbols))
-        if found is None:
-            raise Wrong("no sizes were found to compute it with")
-        values = found
+    if program.values is None:
+        program.values = _witness(program, setting, shapes)
+    values = program.values
     real = real_shapes(shapes, values)
     names: Mapping[int, int] = {}
     if small and max(map(elements, real)) > MOST_ELEMENTS:
@@ -153,6 +147,25 @@ def sizes_for(program: Program, setting: Setting, *, small: bool = False) -> Cal
         return names.get(number, number)
 
     return size
+
+
+def _witness(program: Program, setting: Setting, shapes: Sequence[Shape]) -> Mapping[Symbol, int]:
+    """Numbers for the symbols of a node, at which the model works.
+
+    Raises:
+        Unwitnessed: none were found.
+    """
+    unknown = [size for shape in shapes for size in shape if isinstance(size, Dim)]
+    symbols = {symbol for size in unknown for symbol in size.symbols}
+    if not symbols:
+        return {}
+    needs = (related(setting.judge.needs, shapes), program.subject.source.conditions)
+    found = values_for(all_of([*needs, not_empty(shapes)]), sorted(symbols))
+    if found is None:
+        raise Unwitnessed(
+            "no sizes were found at which the model works here, so no rewrite can be computed"
+        )
+    return found
 
 
 def _renamed(sizes: set[int], rank: int) -> Mapping[int, int]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from ...dims import Shape
+from ...dims.dim import Symbol
 from ...errors import BroadcastError
 from ...ops import find_op
 from ...plan import Plan
@@ -37,6 +38,10 @@ _TRUTHS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", 
 
 class Wrong(Exception):  # noqa: N818 - an answer, not a fault
     """The steps cannot be carried out, or do not mean what the node means; says why."""
+
+
+class Unwitnessed(Wrong):
+    """No sizes were found at which the steps could be computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,12 +125,14 @@ class Program:
         done: the steps on the node's shapes.
         finding: once it was judged, what the target makes of the node's own op; of the first step
             that is not the same, where there is one.
+        values: once they were found, numbers for the symbols in it, at which it is computed.
     """
 
     subject: Subject
     steps: tuple[Step, ...]
     done: tuple[Done, ...]
     finding: Finding | None = None
+    values: Mapping[Symbol, int] | None = None
 
     def judged(self, setting: Setting) -> bool:
         """Whether the target means the same by every step, and the result keeps its batch axis."""
@@ -444,6 +451,7 @@ __all__ = [
     "Program",
     "Setting",
     "Subject",
+    "Unwitnessed",
     "Wrong",
     "carry_out",
     "moved_shape",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from ..sites import Site
 from .audited import Audited
 from .numbers import compute
 from .passes import PASSES, Pass
-from .program import Program, Setting, Subject, Wrong, carry_out, positions_of
+from .program import Program, Setting, Subject, Unwitnessed, Wrong, carry_out, positions_of
 
 #: Rewrites of one node that a pass may propose; what is found is among its first dozens. Where
 #: sizes are not known each of them takes milliseconds.
@@ -40,10 +40,14 @@ class Ported:
     @property
     def rewrite(self) -> Rewrite:
         """The change as an editor takes it."""
+        return self.of(self.node)
+
+    def of(self, node: Node) -> Rewrite:
+        """The same change of a node that is like this one."""
         assert self.program is not None
         assert self.by is not None
-        assert self.node.place is not None
-        return Rewrite(self.node.place, self.program.steps, self.by.name)
+        assert node.place is not None
+        return Rewrite(node.place, self.program.steps, self.by.name)
 
 
 @dataclass
@@ -52,7 +56,7 @@ class _Search:
 
     setting: Setting
     refuses: Callable[[Rewrite], str | None]
-    known: dict[Hashable, tuple[Pass, tuple[Any, ...], int] | str] = field(default_factory=dict)
+    known: dict[Hashable, Ported] = field(default_factory=dict)
 
     def __call__(self, site: Site, finding: Finding) -> Ported:
         """The rewrite of a site's node, or why there is none."""
@@ -67,25 +71,34 @@ class _Search:
             tuple(None if value is None else value.dtype for value in subject.node.inputs),
         )
         answer = self.known.get(key)
-        if isinstance(answer, str):
-            return Ported(node, None, None, answer)
         if answer is not None:
-            by, steps, count = answer
+            if answer.program is None:
+                return replace(answer, node=node)
             # A file may say of one tensor what it does not say of another.
-            if self.refuses(Rewrite(node.place, steps, by.name)) is None:
-                program = carry_out(subject, steps, self.setting)
+            if self.refuses(answer.of(node)) is None:
+                program = carry_out(subject, answer.program.steps, self.setting)
                 if not program.judged(self.setting):
                     raise ModelError(f"node {node.path!r}: judged in two ways")
                 # Sites of one key are computed alike; each is computed again when it is written.
-                return Ported(node, program, by, elements=count)
+                program.values = answer.program.values
+                return replace(answer, node=node, program=program)
+        self.known[key] = answer = self._fresh(subject)
+        return answer
+
+    def _fresh(self, subject: Subject) -> Ported:
+        """The rewrite of a node like which there was none yet."""
         found = self._first(subject)
         if isinstance(found, str):
-            self.known[key] = found
-            return Ported(node, None, None, found)
+            return Ported(subject.node, None, None, found)
         by, program = found
-        count = _computed(program, self.setting)
-        self.known[key] = by, program.steps, count
-        return Ported(node, program, by, elements=count)
+        try:
+            count = compute(program, self.setting)
+        except Unwitnessed as reason:
+            return Ported(subject.node, None, None, str(reason))
+        except Wrong as wrong:
+            who = repr(subject.node.path)
+            raise ModelError(f"node {who}: {wrong}; nothing was written") from None
+        return Ported(subject.node, program, by, elements=count)
 
     def _first(self, subject: Subject) -> tuple[Pass, Program] | str:
         """The first rewrite, in order of cost, after which the target means the same."""
@@ -119,18 +132,10 @@ class _Search:
                     yield row, steps
 
 
-def _computed(program: Program, setting: Setting) -> int:
-    try:
-        return compute(program, setting)
-    except Wrong as wrong:
-        node = program.subject.node
-        raise ModelError(f"node {node.path!r}: {wrong}; nothing was written") from None
-
-
 #: What no rewrite of shapes can change, by the finding's reason.
 _HOPELESS: Mapping[str, str] = {
     Cause.INVALID: "the model itself does not broadcast here",
-    Cause.UNKNOWN_SHAPE: "sizes are not known; give them (--set)",
+    Cause.UNKNOWN_SHAPE: "sizes are not known; give them (--set, --input-shape)",
     Cause.MISSING_DATA: "its data are missing",
     Cause.NOT_MODELLED: "the op is not modelled",
     Cause.CUSTOM_OP: "nothing is known about the op",
@@ -178,8 +183,7 @@ def rewritten(
     banned: set[tuple[Any, ...]] = set()
     for _ in range(_ROUNDS):
         editor = module.edit(path)
-        own = getattr(editor, "refuses", lambda rewrite: None)
-
+        own = getattr(editor, "refuses", None) or _Probe(path, module)
         search = _Search(old.setting, _Refusals(own, frozenset(banned)))
         done = []
         for turn, one in enumerate(needed):
@@ -198,6 +202,25 @@ def rewritten(
                 raise
             banned |= {(one.place, one.by, one.describe()) for one in bad}
     raise ModelError(f"{path}: too many rewrites cannot be said in this format")
+
+
+@dataclass(slots=True)
+class _Probe:
+    """Why an editor refuses a rewrite: found by applying it to a file that is not written."""
+
+    path: Path
+    module: FormatModule
+    editor: Editor | None = None
+
+    def __call__(self, rewrite: Rewrite) -> str | None:
+        """The reason, or None."""
+        if self.editor is None:
+            self.editor = self.module.edit(self.path)
+        try:
+            self.editor.apply([rewrite])
+        except (ModelError, BroadcastError) as error:
+            return str(error)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
