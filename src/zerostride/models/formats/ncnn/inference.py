@@ -7,9 +7,8 @@ layer says how many axes they have, and no shape at all where none does.
 from __future__ import annotations
 
 import hashlib
-import itertools
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ....dims.dim import Dim, Number, Symbol, of_atom
@@ -63,9 +62,8 @@ def infer(
     ranks = _ranks(layers)
     for layer in layers:
         hints = _hints(layer, found.notes)
-        shapes = _results(layer, found, ranks)
-        if layer.type == "Input" and given:
-            shapes = [given.get(name) or shape for name, shape in _pairs(layer.tops, shapes)]
+        own = [(given or {}).get(name) for name in layer.tops if layer.type == "Input"]
+        shapes = own if any(own) else _results(layer, found, ranks)
         for k, name in enumerate(layer.tops):
             shape = shapes[k] if k < len(shapes) else None
             if shape is None:
@@ -78,15 +76,7 @@ def infer(
                 found.shapes[name] = tuple(map(_bounded, shape))
         if layer.type == "Input":
             found.unsized += [name for name in layer.tops if name not in found.shapes]
-    if given:
-        found.named = [name for name in found.named if name not in given]
     return found
-
-
-def _pairs(
-    names: Sequence[str], shapes: Sequence[Sizes | None]
-) -> Iterator[tuple[str, Sizes | None]]:
-    return itertools.zip_longest(names, shapes[: len(names)])
 
 
 def _who(layer: Layer) -> str:
