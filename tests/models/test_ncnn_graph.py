@@ -432,6 +432,22 @@ def test_a_sum_with_weights_is_the_same_everywhere(tmp_path: Path, target: str) 
     assert audited(tmp_path, line, (3, 4), (3, 4), target=target).verdict == "same"
 
 
+@pytest.mark.parametrize(
+    ("target", "verdict", "reason"),
+    [
+        ("tensorrt", "refused", "rank"),
+        ("coreml", "different", "other_alignment"),
+        ("tosa", "refused", "no_op"),
+        ("stablehlo", "refused", "no_op"),
+    ],
+)
+def test_slopes_on_targets_that_were_read(
+    tmp_path: Path, target: str, verdict: str, reason: str
+) -> None:
+    finding = audited(tmp_path, "PReLU p 1 1 in0 out0 0=4", (4, 4, 5), target=target)
+    assert (finding.verdict, finding.reason) == (verdict, reason)
+
+
 def test_the_command_line(tmp_path: Path, capsys: Any) -> None:
     text = made.param(*made.inputs((5, 5), (5,)), "BinaryOp add 2 1 in0 in1 out0 0=0")
     path = made.write(tmp_path, text)

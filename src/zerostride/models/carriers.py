@@ -21,6 +21,7 @@ from .compounds import (
     BIAS,
     BLOB,
     BOTH_WAYS,
+    CHANNEL_SLOPES,
     COUNTED,
     EXACT,
     FLAT,
@@ -33,6 +34,7 @@ from .compounds import (
     PRODUCT,
     SAME_RANK,
     SLOPE,
+    SLOPES,
     UNCHECKED,
     align_addend,
     align_number,
@@ -113,6 +115,21 @@ _NORMALISED: _Rows = {
 _SLOPES: _Rows = {
     "ncnn": (_row(LIST, "PReLU", weights=True),),
     "mnn": (_row(SLOPE, _MNN, weights=True),),
+    "tensorrt": (
+        Carrier(
+            replace(SLOPES, max_rank=8),
+            "TensorRT operator reference, ParametricReLU, 'Shape Information': read",
+            run=False,
+        ),
+    ),
+    "coreml": (
+        Carrier(
+            CHANNEL_SLOPES,
+            "coremltools 8.3, mil/ops/defs/iOS15/activation.py, prelu: read",
+            run=False,
+            weights=True,
+        ),
+    ),
 }
 
 #: ONNX op, then engine. What is missing has not been looked at, and is `unknown`.
@@ -257,6 +274,8 @@ ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
         **{(op, "jax"): "jax.numpy, jax.lax and jax.nn have no quantisation" for op in _QUANTISED},
         ("GroupNormalization", "mnn"): "MNN's converter refuses it",
         ("RMSNormalization", "mnn"): "MNN's converter refuses it",
+        ("PRelu", "tosa"): "TOSA 1.0 lists no such operator; converters write it in several",
+        ("PRelu", "stablehlo"): "StableHLO 1.9 lists no such op; converters write it in several",
     }
 )
 

@@ -156,6 +156,23 @@ def _align_slope(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alig
     return Alignment(rank, places, (range(rank), range(rank)))
 
 
+def align_equal_ranks(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
+    """TensorRT's ParametricReLU: slopes of the data's rank, of which only the slopes stretch."""
+    rank = len(shapes[0])
+    if len(shapes[1]) != rank:
+        raise Misfit(Reason.RANK, f"slopes of rank {len(shapes[1])} for data of rank {rank}")
+    every = tuple(range(rank))
+    return Alignment(rank, (every, every), ((), every))
+
+
+def align_channels(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
+    """Core ML's prelu: a list along axis 1 of data of three to five axes."""
+    rank = len(shapes[0])
+    if not 3 <= rank <= 5:
+        raise Misfit(Reason.RANK, f"data of rank {rank}; it takes ranks 3 to 5")
+    return vectors_along(shapes, 1)
+
+
 def align_number(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
     """ncnn's Clip: its bounds are parameters; a Mat has one axis at least."""
     placed = ONE_NUMBER.align(asker, shapes, {})
@@ -259,6 +276,16 @@ LIST = own_rule(
     operands=(2, 2),
     silent=UNCHECKED,
     max_rank=4,
+)
+SLOPES = own_rule(
+    "slopes", ONE_WAY, "Slopes of the data's rank, which alone stretch.", align=align_equal_ranks
+)
+CHANNEL_SLOPES = own_rule(
+    "channel_slopes",
+    AT_AXIS,
+    "A list along axis 1.",
+    align=align_channels,
+    attributes=MappingProxyType({}),
 )
 SLOPE = own_rule(
     "slope",

@@ -56,7 +56,8 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
         if own:
             return Side(row, site.attributes, engine.name)
         return Side(row, _last_axes(site) if "axes_mapping" in row.attributes else {}, engine.name)
-    if site.kind in _TABLED and engine.name not in CARRIERS.get(site.stands_for, {}):
+    absent = (site.stands_for, engine.name) in ABSENT
+    if site.kind in _TABLED and not absent and engine.name not in CARRIERS.get(site.stands_for, {}):
         op = canonical(site)
         if engine.name not in NAMELESS and engine.name != "onnxruntime":
             _check_has(engine, site, op)
