@@ -350,8 +350,7 @@ def asked(engine: str) -> list[Case]:
     """
     cases = [*CASES, *samples()] if engine == "ncnn" else CASES
     ops = {op for op, rows in CARRIERS.items() if engine in rows}
-    if engine in PER_AXIS:
-        ops |= {"QuantizeLinear", "DequantizeLinear"}
+    ops |= {op for op, name in PER_AXIS if name == engine}
     if engine in ("torch", "paddle", "openvino", "onnxruntime", "ncnn", "mnn"):
         ops.add("PRelu")
     if engine == "mnn":  # an empty result cannot be read there

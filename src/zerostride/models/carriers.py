@@ -57,6 +57,7 @@ class Carrier:
         weights: True: this row holds where every operand but the first is a constant; False: where
             one is not; None: either way.
         needs: says of a node why the engine does not take it, whatever is broadcast, or None.
+        types: says of the operands' element types why it does not take them, or None.
     """
 
     rule: Rule
@@ -64,6 +65,26 @@ class Carrier:
     run: bool = True
     weights: bool | None = None
     needs: Callable[[Node], str | None] | None = None
+    types: Callable[[tuple[str, ...]], str | None] | None = None
+
+
+def _one_type(kinds: tuple[str, ...]) -> str | None:
+    return "operands of several element types" if len(set(kinds)) > 1 else None
+
+
+def _no_double(kinds: tuple[str, ...]) -> str | None:
+    return "operands of float64" if "float64" in kinds else None
+
+
+def _double_alone(kinds: tuple[str, ...]) -> str | None:
+    return "float64 beside other element types" if {"float64"} < set(kinds) else None
+
+
+def _one_float(kinds: tuple[str, ...]) -> str | None:
+    """Quantisation: data and scale, the zero point apart."""
+    if any(kind.startswith("int") for kind in kinds[:2]):
+        return "data of whole numbers"
+    return _one_type(kinds[:2])
 
 
 def _matrices(node: Node) -> str | None:
@@ -105,8 +126,8 @@ def _parsed(rule: Rule, max_rank: int = 8, **more: object) -> _Rows:
 
 
 _NORMALISED: _Rows = {
-    **_each("onnxruntime", _row(AT_AXIS, _ORT)),
-    **_each("openvino", _row(AT_AXIS, _OPENVINO)),
+    **_each("onnxruntime", _row(AT_AXIS, _ORT, types=_double_alone)),
+    **_each("openvino", _row(AT_AXIS, _OPENVINO, types=_one_type)),
     **_parsed(AT_AXIS),
 }
 
@@ -221,8 +242,8 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_each("mnn", _row(AT_AXIS, _MNN, weights=True)),
         },
         "InstanceNormalization": {
+            **_each("onnxruntime", _row(AT_AXIS, _ORT, needs=_spatial, types=_no_double)),
             **_parsed(AT_AXIS, needs=_spatial),
-            **_each("onnxruntime", _row(AT_AXIS, _ORT, needs=_spatial)),
             **_each("openvino", _row(AT_AXIS, _OPENVINO, needs=_spatial)),
             **_each("torch", _row(AT_AXIS, "torch.nn.functional.instance_norm", needs=_spatial)),
             **_each(
@@ -250,8 +271,8 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             ),
         },
         "RMSNormalization": {
-            **_each("onnxruntime", _row(ONE_WAY, _ORT)),
-            **_each("openvino", _row(ONE_WAY, _OPENVINO)),
+            **_each("onnxruntime", _row(ONE_WAY, _ORT, types=_one_type)),
+            **_each("openvino", _row(ONE_WAY, _OPENVINO, types=_one_type)),
             **_each("torch", _row(EXACT, "torch.nn.functional.rms_norm")),
             **_each("ncnn", _row(COUNTED, "RMSNorm", weights=True)),
         },
@@ -259,11 +280,12 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
 )
 
 _QUANTISED = ("QuantizeLinear", "DequantizeLinear")
-#: Quantisation has two rules: one number, or a vector along an axis.
-PER_AXIS: Mapping[str, Callable[[Rule], Carrier]] = MappingProxyType(
+#: Quantisation has two rules: one number, or a vector along an axis. By op and engine.
+PER_AXIS: Mapping[tuple[str, str], Callable[[Rule], Carrier]] = MappingProxyType(
     {
-        "onnxruntime": lambda rule: _row(rule, _ORT),
-        "openvino": lambda rule: _row(rule, _OPENVINO),
+        **{(op, "onnxruntime"): lambda rule: _row(rule, _ORT) for op in _QUANTISED},
+        **{(op, "openvino"): lambda rule: _row(rule, _OPENVINO) for op in _QUANTISED},
+        ("QuantizeLinear", "onnxruntime"): lambda rule: _row(rule, _ORT, types=_one_float),
     }
 )
 
@@ -304,10 +326,22 @@ UNFIT: Mapping[tuple[str, str], Divergence] = MappingProxyType(
                 ("Clip", "bfloat16 int16 uint16"),
             )
         },
+        ("openvino", "QuantizeLinear"): _unfit(
+            "a scale of whole numbers gives nonsense", Reason.WRONG_RESULT, _OPENVINO, "int32"
+        ),
+    }
+)
+#: Kernels of some op sets alone, whatever the engine's row says of the newest one.
+KERNELS: Mapping[tuple[str, str], tuple[range, frozenset[str]]] = MappingProxyType(
+    {
+        ("onnxruntime", "PRelu"): (
+            range(16, 21),
+            frozenset({"float64", "int32", "uint32", "int64"}),
+        ),
     }
 )
 
-__all__ = ["ABSENT", "CARRIERS", "MANY", "PER_AXIS", "UNFIT", "Carrier"]
+__all__ = ["ABSENT", "CARRIERS", "KERNELS", "MANY", "PER_AXIS", "UNFIT", "Carrier"]
 
 #: What engines make of element-wise ops with more than two operands, where that is one op there
 #: and not one of two operands after the other. MNN's converter stacks them and reduces the stack.

@@ -19,7 +19,7 @@ from ..plan import Plan
 from ..planner import dtype_limit
 from ..traps import Side
 from .batch import Sample
-from .carriers import UNFIT
+from .carriers import KERNELS, UNFIT
 from .findings import Finding, Verdict, Witness
 from .pnnx import RULE as PNNX
 from .pnnx import reshaped
@@ -82,8 +82,15 @@ class Carried:
 
     @property
     def _element(self) -> str | None:
-        """The element type of the operands; of a selection the first is the condition."""
-        part = self.site.operands[-1]
+        """The element type of the operands.
+
+        Of a selection the first is the condition; of a power the base decides, and converters
+        convert the exponent; of a quantisation the scale.
+        """
+        if canonical(self.site) == "pow":
+            part = self.site.operands[0]
+        else:
+            part = self.site.operands[1 if self.site.kind is Kind.PER_AXIS else -1]
         return part.tensor.dtype if part.tensor is not None else None
 
     @property
@@ -120,7 +127,8 @@ class Carried:
         unfit = UNFIT.get((self.engine.name, self.site.stands_for))
         if unfit is not None and self._element in unfit.dtypes:
             return unfit
-        if self.dtype is None:
+        opsets, dtypes = KERNELS.get((self.engine.name, self.site.node.op), (range(0), ()))
+        if self.dtype is None or (self.site.node.version in opsets and self.dtype in dtypes):
             return None
         limit = dtype_limit(self.engine, self.target.op, self.dtype)
         return None if limit is not None and limit.narrows is not None else limit

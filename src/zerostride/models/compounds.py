@@ -30,7 +30,7 @@ def _align_outermost(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> 
 
 def _align_images(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
     """ncnn's InstanceNorm: the same, and a sample of one or two axes is one channel to it."""
-    if len(shapes[0]) < 3:
+    if len(shapes[0]) < 3 and not all(map(asker.is_one, shapes[0][:1])):
         raise Misfit(Reason.RANK, f"a sample of rank {len(shapes[0])} is taken for one channel")
     return vectors_along(shapes, 0)
 

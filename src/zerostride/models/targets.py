@@ -125,14 +125,18 @@ def _compound(site: Site, engine: Engine, via: str) -> Side:
     name = site.stands_for
     carriers = CARRIERS.get(name, {})
     rows = carriers.get(via) or carriers.get(engine.name, ())
-    if site.kind is Kind.PER_AXIS and engine.name in PER_AXIS:
-        rows = (PER_AXIS[engine.name](site.rule),)
+    if site.kind is Kind.PER_AXIS and (name, engine.name) in PER_AXIS:
+        rows = (PER_AXIS[name, engine.name](site.rule),)
     weights = all(part.constant for part in site.operands[1:])
     for row in rows:
         if row.weights in (None, weights):
             said = row.needs(site.node) if row.needs is not None else None
             if said is not None:
                 raise _refusal(site, f"{engine.name} refuses: {said}", Reason.RANK)
+            kinds = [value.dtype for value in site.node.inputs if value is not None]
+            known = tuple(kind for kind in kinds if kind is not None)
+            if row.types is not None and len(known) == len(kinds) and (said := row.types(known)):
+                raise _refusal(site, f"{engine.name} does not take {said}", Reason.DTYPE)
             return Side(row.rule, _attributes(site, row.rule), engine.name, name)
     if rows:
         said = f"{engine.name}'s {name} takes constants only for all operands but the first"

@@ -45,10 +45,16 @@ def _bases(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> A
 
 
 def _quantised(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
-    # Halves would be rounded; whole multiples of a power of two are not.
+    # Engines round halves otherwise; data that are whole multiples of the scale have none.
     if position == 1:
         return np.asarray(2.0 ** rng.integers(-1, 2, shape))
-    return np.asarray(rng.integers(0, 16, shape) * 1.0)
+    return np.asarray(rng.integers(0, 8, shape) * (1.0 if position else 2.0))
+
+
+def _quantised_whole(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
+    if position == 1:
+        return np.asarray(rng.integers(1, 3, shape))
+    return np.asarray(rng.integers(0, 8, shape) * (1 if position else 2))
 
 
 #: Op to its operands, floats and integers; others have ±2 and small positive integers.
@@ -89,6 +95,8 @@ _INTEGERS: Mapping[str, Draw] = MappingProxyType(
         ),
         **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), _whole((1, 15), (0, 3))),
         "pow": _whole((1, 3), (0, 2)),
+        "prelu": _whole((-9, -1), (2, 4)),
+        **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), _quantised_whole),
     }
 )
 
@@ -105,4 +113,5 @@ def operand(
         if kind.kind in "iu"
         else (_REALS, _reals(-2, 2))
     )  # fmt: skip
-    return table.get(op, other)(rng, shape, position).astype(kind)
+    made = table.get(op, other)(rng, shape, position)
+    return (np.abs(made) if kind.kind == "u" else made).astype(kind)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from ..compute.kernels import KERNELS
+from ..compute.semantics import DTYPES
 from ..engines.model import Engine
-from ..errors import BroadcastError
+from ..errors import BroadcastError, ModelError
 from ..models.audit import BATCHLESS
 from ..models.batch import BatchAxes, Sample, contracted_batch, whole, without_batch
 from ..models.case import sizes_of
+from ..models.execute import execute
 from ..models.execute.broadcasts import PLANNED, broadcast
 from ..models.execute.call import Call, Unfit
 from ..models.execute.program import TABLE
@@ -26,6 +29,7 @@ from ..models.targets import NotJudged, transport
 from ..ops import OPS, column_of
 from ..traps import Side
 from .data import operand
+from .layers import is_own, layer_task
 from .task import Array, Form, Task
 
 #: Elements of one result; more are not made for a check.
@@ -34,9 +38,18 @@ MAX_ELEMENTS = 2**24
 _OPSET = 21
 #: Engines that run a compound as the one ONNX node that it is (MNN through its own converter).
 _NODE_ENGINES = frozenset({"onnxruntime", "openvino", "mnn"})
-#: Engines that hold every number in one type; a model's other types are not on them.
-_ONE_TYPE = frozenset({"ncnn", "mnn"})
-_MNN_TYPES = frozenset({"float32", "int32"})
+#: Element types that tensors have on an engine, where those are few, and what converters make of
+#: others.
+_HOLDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "ncnn": dict.fromkeys(("float32", "float16", "bfloat16", "float64"), "float32"),
+        "mnn": {
+            **dict.fromkeys(("float32", "float16", "bfloat16"), "float32"),
+            **dict.fromkeys(("int32", "int64"), "int32"),
+            "bool": "bool",
+        },
+    }
+)
 _LOGICAL = ("logical_and", "logical_or", "logical_xor")
 
 
@@ -57,6 +70,7 @@ class Plain:
         dtypes: of the operands.
         turned: which operands the engine gets transposed, where the op says so in an attribute.
         word: of a compound, the node in ONNX's words.
+        layer: of a layer that is run as it stands, the layer as a graph of its own.
         note: what a reader should know, such as a type that stands for another.
     """
 
@@ -70,17 +84,20 @@ class Plain:
     word: Node | None = None
     note: str = ""
     turned: tuple[int, ...] = ()
+    layer: Graph | None = None
 
     @property
     def compound(self) -> bool:
         """Whether it is more than one element-wise operation."""
-        return self.word is not None
+        return self.site.kind not in PLANNED
 
     @property
     def op(self) -> str:
         """The op by which data are drawn."""
         if self.word is not None:
             return self.word.op
+        if self.compound:
+            return self.site.stands_for
         return self.task.op if self.task.op in OPS else _canonical(self.site)
 
     def operands(self, seed: int) -> list[Array]:
@@ -104,6 +121,10 @@ class Plain:
         return made if self.dropped is None else made.squeeze(self.dropped)
 
     def _computed(self, arrays: tuple[Array, ...]) -> Array:
+        if self.layer is not None:
+            named = {f"x{k}": array for k, array in enumerate(arrays)}
+            (alone,) = execute(self.layer, named).values()
+            return alone
         if self.word is None:
             return broadcast(self.site, Call(self.site.node, arrays), None)
         given = iter(arrays)
@@ -134,6 +155,8 @@ def prepare(site: Site, engine: Engine, batch: BatchAxes, graph: Graph) -> Plain
         sample = whole(source)
     if lost is not None or sample.across is not None:
         raise Skip(f"it broadcasts across the batch axis, which {engine.name} does not have")
+    if is_own(site, engine.name):
+        return _layer(site)
     try:
         side = transport(site, engine)
     except NotJudged as answer:
@@ -232,8 +255,10 @@ def _canonical(site: Site) -> str:
 def _dtypes(site: Site, engine: Engine, op: str, count: int) -> tuple[tuple[str, ...], str]:
     """The operands' element types, and a note where one stands for another."""
     said = [part.tensor.dtype if part.tensor is not None else None for part in site.operands]
-    usual = "bool" if op in _LOGICAL else "int32" if op.startswith("bitwise") else "float32"
-    common = next((name for name in said[op == "where" :] if name is not None), usual)
+    common = next((name for name in said[op == "where" :] if name is not None), _usual(op))
+    row = DTYPES.get(engine.name)
+    if op == "pow" and engine.name != "onnxruntime" and row is not None and not row.mixes:
+        said[1:] = [common] * (count - 1)  # converters convert the exponent
     kinds, notes = [], {}
     for k in range(count):
         first = op == "where" and k == 0
@@ -246,15 +271,45 @@ def _dtypes(site: Site, engine: Engine, op: str, count: int) -> tuple[tuple[str,
 
 
 def _standing(engine: Engine, name: str) -> str:
-    """The type in which an operand is made: NumPy's own, and one that the engine holds."""
-    plain = np.dtype(name).isbuiltin == 1
-    if engine.name in _ONE_TYPE and name != "bool":
-        takes = _MNN_TYPES if engine.name == "mnn" else frozenset({"float32"})
-        whole = "int32" if "int32" in takes and "int" in name else "float32"
-        return name if name in takes else whole
-    if engine.name == "ncnn":
-        return "float32"
-    return name if plain else "float32"
+    """The type in which an operand is made: NumPy's own, and one that the engine holds.
+
+    Raises:
+        Skip: the engine has no such tensors, or none are made here.
+    """
+    holds = _HOLDS.get(engine.name)
+    if holds is None:
+        return _made(name)
+    if name not in holds:
+        raise Skip(f"{engine.name} holds no tensors of {name}")
+    return holds[name]
+
+
+def _layer(site: Site) -> Plain:
+    """A layer on the engine whose file it is."""
+    task, graph = layer_task(site)
+    shapes, dtypes = [], []
+    known = [value.dtype for value in graph.inputs if value.dtype not in (None, "bool")]
+    for k, value in enumerate(graph.inputs):
+        if not value.known:
+            raise Skip(f"the shape of {value.name!r} is not known")
+        shapes.append(tuple(int(str(size)) for size in value.shape or ()))
+        condition = site.kind is Kind.WHERE and k == 0
+        usual = "bool" if condition else next(iter(known), _usual(_canonical(site)))
+        dtypes.append(_made(value.dtype or str(usual)))
+    both = tuple(shapes)
+    return Plain(site, task, both, both, tuple(dtypes), layer=graph)
+
+
+def _usual(op: str) -> str:
+    """The element type of an op's operands where the file does not say it."""
+    return "bool" if op in _LOGICAL else "int32" if op.startswith("bitwise") else "float32"
+
+
+def _made(dtype: str) -> str:
+    """An element type of which operands can be made here: NumPy's own."""
+    if np.dtype(dtype).isbuiltin != 1:
+        raise Skip(f"no operands of {dtype} are made here")
+    return dtype
 
 
 def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule) -> Plain:
@@ -309,7 +364,7 @@ def fill(plain: Plain, seed: int) -> tuple[list[Array], Array]:
     arrays = plain.operands(seed)
     try:
         return plain.as_given(arrays), plain.expected(arrays)
-    except (Unfit, BroadcastError, ValueError, TypeError) as error:
+    except (Unfit, ModelError, BroadcastError, ValueError, TypeError) as error:
         raise Skip(f"zerostride does not compute it: {error}") from None
 
 

@@ -22,6 +22,7 @@ class Form(StrEnum):
     TO = "to"  # the first operand broadcast to `target`
     COMPOUND = "compound"  # an op of ONNX for which the engine has a function or a layer
     NODE = "node"  # a model of one ONNX node
+    LAYER = "layer"  # a layer of a file as it stands there, on the engine whose file it is
     FILE = "file"  # a whole model file
 
 
@@ -32,7 +33,9 @@ class Task:
     Attributes:
         form: see :class:`Form`.
         op: the op; a file's path under FILE.
-        attributes: the op's attributes; under FILE "inputs" and "outputs" by name, and "batch".
+        attributes: the op's attributes; under LAYER its "version", its "data", and "numbers" by
+            position, operands that are no tensors of the task; under FILE "inputs" and "outputs" by
+            name.
         target: the shape to broadcast to.
         constant: for each operand whether it is a weight of the model.
         opset: the op set of a node.

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...models.formats.openvino.write import Writer
 from ...ops import Op
 from ..task import Array, Form, Task
 from . import Perform, Runner, by_op
@@ -51,6 +52,27 @@ def one_node(task: Task, arrays: Sequence[Array]) -> bytes:
     model = helper.make_model(graph, opset_imports=[opset], ir_version=ir)
     made: bytes = model.SerializeToString()
     return made
+
+
+def one_layer(task: Task, arrays: Sequence[Array]) -> tuple[bytes, bytes, list[Array]]:
+    """An IR of one layer, its weights, and what its inputs are fed, in order."""
+    net, ports, fed, left = Writer(), [], [], list(zip(arrays, task.constant, strict=True))
+    numbers = task.attributes["numbers"]
+    for k in range(len(arrays) + len(numbers)):
+        if str(k) in numbers:
+            listed = numbers[str(k)]
+            array, constant = np.array(listed, np.int64).reshape(len(listed)), True
+        else:
+            array, constant = left.pop(0)
+        if constant:
+            ports.append(net.constant(f"x{k}", array))
+        else:
+            ports.append(net.parameter(f"x{k}", array.shape, str(array.dtype)))
+            fed.append(array)
+    data, version = task.attributes["data"], task.attributes["version"]
+    dtype = str(arrays[0].dtype) if arrays else "float32"
+    net.result(net.layer("y", task.op, version, data, ports, dtype))
+    return net.text.encode(), bytes(net.weights), fed
 
 
 def _fed(task: Task, arrays: Sequence[Array]) -> dict[str, Array]:
@@ -149,6 +171,11 @@ def load_openvino() -> Runner:
         compiled = core.compile_model(core.read_model(one_node(task, arrays)), "CPU")
         return [np.array(compiled(_fed(task, arrays))[0])]
 
+    def layer(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
+        text, weights, fed = one_layer(task, arrays)
+        compiled = core.compile_model(core.read_model(text, weights), "CPU")
+        return [np.array(compiled(fed)[0])]
+
     def file(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
         model = core.read_model(task.op)
         given = list(task.attributes["inputs"])
@@ -177,6 +204,7 @@ def load_openvino() -> Runner:
         Form.OP: by_op(call),
         Form.TO: to,
         Form.NODE: node,
+        Form.LAYER: layer,
         Form.FILE: file,
     }
     return Runner(str(ov.__version__), forms)
