@@ -97,7 +97,15 @@ class Carried:
     def divergences(self) -> tuple[Divergence, ...]:
         """What the engine's row says about this op on this dtype, beside a narrower one."""
         every = self.engine.divergences_of(self.target.op or str(self.site.kind), self.dtype)
-        return tuple(row for row in every if row.narrows is None)
+        return tuple(
+            row for row in every if row.narrows is None and not (row.dtypes and self._has_kernel)
+        )
+
+    @property
+    def _has_kernel(self) -> bool:
+        """Whether the node's op set has a kernel that the engine's row does not know of."""
+        opsets, dtypes = KERNELS.get((self.engine.name, self.site.node.op), (range(0), frozenset()))
+        return self.site.node.version in opsets and self.dtype in dtypes
 
     @property
     def narrowed(self) -> Divergence | None:
@@ -127,8 +135,7 @@ class Carried:
         unfit = UNFIT.get((self.engine.name, self.site.stands_for))
         if unfit is not None and self._element in unfit.dtypes:
             return unfit
-        opsets, dtypes = KERNELS.get((self.engine.name, self.site.node.op), (range(0), ()))
-        if self.dtype is None or (self.site.node.version in opsets and self.dtype in dtypes):
+        if self.dtype is None or self._has_kernel:
             return None
         limit = dtype_limit(self.engine, self.target.op, self.dtype)
         return None if limit is not None and limit.narrows is not None else limit

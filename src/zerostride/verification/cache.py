@@ -19,7 +19,7 @@ MOST = 20_000
 #: Bytes of an entry; ours are far smaller.
 _LONGEST = 65_536
 #: Grows when what an entry says, or how operands are drawn and compared, changes.
-_FORM = 1
+_FORM = 2
 #: Names another folder.
 ENVIRONMENT = "ZEROSTRIDE_CACHE"
 
