@@ -127,7 +127,6 @@ OPENVINO = Engine(
             "exact tie comes out one off (0.5 / 1, zero point 3: 4; ONNX Runtime: 3)",
             Reason.WRONG_RESULT,
             f"{_OPENVINO_ONNX}; microsoft/onnxruntime#25045",
-            ops=frozenset({"QuantizeLinear"}),
         ),
         Divergence(
             "Subtract and Divide with pdpd: the CPU plugin rewrites them into ops with "

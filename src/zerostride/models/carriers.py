@@ -80,6 +80,12 @@ def _double_alone(kinds: tuple[str, ...]) -> str | None:
     return "float64 beside other element types" if {"float64"} < set(kinds) else None
 
 
+def _half_beside(kinds: tuple[str, ...]) -> str | None:
+    """PyTorch: one element type, or half data beside float32."""
+    data, *others = kinds
+    return None if data == "float16" and {*others} == {"float32"} else _one_type(kinds)
+
+
 def _one_float(kinds: tuple[str, ...]) -> str | None:
     """Quantisation: data and scale, the zero point apart."""
     if any(kind.startswith("int") for kind in kinds[:2]):
@@ -229,7 +235,7 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
         },
         "BatchNormalization": {
             **_NORMALISED,
-            **_each("torch", _row(AT_AXIS, "torch.nn.functional.batch_norm")),
+            **_each("torch", _row(AT_AXIS, "torch.nn.functional.batch_norm", types=_half_beside)),
             **_each(
                 "paddle",
                 _row(replace(AT_AXIS, max_rank=5), "paddle.nn.functional.batch_norm, NCHW"),
@@ -326,9 +332,15 @@ UNFIT: Mapping[tuple[str, str], Divergence] = MappingProxyType(
                 ("Clip", "bfloat16 int16 uint16"),
             )
         },
-        ("openvino", "QuantizeLinear"): _unfit(
-            "a scale of whole numbers gives nonsense", Reason.WRONG_RESULT, _OPENVINO, "int32"
-        ),
+        ("mnn", "PRelu"): _unfit("slopes of whole numbers", Reason.DTYPE, _MNN, f"int8 {_WHOLE}"),
+        **{
+            ("torch", op): _unfit(_NO_KERNEL, Reason.DTYPE, said, dtypes)
+            for op, said, dtypes in (
+                ("MatMul", "torch.matmul", "uint32 uint64"),
+                ("Gemm", "torch.addmm", "uint32 uint64"),
+                ("Clip", "torch.clamp", "uint16 uint32 uint64"),
+            )
+        },
     }
 )
 #: Kernels of some op sets alone, whatever the engine's row says of the newest one.
