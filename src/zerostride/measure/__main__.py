@@ -2,7 +2,8 @@
 
 ``exhaustion`` asks symbolic plans beside concrete ones; ``inference`` and ``coverage`` ask other
 tools' shape inference beside ours, for generated cases and through whole models; ``models`` audits,
-ports and verifies model files for every engine; ``native`` holds the C++ engine against the
+ports and verifies model files for every engine; ``verdicts`` draws nodes of every op, element type
+and mode and holds verdicts against engines; ``native`` holds the C++ engine against the
 reference backend, ``fuse`` fused expressions, and ``arrays`` the arrays of other libraries.
 
 Exit status 0: no disagreement; 1: at least one; 2: bad input, or nothing could be run.
@@ -61,6 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return port_graphs(options.graphs, options.seed, targets, options.first, options.json)
     if options.command == "models":
         return _models(options)
+    if options.command == "verdicts":
+        return _verdicts(options)
     if options.command == "native":
         from .native import run as compare_backends
 
@@ -125,6 +128,18 @@ def _models(options: argparse.Namespace) -> int:
     )
 
 
+def _verdicts(options: argparse.Namespace) -> int:
+    from .verdicts import run
+
+    try:
+        chosen = _interpreters(options.python)
+    except BadInput as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    engines, formats = options.engine or (), options.format or ()
+    return run(formats, engines, options.nodes, options.seed, chosen, options.json)
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m zerostride.measure",
@@ -173,6 +188,12 @@ def _parser() -> argparse.ArgumentParser:
     models.add_argument("--target", nargs="+", default=[], metavar="ENGINE", help="default: all")
     models.add_argument("--batch-axis", type=int, help="the models' batch axis; -1 for none")
     models.add_argument("--here", action="store_true", help="no process of its own for each pair")
+    verdicts = commands.add_parser(
+        "verdicts", help="random nodes of every format: the audit's verdicts and the engines"
+    )
+    verdicts.add_argument("--nodes", type=_count, default=1000, help="of a format")
+    verdicts.add_argument("--format", action="append", metavar="NAME", help="all if not given")
+    verdicts.add_argument("--engine", action="append", metavar="NAME", help="all if not given")
     native = commands.add_parser("native", help="the native engine against the reference backend")
     fuse = commands.add_parser("fuse", help="random fused programs against the reference")
     for campaign in (native, fuse):
@@ -200,9 +221,9 @@ def _parser() -> argparse.ArgumentParser:
     arrays.add_argument("--seed", type=int, default=0)
     arrays.add_argument("--seconds", type=float, default=1e9, help="an end, whatever is left")
     arrays.add_argument("--json", action="store_true", help="print JSON")
-    for command in (conformance, probe):
+    for command in (conformance, probe, verdicts):
         command.add_argument("--seed", type=int, default=0)
-    for command in (conformance, probe, models):
+    for command in (conformance, probe, models, verdicts):
         command.add_argument("--json", action="store_true", help="print JSON")
         command.add_argument(
             "--python",

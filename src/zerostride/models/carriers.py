@@ -103,6 +103,20 @@ def _spatial(node: Node) -> str | None:
     return f"data of rank {rank} have no axis to normalise along" if rank < 3 else None
 
 
+def _several(node: Node) -> str | None:
+    """PyTorch: more than one element to normalise."""
+    shape = node.inputs[0].shape if node.inputs and node.inputs[0] else None
+    return _spatial(node) or ("one element a channel" if set((shape or ())[2:]) == {1} else None)
+
+
+def _fixed_vector(node: Node) -> str | None:
+    """MNN's converter: a constant vector is no second factor of a batch of matrices."""
+    ranks = [len(value.shape or ()) for value in node.inputs[:2] if value is not None]
+    data = node.inputs[0]
+    rows = data.shape[-2] if data is not None and data.shape is not None and ranks[0] > 2 else 1
+    return "a batch of matrices times a constant vector" if ranks[1:] == [1] and rows != 1 else None
+
+
 # The table.
 
 _OWN = "tests/conformance/test_compounds.py, run: "
@@ -197,7 +211,8 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_each("ncnn", _row(NCNN_PRODUCT, "MatMul, samples of up to 4 axes")),
             **_each(
                 "mnn",
-                _row(MNN_PRODUCT, f"{_MNN}: MatMul"),
+                _row(MNN_PRODUCT, f"{_MNN}: MatMul", weights=True, needs=_fixed_vector),
+                _row(MNN_PRODUCT, f"{_MNN}: MatMul", weights=False),
             ),
         },
         "Clip": {
@@ -251,7 +266,7 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_each("onnxruntime", _row(AT_AXIS, _ORT, needs=_spatial, types=_no_double)),
             **_parsed(AT_AXIS, needs=_spatial),
             **_each("openvino", _row(AT_AXIS, _OPENVINO, needs=_spatial)),
-            **_each("torch", _row(AT_AXIS, "torch.nn.functional.instance_norm", needs=_spatial)),
+            **_each("torch", _row(AT_AXIS, "torch.nn.functional.instance_norm", needs=_several)),
             **_each(
                 "paddle", _row(replace(AT_AXIS, max_rank=5), "paddle.nn.functional.instance_norm")
             ),
@@ -314,6 +329,7 @@ def _unfit(said: str, effect: Reason, by: str, dtypes: str) -> Divergence:
 
 
 _WHOLE = "int32 uint32 int64 uint64"
+_LONG = ("int32", "uint32", "int64")
 _NO_KERNEL = "the CPU has no kernel for that element type"
 _ZEROS = "a product of matrices of integers is 0 throughout"
 #: What no row of the engine table says, since it has no such op: element types that go wrong.
@@ -343,13 +359,18 @@ UNFIT: Mapping[tuple[str, str], Divergence] = MappingProxyType(
         },
     }
 )
-#: Kernels of some op sets alone, whatever the engine's row says of the newest one.
-KERNELS: Mapping[tuple[str, str], tuple[range, frozenset[str]]] = MappingProxyType(
+#: Kernels that some op sets alone have (True) or lack (False), whatever the row says of the newest
+#: one: op sets, and element types.
+KERNELS: Mapping[tuple[str, str], tuple[range, frozenset[str], bool]] = MappingProxyType(
     {
         ("onnxruntime", "PRelu"): (
-            range(16, 21),
-            frozenset({"float64", "int32", "uint32", "int64"}),
+            range(16, 19),
+            frozenset(["float64", "int32", "uint32", "int64"]),
+            True,
         ),
+        ("onnxruntime", "Max"): (range(1, 8), frozenset({"float64"}), False),
+        ("onnxruntime", "Min"): (range(1, 8), frozenset({"float64"}), False),
+        ("onnxruntime", "Clip"): (range(11, 12), frozenset({"float64"}), False),
     }
 )
 

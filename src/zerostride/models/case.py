@@ -12,8 +12,8 @@ from ..alignment import apply
 from ..dims import Shape
 from ..dims.condition import Condition
 from ..engines.history import past_notes
-from ..engines.model import Divergence, Engine
-from ..errors import BroadcastError
+from ..engines.model import Divergence, Engine, always
+from ..errors import BroadcastError, Reason
 from ..express import Expression
 from ..plan import Plan
 from ..planner import dtype_limit
@@ -98,14 +98,15 @@ class Carried:
         """What the engine's row says about this op on this dtype, beside a narrower one."""
         every = self.engine.divergences_of(self.target.op or str(self.site.kind), self.dtype)
         return tuple(
-            row for row in every if row.narrows is None and not (row.dtypes and self._has_kernel)
+            row for row in every if row.narrows is None and not (row.dtypes and self._kernel)
         )
 
     @property
-    def _has_kernel(self) -> bool:
-        """Whether the node's op set has a kernel that the engine's row does not know of."""
-        opsets, dtypes = KERNELS.get((self.engine.name, self.site.node.op), (range(0), frozenset()))
-        return self.site.node.version in opsets and self.dtype in dtypes
+    def _kernel(self) -> bool | None:
+        """Whether the node's op set has or lacks a kernel, where no engine's row says it."""
+        row = KERNELS.get((self.engine.name, self.site.node.op))
+        hit = row is not None and self.site.node.version in row[0] and self._element in row[1]
+        return row[2] if row is not None and hit else None
 
     @property
     def narrowed(self) -> Divergence | None:
@@ -135,9 +136,18 @@ class Carried:
         unfit = UNFIT.get((self.engine.name, self.site.stands_for))
         if unfit is not None and self._element in unfit.dtypes:
             return unfit
-        if self.dtype is None or self._has_kernel:
+        kernel = self._kernel
+        if kernel is False:
+            said = f"no kernel for {self._element} in op set {self.site.node.version}"
+            return Divergence(said, Reason.DTYPE, self.engine.source, strikes=always)
+        if self.dtype is None or kernel:
             return None
-        limit = dtype_limit(self.engine, self.target.op, self.dtype)
+        kinds = [self.dtype]
+        if self.op == "pow" and self.engine.name == "onnxruntime":
+            exponent = self.site.operands[-1].tensor  # it takes another type, if it is one of these
+            kinds += [exponent.dtype] if exponent is not None and exponent.dtype else []
+        limits = (dtype_limit(self.engine, self.target.op, kind) for kind in kinds)
+        limit = next((limit for limit in limits if limit is not None), None)
         return None if limit is not None and limit.narrows is not None else limit
 
     @property

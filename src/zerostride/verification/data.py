@@ -44,6 +44,13 @@ def _bases(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> A
     return np.asarray(rng.uniform(-2, 2, shape) if position else rng.uniform(0.5, 2, shape))
 
 
+def _thirds(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
+    """Quotients that are no whole numbers and no halves: engines round those otherwise."""
+    if position:
+        return np.asarray(2.0 ** rng.integers(0, 4, shape))
+    return np.asarray(rng.integers(1, 64, shape) + 1 / 3)
+
+
 def _quantised(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
     # Engines round halves otherwise; data that are whole multiples of the scale have none.
     if position == 1:
@@ -64,7 +71,7 @@ _REALS: Mapping[str, Draw] = MappingProxyType(
             ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal"),
             _whole((0, 2), (0, 2)),
         ),
-        **dict.fromkeys(("remainder", "fmod", "floor_divide"), _whole((1, 63), (1, 8))),
+        **dict.fromkeys(("remainder", "fmod", "floor_divide"), _thirds),
         "divide": _reals(0.5, 2),
         "pow": _bases,
         "prelu": _slopes,

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from ..compute.kernels import KERNELS
-from ..compute.semantics import DTYPES
 from ..engines.model import Engine
 from ..errors import BroadcastError, ModelError
 from ..models.audit import BATCHLESS
@@ -126,7 +125,9 @@ class Plain:
             (alone,) = execute(self.layer, named).values()
             return alone
         if self.word is None:
-            return broadcast(self.site, Call(self.site.node, arrays), None)
+            # A file of an engine's own means what that engine computes.
+            domain = self.site.node.domain
+            return broadcast(self.site, Call(self.site.node, arrays), domain or None)
         given = iter(arrays)
         placed = tuple(None if value is None else next(given) for value in self.word.inputs)
         with np.errstate(all="ignore"):
@@ -256,8 +257,7 @@ def _dtypes(site: Site, engine: Engine, op: str, count: int) -> tuple[tuple[str,
     """The operands' element types, and a note where one stands for another."""
     said = [part.tensor.dtype if part.tensor is not None else None for part in site.operands]
     common = next((name for name in said[op == "where" :] if name is not None), _usual(op))
-    row = DTYPES.get(engine.name)
-    if op == "pow" and engine.name != "onnxruntime" and row is not None and not row.mixes:
+    if op == "pow" and engine.name != "onnxruntime":
         said[1:] = [common] * (count - 1)  # converters convert the exponent
     kinds, notes = [], {}
     for k in range(count):
