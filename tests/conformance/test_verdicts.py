@@ -43,7 +43,7 @@ def test_no_verdict_is_denied(name: str, engine: str, tmp_path: Path) -> None:
     assert sum(tally.counts.values()) >= 40, tally.counts
     if (name, engine) in (("onnx", "onnxruntime"), ("openvino", "openvino"), ("ncnn", "ncnn")):
         ran = sum(n for (_, outcome), n in tally.counts.items() if outcome != "not_run")
-        assert ran >= 0.8 * sum(tally.counts.values()), (tally.counts, tally.not_run)
+        assert ran >= 0.6 * sum(tally.counts.values()), (tally.counts, tally.not_run)
 
 
 def test_what_denies_a_verdict() -> None:
