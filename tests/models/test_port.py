@@ -83,9 +83,10 @@ def test_more_runs_of_axes_than_an_engine_has(tmp_path: Path) -> None:
     assert by(report) == ["expand"]
 
 
-def test_an_expand_to_less_than_the_result_names_the_result(tmp_path: Path) -> None:
+@pytest.mark.parametrize("size", [4, 40_000])  # the larger is computed at smaller sizes
+def test_an_expand_to_less_than_the_result_names_the_result(tmp_path: Path, size: int) -> None:
     model = model_of(
-        [small.node("Expand", "x s")], {"x": (3, 1)}, {"s": np.array([1, 4], np.int64)}
+        [small.node("Expand", "x s")], {"x": (3, 1)}, {"s": np.array([1, size], np.int64)}
     )
     report = ported(tmp_path, model, "torch")
     assert report.ok
@@ -133,6 +134,16 @@ def test_matrices_that_would_be_paired(tmp_path: Path) -> None:
     assert [finding.verdict for finding in report.before] == ["different"]
     assert report.ok
     assert by(report) == ["expand"]
+
+
+@pytest.mark.parametrize("sizes", [(3, 2, 5), (3, 1, 1)])
+def test_a_vector_in_a_product_is_no_matrix_of_one_row(tmp_path: Path, sizes: Any) -> None:
+    model = model_of([small.node("MatMul", "x w")], {"x": sizes}, {"w": sizes[-1:]})
+    for target in ("tensorflow", "litert"):
+        report = ported(tmp_path, model, target)
+        assert not report.changes
+        for file in tmp_path.iterdir():
+            file.unlink()
 
 
 def test_a_scale_of_exactly_what_is_normalised(tmp_path: Path) -> None:

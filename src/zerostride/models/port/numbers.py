@@ -23,7 +23,7 @@ from ...errors import BroadcastError
 from ...meaning import not_empty, real_shapes
 from ...ops import find_op
 from ...plan import Plan
-from ..graph import Array
+from ..graph import Array, FileSize
 from ..rewrite import Input
 from ..sites import Kind, Site
 from ..symbolic_audit import related
@@ -119,7 +119,7 @@ def compute(program: Program, setting: Setting) -> int:
     subject = program.subject
     sizes = sizes_for(program, setting, small=True)
     shapes = tuple(tuple(map(sizes, shape)) for shape in subject.source.operands)
-    plan = _replanned(subject.site, subject.source, shapes)
+    plan = _replanned(subject.site, subject.source, shapes, sizes)
     parts = [
         random_array(k, shape, None if part.tensor is None else part.tensor.dtype)
         for k, (part, shape) in enumerate(zip(subject.site.operands, shapes, strict=False))
@@ -135,21 +135,26 @@ def sizes_for(program: Program, setting: Setting, *, small: bool = False) -> Cal
     """Numbers for the sizes of a program: its own where they are numbers, and not too large."""
     shapes = (*program.subject.source.operands, program.subject.source.shape)
     if program.values is None:
-        program.values = _witness(program, setting, shapes)
-    values = program.values
-    real = real_shapes(shapes, values)
+        # What a part is the outer axes of (a matrix of a product) has sizes within, too.
+        values = (*program.subject.node.inputs, *program.subject.node.outputs)
+        whole = [v.shape for v in values if v is not None and v.shape is not None]
+        program.values = _witness(program, setting, (*shapes, *whole))
+    numbers = program.values
+    real = real_shapes(shapes, numbers)
     names: Mapping[int, int] = {}
     if small and max(map(elements, real)) > MOST_ELEMENTS:
         names = _renamed({size for shape in real for size in shape if size > 1}, len(real[-1]))
 
     def size(given: Any) -> int:
-        number = given if isinstance(given, int) else given.evaluate(values)
+        number = given if isinstance(given, int) else given.evaluate(numbers)
         return names.get(number, number)
 
     return size
 
 
-def _witness(program: Program, setting: Setting, shapes: Sequence[Shape]) -> Mapping[Symbol, int]:
+def _witness(
+    program: Program, setting: Setting, shapes: Sequence[Sequence[FileSize]]
+) -> Mapping[Symbol, int]:
     """Numbers for the symbols of a node, at which the model works.
 
     Raises:
@@ -160,7 +165,8 @@ def _witness(program: Program, setting: Setting, shapes: Sequence[Shape]) -> Map
     if not symbols:
         return {}
     needs = (related(setting.judge.needs, shapes), program.subject.source.conditions)
-    found = values_for(all_of([*needs, not_empty(shapes)]), sorted(symbols))
+    sized = (program.subject.source.shape, *program.subject.source.operands)
+    found = values_for(all_of([*needs, not_empty(sized)]), sorted(symbols))
     if found is None:
         raise Unwitnessed(
             "no sizes were found at which the model works here, so no rewrite can be computed"
@@ -174,7 +180,9 @@ def _renamed(sizes: set[int], rank: int) -> Mapping[int, int]:
     return {size: 2 + k % (most - 1) for k, size in enumerate(sorted(sizes))}
 
 
-def _replanned(site: Site, plan: Plan, shapes: tuple[Shape, ...]) -> Plan:
+def _replanned(
+    site: Site, plan: Plan, shapes: tuple[Shape, ...], size: Callable[[Any], int]
+) -> Plan:
     """The same plan at other sizes: operands' axes land where they did."""
     if plan.operands == shapes:
         return plan
@@ -185,11 +193,13 @@ def _replanned(site: Site, plan: Plan, shapes: tuple[Shape, ...]) -> Plan:
             raise Wrong(error.detail) from None
     result: list[int] = [1] * plan.rank
     for shape, mapping in zip(shapes, plan.axes_mapping, strict=True):
-        for size, axis in zip(shape, mapping, strict=True):
-            if axis is not None and size != 1:
-                result[axis] = size
+        for extent, axis in zip(shape, mapping, strict=True):
+            if axis is not None and extent != 1:
+                result[axis] = extent
     if site.kind is Kind.EXPAND:
-        raise Wrong("an Expand of other sizes")
+        if plan.open is not None:
+            raise Unwitnessed("where its axes land depends on sizes, so it was not computed")
+        result = list(map(size, plan.shape))  # the target says what no operand has
     return Plan(tuple(result), shapes, plan.axes_mapping, plan.rule)
 
 
@@ -240,7 +250,7 @@ def _step(
         outer = len(done.plan.operands[k])
         taken.append(array[(slice(None),) * outer + (0,) * (array.ndim - outer)])
     shapes = tuple(array.shape for array in taken)
-    return operate(done.site, _replanned(done.site, done.plan, shapes), taken)
+    return operate(done.site, _replanned(done.site, done.plan, shapes, size), taken)
 
 
 def _shape(done: Done, array: Array, size: Callable[[Any], int]) -> tuple[int, ...]:

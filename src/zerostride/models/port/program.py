@@ -341,6 +341,11 @@ def _broadcast(
             trees.append(k)
             continue
         outer = len(plan.operands[k])  # a part may be a tensor's outer axes alone
+        own = subject.site.operands[k].tensor if step.op == "self" else None
+        if own is not None and site.kind is Kind.MATMUL:
+            inner = (own.shape or ())[len(subject.source.operands[k]) :]
+            if operand.shape[outer:] != inner:  # a vector is no matrix of one row
+                raise Wrong(f"part {k} has matrices of {operand.shape[outer:]}, not of {inner}")
         rows += [(j, landed(row[:outer], mapping, plan.rank)) for j, row in operand.rows]
         trees.append(operand.tree)
     # The last one has the node's own sizes, which those of a product are not the plan's.

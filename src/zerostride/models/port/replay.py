@@ -124,6 +124,7 @@ def recompute(
     Raises:
         ModelError: the two differ.
     """
+    _check_shape(subject.node, place.node)
     shapes = [tuple(map(size, shape)) for shape in (*subject.source.operands, subject.source.shape)]
     values = [value for value in subject.node.inputs if value is not None]
     whole = [tuple(map(size, v.shape or ())) for v in values if None not in (v.shape or ())]
@@ -142,6 +143,22 @@ def recompute(
             "nothing was written"
         )
     return int(before.size)
+
+
+def _check_shape(before: Node, after: Node) -> None:
+    """That a node makes a tensor of the shape that it made, as far as numbers say it."""
+    for old, new in zip(before.outputs, after.outputs, strict=True):
+        if old.shape is None or new.shape is None:
+            continue
+        same = len(old.shape) == len(new.shape) and all(
+            a == b or not (isinstance(a, int) and isinstance(b, int))
+            for a, b in zip(old.shape, new.shape, strict=True)
+        )
+        if not same:
+            raise ModelError(
+                f"node {before.path!r}: after writing, it makes {new.shape}, not {old.shape}; "
+                "nothing was written"
+            )
 
 
 def _of(arrays: Mapping[str, Array], value: Value | None) -> Array | None:
