@@ -15,12 +15,13 @@ from .inputs import near
 from .movement import MOVEMENT
 from .narrow import NARROW
 from .pointwise import UNARY
+from .recurrent import RECURRENT
 from .reduction import REDUCTION
 from .resize import RESIZE
 from .windows import WINDOWS
 
 #: The ops that are executed beside those that broadcast.
-TABLE = {**UNARY, **MOVEMENT, **REDUCTION, **NARROW, **WINDOWS, **RESIZE}
+TABLE = {**UNARY, **MOVEMENT, **REDUCTION, **NARROW, **WINDOWS, **RESIZE, **RECURRENT}
 #: Ops that run bodies.
 CONTROL = frozenset({"If", "Loop", "Scan"})
 #: Nodes of a message; the rest is counted.

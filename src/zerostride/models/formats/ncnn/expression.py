@@ -1,14 +1,18 @@
 """Sizes as expressions of operands' sizes: ``0w,+(1h,2),-1`` of Reshape and Interp.
 
-The language is that of ncnn's document 'expression'. What gives whole numbers for whole numbers is
-worked out here; the rest is left to the engine.
+The language is that of ncnn's document 'expression'. Real numbers have 32 bits, and are cut off at
+the end; of sizes that are not numbers only what gives whole ones is worked out.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from ....dims.dim import Number, plain
 from ....dims.functions import maximum, minimum
@@ -16,11 +20,19 @@ from .sizes import Sizes, Unknown, Wrong, divided
 
 #: Longest expression: a text parameter has no more.
 MAX_TEXT = 255
-_TOKEN = re.compile(r"\s*(?:[0-9][wdhc]|-?[0-9]{1,10}(?![.0-9eE])|[a-z0-9_+*/-]{1,20}(?=\()|[(),])")
+_TOKEN = re.compile(
+    r"\s*(?:[0-9][wdhcn]|-?[0-9]{1,10}(?:\.[0-9]{0,20})?(?:e[+-]?[0-9]{1,3})?(?![.0-9eE])"
+    r"|[a-z0-9_+*/-]{1,20}(?=\()|[(),])"
+)
 _NAMES = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}
+#: A size, or a real number of 32 bits.
+_Term: TypeAlias = "Number | np.float32"
 
 
-def _floored(a: Number, b: Number) -> Number:
+def _divided(a: Number, b: Number) -> Number:
+    """As C divides: towards 0."""
+    if isinstance(a, int) and isinstance(b, int) and b:
+        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
     if (isinstance(a, int) and a < 0) or (isinstance(b, int) and b < 0):
         raise Unknown("a division of numbers below 0")
     return divided(a, b)
@@ -31,13 +43,58 @@ _BINARY: Mapping[str, Callable[[Number, Number], Number]] = MappingProxyType(
         "+": lambda a, b: plain(a + b),
         "-": lambda a, b: plain(a - b),
         "*": lambda a, b: plain(a * b),
-        "//": _floored,
+        "//": _divided,
         "max": lambda a, b: plain(maximum(a, b)),
         "min": lambda a, b: plain(minimum(a, b)),
     }
 )
+_BITS: Mapping[str, Callable[[int, int], int]] = MappingProxyType(
+    {
+        "and": operator.and_,
+        "or": operator.or_,
+        "xor": operator.xor,
+        "lshift": operator.lshift,
+        "rshift": operator.rshift,
+    }
+)
+_UNARY: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {
+        "abs": abs,
+        "neg": operator.neg,
+        "sign": lambda a: a - a + (a > 0) - (a < 0),
+        "square": lambda a: a * a,
+    }
+)
+#: Of real numbers, always.
+_REAL_BINARY: Mapping[str, Callable[[Any, Any], Any]] = MappingProxyType(
+    {
+        "+": operator.add,
+        "-": operator.sub,
+        "*": operator.mul,
+        "//": lambda a, b: np.floor(a / b),
+        "max": np.maximum,
+        "min": np.minimum,
+        "/": operator.truediv,
+        "atan2": np.arctan2,
+        "fmod": np.fmod,
+        "pow": np.power,
+        "remainder": np.mod,
+        "logaddexp": np.logaddexp,
+    }
+)
+_ANGLES = ("sin", "cos", "tan", "sinh", "cosh", "tanh")
+_REAL_UNARY: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {
+        **{name: getattr(np, name) for name in ("exp", "log", "log10", "sqrt", *_ANGLES)},
+        **{f"a{name}": getattr(np, f"arc{name}") for name in _ANGLES},
+        "rsqrt": lambda a: 1 / np.sqrt(a),
+        "reciprocal": lambda a: 1 / a,
+    }
+)
 #: Of whole numbers these change nothing.
-_WHOLE = frozenset({"trunc", "ceil", "floor", "round"})
+_WHOLE: Mapping[str, Callable[[Any], Any]] = MappingProxyType(
+    {"trunc": np.trunc, "ceil": np.ceil, "floor": np.floor, "round": np.rint}
+)
 
 
 def evaluate(text: str, shapes: Sequence[Sizes]) -> list[Number]:
@@ -57,7 +114,7 @@ def evaluate(text: str, shapes: Sequence[Sizes]) -> list[Number]:
     at = 0
     while True:
         value, at = _value(tokens, at, shapes, 0)
-        found.append(value)
+        found.append(_cut_off(value))
         if at == len(tokens):
             return found
         if tokens[at] != ",":
@@ -78,35 +135,69 @@ def _tokens(text: str) -> list[str]:
     return found
 
 
-def _value(tokens: list[str], at: int, shapes: Sequence[Sizes], depth: int) -> tuple[Number, int]:
+def _cut_off(value: _Term) -> Number:
+    if not isinstance(value, np.floating):
+        return value
+    if not abs(float(value)) < 2**31:
+        raise Wrong(f"an expression is {value}")
+    return int(value)
+
+
+def _value(tokens: list[str], at: int, shapes: Sequence[Sizes], depth: int) -> tuple[_Term, int]:
     if at >= len(tokens) or depth > 32:
         raise Wrong("an expression ends too early")
     token = tokens[at]
     if re.fullmatch(r"-?[0-9]+", token):
         return int(token), at + 1
-    if re.fullmatch(r"[0-9][wdhc]", token):
+    if re.fullmatch(r"-?[0-9][0-9.e+-]*", token):
+        number = float(token)
+        return (int(number) if number == int(number) else np.float32(number)), at + 1
+    if re.fullmatch(r"[0-9][wdhcn]", token):
         return _size(int(token[0]), token[1], shapes), at + 1
     if at + 1 >= len(tokens) or tokens[at + 1] != "(":
         raise Wrong(f"{token!r} in an expression")
-    arguments: list[Number] = []
+    arguments: list[_Term] = []
     at += 1
     while tokens[at] != ")":
         value, at = _value(tokens, at + 1, shapes, depth + 1)
         arguments.append(value)
         if at >= len(tokens) or tokens[at] not in (",", ")"):
             raise Wrong("an expression ends too early")
-    if token in _WHOLE and len(arguments) == 1:
-        return arguments[0], at + 1
-    if token not in _BINARY or len(arguments) != 2:
-        raise Unknown(f"{token} in an expression")
-    return _BINARY[token](*arguments), at + 1
+    return _applied(token, arguments), at + 1
+
+
+def _applied(name: str, terms: Sequence[_Term]) -> _Term:
+    """A function of the language."""
+    whole = [term for term in terms if not isinstance(term, np.floating)]
+    if len(whole) == len(terms):
+        if name in _WHOLE and len(whole) == 1:
+            return whole[0]
+        if name in _BINARY and len(whole) == 2:
+            return _BINARY[name](*whole)
+    if any(not isinstance(term, int | np.floating) for term in terms):
+        raise Unknown(f"{name} in an expression")
+    integers = [term for term in whole if isinstance(term, int)]
+    reals = [np.float32(term) for term in terms if isinstance(term, int | np.floating)]
+    with np.errstate(all="ignore"):
+        if name in _UNARY and len(terms) == 1:
+            return _UNARY[name](*(integers or reals))  # type: ignore[no-any-return]
+        if name in _BITS and len(integers) == 2 and 0 <= integers[1] < 2**31:
+            if "shift" in name and integers[1] > 31:
+                raise Wrong(f"a shift by {integers[1]}")
+            return _BITS[name](*integers)
+        if name in _WHOLE and len(terms) == 1:
+            return _cut_off(_WHOLE[name](*reals))
+        for table, count in ((_REAL_UNARY, 1), (_REAL_BINARY, 2)):
+            if name in table and len(terms) == count:
+                return np.float32(table[name](*reals))
+    raise Unknown(f"{name} in an expression")
 
 
 def _size(position: int, name: str, shapes: Sequence[Sizes]) -> Number:
     if position >= len(shapes):
         raise Wrong(f"operand {position} in an expression, of {len(shapes)}")
     shape = shapes[position]
-    names = _NAMES[len(shape)]
+    names = _NAMES[len(shape)]  # and n, of which there is one
     return shape[names.index(name)] if name in names else 1
 
 

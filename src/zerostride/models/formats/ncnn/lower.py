@@ -27,6 +27,9 @@ def lower(node: Node) -> Words:
     row = ROWS.get(node.op) if node.domain == "ncnn" else None
     if row is None or not node.outputs:
         return None
+    sized = all(value is None or value.known for value in node.inputs)
+    if node.inputs and sized and any(value.shape is None for value in node.outputs):
+        return None  # the layer does not work on these sizes
     writer = Writer(node)
     try:
         row(writer)
@@ -115,10 +118,10 @@ def _sliced(w: Writer) -> None:
 
 
 def _cropped(w: Writer) -> None:
-    texts = any(str(number) in w.node.attributes for number in (19, 20, 21))
-    if texts or w.whole(0) == -233:
+    if w.whole(0) == -233:
         raise NoWords
-    if len(w.node.inputs) > 1 and not ("9" in w.node.attributes and "10" in w.node.attributes):
+    told = any({*pair} <= {*w.node.attributes} for pair in (("9", "10"), ("19", "20")))
+    if len(w.node.inputs) > 1 and not told:
         sizes = w.numbers(w.node.outputs[0])
         keys = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (2, 13, 1, 0)}[w.rank]
         starts = [w.whole(key) for key in keys]

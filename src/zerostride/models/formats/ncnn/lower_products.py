@@ -36,8 +36,8 @@ _ADDENDS = {0: (1, 1), 1: (-1, 1), 2: (-1, 1), 3: None, 4: (1, -1)}
 
 
 def _gemm(w: Writer) -> None:
-    """alpha times A by B, and beta times C to it; results in rows of another layout are left."""
-    if w.whole(18) or any(w.whole(key) for key in (11, 12, 13)):
+    """alpha times A by B, and beta times C to it."""
+    if w.whole(18) or w.whole(12) or w.whole(13):
         raise NoWords
     own = {value.name for name in "ABC" for value in weights(w.node, name)}
     blobs = [value for value in w.node.inputs if value is not None and value.name not in own]
@@ -57,6 +57,8 @@ def _gemm(w: Writer) -> None:
         made = w.step("Add", made, addend)
     if w.whole(14):
         made = w.step("Transpose", made, perm=(1, 0))
+    if w.whole(11):
+        made = w.step("Unsqueeze", made, w.wholes((1,)))
     w.finish(made)
 
 
@@ -70,7 +72,8 @@ def _addend(w: Writer, blobs: list[Value]) -> Value | None:
         return w.weight("C", _ADDENDS[kind])
     if not blobs:
         return None
-    rows, columns = w.numbers(w.node.outputs[0])[:: -1 if w.whole(14) else 1]
+    shape = w.numbers(w.node.outputs[0])
+    rows, columns = (shape[0], shape[-1])[:: -1 if w.whole(14) else 1]
     shape = w.numbers(blobs[0])
     # A vector goes to the rows where it has their number, and else to the columns.
     if shape in ((rows,), (columns,)) and rows != columns:
@@ -249,6 +252,69 @@ def _mean_variance(w: Writer) -> None:
     w.finish(made)
 
 
+def _rows(w: Writer, value: Value, count: int, order: tuple[int, ...]) -> Value:
+    """Blocks of `count` rows along axis 1 in another order."""
+    parts = [
+        w.step("Slice", value, w.wholes((k * count,)), w.wholes(((k + 1) * count,)), w.wholes((1,)))
+        for k in order
+    ]
+    return w.step("Concat", *parts, axis=1)
+
+
+#: ONNX's gates by ncnn's numbers, and the biases that the data and the state have; -1: none.
+_GATES: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = MappingProxyType(
+    {
+        "RNN": ((0,), (0, -1)),
+        "GRU": ((1, 0, 2), (1, 0, 2, -1, -1, 3)),
+        "LSTM": ((0, 2, 1, 3), (0, 2, 1, 3, -1, -1, -1, -1)),
+    }
+)
+
+
+def _recurrent(op: str) -> Row:
+    """One sequence as a batch of one; states have a row for each direction."""
+
+    def write(w: Writer) -> None:
+        count, way = w.whole(0), w.whole(2)
+        if w.whole(8) or count < 1 or way not in (0, 1, 2) or w.whole(3, count) != count:
+            raise NoWords
+        gates, biases = _GATES[op]
+        directions = 2 if way == 2 else 1
+        bias = w.weight("bias_c", (directions, -1))
+        none = w.step(
+            "Mul",
+            w.step("Slice", bias, w.wholes((0,)), w.wholes((count,)), w.wholes((1,))),
+            w.constant(0.0),
+        )
+        parts = [
+            none if k < 0 else _rows(w, bias, count, (k,)) for k in biases
+        ]  # fmt: skip
+        data = w.step("Unsqueeze", w.input(), w.wholes((1,)))
+        blobs = [value for value in w.node.inputs if value is not None and not _own(w, value)]
+        states = [w.step("Unsqueeze", value, w.wholes((1,))) for value in blobs[1:]]
+        outputs = len(w.node.outputs)
+        if outputs not in (1, 1 + (2 if op == "LSTM" else 1)):
+            raise NoWords
+        made = w.several(
+            op,
+            outputs,
+            data,
+            _rows(w, w.weight("weight_xc"), count, gates),
+            _rows(w, w.weight("weight_hc"), count, gates),
+            w.step("Concat", *parts, axis=1),
+            None,
+            *states,
+            hidden_size=count,
+            direction=("forward", "reverse", "bidirectional")[way],
+            linear_before_reset=1 if op == "GRU" else None,
+        )
+        ends = [w.step("Squeeze", value, w.wholes((1,))) for value in made[1:]]
+        rows = w.step("Squeeze", made[0], w.wholes((2,)))
+        w.finish_all([w.step("Reshape", rows, w.wholes((0, -1))), *ends])
+
+    return write
+
+
 def _glu(w: Writer) -> None:
     shape, axis = w.numbers(w.input()), w.whole(0)
     axis += len(shape) if axis < 0 else 0
@@ -277,6 +343,7 @@ PRODUCTS: Mapping[str, Row] = MappingProxyType(
         "Embed": _embed,
         "MultiHeadAttention": _attention,
         "SDPA": _sdpa,
+        **{op: _recurrent(op) for op in _GATES},
         "MVN": _mean_variance,
         "GLU": _glu,
         "CumulativeSum": _cumulated,

@@ -178,8 +178,9 @@ def _pooling(w: Writer) -> None:
             for first, name in zip(firsts, names, strict=True)
         ]
         pads, tails = _pool_pads(w, given, sizes, strides)
-    if average and not w.whole(6) and w.whole(5) in (2, 3) and any(map(max, given)):
-        raise NoWords  # pads that pad nothing are left out of the mean
+        same = average and not w.whole(6) and w.whole(5) in (2, 3)
+        if same and (len(names) == 3 or any(map(max, given))):
+            raise NoWords  # pads that pad nothing are left out of the mean
     sample = _sample(w, data)
     fill = 0.0 if average else _LEAST
     window_ = {"kernel_shape": tuple(sizes), "strides": tuple(strides)}

@@ -23,6 +23,7 @@ from .sizes import (
     divided,
     equal,
     named_sizes,
+    number,
     one,
     place,
     product,
@@ -87,18 +88,21 @@ def binary(call: Call) -> Results:
 
 # Axes.
 
+#: No axis is a batch.
+_NO_BATCH = 233
+
 
 def reshape(call: Call) -> Results:
     """Reshape: 0 keeps the size of that name, −1 is what is left."""
     text = call.params.text(6)
-    if call.params.has(12) or call.params.has(13):
-        raise Unknown("a batch axis is named")
     if text:
         inner = evaluate(text, call.shapes)
     else:
         w, h, d, c = (call.whole(key, ABSENT) for key in (0, 1, 11, 2))
         inner = [w, h, c] if d == ABSENT else [w, h, d, c]
         inner = inner[: inner.index(ABSENT)] if ABSENT in inner[:3] else inner
+    if call.params.has(12) or call.params.has(13):
+        return [_with_batch(call, inner[::-1])]
     if not 1 <= len(inner) <= MAX_RANK:
         raise Unknown("a result of no axes")
     own = named_sizes(call.first)
@@ -107,6 +111,23 @@ def reshape(call: Call) -> Results:
         ::-1
     ]
     return [checked(_filled(target, call.first))]
+
+
+def _with_batch(call: Call, target: list[Number]) -> Sizes:
+    """A Reshape that names where a batch lies before and after it; here is always one sample."""
+    before, after = (call.whole(key, _NO_BATCH) for key in (12, 13))
+    shape = list(call.first)
+    if before != _NO_BATCH:
+        shape.insert(place(before, len(shape) + 1), 1)
+    sizes = [
+        shape[axis] if size == 0 and axis < len(shape) else size for axis, size in enumerate(target)
+    ]
+    made = list(_filled(sizes, tuple(shape)))
+    if after != _NO_BATCH:
+        batch = made.pop(place(after, len(made)))
+        if equal(batch, 1) is not True:
+            raise Unknown(f"a batch of {batch}")
+    return checked(tuple(made))
 
 
 def _filled(target: list[Number], shape: Sizes) -> Sizes:
@@ -242,9 +263,9 @@ def slice_(call: Call) -> Results:
 
 def crop(call: Call) -> Results:
     """Crop: by offsets and sizes, by starts and ends, or to another blob's size."""
-    if any(call.params.has(key) for key in (19, 20, 21)):
-        raise Unknown("its places are expressions")
-    if len(call.shapes) > 1 and not (call.params.has(9) and call.params.has(10)):
+    given = call.params.has(9) and call.params.has(10)
+    said = call.params.text(19) and call.params.text(20)
+    if len(call.shapes) > 1 and not given and not said:
         return [_crop_like(call)]
     return [checked(tuple(plain(end - start) for start, end in spans(call)))]
 
@@ -253,17 +274,17 @@ def spans(call: Call) -> list[tuple[Number, Number]]:
     """Crop of one operand: where each axis starts and ends."""
     shape = call.first
     names = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}[len(shape)]
-    starts, ends, axes = (call.params.wholes(key) for key in (9, 10, 11))
+    starts, ends, axes = _places(call)
     if starts and ends:
-        axes = axes or tuple(range(len(shape)))
+        axes = axes or list(range(len(shape)))
         if len(axes) > min(len(starts), len(ends)):
             raise Wrong(f"{len(axes)} axes, {len(starts)} starts and {len(ends)} ends")
         found: list[tuple[Number, Number]] = [(0, size) for size in shape]
         for axis, start, end in zip(axes, starts, ends, strict=False):
-            here = 0 if len(shape) == 1 else place(axis, len(shape))
+            here = 0 if len(shape) == 1 else place(number(axis), len(shape))
             size = shape[here]
-            first = 0 if start == ABSENT else start if start >= 0 else plain(size + start)
-            last = size if end == ABSENT else end if end > 0 else plain(size + end)
+            first = 0 if start == ABSENT else _from_start(start, size, 0)
+            last = size if end == ABSENT else _from_start(end, size, 1)
             found[here] = (first, _least(size, last))
         return found
     keys = {"w": (0, 3, 6), "h": (1, 4, 7), "d": (13, 14, 15), "c": (2, 5, 8)}
@@ -273,6 +294,19 @@ def spans(call: Call) -> list[tuple[Number, Number]]:
         last = plain(size - behind)
         found.append((offset, last if wanted == ABSENT else _least(offset + wanted, last)))
     return found
+
+
+def _places(call: Call) -> tuple[list[Number], ...]:
+    """Starts, ends and axes: expressions, or lists of numbers."""
+    texts = [call.params.text(key) for key in (19, 20, 21)]
+    if texts[0] and texts[1]:
+        return tuple(evaluate(text, call.shapes) if text else [] for text in texts)
+    return tuple(list(call.params.wholes(key)) for key in (9, 10, 11))
+
+
+def _from_start(at: Number, size: Number, least: int) -> Number:
+    """A place counted from the start; numbers below `least` count from the end."""
+    return plain(size + at) if isinstance(at, int) and at < least else at
 
 
 def _least(a: Number, b: Number) -> Number:

@@ -115,12 +115,18 @@ class Writer:
 
     def step(self, op: str, *operands: Value | None, **attributes: Any) -> Value:
         """A node between."""
+        return self.several(op, 1, *operands, **attributes)[0]
+
+    def several(
+        self, op: str, results: int, *operands: Value | None, **attributes: Any
+    ) -> tuple[Value, ...]:
+        """A node between with several results."""
         node, position = self.node, len(self.nodes)
         name = f"{node.name}.{position}"
-        made = Value(name, None)
+        made = tuple(Value(f"{name}.{k}" if k else name, None) for k in range(results))
         kept = {key: value for key, value in attributes.items() if value is not None}
         self.nodes.append(
-            Node(name, op, "", OPSET, operands, (made,), kept, node.scope, place=node.place)
+            Node(name, op, "", OPSET, operands, made, kept, node.scope, place=node.place)
         )
         return made
 
@@ -155,6 +161,14 @@ class Writer:
             self.step("Identity", value)
         node = self.node
         self.nodes[-1] = replace(self.nodes[-1], name=node.name, outputs=node.outputs)
+
+    def finish_all(self, values: Sequence[Value]) -> None:
+        """Hands out values as the layer's results."""
+        node = self.node
+        for value, output in zip(values, node.outputs, strict=True):
+            self.nodes.append(
+                Node(node.name, "Identity", "", OPSET, (value,), (output,), place=node.place)
+            )
 
 
 Row: TypeAlias = "Callable[[Writer], None]"
