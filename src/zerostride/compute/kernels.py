@@ -29,7 +29,8 @@ def prelu(x: Any, slope: Any) -> Any:
     result = np.empty(np.shape(x) or np.shape(slope), meet(x, slope))
     result[...] = x
     factor = np.asarray(slope, result.dtype)
-    return np.multiply(result, factor, out=result, where=np.less(x, 0))
+    negative = np.less(result, np.zeros((), result.dtype))  # a zero of a timedelta's own unit
+    return np.multiply(result, factor, out=result, where=negative)
 
 
 def squared_difference(x: Any, y: Any) -> Any:
@@ -276,7 +277,6 @@ VARIANTS: Mapping[str, Kernel] = MappingProxyType(
         "remainder_of_quotient": _FLOOR_REST,
         "remainder_by_float32": _within(np.float32, _FLOOR_REST, back=True),
         "nearest_remainder": _quotient_rest(np.round),
-        "fmod_by_float64": _within(np.float64, _checked(np.fmod), back=True),
         "not_less": lambda x, y: ~np.less(x, y),
         "not_less_equal": lambda x, y: ~np.less_equal(x, y),
         **{

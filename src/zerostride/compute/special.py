@@ -244,7 +244,8 @@ def relu(x: Any) -> Any:
     values = np.asarray(x)
     if values.dtype.kind == "c":
         raise TypeError("complex numbers have no order")
-    return np.where(values <= 0, np.zeros((), values.dtype), values)
+    zero = np.zeros((), values.dtype)  # a timedelta's has its own unit
+    return np.where(values <= zero, zero, values)
 
 
 def _leaky_relu(x: Array, alpha: Array) -> Array:

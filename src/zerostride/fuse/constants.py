@@ -12,6 +12,9 @@ from ..ops import Op
 from .graph import Constant
 from .value import Value
 
+#: Whether `numpy.where` converts a Python integer that the dtype it meets cannot hold, as it does
+#: an array: where(c, uint8, 300) is 44. From 2.5 on it raises OverflowError (run: 2.1.3, 2.5.5).
+WHERE_WRAPS = tuple(map(int, np.__version__.split(".")[:2])) < (2, 5)
 MOST_INT64, MOST_UINT64 = 2**63 - 1, 2**64 - 1
 #: Comparisons of Python numbers; one with a number that no operand reaches is such a one.
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {

@@ -19,6 +19,7 @@ from .captured import Captured, capture
 from .constants import (
     MOST_INT64,
     MOST_UINT64,
+    WHERE_WRAPS,
     beyond,
     check_power,
     fits,
@@ -208,7 +209,7 @@ class Tracer:
             return self.cast(values[0], np.dtype(dtype))
         asked = None if dtype is None else np.dtype(dtype).name
         values, dtypes = self._typed(op, values, asked)
-        if name == "where":
+        if name == "where" and WHERE_WRAPS:
             values = [self._wrapped(one, to) for one, to in zip(values, dtypes, strict=False)]
         known = beyond(name, values, dtypes)
         if known is not None:
@@ -280,7 +281,7 @@ class Tracer:
         return values, found
 
     def _wrapped(self, value: Value, dtype: str) -> Value:
-        """A Python integer beyond a dtype as `numpy.where` takes it: converted, as an array is."""
+        """A Python integer beyond a dtype as `numpy.where` before 2.5 takes it: as an array's."""
         number, target = number_of(value), np.dtype(dtype)
         if type(number) is not int or target.kind not in "iu" or fits(number, target):
             return value

@@ -36,8 +36,11 @@ def name_of(dtype: np.dtype[Any]) -> str:
 def _binary(name: str, reflected: str) -> Callable[[Value, Any], Any]:
     def method(self: Value, other: Any) -> Any:
         if not _meets(other):
-            # An array of another library's may know what to do, and an object of Python's does not.
-            if getattr(type(other), reflected, None) is not getattr(object, reflected, None):
+            # An array of another library's may know what to do. Python's own classes do not, though
+            # some have comparisons of their own (from 3.12 on None, too).
+            theirs = getattr(type(other), reflected, None)
+            known = type(other).__module__ != "builtins"
+            if known and theirs is not getattr(object, reflected, None):
                 return NotImplemented
             _refuse_other(other)
         return self.tracer.apply(name, (self, _plain(other)), weak=True)

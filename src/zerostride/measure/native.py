@@ -19,6 +19,7 @@ from typing import Any
 from rich.table import Table
 
 from ..compute import functions, native, reference, unary
+from ..errors import EngineVersionWarning
 from .campaign import (
     SHOWN,
     Difference,
@@ -79,6 +80,7 @@ def judge_all(
     result: Result[Tally] = Result(native.backend().removeprefix("native "))
     with counting(result, reference, "compute"), warnings.catch_warnings():
         warnings.simplefilter("error")
+        warnings.simplefilter("ignore", EngineVersionWarning)  # of a release, not of a case
         for k, call in cases:
             if time.monotonic() > until:
                 break
