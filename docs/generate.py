@@ -108,7 +108,8 @@ def _key(name: str, rule: Rule) -> Key:
 
 def _engine(engine: Engine) -> str:
     known = "Measured" if engine.run else "Read, not run"
-    lines = [f"\n## {engine.name}\n", f"{known}: {engine.release}. Source: {engine.source}\n"]
+    releases = ", ".join(engine.measured)
+    lines = [f"\n## {engine.name}\n", f"{known}: {releases}. Source: {engine.source}\n"]
     lines += [
         f"- {words}, `{name}`: {rule.summary}{most(rule)}"
         for words, name, rule in rule_rows(engine)

@@ -295,7 +295,7 @@ def engine_page(engine: Engine) -> str:
     known = "Measured by running" if engine.run else "Read about, **not run**:"
     lines = [
         f"# {engine.name}",
-        f"{known} release {engine.release}"
+        f"{known} release {', '.join(engine.measured)}"
         + (f" (`pip install {engine.distribution}`)" if engine.run else "")
         + f". Source: {_escaped(engine.source)}.",
         "## Limits",

@@ -11,6 +11,7 @@ import re
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from commandline import Run, start
 import zerostride as zs
 from zerostride.cli import main as command
 from zerostride.cli.main import cli
-from zerostride.engines import ENGINES
+from zerostride.engines import ENGINES, versions
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 VISION = str(EXAMPLES / "tiny_vision.onnx")
@@ -255,8 +256,8 @@ def test_engines_lists_and_tells(run: Run) -> None:
     data = json.loads(run("engines", "--json").out)
     assert [row["name"] for row in data] == list(ENGINES)
     one = json.loads(run("engines", "ncnn", "--json").out)
-    keys = "name measured installed is_measured source rules broadcast_modes max_rank divergences"
-    assert {*keys.split(), "dtypes", "ops", "package", "run"} == one.keys()
+    keys = "name measured measured_too installed is_measured source rules broadcast_modes max_rank"
+    assert {*keys.split(), "divergences", "dtypes", "ops", "package", "run"} == one.keys()
     assert list(one["ops"]["prelu"]) == ["pdpd"]
     assert "ncnn  measured" in run("engines", "ncnn").out
     assert run("engines", "nope").status == 2
@@ -365,6 +366,48 @@ def test_tables_fit_a_terminal_of_80_columns(
     assert max(map(len, table)) <= 80
     assert len(table) == len(drawn.out.splitlines()) - ("audit" in arguments)
     assert all(len(line.split()) >= 2 for line in table), "a word was broken over lines"
+
+
+def test_other_releases_of_every_engine_fit_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("zerostride.cli.engines.installed", lambda _: "1.0.20271231")
+    monkeypatch.setattr("zerostride.engines.versions.installed", lambda _: "1.0.20271231")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    answer = run("engines")
+    assert answer.status == 1
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", answer.out).splitlines()
+    assert max(map(len, plain)) <= 80
+    assert "! another release than measured" in plain[-1]
+    assert all(" ! " in line for line in plain if line.startswith(("numpy", "ncnn", "litert ")))
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("explain", "5,5", "5"),
+        ("explain", "5,5", "5", "--engine", "ncnn"),
+        ("compare", "5,5", "5"),
+        ("compute", "--help"),
+        ("audit", VISION, "--target", "ncnn"),
+    ],
+)
+def test_another_numpy_is_noted_only_where_it_is_asked(
+    run: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    pytest.importorskip("onnx", reason="audits read ONNX files")
+    real = versions.installed
+    monkeypatch.setattr(
+        versions, "installed", lambda name: "99.0" if name == "numpy" else real(name)
+    )
+    versions.warn_if_unmeasured.cache_clear()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("always")
+            assert "numpy 99.0" not in run(*arguments).err
+            told = run("audit", VISION, "--target", "numpy").err
+    finally:
+        versions.warn_if_unmeasured.cache_clear()
+    assert told.count("numpy 99.0 is installed") == 1
 
 
 def test_audit_json_keeps_its_form(run: Run) -> None:

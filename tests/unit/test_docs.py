@@ -85,9 +85,20 @@ def without_silence(shown: str, real: str) -> str:
     return BLOCK.sub(silence, real)
 
 
+#: What depends on the installed release of an engine: the note that it was not measured, and its
+#: patch version.
+NOTE = re.compile(r"^warning: \S+ \S+ is installed; its row was measured on .*\n", re.MULTILINE)
+PATCH = re.compile(r"(?<= on numpy )\d+\.\d+\.\d+(?=:)")
+
+
+def of_any_release(page: str) -> str:
+    """A page without what depends on the installed release of an engine."""
+    return PATCH.sub("2", NOTE.sub("", page))
+
+
 def check(text: str, folder: Path) -> None:
     """Fails unless every command of a page does what the page shows."""
-    assert without_silence(text, played(text, folder)) == text
+    assert of_any_release(without_silence(text, played(text, folder))) == of_any_release(text)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

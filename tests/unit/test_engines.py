@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import tomllib
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -167,11 +168,17 @@ NOT_INSTALLED = {"tensorrt", "coreml", "tosa", "stablehlo", "litert-gpu"}
 
 def test_the_suite_runs_against_the_measured_releases() -> None:
     lines = Path(__file__).parents[1].joinpath("conformance/releases.txt").read_text().splitlines()
-    pinned = dict(line.split("==") for line in lines if not line.startswith("#"))
+    pinned: dict[str, list[str]] = {}
+    for line in lines:
+        if not line.startswith("#"):
+            name, _, pin = line.partition(";")[0].partition("==")
+            pinned.setdefault(name, []).append(pin.removesuffix(".*"))
     rows = {row.distribution: row for name, row in ENGINES.items() if name not in NOT_INSTALLED}
-    assert {name: pin.removesuffix(".*") for name, pin in pinned.items()} == {
-        name: row.release for name, row in rows.items()
-    }
+    assert pinned.keys() == rows.keys()
+    for name, pins in pinned.items():
+        measured = rows[name].measured
+        assert measured[0] in pins, name
+        assert set(pins) <= set(measured), name
 
 
 @pytest.mark.parametrize(
@@ -185,6 +192,22 @@ def test_a_release_covers_its_patches(
     row = ENGINES["torch"]
     assert row.release == "2.13"
     assert versions.was_measured(row) is measured
+
+
+def test_older_releases_that_were_measured_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    row = ENGINES["numpy"]
+    assert row.measured[0] == row.release
+    for release in row.measured:
+        monkeypatch.setattr(versions, "installed", lambda _, version=f"{release}.3": version)
+        assert versions.was_measured(row) is True
+    monkeypatch.setattr(versions, "installed", lambda _: "2.0.2")
+    assert versions.was_measured(row) is False
+
+
+def test_the_oldest_numpy_that_is_taken_was_measured() -> None:
+    project = tomllib.loads(Path(__file__).parents[2].joinpath("pyproject.toml").read_text())
+    (least,) = (one for one in project["project"]["dependencies"] if one.startswith("numpy"))
+    assert ENGINES["numpy"].measured[-1] == least.removeprefix("numpy>=")
 
 
 def test_an_engine_that_is_not_installed_is_not_warned_about(

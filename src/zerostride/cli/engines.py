@@ -44,6 +44,8 @@ def engines(name: str | None, measure: bool, as_json: bool) -> int:
         _details(rows[0])
     else:
         _table(rows)
+        if any(was_measured(row) is False for row in rows):
+            click.echo("! another release than measured: zerostride engines NAME --measure")
         _show_added()
     return options.FOUND if any(was_measured(row) is False for row in rows) else 0
 
@@ -52,6 +54,7 @@ def _as_dict(engine: Engine) -> dict[str, Any]:
     return {
         "name": engine.name,
         "measured": engine.release,
+        "measured_too": list(engine.also),
         "run": engine.run,
         "installed": installed(engine.distribution),
         "is_measured": was_measured(engine),
@@ -74,7 +77,8 @@ def _as_dict(engine: Engine) -> dict[str, Any]:
 
 def _details(engine: Engine) -> None:
     have = installed(engine.distribution) or "not installed"
-    known = f"measured {engine.release}" if engine.run else f"read, not run: {engine.release}"
+    how = "measured" if engine.run else "read, not run:"
+    known = f"{how} {', '.join(engine.measured)}"
     click.echo(f"{engine.name}  {known}; installed: {have}")
     click.echo(f"  source: {engine.source}")
     package = ENGINES.source(engine.name)
@@ -117,7 +121,7 @@ def _table(rows: list[Engine]) -> None:
         table.add_column(column, no_wrap=True)
     for row in rows:
         have = installed(row.distribution)
-        mark = "" if was_measured(row) is not False else " (another)"
+        mark = " !" if was_measured(row) is False else ""
         rank = next(iter(row.elementwise.values())).max_rank
         table.add_row(
             row.name,

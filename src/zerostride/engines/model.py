@@ -74,6 +74,7 @@ class Engine:
         run: whether its rows were run (True) or only read.
         reads: the column of the op table whose names it takes, where that is not its own: "onnx".
         has: the ops that it has, by canonical name; empty: all of its column.
+        also: older releases that were measured too, and do what `release` does.
     """
 
     name: str
@@ -92,6 +93,12 @@ class Engine:
     run: bool = True
     reads: str = ""
     has: frozenset[str] = frozenset()
+    also: tuple[str, ...] = ()
+
+    @property
+    def measured(self) -> tuple[str, ...]:
+        """The releases that were measured, newest first."""
+        return (self.release, *reversed(self.also))
 
     def divergences_of(self, op: str | None, dtype: str | None = None) -> tuple[Divergence, ...]:
         """The divergences that concern an op (canonical name) on a dtype."""

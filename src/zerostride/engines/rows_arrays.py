@@ -19,8 +19,8 @@ from .rows import (
 )
 
 _TORCH = measured("PyTorch 2.13.0")
-_NP = measured("NumPy 2.4.6")
-_JAX = measured("JAX 0.10.2")
+_NP = measured("NumPy 2.5.5")
+_JAX = measured("JAX 0.12.0")
 _TF = measured("TensorFlow 2.21.0")
 
 _IN_DIM = replace(RULES["explicit"], align=aligns.jax_dims, silent=frozenset({Reason.WRONG_RESULT}))
@@ -30,12 +30,13 @@ _LAX = replace(
 
 NUMPY = Engine(
     "numpy",
-    "2.4",
+    "2.5",
     "numpy",
     "numpy",
     _NP,
     rows(NUMPY_RULE, source=_NP),
     modes(_NP, numpy=ONE_WAY),
+    also=("2.1", "2.2", "2.3", "2.4"),
 )
 
 TORCH = Engine(
@@ -106,7 +107,7 @@ TENSORFLOW = Engine(
 
 JAX = Engine(
     "jax",
-    "0.10",
+    "0.12",
     "jax",
     "jax",
     _JAX,
@@ -127,4 +128,5 @@ JAX = Engine(
             _JAX,
         ),
     ),
+    also=("0.10",),
 )

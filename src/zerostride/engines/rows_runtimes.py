@@ -19,7 +19,7 @@ from .rows import (
     rows,
 )
 
-_ORT = measured("ONNX Runtime 1.31.1")
+_ORT = measured("ONNX Runtime 1.32.0")
 _PADDLE = measured("Paddle 3.3.1")
 _NCNN = measured("ncnn 1.0.20261020")
 _MNN = measured("MNN 3.6.1")
@@ -65,7 +65,7 @@ _MNN_WHERE = replace(
 
 ONNXRUNTIME = Engine(
     "onnxruntime",
-    "1.31",
+    "1.32",
     "onnxruntime",
     "onnxruntime",
     _ORT,

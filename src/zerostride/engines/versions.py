@@ -25,12 +25,13 @@ def was_measured(engine: Engine) -> bool | None:
     """Whether the installed release is the measured one; None where there is nothing to compare.
 
     That is: none is installed, or the engine was read about and never run.
-    `release` may leave out trailing parts: 2.13 covers 2.13.0 and 2.13.1+cpu.
+    A release may leave out trailing parts: 2.13 covers 2.13.0 and 2.13.1+cpu.
     """
     version = installed(engine.distribution) if engine.run else None
     if version is None:
         return None
-    return f"{version.partition('+')[0]}.".startswith(engine.release + ".")
+    begins = tuple(f"{release}." for release in engine.measured)
+    return f"{version.partition('+')[0]}.".startswith(begins)
 
 
 @functools.cache
@@ -40,7 +41,8 @@ def warn_if_unmeasured(name: str) -> None:
     if was_measured(engine) is False:
         warnings.warn(
             f"{name} {installed(engine.distribution)} is installed; its row was measured on "
-            f"{engine.release}. Measure it again: zerostride engines --measure {name}",
+            f"{' and '.join(engine.measured[:2])}. "
+            f"Measure it again: zerostride engines --measure {name}",
             EngineVersionWarning,
             stacklevel=3,
         )

@@ -38,7 +38,6 @@ from .compounds import (
     UNCHECKED,
     align_addend,
     align_number,
-    no_stretched_zeros,
     no_zeros,
     own_rule,
 )
@@ -205,7 +204,7 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_each("jax", _row(PRODUCT, "jax.numpy.matmul")),
             **_each("tensorflow", _row(PRODUCT, "tf.linalg.matmul", needs=_matrices)),
             **_each("paddle", _row(PRODUCT, "paddle.matmul")),
-            **_each("onnxruntime", _row(replace(PRODUCT, check=no_stretched_zeros), _ORT)),
+            **_each("onnxruntime", _row(PRODUCT, _ORT)),
             **_each("openvino", _row(PRODUCT, f"{_OPENVINO}: MatMul-1")),
             **_each("litert", Carrier(LITERT_PRODUCT, _LITERT, needs=_matrices)),
             **_each("ncnn", _row(NCNN_PRODUCT, "MatMul, samples of up to 4 axes")),

@@ -203,14 +203,6 @@ def no_zeros(plan: Plan, asker: Asker) -> None:
         asker.forbid(size, 0, lambda: Misfit(Reason.EXTENT_MISMATCH, "an extent of 0 is refused"))
 
 
-def no_stretched_zeros(plan: Plan, asker: Asker) -> None:
-    """A 1 does not stretch to 0."""
-    for aligned, axes in zip(plan.aligned, plan.stretched, strict=True):
-        for axis in axes:
-            if asker.equal(plan.shape[axis], 0) and asker.is_one(aligned[axis]):
-                raise Misfit(Reason.EXTENT_MISMATCH, "1 does not stretch to 0")
-
-
 _AXIS = MappingProxyType({"axis": Attribute(required=True)})
 
 

@@ -100,8 +100,7 @@ ROWS = (
         reversed_names="ncnn:13,rfmod",
         variants={
             "fmod_in_int32": "jax:b",
-            "fmod_by_float64": "onnxruntime:iu",
-            "checked_fmod": "torch:iu jax:iu tensorflow:iu",
+            "checked_fmod": "onnxruntime:iu torch:iu jax:iu tensorflow:iu",
             "checked_remainder": "mnn:i",
             "fmod_of_quotient": "openvino:f ncnn:f",
             "fmod_by_float32": "openvino:iu",
