@@ -24,7 +24,7 @@ from child import Child
 
 from zerostride.engines import find_engine
 from zerostride.errors import BroadcastError, Reason
-from zerostride.models.carriers import CARRIERS, PER_AXIS
+from zerostride.models.carriers import CARRIERS
 from zerostride.models.graph import Node, Value
 from zerostride.models.sites import Site, find_site
 from zerostride.models.targets import transport
@@ -350,7 +350,6 @@ def asked(engine: str) -> list[Case]:
     """
     cases = [*CASES, *samples()] if engine == "ncnn" else CASES
     ops = {op for op, rows in CARRIERS.items() if engine in rows}
-    ops |= {op for op, name in PER_AXIS if name == engine}
     if engine in ("torch", "paddle", "openvino", "onnxruntime", "ncnn", "mnn"):
         ops.add("PRelu")
     if engine == "mnn":  # an empty result cannot be read there

@@ -44,13 +44,17 @@ from .compounds import (
 from .graph import Node
 from .sites import AT_AXIS, ONE_NUMBER, ONE_WAY
 
+#: Stands for the model's own rule.
+AS_WRITTEN = own_rule("as_written", ONE_WAY, "As the op's document has it.")
+
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
     """What an engine does inside a compound op.
 
     Attributes:
-        rule: the rule by which it places the operands.
+        rule: the rule by which it places the operands; AS_WRITTEN: the model's own, as the op's
+            document has it.
         source: where that is known from, with the function or layer that stands for the op.
         run: whether it was run (True) or only read.
         weights: True: this row holds where every operand but the first is a constant; False: where
@@ -172,10 +176,57 @@ _SLOPES: _Rows = {
     ),
 }
 
+_QUANTISED = ("QuantizeLinear", "DequantizeLinear")
+_INTEGER = ("ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul")
+_SUBTRACTED = "written out: zero points subtracted, then a product"
+_LIBRARIES = _each("numpy torch tensorflow jax paddle", _row(BOTH_WAYS, _SUBTRACTED))
+
+
+def _one(*positions: int, as_vector: bool = True) -> Callable[[Node], str | None]:
+    """Refuses nodes with more than one number at these inputs, or with one as a vector."""
+    taken = (None, (), (1,)) if as_vector else (None, ())
+
+    def said(node: Node) -> str | None:
+        for position in positions:
+            value = node.inputs[position] if position < len(node.inputs) else None
+            if value is not None and value.shape not in taken:
+                return f"{value.name!r} has shape {value.shape}; it takes one number"
+        return None
+
+    return said
+
+
+def _offset(node: Node) -> str | None:
+    """TensorRT's ONNX parser takes zero points that are 0, and not of uint8."""
+    point = node.inputs[2] if len(node.inputs) > 2 else None
+    if point is not None and point.dtype == "uint8":
+        return "a zero point of uint8"
+    return "the zero point is not 0" if point is not None and any(point.content or ()) else None
+
+
+def _written(*one: int, openvino: Callable[[Node], str | None] | None = None) -> _Rows:
+    """ONNX Runtime and OpenVINO follow the document, but take one number at some inputs."""
+    return {
+        **_each("onnxruntime", _row(AS_WRITTEN, _ORT, needs=_one(*one))),
+        **_each("openvino", _row(AS_WRITTEN, _OPENVINO, needs=openvino)),
+    }
+
+
+_PARSED_OFFSET = Carrier(AS_WRITTEN, _PARSER, run=False, needs=_offset)
 #: ONNX op, then engine. What is missing has not been looked at, and is `unknown`.
 CARRIERS: Mapping[str, _Rows] = MappingProxyType(
     {
         "PRelu": _SLOPES,
+        "QuantizeLinear": {
+            **_written(),
+            **_each("onnxruntime", _row(AS_WRITTEN, _ORT, types=_one_float)),
+            "onnx-parser": (_PARSED_OFFSET,),
+        },
+        "DequantizeLinear": {**_written(), "onnx-parser": (_PARSED_OFFSET,)},
+        "ConvInteger": {**_LIBRARIES, **_written(2, 3)},
+        "MatMulInteger": {**_LIBRARIES, **_written(2)},
+        "QLinearConv": {**_LIBRARIES, **_written(openvino=_one(4, 5, as_vector=False))},
+        "QLinearMatMul": {**_LIBRARIES, **_written(1, 2, openvino=_one(1, 2, 4, 5))},
         "Gemm": {
             **_parsed(BOTH_WAYS),
             **_each("numpy tensorflow jax", _row(BOTH_WAYS, _WRITTEN_OUT)),
@@ -299,25 +350,42 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
     }
 )
 
-_QUANTISED = ("QuantizeLinear", "DequantizeLinear")
-#: Quantisation has two rules: one number, or a vector along an axis. By op and engine.
-PER_AXIS: Mapping[tuple[str, str], Callable[[Rule], Carrier]] = MappingProxyType(
-    {
-        **{(op, "onnxruntime"): lambda rule: _row(rule, _ORT) for op in _QUANTISED},
-        **{(op, "openvino"): lambda rule: _row(rule, _OPENVINO) for op in _QUANTISED},
-        ("QuantizeLinear", "onnxruntime"): lambda rule: _row(rule, _ORT, types=_one_float),
-    }
-)
-
+_NO_OPERANDS = "scales and zero points belong to tensors there, and are no operands"
 #: Ops that an engine certainly does not have, with what was looked through.
 ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
     {
         **{(op, "numpy"): "NumPy has no quantisation" for op in _QUANTISED},
         **{(op, "jax"): "jax.numpy, jax.lax and jax.nn have no quantisation" for op in _QUANTISED},
+        **{
+            (op, engine): said
+            for op in _INTEGER
+            for engine, said in (
+                ("mnn", "MNN's converter refuses it"),
+                ("ncnn", "its layers of int8 hold their scales as weights"),
+                ("onnx-parser", "its ONNX parser does not take it"),
+                ("litert", _NO_OPERANDS),
+                ("litert-gpu", _NO_OPERANDS),
+                ("stablehlo", _NO_OPERANDS),
+                ("coreml", "coremltools 8.3, mil/ops/defs, has none"),
+            )
+        },
         ("GroupNormalization", "mnn"): "MNN's converter refuses it",
         ("RMSNormalization", "mnn"): "MNN's converter refuses it",
         ("PRelu", "tosa"): "TOSA 1.0 lists no such operator; converters write it in several",
         ("PRelu", "stablehlo"): "StableHLO 1.9 lists no such op; converters write it in several",
+    }
+)
+#: Ops of com.microsoft that OpenVINO's ONNX frontend carries as they are written.
+CONTRIB_OPENVINO = frozenset(
+    {
+        "BiasGelu",
+        "FastGelu",
+        "FusedGemm",
+        "FusedMatMul",
+        "MatMulIntegerToFloat",
+        "SimplifiedLayerNormalization",
+        "SkipLayerNormalization",
+        "SkipSimplifiedLayerNormalization",
     }
 )
 
@@ -373,7 +441,16 @@ KERNELS: Mapping[tuple[str, str], tuple[range, frozenset[str], bool]] = MappingP
     }
 )
 
-__all__ = ["ABSENT", "CARRIERS", "KERNELS", "MANY", "PER_AXIS", "UNFIT", "Carrier"]
+__all__ = [
+    "ABSENT",
+    "AS_WRITTEN",
+    "CARRIERS",
+    "CONTRIB_OPENVINO",
+    "KERNELS",
+    "MANY",
+    "UNFIT",
+    "Carrier",
+]
 
 #: What engines make of element-wise ops with more than two operands, where that is one op there
 #: and not one of two operands after the other. MNN's converter stacks them and reduces the stack.

@@ -90,9 +90,14 @@ Builder = Callable[[Node], "Site | None"]
 
 def find_site(node: Node) -> Site | None:
     """The site of a node, or None if it cannot broadcast."""
+    from .quantised import CONTRIB  # its rows are made of what is here
+    from .quantised import ROWS as QUANTISED
+
+    if node.domain == "com.microsoft" and node.op in CONTRIB:
+        return CONTRIB[node.op](node)
     if node.domain != "":
-        return _unjudged(node, Kind.CUSTOM)
-    builder = ROWS.get(node.op)
+        return unjudged(node, Kind.CUSTOM)
+    builder = ROWS.get(node.op) or QUANTISED.get(node.op)
     return builder(node) if builder is not None else None
 
 
@@ -133,7 +138,7 @@ def _align_one_number(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) ->
     return Alignment(rank, places, ((), *[range(rank)] * (len(shapes) - 1)))
 
 
-_BOTH_WAYS, _LEGACY, _IDENTICAL = RULES["numpy"], RULES["onnx6"], RULES["none"]
+BOTH_WAYS, _LEGACY, _IDENTICAL = RULES["numpy"], RULES["onnx6"], RULES["none"]
 #: Named apart from the rules of `rules`: these take operands where those take a target shape.
 ONE_WAY = replace(
     RULES["unidirectional"],
@@ -164,46 +169,50 @@ ONE_NUMBER = replace(
 )
 
 
-def _operand(value: Value) -> Operand:
+def operand_of(value: Value) -> Operand:
+    """A whole tensor as an operand."""
     return Operand(value.name, value.shape, value.constant, value.missing, value)
 
 
-def _given(node: Node) -> tuple[Operand, ...]:
-    return tuple(_operand(value) for value in node.inputs if value is not None)
+def given(node: Node) -> tuple[Operand, ...]:
+    """The operands of a node that are not left out."""
+    return tuple(operand_of(value) for value in node.inputs if value is not None)
 
 
-def _input(node: Node, position: int) -> Value | None:
+def input_at(node: Node, position: int) -> Value | None:
+    """A node's input, or None where it is left out."""
     return node.inputs[position] if position < len(node.inputs) else None
 
 
-def _unjudged(node: Node, kind: Kind) -> Site:
-    return Site(node, kind, _given(node), _BOTH_WAYS, {})
+def unjudged(node: Node, kind: Kind) -> Site:
+    """The site of a node that may broadcast and cannot be judged."""
+    return Site(node, kind, given(node), BOTH_WAYS, {})
 
 
 def _binary(node: Node) -> Site:
     """Two operands: the NumPy rule from opset 7 on, `broadcast` and `axis` before."""
     if node.version >= 7:
-        return Site(node, Kind.ELEMENTWISE, _given(node), _BOTH_WAYS, {})
+        return Site(node, Kind.ELEMENTWISE, given(node), BOTH_WAYS, {})
     attributes = {key: node.attributes.get(key) for key in ("broadcast", "axis")}
     if not attributes["broadcast"]:
         attributes["axis"] = None  # exporters write the axis even where it means nothing
-    return Site(node, Kind.ELEMENTWISE, _given(node), _LEGACY, attributes)
+    return Site(node, Kind.ELEMENTWISE, given(node), _LEGACY, attributes)
 
 
 def _variadic(node: Node) -> Site | None:
     """Two operands or more: the NumPy rule from opset 8 on, identical shapes before."""
-    operands = _given(node)
-    rule = _BOTH_WAYS if node.version >= 8 else _IDENTICAL
+    operands = given(node)
+    rule = BOTH_WAYS if node.version >= 8 else _IDENTICAL
     return Site(node, Kind.ELEMENTWISE, operands, rule, {}) if len(operands) > 1 else None
 
 
 def _where(node: Node) -> Site:
-    return Site(node, Kind.WHERE, _given(node), _BOTH_WAYS, {})
+    return Site(node, Kind.WHERE, given(node), BOTH_WAYS, {})
 
 
 def _expand(node: Node) -> Site:
     """Data and target; where the target's numbers are not known, the output's shape says it."""
-    data, target = _input(node, 0), _input(node, 1)
+    data, target = input_at(node, 0), input_at(node, 1)
     content = target.content if target is not None else None
     shape: FileShape = content
     if content is None and node.outputs and node.outputs[0].known:
@@ -211,7 +220,7 @@ def _expand(node: Node) -> Site:
     name = target.name if target is not None else ""
     missing = target.missing if target is not None and shape is None else None
     operands = (
-        _operand(data) if data is not None else Operand("", None),
+        operand_of(data) if data is not None else Operand("", None),
         Operand(name, shape, True, missing),
     )
     return Site(node, Kind.EXPAND, operands, RULES["bidirectional"], {})
@@ -219,20 +228,20 @@ def _expand(node: Node) -> Site:
 
 def _prelu(node: Node) -> Site:
     """The slope goes one way to the data; before opset 7 it was one number or one a channel."""
-    operands = _given(node)
+    operands = given(node)
     if node.version >= 7 or len(operands) != 2 or operands[1].shape in ((1,), ()):
         return Site(node, Kind.PRELU, operands, ONE_WAY, {})
     return Site(node, Kind.PRELU, operands, AT_AXIS, {"axis": 1})
 
 
 def _clip(node: Node) -> Site | None:
-    operands = _given(node)
+    operands = given(node)
     return Site(node, Kind.CLIP, operands, ONE_NUMBER, {}) if len(operands) > 1 else None
 
 
-def _gemm(node: Node) -> Site | None:
+def gemm(node: Node) -> Site | None:
     """C goes to the product's shape (M, N)."""
-    a, b, c = (_input(node, position) for position in range(3))
+    a, b, c = (input_at(node, position) for position in range(3))
     if c is None:
         return None
     shape: FileShape = None
@@ -245,9 +254,9 @@ def _gemm(node: Node) -> Site | None:
     name = f"{a.name if a else ''}@{b.name if b else ''}"
     product = Operand(name, shape, tensor=None if node.attributes.get("transA") else a)
     if node.version >= 7:
-        return Site(node, Kind.GEMM, (product, _operand(c)), ONE_WAY, {})
+        return Site(node, Kind.GEMM, (product, operand_of(c)), ONE_WAY, {})
     attributes = {"broadcast": node.attributes.get("broadcast")}
-    return Site(node, Kind.GEMM, (product, _operand(c)), _LEGACY, attributes)
+    return Site(node, Kind.GEMM, (product, operand_of(c)), _LEGACY, attributes)
 
 
 def batches(operands: Sequence[Operand]) -> tuple[Operand, ...] | None:
@@ -266,36 +275,33 @@ def batches(operands: Sequence[Operand]) -> tuple[Operand, ...] | None:
 
 def _matmul(node: Node) -> Site | None:
     """The axes before the last two, as numpy.matmul; none where both ranks are 2 or less."""
-    operands = _given(node)[:2]
-    zero_point = any(_input(node, k) is not None for k in (2, 3))
-    if zero_point:
-        return _unjudged(node, Kind.NOT_MODELLED)
+    operands = given(node)[:2]
     batch = batches(operands)
     if batch is None:
         return None
-    return Site(node, Kind.MATMUL, batch, _BOTH_WAYS, {})
+    return Site(node, Kind.MATMUL, batch, BOTH_WAYS, {})
 
 
 def _channel(node: Node) -> Site:
     """Vectors along axis 1, the channels."""
     if node.op == "GroupNormalization" and node.version < 21:
         # Scale and bias have one number a group there, which no plan of axes says.
-        return _unjudged(node, Kind.NOT_MODELLED)
-    return Site(node, Kind.CHANNEL, _given(node), AT_AXIS, {"axis": 1})
+        return unjudged(node, Kind.NOT_MODELLED)
+    return Site(node, Kind.CHANNEL, given(node), AT_AXIS, {"axis": 1})
 
 
 def _trailing(node: Node) -> Site:
     """Scale and bias go one way to the data."""
-    return Site(node, Kind.TRAILING, _given(node), ONE_WAY, {})
+    return Site(node, Kind.TRAILING, given(node), ONE_WAY, {})
 
 
 def _per_axis(node: Node) -> Site:
     """One scale, or one for each index of `axis`; blocks are not a broadcast of axes."""
-    operands = _given(node)
+    operands = given(node)
     scale = operands[1].shape if len(operands) > 1 else None
     data = operands[0].shape if operands else None
     if node.attributes.get("block_size") or (scale is not None and len(scale) > 1):
-        return _unjudged(node, Kind.NOT_MODELLED)
+        return unjudged(node, Kind.NOT_MODELLED)
     if scale is not None and scale in ((), (1,)):
         return Site(node, Kind.PER_AXIS, operands, ONE_WAY, {})
     axis = node.attributes.get("axis", 1)
@@ -304,16 +310,12 @@ def _per_axis(node: Node) -> Site:
     return Site(node, Kind.PER_AXIS, operands, AT_AXIS, {"axis": axis})
 
 
-def _not_modelled(node: Node) -> Site:
-    return _unjudged(node, Kind.NOT_MODELLED)
-
-
 def _if_given(*positions: int) -> Builder:
     """A row for ops that broadcast only if one of these inputs is there."""
 
     def build(node: Node) -> Site | None:
-        if any(_input(node, position) is not None for position in positions):
-            return _unjudged(node, Kind.NOT_MODELLED)
+        if any(input_at(node, position) is not None for position in positions):
+            return unjudged(node, Kind.NOT_MODELLED)
         return None
 
     return build
@@ -322,9 +324,9 @@ def _if_given(*positions: int) -> Builder:
 def _einsum(node: Node) -> Site | None:
     """The document broadcasts ellipses alone; NumPy and ONNX Runtime also stretch a letter's 1."""
     equation = str(node.attributes.get("equation", "")).replace(" ", "")
-    operands = _given(node)
+    operands = given(node)
     if len(operands) > 1 and ("..." in equation or _stretched_letters(equation, operands)):
-        return _unjudged(node, Kind.NOT_MODELLED)
+        return unjudged(node, Kind.NOT_MODELLED)
     return None
 
 
@@ -357,13 +359,12 @@ ROWS: Mapping[str, Builder] = MappingProxyType(
         **_rows(_expand, "Expand"),
         **_rows(_prelu, "PRelu"),
         **_rows(_clip, "Clip"),
-        **_rows(_gemm, "Gemm"),
-        **_rows(_matmul, "MatMul MatMulInteger"),
+        **_rows(gemm, "Gemm"),
+        **_rows(_matmul, "MatMul"),
         **_rows(_channel, "BatchNormalization InstanceNormalization GroupNormalization"),
         **_rows(_trailing, "LayerNormalization RMSNormalization"),
         **_rows(_per_axis, "QuantizeLinear DequantizeLinear"),
-        **_rows(_not_modelled, "QLinearMatMul QLinearConv"),
-        **_rows(_if_given(3), "ConvInteger Attention"),
+        **_rows(_if_given(3), "Attention"),
         **_rows(_if_given(4, 5), "LinearAttention"),
         **_rows(_einsum, "Einsum"),
     }

@@ -17,7 +17,7 @@ from ..errors import BroadcastError, Reason
 from ..ops import find_op
 from ..planner import NAMELESS, has_op, rule_row, without_op
 from ..traps import Side
-from .carriers import ABSENT, CARRIERS, MANY, PER_AXIS
+from .carriers import ABSENT, AS_WRITTEN, CARRIERS, CONTRIB_OPENVINO, MANY
 from .graph import FileShape
 from .sites import Kind, Site
 
@@ -41,6 +41,8 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
         BroadcastError: the engine has no such op.
         NotJudged: nothing is known about it.
     """
+    if site.node.domain == "com.microsoft":
+        return _contributed(site, engine)
     own_rule = _own_rule(site, engine)
     if own_rule is not None:
         op = None if site.kind is Kind.EXPAND else canonical(site)
@@ -70,6 +72,16 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
         kept = {k: v for k, v in site.attributes.items() if k in row.attributes and v is not None}
         return Side(row, kept, engine.name, op)
     return _compound(site, engine, via)
+
+
+def _contributed(site: Site, engine: Engine) -> Side:
+    """ONNX Runtime's own ops, as its document says; OpenVINO carries some of them."""
+    op = site.node.op
+    if engine.name == "onnxruntime" or (engine.name == "openvino" and op in CONTRIB_OPENVINO):
+        return Side(site.rule, site.attributes, engine.name, op)
+    if engine.name == "openvino":
+        raise NotJudged(f"{op} of com.microsoft on openvino has not been looked at")
+    raise _refusal(site, f"{op} is an op of ONNX Runtime; {engine.name} has none", Reason.NO_OP)
 
 
 def _own_rule(site: Site, engine: Engine) -> Rule | None:
@@ -125,8 +137,6 @@ def _compound(site: Site, engine: Engine, via: str) -> Side:
     name = site.stands_for
     carriers = CARRIERS.get(name, {})
     rows = carriers.get(via) or carriers.get(engine.name, ())
-    if site.kind is Kind.PER_AXIS and (name, engine.name) in PER_AXIS:
-        rows = (PER_AXIS[name, engine.name](site.rule),)
     weights = all(part.constant for part in site.operands[1:])
     for row in rows:
         if row.weights in (None, weights):
@@ -137,7 +147,8 @@ def _compound(site: Site, engine: Engine, via: str) -> Side:
             known = tuple(kind for kind in kinds if kind is not None)
             if row.types is not None and len(known) == len(kinds) and (said := row.types(known)):
                 raise _refusal(site, f"{engine.name} does not take {said}", Reason.DTYPE)
-            return Side(row.rule, _attributes(site, row.rule), engine.name, name)
+            rule = site.rule if row.rule is AS_WRITTEN else row.rule
+            return Side(rule, _attributes(site, rule), engine.name, name)
     if rows:
         said = f"{engine.name}'s {name} takes constants only for all operands but the first"
         raise _refusal(site, said, Reason.NO_OP)

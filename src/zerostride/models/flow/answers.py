@@ -11,7 +11,7 @@ from ...dims.dim import Dim, bounds
 from .elementwise import by_format
 from .facts import SURPRISES, UNKNOWN, Call, Fact, Open, Refused, Unclear, sound
 from .fallback import inferred
-from .table import ROWS
+from .table import CONTRIB, ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,9 @@ def first_line(surprise: BaseException) -> str:
 def ask(call: Call) -> Answer:
     """The answer of an op's row, made fit to be used: whatever surprises it becomes a note."""
     row = ROWS.get(call.op) if call.domain == "" else None
-    if call.domain != "" and call.find is not None:
+    if call.domain == "com.microsoft":
+        row = CONTRIB.get(call.op)
+    elif call.domain != "" and call.find is not None:
         row = by_format
     try:
         found = inferred(call) if row is None else row(call)

@@ -232,7 +232,7 @@ def _both_ways(call: Call, a: tuple[Number, ...], b: tuple[Number, ...]) -> tupl
 def matmul(call: Call) -> Results:
     """MatMul and its quantised kin: data and weights, the batch by the site's rule."""
     second = 3 if call.op == "QLinearMatMul" else 1
-    site = site_of(call) if call.op in ("MatMul", "MatMulInteger") else None
+    site = site_of(call)
     return Fact(_matrix_product(call, call.shape(0), call.shape(second), site))
 
 

@@ -10,11 +10,53 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from . import elementwise, indexing, movement, windows
-from .facts import Call, Results
+from .facts import Call, Fact, Results, Unclear
 
 Row = Callable[[Call], Results]
 
 #: Ops of the ai.onnx domain.
 ROWS: Mapping[str, Row] = MappingProxyType(
     {**elementwise.ROWS, **movement.ROWS, **indexing.ROWS, **windows.ROWS}
+)
+
+
+def _fused_product(call: Call) -> Results:
+    """FusedMatMul: a MatMul, unless it transposes."""
+    if any(call.integer(name) for name in ("transA", "transB", "transBatchA", "transBatchB")):
+        raise Unclear("which axes it transposes is not followed")
+    return elementwise.matmul(call)
+
+
+def _pair(call: Call) -> Results:
+    """QLinearAdd, QLinearMul: two tensors, by their site's rule."""
+    site = elementwise.site_of(call)
+    if site is None:
+        return Fact()
+    return Fact(elementwise.planned(site, call))
+
+
+def _as_first(call: Call) -> Results:
+    """As the first operand."""
+    return Fact(call.fact(0).shape)
+
+
+def _each(row: Row, names: str) -> dict[str, Row]:
+    return dict.fromkeys(names.split(), row)
+
+
+#: Ops of com.microsoft, ONNX Runtime's own.
+CONTRIB: Mapping[str, Row] = MappingProxyType(
+    {
+        **_each(_fused_product, "FusedMatMul"),
+        **_each(elementwise.matmul, "DynamicQuantizeMatMul MatMulIntegerToFloat"),
+        **_each(elementwise.gemm, "FusedGemm"),
+        **_each(windows.convolution, "FusedConv"),
+        **_each(indexing.recurrent, "DynamicQuantizeLSTM"),
+        **_each(_pair, "QLinearAdd QLinearMul"),
+        **_each(
+            _as_first,
+            "BiasGelu FastGelu Gelu QuickGelu QLinearLeakyRelu QLinearSigmoid QLinearSoftmax "
+            "SimplifiedLayerNormalization SkipLayerNormalization SkipSimplifiedLayerNormalization",
+        ),
+    }
 )
