@@ -37,9 +37,16 @@ def _by_function(table: Mapping[str, Callable[[Mapping[str, Any], Arrays], Any]]
     return run
 
 
+def _scaled(attrs: Mapping[str, Any], x: Arrays) -> Any:
+    """A batch normalisation written out: vectors go where NumPy's rule puts them."""
+    data, scale, bias, mean, variance = x
+    return (data - mean) / (variance + attrs["epsilon"]) ** 0.5 * scale + bias
+
+
 def load_numpy() -> Run:
     return _by_function(
         {
+            "BatchNormalization": _scaled,
             "Gemm": lambda attrs, x: np.matmul(x[0], x[1]) + x[2],
             "MatMul": lambda attrs, x: np.matmul(*x),
             "Clip": lambda attrs, x: np.clip(*x),
@@ -117,6 +124,7 @@ def load_jax() -> Run:
         {
             "Gemm": lambda attrs, x: jnp.matmul(x[0], x[1]) + x[2],
             "MatMul": lambda attrs, x: jnp.matmul(*x),
+            "BatchNormalization": _scaled,
             "Clip": lambda attrs, x: jnp.clip(*x),
         }
     )

@@ -132,7 +132,7 @@ ROWS: list[tuple[str, str, tuple[int, ...], list[tuple[int, ...]], str, str, dic
     ("MatMul", "mnn", (2, 2, 4), [(2, 1, 4, 3)], "different", "silent", {}),
     ("MatMul", "mnn", (3, 2, 4), [(2, 1, 4, 3)], "same_here", "size_trap", {}),
     ("MatMul", "tensorflow", (2, 3, 4), [(4,)], "refused", "rank", {}),
-    ("MatMulInteger", "torch", (2, 3, 4), [(4, 3)], "unknown", "not_measured", {}),
+    ("DequantizeLinear", "torch", (2, 3, 4), [(3,)], "unknown", "not_measured", {}),
     (
         "BatchNormalization",
         "tensorflow",

@@ -104,9 +104,18 @@ COREML = Engine(
     "coremltools",
     _COREML,
     rows(_COREML_RULE, source=_COREML),
+    ops=MappingProxyType(
+        {"where": rows(replace(_COREML_RULE, operands=(3, 3)), source=_COREML + "; select")}
+    ),
     tensor_rank=5,
     run=False,
     divergences=(
+        Divergence(
+            "MIL has no op that broadcasts to a shape: tile repeats, and an addition stretches",
+            Reason.NO_OP,
+            "coremltools 8.3, mil/ops/defs: read",
+            run=False,
+        ),
         Divergence(
             "tensors of more than 5 axes are refused when the model is converted, or, written by "
             "other tools, when it is compiled on the device",
@@ -163,6 +172,8 @@ _TOSA_TYPES = (
     ("add subtract maximum minimum equal greater greater_equal", "int32 float16 float32"),
     ("multiply", "int8 int16 int32 float16 float32"),
     ("pow", "float16 float32"),
+    ("divide", "int32"),
+    ("less less_equal", "int32 float16 float32"),
     ("logical_and logical_or logical_xor", "bool"),
     ("bitwise_and bitwise_or bitwise_xor", "int8 int16 int32"),
     ("bitwise_left_shift bitwise_right_shift", "int8 int16 int32"),
@@ -195,6 +206,12 @@ TOSA = Engine(
     tensor_rank=6,
     run=False,
     divergences=(
+        Divergence(
+            "no op broadcasts to a shape: TILE repeats, and an addition stretches",
+            Reason.NO_OP,
+            _TOSA,
+            run=False,
+        ),
         Divergence(
             "6 axes are the limit of level 8K; without a level it is 32",
             Reason.RANK_LIMIT,

@@ -23,6 +23,7 @@ from .compounds import (
     BOTH_WAYS,
     CHANNEL_SLOPES,
     COUNTED,
+    EQUAL_RANKS,
     EXACT,
     FLAT,
     IMAGES,
@@ -35,6 +36,7 @@ from .compounds import (
     SAME_RANK,
     SLOPE,
     SLOPES,
+    TOSA_PRODUCT,
     UNCHECKED,
     align_addend,
     align_number,
@@ -130,6 +132,11 @@ def _row(rule: Rule, said: str, **more: object) -> Carrier:
 
 
 _LITERT = "tests/conformance/test_litert.py, run: BATCH_MATMUL"
+_COREML = "coremltools 8.3 (2026-08), mil/ops/defs: read; "
+_TOSA = "TOSA specification 1.0: read; "
+_STABLEHLO = "StableHLO specification 1.9: read; "
+_NETWORK = "TensorRT API reference 10: read; "
+_SCALED = "written out: subtracted, multiplied, added"
 _PARSER = "onnx/onnx-tensorrt 10.1, onnxOpImporters.cpp, docs/operators.md: read"
 _WRITTEN_OUT = "written out as a product and an addition"
 _ORT, _OPENVINO, _MNN = "ONNX Runtime's kernel", "OpenVINO's ONNX frontend", "MNN's ONNX converter"
@@ -141,11 +148,15 @@ def _each(engines: str, *rows: Carrier) -> _Rows:
     return dict.fromkeys(engines.split(), rows)
 
 
+def _read(engine: str, rule: Rule, source: str, **more: object) -> _Rows:
+    """A row of an engine that was read about."""
+    return {engine: (Carrier(rule, source, run=False, **more),)}  # type: ignore[arg-type]
+
+
 def _parsed(rule: Rule, max_rank: int = 8, **more: object) -> _Rows:
     """What TensorRT's ONNX parser makes of an op; its tensors have 8 axes at most."""
     limited = replace(rule, max_rank=max_rank)
-    row = Carrier(limited, _PARSER, run=False, **more)  # type: ignore[arg-type]
-    return {"onnx-parser": (row,)}
+    return _read("onnx-parser", limited, _PARSER, **more)
 
 
 _NORMALISED: _Rows = {
@@ -159,6 +170,7 @@ _NORMALISED: _Rows = {
 _SLOPES: _Rows = {
     "ncnn": (_row(LIST, "PReLU", weights=True),),
     "mnn": (_row(SLOPE, _MNN, weights=True),),
+    **_parsed(ONE_WAY),
     "tensorrt": (
         Carrier(
             replace(SLOPES, max_rank=8),
@@ -228,6 +240,11 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
         "QLinearConv": {**_LIBRARIES, **_written(openvino=_one(4, 5, as_vector=False))},
         "QLinearMatMul": {**_LIBRARIES, **_written(1, 2, openvino=_one(1, 2, 4, 5))},
         "Gemm": {
+            **_read("tensorrt", EQUAL_RANKS, _NETWORK + "MatrixMultiply and ElementWise"),
+            **_read("coreml", replace(BOTH_WAYS, max_rank=5), _COREML + "matmul and add"),
+            **_read("litert", BOTH_WAYS, "BATCH_MATMUL and ADD: rows of the engine table"),
+            **_read("tosa", EQUAL_RANKS, _TOSA + "MATMUL and ADD"),
+            **_read("stablehlo", RULES["none"], _STABLEHLO + "dot_general and add"),
             **_parsed(BOTH_WAYS),
             **_each("numpy tensorflow jax", _row(BOTH_WAYS, _WRITTEN_OUT)),
             **_each("torch", _row(ONE_WAY, "torch.addmm")),
@@ -249,6 +266,10 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             ),
         },
         "MatMul": {
+            **_read("tensorrt", replace(EQUAL_RANKS, max_rank=6), _NETWORK + "MatrixMultiply"),
+            **_read("coreml", replace(PRODUCT, max_rank=3), _COREML + "iOS15/linear.py, matmul"),
+            **_read("tosa", TOSA_PRODUCT, _TOSA + "MATMUL"),
+            **_read("stablehlo", RULES["none"], _STABLEHLO + "dot_general, batching dimensions"),
             **_parsed(PRODUCT, 6),
             **_each("numpy", _row(PRODUCT, "numpy.matmul")),
             **_each("torch", _row(PRODUCT, "torch.matmul")),
@@ -266,6 +287,12 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             ),
         },
         "Clip": {
+            **_read("tensorrt", ONE_NUMBER, _NETWORK + "Activation, kCLIP", weights=True),
+            **_read("coreml", replace(ONE_NUMBER, max_rank=5), _COREML + "clip", weights=True),
+            **_read("litert", BOTH_WAYS, "MAXIMUM and MINIMUM: rows of the engine table"),
+            **_read("litert-gpu", ONE_NUMBER, "MAXIMUM and MINIMUM, constants", weights=True),
+            **_read("tosa", ONE_NUMBER, _TOSA + "CLAMP, its bounds are attributes", weights=True),
+            **_read("stablehlo", ONE_NUMBER, _STABLEHLO + "clamp"),
             **_parsed(ONE_NUMBER),
             **_each("numpy", _row(BOTH_WAYS, "numpy.clip")),
             **_each("torch", _row(BOTH_WAYS, "torch.clamp")),
@@ -299,6 +326,18 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             ),
         },
         "BatchNormalization": {
+            **_each("numpy jax", _row(BOTH_WAYS, _SCALED)),
+            **_read("tensorrt", AT_AXIS, _NETWORK + "Scale, by channel", weights=True),
+            **_read(
+                "coreml",
+                replace(AT_AXIS, max_rank=5),
+                _COREML + "iOS15/normalization.py, batch_norm",
+                weights=True,
+                needs=_spatial,
+            ),
+            **_read("litert", BOTH_WAYS, "MUL and ADD: vectors go to the last axis"),
+            **_read("tosa", EQUAL_RANKS, f"{_TOSA}{_SCALED}"),
+            **_read("stablehlo", AT_AXIS, _STABLEHLO + "batch_norm_inference, feature_index"),
             **_NORMALISED,
             **_each("torch", _row(AT_AXIS, "torch.nn.functional.batch_norm", types=_half_beside)),
             **_each(
@@ -369,6 +408,10 @@ ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
                 ("coreml", "coremltools 8.3, mil/ops/defs, has none"),
             )
         },
+        (
+            "BatchNormalization",
+            "litert-gpu",
+        ): "converters write MUL and ADD, which are judged there",
         ("GroupNormalization", "mnn"): "MNN's converter refuses it",
         ("RMSNormalization", "mnn"): "MNN's converter refuses it",
         ("PRelu", "tosa"): "TOSA 1.0 lists no such operator; converters write it in several",
@@ -379,6 +422,7 @@ ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
 CONTRIB_OPENVINO = frozenset(
     {
         "BiasGelu",
+        "DynamicQuantizeLSTM",
         "FastGelu",
         "FusedGemm",
         "FusedMatMul",

@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from ..alignment import Alignment, Attribute, Attributes, Rule
 from ..dims import Asker, Shape
+from ..engines.aligns import equal_ranks
 from ..errors import Misfit, Reason
 from ..plan import Plan
 from ..rules import RULES, right_aligned
@@ -302,3 +303,16 @@ NCNN_PRODUCT = replace(
 )
 #: LiteRT's own kernel: 5 axes, two of them the matrix. XNNPACK's refuses a batch of none.
 LITERT_PRODUCT = replace(PRODUCT, max_rank=3, check=no_zeros)
+#: Axis by axis, operands of one rank.
+EQUAL_RANKS = own_rule(
+    "equal_ranks", BOTH_WAYS, "Axis by axis, operands of one rank.", align=equal_ranks
+)
+
+
+def _one_batch(plan: Plan, asker: Asker) -> None:
+    """TOSA's MATMUL has one batch axis, no more and no less."""
+    if plan.rank != 1:
+        raise Misfit(Reason.RANK, f"{plan.rank} batch axes; it has one")
+
+
+TOSA_PRODUCT = replace(RULES["none"], check=_one_batch)

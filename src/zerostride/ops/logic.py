@@ -37,6 +37,7 @@ ROWS = (
         "Whether a is less than b",
         "[[False, False], [False, False]]",
         "onnx:Less openvino:Less mnn:LESS paddle:less_than",
+        reversed_names="tosa:GREATER",
         swap="greater",
         variants={
             "less_of_bits": "mnn:f",
@@ -48,6 +49,7 @@ ROWS = (
         "Whether a is at most b",
         "[[False, False], [False, False]]",
         "onnx:LessOrEqual openvino:LessEqual mnn:LESS_EQUAL paddle:less_equal",
+        reversed_names="tosa:GREATER_EQUAL",
         swap="greater_equal",
         variants={"refused": _NO_ORDER_OF_BOOL},
     ),

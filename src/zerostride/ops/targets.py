@@ -21,8 +21,9 @@ FEW = MappingProxyType(
         "coreml": "add:add subtract:sub multiply:mul divide:real_div floor_divide:floor_div "
         "remainder:mod pow:pow maximum:maximum minimum:minimum equal:equal not_equal:not_equal "
         "less:less less_equal:less_equal greater:greater greater_equal:greater_equal "
-        "logical_and:logical_and logical_or:logical_or logical_xor:logical_xor",
-        "tosa": "add:ADD subtract:SUB multiply:MUL pow:POW maximum:MAXIMUM minimum:MINIMUM "
+        "logical_and:logical_and logical_or:logical_or logical_xor:logical_xor where:select",
+        "tosa": "add:ADD subtract:SUB multiply:MUL divide:INTDIV pow:POW maximum:MAXIMUM "
+        "minimum:MINIMUM "
         "equal:EQUAL greater:GREATER greater_equal:GREATER_EQUAL logical_and:LOGICAL_AND "
         "logical_or:LOGICAL_OR logical_xor:LOGICAL_XOR bitwise_and:BITWISE_AND "
         "bitwise_or:BITWISE_OR bitwise_xor:BITWISE_XOR bitwise_left_shift:LOGICAL_LEFT_SHIFT "
