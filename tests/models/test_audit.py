@@ -154,7 +154,7 @@ ROWS: list[tuple[str, str, tuple[int, ...], list[tuple[int, ...]], str, str, dic
     ("BatchNormalization", "ncnn", (1, 3, 4, 4), [(3,)] * 4, "same", "same_plan", {}),
     ("BatchNormalization", "ncnn", (2, 3, 4, 4), [(3,)] * 4, "different", "silent", {}),
     ("BatchNormalization", "ncnn", (3, 3, 4, 4), [(3,)] * 4, "different", "other_alignment", {}),
-    ("BatchNormalization", "numpy", (1, 3, 4, 4), [(3,)] * 4, "unknown", "not_measured", {}),
+    ("InstanceNormalization", "numpy", (1, 3, 4, 4), [(3,)] * 2, "unknown", "not_measured", {}),
     ("InstanceNormalization", "ncnn", (1, 3, 4), [(3,)] * 2, "different", "silent", {}),
     ("InstanceNormalization", "torch", (1, 3, 4), [(3,)] * 2, "same", "same_plan", {}),
     ("GroupNormalization", "mnn", (1, 4, 4), [(4,)] * 2, "refused", "no_op", {"num_groups": 2}),

@@ -187,10 +187,10 @@ def test_expand_is_judged_where_something_is_known_of_it() -> None:
         weights = {"shape": np.array([2, 3, 4])}
         return small.site("Expand", inputs, weights, target=target, options=ENGINE_ALONE)
 
-    for target, verdict in (("litert", "same"), ("litert-gpu", "refused"), ("ncnn", "refused")):
-        assert expand(target).verdict == verdict
-    for target in ("tensorrt", "coreml", "tosa"):
-        assert (expand(target).verdict, expand(target).reason) == ("unknown", "not_measured")
+    assert expand("litert").verdict == "same"
+    for target in ("litert-gpu", "ncnn", "coreml", "tosa"):
+        assert (expand(target).verdict, expand(target).reason) == ("refused", "no_op")
+    assert (expand("tensorrt").verdict, expand("tensorrt").reason) == ("unknown", "not_measured")
 
 
 def test_a_report_says_what_was_only_read() -> None:
@@ -202,10 +202,47 @@ def test_a_report_says_what_was_only_read() -> None:
 
 
 def test_what_was_not_read_is_unknown() -> None:
-    for target, op in (("coreml", "Gemm"), ("tosa", "Div"), ("tensorrt", "Gemm")):
+    for target, op in (("coreml", "BitwiseAnd"), ("tosa", "Mod"), ("litert-gpu", "Gemm")):
         shapes = ((2, 3), (3,)) if op != "Gemm" else ((2, 3), (3, 3), (3,))
         finding = judged(target, *shapes, op=op)
         assert (finding.verdict, finding.reason) == ("unknown", "not_measured")
+
+
+COMPOUNDS = [
+    ("tensorrt", "MatMul", ((2, 3, 4), (2, 4, 5)), "same"),
+    ("tensorrt", "MatMul", ((2, 3, 4), (1, 2, 4, 5)), "refused"),  # ranks of the batches
+    ("tensorrt", "Gemm", ((2, 3), (3, 4), (4,)), "refused"),
+    ("coreml", "MatMul", ((5, 2, 3, 4), (2, 4, 5)), "same"),
+    ("coreml", "Gemm", ((2, 3), (3, 4), (4,)), "same"),
+    ("tosa", "MatMul", ((2, 3, 4), (2, 4, 5)), "same"),
+    ("tosa", "MatMul", ((2, 2, 3, 4), (2, 2, 4, 5)), "refused"),  # one batch axis
+    ("stablehlo", "MatMul", ((2, 3, 4), (2, 4, 5)), "same"),
+    ("stablehlo", "MatMul", ((2, 3, 4), (1, 4, 5)), "refused"),
+]
+
+
+@pytest.mark.parametrize(("target", "op", "shapes", "verdict"), COMPOUNDS)
+def test_compounds_that_were_read(target: str, op: str, shapes: Any, verdict: str) -> None:
+    assert judged(target, *shapes, op=op).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("target", "verdict"),
+    [
+        ("tensorrt", "same"),
+        ("coreml", "same"),
+        ("stablehlo", "same"),
+        ("tosa", "refused"),  # written out, and ranks must be equal
+        ("litert", "refused"),  # written out, and vectors go to the last axis
+        ("litert-gpu", "refused"),
+    ],
+)
+def test_a_batch_normalisation_that_was_read(target: str, verdict: str) -> None:
+    weights = dict.fromkeys(("s", "b", "m", "v"), (3,))
+    finding = small.site(
+        "BatchNormalization", {"x": (1, 3, 4, 4)}, weights, target=target, options=ENGINE_ALONE
+    )
+    assert finding.verdict == verdict
 
 
 # Dtypes.

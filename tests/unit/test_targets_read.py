@@ -111,7 +111,7 @@ def test_stablehlo_stretches_nothing_and_says_where_axes_go() -> None:
 
 
 def test_what_was_not_read_is_not_claimed() -> None:
-    for engine, op in (("coreml", "prelu"), ("tosa", "divide"), ("tensorrt", "atan2")):
+    for engine, op in (("coreml", "prelu"), ("tosa", "fmod"), ("tensorrt", "atan2")):
         said = zs.supports(engine, op)
         assert not said.ok
         assert "nothing was read" in said.reason
@@ -126,6 +126,9 @@ TYPES = [
     ("logical_and", "bool", True),
     ("logical_and", "int32", False),
     ("where", "float64", False),
+    ("divide", "int32", True),  # INTDIV; of floats it has RECIPROCAL
+    ("divide", "float32", False),
+    ("less", "float32", True),  # GREATER, operands exchanged
 ]
 
 

@@ -105,7 +105,12 @@ COREML = Engine(
     _COREML,
     rows(_COREML_RULE, source=_COREML),
     ops=MappingProxyType(
-        {"where": rows(replace(_COREML_RULE, operands=(3, 3)), source=_COREML + "; select")}
+        {
+            "where": rows(
+                replace(_COREML_RULE, operands=(3, 3)),
+                source="coremltools 8.3, mil/ops/defs/iOS15/control_flow.py, select: read",
+            )
+        }
     ),
     tensor_rank=5,
     run=False,
@@ -113,7 +118,7 @@ COREML = Engine(
         Divergence(
             "MIL has no op that broadcasts to a shape: tile repeats, and an addition stretches",
             Reason.NO_OP,
-            "coremltools 8.3, mil/ops/defs: read",
+            "coremltools 8.3, mil/ops/defs/iOS15/tensor_operation.py, tile: read",
             run=False,
         ),
         Divergence(
