@@ -79,3 +79,14 @@ def test_a_port_always_answers(seed: int, tmp_path: Path) -> None:
         for finding in report.findings:
             said = any(note.startswith("not ported: ") for note in finding.notes)
             assert said or finding.verdict is Verdict.SAME, (target, finding)
+
+
+def test_a_rewrite_that_the_whole_model_does_not_bear_is_left(tmp_path: Path) -> None:
+    # Written out, the slope may be longer than the data: PRelu itself does not take that.
+    nodes = [small.node("PRelu", "x v", "t", name="n"), small.node("Relu", "t")]
+    model = model_of(nodes, {"x": (5, None, 3, 3, None), "v": (None,)})
+    file, goal = tmp_path / "m.onnx", tmp_path / "out.onnx"
+    file.write_bytes(model.SerializeToString())
+    report = zs.port(file, "mnn", goal)
+    assert "not ported: after writing, " in report.findings[0].notes[-1]
+    assert goal.exists()

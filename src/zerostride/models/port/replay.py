@@ -35,6 +35,23 @@ _WORSE = (
 )
 
 
+class Worse(ModelError):  # noqa: N818 - says what is wrong
+    """Nodes whose rewrites turned out, once written, not to mean the same.
+
+    Attributes:
+        nodes: for each, by identity in the old graph, what is wrong; empty where a port without
+            their rewrites would hide a fault of ours.
+    """
+
+    def __init__(self, nodes: Mapping[int, str], words: str) -> None:
+        super().__init__(words)
+        self.nodes = nodes
+
+
+#: What a rewrite that is `same` by itself may be in the whole model, which needs less of its sizes.
+_OPEN = frozenset({Verdict.SAME_HERE, Verdict.UNKNOWN})
+
+
 @dataclass(frozen=True, slots=True)
 class Found:
     """A node of the old model in the new one: the node that makes what it made, and new ones."""
@@ -81,8 +98,10 @@ def check_findings(
         touched: identities of the old graph's nodes that were rewritten.
 
     Raises:
-        ModelError: names the node.
+        Worse: names the first node.
     """
+    worse: dict[int, str] = {}
+    first, fault = "", False
     for node, place in zip(old.nodes, found, strict=True):
         for one in (*place.added, place.node):
             finding = after.get(id(one))
@@ -91,10 +110,12 @@ def check_findings(
             was = before.get(id(node)) if one is place.node and id(node) not in touched else None
             least = was.verdict if was is not None else Verdict.SAME
             if _WORSE.index(finding.verdict) > _WORSE.index(least):
-                raise ModelError(
-                    f"{old.path}: node {node.path!r}: after writing, {one.path!r} is "
-                    f"{finding.verdict} ({finding.message})"
-                )
+                said = f"after writing, {one.path!r} is {finding.verdict} ({finding.message})"
+                worse.setdefault(id(node), said)
+                fault = fault or finding.verdict not in _OPEN
+                first = first or f"{old.path}: node {node.path!r}: {said}"
+    if worse:
+        raise Worse({} if fault else worse, first)
 
 
 def makers_of(found: Iterable[Found]) -> Mapping[int, Node]:
@@ -349,4 +370,13 @@ def _said(value: Value) -> str:
     return f"{value.name}({sizes})"
 
 
-__all__ = ["Found", "check_findings", "line_of", "lines_of", "makers_of", "matched", "recompute"]
+__all__ = [
+    "Found",
+    "Worse",
+    "check_findings",
+    "line_of",
+    "lines_of",
+    "makers_of",
+    "matched",
+    "recompute",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import filecmp
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,9 +25,18 @@ from ..rewrite import Editor
 from .audited import Audited, Question, audited
 from .numbers import sizes_for
 from .program import Setting
-from .replay import Found, check_findings, line_of, lines_of, makers_of, matched, recompute
+from .replay import (
+    Found,
+    Worse,
+    check_findings,
+    line_of,
+    lines_of,
+    makers_of,
+    matched,
+    recompute,
+)
 from .save import check_goal, install, kept_if_done, staging
-from .search import Ported, rewritten
+from .search import ROUNDS, Ported, key_of, rewritten
 
 
 def port(
@@ -83,11 +92,20 @@ def port(
     with allowance(MAX_STEPS):
         told = _Phases(progress, 2 if goal is None else 3)
         old = audited(question.read(path), question, told.phase(0))
-        editor, done = rewritten(path, old, told.phase(1))
-        if goal is None:
-            return _dry(old, question, done)
-        report = _written(path, goal, editor, old, question, done, told.phase(2))
-        return replace(report, output=str(output))  # as the caller calls it
+        banned: dict[Hashable, str] = {}
+        for turn in range(ROUNDS):
+            editor, done = rewritten(path, old, told.phase(1), banned)
+            if goal is None:
+                return _dry(old, question, done)
+            try:
+                report = _written(path, goal, editor, old, question, done, told.phase(2))
+                return replace(report, output=str(output))  # as the caller calls it
+            except Worse as worse:
+                bad = [one for one in done if one.program and id(one.node) in worse.nodes]
+                if not bad or turn == ROUNDS - 1:
+                    raise
+                banned |= {key_of(one.rewrite): worse.nodes[id(one.node)] for one in bad}
+        raise AssertionError("a port ends in a round")
 
 
 #: Called with how much is done, and how much there is.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ...errors import BroadcastError, ModelError, Reason
@@ -23,8 +24,8 @@ from .program import Program, Setting, Subject, Unwitnessed, Wrong, carry_out, p
 #: Rewrites of one node that a pass may propose; what is found is among its first dozens. Where
 #: sizes are not known each of them takes milliseconds.
 MOST_TRIED, MOST_TRIED_OPEN = 300, 30
-#: Times that a port starts again without a rewrite that the format turned out not to have.
-_ROUNDS = 8
+#: Times that a port starts again without a rewrite that turned out not to do.
+ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +119,7 @@ class _Search:
                 return by, program
             refused = refused or said
         if refused is not None:
-            return f"the file cannot say the rewrite: {refused}"
+            return refused
         return _why_not(subject)
 
     def _proposals(self, subject: Subject) -> Iterator[tuple[Pass, tuple[Any, ...]]]:
@@ -171,20 +172,23 @@ def _why_not(subject: Subject) -> str:
 
 
 def rewritten(
-    path: Path, old: Audited, progress: Callable[[int, int], None] | None = None
+    path: Path,
+    old: Audited,
+    progress: Callable[[int, int], None] | None = None,
+    banned: Mapping[Hashable, str] = MappingProxyType({}),
 ) -> tuple[Editor, list[Ported]]:
     """The file with rewrites applied, and what was found for each node that needs one.
 
     An editor may only find out while it applies rewrites that one cannot be said; then the port
-    starts again without it.
+    starts again without it. `banned` are rewrites (by `key_of`) that are known not to do, with why.
     """
     module = old.setting.module
     needed = list(_in_need(old))
-    banned: set[tuple[Any, ...]] = set()
-    for _ in range(_ROUNDS):
+    banned = dict(banned)
+    for _ in range(ROUNDS):
         editor = module.edit(path)
         own = getattr(editor, "refuses", None) or _Probe(path, module)
-        search = _Search(old.setting, _Refusals(own, frozenset(banned)))
+        search = _Search(old.setting, _Refusals(own, banned))
         done = []
         for turn, one in enumerate(needed):
             if progress is not None:
@@ -200,8 +204,16 @@ def rewritten(
             bad = _unsaid(path, module, rewrites)
             if not bad:
                 raise
-            banned |= {(one.place, one.by, one.describe()) for one in bad}
+            banned |= dict.fromkeys(map(key_of, bad), _UNSAID)
     raise ModelError(f"{path}: too many rewrites cannot be said in this format")
+
+
+def key_of(rewrite: Rewrite) -> Hashable:
+    """What tells rewrites apart."""
+    return rewrite.place, rewrite.by, rewrite.describe()
+
+
+_UNSAID = "the file cannot say the rewrite: the format does not have it"
 
 
 @dataclass(slots=True)
@@ -228,13 +240,14 @@ class _Refusals:
     """Why a rewrite cannot be said: the editor knows, or has shown it."""
 
     own: Callable[[Rewrite], str | None]
-    banned: frozenset[tuple[Any, ...]]
+    banned: Mapping[Hashable, str]
 
     def __call__(self, rewrite: Rewrite) -> str | None:
         """The reason, or None."""
-        if (rewrite.place, rewrite.by, rewrite.describe()) in self.banned:
-            return "the format does not have it"
-        return self.own(rewrite)
+        said = self.banned.get(key_of(rewrite))
+        if said is None and (own := self.own(rewrite)) is not None:
+            return f"the file cannot say the rewrite: {own}"
+        return said
 
 
 def _unsaid(path: Path, module: FormatModule, rewrites: Sequence[Rewrite]) -> list[Rewrite]:
@@ -260,4 +273,4 @@ def _in_need(old: Audited) -> Iterator[tuple[Site, Finding]]:
             yield old.sites[id(node)], finding
 
 
-__all__ = ["Ported", "rewritten"]
+__all__ = ["Ported", "key_of", "rewritten"]
