@@ -137,6 +137,24 @@ def test_a_rank_is_found_through_other_layers(tmp_path: Path, lines: Any, said: 
     assert any("is taken to have 3 axes" in note for note in graph.notes) is said
 
 
+def test_what_pnnx_leaves_broadcasts_nothing(tmp_path: Path) -> None:
+    """A slice without its numbers has sizes of its own; two that are added still need one shape."""
+    lines = [
+        "Input in0 0 1 in0 0=8 1=8 2=3",
+        "Tensor.slice s 1 1 in0 x",
+        "Convolution c 1 1 x y 0=8 1=1 6=24",
+        "Split p 1 2 y a b",
+        "Sigmoid g 1 1 a d",
+        "BinaryOp m 2 1 d b z 0=2",
+        "torch.eq e 1 1 z t",
+    ]
+    graph = made.graph(tmp_path, made.param(*lines))
+    assert made.shapes_of(graph)["y"] == (8, "x.h", "x.w")
+    assert any("ncnn has no layer called Tensor.slice, torch.eq" in note for note in graph.notes)
+    report = zs.audit(tmp_path / "m.param", target="onnxruntime")
+    assert [(one.node, one.verdict) for one in report.findings] == [("m", "same")]
+
+
 def test_a_rank_that_two_inputs_may_have_is_said(tmp_path: Path) -> None:
     lines = ("BinaryOp b 2 1 in0 in1 x 0=0", "Convolution c 1 1 x out0 0=8 1=3 6=216")
     graph = made.graph(tmp_path, made.param("Input in0 0 1 in0", "Input in1 0 1 in1", *lines))
@@ -158,7 +176,7 @@ def test_who_is_asked_and_where_nobody_is(tmp_path: Path, monkeypatch: Any) -> N
     monkeypatch.setattr(engine, "installed", lambda: True)
     monkeypatch.setattr(engine, "ask", lambda *given: pytest.fail("asked for a custom layer"))
     graph = one(tmp_path, "Custom d 1 1 in0 out0", (4,))
-    assert any("no layer of ncnn is called Custom" in note for note in graph.notes)
+    assert any("ncnn has no layer called Custom" in note for note in graph.notes)
 
 
 def test_an_engine_that_dies_is_a_note(tmp_path: Path, monkeypatch: Any) -> None:

@@ -7,17 +7,14 @@ layer says how many axes they have, and no shape at all where none does.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ....dims.dim import Dim, Number, Symbol, of_atom
-from .layers import LAYERS
-from .sizes import MAX_RANK, Call, Sizes, Unknown, Wrong, checked
+from .layers import LAYERS, LEFTOVERS
+from .sizes import MAX_RANK, Call, Sizes, Unknown, Wrong, called, checked
 from .text import Layer, Params, shown
 
-#: Names of axes by rank, as ncnn calls them.
-AXES: Mapping[int, str] = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}
 #: Expressions of sizes longer than this are no longer followed.
 MAX_EXPRESSION = 200
 
@@ -93,7 +90,7 @@ def _bounded(size: Number) -> Number:
 
 def _results(layer: Layer, found: Inferred, ranks: Mapping[str, _Rank]) -> Sequence[Sizes | None]:
     """The shapes of a layer's results; none where they cannot be told."""
-    row = LAYERS.get(layer.type)
+    row = LAYERS.get(layer.type) or LEFTOVERS.get(layer.type)
     if any(name in found.wrong for name in layer.bottoms):
         found.wrong.update(layer.tops)
         return ()
@@ -127,9 +124,7 @@ def _input(name: str, found: Inferred, ranks: Mapping[str, _Rank]) -> Sequence[S
     rank = ranks[name]
     found.named.append(name)
     found.notes += [rank.note.format(shown(name))] if rank.note else []
-    word = re.sub(r"\W", "_", name)
-    word = word if re.match(r"[^\W\d]", word) else f"blob_{word}"
-    return [tuple(of_atom(Symbol(f"{word}.{axis}")) for axis in AXES[rank.axes])]
+    return [called(name, rank.axes)]
 
 
 @dataclass(frozen=True)
@@ -232,4 +227,4 @@ def _hints(layer: Layer, notes: list[str]) -> dict[str, Sizes]:
     return found
 
 
-__all__ = ["AXES", "Inferred", "infer"]
+__all__ = ["Inferred", "infer"]

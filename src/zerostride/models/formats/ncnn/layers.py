@@ -108,4 +108,23 @@ LAYERS: Mapping[str, LayerType] = MappingProxyType(
     }
 )
 
-__all__ = ["LAYERS", "LayerType"]
+#: Functions of PyTorch and ONNX that pnnx leaves in a file where ncnn has no layer for them; their
+#: parameters are lost. None of these broadcasts; ncnn refuses the file.
+LEFTOVERS: Mapping[str, LayerType] = MappingProxyType(
+    {
+        **_rows(LayerType(shapes.same, keeps=True), "Identity Tensor.clone Tensor.to"),
+        **_rows(
+            LayerType(shapes.opened, ranked=True),
+            "F.pad Pad Slice Tensor.index_select Tensor.slice torch.flip torch.roll",
+        ),
+        **_rows(
+            LayerType(),
+            "ArgMax ArgMin ConstantOfShape DFT Expand Gather GatherElements GatherND NonZero Range "
+            "ReduceL1 ReduceL2 ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ScatterElements "
+            "ScatterND Shape STFT Tensor.expand Tensor.reshape Tensor.unfold Tensor.view TopK "
+            "torch.arange torch.full torch.gather torch.ones torch.stft torch.topk torch.zeros",
+        ),
+    }
+)
+
+__all__ = ["LAYERS", "LEFTOVERS", "LayerType"]

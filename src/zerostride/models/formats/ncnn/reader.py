@@ -21,7 +21,7 @@ from ....dims.parse import read as read_size
 from ....errors import Misfit, ModelError, printable
 from ...graph import FileShape, FileSize, Graph, Node, Value
 from . import engine
-from .inference import AXES, Inferred, infer
+from .inference import Inferred, infer
 from .layers import LAYERS
 from .sizes import Sizes, Wrong, checked
 from .text import Layer, ParamFile, Params, read_text, shown
@@ -86,14 +86,9 @@ def _completed(parsed: ParamFile, found: Inferred, given: Mapping[str, Sizes]) -
     if not missing or found.unsized or found.named:
         return found
     kinds = {layer.type for layer in parsed.layers if set(layer.tops) & set(missing)}
-    strange = sorted(kind for kind in kinds if kind not in LAYERS)
+    if any(layer.type not in LAYERS for layer in parsed.layers):
+        return found  # ncnn refuses the file
     who = ", ".join(shown(kind)[1:-1] for kind in sorted(kinds)[:5])
-    if strange:
-        found.notes.append(
-            f"no layer of ncnn is called {', '.join(shown(kind)[1:-1] for kind in strange[:5])}; "
-            "what comes after it has no known shape"
-        )
-        return found
     if not engine.installed():
         found.notes.append(
             f"the shapes of {len(missing)} blobs are not known ({who}); ncnn, which could be asked "
@@ -252,6 +247,13 @@ class _Builder:
                 f"the file does not give the sizes of the input {shown(name)}; they are called "
                 f"{sizes}; give them ({how}), or write them into its line (0=w 1=h 11=d 2=c)"
             )
+        strange = sorted({layer.type for layer in self.parsed.layers} - LAYERS.keys())
+        if strange:
+            self.notes.append(
+                f"ncnn has no layer called {', '.join(shown(kind)[1:-1] for kind in strange[:5])}"
+                f"{f' and {len(strange) - 5} more' if len(strange) > 5 else ''}: it refuses the "
+                "file, and what such a layer makes has no known size"
+            )
         shared = [name for name, count in read.items() if count > 1]
         if shared:
             more = f" and {len(shared) - 3} more" if len(shared) > 3 else ""
@@ -297,4 +299,4 @@ def _text(size: Number) -> FileSize:
         return None
 
 
-__all__ = ["AXES", "read_ncnn"]
+__all__ = ["read_ncnn"]

@@ -19,6 +19,7 @@ from .sizes import (
     Sizes,
     Unknown,
     Wrong,
+    called,
     checked,
     divided,
     equal,
@@ -46,6 +47,11 @@ def softmax(call: Call) -> Results:
     if call.whole(0) and not call.whole(1):
         raise Wrong("its axis is of an older form, which ncnn refuses; convert the model again")
     return [call.first]
+
+
+def opened(call: Call) -> Results:
+    """As many axes as the first operand, of sizes that the line does not tell."""
+    return [called(name, len(call.first)) for name in call.layer.tops]
 
 
 def each(call: Call) -> Results:

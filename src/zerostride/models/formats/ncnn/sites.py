@@ -19,8 +19,9 @@ from ....rules import RULES
 from ...carriers import CARRIERS
 from ...graph import FileShape, Node, Value
 from ...sites import AT_AXIS, ONE_NUMBER, ONE_WAY, Kind, Operand, Site, batches
-from .layers import LAYERS
+from .layers import LAYERS, LEFTOVERS
 from .text import Param
+from .weights import FUNCTIONS
 
 #: BinaryOp's numbers that take their operands the other way round, with the op that they are.
 REVERSED: Mapping[int, int] = MappingProxyType({7: 1, 8: 3, 9: 6, 11: 10, 13: 12, 16: 15, 18: 17})
@@ -69,6 +70,10 @@ def find_site(node: Node) -> Site | None:
     if node.domain != "ncnn":
         return None
     if node.op not in LAYERS:
+        # A function of one blob has numbers beside it, and nothing to broadcast.
+        alone = FUNCTIONS.fullmatch(node.op) and len(node.inputs) < 2
+        if node.op in LEFTOVERS or alone:
+            return None
         return _unjudged(node, Kind.CUSTOM)
     builder = ROWS.get(node.op)
     try:

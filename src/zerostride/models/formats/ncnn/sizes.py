@@ -7,12 +7,13 @@ expression of the sizes of inputs that the file does not give.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from ....dims import Answer, is_one
-from ....dims.dim import Dim, Number, plain
+from ....dims.dim import Dim, Number, Symbol, of_atom, plain
 from ....dims.functions import floordiv
 from .text import Layer, Params
 
@@ -24,6 +25,8 @@ Results: TypeAlias = "list[Sizes | None]"
 MAX_SIZE = 2**31 - 1
 #: A blob has at most so many axes.
 MAX_RANK = 4
+#: Names of axes by rank, as ncnn calls them.
+AXES: Mapping[int, str] = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}
 #: Stands for "not given" among sizes and offsets.
 ABSENT = -233
 
@@ -84,6 +87,13 @@ class Call:
     def axis(self, number: int, default: int = 0, rank: int | None = None) -> int:
         """An axis from 0; negative ones count from the last."""
         return place(self.whole(number, default), len(self.first) if rank is None else rank)
+
+
+def called(blob: str, rank: int) -> Sizes:
+    """Sizes that nothing is known of, called by the blob and its axes: "in0.h"."""
+    word = re.sub(r"\W", "_", blob)
+    word = word if re.match(r"[^\W\d]", word) else f"blob_{word}"
+    return tuple(of_atom(Symbol(f"{word}.{axis}")) for axis in AXES[rank])
 
 
 def named_sizes(shape: Sizes) -> dict[str, Number]:

@@ -29,7 +29,7 @@ _HALF, _INT8, _FLOAT_AGAIN = 0x01306B47, 0x000D4B38, 0x0002C056
 #: The table of 256 numbers before indices of a byte.
 _TABLE = 256 * 4
 #: Functions that pnnx leaves as they are: what they read are blobs, and modules alone hold weights.
-_FUNCTIONS = re.compile(r"(F|torch|Tensor|pnnx)\..*|(aten|prim)::.*")
+FUNCTIONS = re.compile(r"(F|torch|Tensor|pnnx)\..*|(aten|prim)::.*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -362,7 +362,7 @@ def _walked(
     """The weights of all layers, or of those before one that may hold some of unknown length."""
 
     def opaque(layer: Layer) -> bool:
-        return not known(layer.type) and not _FUNCTIONS.fullmatch(layer.type)
+        return not known(layer.type) and not FUNCTIONS.fullmatch(layer.type)
 
     here = next((k for k, layer in enumerate(layers) if opaque(layer)), len(layers))
     before = _forward(layers[:here], file, 0, size)
