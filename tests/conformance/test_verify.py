@@ -375,3 +375,43 @@ def test_openvino_stretches_both_ways(tmp_path: Path) -> None:
     report = verified(expanded(tmp_path, (3, 1), [2, 1, 4]), "openvino")
     assert [check.outcome for check in report.checks] == [Outcome.AGREES]
     assert [str(finding.verdict) for finding in report.findings] == ["same"]
+
+
+# Conversions that store their weights in half precision.
+
+
+def product(folder: Path, wrong: float = 0.0) -> Path:
+    """Two products of numbers that float16 rounds, one weight off by so much."""
+    rng = np.random.default_rng(5)
+    # Among many results some are small beside what they are the sum of: there rounding shows.
+    first, second = (rng.normal(0, 3, (64, n)).astype(np.float32) for n in (64, 2048))
+    second[:, 4] += wrong
+    helper = onnx.helper
+    x = helper.make_tensor_value_info("x", 1, (1, 64))
+    y = helper.make_tensor_value_info("y", 1, (1, 2048))
+    weights = [onnx.numpy_helper.from_array(a, n) for a, n in ((first, "a"), (second, "b"))]
+    nodes = [
+        helper.make_node("MatMul", ["x", "a"], ["h"]),
+        helper.make_node("Relu", ["h"], ["r"]),
+        helper.make_node("MatMul", ["r", "b"], ["y"]),
+    ]
+    graph = helper.make_graph(nodes, "g", [x], [y], weights)
+    ids = [helper.make_opsetid("", 17)]
+    path = folder / f"m{wrong}.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=ids, ir_version=8), path)
+    return path
+
+
+def test_halves_are_told_from_wrong_weights(tmp_path: Path) -> None:
+    ov = pytest.importorskip("openvino", reason="converts and runs")
+    outcomes = []
+    for wrong, halves in ((0.0, False), (0.0, True), (0.5, True), (0.5, False)):
+        converted = ov.convert_model(product(tmp_path, wrong))
+        ov.save_model(converted, tmp_path / "m.xml", compress_to_fp16=halves)
+        report = verified(product(tmp_path), "openvino", against=tmp_path / "m.xml")
+        (check,) = report.checks
+        outcomes.append(check.outcome)
+        assert any("half precision" in note for note in report.notes) == (halves)
+        assert ("float16" in check.detail) == (halves and not wrong)
+    agrees, differs = Outcome.AGREES, Outcome.DIFFERS
+    assert outcomes == [agrees, agrees, differs, differs]
