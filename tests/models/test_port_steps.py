@@ -14,6 +14,7 @@ import small
 from ported import model_of
 
 import zerostride as zs
+from zerostride.models import comparing, symbolic_audit
 from zerostride.models.audit import Judge
 from zerostride.models.findings import Verdict
 from zerostride.models.formats import ncnn as ncnn_format
@@ -98,6 +99,38 @@ def test_what_stays_is_not_audited_again(tmp_path: Path, monkeypatch: pytest.Mon
         assert (len(report.changes), asked["flow"]) == (changed, count)
         assert asked["b"] == 1
         assert (asked["a"] > 1) == bool(changed)
+
+
+@pytest.mark.parametrize("size", [5, "N"])
+def test_of_rewrites_that_do_not_do_no_fix_is_looked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: Any
+) -> None:
+    asked: Counter[str] = Counter()
+
+    def counted(module: Any, name: str) -> None:
+        whole = getattr(module, name)
+
+        def call(*given: Any, **more: Any) -> Any:
+            asked[name] += 1
+            return whole(*given, **more)
+
+        monkeypatch.setattr(module, name, call)
+
+    for module, names in ((comparing, ("find_witness", "fix_of")), (symbolic_audit, ("_fix",))):
+        for name in names:
+            counted(module, name)
+    # Where only the second operand stretches, the first rewrites that are tried do not do.
+    nodes = [small.node("Sub", "v x", "t", name="a"), small.node("Max", "t w", name="b")]
+    model = model_of(nodes, {"x": (size, 4, 3), "v": (3,), "w": (size, 4, 1)})
+    file = tmp_path / "m.onnx"
+    file.write_bytes(model.SerializeToString())
+    for target in ("ncnn", "litert-gpu", "stablehlo", "mnn"):
+        asked.clear()
+        zs.audit(file, target, batch_axis=-1)
+        alone = asked.copy()
+        asked.clear()
+        zs.port(file, target, batch_axis=-1, dry_run=True)
+        assert asked == alone, target
 
 
 def test_a_file_is_opened_few_times_however_many_rewrites_it_refuses(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import copy
+from collections import ChainMap
+from collections.abc import Callable, Hashable, Mapping, MutableMapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -220,8 +222,10 @@ class Judge:
         self._narrowed = frozenset(
             dtype for row in engine.divergences if row.narrows for dtype in row.dtypes
         )
-        self._found: dict[Hashable, Finding] = {}
-        self._patterns: dict[Hashable, tuple[Finding, tuple[int, ...]]] = {}
+        self._bare = False
+        self._found: MutableMapping[Hashable, Finding] = {}
+        self._patterns: MutableMapping[Hashable, tuple[Finding, tuple[int, ...]]] = {}
+        self._aside: tuple[dict[Hashable, Finding], dict[Hashable, Any]] = ({}, {})
 
     def __call__(self, site: Site) -> Finding:
         """The finding of a site."""
@@ -250,9 +254,16 @@ class Judge:
         return finding
 
     def aside(self) -> Judge:
-        """The same judge, whose batch axes are forgotten with it: for values that come and go."""
-        made = Judge(self.engine, self.via, BatchAxes(self.batch), self.needs)
-        made._found, made._patterns = self._found, self._patterns
+        """The same judge for values that come and go: their batch axes are forgotten with it.
+
+        It is asked whether rewrites mean the same; of those that do not it says no more.
+        """
+        made = copy.copy(self)
+        made.batch = BatchAxes(self.batch)
+        made._bare = True
+        found, patterns = self._aside
+        made._found = ChainMap(found, self._found)
+        made._patterns = ChainMap(patterns, self._patterns)
         return made
 
     def source(self, site: Site, shapes: tuple[Shape, ...]) -> Plan:
@@ -261,7 +272,16 @@ class Judge:
         return site.plan(shapes, None if known.always else known)
 
     def _fresh(self, site: Site, like: Like | None = None) -> Finding:
-        return _judge(site, self.engine, self.via, self.batch, self.needs, self._sample_needs, like)
+        return _judge(
+            site,
+            self.engine,
+            self.via,
+            self.batch,
+            self.needs,
+            self._sample_needs,
+            like,
+            bare=self._bare,
+        )
 
     def key(self, site: Site, *, sized: bool = True) -> Hashable:
         """Everything of a site that a verdict may depend on; without sizes, all but those."""
@@ -365,6 +385,8 @@ def _judge(
     needs: Condition,
     sample_needs: Condition,
     like: Like | None = None,
+    *,
+    bare: bool = False,
 ) -> Finding:
     """One finding: can it be judged, what does the source mean, what does the target."""
     unknown = _not_judged(site)
@@ -399,7 +421,7 @@ def _judge(
     except BroadcastError as error:
         verdict = Verdict.DIFFERENT if error.silent else Verdict.REFUSED
         return finding_of(site, source, error, verdict, error.reason, error.detail)
-    case = Case(site, engine, side, source, sample)
+    case = Case(site, engine, side, source, sample, bare)
     if (limit := case.unfit) is not None:
         return struck(case, case.plan(case.shapes), limit)
     if not is_open(case):

@@ -158,10 +158,15 @@ class Carried:
 
 @dataclass(frozen=True, slots=True)
 class Case(Carried):
-    """A carried site whose source is planned."""
+    """A carried site whose source is planned.
+
+    Attributes:
+        bare: the verdict alone is asked: no fix and no numbers of what is not the same.
+    """
 
     source: Plan
     sample: Sample
+    bare: bool = False
 
     @property
     def shapes(self) -> tuple[Shape, ...]:

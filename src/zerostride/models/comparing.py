@@ -130,20 +130,22 @@ def _alignment_words(case: Case, made: Plan) -> str:
 
 
 def _fix(case: Case, like: Like | None) -> Expression | None:
+    if case.bare:
+        return None
     return (like.fix if like is not None else None) or fix_of(case)
 
 
 def _witness(case: Case, like: Like | None) -> Witness | None:
     if like is not None and like.witness is not None:
         return like.witness
-    meaning = case.meaning
+    meaning = None if case.bare else case.meaning
     if meaning is None:
         return None
     return find_witness(case.shapes, meaning.plan, case.plan, case.op)
 
 
 def _trap_witness(case: Case, trap: Trap) -> Witness | None:
-    meaning = case.meaning
+    meaning = None if case.bare else case.meaning
     if meaning is None:
         return None
     # Of more than two operands the trap is about a pair, which the target's rule takes as it is.

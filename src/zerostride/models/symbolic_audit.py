@@ -66,6 +66,8 @@ def compare_open(case: Case, known: Condition) -> Finding:
         return _unknown(case, said)
     filled = all_of([known, not_empty(case.shapes)])
     found = _meanings(case, case.shapes, filled)
+    if case.bare and any(found.possible(kind) is not Answer.NO for kind in _BAD):
+        return _unknown(case, "not the same")
     possible = {kind: found.possible(kind) for kind in ("same", *_BAD)}
     bad = [kind for kind in _BAD if possible[kind] is Answer.YES]
     if not bad:
