@@ -114,6 +114,13 @@ def _engine(engine: Engine) -> str:
         f"- {words}, `{name}`: {rule.summary}{most(rule)}"
         for words, name, rule in rule_rows(engine)
     ]
+    if engine.samples:
+        lines.append(
+            "- Its ops see one sample at a time. Converters take the batch axis out of every "
+            "tensor: a model's (1, 16, 8, 8) is (16, 8, 8) here. `audit` and `port` find that axis "
+            "by themselves. `explain` and `compare` are told it with `--batch-axis 0`, and without "
+            f"it take shapes as the engine holds them ({engine.samples})."
+        )
     if not engine.to_target:
         known = "it has none" if engine.broadcasts is False else "nothing was read about it"
         lines.append(f"- Broadcast op: {known}.")

@@ -192,7 +192,11 @@ _OPEN_LEGEND = {**_LEGEND, "~": "the same for some sizes, not for all"}
 
 
 def compare(
-    *shapes: Any, reference: str = "numpy", axis: int | None = None, facts: Any = None
+    *shapes: Any,
+    reference: str = "numpy",
+    axis: int | None = None,
+    facts: Any = None,
+    batch_axis: int | None = None,
 ) -> Comparison:
     """What every rule and every engine makes of element-wise operands of these shapes.
 
@@ -203,6 +207,9 @@ def compare(
         axis: for the rules that have it; the others are asked without.
         facts: what is known of sizes that are no numbers; see :func:`zerostride.plan`. Such sizes
             are taken to be 1 at least.
+        batch_axis: the axis of the result that counts samples. Engines whose ops see one sample
+            (ncnn) are asked without it, as a converter hands operands to them. None: shapes are
+            taken as every engine holds them.
 
     Raises:
         BroadcastError: malformed shapes, an unknown reference, or an axis that is not a number.
@@ -215,9 +222,55 @@ def compare(
     >>> rows = zs.compare(("H", "W"), ("W",)).rows
     >>> next(str(row.parts[0]) for row in rows if row.name == "ncnn")
     'different when H == W and W != 1, for example H=2, W=2'
+    >>> rows = zs.compare((1, 16, 8, 8), (16, 1, 1), batch_axis=0).rows
+    >>> next(row.answer for row in rows if (row.kind, row.name) == ("engine", "ncnn")).operands
+    ((16, 8, 8), (16, 1, 1))
     """
     sizes = _checked(shapes, axis)
     judge = _reference(reference, axis)
+    made = _compared(sizes, judge, axis, facts)
+    if batch_axis is None:
+        return made
+    sample = one_sample(sizes, batch_axis)
+    inner = axis if axis is None or axis <= batch_axis else axis - 1
+    without = _compared(sample, _reference(reference, inner), inner, facts)
+    said = f"without axis {batch_axis}, the batch: {' and '.join(map(_text, sample))}"
+    rows = [
+        replace(other, notes=(f"{other.name} is asked {said}", *other.notes))
+        if other.kind == "engine" and ENGINES[other.name].samples
+        else row
+        for row, other in zip(made.rows, without.rows, strict=True)
+    ]
+    return replace(made, rows=tuple(rows))
+
+
+def one_sample(shapes: Sequence[Shape], batch_axis: int) -> tuple[Shape, ...]:
+    """Right-aligned operands without an axis of their result: the one that counts samples.
+
+    Raises:
+        BroadcastError: no operand has that axis.
+
+    >>> one_sample([(1, 16, 8, 8), (16, 1, 1)], 0)
+    ((16, 8, 8), (16, 1, 1))
+    """
+    rank = max(map(len, shapes), default=0)
+    if not 0 <= batch_axis < rank:
+        raise BroadcastError(
+            f"batch axis {batch_axis} of a result of {rank} axes",
+            reason=Reason.AXIS_RANGE,
+            shapes=shapes,
+        )
+    inside = rank - 1 - batch_axis
+    return tuple(
+        shape[: len(shape) - 1 - inside] + shape[len(shape) - inside :]
+        if len(shape) > inside
+        else shape
+        for shape in shapes
+    )
+
+
+def _compared(sizes: tuple[Shape, ...], judge: Side, axis: int | None, facts: Any) -> Comparison:
+    """Every row for these shapes."""
     if any(map(is_open, sizes)):
         return _compare_open(sizes, judge, axis, as_facts(() if facts is None else facts))
     meant = judge.plan(sizes)

@@ -1,7 +1,8 @@
 """The audit's verdict on what pnnx makes of a broadcast, against the real pnnx and ncnn.
 
 Each model is converted, run on ncnn and compared with ONNX Runtime: `same` must mean equal numbers.
-A sample runs here; ZEROSTRIDE_PNNX=2000 runs that many models.
+A sample runs here; ZEROSTRIDE_PNNX=2000 runs that many models, and ZEROSTRIDE_PNNX_NETWORKS=500
+that many networks.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ pytest.importorskip("onnx", reason="the models are made with the onnx package")
 pnnx: Any = pytest.importorskip("pnnx", reason="the converter is an extra, not a test need")
 ort: Any = pytest.importorskip("onnxruntime", reason="the reference is an extra, not a test need")
 
+import pnnx_networks  # noqa: E402
 from pnnx_models import BINARY, Broadcast, compound, generated  # noqa: E402
 
 from zerostride.models.audit import audit  # noqa: E402
@@ -31,6 +33,7 @@ pytestmark = pytest.mark.conformance
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 SAMPLE = 120
+NETWORKS = 25
 
 
 def convert(content: bytes, folder: Path) -> bool:
@@ -104,6 +107,59 @@ def test_same_means_equal_numbers(ncnn_ops: Child, tmp_path: Path) -> None:
     assert said > 0.75 * right > 0
 
 
+def test_networks(ncnn_ops: Child, tmp_path: Path) -> None:
+    """Attention, heads, reductions, moved batches: nothing is called other than it is.
+
+    What pnnx does not convert, and the op for op audit, are counted alone: a layer's own alignment
+    may differ where pnnx puts ones in.
+    """
+    count = int(os.environ.get("ZEROSTRIDE_PNNX_NETWORKS", NETWORKS))
+    table: Counter[tuple[str, bool]] = Counter()
+    plain: Counter[str] = Counter()
+    wrong = []
+    for k, network in enumerate(pnnx_networks.generated(count, seed=count)):
+        folder = tmp_path / str(k)
+        folder.mkdir()
+        content, feeds = network.model().SerializeToString(), network.feeds()
+        if not convert(content, folder):
+            table["not converted", False] += 1
+            continue
+        wanted = ort.InferenceSession(content).run(None, feeds)[0]
+        same = equal(numbers(ncnn_ops, folder, feeds), wanted)
+        report = judged(folder)
+        bad = [f for f in report.findings if f.verdict is not Verdict.SAME]
+        worst = "same" if not bad else str(bad[0].verdict)
+        table[worst, same] += 1
+        if same != (not bad):
+            wrong.append((k, network.batch, network.given, [(f.node, f.message) for f in bad]))
+        plain.update(str(f.reason) for f in audit(folder / "m.onnx", target="ncnn").findings)
+    print(f"\n{count} networks: {dict(table)}; op for op {dict(plain)}")
+    assert wrong == []
+    assert table["same", True] > count // 2
+    assert not set(plain) - {
+        "same_plan",
+        "size_trap",
+        "other_alignment",
+        "batch_broadcast",
+        "silent",
+    }
+
+
+@pytest.mark.parametrize("batch", [1, "N", "frames"])
+@pytest.mark.parametrize("axes", [[1], [1, 2], [2], [3]], ids=str)
+def test_open_sizes(ncnn_ops: Child, tmp_path: Path, batch: int | str, axes: list[int]) -> None:
+    """pnnx reshapes operands of lower rank to expressions of open sizes."""
+    content = pnnx_networks.open_sizes(batch, axes).SerializeToString()
+    for side in (4, 6):
+        feeds = {"x": _ramp(1, 3, side, side)}
+        wanted = ort.InferenceSession(content).run(None, feeds)[0]
+        assert convert(content, tmp_path)
+        same = equal(numbers(ncnn_ops, tmp_path, feeds), wanted)
+        report = judged(tmp_path)
+        assert report.ok
+        assert same
+
+
 @pytest.mark.parametrize(
     ("broadcast", "verdict"),
     [
@@ -116,6 +172,7 @@ def test_same_means_equal_numbers(ncnn_ops: Child, tmp_path: Path) -> None:
         (Broadcast((1, 3, 2, 4, 4), (2, 1, 4), tells=False), "refused"),  # and without one
         (Broadcast((1, 3, 4, 4), (2, 1, 4, 4)), "different"),  # across the batch
         (Broadcast((1, 4, 3), (2, 2, 4, 3), given=True), "different"),
+        (Broadcast((1, 4, 3), (1, 1, 4, 3)), "same"),  # of higher rank, with ones alone
     ],
     ids=str,
 )

@@ -194,6 +194,17 @@ def test_explain_with_every_option(run: Run, arguments: list[str]) -> None:
     assert ("code" in data) == ("--code" in arguments)
 
 
+def test_explain_without_the_batch(run: Run) -> None:
+    """What the audit says of an add in a model, explain says of its shapes."""
+    shapes = ("1,16,8,8", "16,1,1", "--engine", "ncnn")
+    assert "--batch-axis 0" in run("explain", *shapes).out
+    told = run("explain", *shapes, "--batch-axis", "0")
+    assert "without axis 0, the batch" in told.out
+    assert told.out.startswith(run("explain", "16,8,8", "16,1,1", "--engine", "ncnn").out.rstrip())
+    assert run("explain", "1,16", "16", "--batch-axis", "0").status == 2
+    assert run("explain", *shapes, "--batch-axis", "4").status == 1
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

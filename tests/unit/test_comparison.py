@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zerostride as zs
-from zerostride.comparison import Comparison, Row
+from zerostride.comparison import Comparison, Row, one_sample
 from zerostride.engines import ENGINES
 from zerostride.rules import RULES
 
@@ -156,3 +157,29 @@ def test_any_shapes_give_a_table(shapes: list[list[int]], axis: int | None) -> N
         if one.verdict in ("same", "same_here"):
             assert one.answer == found.reference.answer
             assert bool(one.traps) == (one.verdict == "same_here")
+
+
+def test_an_engine_of_samples_is_asked_without_the_batch() -> None:
+    shapes = ((1, 16, 8, 8), (16, 1, 1))
+    plain, told = zs.compare(*shapes), zs.compare(*shapes, batch_axis=0)
+    for before, after in zip(plain.rows, told.rows, strict=True):
+        if (before.kind, before.name) == ("engine", "ncnn"):
+            assert (before.verdict, after.verdict) == ("different", "same")
+            assert "(16, 8, 8) and (16, 1, 1)" in after.notes[0]
+        else:
+            assert before.as_dict() == after.as_dict()
+    with pytest.raises(zs.BroadcastError, match="batch axis 4"):
+        zs.compare(*shapes, batch_axis=4)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "axis", "left"),
+    [
+        (((2, 3, 4), (3, 4)), 0, ((3, 4), (3, 4))),
+        (((2, 3, 4), (1, 3, 1)), 0, ((3, 4), (3, 1))),
+        (((3, 2, 4), (2, 4), (4,), ()), 1, ((3, 4), (4,), (4,), ())),
+        (((2, 3), (3,)), 1, ((2,), ())),
+    ],
+)
+def test_one_sample(shapes: Any, axis: int, left: Any) -> None:
+    assert one_sample(shapes, axis) == left

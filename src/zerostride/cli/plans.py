@@ -10,6 +10,7 @@ import numpy as np
 
 from .. import explain as drawing
 from ..comparison import compare as compare_shapes
+from ..comparison import one_sample
 from ..compute import functions, unary
 from ..dims import elements
 from ..engines.table import ENGINES
@@ -23,6 +24,11 @@ from .files import open_array, physical_memory, write_array, write_whole
 from .options import AxesType, ShapeType, SizeType, WordOf
 
 _whdc = click.option("--whdc", "in_whdc", is_flag=True, help="Shapes are in ncnn's order w,h,d,c.")
+_batch_axis = click.option(
+    "--batch-axis",
+    type=click.IntRange(0),
+    help="The result's axis that counts samples: ncnn, which sees one, is asked without it.",
+)
 
 
 @click.command(short_help="Draw how shapes are combined, or why they are not.")
@@ -58,6 +64,7 @@ _whdc = click.option("--whdc", "in_whdc", is_flag=True, help="Shapes are in ncnn
     help="A value for a size that is not known: N=4. May be given again.",
 )
 @click.option("--svg", "svg_file", type=click.Path(), help="Write the drawing here.")
+@_batch_axis
 @_whdc
 @options.as_json
 def explain(
@@ -75,6 +82,7 @@ def explain(
     facts: tuple[str, ...],
     sizes: tuple[tuple[str, int | str], ...],
     svg_file: str | None,
+    batch_axis: int | None,
     in_whdc: bool,
     as_json: bool,
 ) -> int:
@@ -87,10 +95,12 @@ def explain(
     \b
     zerostride explain 2,3,4,5 3,4 --rule pdpd --axis 1
     zerostride explain N,1,H C,H --given 'N >= 1' --set C=3
+    zerostride explain 1,16,8,8 16,1,1 --engine ncnn --batch-axis 0
     zerostride explain 16 --to 1,16,50,50 --mode explicit --axes-mapping 1
     """
     if in_whdc:
         shapes = tuple(map(whdc, shapes))
+    shapes, note = _for_engine(shapes, engine, batch_axis, target)
     if target is not None:
         _refuse_extra(rule=rule, axis=axis, broadcast=broadcast)
         _single(shapes)
@@ -119,8 +129,30 @@ def explain(
         words = made.express(other).describe(names) if other is not None else ""
         expressed = f"\nin {other}: {words}" if other is not None else ""
         color = options.colored()
-        click.echo(made.explain(color=color) + expressed, color=color)
+        click.echo(made.explain(color=color) + expressed + note, color=color)
     return 0
+
+
+def _for_engine(
+    shapes: tuple[tuple[Any, ...], ...],
+    engine: str | None,
+    batch_axis: int | None,
+    target: tuple[Any, ...] | None,
+) -> tuple[tuple[tuple[Any, ...], ...], str]:
+    """The shapes as the engine gets them, and a note on the batch axis where that matters."""
+    row = ENGINES.get(engine or "")
+    sees_one = row is not None and bool(row.samples)
+    if batch_axis is None:
+        outer = max(shapes, key=len)
+        if not sees_one or target is not None or len(outer) < 2 or outer[0] != 1:
+            return shapes, ""
+        said = "sees one sample at a time; where axis 0 is a batch, use --batch-axis 0"
+        return shapes, f"\nnote: {engine} {said}"
+    if not sees_one or target is not None:
+        known = ", ".join(name for name, other in ENGINES.items() if other.samples)
+        raise click.UsageError(f"--batch-axis goes with --engine {known} and without --to")
+    sample = one_sample(shapes, batch_axis)
+    return sample, f"\nnote: {engine} is asked without axis {batch_axis}, the batch"
 
 
 def _targets() -> Iterable[str]:
@@ -172,6 +204,7 @@ def _plan_dict(made: Plan, other: str | None, language: str | None) -> dict[str,
 )
 @options.axis
 @options.facts
+@_batch_axis
 @_whdc
 @options.as_json
 def compare(
@@ -179,6 +212,7 @@ def compare(
     reference: str,
     axis: int | None,
     facts: tuple[str, ...],
+    batch_axis: int | None,
     in_whdc: bool,
     as_json: bool,
 ) -> int:
@@ -189,10 +223,13 @@ def compare(
     \b
     zerostride compare 5,5 5
     zerostride compare H,W W --given 'H != W'
+    zerostride compare 1,16,8,8 16,1,1 --batch-axis 0
     """
     if in_whdc:
         shapes = tuple(map(whdc, shapes))
-    found = compare_shapes(*shapes, reference=reference, axis=axis, facts=facts or None)
+    found = compare_shapes(
+        *shapes, reference=reference, axis=axis, facts=facts or None, batch_axis=batch_axis
+    )
     if as_json:
         options.put_json(found.as_dict())
     else:

@@ -75,6 +75,8 @@ class Engine:
         reads: the column of the op table whose names it takes, where that is not its own: "onnx".
         has: the ops that it has, by canonical name; empty: all of its column.
         also: older releases that were measured too, and do what `release` does.
+        samples: its ops see one sample at a time: converters take the batch axis out of every
+            tensor. Empty, or the source.
     """
 
     name: str
@@ -94,6 +96,7 @@ class Engine:
     reads: str = ""
     has: frozenset[str] = frozenset()
     also: tuple[str, ...] = ()
+    samples: str = ""
 
     @property
     def measured(self) -> tuple[str, ...]:

@@ -147,6 +147,7 @@ NCNN = Engine(
     rows(_NCNN_RULE, source=_NCNN),
     ops={"prelu": rows(_NCNN_SLOPE, source=_NCNN)},
     tensor_rank=4,
+    samples="pnnx 20261020 and ncnn 1.0.20261020, run: tests/conformance/test_pnnx.py",
     divergences=(
         Divergence(
             "sizes that do not combine are not refused: rows repeat, or memory that "

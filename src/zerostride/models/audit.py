@@ -14,7 +14,7 @@ from ..dims import Answer, Shape
 from ..dims.condition import ALWAYS, Condition
 from ..dims.solve import allowance, satisfiable
 from ..engines.model import Engine
-from ..engines.table import find_engine
+from ..engines.table import ENGINES, find_engine
 from ..engines.versions import warn_if_unmeasured
 from ..errors import BroadcastError, Reason, ZerostrideError, printable
 from ..plan import Plan
@@ -40,7 +40,7 @@ from .targets import NotJudged, canonical, transport
 from .witness import find_batch_witness
 
 #: Engines whose tensors hold one sample, without the batch axis.
-BATCHLESS = frozenset({"ncnn"})
+BATCHLESS = frozenset(name for name, row in ENGINES.items() if row.samples)
 #: Steps of the solver in one audit, some 20 microseconds each; a model in use takes thousands.
 MAX_STEPS = 250_000
 

@@ -223,11 +223,14 @@ def without_batch(plan: Plan, batch: Sequence[int | None]) -> Sample:
     carriers = {k: axis for k, axis in enumerate(batch) if axis is not None}
     if not carriers:
         return Sample(*_with_an_axis(plan.operands, plan))
-    # Laid under an operand of higher rank, the batch would have to become another axis.
-    in_place = [axis for k, axis in carriers.items() if plan.axes_mapping[k][axis] == axis]
-    if not in_place:
+    landed = {k: plan.axes_mapping[k][axis] for k, axis in carriers.items()}
+    in_place = [axis for k, axis in carriers.items() if landed[k] == axis]
+    outer = plan.shape[: 1 + max(axis or 0 for axis in landed.values())]
+    if not in_place and any(size != 1 for size in outer):
+        # Laid under an operand of higher rank, the batch would have to become another axis.
         return Sample(plan.operands, plan, None, next(iter(carriers)))
-    result_axis = in_place[0]
+    # An operand of higher rank with ones alone there keeps them, and so does the result.
+    result_axis = in_place[0] if in_place else -1
     shapes, mappings = [], []
     for k, (shape, mapping) in enumerate(zip(plan.operands, plan.axes_mapping, strict=True)):
         own = batch[k]
@@ -240,14 +243,14 @@ def without_batch(plan: Plan, batch: Sequence[int | None]) -> Sample:
         mappings.append(tuple(_inner(mapping[axis], result_axis) for axis in kept))
     result = tuple(size for axis, size in enumerate(plan.shape) if axis != result_axis)
     left = _rebuilt(plan, result, tuple(shapes), tuple(mappings))
-    return Sample(*_with_an_axis(left.operands, left), result_axis)
+    return Sample(*_with_an_axis(left.operands, left), result_axis if in_place else None)
 
 
 def _inner(axis: int | None, gone: int) -> int | None:
-    """A result axis where another one is gone."""
+    """A result axis where another one is gone; −1 says that none is."""
     if axis is None or axis == gone:
         return None
-    return axis if axis < gone else axis - 1
+    return axis if gone < 0 or axis < gone else axis - 1
 
 
 def _rebuilt(
