@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import shutil
 import subprocess
+import tomllib
 from pathlib import Path
 from types import ModuleType
 
@@ -37,6 +38,26 @@ def checkout(
     (folder / "src" / "zerostride" / "__init__.py").write_text(f'__version__ = "{package}"\n')
     (folder / "CHANGELOG.md").write_text(HEAD + changelog)
     return folder
+
+
+def test_the_classifiers_say_which_pythons_are_tested() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    name = "Programming Language :: Python :: 3."
+    told = [one.split(" :: ")[-1] for one in settings["project"]["classifiers"] if name in one]
+    assert settings["project"]["requires-python"] == f">={told[0]}"
+    built = settings["tool"]["cibuildwheel"]["build"].split()
+    assert {f"cp{version.replace('.', '')}-*" for version in told} <= set(built)
+    asked = [shutil.which("bash") or pytest.skip("needs bash"), ROOT / ".ci" / "run", "--pythons"]
+    lines = subprocess.run(asked, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == told
+
+
+def test_wheels_for_others_have_every_instruction_set() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["tool"]
+    wheels = settings["cibuildwheel"]
+    for platform in (wheels, wheels["linux"], wheels["macos"]):
+        made = platform.get("environment", wheels["environment"])
+        assert made["ZEROSTRIDE_SETS"] == "all"
 
 
 def test_this_checkout_agrees(release: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:

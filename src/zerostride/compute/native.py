@@ -82,7 +82,7 @@ def _check_environment() -> None:
     if isa and isa.lower() not in _native.available_isas():
         have = ", ".join(_native.available_isas())
         warnings.warn(
-            f"ZEROSTRIDE_ISA={isa!r} is not to be had here; this processor has {have}. "
+            f"ZEROSTRIDE_ISA={isa!r} is not available here; these are: {have}. "
             f"Computing with {_native.isa()}",
             RuntimeWarning,
             stacklevel=2,
