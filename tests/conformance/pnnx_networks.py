@@ -105,6 +105,15 @@ def open_sizes(batch: int | str, axes: Sequence[int]) -> ModelProto:
     return model
 
 
+def fifth_axis(axis: int) -> Network:
+    """An image through a convolution, with one axis more, times a number."""
+    net = Network(random.Random(0), 1, (1, 6, 4, 4))
+    _convolved(net)
+    net.then("Unsqueeze", net.axes(axis))
+    net.then("Mul", net.constant((1,)))
+    return net
+
+
 def generated(count: int, seed: int) -> list[Network]:
     """Networks of two to five blocks."""
     draw = random.Random(seed)

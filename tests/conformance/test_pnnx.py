@@ -145,6 +145,17 @@ def test_networks(ncnn_ops: Child, tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.parametrize(("axis", "verdict"), [(0, "refused"), (1, "same"), (2, "same")])
+def test_a_fifth_axis(ncnn_ops: Child, tmp_path: Path, axis: int, verdict: str) -> None:
+    """Behind the batch there are four axes; before it the batch is one of five."""
+    network = pnnx_networks.fifth_axis(axis)
+    content, feeds = network.model().SerializeToString(), network.feeds()
+    wanted = ort.InferenceSession(content).run(None, feeds)[0]
+    assert convert(content, tmp_path)
+    same = equal(numbers(ncnn_ops, tmp_path, feeds), wanted)
+    assert (judged(tmp_path).findings[0].verdict, same) == (verdict, verdict == "same")
+
+
 @pytest.mark.parametrize("batch", [1, "N", "frames"])
 @pytest.mark.parametrize("axes", [[1], [1, 2], [2], [3]], ids=str)
 def test_open_sizes(ncnn_ops: Child, tmp_path: Path, batch: int | str, axes: list[int]) -> None:

@@ -244,6 +244,63 @@ def test_of_two_inputs_each_loses_its_own() -> None:
     assert operands(small.audit(content, "ncnn")) == ((3, 4), (4,))
 
 
+# "An open size counts samples by its name, by the ops that it meets, or it is data."
+
+CONV = small.node("Conv", "x k", "h", name="conv")
+OPEN: list[tuple[str, Any, Any, bool]] = [
+    ("a name that says so", "batch_size", [], True),
+    ("a letter that says so", "N", [], True),
+    ("a name that says nothing", "p2o.DynamicDimension.0", [], True),
+    ("no name", None, [], True),
+    ("another name", "frames", [], False),
+    ("another name that a convolution gets", "frames", [CONV], True),
+    ("a softmax along it", None, [small.node("Softmax", "x", "h", name="n", axis=0)], False),
+    ("a softmax along another", None, [small.node("Softmax", "x", "h", name="n", axis=1)], True),
+    ("a sum over it", None, [small.node("ReduceSum", "x a0", "h", name="n")], False),
+    ("a mean over all", None, [small.node("ReduceMean", "x", "h", name="n")], False),
+    ("its name, whatever is done", "batch", [small.node("ReduceMean", "x", "h", name="n")], True),
+    (
+        "a product that sums over it",
+        None,
+        [
+            small.node("Transpose", "x", "t", name="t", perm=[1, 2, 3, 0]),
+            small.node("MatMul", "t w", "h", name="n"),
+        ],
+        False,
+    ),
+    (
+        "a convolution that it is the width of",
+        None,
+        [
+            small.node("Transpose", "x", "t", name="t", perm=[2, 1, 3, 0]),
+            small.node("Conv", "t k", "h", name="n"),
+        ],
+        False,
+    ),
+    (
+        "another open size in the same place",
+        "N",
+        [
+            small.node("ReduceSum", "z a0", "t", name="t"),
+            small.node("Add", "x z", "h", name="n"),
+        ],
+        False,
+    ),
+]
+
+
+@pytest.mark.parametrize(("what", "size", "nodes", "counts"), OPEN, ids=[row[0] for row in OPEN])
+def test_which_open_sizes_count_samples(what: str, size: Any, nodes: Any, counts: bool) -> None:
+    inputs = {"x": (size, 3, 4, 5)}
+    if "z" in str([list(node.input) for node in nodes]):
+        inputs["z"] = ("M", 3, 4, 5)
+    weights = {"k": (3, 3, 1, 1), "w": (7, 2), "a0": np.array([0]), "c": (5,)}
+    made = [*nodes, small.node("Add", "x c")]
+    report = small.audit(small.model(made, inputs, weights, opset=13), "ncnn")
+    dropped = operands(report)[0] == (3, 4, 5)
+    assert dropped is counts
+
+
 # "Override."
 
 
