@@ -28,6 +28,14 @@ def test_hostile_models_in_the_hundreds() -> None:
     assert tally.words["Report"] > 40
 
 
+def test_hostile_models_through_every_function() -> None:
+    pytest.importorskip("onnx", reason="the cases are ONNX files")
+    tally = hunt(HERE / "fuzz_commands.py", 600)
+    assert tally.bad == []
+    for function in ("audit", "port", "shapes", "run", "verify"):
+        assert sum(n for word, n in tally.words.items() if function in word.split()) > 5, function
+
+
 def test_garbage_plans_in_the_thousands() -> None:
     tally = hunt(HERE / "fuzz_plan.py", 2000)
     assert tally.bad == []

@@ -322,7 +322,7 @@ class _Reader:
         made = {name for node in body.node for name in node.output}
         graph = onnx.GraphProto()
         graph.CopyFrom(body)
-        for name in sorted(_used(body) - own - made):
+        for name in sorted(filter(_is_text, _used(body) - own - made)):
             value = names.get(name)
             numbers = None if value is None else value.content
             if value is not None and numbers is not None:
@@ -348,6 +348,11 @@ class _Reader:
         del result.input[len(body.input) :]
         del result.initializer[len(body.initializer) :]
         return result
+
+
+def _is_text(name: object) -> bool:
+    """Whether a name can be set: one that is not UTF-8 is bytes."""
+    return isinstance(name, str)
 
 
 def _used(graph: onnx.GraphProto) -> set[str]:

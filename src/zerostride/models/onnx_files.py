@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import filecmp
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -69,7 +70,7 @@ def _external(model: onnx.ModelProto, old: Path, new: Path) -> Iterator[tuple[Pa
     found = (location_of(tensor)[1] for tensor in tensors_of(model) if tensor.external_data)
     for relative in sorted({Path(location) for location in found if location is not None}):
         file, goal = old / relative, new / relative
-        if not file.resolve().is_relative_to(old.resolve()) or not file.is_file():
+        if not os.path.isfile(file) or not file.resolve().is_relative_to(old.resolve()):
             continue  # the reader says that it is missing
         if not goal.exists():
             yield file, goal

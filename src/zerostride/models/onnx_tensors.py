@@ -7,6 +7,7 @@ never outside the model's folder, and no more bytes than the tensor's shape has.
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path, PurePosixPath
@@ -104,7 +105,8 @@ class Tensors:
                 f"the constant {name!r} points outside the model's folder: {location!r}"
             )
             return location or "(no name)"
-        if not (self.file.parent / relative).is_file():
+        # os.path: a name that no file system takes is one that is missing.
+        if not os.path.isfile(self.file.parent / relative):
             self.notes.append(f"the data of {name!r} is missing: {location!r}")
             return location
         return None

@@ -58,9 +58,11 @@ def _sum(x: Array, axes: tuple[int, ...]) -> Any:
 
 
 def _mean(x: Array, axes: tuple[int, ...]) -> Any:
-    if x.dtype.kind not in "iu":
-        return np.mean(x, axes, keepdims=True)
     count = math.prod(x.shape[axis] for axis in axes)
+    if x.dtype.kind not in "iu":
+        # Of no numbers it is NaN, which NumPy says with a warning.
+        total = _sum(x, axes)
+        return np.mean(x, axes, keepdims=True) if count else np.full_like(total, np.nan)
     if not count:
         raise Unfit("the mean of no integers")
     total = _sum(x, axes)

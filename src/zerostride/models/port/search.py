@@ -24,6 +24,8 @@ from .program import Program, Setting, Subject, Unwitnessed, Wrong, carry_out, p
 #: Rewrites of one node that a pass may propose; what is found is among its first dozens. Where
 #: sizes are not known each of them takes milliseconds.
 MOST_TRIED, MOST_TRIED_OPEN = 300, 30
+#: Operands of a node that is rewritten: its ops are compared as a tree, one level for each.
+MOST_OPERANDS = 100
 #: Times that a port starts again without a rewrite that turned out not to do.
 ROUNDS = 8
 
@@ -64,6 +66,10 @@ class _Search:
         node, source = site.node, finding.source
         if node.place is None:
             return Ported(node, None, None, "the file has no such node of its own")
+        if not node.outputs:
+            return Ported(node, None, None, "the node has no output")
+        if len(node.inputs) > MOST_OPERANDS:
+            return Ported(node, None, None, f"it has more than {MOST_OPERANDS} operands")
         if not isinstance(source, Plan):
             return Ported(node, None, None, _HOPELESS.get(finding.reason, _NO_MEANING))
         subject = Subject(node, site, source, positions_of(site), finding)

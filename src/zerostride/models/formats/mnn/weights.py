@@ -8,6 +8,7 @@ that the model has; that file alone is opened, whatever path a model names.
 from __future__ import annotations
 
 import math
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -125,7 +126,7 @@ def made(
     if offset is not None and offset < 0:
         raise Malformed(f"the numbers of {name!r} begin at {offset} of the file beside it")
     missing = None
-    if offset is not None and not weights_beside(file).is_file():
+    if offset is not None and not os.path.isfile(weights_beside(file)):
         missing = weights_beside(file).name
     count = math.prod(shape)
     if numbers is None and offset is None and not why and count:
