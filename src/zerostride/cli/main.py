@@ -7,6 +7,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import click
@@ -108,7 +109,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         return _say_usage(error, as_json=_wants_json(arguments))
     except BroadcastError as error:
         for line in str(error).splitlines():
-            click.echo(printable(_cut(line)), err=True)
+            _put_line(printable(_cut(line)))
         return options.exit_status(error)
     except ZerostrideError as error:
         return _say(str(error), as_json=_wants_json(arguments))
@@ -138,27 +139,39 @@ def _wants_json(arguments: Sequence[str] | None) -> bool:
 def _say(message: str, *, as_json: bool = False) -> int:
     """One line to the error output; under --json a document as well."""
     if as_json:
-        options.put_json({"ok": False, "reason": "bad_input", "detail": message})
-    click.echo(f"zerostride: {printable(_cut(message))}", err=True)
+        _put_refusal("bad_input", message)
+    _put_line(f"zerostride: {printable(_cut(message))}")
     return options.BAD_INPUT
 
 
 def _say_usage(error: click.ClickException, *, as_json: bool) -> int:
     """A wrong call: how to call, and what was wrong."""
     if as_json:
-        options.put_json({"ok": False, "reason": "usage", "detail": error.format_message()})
+        _put_refusal("usage", error.format_message())
     if isinstance(error, _NO_ARGUMENTS):
-        error.show()  # no command at all: the help
+        _put_line(error.format_message())  # no command at all: the help
         return options.BAD_INPUT
     if isinstance(error, click.UsageError) and error.ctx is not None:
         path = error.ctx.command_path
-        click.echo(f"{error.ctx.get_usage()}\nTry '{path} -h' for help.\n", err=True)
+        _put_line(f"{error.ctx.get_usage()}\nTry '{path} -h' for help.\n")
     option = getattr(error, "option_name", "")
     hint = " A shape that starts with a minus goes after --." if option[1:2].isdigit() else ""
     # click writes choices on lines of their own.
     message = " ".join(error.format_message().split())
-    click.echo(f"Error: {printable(_cut(message))}{hint}", err=True)
+    _put_line(f"Error: {printable(_cut(message))}{hint}")
     return options.BAD_INPUT
+
+
+def _put_refusal(reason: str, detail: str) -> None:
+    """A refusal as JSON, unless the output itself is what takes nothing more."""
+    with suppress(OSError):
+        options.put_json({"ok": False, "reason": reason, "detail": detail})
+
+
+def _put_line(text: str) -> None:
+    """A line to the error output; where that is full as well, the status alone says it."""
+    with suppress(OSError):
+        click.echo(text, err=True)
 
 
 def _cut(text: str, most: int = _LONGEST) -> str:
@@ -188,4 +201,4 @@ def _show_warning(
 ) -> None:
     """Warnings of ours as a line; others stay out of a user's terminal."""
     if issubclass(category, EngineVersionWarning | PluginWarning):
-        click.echo(f"warning: {message}", err=True)
+        _put_line(f"warning: {message}")

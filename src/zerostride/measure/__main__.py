@@ -324,5 +324,17 @@ def _conclusion(report: EngineReport) -> str:
     return f"{report.engine} {version} ({measured}): {verdict}; {distinct}"
 
 
+def _ended() -> int:
+    """The exit status of the command; an output that takes nothing more is one line and 2."""
+    try:
+        status = main()
+        sys.stdout.flush()
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # for what Python flushes at its end
+        print(f"zerostride.measure: {error.strerror or error}", file=sys.stderr)
+        return 2
+    return status
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(_ended())

@@ -1,0 +1,97 @@
+"""Outputs that take nothing more: one line and exit status 2, whatever the command."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from importlib.util import find_spec
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from zerostride import children
+from zerostride.cli.main import cli
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+FULL = Path("/dev/full")
+pytestmark = pytest.mark.skipif(not FULL.exists(), reason="the system has no /dev/full")
+#: A call of every command; those of MODELS read one. And how it writes files.
+CALLS = {
+    "audit": ["model.onnx", "--target", "ncnn"],
+    "compare": ["5,5", "5"],
+    "completion": ["bash"],
+    "compute": ["add", "a.npy", "b.npy"],
+    "engines": ["numpy", "--measure"],
+    "explain": ["2,3", "3"],
+    "port": ["model.onnx", "--target", "ncnn", "--dry-run"],
+    "run": ["model.onnx", "--random", "0"],
+    "shapes": ["model.onnx"],
+    "verify": ["model.onnx", "--engine", "numpy"],
+}
+MODELS = ("audit", "port", "run", "shapes", "verify")
+WRITES = {
+    "audit": ["model.onnx", "--target", "ncnn", "-o", "full.json"],
+    "compute": ["add", "a.npy", "b.npy", "-o", "full.npy"],
+    "explain": ["2,3", "3", "--svg", "full.svg"],
+    "port": ["model.onnx", "--target", "ncnn", "-o", "full.onnx"],
+    "run": ["model.onnx", "--random", "0", "-o", "full.npy"],
+    "shapes": ["model.onnx", "-o", "full.onnx"],
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copy(EXAMPLES / "tiny_vision.onnx", tmp_path / "model.onnx")
+    for name, shape in (("a.npy", (2, 3)), ("b.npy", (3,))):
+        np.save(tmp_path / name, np.ones(shape, np.float32))
+    for ending in ("json", "npy", "svg", "onnx"):
+        (tmp_path / f"full.{ending}").symlink_to(FULL)
+    return tmp_path
+
+
+def ended(folder: Path, *words: str, errors: bool = False) -> tuple[int, str]:
+    """The status and the error output of a call whose output (and error output) is full."""
+    if words[0] in MODELS and find_spec("onnx") is None:
+        pytest.skip("the models are ONNX files")
+    with FULL.open("wb") as full:
+        done = subprocess.run(
+            children.module("zerostride", *words),
+            cwd=folder,
+            stdout=full,
+            stderr=full if errors else subprocess.PIPE,
+            text=True,
+            timeout=300,
+        )
+    return done.returncode, done.stderr or ""
+
+
+def test_every_command_has_a_call_here() -> None:
+    assert set(CALLS) == set(cli.commands)
+
+
+@pytest.mark.parametrize("command", sorted(CALLS))
+@pytest.mark.parametrize("form", [[], ["--json"], ["--help"]], ids=["text", "json", "help"])
+def test_a_full_output_is_one_line(command: str, form: list[str], folder: Path) -> None:
+    if command == "completion" and form == ["--json"]:
+        pytest.skip("a script has no JSON")
+    status, said = ended(folder, command, *CALLS[command], *form)
+    assert (status, said.count("\n")) == (2, 1), said
+    assert "No space left on device" in said
+
+
+@pytest.mark.parametrize("words", [["audit", "no.onnx"], ["explain", "2,3", "4"], ["nothing"]])
+def test_a_refusal_that_cannot_be_put_out_is_one_all_the_same(
+    words: list[str], folder: Path
+) -> None:
+    status, said = ended(folder, *words, "--json")
+    assert status == 2
+    assert said
+    assert "Traceback" not in said
+    assert ended(folder, *words, "--json", errors=True)[0] == 2
+
+
+@pytest.mark.parametrize("command", sorted(WRITES))
+def test_a_full_file_is_one_line(command: str, folder: Path) -> None:
+    status, said = ended(folder, command, *WRITES[command])
+    assert (status, said.count("\n")) == (2, 1), said
