@@ -94,7 +94,8 @@ def serve(run_case: RunCase, seed: int, numbers: range) -> None:
 class Worker:
     """A child process that runs every `step`-th case, started again after each that kills it."""
 
-    def __init__(self, script: str, seed: int, numbers: range) -> None:
+    def __init__(self, script: str, seed: int, numbers: range, seconds: float) -> None:
+        self.seconds = seconds
         self.script = script
         self.seed = seed
         self.left = numbers
@@ -116,7 +117,7 @@ class Worker:
         data = os.read(self.child.stdout.fileno(), 1 << 16)
         *whole, self.buffer = (self.buffer + data).split(b"\n")
         if whole:
-            self.deadline = time.monotonic() + CASE_SECONDS
+            self.deadline = time.monotonic() + self.seconds
         for line in whole:
             yield line.decode("utf-8", "replace")
         if not data:
@@ -130,10 +131,18 @@ class Worker:
         self.left = self.left[1:]
 
 
-def hunt(script: str, seed: int, cases: int, jobs: int = 1, first: int = 0) -> Tally:
+def hunt(
+    script: str,
+    seed: int,
+    cases: int,
+    jobs: int = 1,
+    first: int = 0,
+    seconds: float = CASE_SECONDS,
+) -> Tally:
     """Runs `cases` cases of a fuzzer's script, `jobs` at a time."""
     tally = Tally()
-    workers = [Worker(script, seed, range(first + k, first + cases, jobs)) for k in range(jobs)]
+    shares = [range(first + k, first + cases, jobs) for k in range(jobs)]
+    workers = [Worker(script, seed, share, seconds) for share in shares]
     progress = _Progress(cases)
     with selectors.DefaultSelector() as selector:
         for worker in workers:
@@ -166,7 +175,7 @@ def _attend(worker: Worker, ready: bool, tally: Tally, selector: selectors.BaseS
         return
     selector.unregister(before)
     if worker.left:
-        worker.lost(tally, _death(status))
+        worker.lost(tally, _death(status, worker.seconds))
     before.close()
     if worker.left:
         worker.start()
@@ -175,9 +184,9 @@ def _attend(worker: Worker, ready: bool, tally: Tally, selector: selectors.BaseS
         worker.child.kill()
 
 
-def _death(status: int | None) -> str:
+def _death(status: int | None, seconds: float) -> str:
     if status is None:
-        return f"took longer than {CASE_SECONDS:.0f} s"
+        return f"took longer than {seconds:.0f} s"
     if status < 0:
         return f"killed by {signal.Signals(-status).name}"
     return f"the process ended with status {status}"
@@ -209,7 +218,7 @@ class _Progress:
             print(file=sys.stderr)
 
 
-def main(script: str, run_case: RunCase, description: str) -> int:
+def main(script: str, run_case: RunCase, description: str, seconds: float = CASE_SECONDS) -> int:
     """The command line that every fuzzer has."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--cases", type=int, default=1000, help="how many cases (1000)")
@@ -226,7 +235,7 @@ def main(script: str, run_case: RunCase, description: str) -> int:
         print(run_case(given.seed, given.case))
         return 0
     began = time.monotonic()
-    tally = hunt(script, given.seed, given.cases, max(1, given.jobs), given.first)
+    tally = hunt(script, given.seed, given.cases, max(1, given.jobs), given.first, seconds)
     report(tally, given.seed, time.monotonic() - began)
     return 1 if tally.bad else 0
 

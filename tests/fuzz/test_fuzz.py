@@ -14,7 +14,7 @@ sys.path.insert(0, str(HERE))  # the fuzzers are scripts; they import one anothe
 import harness  # noqa: E402
 
 
-def hunt(script: Path, cases: int, **given: int) -> harness.Tally:
+def hunt(script: Path, cases: int, **given: float) -> harness.Tally:
     return harness.hunt(str(script), seed=1, cases=cases, jobs=2, **given)
 
 
@@ -30,7 +30,7 @@ def test_hostile_models_in_the_hundreds() -> None:
 
 def test_hostile_models_through_every_function() -> None:
     pytest.importorskip("onnx", reason="the cases are ONNX files")
-    tally = hunt(HERE / "fuzz_commands.py", 600)
+    tally = hunt(HERE / "fuzz_commands.py", 600, seconds=60)
     assert tally.bad == []
     for function in ("audit", "port", "shapes", "run", "verify"):
         assert sum(n for word, n in tally.words.items() if function in word.split()) > 5, function

@@ -215,9 +215,20 @@ def test_loops(read: Any) -> None:
 
 
 def test_a_loop_ends(read: Any, monkeypatch: Any) -> None:
-    monkeypatch.setattr(walk, "MAX_TURNS", 50)
-    with pytest.raises(ModelError, match="more than 50 turns"):
+    with pytest.raises(ModelError, match="more work than the limit of 50 "):
+        execute(read(_loop(2**62)), {"x": count(2)}, limit=50)
+    monkeypatch.setattr(walk, "MAX_WORK", 60)
+    with pytest.raises(ModelError, match="more work than the limit of 60 "):
         execute(read(_loop(2**62)), {"x": count(2)})
+
+
+def test_a_limit_counts_turns_nodes_and_large_results(read: Any) -> None:
+    nodes = len(read(_loop(3)).nodes[0].bodies[0].nodes)
+    execute(read(_loop(3)), {"x": count(2)}, limit=3 * (1 + nodes))
+    with pytest.raises(ModelError, match="more work"):
+        execute(read(_loop(3)), {"x": count(2)}, limit=3 * (1 + nodes) - 1)
+    large = small.model([small.node("Neg", "x", "y")], {"x": (walk.ELEMENTS,)})
+    execute(read(large), {"x": count(walk.ELEMENTS)}, limit=1)  # outside loops the file bounds it
 
 
 def test_a_loop_that_gathers_too_much_ends_early(read: Any, monkeypatch: Any) -> None:

@@ -46,12 +46,18 @@ MOST_PRINTED = 100_000
     metavar="FOLDER|NAME=FILE.npy",
     help="Write every output to a folder, or the tensor NAME to a file. May be given again.",
 )
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    help="Turns and node runs that the model's loops may take in all; 100000 if not given.",
+)
 @click.option("--print", "show", is_flag=True, help="Print every output's numbers.")
 @options.as_json
 def run(
     model: str,
     given: tuple[str, ...],
     seed: int | None,
+    limit: int | None,
     sizes: tuple[tuple[str, int | str], ...],
     shapes: tuple[Any, ...],
     outputs: tuple[str, ...],
@@ -79,7 +85,7 @@ def run(
             f"{model}: its inputs are {described(graph.inputs)}; give each as --input NAME=FILE, "
             "or make them up with --random SEED"
         )
-    made = execute(graph, arrays, _wanted(graph, targets))
+    made = execute(graph, arrays, _wanted(graph, targets), limit=limit)
     written = _write(made, targets, graph)
     if as_json:
         said = {name: _as_dict(array, whole=show) for name, array in made.items()}

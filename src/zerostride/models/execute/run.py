@@ -16,14 +16,20 @@ from .call import Call, Unfit, axis_of, room
 from .inputs import check_inputs
 from .program import TABLE, Program, Step, not_executed, prepare, readable, reads
 
-#: Turns of all the loops of one run; a loop of a hostile file may never end.
-MAX_TURNS = 1_000_000
+#: Work of all the loops of one run, by default; a loop of a hostile file may never end. A turn
+#: takes one, a node in it one and one more for every `ELEMENTS` elements that it makes. One is some
+#: 60 us, so that the default is six seconds.
+MAX_WORK, ELEMENTS = 100_000, 2**16
 #: Arrays by the identity of their values.
 _Environment = MutableMapping[int, Array]
 
 
 def execute(
-    graph: Graph, inputs: Mapping[str, Any], outputs: Sequence[str] | None = None
+    graph: Graph,
+    inputs: Mapping[str, Any],
+    outputs: Sequence[str] | None = None,
+    *,
+    limit: int | None = None,
 ) -> dict[str, Array]:
     """What a model computes.
 
@@ -36,6 +42,8 @@ def execute(
             input's element type.
         outputs: names of tensors of the main graph; None for the model's outputs. Only what they
             need is computed.
+        limit: how much work its loops may be in all: a turn, a node run in one and every 65,536
+            elements that it makes count as one; `MAX_WORK` if None.
 
     Returns:
         Arrays by name, in the order of `outputs`.
@@ -46,10 +54,12 @@ def execute(
         ZerostrideError: an input is missing, unknown, or of another shape or element type than the
             file says.
     """
-    return run_program(graph, prepare(graph, outputs), inputs)
+    return run_program(graph, prepare(graph, outputs), inputs, limit)
 
 
-def run_program(graph: Graph, program: Program, inputs: Mapping[str, Any]) -> dict[str, Array]:
+def run_program(
+    graph: Graph, program: Program, inputs: Mapping[str, Any], limit: int | None = None
+) -> dict[str, Array]:
     """What a program of the graph computes; see :func:`execute`."""
     read = program.reads()
     needed = [value for value in graph.inputs if id(value) in read]
@@ -57,7 +67,7 @@ def run_program(graph: Graph, program: Program, inputs: Mapping[str, Any]) -> di
     environment: _Environment = {
         id(value): given[value.name] for value in graph.inputs if value.name in given
     }
-    walk = _Walk(graph)
+    walk = _Walk(graph, limit)
     walk.run(program, environment)
     return {
         value.name: _own(walk.fetch(value, environment), given.values())
@@ -74,10 +84,12 @@ def _own(array: Array, given: Any) -> Array:
 class _Walk:
     """One run of a graph."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, limit: int | None) -> None:
         self.graph = graph
         self.engine = FORMATS[graph.format].engine
-        self.turns = 0
+        self.limit = MAX_WORK if limit is None else limit
+        self.work = 0
+        self.loops = 0  # that are open
 
     def run(self, program: Program, environment: _Environment) -> None:
         """Computes every step; values of the program that nobody reads any more are dropped."""
@@ -88,6 +100,8 @@ class _Walk:
         own: set[int] = {id(value) for value in program.inputs}
         for position, step in enumerate(program.steps):
             results = self._step(step, environment)
+            if self.loops:
+                self._spend(step, 1 + sum(array.size for array in results) // ELEMENTS)
             if len(results) < len([value for value in step.node.outputs if value.name]):
                 raise self._error(step, "it hands out fewer tensors than the file takes", ())
             for value, array in zip(step.node.outputs, results, strict=False):
@@ -174,20 +188,23 @@ class _Walk:
         state = [call[k] for k in range(2, len(call.inputs))]
         stacks: list[list[Array]] = [[] for _ in body.outputs[1 + len(state) :]]
         turn = 0
+        self.loops += 1
         while going and (most is None or turn < most):
-            self._turn()
+            self._spend(step, 1)
             carried = [np.array(turn, np.int64), np.array(going), *state]
             condition, *made = self._body(body, carried, environment)
             going = bool(condition.reshape(-1)[0]) if condition.size == 1 else False
             state = made[: len(state)]
             _gather(stacks, made[len(state) :])
             turn += 1
+        self.loops -= 1
         return (*state, *self._stacked(step, stacks))
 
-    def _turn(self) -> None:
-        self.turns += 1
-        if self.turns > MAX_TURNS:
-            raise Unfit(f"its loops take more than {MAX_TURNS} turns")
+    def _spend(self, step: Step, work: int) -> None:
+        self.work += work
+        if self.work > self.limit:
+            said = f"loops are more work than the limit of {self.limit} (--limit, limit=)"
+            raise self._error(step, said, ())
 
     def _scan(self, step: Step, call: Call, environment: _Environment) -> Sequence[Array]:
         """Carried values go round beside slices of what is scanned; the rest is stacked."""
@@ -206,11 +223,13 @@ class _Walk:
         if len(set(lengths)) != 1:
             raise Unfit(f"what is scanned has different lengths: {lengths}")
         stacks: list[list[Array]] = [[] for _ in body.outputs[carried:]]
+        self.loops += 1
         for turn in range(lengths[0]):
-            self._turn()
+            self._spend(step, 1)
             made = self._body(body, [*state, *(x[turn] for x in scanned)], environment)
             state = made[:carried]
             _gather(stacks, made[carried:])
+        self.loops -= 1
         results = []
         for k, x in enumerate(self._stacked(step, stacks)):
             axis, backwards = _scan_order(call, "output", k)
