@@ -122,6 +122,7 @@ from .errors import (
     TraceError,
     ZerostrideError,
 )
+from .fork_gate import first_call as _first_call
 from .fuse import fuse
 from .plan import Plan
 from .planner import plan, plan_to, supports
@@ -205,7 +206,8 @@ def __getattr__(name: str) -> Any:
     if name in _LATER:
         from importlib import import_module
 
-        found = globals()[name] = getattr(import_module(f".{_LATER[name]}", __name__), name)
+        with _first_call:
+            found = globals()[name] = getattr(import_module(f".{_LATER[name]}", __name__), name)
         return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -388,3 +388,28 @@ def test_no_more_threads_than_processors():
     print(zs.get_num_threads())
     """
     assert run(code, ZEROSTRIDE_NUM_THREADS="") == "1\n"
+
+
+#: A fork after so many milliseconds of another thread's first fused call, and one in the child.
+FIRST_CALL = """
+import os, threading, time
+x = np.ones((64, 64), np.float32)
+first = zs.fuse(lambda a, b: zs.maximum(a * b + a, 0.5) - b)
+second = zs.fuse(lambda a, b: zs.minimum(a - b * a, 0.5))
+thread = threading.Thread(target=first, args=(x, x[0]))
+thread.start()
+time.sleep({delay} / 1000)
+child = os.fork()
+if child == 0:
+    ok = second(x, x[0])[0, 0] == 0 and first(x, x[0])[0, 0] == 1
+    os._exit(0 if ok else 3)
+thread.join()
+assert os.waitpid(child, 0)[1] == 0
+"""
+
+
+@POSIX
+@pytest.mark.parametrize("delay", [0, 1, 3, 10, 30])
+@pytest.mark.parametrize("jit", ["eager", "0"])
+def test_a_fork_during_another_thread_s_first_fused_call(delay: int, jit: str) -> None:
+    run(FIRST_CALL.format(delay=delay), ZEROSTRIDE_JIT=jit)

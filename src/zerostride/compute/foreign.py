@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..fork_gate import first_call
+
 if TYPE_CHECKING:
     from types import ModuleType
 
@@ -58,7 +60,8 @@ def any_foreign(operands: Iterable[Any]) -> bool:
 
 @functools.cache
 def _find_row() -> Callable[[type], Any]:
-    from ..arrays.table import find_row
+    with first_call:
+        from ..arrays.table import find_row
 
     return find_row
 
@@ -90,6 +93,7 @@ def has_own_arithmetic(value: Any) -> bool:
 @functools.cache  # an import within a function costs a microsecond each time
 def dispatch() -> ModuleType:
     """The module that hands operands to their library's adapter."""
-    from ..arrays import dispatch
+    with first_call:
+        from ..arrays import dispatch
 
     return dispatch

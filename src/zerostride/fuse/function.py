@@ -22,6 +22,7 @@ from ..compute.labels import check_labels
 from ..compute.reference import as_operand
 from ..compute.semantics import WEAK
 from ..errors import TraceError
+from ..fork_gate import first_call
 from ..strictness import in_force
 from .blocks import wants_blocks
 from .captured import Captured, arrays_of
@@ -237,7 +238,8 @@ class Fused(_Calls):
         """What the function is for a call's signature."""
         found = self._known(call.key)
         if found is None:
-            found = self._keep(self._compiled, call.key, self._compile(call.operands, call))
+            with first_call:
+                found = self._keep(self._compiled, call.key, self._compile(call.operands, call))
         beyond = found.integers.beyond(call.values) if found.integers else ()
         if not beyond:
             return found
@@ -247,11 +249,10 @@ class Fused(_Calls):
             operands[k] = replace(operands[k], value=call.values[k])
         key = (call.key, tuple((k, call.values[k]) for k in beyond))
         found = self._known(key)
-        return (
-            found
-            if found is not None
-            else self._keep(self._compiled, key, self._compile(operands, call))
-        )
+        if found is None:
+            with first_call:
+                found = self._keep(self._compiled, key, self._compile(operands, call))
+        return found
 
     def _known(self, key: Hashable) -> Compiled | None:
         """What is known for a signature, and still right: a captured array may have been given
@@ -259,7 +260,7 @@ class Fused(_Calls):
         found = self._compiled.get(key)
         if found is None or found.lay == tuple(map(_signature, found.captured)):
             return found
-        with self._lock:
+        with first_call, self._lock:
             if self._compiled.get(key) is found:
                 del self._compiled[key]
         return None
@@ -276,7 +277,7 @@ class Fused(_Calls):
         return Compiled(prepared, made.structure, made.sources, lay, made.integers, numbers)
 
     def _keep(self, kept: dict[Hashable, _T], key: Hashable, made: _T) -> _T:
-        with self._lock:
+        with first_call, self._lock:
             while len(kept) >= CACHE_SIZE:
                 del kept[next(iter(kept))]
             return kept.setdefault(key, made)
@@ -295,7 +296,8 @@ class Fused(_Calls):
 
         Without operands, that of the signature that was traced last.
         """
-        from .explain import explain
+        with first_call:
+            from .explain import explain
 
         return explain(self, operands, more)
 
@@ -306,7 +308,8 @@ class Fused(_Calls):
             What the call returns, and a function of cotangents that are packed as that is; it
             returns a gradient for each positional operand, of its shape and dtype.
         """
-        from .vjp import pulled
+        with first_call:
+            from .vjp import pulled
 
         if any_foreign(operands) or any_foreign(more.values()):
             return dispatch().vjp(self, operands, more)  # type: ignore[no-any-return]

@@ -27,6 +27,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ..fork_gate import first_call
 from . import jit_ir
 from .program import Program
 
@@ -297,10 +298,15 @@ class _Worker:
             )
 
     def _before_fork(self) -> None:
+        first_call.shut()  # before the locks that a first call takes
         self._start.acquire()
         _working.acquire()
 
     def _after_fork(self) -> None:
+        self._release()
+        first_call.open()
+
+    def _release(self) -> None:
         _working.release()
         self._start.release()
 
@@ -308,7 +314,7 @@ class _Worker:
         """A child has no such thread. What waited stays interpreted there."""
         self._jobs = queue.SimpleQueue()
         self._thread = None
-        self._after_fork()
+        self._release()  # the gate is a new one there
 
     def _close(self) -> None:
         with self._start:
