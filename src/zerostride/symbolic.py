@@ -10,15 +10,15 @@ together are the plan: nothing is assumed, and nothing is left out.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from .alignment import Alignment, Attributes, Mapping_, Rule, check_count, complete, laid_out
 from .dims import MAX_RANK, Asker, Shape
+from .dims.budget import kept
 from .dims.condition import ALWAYS, Condition, all_of, any_of, eq, ge
-from .dims.dim import Dim, Number, Symbol, dim, lone_call, lone_symbol, plain
+from .dims.dim import MAX_ARGUMENTS, Dim, Number, Symbol, dim, lone_call, lone_symbol, plain
 from .dims.functions import broadcast_size, choose
 from .dims.parse import read_shape
 from .dims.sizes import Answer, as_tuple
@@ -181,6 +181,8 @@ def _axis(landed: Sequence[Landed], known: Condition) -> tuple[Condition, Number
         same = [eq(first, size) for size in fixed if size is not first]
         fit = [any_of([eq(size, first), eq(size, 1)]) for size in free]
         return all_of([*same, *fit]), first
+    if len(free) > MAX_ARGUMENTS:
+        raise OverflowError(f"{len(free)} different sizes broadcast along one axis")
     pairs = [
         any_of([eq(a, b), eq(a, 1), eq(b, 1)]) for k, a in enumerate(free) for b in free[k + 1 :]
     ]
@@ -201,9 +203,13 @@ def _vagueness(size: Number) -> int:
     return 1 if all(symbol.named for symbol in size.symbols) else 2
 
 
+#: Sizes on one axis that are compared with one another; a sum of thousands is not made simpler.
+MAX_APART = 8
+
+
 def _apart(landed: list[Landed], known: Condition) -> list[Landed]:
     """What lands, without sizes that are known to equal another one there that does as much."""
-    if known.always or len(landed) < 2:
+    if known.always or not 2 <= len(landed) <= MAX_APART:
         return landed
     kept: list[Landed] = []
     for size, may in landed:
@@ -453,7 +459,7 @@ def align_operands(
 # What a plan is asked.
 
 
-@functools.lru_cache(1 << 12)
+@kept
 def _simplified(exists: Condition, given: Condition, written: str) -> Condition:
     """Kept by its words too: conditions are equal in any order, and a plan has its own."""
     return simplified(exists, given)

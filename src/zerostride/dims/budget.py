@@ -7,24 +7,38 @@ answer is kept from another command. The same command gives the same answers so,
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+import functools
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import Any, TypeVar
 
 from .system import MAX_STEPS, GivenUpError
 
 #: Steps of a question that is asked when the allowance of its command is used up.
 POOR_STEPS = 100
+#: The part of an allowance that such questions may take; then none is looked at any more.
+OVERDRAFT = 4
+
+
+#: Steps that writing a report may take: it asks for words what was decided already.
+WRITING_STEPS = 50_000
+#: Answers that are kept for the process.
+KEPT = 1 << 12
+
+Answering = TypeVar("Answering", bound=Callable[..., Any])
 
 
 class _Allowance:
     """Steps that all questions of one command may take together, and what it asked already."""
 
-    __slots__ = ("asked", "left")
+    __slots__ = ("asked", "kept", "least", "left")
 
     def __init__(self, steps: int) -> None:
         self.left = steps
+        self.least = -(steps // OVERDRAFT)
         self.asked: set[Hashable] = set()
+        self.kept: dict[Hashable, Any] = {}
 
 
 _allowance: ContextVar[_Allowance | None] = ContextVar("allowance", default=None)
@@ -49,6 +63,12 @@ def used_up() -> bool:
     return shared is not None and shared.left <= 0
 
 
+def overdrawn() -> bool:
+    """Whether even short questions have used up what they may."""
+    shared = _allowance.get()
+    return shared is not None and shared.left <= shared.least
+
+
 def charge(steps: int, question: Hashable = None) -> None:
     """Takes steps from the allowance; those of a question that has a name once."""
     shared = _allowance.get()
@@ -59,6 +79,26 @@ def charge(steps: int, question: Hashable = None) -> None:
             return
         shared.asked.add(question)
     shared.left -= steps
+
+
+def kept(function: Answering) -> Answering:
+    """Keeps the answers of a function that asks questions.
+
+    What a command may find out depends on its allowance: its answers are kept for itself alone.
+    """
+    for_all = functools.lru_cache(KEPT)(function)
+
+    @functools.wraps(function)
+    def answer(*asked: Hashable) -> Any:
+        shared = _allowance.get()
+        if shared is None:
+            return for_all(*asked)
+        key = (function, asked)
+        if key not in shared.kept:
+            shared.kept[key] = function(*asked)
+        return shared.kept[key]
+
+    return answer  # type: ignore[return-value]
 
 
 class Budget:
@@ -82,4 +122,13 @@ class Budget:
             raise GivenUpError
 
 
-__all__ = ["POOR_STEPS", "Budget", "allowance", "charge", "used_up"]
+__all__ = [
+    "POOR_STEPS",
+    "WRITING_STEPS",
+    "Budget",
+    "allowance",
+    "charge",
+    "kept",
+    "overdrawn",
+    "used_up",
+]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 from .atoms import Call, Number, Symbol, bounds, decide_zero, name_of, structure
-from .dim import Dim, dim, lone_symbol, made, of_atom
+from .dim import Dim, dim, lone_symbol, made, of_atom, weight_of
 from .functions import grouped
 from .sizes import Answer
 
@@ -36,13 +36,16 @@ class Condition:
     (True, False, 1)
     """
 
-    __slots__ = ("_hash", "_order", "kind", "parts", "size")
+    __slots__ = ("_hash", "_order", "_symbols", "_text", "_weight", "kind", "parts", "size")
 
     kind: Kind
     size: Dim
     parts: tuple[Condition, ...]
     _hash: int
     _order: tuple[Any, ...]
+    _symbols: tuple[Symbol, ...]
+    _text: str
+    _weight: int
 
     @staticmethod
     def parse(text: str) -> Condition:
@@ -154,7 +157,22 @@ class Condition:
     @property
     def symbols(self) -> tuple[Symbol, ...]:
         """The symbols in it, each once."""
-        return tuple(dict.fromkeys(s for size in self.sizes() for s in dim(size).symbols))
+        try:
+            return self._symbols
+        except AttributeError:
+            each = (part.symbols for part in self.parts) if self.parts else (self.size.symbols,)
+            self._symbols = tuple(dict.fromkeys(symbol for some in each for symbol in some))
+            return self._symbols
+
+    @property
+    def weight(self) -> int:
+        """How much there is to look at: its literals, and the atoms in their sizes."""
+        try:
+            return self._weight
+        except AttributeError:
+            own = 0 if self.parts else 1 + weight_of(self.size) // 2
+            self._weight = own + sum(part.weight for part in self.parts)
+            return self._weight
 
     def sizes(self) -> Iterator[Dim]:
         """The sizes that are compared with 0."""
@@ -183,7 +201,11 @@ class Condition:
     # Words.
 
     def __str__(self) -> str:
-        return self.write(name_of)
+        try:
+            return self._text
+        except AttributeError:
+            self._text = self.write(name_of)
+            return self._text
 
     def __repr__(self) -> str:
         return f"<Condition {self}>"

@@ -376,6 +376,11 @@ def applied(function: str, arguments: tuple[Any, ...]) -> Dim:
     return of_atom(call)
 
 
+def weight_of(size: Number) -> int:
+    """Atoms in an expression as often as they are written."""
+    return _weight(size)[0]
+
+
 def _weight(size: Number) -> tuple[int, int]:
     """Atoms in an expression as often as they are written; functions within functions."""
     if isinstance(size, int):
@@ -487,4 +492,5 @@ __all__ = [
     "of_atom",
     "plain",
     "size_order",
+    "weight_of",
 ]

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .atoms import Atom, Interval, Number, Symbol, bounds
 from .axioms import complement, exists, meaning, meant
-from .budget import POOR_STEPS, Budget, allowance, charge, used_up
+from .budget import POOR_STEPS, Budget, allowance, charge, overdrawn, used_up
 from .condition import (
     ALWAYS,
     NEVER,
@@ -45,7 +45,7 @@ def _solutions(condition: Condition, budget: Budget) -> Iterator[System]:
                 parts = zip(choice.parts, answers, strict=True)
                 open_parts.append([part for part, answer in parts if answer is None])
                 remaining.append(choice)
-        budget.spend(1 + sum(len(choice.parts) for choice in choices) // 4)
+        budget.spend(1 + sum(choice.weight for choice in choices) // 4)
         if not remaining:
             yield system
             continue
@@ -97,6 +97,8 @@ def satisfiable(condition: Condition) -> Answer:
         return Answer.YES if condition.kind == "true" else Answer.NO
     if used_up():
         # What is left unknown for want of an allowance is not kept.
+        if overdrawn():
+            return Answer.UNKNOWN
         answer, steps = _satisfiable.__wrapped__(condition, POOR_STEPS)
     else:
         answer, steps = _satisfiable(condition)
@@ -119,6 +121,8 @@ def values_for(condition: Condition, symbols: Iterable[Symbol] = ()) -> dict[Sym
         condition: what must hold.
         symbols: symbols that need a value too.
     """
+    if overdrawn():
+        return None
     budget = Budget()
     found = _find(condition, budget)
     charge(budget.spent)
@@ -146,6 +150,7 @@ def _find(
     """
     values: dict[Symbol, int] = {}
     unsure = False
+    budget.spent += 1 + condition.weight // 4
     condition = thinned(condition)
     if condition.never:
         return Answer.NO
@@ -181,7 +186,7 @@ def _found(part: Condition, budget: Budget, quick: bool) -> dict[Symbol, int] | 
 
 def _tried(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
     """Values that come to mind, or UNKNOWN."""
-    cost = 1 + sum(1 for _ in part.sizes()) // 8
+    cost = 1 + part.weight // 8
     for values in points(part):
         budget.spend(cost)
         if part.evaluate(values):
@@ -192,7 +197,7 @@ def _tried(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
 def _by_remainder(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
     """What holds for one of the remainders, or for none."""
     found: dict[Symbol, int] | Answer = Answer.UNKNOWN
-    cost = 1 + sum(1 for _ in part.sizes())
+    cost = 1 + part.weight
     for case, given in by_remainder(part):
         budget.spend(cost)
         found = Answer.NO if case.never else _solved(case, budget)
@@ -297,6 +302,8 @@ def bounds_under(size: Dim, given: Condition) -> Interval:
 
     Where there are no such values: over all.
     """
+    if overdrawn():
+        return bounds(size)
     if used_up():
         ends, steps = _bounds_under.__wrapped__(size, given, POOR_STEPS)
     else:
@@ -388,12 +395,16 @@ def _invented(system: System) -> bool:
 
 #: Clauses that are weighed against one another; of more, each is simplified by itself.
 MAX_CLAUSES = 10
+#: Clauses that are simplified at all: forty names on one axis make 780, as simple as they can be.
+MAX_SIMPLIFIED = 48
 
 
 def simplified(condition: Condition, given: Condition = ALWAYS) -> Condition:
     """An equal condition (where `given` holds) without what is said twice or cannot be."""
     if condition.kind in ("true", "false"):
         return condition
+    if len(condition) > MAX_SIMPLIFIED:
+        return all_of(clause for clause in condition.clauses if clause not in given.clauses)
     if implies(given, condition):
         return ALWAYS
     if excludes(given, condition):

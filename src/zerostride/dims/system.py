@@ -109,7 +109,7 @@ class System:
         steps = 0
         while waiting:
             kind, size = waiting.pop()
-            steps += 1
+            steps += 1 + len(size.terms) // 4
             try:
                 size = self.reduced(size)
             except OverflowError:

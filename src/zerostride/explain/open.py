@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Any
 
 from ..dims import Shape
+from ..dims.budget import kept
 from ..dims.condition import ALWAYS, NEVER, Condition, all_of, any_of, eq, ne
 from ..dims.dim import Dim, Number, Symbol, calls, dim, lone_symbol, name_of
 from ..dims.solve import bounds_under, excludes, implies, simplified
@@ -93,7 +93,7 @@ def fate(plan: Plan, k: int, axis: int) -> Fate:
     return _fate(dim(plan.aligned[k][axis]), dim(plan.shape[axis]), known(plan))
 
 
-@functools.lru_cache(1 << 12)
+@kept
 def _fate(size: Dim, full: Dim, where: Condition) -> Fate:
     if size == 1:
         return Fate.STRETCHES
@@ -167,8 +167,12 @@ def _stretch_where(plan: Plan, aligned: Shape, axis: int) -> Condition:
     return all_of([eq(size, 1), wide])
 
 
-@functools.lru_cache(1 << 10)
 def _simplified(condition: Condition, given: Condition) -> Condition:
+    return _in_words(condition, given, str(condition))
+
+
+@kept
+def _in_words(condition: Condition, given: Condition, written: str) -> Condition:
     comparisons = sum(1 for _ in condition.sizes())
     if comparisons <= _MOST_COMPARISONS:
         return simplified(condition, given)

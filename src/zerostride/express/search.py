@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import functools
 import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..alignment import Rule, apply
 from ..dims import Shape, elements
+from ..dims.budget import kept
 from ..engines.table import ENGINES, find_engine
 from ..errors import BroadcastError, Misfit, NotExpressible, Reason
 from ..ops import OPS, column_of
@@ -115,7 +115,7 @@ def _orders(engine: str | None, op: str | None) -> tuple[bool, ...]:
     return (False, True) if turned else (False,)
 
 
-_cached = functools.lru_cache(1024)(_express)
+_cached = kept(_express)
 
 
 def _is_target(plan: Plan) -> bool:

@@ -19,7 +19,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from ..dims import MAX_ELEMENTS, MAX_RANK
 from ..dims.dim import Dim, Number, Symbol, lone_symbol, of_atom, plain
-from ..dims.parse import read, unnamed
+from ..dims.parse import MAX_TEXT, read, unnamed
 from ..errors import Misfit, ZerostrideError, printable
 from .formats import module_of, read_model
 from .graph import FileShape, FileSize, Graph, Value
@@ -69,11 +69,13 @@ def shown_name(name: str) -> str:
 def size_of_text(text: str) -> Dim | None:
     """The size that a file writes as text; None where it says nothing.
 
-    What reads as neither a name nor an expression is a name with odd characters.
+    What reads as neither a name nor an expression is a name with odd characters, and so is text of
+    more than MAX_TEXT characters.
     """
-    if _INVENTED.fullmatch(text.strip()):
+    short = len(text) <= MAX_TEXT  # searching a longer one takes minutes
+    if short and _INVENTED.fullmatch(text.strip()):
         return None
-    if not _HYPHENATED.search(text):
+    if short and not _HYPHENATED.search(text):
         try:
             found = read(text)
         except (Misfit, ArithmeticError, RecursionError):

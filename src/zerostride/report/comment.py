@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from ..dims.budget import WRITING_STEPS, allowance
 from ..models.findings import Change, Check, Finding, Outcome, Report, Unread
 from .plain import change_text, checked, finding_text, stale_lines, unread_text
 from .words import (
@@ -35,6 +36,7 @@ _FOR_TABLES = 0.6
 _CELL = 120
 
 
+@allowance(WRITING_STEPS)
 def markdown(reports: Reports, *, limit: int = LIMIT) -> str:
     """One report or many as Markdown, short enough for a comment.
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from .. import __version__
+from ..dims.budget import WRITING_STEPS, allowance
 from ..models.evidence import Evidence, divergences, evidence
 from ..models.findings import Finding, Report, Unread, Verdict
 from ..plan import Plan
@@ -52,6 +53,7 @@ _LEGEND = (
 )
 
 
+@allowance(WRITING_STEPS)
 def html(reports: Reports) -> str:
     """One report or many as one self-contained page.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ..dims.budget import WRITING_STEPS, allowance
 from ..errors import BroadcastError
 from ..explain import explain
 from ..models.findings import Change, Check, Finding, Outcome, Report, Unread
@@ -29,6 +30,7 @@ from .words import (
 )
 
 
+@allowance(WRITING_STEPS)
 def text(reports: Reports, *, full: bool = False) -> str:
     """One report or many in full sentences: what is not the same, with drawing, numbers and fix.
 

@@ -20,6 +20,12 @@ MAX_QUESTIONS = 400
 #: Clauses and sizes with a name that one question may look at: as premises, fewer are safe.
 MAX_PREMISES = 12
 MAX_SYMBOLS = 6
+#: Clauses of one need that the solver weighs; of more, each is only compared word for word.
+MAX_CLAUSES = 48
+#: Clauses that one symbol leads to, the last ones: a batch is in thousands.
+MAX_ABOUT = 32
+#: Sizes in one maximum or broadcast that are weighed against one another.
+MAX_CHOICES = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,7 @@ class Ledger:
         self._changes = itertools.count(1)
         self._clauses: list[tuple[Condition, frozenset[Symbol]]] = []
         self._said: dict[Condition, int] = {}
+        self._about_symbol: dict[Symbol, list[int]] = {}
         self._ones: dict[tuple[Number, int], Number] = {}
         self.learn(given.clauses)
 
@@ -86,6 +93,8 @@ class Ledger:
         """Takes clauses as known."""
         for clause in clauses:
             if clause not in self._said:
+                for symbol in clause.symbols:
+                    self._about_symbol.setdefault(symbol, []).append(len(self._clauses))
                 self._said[clause] = len(self._clauses)
                 self._clauses.append((clause, frozenset(clause.symbols)))
                 self.state = next(self._changes)
@@ -98,8 +107,12 @@ class Ledger:
         """Forgets what was learned after a mark: what holds in a body holds nowhere else."""
         if mark < len(self._clauses):
             self.state = next(self._changes)
-        for clause, _ in self._clauses[mark:]:
+        for clause, symbols in self._clauses[mark:]:
             del self._said[clause]
+            for symbol in symbols:
+                rows = self._about_symbol[symbol]
+                while rows and rows[-1] >= mark:
+                    rows.pop()
         del self._clauses[mark:]
 
     def fresh(self, condition: Condition) -> Condition | None:
@@ -110,10 +123,11 @@ class Ledger:
         if condition.never:
             return None
         kept = []
+        weighed = len(condition) <= MAX_CLAUSES
         for clause in condition.clauses:
             if clause in self._said:
                 continue
-            if self.spent < MAX_QUESTIONS and len(clause.symbols) <= MAX_SYMBOLS:
+            if weighed and self.spent < MAX_QUESTIONS and len(clause.symbols) <= MAX_SYMBOLS:
                 known = self._about(clause)
                 self.spent += 1
                 if implies(known, clause):
@@ -132,7 +146,7 @@ class Ledger:
     def one_of(self, size: Number) -> Number:
         """Of a broadcast of sizes the one that it is known to be, if there is such a one."""
         call = lone_call(size) if isinstance(size, Dim) else None
-        if call is None or call.function != "bcast":
+        if call is None or call.function != "bcast" or len(call.arguments) > MAX_CHOICES:
             return size
         key = (size, self.state)
         if key not in self._ones:
@@ -148,31 +162,34 @@ class Ledger:
         if condition.never or len(condition.symbols) > MAX_SYMBOLS:
             return False
         for clause in condition.clauses:
-            known = self._about(clause)
             if self.spent >= MAX_QUESTIONS:
                 return False
             self.spent += 1
-            if not implies(known, clause):
+            if not implies(self._about(clause), clause):
                 return False
         return True
 
     def _about(self, condition: Condition) -> Condition:
         """The clauses that share symbols with a condition, directly or through others."""
-        symbols = set(condition.symbols)
-        found: list[Condition] = []
-        waiting = [row for row in self._clauses[-256:] if row[1]]
-        grown = True
-        while grown and len(found) < MAX_PREMISES:
-            grown = False
-            for row in waiting.copy():
-                wide = len(row[1] | symbols) > MAX_SYMBOLS or len(found) >= MAX_PREMISES
-                if wide or row[1].isdisjoint(symbols):
+        symbols = dict.fromkeys(condition.symbols)
+        found: dict[int, None] = {}
+        waiting = list(symbols)
+        for symbol in waiting:  # which grows
+            for row in self._about_symbol.get(symbol, ())[-MAX_ABOUT:]:
+                more = self._clauses[row][1] - symbols.keys()
+                if row in found or len(symbols) + len(more) > MAX_SYMBOLS:
                     continue
-                found.append(row[0])
-                symbols |= row[1]
-                waiting.remove(row)
-                grown = True
-        return all_of(found)
+                if len(found) == MAX_PREMISES:
+                    return self._all(found)
+                found[row] = None
+                new = [one for one in self._clauses[row][0].symbols if one in more]
+                symbols.update(dict.fromkeys(new))
+                waiting += new
+        return self._all(found)
+
+    def _all(self, rows: Iterable[int]) -> Condition:
+        """These clauses, in the order in which they were learned."""
+        return all_of(self._clauses[row][0] for row in sorted(rows))
 
 
 #: The functions that choose one of their arguments.
@@ -202,6 +219,8 @@ def decided(size: Number, holds: Callable[[Condition], bool]) -> Number:
 
 
 def _choice(atom: Any, holds: Callable[[Condition], bool]) -> Number:
+    if len(atom.arguments) > MAX_CHOICES:
+        return of_atom(atom)
     kept = list(atom.arguments)
     for size in atom.arguments:
         others = [other for other in kept if other is not size]

@@ -1,0 +1,63 @@
+"""Small random models whose inputs have symbolic sizes: what people build of a few ops."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import numpy as np
+import small
+from onnx import ModelProto
+
+#: Names of sizes; several models of one name would say less.
+NAMES = ("N", "M", "K")
+#: Sizes that are tried for each name.
+SIZES = (1, 2, 3, 4)
+
+
+def random_model(seed: int) -> ModelProto:
+    """A model of two to six nodes; most work for some sizes, some for none."""
+    draw = random.Random(seed)
+    rank = draw.choice((1, 2, 2, 3, 3, 4))
+    inputs = {f"x{k}": _shape(draw, max(1, rank - draw.randint(0, 1))) for k in range(2)}
+    weights: dict[str, Any] = {"one": np.ones(draw.choice(((), (1,), (3,), (2, 3))), np.float32)}
+    nodes: list[Any] = []
+    there = [*inputs]
+    for k in range(draw.randint(2, 6)):
+        made = f"t{k}"
+        nodes.append(_node(draw, there, made, f"n{k}", weights))
+        there.append(made)
+    nodes.append(small.node("Relu", there[-1], name="last"))
+    return small.model(nodes, inputs, weights)
+
+
+def _shape(draw: random.Random, rank: int) -> tuple[int | str, ...]:
+    return tuple(draw.choice((*NAMES, *NAMES, 1, 3)) for _ in range(rank))
+
+
+def _node(
+    draw: random.Random, there: list[str], made: str, name: str, weights: dict[str, Any]
+) -> Any:
+    some = draw.choice(there)
+    match draw.randrange(8):
+        case 0:
+            return small.node("Concat", f"{some} {some}", made, name=name, axis=0)
+        case 1:
+            target = draw.choice(((-1,), (0, -1), (1, -1), (-1, 1), (2, -1)))
+            weights[f"{made}s"] = np.array(target)
+            return small.node("Reshape", f"{some} {made}s", made, name=name)
+        case 2:
+            for key, value in (("b", [0]), ("e", [9999]), ("a", [0]), ("p", [2])):
+                weights[f"{made}{key}"] = np.array(value)
+            halved = f"{some} {made}b {made}e {made}a {made}p"
+            return small.node("Slice", halved, made, name=name)
+        case 3:
+            return small.node("MatMul", f"{some} {draw.choice(there)}", made, name=name)
+        case 4:
+            parts = " ".join([some, draw.choice(there), draw.choice(there)])
+            return small.node(draw.choice(("Max", "Sum")), parts, made, name=name)
+        case _:
+            other = draw.choice([*there, "one"])
+            return small.node(
+                draw.choice(("Add", "Mul", "Sub")), f"{some} {other}", made, name=name
+            )

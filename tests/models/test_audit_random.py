@@ -1,0 +1,160 @@
+"""Random small models: what is said of symbols holds for numbers, and no run says anything else."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+import small
+from random_graphs import NAMES, SIZES, random_model
+from work import calls_of
+
+import zerostride as zs
+from zerostride.models.findings import Finding, Verdict
+from zerostride.models.many import audit_many
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+BAD = (Verdict.DIFFERENT, Verdict.REFUSED)
+
+
+def broken(finding: Finding) -> bool:
+    """Whether the model itself does not broadcast there."""
+    return finding.reason in ("invalid_source", "unknown_shape") and not finding.when
+
+
+def fails(note: str) -> bool:
+    """Whether a note says that a node never works."""
+    return note.startswith("no sizes make")
+
+
+@pytest.mark.parametrize("target", ["onnxruntime", "torch", "openvino"])
+@pytest.mark.parametrize("first", range(0, 60, 20))
+def test_the_same_rule_is_never_unknown(target: str, first: int) -> None:
+    for seed in range(first, first + 20):
+        report = small.audit(random_model(seed), target)
+        if any(map(fails, report.notes)):
+            continue  # behind a node that never works nothing has a shape
+        for finding in report.findings:
+            assert finding.verdict is not Verdict.UNKNOWN, (seed, finding)
+
+
+@pytest.mark.parametrize("target", ["ncnn", "paddle", "litert", "tosa"])
+@pytest.mark.parametrize("seed", range(10))
+def test_verdicts_hold_for_small_sizes(target: str, seed: int) -> None:
+    content = random_model(1000 + seed)
+    options = {"batch_axis": -1} if target == "ncnn" else {}
+    said = small.audit(content, target, **options).findings
+    for numbers in itertools.product(SIZES, repeat=len(NAMES)):
+        sizes = dict(zip(NAMES, numbers, strict=True))
+        there = small.audit(content, target, sizes=sizes, **options)
+        if any(map(broken, there.findings)) or any(map(fails, there.notes)):
+            continue  # the model does not work at these sizes
+        assert len(said) == len(there.findings)
+        for symbolic, real in zip(said, there.findings, strict=True):
+            where = (seed, sizes, str(symbolic.message), str(real.message))
+            bad = real.verdict in BAD
+            if symbolic.verdict is Verdict.SAME:
+                assert not bad, where
+            elif symbolic.verdict in BAD:
+                assert bad, where
+            elif symbolic.when is not None:
+                assert bad == symbolic.when(sizes), where
+
+
+# The same answer in every process, in any order.
+
+_AUDITS = """
+import json, sys, warnings
+import zerostride as zs
+warnings.simplefilter("ignore")
+files, targets, times = json.loads(sys.argv[1])
+said = {}
+for _ in range(times):
+    for target in targets:
+        for file in files:
+            report = zs.audit(file, target)
+            new = [report.to_json(), str(report)]
+            assert said.setdefault(f"{target} {file}", new) == new, (target, file)
+print(json.dumps(said))
+"""
+TARGETS = ["onnxruntime", "ncnn", "mnn", "tensorrt"]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Generated models, one with more questions than its allowance has steps for, and examples."""
+    folder = tmp_path_factory.mktemp("models")
+    made = []
+    for seed in range(12):
+        made.append(folder / f"random{seed}.onnx")
+        made[-1].write_bytes(random_model(seed).SerializeToString())
+    chain = [
+        small.node("Add", f"t{k} x{k}" if k else "x0 x1", f"t{k + 1}", name=f"add{k}")
+        for k in range(24)
+    ]
+    sizes = {f"x{k}": (f"N{k}", f"M{k % 5}") for k in range(24)}
+    made.append(folder / "chain.onnx")
+    chained = small.model([*chain, small.node("Relu", "t24")], sizes)
+    made[-1].write_bytes(chained.SerializeToString())
+    examples = [*EXAMPLES.glob("*dynamic.onnx"), *EXAMPLES.glob("*.xml")]
+    return [*map(str, made), *sorted(map(str, examples))]
+
+
+def audited(seed: int, models: list[str], targets: list[str], times: int) -> dict[str, list[str]]:
+    """All reports of a process of its own."""
+    told = json.dumps([models, targets, times])
+    environment = {**os.environ, "PYTHONHASHSEED": str(seed)}
+    command = [sys.executable, "-c", _AUDITS, told]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=600)
+    assert done.returncode == 0, done.stderr[-2000:]
+    answer: dict[str, list[str]] = json.loads(done.stdout)
+    return answer
+
+
+def test_reports_are_the_same_in_every_process(models: list[str]) -> None:
+    once = audited(0, models, TARGETS, 1)
+    assert audited(1, models[::-1], TARGETS[::-1], 2) == once
+    assert audited(2, models, [*TARGETS[2:], *TARGETS[:2]], 1) == once
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pooled = audit_many(models, TARGETS[1], jobs=2)
+        for file, report in zip(models, pooled, strict=True):
+            assert isinstance(report, zs.Report)
+            assert [report.to_json(), str(report)] == once[f"{TARGETS[1]} {file}"], file
+
+
+# Work is bounded, whatever the file says.
+
+
+def chained(count: int) -> list[zs.Report]:
+    """Audits of sums and maxima of many operands, whose sizes all have names of their own."""
+    inputs = {f"x{k}": (f"N{k}", 3) for k in range(count)}
+    same = [small.node("Sum", " ".join(["x0"] * count))]
+    apart = [small.node("Max", " ".join(inputs))]
+    return [small.audit(small.model(nodes, inputs), "ncnn") for nodes in (same, apart)]
+
+
+def test_ops_of_many_operands_are_linear_work() -> None:
+    chained(10)
+    assert calls_of(lambda: list(map(str, chained(2000)))) < 15 * calls_of(
+        lambda: list(map(str, chained(200)))
+    )
+
+
+@pytest.mark.parametrize("count", [20, 64])
+def test_many_names_on_one_axis_are_bounded_work(count: int) -> None:
+    assert calls_of(lambda: list(map(str, chained(count)))) < 20_000_000
+
+
+@pytest.mark.parametrize("text", ["N+" * 500_000 + "N", "a" * 1_000_000, "N-" * 500_000])
+def test_long_text_is_a_name(text: str) -> None:
+    content = small.model([small.node("Add", "x x")], {"x": (text, 3)})
+    (finding,) = small.audit(content, "onnxruntime").findings
+    assert finding.verdict is Verdict.SAME
+    assert len(finding.message) < 1000
