@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import small
-from random_graphs import NAMES, SIZES, random_model
+from random_graphs import SIZES, random_model
 from work import calls_of
 
 import zerostride as zs
@@ -50,8 +50,10 @@ def test_verdicts_hold_for_small_sizes(target: str, seed: int) -> None:
     content = random_model(1000 + seed)
     options = {"batch_axis": -1} if target == "ncnn" else {}
     said = small.audit(content, target, **options).findings
-    for numbers in itertools.product(SIZES, repeat=len(NAMES)):
-        sizes = dict(zip(NAMES, numbers, strict=True))
+    axes = [axis for value in content.graph.input for axis in value.type.tensor_type.shape.dim]
+    names = sorted({axis.dim_param for axis in axes} - {""})
+    for numbers in itertools.product(SIZES, repeat=len(names)):
+        sizes = dict(zip(names, numbers, strict=True))
         there = small.audit(content, target, sizes=sizes, **options)
         if any(map(broken, there.findings)) or any(map(fails, there.notes)):
             continue  # the model does not work at these sizes
@@ -142,14 +144,12 @@ def chained(count: int) -> list[zs.Report]:
 
 def test_ops_of_many_operands_are_linear_work() -> None:
     chained(10)
-    assert calls_of(lambda: list(map(str, chained(2000)))) < 15 * calls_of(
-        lambda: list(map(str, chained(200)))
-    )
+    assert calls_of(lambda: chained(1000)) < 15 * calls_of(lambda: chained(100))
 
 
 @pytest.mark.parametrize("count", [20, 64])
 def test_many_names_on_one_axis_are_bounded_work(count: int) -> None:
-    assert calls_of(lambda: list(map(str, chained(count)))) < 20_000_000
+    assert calls_of(lambda: chained(count)) < 5_000_000
 
 
 @pytest.mark.parametrize("text", ["N+" * 500_000 + "N", "a" * 1_000_000, "N-" * 500_000])
