@@ -14,6 +14,7 @@ from ..flow import Flow
 from ..formats import FORMATS
 from ..graph import Graph
 from ..input_sizes import InputShapes, Sizes, read_sized
+from ..shape_arithmetic import judged_sites
 from ..sites import Site
 from ..symbolic_audit import related
 from .program import Setting
@@ -91,12 +92,12 @@ def audited(
     module = FORMATS[graph.format].load()
     known = {} if like is None else like.by_meaning()
     findings: dict[int, Finding] = {}
-    sites: dict[int, Site] = {}
+    sites, _ = judged_sites(graph)
     for done, node in enumerate(graph.nodes):
-        site = module.find_site(node)
+        site = sites.get(id(node))
         if site is not None:
             same = known.get(_meaning(site, judge)) if known else None
-            sites[id(node)], findings[id(node)] = site, same or judge(site)
+            findings[id(node)] = same or judge(site)
         if progress is not None:
             progress(done + 1, len(graph.nodes))
     setting = Setting(module, judge)

@@ -1,0 +1,142 @@
+"""Arithmetic of shapes: numbers that are made of sizes and that only sizes are made of.
+
+Exporters write Shape, Gather, Mul, Concat in front of a Reshape. Converters compute that before
+anything runs, whatever the engine's broadcasts are, so an audit counts it and judges none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ..errors import BroadcastError
+from .formats import module_of
+from .graph import Graph, Node, Value
+from .sites import Site
+
+#: Ops that hand out the sizes of a tensor, in the words of ONNX and of OpenVINO.
+_MAKES = frozenset({"Shape", "Size", "ShapeOf"})
+#: Ops that read sizes, axes or counts, and at which inputs.
+_READS: Mapping[str, tuple[int, ...]] = MappingProxyType(
+    {
+        "Broadcast": (1, 2),
+        "ConstantOfShape": (0,),
+        "CumSum": (1,),
+        "Expand": (1,),
+        "If": (0,),
+        "Interpolate": (1, 2),
+        "Loop": (0,),
+        "OneHot": (1,),
+        "Pad": (1, 2, 3),
+        "Range": (0, 1, 2),
+        "Reshape": (1,),
+        "Resize": (1, 2, 3),
+        "Slice": (1, 2, 3, 4),
+        "Split": (1,),
+        "Squeeze": (1,),
+        "StridedSlice": (1, 2, 3),
+        "Tile": (1,),
+        "TopK": (1,),
+        "Trilu": (1,),
+        "Unsqueeze": (1,),
+        "Upsample": (1,),
+        "VariadicSplit": (1, 2),
+    }
+)
+#: Ops whose numbers no converter knows beforehand.
+_RANDOM = ("Random", "Multinomial", "Bernoulli")
+
+
+def shape_arithmetic(graph: Graph) -> frozenset[int]:
+    """The identities of the nodes that compute sizes from sizes, for readers of sizes alone."""
+    candidates = _candidates(graph)
+    if not candidates:
+        return frozenset()
+    kept = {id(value) for value in graph.outputs}
+    for node in graph.nodes:
+        for body in node.bodies:
+            kept.update(id(value) for value in body.outputs if value is not None)
+    uses = graph.uses()
+    found: set[int] = set()
+    for node in reversed(candidates):
+        if all(_only_sizes(value, uses, found, kept) for value in node.outputs):
+            found.add(id(node))
+    return frozenset(found)
+
+
+def judged_sites(graph: Graph) -> tuple[dict[int, Site], int]:
+    """What a graph broadcasts, by identity of its nodes, and how many are arithmetic of shapes.
+
+    Arithmetic that does not work for the sizes that the file gives is no arithmetic.
+    """
+    module = module_of(graph)
+    folded = shape_arithmetic(graph)
+    found: dict[int, Site] = {}
+    count = 0
+    for node in graph.nodes:
+        site = module.find_site(node)
+        if site is None:
+            continue
+        if id(node) in folded and _works(site):
+            count += 1
+        else:
+            found[id(node)] = site
+    return found, count
+
+
+def _works(site: Site) -> bool:
+    """Whether a site has a plan, as far as its sizes are numbers."""
+    shapes = [part.shape for part in site.operands]
+    sizes = [size for shape in shapes for size in shape or ()]
+    if None in shapes or not all(isinstance(size, int) for size in sizes):
+        return True
+    try:
+        site.plan(tuple(shape for shape in shapes if shape is not None))
+    except BroadcastError:
+        return False
+    return True
+
+
+def _candidates(graph: Graph) -> list[Node]:
+    """Nodes of numbers and vectors that depend on sizes and constants alone, in order."""
+    sized: set[int] = set()
+    found = []
+    for node in graph.nodes:
+        if node.op in _MAKES:
+            sized.update(map(id, node.outputs))
+            continue
+        given = [value for value in node.inputs if value is not None]
+        free = [value for value in given if not value.constant]
+        if not free or node.bodies or node.op.startswith(_RANDOM):
+            continue
+        small = all(value.shape is not None and len(value.shape) <= 1 for value in node.outputs)
+        if small and all(id(value) in sized for value in free):
+            sized.update(map(id, node.outputs))
+            found.append(node)
+    return found
+
+
+def _only_sizes(
+    value: Value,
+    uses: Mapping[int, tuple[tuple[Node, int], ...]],
+    found: set[int],
+    kept: set[int],
+) -> bool:
+    """Whether a tensor is read by nothing but readers of sizes."""
+    if id(value) in kept:
+        return False
+    return all(
+        id(reader) in found or position in _READS.get(reader.op, ())
+        for reader, position in uses.get(id(value), ())
+    )
+
+
+def folding_note(count: int) -> tuple[str, ...]:
+    """What a report says of the nodes that are not judged."""
+    if not count:
+        return ()
+    many = "broadcasts compute" if count > 1 else "broadcast computes"
+    return (f"{count} {many} sizes from sizes, which converters fold: counted, not judged",)
+
+
+__all__ = ["folding_note", "judged_sites", "shape_arithmetic"]
