@@ -226,17 +226,22 @@ def load_mnn() -> Run:
     def run(question: Mapping[str, Any]) -> Any:
         with tempfile.TemporaryDirectory() as folder:
             source, target = Path(folder, "m.onnx"), Path(folder, "m.mnn")
-            source.write_bytes(_onnx_model(question))
+            whole = question["op"] == "file"  # a model as it is, operands in its own types
+            source.write_bytes(question["model"] if whole else _onnx_model(question))
             arguments = ["-f", "ONNX", "--modelFile", str(source), "--MNNModel", str(target)]
             _tools.mnnconvert(["mnnconvert", *arguments, "--bizCode", "z"])
             if not target.is_file():
                 raise Refused("the converter wrote no model")
-            feeds = _feeds(question)
+            feeds = question["feeds"] if whole else _feeds(question)
             net = MNN.nn.load_module_from_file(str(target), list(feeds), ["y"])
             variables = []
             for array in feeds.values():
-                flat = np.ascontiguousarray(array, np.float32).ravel().tolist()
-                variables.append(expr.const(flat, list(array.shape), expr.NCHW, expr.float))
+                whole_numbers = whole and array.dtype.kind != "f"
+                flat = np.ascontiguousarray(array, np.int32 if whole_numbers else np.float32)
+                kind = expr.int if whole_numbers else expr.float
+                variables.append(
+                    expr.const(flat.ravel().tolist(), list(array.shape), expr.NCHW, kind)
+                )
             result = expr.convert(net.forward(variables)[0], expr.NCHW)
             if not result.valid or result.shape is None:
                 raise Refused("the result is an invalid variable")

@@ -335,8 +335,11 @@ def everything() -> list[tuple[str, Finding, Any]]:
         for path in sorted(EXAMPLES.rglob("*.onnx")):
             graph = read_onnx(path)
             report = audit_graph(graph, find_engine(target))
-            sites = {node.path: find_site(node) for node in graph.nodes}
-            found += [(target, finding, sites[finding.node]) for finding in report.findings]
+            sites = [site for site in map(find_site, graph.nodes) if site is not None]
+            found += [
+                (target, finding, site)
+                for finding, site in zip(report.findings, sites, strict=True)
+            ]
     return found
 
 

@@ -141,3 +141,10 @@ def test_the_command_line_names_the_converter(tmp_path: Path) -> None:
     assert run("audit", str(file), "--target", "tensorrt", "--via", "pnnx").returncode == 2
     ported = run("port", str(file), "--target", "tensorrt", "--dry-run")
     assert "nothing to change" in ported.stdout
+
+
+def test_a_whole_number_constant_is_laid_out_from_the_batch_on() -> None:
+    """google-ai-edge/LiteRT#9664: [C] is read as Cx1x1x1, and a float constant is not."""
+    assert finding("litert-gpu", None, typed("Add", "float32", constant=True)).verdict == "same"
+    wrong = finding("litert-gpu", None, typed("Add", "int32", constant=True))
+    assert wrong.verdict == "different"

@@ -27,14 +27,14 @@ from .comparing import compare_case, narrowed, other_values, struck
 from .converters import carried_by, chosen, met, named, note_of
 from .findings import Cause, Finding, Report, Verdict
 from .flow import Flow, Need
-from .formats import FORMATS, lowered
+from .formats import FORMATS, lowered, module_of
 from .graph import Graph
 from .input_sizes import InputShapes, Sizes, advice, read_sized
 from .layout import check_layout, layout_findings
 from .memory import uncollected
 from .pnnx import carried
 from .resolve import resolved
-from .shape_arithmetic import folding_note, judged_sites
+from .shape_arithmetic import counted, folding_note, shape_arithmetic
 from .sites import Kind, Operand, Site
 from .symbolic_audit import carried_as_is, compare_open, is_open, related
 from .targets import NotJudged, canonical, transport
@@ -130,10 +130,13 @@ def _audit_graph(
 ) -> Report:
     graph, judge, found = prepared(graph, engine, via, batch_axis, facts)
     findings = []
-    sites, _ = judged_sites(graph)
+    module = module_of(graph)
+    folded = shape_arithmetic(graph)
     for done, node in enumerate(graph.nodes):
-        if id(node) in sites:
-            findings.append(judge(sites[id(node)]))
+        site = module.find_site(node)
+        if site is not None:
+            finding = judge(site)
+            findings.append(counted(finding) if id(node) in folded else finding)
         if progress is not None:
             progress(done + 1, len(graph.nodes))
     if layout is not None:
@@ -164,7 +167,7 @@ def reported(
     notes = (*notes, *batch.samples.notes)
     if drops_batch(graph, engine.name) and not _has_axis(graph, batch_axis):
         notes = (*notes, f"no input of the model has an axis {batch_axis}: nothing is a batch")
-    notes = (*notes, *folding_note(judged_sites(graph)[1]))
+    notes = (*notes, *folding_note(sum(one.reason == Cause.FOLDED for one in findings)))
     way = note_of(via)
     if way is not None:
         notes = (*notes, way)

@@ -36,6 +36,7 @@ class Cause(StrEnum):
     """Reason codes of findings beside those of :class:`~zerostride.errors.Reason`."""
 
     SAME_PLAN = "same_plan"
+    FOLDED = "folded"  # arithmetic of shapes, which converters fold
     SIZE_TRAP = "size_trap"
     OTHER_ALIGNMENT = "other_alignment"
     OTHER_VALUES = "other_values"  # an op of the same name computes other numbers

@@ -1,18 +1,17 @@
 """Arithmetic of shapes: numbers that are made of sizes and that only sizes are made of.
 
 Exporters write Shape, Gather, Mul, Concat in front of a Reshape. Converters compute that before
-anything runs, whatever the engine's broadcasts are, so an audit counts it and judges none of it.
+anything runs, whatever the engine's broadcasts are, so it means the same on every target.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
-from ..errors import BroadcastError
-from .formats import module_of
+from .findings import Cause, Finding, Verdict
 from .graph import Graph, Node, Value
-from .sites import Site
 
 #: Ops that hand out the sizes of a tensor, in the words of ONNX and of OpenVINO.
 _MAKES = frozenset({"Shape", "Size", "ShapeOf"})
@@ -64,37 +63,24 @@ def shape_arithmetic(graph: Graph) -> frozenset[int]:
     return frozenset(found)
 
 
-def judged_sites(graph: Graph) -> tuple[dict[int, Site], int]:
-    """What a graph broadcasts, by identity of its nodes, and how many are arithmetic of shapes.
+def counted(finding: Finding) -> Finding:
+    """The finding of arithmetic of shapes: the same on every target, as converters fold it.
 
-    Arithmetic that does not work for the sizes that the file gives is no arithmetic.
+    Arithmetic that does not work in the model itself stays what it is.
     """
-    module = module_of(graph)
-    folded = shape_arithmetic(graph)
-    found: dict[int, Site] = {}
-    count = 0
-    for node in graph.nodes:
-        site = module.find_site(node)
-        if site is None:
-            continue
-        if id(node) in folded and _works(site):
-            count += 1
-        else:
-            found[id(node)] = site
-    return found, count
-
-
-def _works(site: Site) -> bool:
-    """Whether a site has a plan, as far as its sizes are numbers."""
-    shapes = [part.shape for part in site.operands]
-    sizes = [size for shape in shapes for size in shape or ()]
-    if None in shapes or not all(isinstance(size, int) for size in sizes):
-        return True
-    try:
-        site.plan(tuple(shape for shape in shapes if shape is not None))
-    except BroadcastError:
-        return False
-    return True
+    if finding.verdict is Verdict.SAME or finding.reason == Cause.INVALID:
+        return finding
+    return replace(
+        finding,
+        verdict=Verdict.SAME,
+        reason=Cause.FOLDED,
+        message="computes sizes from sizes, which converters fold",
+        fix=None,
+        witness=None,
+        notes=(),
+        when=None,
+        values=None,
+    )
 
 
 def _candidates(graph: Graph) -> list[Node]:
@@ -136,7 +122,7 @@ def folding_note(count: int) -> tuple[str, ...]:
     if not count:
         return ()
     many = "broadcasts compute" if count > 1 else "broadcast computes"
-    return (f"{count} {many} sizes from sizes, which converters fold: counted, not judged",)
+    return (f"{count} {many} sizes from sizes: counted as the same, since converters fold that",)
 
 
-__all__ = ["folding_note", "judged_sites", "shape_arithmetic"]
+__all__ = ["counted", "folding_note", "shape_arithmetic"]

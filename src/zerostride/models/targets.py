@@ -65,7 +65,7 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
             _check_has(engine, site, op)
         _check_opset(engine, site)
         row = rule_row(None, engine=engine, op=op)
-        if engine.constants and _with_small_constant(site):
+        if engine.constants and _with_small_constant(site) and not _whole_constant(site, engine):
             row = next(iter(engine.constants.values()))
         if op is not None and op in engine.dynamic and _compiled_open(site):
             row = next(iter(engine.dynamic[op].values()))
@@ -113,6 +113,16 @@ def _with_small_constant(site: Site) -> bool:
         part.constant and count == min(known)
         for part, count in zip(site.operands, known, strict=True)
     )
+
+
+def _whole_constant(site: Site, engine: Engine) -> bool:
+    """Whether a constant is of no float: LiteRT's GPU lays it out as a tensor, from the batch on.
+
+    google-ai-edge/LiteRT#9664: read.
+    """
+    tensors = [part.tensor for part in site.operands if part.constant and part.shape]
+    kinds = [value.dtype for value in tensors if value is not None]
+    return engine.name == "litert-gpu" and any(k and not k.startswith("float") for k in kinds)
 
 
 def _elements(shape: FileShape) -> int | None:

@@ -16,11 +16,10 @@ from ..measure.isolation import CASE_SECONDS
 from ..models.audit import BATCHLESS, audit_graph, drops_batch
 from ..models.batch import BatchAxes, batch_axes
 from ..models.findings import Check, Finding, Outcome, Report, Verdict
-from ..models.formats import lowered
+from ..models.formats import lowered, module_of
 from ..models.graph import Graph
 from ..models.input_sizes import InputShapes, Sizes, read_sized
 from ..models.resolve import resolved
-from ..models.shape_arithmetic import judged_sites
 from ..models.sites import Site
 from ..planner import as_facts
 from .cache import Cache
@@ -128,7 +127,8 @@ def verify(
 
 
 def _sites(graph: Graph, node: str | None) -> list[Site]:
-    found = list(judged_sites(graph)[0].values())
+    module = module_of(graph)
+    found = [site for site in map(module.find_site, graph.nodes) if site is not None]
     if node is None:
         return found
     named = [site for site in found if site.node.path == node]

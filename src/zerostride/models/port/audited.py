@@ -14,7 +14,7 @@ from ..flow import Flow
 from ..formats import FORMATS
 from ..graph import Graph
 from ..input_sizes import InputShapes, Sizes, read_sized
-from ..shape_arithmetic import judged_sites
+from ..shape_arithmetic import counted, shape_arithmetic
 from ..sites import Site
 from ..symbolic_audit import related
 from .program import Setting
@@ -92,12 +92,15 @@ def audited(
     module = FORMATS[graph.format].load()
     known = {} if like is None else like.by_meaning()
     findings: dict[int, Finding] = {}
-    sites, _ = judged_sites(graph)
+    sites: dict[int, Site] = {}
+    folded = shape_arithmetic(graph)
     for done, node in enumerate(graph.nodes):
-        site = sites.get(id(node))
+        site = module.find_site(node)
         if site is not None:
             same = known.get(_meaning(site, judge)) if known else None
-            findings[id(node)] = same or judge(site)
+            finding = same or judge(site)
+            sites[id(node)] = site
+            findings[id(node)] = counted(finding) if id(node) in folded else finding
         if progress is not None:
             progress(done + 1, len(graph.nodes))
     setting = Setting(module, judge)

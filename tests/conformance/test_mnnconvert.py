@@ -1,0 +1,116 @@
+"""What mnnconvert writes, run by MNN: verdicts held against ONNX Runtime's numbers.
+
+Every element-wise op on every element type, operands as inputs and as constants.
+ZEROSTRIDE_MNNCONVERT=3 runs three times as many shapes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from child import Child
+
+pytest.importorskip("MNN", reason="the converter is an extra, not a test need")
+onnx: Any = pytest.importorskip("onnx", reason="the models are made with the onnx package")
+ort: Any = pytest.importorskip("onnxruntime", reason="the reference is an extra, not a test need")
+
+from onnx import helper  # noqa: E402
+
+import zerostride as zs  # noqa: E402
+
+pytestmark = pytest.mark.conformance
+
+COMPARED = ("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual")
+NUMBERS = ("Add", "Sub", "Mul", "Div", "Max", "Min", "Mod", "Pow", *COMPARED)
+TRUTHS = ("And", "Or", "Xor")
+DTYPES = (
+    *("float32", "float64", "float16", "int8", "uint8", "int16", "uint16"),
+    *("int32", "uint32", "int64", "uint64"),
+)
+OPS = [(op, dtype) for op in NUMBERS for dtype in DTYPES] + [(op, "bool") for op in TRUTHS]
+TIMES = int(os.environ.get("ZEROSTRIDE_MNNCONVERT", "1"))
+
+
+def array(dtype: str, shape: tuple[int, ...], seed: int) -> Any:
+    rng = np.random.default_rng(seed)
+    if dtype == "bool":
+        return rng.integers(0, 2, shape).astype(bool)
+    if dtype.startswith("float"):
+        return rng.uniform(0.5, 3, shape).astype(dtype)
+    return rng.integers(1, 7, shape).astype(dtype)
+
+
+def shapes(count: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Two operands that broadcast, of ranks 0 to 5."""
+    draw = random.Random(count)
+    made = []
+    for _ in range(count):
+        full = [draw.choice([1, 2, 3, 4]) for _ in range(draw.randint(1, 5))]
+        one, two = (
+            tuple(draw.choice([size, size, 1]) for size in full[draw.randint(0, len(full)) :])
+            for _ in range(2)
+        )
+        made.append((one, two))
+    return made
+
+
+def model(op: str, a: Any, b: Any, constant: bool) -> bytes:
+    kind = helper.np_dtype_to_tensor_dtype(a.dtype)
+    inputs = [helper.make_tensor_value_info("x0", kind, a.shape)]
+    constants = [onnx.numpy_helper.from_array(b, "x1")] if constant else []
+    if not constant:
+        inputs.append(helper.make_tensor_value_info("x1", kind, b.shape))
+    options = {"fmod": 1} if op == "Mod" and a.dtype.kind == "f" else {}
+    result = onnx.TensorProto.BOOL if op in COMPARED else kind
+    node = helper.make_node(op, ["x0", "x1"], ["y"], name="site", **options)
+    outputs = [helper.make_tensor_value_info("y", result, None)]
+    graph = helper.make_graph([node], "g", inputs, outputs, constants)
+    sets = [helper.make_opsetid("", 18)]
+    made: bytes = helper.make_model(graph, opset_imports=sets, ir_version=8).SerializeToString()
+    return made
+
+
+def wanted(content: bytes, feeds: dict[str, Any]) -> Any:
+    """ONNX Runtime's numbers; None where it has no kernel."""
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    try:
+        return ort.InferenceSession(content, options).run(None, feeds)[0]
+    except Exception:  # noqa: BLE001 - whatever it raises, there is nothing to compare with
+        return None
+
+
+def test_same_means_equal_numbers(tmp_path: Path) -> None:
+    table: Counter[tuple[str, bool]] = Counter()
+    faults = []
+    with Child("mnn") as child:
+        for (op, dtype), (k, (one, two)) in (
+            (row, pair) for row in OPS for pair in enumerate(shapes(2 * TIMES))
+        ):
+            for constant in (False, True):
+                a, b = array(dtype, one, k), array(dtype, two, k + 100)
+                content = model(op, a, b, constant)
+                feeds = {"x0": a} if constant else {"x0": a, "x1": b}
+                expected = wanted(content, feeds)
+                if expected is None:
+                    continue
+                (tmp_path / "m.onnx").write_bytes(content)
+                (finding,) = zs.audit(tmp_path / "m.onnx", "mnn").findings
+                word, got = child.ask({"op": "file", "model": content, "feeds": feeds})
+                right = word == "result" and got.shape == expected.shape
+                right = right and np.allclose(
+                    got.astype(float), expected.astype(float), rtol=1e-3, atol=1e-3
+                )
+                table[str(finding.verdict), bool(right)] += 1
+                if finding.verdict == "same" and not right:
+                    faults.append(f"{op} {dtype} {one} {two} constant={constant}: {word}")
+    print(f"\n{dict(table)}")
+    assert not faults, "\n".join(faults[:20])
+    right = sum(count for (_, agrees), count in table.items() if agrees)
+    assert table["same", True] > 0.5 * right > 0
