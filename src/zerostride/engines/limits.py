@@ -106,15 +106,33 @@ def openvino_compared(plan: Plan, asker: Asker) -> None:
     What comes out is NumPy's meaning, if that has the shape that pdpd infers; else it refuses.
     Nothing is looked at where the result is empty.
     """
+    if not is_empty(plan, asker) and plan.rule.attributes.get("axis", 0) > 0:
+        raise Misfit(Reason.NO_RULE, "the plugin compiles this op only for the axes 0 and -1")
+    openvino_by_numpy(plan, asker)
+
+
+def openvino_by_numpy(plan: Plan, asker: Asker) -> None:
+    """Under pdpd the CPU plugin computes these by the numpy rule, or refuses where that refuses."""
     if is_empty(plan, asker):
         return
-    if plan.rule.attributes.get("axis", 0) > 0:
-        raise Misfit(Reason.NO_RULE, "the plugin compiles this op only for the axes 0 and -1")
     shape, aligned = _as_numpy(plan, asker)
     if not _alike(shape, plan.shape, asker):
         raise Misfit(Reason.NO_RULE, f"by the numpy rule, which the plugin takes, {shape}")
     if not _aligned_alike(aligned, plan, asker):
         raise Misfit(Reason.WRONG_RESULT, "the plugin computes by the numpy rule")
+
+
+def openvino_shifted(plan: Plan, asker: Asker) -> None:
+    """Under pdpd the CPU plugin shifts by the numpy rule, and reads on where that refuses."""
+    try:
+        openvino_by_numpy(plan, asker)
+    except Misfit as misfit:
+        raise Misfit(Reason.WRONG_RESULT, misfit.detail) from None
+
+
+def openvino_uncompiled(plan: Plan, asker: Asker) -> None:
+    """Under pdpd the CPU plugin has no kernel for the op on this element type."""
+    raise Misfit(Reason.NO_RULE, "the plugin does not compile this op on this element type")
 
 
 def _as_numpy(plan: Plan, asker: Asker) -> tuple[Shape, tuple[Shape, ...]]:

@@ -66,6 +66,7 @@ class Engine:
         to_target: Broadcast mode to the engine's version; the first is its default. Empty: the
             engine has no such op.
         ops: ops that differ from the rest, by canonical name or by the engine's own.
+        typed: ops that differ on an element type, by canonical name and NumPy's name of the type.
         dynamic: ops that differ where a model is compiled before its sizes are known.
         constants: rules where an operand is a constant of the model; empty: the same.
         tensor_rank: the most axes that any tensor has there; None where ops alone have limits.
@@ -87,6 +88,7 @@ class Engine:
     elementwise: Rules
     to_target: Rules = field(default_factory=dict)
     ops: Mapping[str, Rules] = field(default_factory=dict)
+    typed: Mapping[tuple[str, str], Rules] = field(default_factory=dict)
     dynamic: Mapping[str, Rules] = field(default_factory=dict)
     constants: Rules = field(default_factory=dict)
     tensor_rank: int | None = None

@@ -57,6 +57,7 @@ def _accept(engine: Engine, package: str) -> Engine:
         elementwise=rules(engine.elementwise),
         to_target=rules(engine.to_target),
         ops={op: rules(given) for op, given in engine.ops.items()},
+        typed={key: rules(given) for key, given in engine.typed.items()},
         dynamic={op: rules(given) for op, given in engine.dynamic.items()},
         constants=rules(engine.constants),
         divergences=tuple(_guarded(row, package) for row in engine.divergences),

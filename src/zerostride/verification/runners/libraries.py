@@ -131,7 +131,7 @@ def load_tensorflow() -> Runner:
     table: Table = {
         "Gemm": lambda attrs, x: tf.linalg.matmul(x[0], x[1]) + x[2],
         "MatMul": lambda attrs, x: tf.linalg.matmul(*x),
-        "Clip": lambda attrs, x: tf.clip_by_value(*x),
+        "Clip": lambda attrs, x: tf.clip_by_value(*x, *[x[0].dtype.max][len(x) - 2 :]),
         "BatchNormalization": batch_norm,
     }
 

@@ -45,8 +45,9 @@ def _layer(task: Task, x: Sequence[Array]) -> tuple[str, bytes, int]:
     if op == "MatMul":
         return "MatMul", b"", 2
     if op == "Clip":
-        low, high = (float(bound.ravel()[0]) for bound in x[1:3])
-        return f"Clip 0={low} 1={high}", b"", 1
+        low, *above = (float(bound.ravel()[0]) for bound in x[1:3])
+        high = "".join(f" 1={number}" for number in above)  # left out: the largest float
+        return f"Clip 0={low}{high}", b"", 1
     if op == "Gemm":
         return _gemm(task, x)
     if op == "BatchNormalization":
