@@ -507,6 +507,53 @@ def _glu(rng: random.Random) -> Drawn:
     return "GLU", f"0={rng.randrange(len(shape))}", [shape], 1
 
 
+def _batch_reshape(rng: random.Random) -> Drawn:
+    """A Reshape by an expression, with or without a batch axis that is named."""
+    c, h, w = (rng.randint(1, 5) for _ in range(3))
+    forms = [
+        ('6="*(0w,0h),0c"', (c, h, w)),
+        ('6="-1,/(0w,1)"', (c, h, w)),
+        ('6="*(0w,2),//(0h,2),0c"', (c, 2 * h, w)),
+        ('6="round(0.6),max(0w,0h),-1"', (c, h, h)),
+        ('12=0 13=0 6="0w,*(0h,0c),0n"', (c, h, w)),
+        ('12=0 13=1 6="0w,-1,0n,0c"', (c, h, w)),
+        ('13=0 6="-1,1"', (c, h, w)),
+    ]
+    text, shape = rng.choice(forms)
+    return "Reshape", text, [shape], 1
+
+
+def _crop_said(rng: random.Random) -> Drawn:
+    shape = tuple(rng.randint(4, 9) for _ in range(3))
+    starts = rng.choice(("1", "-(0h,3)", "//(0h,2)", "-2"))
+    ends = rng.choice(("0h", "-(0h,1)", "-1", "+(0h,5)", "-233"))
+    if (starts == "-2" and ends == "-1") or (starts.startswith("-(") and ends.startswith("-(")):
+        ends = "0h"
+    return "Crop", f'19="{starts}" 20="{ends}" 21="1"', [shape], 1
+
+
+def _sampled(rng: random.Random) -> Drawn:
+    """Layers that read places or regions of the data."""
+    c, h, w = (rng.randint(3, 6) for _ in range(3))
+    places = rng.randint(1, 4), rng.randint(1, 5)
+    rows: list[Drawn] = [
+        ("GridSample", "0=1", [(c, h, w), (*places, 2)], 1),
+        ("GridSample", "0=2 3=1", [(c, h, w), (2, *places)], 1),
+        ("GridSample", "0=1", [(c, 2, h, w), (3, *places, 3)], 1),
+        ("ROIAlign", f"0={places[0]} 1={places[1]} 2=1.0", [(c, h, w), (4,)], 1),
+        ("ROIPooling", f"0={places[0]} 1={places[1]} 2=1.0", [(c, h, w), (4,)], 1),
+        ("Diag", f"0={rng.randint(-2, 2)}", [(h, w)], 1),
+        ("Diag", f"0={rng.randint(-2, 2)}", [(w,)], 1),
+        ("StatisticsPooling", f"0={rng.randrange(2)}", [_shape(rng)], 1),
+        ("Fold", "1=2 20=4 21=3", [(4 * c, 6)], 1),
+        ("Flip", f"-23300=1,{rng.randrange(-3, 3)}", [(c, h, w)], 1),
+        ("CopyTo", "", [(c, h, w), (c - 1, h, w - 2)], 1),
+        ("MVN", "0=1 1=0", [_shape(rng)], 1),
+        ("Convolution", f"0=3 1=1 6={3 * c}", [(c,)], 1),
+    ]
+    return rng.choice(rows)
+
+
 def _prelu(rng: random.Random) -> Drawn:
     shape = _shape(rng)
     return "PReLU", f"0={rng.choice((1, shape[0]))}", [shape], 1
@@ -514,7 +561,9 @@ def _prelu(rng: random.Random) -> Drawn:
 
 def _eltwise(rng: random.Random) -> Drawn:
     shape = _shape(rng)
-    return "Eltwise", f"0={rng.randrange(3)}", [shape] * rng.choice((2, 3)), 1
+    count, kind = rng.choice((2, 3)), rng.randrange(3)
+    weights = f" -23301={count},1.0,0.2,-0.5"[: None if count == 3 else -5]
+    return "Eltwise", f"0={kind}{weights * rng.randrange(2)}", [shape] * count, 1
 
 
 DRAWS: Sequence[Callable[[random.Random], Drawn]] = (
@@ -554,6 +603,10 @@ DRAWS: Sequence[Callable[[random.Random], Drawn]] = (
     _glu,
     _prelu,
     _eltwise,
+    _batch_reshape,
+    _crop_said,
+    _sampled,
+    _sampled,
 )
 
 

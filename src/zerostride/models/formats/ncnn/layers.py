@@ -95,12 +95,14 @@ LAYERS: Mapping[str, LayerType] = MappingProxyType(
         "Unfold": LayerType(windows.unfold, rank=3),
         "Reorg": LayerType(windows.reorg, rank=3),
         "PixelShuffle": LayerType(windows.pixel_shuffle, rank=3),
-        **_rows(LayerType(rank=3), "DeformableConv2D PSROIPooling ROIAlign ROIPooling SPP"),
-        **_rows(
-            LayerType(),
-            "ArgMax Diag Einsum Fold GridSample InverseSpectrogram PriorBox Spectrogram "
-            "StatisticsPooling",
-        ),
+        "DeformableConv2D": LayerType(windows.deformable, rank=3),
+        **_rows(LayerType(shapes.regions, rank=3), "PSROIPooling ROIAlign ROIPooling"),
+        "Diag": LayerType(shapes.diag),
+        "Fold": LayerType(windows.fold, rank=2),
+        "GridSample": LayerType(shapes.grid_sample),
+        "StatisticsPooling": LayerType(shapes.statistics),
+        "SPP": LayerType(rank=3),
+        **_rows(LayerType(), "ArgMax Einsum InverseSpectrogram PriorBox Spectrogram"),
         **_rows(
             LayerType(by_data=True),
             "DetectionOutput Proposal YoloDetectionOutput Yolov3DetectionOutput",

@@ -45,6 +45,8 @@ def _padded(w: Writer, value: Value, pads: Sequence[tuple[int, int]], fill: floa
 
 def _convolution(w: Writer) -> None:
     _plain_weights(w)
+    if w.rank != len(spatial(w.call())) + 1:
+        raise NoWords
     call = w.call()
     rows = [window(call, name) for name in spatial(call)]
     pads = [row[2] for row in rows]
@@ -52,6 +54,8 @@ def _convolution(w: Writer) -> None:
     same = next((side for side in SAME if sides == {side}), None)
     if same is None and sides & {*SAME}:
         raise NoWords
+    if same == SAME[1] and len(rows) == 3:
+        raise NoWords  # Convolution3D does not pad as the others do
     if same is not None and any(extent < stride for extent, stride, _ in rows):
         raise NoWords  # padded by less than nothing
     each, count = channels(call) // groups(call), call.positive(0)
@@ -88,6 +92,8 @@ def _dilations(
 
 def _deconvolution(w: Writer) -> None:
     _plain_weights(w)
+    if w.rank != len(spatial(w.call())) + 1:
+        raise NoWords
     call = w.call()
     names = spatial(call)
     rows = [window(call, name) for name in names]

@@ -392,8 +392,9 @@ def gemm(call: Call) -> Results:
         if not operands:
             raise Wrong("an operand is missing")
         shape = operands.pop(0)
-        rows = shape[0] if len(shape) > 1 else 1
-        return (shape[-1], rows) if call.whole(flipped) else (rows, shape[-1])
+        if len(shape) not in (2, 3):
+            raise Unknown("a result that depends on how blobs are packed")
+        return (shape[-1], shape[0]) if call.whole(flipped) else (shape[0], shape[-1])
 
     a, b = part(4, 2, (7, 9)), part(5, 3, (9, 8))
     if equal(a[1], b[0]) is False:
@@ -426,6 +427,36 @@ def _joined(a: Sizes, b: Sizes) -> Sizes:
         else:
             raise Wrong(f"batches of {x} and {y}")
     return tuple(found)
+
+
+def diag(call: Call) -> Results:
+    """Diag: a matrix with the vector beside its diagonal, or a matrix's diagonal."""
+    shape, beside = call.of_rank(1, 2), call.whole(0)
+    if len(shape) == 1:
+        return [checked((plain(shape[0] + abs(beside)),) * 2)]
+    rows, columns = plain(shape[0] + min(beside, 0)), plain(shape[1] - max(beside, 0))
+    return [checked((_least(rows, columns),))]
+
+
+def statistics(call: Call) -> Results:
+    """StatisticsPooling: the mean of each channel, and its spread behind all of them."""
+    channels = call.first[0] if len(call.first) > 2 else 1
+    return [(plain(channels * (2 if call.whole(0) else 1)),)]
+
+
+def grid_sample(call: Call) -> Results:
+    """GridSample: the channels of the data, the places of the grid."""
+    shape, grid = call.of_rank(3, 4), call.operand(1)
+    if len(grid) != len(shape):
+        raise Unknown(f"a grid of rank {len(grid)}")
+    return [(shape[0], *(grid[1:] if call.whole(3) else grid[:-1]))]
+
+
+def regions(call: Call) -> Results:
+    """ROIPooling, ROIAlign and PSROIPooling: as many places as are asked for."""
+    own = call.of_rank(3)[0]
+    channels = call.whole(3) if call.layer.type.startswith("PS") else own
+    return [checked((channels, call.whole(1), call.whole(0)))]
 
 
 def embed(call: Call) -> Results:

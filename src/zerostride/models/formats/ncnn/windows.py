@@ -110,6 +110,9 @@ def _check_channels(call: Call) -> None:
 def convolution(call: Call) -> Results:
     """Convolutions over the inner axes; the outermost becomes as many as there are filters."""
     rank = len(spatial(call)) + 1
+    if rank == 3 and len(call.first) == 1 and set(kernel(call)) == {1} and groups(call) == 1:
+        _check_channels(call)
+        return [checked((call.positive(0),))]  # a vector is one place
     shape = call.of_rank(rank)
     if call.whole(19) or len(call.shapes) > 1:
         raise Unknown("its weights are an operand")
@@ -126,6 +129,11 @@ def convolution(call: Call) -> Results:
         pairs = zip(shape[1:], windows, strict=True)
         _check_same([_over(size, extent, stride) for size, (extent, stride, _) in pairs])
     return [checked((call.positive(0), *sizes))]
+
+
+def deformable(call: Call) -> Results:
+    """DeformableConv2D: as a convolution, whatever the offsets and masks are."""
+    return convolution(Call(call.layer, (call.of_rank(3),)))
 
 
 def deconvolution(call: Call) -> Results:
@@ -201,6 +209,15 @@ def _pooled(size: Number, kernel: int, stride: int, pads: tuple[int, int], mode:
     if (isinstance(room, int) and room < 0) or min(pads) < 0 or mode not in (0, 1):
         raise Wrong(f"a window of {kernel} over {size}, padded by {pads}")
     return plain(divided(room + (stride - 1 if mode == 0 else 0), stride) + 1)
+
+
+def fold(call: Call) -> Results:
+    """Fold: columns of windows become a picture of a size that the line gives."""
+    rows = call.of_rank(2)[0]
+    across = call.positive(1)
+    area = across * call.positive(11, across)
+    wide = call.positive(20)
+    return [checked((divided(rows, area), call.positive(21, wide), wide))]
 
 
 def unfold(call: Call) -> Results:
