@@ -170,7 +170,7 @@ def test_inputs_of_which_nothing_is_known(tmp_path: Path) -> None:
 
 def test_who_is_asked_and_where_nobody_is(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setattr(engine, "installed", lambda: False)
-    graph = one(tmp_path, "Diag d 1 1 in0 out0", (4,))
+    graph = one(tmp_path, "Spectrogram d 1 1 in0 out0 0=4 2=4", (4,))
     assert graph.outputs[0].shape is None
     assert any("which could be asked for them, is not installed" in note for note in graph.notes)
     monkeypatch.setattr(engine, "installed", lambda: True)
@@ -183,7 +183,8 @@ def test_an_engine_that_dies_is_a_note(tmp_path: Path, monkeypatch: Any) -> None
     child = "import os, sys; sys.stdout.write('[\"a\", [4, 4]]\\n'); sys.stdout.flush(); os.abort()"
     monkeypatch.setattr(engine, "_CHILD", child)
     monkeypatch.setattr(engine, "installed", lambda: True)
-    text = made.param(*made.inputs((4,)), "Diag d 1 1 in0 a", "Diag e 1 1 a b", "ReLU r 1 1 a c")
+    lines = ("Spectrogram d 1 1 in0 a 0=4", "Spectrogram e 1 1 a b 0=4", "ReLU r 1 1 a c")
+    text = made.param(*made.inputs((4,)), *lines)
     graph = made.graph(tmp_path, text)
     assert made.shapes_of(graph)["a"] == (4, 4)
     assert made.shapes_of(graph)["c"] == (4, 4)
