@@ -150,8 +150,9 @@ def _engine_row(engine: str | Engine) -> Engine:
     """The row of an engine; of one that is named the installed release is looked at."""
     if isinstance(engine, Engine):
         return engine
+    row = find_engine(engine)  # refuses what is no name
     warn_if_unmeasured(engine)
-    return find_engine(engine)
+    return row
 
 
 def _refuse_function(rule: Any) -> None:

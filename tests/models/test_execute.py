@@ -250,7 +250,7 @@ def test_values_are_freed_after_their_last_reader(read: Any) -> None:
             super().__setitem__(key, value)
             most = max(most, len(self))
 
-    walk._Walk(graph).run(program, Counting({id(graph.inputs[0]): count(4)}))
+    walk._Walk(graph, None).run(program, Counting({id(graph.inputs[0]): count(4)}))
     assert most <= 3
 
 

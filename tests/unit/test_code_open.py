@@ -11,7 +11,7 @@ import numpy as np
 import onnx.reference
 import pytest
 from code_runs import execute, expected, inputs
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import zerostride as zs
@@ -61,6 +61,7 @@ def test_source_for_symbols_is_the_bound_plan(plan: zs.Plan, numbers: list[int])
 
 
 @settings(max_examples=100, deadline=None)
+@example(plan=zs.plan(("N + 1",), ("N + 1",), rule="pdpd", axis=1), numbers=[0] * 8)
 @given(plan=open_plan(), numbers=st.lists(st.integers(0, 4), min_size=8, max_size=8))
 def test_source_for_symbols_in_einops(plan: zs.Plan, numbers: list[int]) -> None:
     pytest.importorskip("einops")

@@ -182,7 +182,9 @@ def pattern_of(plan: Plan) -> list[Pattern | None]:
     right = tuple("1" if size == 1 else letter(k) for k, size in enumerate(plan.shape))
     found: list[Pattern | None] = []
     for mapping, aligned, stretched in zip(*mappings, plan.aligned, plan.stretched, strict=True):
-        left = ("1" if a is None or aligned[a] == 1 else letter(a) for a in mapping)
+        left = (
+            "1" if a is None or 1 in (aligned[a], plan.shape[a]) else letter(a) for a in mapping
+        )
         certain = all(
             aligned[axis] == 1 or _same(plan, aligned[axis], plan.shape[axis]) for axis in stretched
         )

@@ -477,6 +477,8 @@ def _of_any_shape(site: Site, engine: Engine, via: str | None, unknown: Finding)
     """The same by the same rule, though a shape is not known; else that it is unknown."""
     if unknown.reason != Cause.UNKNOWN_SHAPE or engine.name in BATCHLESS:
         return unknown
+    if any(part.shape is None and not _is_tensor(part) for part in site.operands):
+        return unknown
     try:
         case = Carried(site, engine, carried_by(via)(site, engine))
     except (NotJudged, BroadcastError):
@@ -486,6 +488,11 @@ def _of_any_shape(site: Site, engine: Engine, via: str | None, unknown: Finding)
     said = f"means the same on {engine.name}, by the same rule, whatever the shapes"
     same = finding_of(site, None, None, Verdict.SAME, Cause.SAME_PLAN, said)
     return other_values(case, narrowed(case, same))
+
+
+def _is_tensor(part: Operand) -> bool:
+    """Whether an operand is known to be a tensor: a sequence has no element type."""
+    return part.tensor is not None and part.tensor.dtype is not None
 
 
 def _invalid(site: Site, error: BroadcastError) -> Finding:
