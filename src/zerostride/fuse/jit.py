@@ -109,7 +109,7 @@ def mode() -> str:
 # LLVM
 
 _known: weakref.WeakValueDictionary[tuple[str, jit_ir.Target], Code] = weakref.WeakValueDictionary()
-#: Held while LLVM works. A child of a fork in between would have a half-done LLVM.
+#: Held while LLVM works, inside the gate: a child of a fork would have a half-done LLVM.
 _working = threading.RLock()
 _numbers = itertools.count()
 
@@ -136,7 +136,7 @@ def assemble(text: str, target: jit_ir.Target) -> Code:
         OSError: the system forbids code that is made while running.
         RuntimeError: LLVM refuses the text.
     """
-    with _working:
+    with first_call, _working:
         known = _known.get((text, target))
         if known is not None:
             return known
