@@ -45,6 +45,7 @@ def by_grad(program, cotangents):
 
 
 def test_random_programs():
+    pytest.importorskip("torch", reason="torch.autograd says what the gradients are")
     result = Result()
     for case in range(4):
         judge(draw(12, case), f"12:{case}", result, by_grad)

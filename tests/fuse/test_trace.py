@@ -32,10 +32,15 @@ def test_operators_of_floats_both_ways(name, other):
     check(lambda x: apply(other, x), X, exact=exact)
 
 
+def power(x, y):
+    """x**y as NumPy has it from 2.3 on; before, it squares x in x's dtype, whatever that of 2."""
+    return np.power(x, y) if isinstance(x, np.ndarray) else x**y
+
+
 @pytest.mark.parametrize("name", [*ARITHMETIC, *COMPARISONS, *BITS])
 @pytest.mark.parametrize("other", [M, 2, np.int64(2), np.int8(1)], ids=repr)
 def test_operators_of_integers_both_ways(name, other):
-    apply = getattr(operator, name)
+    apply = power if name == "pow" else getattr(operator, name)
     check(lambda x, y: apply(x, y), N, other)
     check(lambda x: apply(x, other), N)
     if name not in ("floordiv", "mod", "truediv"):

@@ -1,5 +1,6 @@
 """The reference backend against NumPy: values, dtypes, strides, `out`, overlaps and the adjoint."""
 
+import operator
 import warnings
 
 import numpy as np
@@ -14,6 +15,14 @@ from zerostride.ops import OPS
 
 DTYPES = ("bool", "int8", "uint8", "int32", "int64", "float16", "float32", "float64", "complex64")
 ARITHMETIC = ("add", "multiply", "maximum", "less", "logical_xor", "logaddexp", "bitwise_and")
+COMPARISONS = {
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
+}
 RULES = ("none", "numpy", "mnn", "pdpd", "paddle", "ncnn", "onnx6")
 
 
@@ -246,6 +255,22 @@ class TestDtypes:
         expected = np.add(x, number).dtype
         operands = (True, x, number) if name == "where" else (x, number)
         assert getattr(zs, name)(*operands).dtype == expected
+
+    @pytest.mark.parametrize("name", COMPARISONS)
+    @pytest.mark.parametrize("dtype", ["uint8", "int64", ">u4", "float32"])
+    @pytest.mark.parametrize("number", [7, -1, 300, 2**63, 2**70, -(2**70)])
+    def test_integers_that_the_dtype_cannot_hold_are_compared(self, name, dtype, number):
+        # Rows apart, and results elsewhere: NumPy before 2.2.2 ends the process there.
+        x = np.arange(24).reshape(4, 6).astype(dtype)[::2, ::-3]
+        of_python = COMPARISONS[name]
+        expected = [[of_python(one, number) for one in row] for row in x.tolist()]
+        swapped = [[of_python(number, one) for one in row] for row in x.tolist()]
+        for out in (None, np.zeros((2, 2), np.int16), np.zeros((3, 2, 2), bool)):
+            for operands, values in (((x, number), expected), ((number, x), swapped)):
+                layout = zs.plan(*map(np.shape, operands), rule="numpy")
+                result = compute(name, layout, operands, out)
+                assert result is out or result.dtype == bool
+                np.testing.assert_array_equal(result, np.broadcast_to(values, result.shape))
 
     def test_numpy_scalars_are_not_weak(self):
         assert zs.add(np.float32(1), np.float64(2)).dtype == np.float64

@@ -37,7 +37,7 @@ NUMPY = Engine(
     _NP,
     rows(NUMPY_RULE, source=_NP),
     modes(_NP, numpy=ONE_WAY),
-    also=("2.1", "2.2", "2.3", "2.4"),
+    also=("2.2", "2.3", "2.4"),
 )
 
 TORCH = Engine(

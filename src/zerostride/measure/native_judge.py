@@ -180,7 +180,7 @@ def _memory_agrees(ours: Made, theirs: Made) -> bool:
 def _values(call: Call, result: NDArray[Any], expected: NDArray[Any]) -> Verdict:
     shape = result.shape
     result, expected = result.reshape(-1), expected.reshape(-1)
-    if result.tobytes() == expected.tobytes():  # of one axis: NumPy 2.1 takes 32 at most there
+    if result.tobytes() == expected.tobytes():  # of one axis: before NumPy 2.4, 32 at most
         return Verdict()
     wrong = ~_same(call.op, result, expected)
     if call.op in _IGNORE_NAN and _has_signalling_nan(call):
