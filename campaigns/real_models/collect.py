@@ -50,17 +50,19 @@ def read_rows() -> tuple[Row, ...]:
 
 
 def collect(folder: Path, rows: Sequence[Row]) -> list[str]:
-    """Puts the files of the rows into a folder; returns a line for each that could not be had."""
+    """Puts the files of the rows into a folder; returns a line for each failure."""
     folder.mkdir(parents=True, exist_ok=True)
     failures = []
     missing = [row for row in rows if not _is_there(folder / row.file, row)]
     for (package, version), group in groupby(missing, key=lambda row: (row.package, row.version)):
         with tempfile.TemporaryDirectory() as place:
-            said = _download(f"{package}=={version}", Path(place))
+            warnings = _download(f"{package}=={version}", Path(place))
             for row in group:
                 content = _content(Path(place), row)
                 if content is None:
-                    failures.append(f"{row.file}: not in {package} {version} as recorded. {said}")
+                    failures.append(
+                        f"{row.file}: not in {package} {version} as recorded. {warnings}"
+                    )
                 else:
                     (folder / row.file).write_bytes(content)
     return failures

