@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 
 from ir_models import Ir, binary  # noqa: E402
 from openvino_runs import converted, infer  # noqa: E402
+from processor import has_avx512  # noqa: E402
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -99,7 +100,9 @@ def test_a_prelu_written_out_computes_the_same(
     editor.apply([Rewrite(place, steps)])
     (after,) = infer(core, editor.save(tmp_path / "out.xml")[0], arrays)
     np.testing.assert_array_equal(after, before)
-    np.testing.assert_array_equal(np.signbit(after), np.signbit(before))
+    # With AVX2 alone, OpenVINO multiplies −0.0 by its slope, too: the sign of that zero differs.
+    told = np.full(data.shape, True) if has_avx512() else data != 0
+    np.testing.assert_array_equal(np.signbit(after)[told], np.signbit(before)[told])
 
 
 def test_pdpd_becomes_explicit(core: Any, tmp_path: Path) -> None:
