@@ -97,7 +97,7 @@ def test_a_planted_module_runs_where_the_current_folder_is_on_the_path(tmp_path:
     folder.mkdir()
     mark = plant(folder)
     subprocess.run([sys.executable, "-c", "import numpy"], cwd=folder, stderr=subprocess.DEVNULL)
-    assert "numpy" in mark.read_text()
+    assert mark.read_text(), "nothing planted ran"  # Python 3.13 imports linecache first
 
 
 def test_a_child_gets_no_current_folder_and_no_environment(
