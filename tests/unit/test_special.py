@@ -203,7 +203,7 @@ class TestClip:
         np.testing.assert_array_equal(zs.clip(x, -1000, 3), np.minimum(x, 3))
         np.testing.assert_array_equal(zs.clip(x, -1000), x)
         np.testing.assert_array_equal(zs.clip(x, None, 1000), x)
-        assert zs.clip(np.ones(2, bfloat16), 0, 0.5).dtype == bfloat16
+        assert zs.clip(np.ones(2, bfloat16), 0, 1).dtype == bfloat16
         out = np.empty((2, 3), np.int8)
         assert zs.clip(x, 1, 2, out=out) is out
 

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..ops import OPS
-from .special import SPECIAL, cast, clip, is_float, meet, relu
+from .special import SPECIAL, cast, clip, is_float, join, relu
 
 Kernel = Callable[..., Any]
 Array = NDArray[Any]
@@ -26,7 +26,7 @@ def prelu(x: Any, slope: Any) -> Any:
 
     Only the negative elements are multiplied. A number that the dtype cannot hold is refused.
     """
-    result = np.empty(np.shape(x) or np.shape(slope), meet(x, slope))
+    result = np.empty(np.shape(x) or np.shape(slope), join(x, slope))
     result[...] = x
     factor = np.asarray(slope, result.dtype)
     negative = np.less(result, np.zeros((), result.dtype))  # a zero of a timedelta's own unit
@@ -35,7 +35,7 @@ def prelu(x: Any, slope: Any) -> Any:
 
 def squared_difference(x: Any, y: Any) -> Any:
     """The difference, times itself; of 16-bit floats in float32, rounded once."""
-    dtype = meet(x, y)
+    dtype = join(x, y)
     if is_float(dtype) and dtype.itemsize < 4:
         wide = [np.asarray(value).astype(dtype).astype(np.float32) for value in (x, y)]
         return squared_difference(*wide).astype(dtype)

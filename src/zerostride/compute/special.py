@@ -11,7 +11,7 @@ float32 for 16 bits. Complex numbers are refused.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -64,20 +64,55 @@ def keeps_kind(given: Any, to: Any) -> bool:
 
 
 def meet(*operands: Any) -> np.dtype[Any]:
-    """The dtype that operands, or their dtypes, are promoted to; numbers are weak (NEP 50).
+    """The dtype of operands, or of dtypes, among which Python floats widen no float at all.
 
-    `numpy.result_type` knows that of its own dtypes alone: bfloat16 and 0.5 it makes float64.
+    So parameters meet what they act on, and PyTorch's and JAX's floats Python's numbers:
+    `numpy.result_type` knows that of its own dtypes alone, bfloat16 and 0.5 it makes float64.
     """
     numbers = [value for value in operands if type(value) in _WEAK]
+    common = _common_dtype(operands)
+    if common is None or not is_float(common) or complex in map(type, numbers):
+        return np.result_type(*([] if common is None else [common]), *numbers)
+    return common
+
+
+def join(*operands: Any) -> np.dtype[Any]:
+    """The dtype of operands as NumPy's ufuncs have it; numbers are weak (NEP 50).
+
+    >>> join(np.zeros(3, np.float16), 0.5).name
+    'float16'
+    """
+    common = _common_dtype(operands)
+    if common is None or common.isbuiltin == 1:
+        return meet(*operands)
+    for value in operands:
+        if type(value) in _WEAK and type(value) is not bool:  # which widens no number
+            common = np.multiply.resolve_dtypes((common, type(value), None))[-1]
+    return common
+
+
+#: NumPy's numbers in the order in which its ufuncs look for a dtype that holds all operands.
+_LOOPS = tuple(map(np.dtype, "?bBhHiIlLqQefdgFDG"))
+
+
+def _common_dtype(operands: Sequence[Any]) -> np.dtype[Any] | None:
+    """The dtype that arrays, or dtypes, are promoted to; None where there are numbers alone.
+
+    Raises:
+        TypeError: no dtype holds them all.
+    """
     dtypes = [
         value if isinstance(value, np.dtype) else value.dtype
         for value in operands
         if type(value) not in _WEAK
     ]
-    common = np.result_type(*dtypes) if dtypes else None
-    if common is None or not is_float(common) or complex in map(type, numbers):
-        return np.result_type(*([] if common is None else [common]), *numbers)
-    return common
+    try:
+        return np.result_type(*dtypes) if dtypes else None
+    except TypeError:  # bfloat16 and int16: their packages have not heard of each other
+        for dtype in _LOOPS:
+            if all(np.can_cast(one, dtype) for one in dtypes):
+                return dtype
+        raise
 
 
 def _float_for(x: Any, *parameters: Any) -> np.dtype[Any]:
@@ -359,10 +394,12 @@ def cast(x: Any, dtype: Any) -> Any:
 
 def clip(x: Any, low: Any, high: Any) -> Any:
     """numpy.clip, in the dtype that the operands meet in (it has no bfloat16 of its own)."""
+    values = (x, low, high)
+    dtype = join(*values)
+    if any(type(value) not in _WEAK and value.dtype.isbuiltin == 2 for value in values):
+        arrays = (np.asarray(value).astype(dtype) for value in values)
+        return np.asarray(np.clip(*arrays)).astype(dtype)
     if type(x) not in _WEAK and not {type(low), type(high)} <= set(_WEAK):
         # It leaves a limit out that x's own dtype does not reach, whatever the other one's does.
-        x = x.astype(meet(x, low, high))
-    result = np.asarray(np.clip(x, low, high))
-    if all(type(value) in _WEAK or value.dtype.kind in "biufc" for value in (x, low, high)):
-        return result
-    return result.astype(meet(x, low, high))
+        x = x.astype(dtype)
+    return np.asarray(np.clip(x, low, high))
