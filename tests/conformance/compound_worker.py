@@ -1,6 +1,7 @@
 """The child process of test_compounds: one engine, one compound op a question.
 
-Run as ``python compound_worker.py ENGINE``; it needs the engine and NumPy, nothing of zerostride.
+Run as ``python compound_worker.py ENGINE``; it needs the engine and NumPy, and for LiteRT, whose
+models of one op zerostride writes, zerostride.
 A question is a pickled dict (op, opset, attributes, arrays, constant); the answer is the result as
 an array, or the line with which the engine refused. A death is an answer too, seen by the parent.
 """
@@ -159,6 +160,19 @@ def load_paddle() -> Run:
     def run(question: Mapping[str, Any]) -> Any:
         arrays = [paddle.to_tensor(array) for array in question["arrays"]]
         return table({**question, "arrays": arrays}).numpy()
+
+    return run
+
+
+def load_litert() -> Run:
+    from zerostride.verification.runners import load_runner
+    from zerostride.verification.task import Form, Task
+
+    runner = load_runner("litert")
+
+    def run(question: Mapping[str, Any]) -> Any:
+        task = Task(Form.COMPOUND, question["op"], question["attributes"])
+        return runner.run(task, question["arrays"])[0]
 
     return run
 
@@ -364,6 +378,7 @@ LOADERS: Mapping[str, Callable[[], Run]] = {
     "paddle": load_paddle,
     "ncnn": load_ncnn,
     "mnn": load_mnn,
+    "litert": load_litert,
 }
 
 

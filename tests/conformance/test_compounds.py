@@ -33,7 +33,7 @@ from zerostride.plan import Plan
 pytestmark = pytest.mark.conformance
 
 EPSILON = 1e-5
-ENGINES = ("numpy", "torch", "tensorflow", "jax", "onnxruntime", "openvino", "paddle")
+ENGINES = ("numpy", "torch", "tensorflow", "jax", "onnxruntime", "openvino", "paddle", "litert")
 #: Engines that may die, or read what is not theirs, on what they do not refuse.
 UNCHECKED = ("ncnn", "mnn")
 

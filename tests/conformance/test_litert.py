@@ -22,6 +22,7 @@ from zerostride.alignment import apply
 from zerostride.errors import Reason
 from zerostride.measure.isolation import interpreter_for
 from zerostride.models.carriers import CARRIERS
+from zerostride.models.element_types import UNFIT
 from zerostride.ops import OPS
 from zerostride.planner import dtype_limit, find_engine
 
@@ -155,6 +156,7 @@ BATCHES = [
     ((0,), (1,)),
     ((2, 1, 2, 1), (1, 3, 1, 2)),
     ((2, 2, 2, 2), (2, 2, 2, 2)),
+    ((2, 1, 2, 1, 2), (2,)),
 ]
 
 
@@ -170,12 +172,24 @@ def test_batches_of_a_product() -> None:
     for (a, b), default, plain in zip(BATCHES, answers[::2], answers[1::2], strict=True):
         try:
             apply(row.rule, (a, b), {})
-        except zs.BroadcastError as error:
-            # XNNPACK has no batches of none, the kernel without it no more than 5 axes.
-            limited = error.reason == "rank_limit"
-            assert (plain if limited else default) == "refused", (a, b)
+        except zs.BroadcastError:
+            assert default == "refused", (a, b)
         else:
-            assert (default, plain) == ("right", "right"), (a, b)
+            # The kernel without XNNPACK takes no more than 5 axes.
+            limited = max(len(a), len(b)) > 3
+            assert (default, plain) == ("right", "refused" if limited else "right"), (a, b)
+
+
+def test_element_types_of_a_product() -> None:
+    (row,) = CARRIERS["MatMul"]["litert"]
+    assert row.types is not None
+    dtypes = DTYPES[:-1]  # ONNX multiplies no matrices of truth values
+    answers = ask([("BATCH_MATMUL", ((2, 3), (3, 4)), dtype, {}) for dtype in dtypes])
+    for dtype, answer in zip(dtypes, answers, strict=True):
+        wrong = dtype in UNFIT["litert", "MatMul"].dtypes
+        refused = row.types((dtype, dtype)) is not None
+        assert answer == ("refused" if refused else "wrong" if wrong else "right"), dtype
+    assert set(answers) == {"right", "wrong", "refused"}
 
 
 def test_a_wrong_answer_is_noticed() -> None:

@@ -14,7 +14,6 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ..alignment import Rule
-from ..engines.model import Divergence, always
 from ..errors import Reason
 from ..rules import RULES
 from .compounds import (
@@ -98,6 +97,12 @@ def _one_float(kinds: tuple[str, ...]) -> str | None:
     return _one_type(kinds[:2])
 
 
+def _kernels(lacking: str) -> Callable[[tuple[str, ...]], str | None]:
+    """Refuses element types for which there is no kernel."""
+    names = frozenset(lacking.split())
+    return lambda kinds: next((f"operands of {kind}" for kind in kinds if kind in names), None)
+
+
 def _matrices(node: Node) -> str | None:
     ranks = [len(value.shape or ()) for value in node.inputs if value is not None]
     return f"an operand has rank {min(ranks)}; it takes matrices" if min(ranks) < 2 else None
@@ -131,7 +136,9 @@ def _row(rule: Rule, said: str, **more: object) -> Carrier:
     return Carrier(rule, _OWN + said, **more)  # type: ignore[arg-type]
 
 
-_LITERT = "tests/conformance/test_litert.py, run: BATCH_MATMUL"
+#: Element types without a kernel of LiteRT's: of all its ops, and of products.
+_LITERT_NONE = _kernels("float64 uint16 uint32 uint64")
+_LITERT_FEW = _kernels("float64 uint8 uint16 int32 uint32 int64 uint64")
 _COREML = "coremltools 8.3 (2026-08), mil/ops/defs: read; "
 _TOSA = "TOSA specification 1.0: read; "
 _STABLEHLO = "StableHLO specification 1.9: read; "
@@ -242,7 +249,7 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
         "Gemm": {
             **_read("tensorrt", EQUAL_RANKS, _NETWORK + "MatrixMultiply and ElementWise"),
             **_read("coreml", replace(BOTH_WAYS, max_rank=5), _COREML + "matmul and add"),
-            **_read("litert", BOTH_WAYS, "BATCH_MATMUL and ADD: rows of the engine table"),
+            **_each("litert", _row(BOTH_WAYS, "BATCH_MATMUL and ADD", types=_LITERT_FEW)),
             **_read("tosa", EQUAL_RANKS, _TOSA + "MATMUL and ADD"),
             **_read("stablehlo", RULES["none"], _STABLEHLO + "dot_general and add"),
             **_parsed(BOTH_WAYS),
@@ -278,7 +285,9 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_each("paddle", _row(PRODUCT, "paddle.matmul")),
             **_each("onnxruntime", _row(PRODUCT, _ORT)),
             **_each("openvino", _row(PRODUCT, f"{_OPENVINO}: MatMul-1")),
-            **_each("litert", Carrier(LITERT_PRODUCT, _LITERT, needs=_matrices)),
+            **_each(
+                "litert", _row(LITERT_PRODUCT, "BATCH_MATMUL", needs=_matrices, types=_LITERT_FEW)
+            ),
             **_each("ncnn", _row(NCNN_PRODUCT, "MatMul, samples of up to 4 axes")),
             **_each(
                 "mnn",
@@ -289,7 +298,7 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
         "Clip": {
             **_read("tensorrt", ONE_NUMBER, _NETWORK + "Activation, kCLIP", weights=True),
             **_read("coreml", replace(ONE_NUMBER, max_rank=5), _COREML + "clip", weights=True),
-            **_read("litert", BOTH_WAYS, "MAXIMUM and MINIMUM: rows of the engine table"),
+            **_each("litert", _row(BOTH_WAYS, "MAXIMUM and MINIMUM", types=_LITERT_NONE)),
             **_read("litert-gpu", ONE_NUMBER, "MAXIMUM and MINIMUM, constants", weights=True),
             **_read("tosa", ONE_NUMBER, _TOSA + "CLAMP, its bounds are attributes", weights=True),
             **_read("stablehlo", ONE_NUMBER, _STABLEHLO + "clamp"),
@@ -335,7 +344,7 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
                 weights=True,
                 needs=_spatial,
             ),
-            **_read("litert", BOTH_WAYS, "MUL and ADD: vectors go to the last axis"),
+            **_each("litert", _row(BOTH_WAYS, f"{_SCALED}: SUB, MUL, ADD", types=_LITERT_NONE)),
             **_read("tosa", EQUAL_RANKS, f"{_TOSA}{_SCALED}"),
             **_read("stablehlo", AT_AXIS, _STABLEHLO + "batch_norm_inference, feature_index"),
             **_NORMALISED,
@@ -433,69 +442,6 @@ CONTRIB_OPENVINO = frozenset(
     }
 )
 
-
-def _unfit(said: str, effect: Reason, by: str, dtypes: str) -> Divergence:
-    names = frozenset(dtypes.split())
-    return Divergence(said, effect, _OWN + by, strikes=always, dtypes=names)
-
-
-_WHOLE = "int32 uint32 int64 uint64"
-_LONG = ("int32", "uint32", "int64")
-_NO_KERNEL = "the CPU has no kernel for that element type"
-_ZEROS = "a product of matrices of integers is 0 throughout"
-#: What no row of the engine table says, since it has no such op: element types that go wrong.
-UNFIT: Mapping[tuple[str, str], Divergence] = MappingProxyType(
-    {
-        **{
-            ("mnn", op): _unfit(_ZEROS, Reason.WRONG_RESULT, _MNN, f"int8 uint8 {_WHOLE}")
-            for op in ("MatMul", "Gemm")
-        },
-        **{
-            ("onnxruntime", op): _unfit(_NO_KERNEL, Reason.DTYPE, _ORT, dtypes)
-            for op, dtypes in (
-                ("Mean", "float64"),
-                ("MatMul", "bfloat16"),
-                ("Gemm", f"bfloat16 {_WHOLE}"),
-                ("Clip", "bfloat16 int16 uint16"),
-            )
-        },
-        ("mnn", "PRelu"): _unfit("slopes of whole numbers", Reason.DTYPE, _MNN, f"int8 {_WHOLE}"),
-        **{
-            ("torch", op): _unfit(_NO_KERNEL, Reason.DTYPE, said, dtypes)
-            for op, said, dtypes in (
-                ("MatMul", "torch.matmul", "uint32 uint64"),
-                ("Gemm", "torch.addmm", "uint32 uint64"),
-                ("Clip", "torch.clamp", "uint16 uint32 uint64"),
-            )
-        },
-    }
-)
-#: Kernels that some op sets alone have (True) or lack (False), whatever the row says of the newest
-#: one: op sets, and element types.
-KERNELS: Mapping[tuple[str, str], tuple[range, frozenset[str], bool]] = MappingProxyType(
-    {
-        ("onnxruntime", "PRelu"): (
-            range(16, 19),
-            frozenset(["float64", "int32", "uint32", "int64"]),
-            True,
-        ),
-        ("onnxruntime", "Max"): (range(1, 8), frozenset({"float64"}), False),
-        ("onnxruntime", "Min"): (range(1, 8), frozenset({"float64"}), False),
-        ("onnxruntime", "Clip"): (range(11, 12), frozenset({"float64"}), False),
-    }
-)
-
-__all__ = [
-    "ABSENT",
-    "AS_WRITTEN",
-    "CARRIERS",
-    "CONTRIB_OPENVINO",
-    "KERNELS",
-    "MANY",
-    "UNFIT",
-    "Carrier",
-]
-
 #: What engines make of element-wise ops with more than two operands, where that is one op there
 #: and not one of two operands after the other. MNN's converter stacks them and reduces the stack.
 _STACKED = _row(
@@ -505,3 +451,12 @@ _STACKED = _row(
 MANY: Mapping[tuple[str, str], Carrier] = MappingProxyType(
     {("mnn", op): _STACKED for op in ("Max", "Min", "Sum", "Mean")}
 )
+
+__all__ = [
+    "ABSENT",
+    "AS_WRITTEN",
+    "CARRIERS",
+    "CONTRIB_OPENVINO",
+    "MANY",
+    "Carrier",
+]

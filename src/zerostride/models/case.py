@@ -19,7 +19,7 @@ from ..plan import Plan
 from ..planner import dtype_limit
 from ..traps import Side
 from .batch import Sample
-from .carriers import KERNELS, UNFIT
+from .element_types import KERNELS, UNFIT
 from .findings import Finding, Verdict, Witness
 from .pnnx import RULE as PNNX
 from .pnnx import reshaped

@@ -301,8 +301,9 @@ MNN_PRODUCT = own_rule(
 NCNN_PRODUCT = replace(
     PRODUCT, max_rank=2, silent=frozenset({Reason.EXTENT_MISMATCH}), check=no_zeros
 )
-#: LiteRT's own kernel: 5 axes, two of them the matrix. XNNPACK's refuses a batch of none.
-LITERT_PRODUCT = replace(PRODUCT, max_rank=3, check=no_zeros)
+#: XNNPACK, LiteRT's default: 6 axes, two of them the matrix, and no batch of none. The kernel
+#: without it takes 5.
+LITERT_PRODUCT = replace(PRODUCT, max_rank=4, check=no_zeros)
 #: Axis by axis, operands of one rank.
 EQUAL_RANKS = own_rule(
     "equal_ranks", BOTH_WAYS, "Axis by axis, operands of one rank.", align=equal_ranks

@@ -83,6 +83,15 @@ def by_op(call: Call) -> Perform:
     return perform
 
 
+#: Of a normalisation, where the node does not say it.
+_EPSILON = 1e-5
+
+
+def epsilon_of(attrs: Mapping[str, Any]) -> float:
+    """What a normalisation adds to the variance."""
+    return float(attrs.get("epsilon", _EPSILON))
+
+
 #: A function of an op's attributes and its operands, of the engine's own type.
 Function = Callable[[Mapping[str, Any], Any], Any]
 

@@ -13,16 +13,17 @@ import numpy as np
 from ...compute.kernels import KERNELS
 from ...ops import Op
 from ..task import Array, Form, Task
-from . import Function, Perform, Runner, by_op, by_table
+from . import Function, Perform, Runner, by_op, by_table, epsilon_of
 
 Attrs = Mapping[str, Any]
 Table = Mapping[str, Function]
-EPSILON = 1e-5
 COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 
 
-def _eps(attrs: Attrs) -> float:
-    return float(attrs.get("epsilon", EPSILON))
+def _scaled(attrs: Attrs, x: Sequence[Any]) -> Any:
+    """A batch normalisation written out: vectors go where NumPy's rule puts them."""
+    data, scale, bias, mean, variance = x
+    return (data - mean) / (variance + epsilon_of(attrs)) ** 0.5 * scale + bias
 
 
 def _to(function: Callable[[Array, tuple[int, ...]], Any]) -> Perform:
@@ -38,6 +39,7 @@ def load_numpy() -> Runner:
         "Gemm": lambda attrs, x: np.matmul(x[0], x[1]) + x[2],
         "MatMul": lambda attrs, x: np.matmul(*x),
         "Clip": lambda attrs, x: np.clip(*x),
+        "BatchNormalization": _scaled,
     }
     return Runner(
         np.__version__,
@@ -62,19 +64,19 @@ def load_torch() -> Runner:
         "MatMul": lambda attrs, x: torch.matmul(*x),
         "Clip": lambda attrs, x: torch.clamp(*x),
         "BatchNormalization": lambda attrs, x: nn.batch_norm(
-            x[0], x[3], x[4], x[1], x[2], eps=_eps(attrs)
+            x[0], x[3], x[4], x[1], x[2], eps=epsilon_of(attrs)
         ),
         "InstanceNormalization": lambda attrs, x: nn.instance_norm(
-            x[0], None, None, x[1], x[2], eps=_eps(attrs)
+            x[0], None, None, x[1], x[2], eps=epsilon_of(attrs)
         ),
         "GroupNormalization": lambda attrs, x: nn.group_norm(
-            x[0], attrs["num_groups"], x[1], x[2], _eps(attrs)
+            x[0], attrs["num_groups"], x[1], x[2], epsilon_of(attrs)
         ),
         "LayerNormalization": lambda attrs, x: nn.layer_norm(
-            x[0], shape_of(attrs, x[0]), *x[1:], eps=_eps(attrs)
+            x[0], shape_of(attrs, x[0]), *x[1:], eps=epsilon_of(attrs)
         ),
         "RMSNormalization": lambda attrs, x: nn.rms_norm(
-            x[0], shape_of(attrs, x[0]), x[1], eps=_eps(attrs)
+            x[0], shape_of(attrs, x[0]), x[1], eps=epsilon_of(attrs)
         ),
         "PRelu": lambda attrs, x: nn.prelu(*x),
     }
@@ -103,6 +105,7 @@ def load_jax() -> Runner:
         "Gemm": lambda attrs, x: jnp.matmul(x[0], x[1]) + x[2],
         "MatMul": lambda attrs, x: jnp.matmul(*x),
         "Clip": lambda attrs, x: jnp.clip(*x),
+        "BatchNormalization": _scaled,
     }
 
     def call(op: Op, arrays: Sequence[Array], attrs: Attrs) -> Array:
@@ -126,7 +129,7 @@ def load_tensorflow() -> Runner:
 
     def batch_norm(attrs: Attrs, x: Any) -> Any:
         data, scale, bias, mean, variance = x
-        return tf.nn.batch_normalization(data, mean, variance, bias, scale, _eps(attrs))
+        return tf.nn.batch_normalization(data, mean, variance, bias, scale, epsilon_of(attrs))
 
     table: Table = {
         "Gemm": lambda attrs, x: tf.linalg.matmul(x[0], x[1]) + x[2],
@@ -214,16 +217,16 @@ def load_paddle() -> Runner:
         "MatMul": lambda attrs, x: paddle.matmul(*x),
         "Clip": lambda attrs, x: paddle.clip(*x),
         "BatchNormalization": lambda attrs, x: nn.batch_norm(
-            x[0], x[3], x[4], x[1], x[2], epsilon=_eps(attrs)
+            x[0], x[3], x[4], x[1], x[2], epsilon=epsilon_of(attrs)
         ),
         "InstanceNormalization": lambda attrs, x: nn.instance_norm(
-            x[0], weight=x[1], bias=x[2], eps=_eps(attrs)
+            x[0], weight=x[1], bias=x[2], eps=epsilon_of(attrs)
         ),
         "GroupNormalization": lambda attrs, x: nn.group_norm(
-            x[0], attrs["num_groups"], epsilon=_eps(attrs), weight=x[1], bias=x[2]
+            x[0], attrs["num_groups"], epsilon=epsilon_of(attrs), weight=x[1], bias=x[2]
         ),
         "LayerNormalization": lambda attrs, x: nn.layer_norm(
-            x[0], list(x[0].shape[attrs.get("axis", -1) :]), *x[1:], epsilon=_eps(attrs)
+            x[0], list(x[0].shape[attrs.get("axis", -1) :]), *x[1:], epsilon=epsilon_of(attrs)
         ),
         "PRelu": lambda attrs, x: nn.prelu(*x),
     }
