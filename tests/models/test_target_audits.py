@@ -276,6 +276,18 @@ def test_a_dtype_that_goes_wrong_is_no_same(
         assert float_.verdict == "same"
 
 
+@pytest.mark.parametrize(
+    ("op", "dtype", "words"),
+    [("Mul", "uint8", "AVX-512"), ("Sub", "int8", "-127"), ("Greater", "float", "")],
+)
+def test_processors_are_told_apart_where_it_is_worth_it(op: str, dtype: str, words: str) -> None:
+    """A product of bytes may be 0 there; of a comparison only the engine's row says it."""
+    out = "bool" if op == "Greater" else dtype
+    finding = typed("openvino", op, dtype, (2, 3), (3,), out=out)
+    assert words in finding.message
+    assert (finding.verdict == "same") == (not words)
+
+
 def test_the_limits_of_a_dtype_and_a_rank_together() -> None:
     deep = (2,) * 9, (2,)
     assert typed("litert", "Add", "float", *deep).verdict == "same"

@@ -35,9 +35,15 @@ class TestRow:
 
     def test_variants_are_of_engines_that_have_the_op(self, op):
         for engine, functions in op.variants.items():
-            assert engine in ENGINES
-            assert column_of(engine) in op.names
-            assert set(functions.values()) <= {"refused", "unknown", *VARIANTS}
+            name, _, processor = engine.partition("/")
+            assert name in ENGINES
+            assert column_of(name) in op.names
+            assert set(functions.values()) <= {"refused", "unknown", "numpy", *VARIANTS}
+            assert processor in ("", "avx2")
+            # Users are told by the engine's row where processors differ.
+            for dtype in functions if processor else ():
+                rows = ENGINES[name].divergences_of(op.name, {"f": "float32"}.get(dtype, dtype))
+                assert any("without AVX-512" in row.text for row in rows), dtype
 
     def test_onnx_has_the_op(self, op):
         defs = pytest.importorskip("onnx.defs")
@@ -55,7 +61,7 @@ def test_every_variant_is_used_and_every_engine_has_its_dtypes():
     used = {
         function for op in OPS.values() for row in op.variants.values() for function in row.values()
     }
-    assert set(VARIANTS) == used - {"refused", "unknown"}
+    assert set(VARIANTS) == used - {"refused", "unknown", "numpy"}
     assert set(DTYPES) == {row.name for row in ENGINES.values() if row.run} - {"numpy"}
 
 

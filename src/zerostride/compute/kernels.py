@@ -79,6 +79,21 @@ def to_integer(values: Array, dtype: np.dtype[Any]) -> Any:
     return np.where(fits, values, 0).astype(dtype) + np.where(fits, 0, info.min).astype(dtype)
 
 
+def _in_16_bits(kernel: Kernel) -> Kernel:
+    """Results of 32,768 and more are 0: bytes are packed by way of signed numbers of 16 bits."""
+
+    def packed(*values: Array) -> Any:
+        result = kernel(*values)
+        return np.where(result > np.iinfo(np.int16).max, 0, result)
+
+    return packed
+
+
+def _subtract_by_negation(x: Array, y: Array) -> Any:
+    """x + -y, where the negation of the smallest int8 is the largest."""
+    return x + np.minimum(-y, np.iinfo(np.int8).max)
+
+
 def _truncated_divide(x: Array, y: Array) -> Any:
     # The remainder of truncated division has the sign of x; taking it off leaves an exact division.
     return np.floor_divide(x - np.fmod(x, y), y)
@@ -277,6 +292,10 @@ VARIANTS: Mapping[str, Kernel] = MappingProxyType(
         "remainder_of_quotient": _FLOOR_REST,
         "remainder_by_float32": _within(np.float32, _FLOOR_REST, back=True),
         "nearest_remainder": _quotient_rest(np.round),
+        "multiply_in_16_bits": _in_16_bits(np.multiply),
+        "pow_in_16_bits": _in_16_bits(_pow_by_float32),
+        "subtract_by_negation": _subtract_by_negation,
+        "prelu_of_zeros": lambda x, slope: np.where(x > 0, x, x * slope),
         "not_less": lambda x, y: ~np.less(x, y),
         "not_less_equal": lambda x, y: ~np.less_equal(x, y),
         **{

@@ -107,9 +107,12 @@ DTYPES: Mapping[str, Dtypes] = MappingProxyType(
 
 
 def select(
-    op: Op, plan: Plan, operands: list[Any], dtype: Any
+    op: Op, plan: Plan, operands: list[Any], dtype: Any, processor: str = ""
 ) -> tuple[Kernel, list[Any], np.dtype[Any] | None]:
     """What computes `op`: the function, the operands to give it, and the dtype to ask it for.
+
+    Args:
+        processor: "avx2" for what the engine computes on x86 processors without AVX-512.
 
     Raises:
         BroadcastError: the plan's engine lacks the op, or does not take the dtypes.
@@ -130,7 +133,7 @@ def select(
         raise _refused(Reason.NO_OP, f"{engine} has no op for {op.name}", plan)
     if asked is not None:
         operands = cast(op, operands, asked)
-    return (*_under(engine, op, plan, operands), None)
+    return (*_under(engine, op, plan, operands, processor), None)
 
 
 def values_of(op: Op, operands: Sequence[Any]) -> Sequence[Any]:
@@ -198,7 +201,9 @@ def cast(op: Op, operands: Sequence[Any], dtype: np.dtype[Any]) -> list[Any]:
         return [*kept, *[np.asarray(value, dtype=dtype) for value in values]]
 
 
-def _under(engine: str, op: Op, plan: Plan, operands: list[Any]) -> tuple[Kernel, list[Any]]:
+def _under(
+    engine: str, op: Op, plan: Plan, operands: list[Any], processor: str
+) -> tuple[Kernel, list[Any]]:
     """The engine's function, and the operands in the dtype that it computes in."""
     row = DTYPES.get(engine)
     if row is None:
@@ -209,7 +214,7 @@ def _under(engine: str, op: Op, plan: Plan, operands: list[Any]) -> tuple[Kernel
     common = np.result_type(values[0]) if mixed else _meet(row, engine, values, plan)
     if row.takes and common.name not in row.takes:
         raise _refused(Reason.DTYPE, f"{engine} does not take {common}", plan)
-    variants = op.variants.get(engine, {})
+    variants = op.variants_on(engine, processor)
     name = variants.get(common.name) or variants.get(common.kind)
     if name == "refused":
         raise _refused(Reason.DTYPE, f"{engine}'s {op.name} does not take {common}", plan)
@@ -217,7 +222,7 @@ def _under(engine: str, op: Op, plan: Plan, operands: list[Any]) -> tuple[Kernel
         detail = f"what {engine}'s {op.name} gives for {common} is not known; it is not NumPy's"
         raise _refused(Reason.DTYPE, detail, plan)
     inner = np.dtype(row.computes_in.get(common.name, common))
-    kernel = KERNELS[op.name] if name is None else VARIANTS[name]
+    kernel = KERNELS[op.name] if name in (None, "numpy") else VARIANTS[name]
     saturate = common.name in row.saturates
     if not mixed:
         values = [_convert(np.asarray(value), inner, saturate=saturate) for value in values]

@@ -27,6 +27,8 @@ ROWS = (
         args="[[-1.0, 2.0], [3.0, -4.0]], [0.5, 2.0]",
         numpy="",
         variants={
+            "prelu_by_float32": "openvino:iu",
+            "prelu_of_zeros": "openvino/avx2:f",
             "refused": "onnxruntime:iu " + NO_BOOL,
         },
     ),

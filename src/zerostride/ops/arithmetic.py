@@ -33,6 +33,7 @@ ROWS = (
         "onnx:Sub openvino:Subtract ncnn:1 mnn:SUB paddle:elementwise_sub",
         reversed_names="ncnn:7,rsub",
         variants={
+            "subtract_by_negation": "openvino:int8",
             "refused": NO_BOOL,
         },
     ),
@@ -44,6 +45,7 @@ ROWS = (
         swap="multiply",
         variants={
             "multiply_by_float32": "mnn:i",
+            "multiply_in_16_bits": "openvino/avx2:uint8",
             "refused": NO_BOOL,
         },
     ),
@@ -120,6 +122,7 @@ ROWS = (
             "pow_of_zero_is_zero": "paddle:iu",
             "pow_in_int32": "jax:b",
             "pow_by_float32": "openvino:iu",
+            "pow_in_16_bits": "openvino/avx2:uint8",
             "integer_pow": "torch:iu",
             "pow_six_bits": "jax:iu",
             "pow_of_first_dtype": "onnxruntime:f",

@@ -13,6 +13,9 @@ _BOOL_ALONE = "onnxruntime:iuf openvino:iuf tensorflow:iuf"
 _NO_ORDER_OF_BOOL = "onnxruntime:b tensorflow:b"
 #: Bits of truth values are refused.
 _NO_BITS_OF_BOOL = "onnxruntime:b tensorflow:b"
+#: OpenVINO's vector kernels compare floats alone; without AVX-512 they compare NaN as IEEE says.
+_BY_FLOAT = "openvino:iu"
+_AS_IEEE = "openvino/avx2:f"
 
 ROWS = (
     row(
@@ -23,6 +26,7 @@ ROWS = (
         swap="equal",
         variants={
             "equal_of_bits": "mnn:f",
+            "equal_in_float32": _BY_FLOAT,
         },
     ),
     row(
@@ -31,6 +35,7 @@ ROWS = (
         "[[True, True], [True, True]]",
         "openvino:NotEqual mnn:NOTEQUAL paddle:not_equal",
         swap="not_equal",
+        variants={"not_equal_in_float32": _BY_FLOAT},
     ),
     row(
         "less",
@@ -41,6 +46,7 @@ ROWS = (
         swap="greater",
         variants={
             "less_of_bits": "mnn:f",
+            "less_in_float32": _BY_FLOAT,
             "refused": _NO_ORDER_OF_BOOL,
         },
     ),
@@ -51,7 +57,7 @@ ROWS = (
         "onnx:LessOrEqual openvino:LessEqual mnn:LESS_EQUAL paddle:less_equal",
         reversed_names="tosa:GREATER_EQUAL",
         swap="greater_equal",
-        variants={"refused": _NO_ORDER_OF_BOOL},
+        variants={"less_equal_in_float32": _BY_FLOAT, "refused": _NO_ORDER_OF_BOOL},
     ),
     row(
         "greater",
@@ -59,7 +65,12 @@ ROWS = (
         "[[True, True], [True, True]]",
         "onnx:Greater openvino:Greater mnn:GREATER paddle:greater_than",
         swap="less",
-        variants={"not_less_equal": "openvino:f", "refused": _NO_ORDER_OF_BOOL},
+        variants={
+            "not_less_equal": "openvino:f",
+            "numpy": _AS_IEEE,
+            "greater_in_float32": _BY_FLOAT,
+            "refused": _NO_ORDER_OF_BOOL,
+        },
     ),
     row(
         "greater_equal",
@@ -67,7 +78,12 @@ ROWS = (
         "[[True, True], [True, True]]",
         "onnx:GreaterOrEqual openvino:GreaterEqual mnn:GREATER_EQUAL paddle:greater_equal",
         swap="less_equal",
-        variants={"not_less": "openvino:f", "refused": _NO_ORDER_OF_BOOL},
+        variants={
+            "not_less": "openvino:f",
+            "numpy": _AS_IEEE,
+            "greater_equal_in_float32": _BY_FLOAT,
+            "refused": _NO_ORDER_OF_BOOL,
+        },
     ),
     row(
         "logical_and",

@@ -38,7 +38,9 @@ class Op:
         variants: engine to dtype, or kind of dtype (`numpy.dtype.kind`), to the name of the
             function of `compute.kernels` that computes what the engine computes, where that is not
             what `numpy` computes; "refused" where the engine does not take the dtype, "unknown"
-            where it gives something else that was not found out.
+            where it gives something else that was not found out; "numpy" where it does compute
+            what `numpy` does. "openvino/avx2" is what differs on x86 processors whose best set of
+            instructions is AVX2, from what OpenVINO computes on those with AVX-512.
         fixed: engines whose op has its parameters' usual values alone.
         first_decides: engines that take operands of different dtypes and return the first one's.
         aliases: further names that the op goes by.
@@ -58,6 +60,11 @@ class Op:
     first_decides: frozenset[str]
     aliases: tuple[str, ...]
     example: tuple[str, str]
+
+    def variants_on(self, engine: str, processor: str = "") -> Mapping[str, str]:
+        """The engine's row of `variants`, as it holds on a processor: "avx2", or any other."""
+        row, there = self.variants.get(engine, {}), self.variants.get(f"{engine}/{processor}", {})
+        return {**row, **there}
 
     def refuses(self, engine: str, dtype: str) -> bool:
         """Whether an engine does not take the op on a dtype, by NumPy's name; False if unknown."""
@@ -145,7 +152,7 @@ def _variants(rows: Mapping[str, str], engines: set[str]) -> Mapping[str, Mappin
     for function, places in rows.items():
         for place in places.split():
             engine, _, given = place.partition(":")
-            if engine not in engines:
+            if engine.partition("/")[0] not in engines:
                 continue
             dtypes = given if set(given) <= set("biufc") else (given,)
             table.setdefault(engine, {}).update(dict.fromkeys(dtypes, function))
