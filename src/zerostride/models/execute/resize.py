@@ -21,7 +21,10 @@ _PLACES: Mapping[str, Callable[[Array, float, int, int], Array]] = MappingProxyT
         "pytorch_half_pixel": lambda x, scale, n, out: (
             (x + 0.5) / scale - 0.5 if out > 1 else x * 0.0
         ),
-        "align_corners": lambda x, scale, n, out: x * ((n - 1) / (out - 1)) if out > 1 else x * 0.0,
+        # The resized length as the scale gives it, not rounded down: ONNX Runtime rounds it.
+        "align_corners": lambda x, scale, n, out: (
+            x * ((n - 1) / (scale * n - 1)) if out > 1 else x * 0.0
+        ),
         "asymmetric": lambda x, scale, n, out: x / scale,
     }
 )

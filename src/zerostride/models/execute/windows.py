@@ -94,7 +94,11 @@ def _views(x: Array, window: _Window, fill: Any) -> Array:
 
 
 def convolved(call: Call) -> Array:
-    """A convolution in groups; integers narrower than 32 bits are none of its operands."""
+    """A convolution in groups; integers narrower than 32 bits are none of its operands.
+
+    Floats are added in double precision: in single, equal kernels get unequal sums from a BLAS,
+    whose order of addition depends on the processor and on the place in the matrix.
+    """
     x, weight, bias = call[0], call[1], call.maybe(2)
     groups = call.attribute("group", 1)
     if x.ndim < 3 or weight.ndim != x.ndim or groups < 1:
@@ -103,7 +107,7 @@ def convolved(call: Call) -> Array:
     made, each = weight.shape[:2]
     if each * groups != channels or made % groups:
         raise Unfit(f"weights of shape {weight.shape} for {channels} channels in {groups} groups")
-    wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
+    wide = x if x.dtype.kind in "iu" else x.astype(np.float64)
     window = _window(call, x.shape[2:], weight.shape[2:])
     views = _views(wide, window, 0)
     rank, area = len(window.out), math.prod(window.size) * each
