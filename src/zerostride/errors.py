@@ -228,6 +228,23 @@ def printable(name: Any) -> str:
     )
 
 
+#: Characters of a line that is drawn, explained or refused: 64 columns of a size each, of which
+#: no shape has more. Sizes and names come from files, which may have one of a million characters.
+LONGEST_LINE = 64 * (60 + 1)
+
+
+def cut(text: str, most: int = LONGEST_LINE) -> str:
+    """A line without its middle where it is longer than `most`.
+
+    >>> cut("x" * 50, 9)
+    'xxx...xxx'
+    """
+    if len(text) <= most:
+        return text
+    tail = (most - 3) // 2
+    return f"{text[: most - 3 - tail]}...{text[-tail:]}"
+
+
 #: Turns a cell, padded to its column's width, into what is printed: (text, row, axis) -> text.
 Paint = Callable[[str, int, int], str]
 
@@ -265,8 +282,12 @@ def _widths(rows: Sequence[Sequence[Any]]) -> list[int]:
     return [max(len(_cell(row[k])) for row in rows if k < len(row)) for k in range(rank)]
 
 
+#: Characters of a size that are shown in a column: files name sizes as they like.
+_LONGEST_CELL = 60
+
+
 def _cell(size: Any) -> str:
-    return "." if size is None else str(size)
+    return "." if size is None else cut(str(size), _LONGEST_CELL)
 
 
 def render(error: BroadcastError, names: Sequence[str] = (), *, hint: bool = True) -> str:
@@ -300,7 +321,7 @@ def render(error: BroadcastError, names: Sequence[str] = (), *, hint: bool = Tru
         )
     if hint and error.hint:
         lines.append("  fix: " + error.hint)
-    return "\n".join(lines)
+    return "\n".join(map(cut, lines))
 
 
 #: Characters of a malformed shape that are shown; a rank-64 shape of small sizes still fits.
@@ -312,7 +333,7 @@ def _as_written(shape: Any) -> str:
     if isinstance(shape, tuple) and any(hasattr(size, "equal_to") for size in shape):
         sizes = ", ".join(map(str, shape))  # not known yet: shown by their names
         text = f"({sizes},)" if len(shape) == 1 else f"({sizes})"
-    return text if len(text) <= _LONGEST_SHAPE else text[: _LONGEST_SHAPE - 3] + "..."
+    return cut(text, _LONGEST_SHAPE)
 
 
 def _headline(error: BroadcastError, names: Sequence[str]) -> str:

@@ -196,7 +196,7 @@ def _table(findings: list[Finding]) -> None:
     from rich.text import Text
 
     from ..models.findings import Verdict
-    from ..report import MARKS
+    from ..report import MARKS, shapes_text
 
     console = tables.console()
     roomy = console.width >= tables.ROOMY
@@ -211,8 +211,8 @@ def _table(findings: list[Finding]) -> None:
         table.add_column("fix", overflow="fold")
     for finding in findings:
         mark, style = MARKS[finding.verdict]
-        shapes = " ".join(_shape(shape) for _, shape in finding.operands)
-        fix = finding.fix.describe(finding.names) if finding.fix is not None else ""
+        shapes = shapes_text(finding)
+        fix = shown(finding.fix.describe(finding.names)) if finding.fix is not None else ""
         reason = str(finding.reason)
         if finding.verdict is Verdict.SAME_HERE and finding.when is not None:
             reason = f"{reason}: {shown(finding.when, 100)}"
@@ -220,9 +220,3 @@ def _table(findings: list[Finding]) -> None:
         kept = cells if roomy else [finding.node, finding.op, reason]
         table.add_row(Text(mark, style), *map(Text, kept))
     tables.put_table(console, table)
-
-
-def _shape(shape: tuple[Any, ...] | None) -> str:
-    if shape is None:
-        return "(unknown)"
-    return "(" + ",".join("?" if size is None else str(size) for size in shape) + ")"

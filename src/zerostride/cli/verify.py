@@ -9,7 +9,7 @@ import click
 
 from ..engines.table import ENGINES
 from ..errors import ZerostrideError
-from ..report import shown
+from ..report import shapes_text, shown
 from . import options, reporting, tables
 from .progress import bar
 
@@ -158,16 +158,10 @@ def _table(report: Report, *, whole: bool) -> None:
             cells += [Text(verdict), Text(shown(check.node, 200))]
         cells.append(Text(shown(check.op, 60)))
         if roomy:
-            cells.append(Text(" ".join(_shape(shape) for _, shape in check.operands)))
+            cells.append(Text(shapes_text(check)))
         ran = outcome in ("agrees", "differs")
         cells.append(Text(str(check.elements) if ran else ""))
         cells.append(Text(f"{check.error:.2g}" if ran else ""))
         cells.append(Text(shown(check.detail, 300) + (" (known)" if check.cached else "")))
         table.add_row(*cells)
     tables.put_table(console, table)
-
-
-def _shape(shape: tuple[Any, ...] | None) -> str:
-    if shape is None:
-        return "(unknown)"
-    return "(" + ",".join("?" if size is None else str(size) for size in shape) + ")"

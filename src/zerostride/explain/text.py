@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..errors import columns
+from ..errors import columns, cut
 from ..plan import Plan
 from .facts import Fact, axis_names, blocks, cells, headline, names_of, result_cells, stretching
 
@@ -37,7 +37,7 @@ def explain(plan: Plan, names: Sequence[Any] = (), *, color: bool = False) -> st
         lines += [f"  {title}"] if title else []
         lines += [indent + line for line in _drawing(case, names, color)]
         lines += [indent + _said(fact, color) for fact in told]
-    return "\n".join([*lines, *("  " + _said(fact, color) for fact in closing)])
+    return "\n".join(map(cut, [*lines, *("  " + _said(fact, color) for fact in closing)]))
 
 
 def _drawing(plan: Plan, names: Sequence[Any], color: bool) -> list[str]:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ..dims import MAX_RANK
 from ..dims.dim import Dim, Number
-from ..errors import ModelError
+from ..errors import ModelError, printable
 
 Array = npt.NDArray[Any]
 #: A size as a file gives it: a number, a symbol's name, or None where nothing is known.
@@ -212,3 +213,42 @@ class Graph:
             inputs=tuple(map(value, self.inputs)),
             outputs=tuple(map(value, self.outputs)),
         )
+
+
+def bounded(graph: Graph) -> Graph:
+    """The graph without the shapes of more than MAX_RANK axes, and a note of them.
+
+    No array has so many. A file of some megabytes may hold a shape of millions, which would be
+    followed through every node and written into every message.
+    """
+    large = {id(value): value for value in graph.values() if _rank(value) > MAX_RANK}
+    if not large:
+        return graph
+
+    def change(value: Value, _: int) -> Value:
+        if id(value) not in large:
+            return value
+        return Value(value.name, None, value.constant, missing=value.missing, dtype=value.dtype)
+
+    notes = long_shapes({value.name: _rank(value) for value in large.values()})
+    return replace(graph.with_values(change), notes=(*graph.notes, *notes))
+
+
+def _rank(value: Value) -> int:
+    return max(len(value.shape or ()), len(value.declared or ()))
+
+
+def long_shapes(ranks: Mapping[str, int]) -> list[str]:
+    """The note of tensors whose shapes are not read, by name with their ranks; or nothing.
+
+    >>> long_shapes({"x": 100, "y": 200})
+    ['the shape of x (100 axes) and 1 more is taken as unknown: more than 64 axes']
+    """
+    if not ranks:
+        return []
+    name, rank = next(iter(ranks.items()))
+    more = f" and {len(ranks) - 1} more" if len(ranks) > 1 else ""
+    return [
+        f"the shape of {printable(name)} ({rank} axes){more} is taken as unknown: more than "
+        f"{MAX_RANK} axes"
+    ]

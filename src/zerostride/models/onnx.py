@@ -15,15 +15,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from ..dims import MAX_RANK
 from ..dims.dim import Dim
 from ..errors import ModelError
 from .files import content
-from .graph import Body, FileShape, FileSize, Graph, Node, Place, Value
+from .graph import Body, FileShape, FileSize, Graph, Node, Place, Value, long_shapes
 from .isolated import infer_apart
 from .onnx_functions import MOST_ROUNDS, write_out
 from .onnx_light import light
 from .onnx_tensors import Tensors, dtype_name
-from .soundness import quarantined, refuse_functions, restore, strange, text
+from .soundness import graphs_of, quarantined, refuse_functions, restore, strange, text
 
 if TYPE_CHECKING:
     import onnx
@@ -76,6 +77,7 @@ def _graph(
     file: Path, model: onnx.ModelProto, written_out: Collection[tuple[str, str]] = ()
 ) -> Graph:
     notes: list[str] = []
+    _forget_long_shapes(model, notes)
     versions = _versions(file, model, notes)
     plain = _inline(model, notes)
     for _ in range(MOST_ROUNDS if written_out else 0):
@@ -93,6 +95,19 @@ def _graph(
     return Graph(
         str(file), "onnx", version, main.inputs, nodes, said, outputs, MappingProxyType(versions)
     )
+
+
+def _forget_long_shapes(model: onnx.ModelProto, notes: list[str]) -> None:
+    """Takes the shapes of more than MAX_RANK axes out of a model, before they are read."""
+    ranks: dict[str, int] = {}
+    for graph in graphs_of(model.graph):
+        for entries in (graph.input, graph.value_info, graph.output):
+            for entry in entries:
+                rank = len(entry.type.tensor_type.shape.dim)
+                if rank > MAX_RANK:
+                    ranks[text(entry.name)] = rank
+                    entry.type.tensor_type.ClearField("shape")
+    notes.extend(long_shapes(ranks))
 
 
 def flattened(nodes: Sequence[Node]) -> Iterator[Node]:

@@ -8,7 +8,17 @@ from .comment import markdown
 from .files import FORMS, document, form_of, json_text, plain, rendered
 from .page import html
 from .plain import finding_text, overview, text, unread_text
-from .words import LONGEST_NAME, MARKS, MOST_NOTES, headline, notes, readable, shown, told
+from .words import (
+    LONGEST_NAME,
+    MARKS,
+    MOST_NOTES,
+    headline,
+    notes,
+    readable,
+    shapes_text,
+    shown,
+    told,
+)
 
 __all__ = [
     "FORMS",
@@ -27,6 +37,7 @@ __all__ = [
     "plain",
     "readable",
     "rendered",
+    "shapes_text",
     "shown",
     "text",
     "told",

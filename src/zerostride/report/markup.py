@@ -8,11 +8,12 @@ from base64 import b64encode
 from html import escape
 from importlib import resources
 
-from ..errors import printable
+from ..errors import cut, printable
 
 
 def esc(words: object, *, lines: bool = False) -> str:
-    """Text for the page or an attribute in double quotes: no markup, no control characters.
+    """Text for the page or an attribute in double quotes: no markup, no control characters, no
+    endless lines.
 
     >>> esc('<b title="x">\\x1b')
     '&lt;b title=&quot;x&quot;&gt;\\\\x1b'
@@ -20,7 +21,7 @@ def esc(words: object, *, lines: bool = False) -> str:
     text = str(words)
     if lines:
         return "\n".join(map(esc, text.split("\n")))
-    return escape(printable(text), quote=False).replace('"', "&quot;")
+    return escape(printable(cut(text)), quote=False).replace('"', "&quot;")
 
 
 @functools.cache

@@ -80,7 +80,7 @@ def finding_text(finding: Finding) -> str:
     if finding.witness is not None:
         lines.append(f"  shown by: {shown(finding.witness)}")
     if finding.fix is not None:
-        lines.append(f"  fix: {finding.fix.describe(finding.names)}")
+        lines.append(f"  fix: {shown(finding.fix.describe(finding.names))}")
     lines += [f"  note: {note}" for note in finding.notes]
     return "\n".join(lines)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from ..alignment import apply
-from ..errors import BroadcastError, printable, render
+from ..errors import BroadcastError, cut, printable, render
 from ..explain.facts import row_of
 from ..models.findings import Check, Finding, Outcome, Report, Unread, Verdict
 from ..plan import Plan
@@ -51,11 +51,7 @@ def shown(words: object, most: int = LONGEST_LINE) -> str:
     >>> shown("a\\x1b[31mb"), shown("x" * 50, 9)
     ('a\\\\x1b[31mb', 'xxx...xxx')
     """
-    line = str(words)
-    if len(line) > most:
-        half = (most - 3) // 2
-        line = f"{line[:half]}...{line[-half:]}"
-    return printable(line)
+    return printable(cut(str(words), most))
 
 
 def notes(report: Report) -> list[str]:
@@ -178,7 +174,7 @@ def shape_text(shape: Sequence[Any] | None) -> str:
 
 def shapes_text(judged: Finding | Check) -> str:
     """The operands' shapes, one after the other."""
-    return " ".join(shape_text(shape) for _, shape in judged.operands)
+    return shown(" ".join(shape_text(shape) for _, shape in judged.operands))
 
 
 def totals(reports: Sequence[Report | Unread]) -> dict[str, int]:

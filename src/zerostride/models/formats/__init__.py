@@ -17,7 +17,7 @@ from typing import Any, Protocol, cast
 
 from ...errors import BroadcastError, ModelError, ZerostrideError
 from ...plugins import Table, said
-from ..graph import Body, Graph, Node
+from ..graph import Body, Graph, Node, bounded
 from ..rewrite import Editor
 from ..sites import Site
 
@@ -189,7 +189,7 @@ def read_model(path: str | Path) -> Graph:
     Raises:
         ModelError: the file cannot be read; says why.
     """
-    return format_of(path).load().read(Path(path))
+    return bounded(format_of(path).load().read(Path(path)))
 
 
 def module_of(graph: Graph) -> FormatModule:
