@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import os
 import stat
-import tempfile
 import tokenize
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from .. import whole_files
 from ..errors import ZerostrideError
 
 _NPY, _ZIP = b"\x93NUMPY", b"PK"
@@ -58,46 +57,24 @@ _HEADER_ERRORS = (
 
 def write_array(path: str, array: np.ndarray[Any, Any]) -> None:
     """Writes a .npy file whole or not at all."""
-    with _replacing(path) as handle:
-        np.save(handle, array, allow_pickle=False)
+    _write(path, lambda file: np.save(file, array, allow_pickle=False))
 
 
 def write_whole(path: str, data: bytes) -> None:
     """Writes a file whole or not at all."""
-    with _replacing(path) as handle:
-        handle.write(data)
+    _write(path, lambda file: file.write(data))
 
 
-@contextmanager
-def _replacing(path: str) -> Iterator[IO[bytes]]:
-    """A temporary file beside the target, which takes its name when all went well."""
+def _write(path: str, write: Callable[[BinaryIO], object]) -> None:
     # A link stays a link: what it points to is replaced.
     target = Path(os.path.realpath(path))
-    made: str | None = None
     try:
         if target.exists() and not target.is_file():
             # Replacing /dev/null by a file would be a disaster, not an answer.
             raise ZerostrideError(f"{path}: not a regular file")
-        with tempfile.NamedTemporaryFile(
-            dir=target.parent, prefix=".zerostride-", delete=False
-        ) as handle:
-            made = handle.name
-            yield handle
-        os.chmod(made, _usual_rights())
-        os.replace(made, target)
-        made = None
+        whole_files.write_whole((target, write))
     except OSError as error:
         raise ZerostrideError(f"{path}: {error.strerror or error}") from None
-    finally:
-        if made is not None:
-            os.unlink(made)
-
-
-def _usual_rights() -> int:
-    """NamedTemporaryFile makes private files; others have what the umask leaves."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
 
 
 def physical_memory() -> int | None:

@@ -7,8 +7,6 @@ not say yet; where the file says something that cannot be, nothing is written.
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +19,7 @@ from ..dims.parse import read
 from ..dims.solve import satisfiable
 from ..errors import Misfit, ModelError
 from ..planner import as_facts
+from ..whole_files import write_whole
 from .findings import need_dict
 from .flow import Failure, Flow, Need, flow
 from .formats import lowered
@@ -195,25 +194,12 @@ def _write(model: Path, output: Path, graph: Graph, found: Flow) -> None:
         )
     _add_shapes(proto, graph, found)
     try:
-        handle, name = tempfile.mkstemp(dir=output.parent, prefix=f".{output.name[:50]}.")
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(proto.SerializeToString())
-            os.chmod(name, 0o666 & ~_umask())
-            os.replace(name, output)
-        except BaseException:
-            os.unlink(name)
-            raise
+        data = proto.SerializeToString()
+        write_whole((output, lambda file: file.write(data)))
     except OSError as error:
         raise ModelError(f"{output}: {error.strerror or error}") from None
     except ValueError as error:  # over 2 GiB
         raise ModelError(f"{output}: {error}") from None
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 def _has_external(graph: onnx.GraphProto) -> bool:

@@ -6,12 +6,12 @@ import hashlib
 import json
 import math
 import os
-import tempfile
 from pathlib import Path
 from typing import Any
 
 from .. import __version__
 from ..models.findings import Outcome
+from ..whole_files import write_whole
 from .compare import Agreement
 
 #: Files that are kept; beyond that the oldest go.
@@ -70,9 +70,8 @@ class Cache:
         }
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile("w", dir=self.folder, delete=False) as handle:
-                json.dump(said, handle)
-            os.replace(handle.name, self._path(key))
+            data = json.dumps(said).encode()
+            write_whole((self._path(key), lambda file: file.write(data)))
             self._written += 1
         except OSError:
             self.on = False  # a folder that cannot be written to: the answer is there all the same

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,6 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ...errors import ModelError
+from ...whole_files import OLD, sweep, temporary_name
 
 
 def check_goal(path: Path) -> Path:
@@ -37,7 +37,8 @@ def check_goal(path: Path) -> Path:
 @contextmanager
 def staging(goal: Path) -> Iterator[Path]:
     """A name beside the goal to write to, with files of the same stem; they are gone afterwards."""
-    path = goal.with_name(f".zerostride-{secrets.token_hex(8)}{goal.suffix}")
+    sweep(goal.parent)
+    path = temporary_name(goal)
     try:
         yield path
     finally:
@@ -86,7 +87,7 @@ def install(staged: Path, goal: Path) -> None:
                 raise ModelError(f"{place}: not a regular file")
             old = None
             if place.exists():
-                old = staged.with_name(f"{staged.stem}.old{k}")
+                old = staged.with_name(f"{staged.stem}{OLD}{k}")
                 _keep(place, old)
             _finish(file, place)
             done.append((place, old))

@@ -9,9 +9,7 @@ its own line; one with more gets a twin right after it, whose numbers go to the 
 
 from __future__ import annotations
 
-import os
 import re
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ....errors import ModelError
+from ....whole_files import write_whole
 from ...graph import Graph, Node
 from ...rewrite import Rewrite
 from .layers import LAYERS
@@ -243,24 +242,12 @@ class NcnnEditor:
         if self.weights.size is not None:
             writes.append((bin_path(path), self._copy_weights))
         writes.append((path, lambda file: file.write(data)))
-        made: list[tuple[str, Path]] = []
         try:
-            for target, write in writes:
-                handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:50]}.")
-                made.append((name, target))
-                with os.fdopen(handle, "wb") as file:
-                    write(file)
-                os.chmod(name, 0o666 & ~_umask())
-            for name, target in made:
-                os.replace(name, target)
+            write_whole(*writes)
         except (OSError, ValueError) as error:
             said = error.strerror if isinstance(error, OSError) else None
             raise ModelError(f"{path}: {said or error}") from None
-        finally:
-            for name, _ in made:
-                if os.path.exists(name):
-                    os.unlink(name)
-        return tuple(target for _, target in reversed(made))
+        return tuple(target for target, _ in reversed(writes))
 
     def _copy_weights(self, file: BinaryIO) -> None:
         """The .bin with the numbers of twins after those that they are twins of."""
@@ -291,12 +278,6 @@ def _sizes(shape: tuple[int, ...]) -> Mapping[int, object]:
     keys = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (2, 11, 1, 0)}[len(shape)]
     sizes = dict(zip(keys, shape, strict=True))
     return {number: sizes.get(number) for number in (0, 1, 11, 2)}
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 __all__ = ["NcnnEditor", "edit"]

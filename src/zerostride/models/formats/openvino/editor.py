@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 
 from ....errors import ModelError
+from ....whole_files import write_whole
 from ...graph import Node, Place
 from ...resolve import resolved
 from ...rewrite import Rewrite
@@ -168,17 +169,11 @@ def _same(a: Path, b: Path) -> bool:
 
 def _write(path: Path, data: bytes, before: Path | None = None) -> None:
     """Writes a file whole or not at all: the bytes of one that is there, then the data."""
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            if before is not None:
-                with before.open("rb") as old:
-                    shutil.copyfileobj(old, file)
-            file.write(data)
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)
-        os.replace(name, path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+
+    def write(file: BinaryIO) -> None:
+        if before is not None:
+            with before.open("rb") as old:
+                shutil.copyfileobj(old, file)
+        file.write(data)
+
+    write_whole((path, write))
