@@ -17,7 +17,14 @@ from zerostride.engines.table import ENGINES
 
 from .collect import Row, collect, read_rows
 from .convert import CONVERTERS, convert
-from .measure import Measured, audit_everywhere, port_to, read_measured, verify_on, whole
+from .measure import (
+    Measured,
+    audit_everywhere,
+    port_everywhere,
+    read_measured,
+    verify_everywhere,
+    whole,
+)
 from .page import print_table, totals, write_page
 
 #: The engine that runs what a converter writes.
@@ -120,11 +127,11 @@ def _measured(
     shapes = () if converter == "pnnx" else row.shapes
     if "audit" in steps:
         audit_everywhere(file, targets, measured)
-    for name, target in measured.targets.items():
-        if "port" in steps:
-            port_to(file, name, target, shapes, file.parent)
-        if "verify" in steps and ENGINES[name].run:
-            verify_on(file, name, target, shapes)
+    if "port" in steps and measured.targets:
+        port_everywhere(file, measured, shapes)
+    engines = [name for name in measured.targets if ENGINES[name].run]
+    if "verify" in steps and engines:
+        verify_everywhere(file, measured, engines, shapes)
     if converter and "whole" in steps:
         measured.whole = whole(origin, file, _RUNS[converter], row.shapes)
     return measured

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-import time
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,8 +15,8 @@ from typing import Any
 #: Hash seeds of the processes that audit; under the second, targets come in the other order, and in
 #: the third each audit is asked twice.
 SEEDS = (0, 1, 2)
-#: Seconds for one command.
-SECONDS = 900.0
+#: Seconds for one step of one file.
+SECONDS = 1800.0
 
 
 @dataclass
@@ -79,9 +79,8 @@ def audit_everywhere(file: Path, targets: Sequence[str], measured: Measured) -> 
     digests: dict[str, set[str]] = {target: set() for target in targets}
     for turn, seed in enumerate(SEEDS):
         order = list(targets) if turn != 1 else list(reversed(targets))
-        command = [sys.executable, "-m", "campaigns.real_models.audits", str(file)]
-        command += [",".join(order), "2" if turn == 2 else "1"]
-        answer = _run(command, {"PYTHONHASHSEED": str(seed)})
+        words = (file, ",".join(order), "2" if turn == 2 else "1")
+        answer = _child("audits", *words, seed=seed)
         if isinstance(answer, str):
             measured.missing[f"audit, seed {seed}"] = answer
             continue
@@ -100,37 +99,43 @@ def audit_everywhere(file: Path, targets: Sequence[str], measured: Measured) -> 
         target.answers = len(digests[name])
 
 
-def port_to(file: Path, name: str, target: Target, shapes: Sequence[str], place: Path) -> None:
-    """Ports a file to a target, and counts what it changed."""
-    goal = place / f"{file.stem}.{name}{file.suffix}"
-    start = time.perf_counter()
-    answer = _zerostride("port", file, "--target", name, "-o", goal, *_inputs(shapes))
-    target.port = time.perf_counter() - start
-    if isinstance(answer, str):
-        target.missing["port"] = answer
-        return
-    target.rewrites = len(answer["changes"])
-    target.left = sum(finding["verdict"] != "same" for finding in answer["findings"])
-    for written in place.glob(f"{goal.stem}.*"):
-        written.unlink()
+def port_everywhere(file: Path, measured: Measured, shapes: Sequence[str]) -> None:
+    """Ports a file to every target that was audited, and counts what that changed."""
+    with tempfile.TemporaryDirectory() as folder:
+        answer = _child("ports", file, ",".join(measured.targets), folder, *shapes)
+    for name, target in measured.targets.items():
+        ported: dict[str, Any] = (
+            {"error": answer} if isinstance(answer, str) else answer["answers"][name]
+        )
+        if "error" in ported:
+            target.missing["port"] = ported["error"]
+        else:
+            target.port, target.rewrites = ported["seconds"], ported["rewrites"]
+            target.left = ported["left"]
 
 
-def verify_on(file: Path, engine: str, target: Target, shapes: Sequence[str]) -> None:
-    """Runs every broadcast of a file on a real engine; what contradicts the audit is a fault."""
-    answer = _zerostride("verify", file, "--engine", engine, "--no-cache", *_inputs(shapes))
-    if isinstance(answer, str):
-        target.missing["verify"] = answer
-        return
-    for check in answer["checks"]:
-        target.outcomes[check["outcome"]] = target.outcomes.get(check["outcome"], 0) + 1
-    target.contradictions += [note for note in answer["notes"] if note.startswith("WRONG VERDICT")]
+def verify_everywhere(
+    file: Path, measured: Measured, engines: Sequence[str], shapes: Sequence[str]
+) -> None:
+    """Runs every broadcast of a file on real engines; what contradicts the audit is a fault."""
+    answer = _child("verifications", file, ",".join(engines), *shapes)
+    for engine in engines:
+        target = measured.targets[engine]
+        checked: dict[str, Any] = (
+            {"error": answer} if isinstance(answer, str) else answer["answers"][engine]
+        )
+        if "error" in checked:
+            target.missing["verify"] = checked["error"]
+        else:
+            target.outcomes = checked["outcomes"]
+            target.contradictions = checked["contradictions"]
 
 
 def whole(model: Path, converted: Path, engine: str, shapes: Sequence[str]) -> str:
     """How a converted file's outputs compare with those of the model it came from."""
-    answer = _zerostride(
-        "verify", model, "--engine", engine, "--against", converted, *_inputs(shapes)
-    )
+    command = [sys.executable, "-m", "zerostride", "verify", str(model), "--engine", engine]
+    command += ["--against", str(converted), "--json"]
+    answer = _run(command + [word for shape in shapes for word in ("--input-shape", shape)], {})
     if isinstance(answer, str):
         return answer
     return ", ".join(
@@ -139,13 +144,10 @@ def whole(model: Path, converted: Path, engine: str, shapes: Sequence[str]) -> s
     )
 
 
-def _inputs(shapes: Sequence[str]) -> list[str]:
-    return [word for shape in shapes for word in ("--input-shape", shape)]
-
-
-def _zerostride(*words: object) -> dict[str, Any] | str:
-    """The JSON that a command of zerostride prints, or the reason of its failure."""
-    return _run([sys.executable, "-m", "zerostride", *map(str, words), "--json"], {})
+def _child(step: str, *words: object, seed: int | None = None) -> dict[str, Any] | str:
+    """The answer of one step, in a process of its own, or the reason of its failure."""
+    command = [sys.executable, "-m", "campaigns.real_models.child", step, *map(str, words)]
+    return _run(command, {} if seed is None else {"PYTHONHASHSEED": str(seed)})
 
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> dict[str, Any] | str:

@@ -158,6 +158,12 @@ def test_types(engine: str, dtype: Any, tmp_path: Path) -> None:
         assert (check.outcome, check.elements) == (Outcome.AGREES, 36), check
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_clip_with_a_lower_bound_alone(engine: str, tmp_path: Path) -> None:
+    report = verified(one_op(tmp_path, "Clip", (2, 3), ()), engine)
+    assert [check.outcome for check in report.checks] == [Outcome.AGREES], report.notes
+
+
 def test_one_node(tmp_path: Path) -> None:
     model = one_op(tmp_path, "Add", (2, 3), (3,))
     report = verified(model, "numpy", node="after")

@@ -38,7 +38,7 @@ def load_numpy() -> Runner:
     table: Table = {
         "Gemm": lambda attrs, x: np.matmul(x[0], x[1]) + x[2],
         "MatMul": lambda attrs, x: np.matmul(*x),
-        "Clip": lambda attrs, x: np.clip(*x),
+        "Clip": lambda attrs, x: np.clip(*x, *[None] * (3 - len(x))),
         "BatchNormalization": _scaled,
     }
     return Runner(
