@@ -64,14 +64,14 @@ class Meanings:
 
     def possible(self, *kinds: Kind) -> Answer:
         """Whether there are values for which the target does one of these."""
-        answers = {
-            satisfiable(all_of([self.known, region.condition]))
-            for region in self.regions
-            if region.kind in kinds
-        }
+        answers = {self.reached(region) for region in self.regions if region.kind in kinds}
         if Answer.YES in answers:
             return Answer.YES
         return Answer.UNKNOWN if Answer.UNKNOWN in answers else Answer.NO
+
+    def reached(self, region: Region) -> Answer:
+        """Whether there are values in a region."""
+        return satisfiable(all_of([self.known, region.condition]))
 
     def words(self, *kinds: Kind) -> Condition:
         """Where the target does one of these, simplified by what is known."""

@@ -202,9 +202,12 @@ def test_a_report_says_what_was_only_read() -> None:
 
 
 def test_what_was_not_read_is_unknown() -> None:
-    for target, op in (("coreml", "BitwiseAnd"), ("tosa", "Mod"), ("litert-gpu", "Gemm")):
-        shapes = ((2, 3), (3,)) if op != "Gemm" else ((2, 3), (3, 3), (3,))
-        finding = judged(target, *shapes, op=op)
+    for target, op in (
+        ("coreml", "BitwiseAnd"),
+        ("tosa", "Mod"),
+        ("litert-gpu", "LayerNormalization"),
+    ):
+        finding = judged(target, (2, 3), (3,), op=op)
         assert (finding.verdict, finding.reason) == ("unknown", "not_measured")
 
 
@@ -407,3 +410,36 @@ def test_nodes_that_differ_in_their_numbers_alone_are_judged_apart() -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
     found = {finding.node: finding.verdict for finding in small.audit(model, "mnn").findings}
     assert found == {"small": "same", "large": "same_here"}
+
+
+# LiteRT's GPU delegate: products become convolutions.
+
+PRODUCTS: list[tuple[str, dict[str, Any], dict[str, Any], str, str]] = [
+    ("MatMul", {"a": (2, 3, 4)}, {"b": (4, 5)}, "same", "means the same"),
+    ("MatMul", {"a": ("N", "T", 4)}, {"b": (4, 5)}, "same", "for every N"),
+    ("MatMul", {"a": (2, 3, 4)}, {"b": (2, 4, 5)}, "refused", "takes a matrix"),
+    ("MatMul", {"a": (1, 2, 3, 4), "b": (1, 2, 4, 5)}, {}, "same", "means the same"),
+    ("MatMul", {"a": (1, 2, 3, 4), "b": (1, 1, 4, 5)}, {}, "different", "nonsense"),
+    ("MatMul", {"a": (1, 2, 3, 4), "b": (2, 4, 5)}, {}, "different", "nonsense"),
+    ("MatMul", {"a": (2, 2, 2, 3, 4), "b": (2, 2, 2, 4, 5)}, {}, "refused", "axes"),
+    ("Gemm", {"a": (3, 4)}, {"b": (4, 5), "c": (5,)}, "same", "means the same"),
+    ("Gemm", {"a": ("N", 4)}, {"b": (4, 5), "c": (1, 5)}, "same", "for every N"),
+    ("Gemm", {"a": (3, 4), "b": (4, 5), "c": (3, 5)}, {}, "same", "means the same"),
+    ("Gemm", {"a": (3, 4), "b": (4, 5), "c": (5,)}, {}, "different", "nonsense"),
+]
+
+
+@pytest.mark.parametrize(("op", "inputs", "weights", "verdict", "words"), PRODUCTS)
+def test_products_on_litert_gpu(
+    op: str, inputs: dict[str, Any], weights: dict[str, Any], verdict: str, words: str
+) -> None:
+    finding = small.site(op, inputs, weights, target="litert-gpu")
+    assert (str(finding.verdict), words in finding.message) == (verdict, True), finding.message
+
+
+def test_a_constant_first_factor_is_refused_on_litert_gpu() -> None:
+    (finding,) = small.audit(
+        small.model([small.node("MatMul", "w x")], {"x": (1, 4, 5)}, {"w": (3, 4)}), "litert-gpu"
+    ).findings
+    assert finding.verdict == "refused"
+    assert "constant first factor" in finding.message

@@ -97,6 +97,25 @@ def test_litert_gpu_stops_at_four_axes_and_stretches_the_second() -> None:
     assert caught.value.reason == "no_op"  # LiteRT#9191
 
 
+SELECTS: list[tuple[Any, Any]] = [
+    (((2, 3, 5), (2, 3, 5), ()), (2, 3, 5)),
+    (((2, 3, 1), (2, 3, 5), (1,)), (2, 3, 5)),  # five channels: two slices
+    (((2, 3, 1), (2, 3, 4), (1,)), ("wrong_result", True)),  # four: read as one
+    (((1, 1, 1), (2, 3, 4), (1,)), (2, 3, 4)),  # one truth value
+    (((2, 3, 4), (2, 1, 4), ()), ("one_way", False)),
+    (((2, 3, 4), (3, 4), ()), ("rank", False)),
+    (((3, 4), (3, 4), ()), ("rank", False)),
+    (((3, 4), (), ()), (3, 4)),
+    (((3, 4), (2, 3, 4), ()), ("extent_mismatch", True)),  # 3 lands on the batch
+    (((1,) * 5, (1,) * 5, ()), ("rank_limit", False)),
+]
+
+
+@pytest.mark.parametrize(("shapes", "said"), SELECTS)
+def test_litert_gpu_stretches_the_condition_of_a_select_alone(shapes: Any, said: Any) -> None:
+    assert answer("litert-gpu", *shapes, op="where") == said
+
+
 def test_stablehlo_stretches_nothing_and_says_where_axes_go() -> None:
     assert answer("stablehlo", (2, 3), (2, 3)) == (2, 3)
     assert answer("stablehlo", (2, 3), (1, 3)) == ("not_identical", False)

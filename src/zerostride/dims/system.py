@@ -89,14 +89,18 @@ class System:
         low: int | None = size.const
         high: int | None = size.const
         for monomial, factor in size.terms:
-            least, most = self.range_of(monomial[0])
-            for atom in monomial[1:]:
-                least, most = _times((least, most), self.range_of(atom))
-            if factor < 0:
-                least, most = most, least
-            low = None if low is None or least is None else low + factor * least
-            high = None if high is None or most is None else high + factor * most
+            least, most = self._term(monomial, factor)
+            low = None if low is None or least is None else low + least
+            high = None if high is None or most is None else high + most
         return low, high
+
+    def _term(self, monomial: Sequence[Atom], factor: int) -> Interval:
+        """The interval of one term."""
+        ends = self.range_of(monomial[0])
+        for atom in monomial[1:]:
+            ends = _times(ends, self.range_of(atom))
+        least, most = (end if end is None else end * factor for end in ends)
+        return (least, most) if factor > 0 else (most, least)
 
     # Assuming literals.
 
@@ -145,8 +149,29 @@ class System:
             return self._eliminate(atom, dim(-size.const // factor), waiting)
         if len(size.terms) == len(linear) == 2:
             return self._parametrize(size, linear, waiting)
+        if self._opposed("==", size):
+            return False
         self.rest.append(("==", size))
         return True
+
+    def _opposed(self, kind: str, size: Dim) -> bool:
+        """Whether a literal of the same terms, up to their sign, says the opposite of this one.
+
+        ``x - y >= 1`` and ``y - x >= 0``; ``x*y >= 1`` and ``x*y == 0``.
+        """
+        for other_kind, other in self.rest:
+            if len(other.terms) != len(size.terms):
+                continue
+            total, gap = size + other, size - other
+            if not total.terms and (
+                total.const < 0 or (kind == other_kind == "==" and total.const)
+            ):
+                return True
+            if not gap.terms and (
+                (kind == "==" and gap.const > 0) or (other_kind == "==" and gap.const < 0)
+            ):
+                return True
+        return False
 
     def _priority(self, candidate: tuple[Atom, int]) -> bool:
         """Functions are eliminated before symbols: then values of symbols determine the rest."""
@@ -226,19 +251,15 @@ class System:
             if factor > 0:
                 return self._tighten(atom, -(size.const // factor), most, waiting)
             return self._tighten(atom, least, size.const // -factor, waiting)
-        for kind, other in self.rest:
-            # x - y >= 1 and y - x >= 0: two that are opposite leave a number.
-            if kind == ">=" and len(other.terms) == len(size.terms):
-                both = size + other
-                if not both.terms and both.const < 0:
-                    return False
+        if self._opposed(">=", size):
+            return False
         self.rest.append((">=", size))
         return self._propagate(size, high, waiting)
 
     def _propagate(self, size: Dim, high: int | None, waiting: list[tuple[str, Dim]]) -> bool:
         """Bounds of one atom from the bounds of the others, once for each literal."""
         if high is None:
-            return True
+            return self._bounded_alone(size, waiting)
         for monomial, factor in size.terms:
             if len(monomial) > 1:
                 continue
@@ -254,6 +275,26 @@ class System:
                 if most is None or greatest < most:
                     return self._tighten(atom, low, greatest, waiting)
         return True
+
+    def _bounded_alone(self, size: Dim, waiting: list[tuple[str, Dim]]) -> bool:
+        """The same where one term alone has no upper end: ``32*q >= N`` and ``N >= 1``.
+
+        Only for an atom of which nothing was learned yet, so that two do not raise each other.
+        """
+        tops = [self._term(*term)[1] for term in size.terms]
+        without = [term for term, top in zip(size.terms, tops, strict=True) if top is None]
+        if len(without) != 1 or len(without[0][0]) > 1:
+            return True
+        (atom,), factor = without[0]
+        others = size.const + sum(top for top in tops if top is not None)
+        low, high = self.range_of(atom)
+        if (low, high) != atom_bounds(atom):
+            return True
+        if factor > 0:
+            least = -(others // factor)
+            return (low is not None and least <= low) or self._tighten(atom, least, high, waiting)
+        most = others // -factor
+        return (high is not None and most >= high) or self._tighten(atom, low, most, waiting)
 
     def _tighten(
         self, atom: Atom, low: int | None, high: int | None, waiting: list[tuple[str, Dim]]

@@ -207,6 +207,27 @@ def bhwc(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Ali
     return Alignment(rank, tuple(places), ((), *[range(rank)] * (len(shapes) - 1)))
 
 
+def bhwc_select(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    """SELECT_V2 of LiteRT's GPU delegate: values have the result's shape, or are one number.
+
+    Only the condition stretches, laid out as `bhwc` says.
+    """
+    rank = max(map(len, shapes))
+    condition = bhwc(asker, (shapes[0], (1,) * rank), attributes)
+    places: list[tuple[int | None, ...]] = [condition.mapping[0]]
+    stretch: list[range | tuple[int, ...]] = [range(rank)]
+    for k, shape in enumerate(shapes[1:], start=1):
+        number = len(shape) < 2 and all(map(asker.is_one, shape))
+        if not number and len(shape) != rank:
+            said = f"operand {k} has rank {len(shape)}, the result {rank}; it must be one number"
+            raise Misfit(Reason.RANK, said)
+        if not number and rank == 2:
+            raise Misfit(Reason.RANK, f"operand {k} has two axes; it takes 1, 3 or 4")
+        places.append((None,) * len(shape) if number else tuple(range(rank)))
+        stretch.append(range(rank) if number else ())
+    return Alignment(rank, tuple(places), tuple(stretch))
+
+
 def channel_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
     """PReLU of PyTorch and Paddle: a slope of one element, or a vector along axis 1."""
     return _slope(asker, shapes, channel=1, vector_data=False)

@@ -234,6 +234,17 @@ def one_stretches(plan: Plan, asker: Asker) -> None:
         raise Misfit(Reason.ONE_WAY, "both operands would stretch")
 
 
+def condition_by_fours(plan: Plan, asker: Asker) -> None:
+    """Where the result has one slice of channels, four truth values are read, not one stretched."""
+    condition = plan.aligned[0]
+    if not condition or all(map(asker.is_one, condition)) or not asker.is_one(condition[-1]):
+        return
+    channels = plan.shape[-1]
+    if len(condition) > 1 and any(asker.equal(channels, few) for few in (2, 3, 4)):
+        said = "a condition of one channel is read as four, of which it has one"
+        raise Misfit(Reason.WRONG_RESULT, said)
+
+
 def mnn_where(plan: Plan, asker: Asker) -> None:
     """MNN stretches the third operand of a Select only if it stretches the second one, too.
 

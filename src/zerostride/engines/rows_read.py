@@ -44,7 +44,7 @@ _AXIS_WISE = replace(
 _TRT_RULE = replace(_AXIS_WISE, max_rank=8)
 _TOSA_RULE = replace(_AXIS_WISE, max_rank=6)
 _COREML_RULE = replace(NUMPY_RULE, max_rank=5, summary="NumPy's rule, up to 5 axes.")
-_BHWC = replace(
+BHWC = replace(
     NUMPY_RULE,
     align=aligns.bhwc,
     check=limits.first_is_whole,
@@ -55,13 +55,23 @@ _BHWC = replace(
     one_way="the first operand is taken for the larger one, and does not stretch",
     silent=frozenset({Reason.ONE_WAY, Reason.EXTENT_MISMATCH}),
 )
-_BHWC_CONSTANT = replace(
+BHWC_CONSTANT = replace(
     NUMPY_RULE,
     check=limits.one_stretches,
     operands=(2, 2),
     max_rank=4,
     summary="A constant is right-aligned, and stretches.",
     silent=frozenset({Reason.ONE_WAY}),
+)
+_BHWC_SELECT = replace(
+    NUMPY_RULE,
+    align=aligns.bhwc_select,
+    check=limits.condition_by_fours,
+    operands=(3, 3),
+    max_rank=4,
+    summary="The values have the result's shape or are one number; the condition stretches, laid "
+    "out as batch, height, width, channels by its own rank.",
+    silent=frozenset({Reason.EXTENT_MISMATCH, Reason.WRONG_RESULT}),
 )
 _SAME = replace(NONE_RULE, align=aligns.identical, operands=(2, 2))
 _CHOSEN = replace(
@@ -137,8 +147,18 @@ LITERT_GPU = Engine(
     "ai-edge-litert",
     "ai_edge_litert",
     _GPU,
-    rows(_BHWC, source=_GPU),
-    constants=rows(_BHWC_CONSTANT, source=_GPU),
+    rows(BHWC, source=_GPU),
+    ops=MappingProxyType(
+        {
+            "where": rows(
+                _BHWC_SELECT,
+                source="google-ai-edge/LiteRT of 2026-08, tflite/tools/versioning/"
+                "gpu_compatibility.cc, CheckSelectV2GpuDelegateCompatibility; "
+                "tflite/delegates/gpu/common/tasks/select_v2.cc: read",
+            )
+        }
+    ),
+    constants=rows(BHWC_CONSTANT, source=_GPU),
     tensor_rank=4,
     run=False,
     divergences=(

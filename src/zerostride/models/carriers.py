@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from ..alignment import Rule
+from ..engines.rows_read import BHWC, BHWC_CONSTANT
 from ..errors import Reason
 from ..rules import RULES
 from .compounds import (
@@ -25,6 +26,7 @@ from .compounds import (
     EQUAL_RANKS,
     EXACT,
     FLAT,
+    GPU_PRODUCT,
     IMAGES,
     LIST,
     LITERT_PRODUCT,
@@ -108,6 +110,23 @@ def _matrices(node: Node) -> str | None:
     return f"an operand has rank {min(ranks)}; it takes matrices" if min(ranks) < 2 else None
 
 
+def _gpu_weights(node: Node) -> str | None:
+    """LiteRT's GPU delegate: a constant second factor becomes the filter of a convolution."""
+    rank = len(node.inputs[1].shape or ()) if node.inputs[1] is not None else 2
+    said = f"a constant second factor of rank {rank}; it takes a matrix" if rank != 2 else None
+    return said or _matrices(node)
+
+
+def _gpu_filter(node: Node) -> str | None:
+    """It makes no filter of the first factor."""
+    first = node.inputs[0]
+    return "a constant first factor" if first is not None and first.constant else None
+
+
+def _gpu_factors(node: Node) -> str | None:
+    return _gpu_filter(node) or _matrices(node)
+
+
 def _spatial(node: Node) -> str | None:
     rank = len(node.inputs[0].shape or ()) if node.inputs and node.inputs[0] else 0
     return f"data of rank {rank} have no axis to normalise along" if rank < 3 else None
@@ -145,6 +164,10 @@ _STABLEHLO = "StableHLO specification 1.9: read; "
 _NETWORK = "TensorRT API reference 10: read; "
 _SCALED = "written out: subtracted, multiplied, added"
 _PARSER = "onnx/onnx-tensorrt 10.1, onnxOpImporters.cpp, docs/operators.md: read"
+_GPU = "google-ai-edge/LiteRT of 2026-08, tflite/delegates/gpu/common/"
+_GPU_FACTORS = f"{_GPU}model_builder.cc, BatchedMatMulOperationParser; selectors/"
+_GPU_FACTORS += "operation_selector.cc, BATCHED_MATMUL: read"
+_GPU_LINEAR = f"{_GPU}model_builder.cc, FullyConnectedOperationParser; ADD: read"
 _WRITTEN_OUT = "written out as a product and an addition"
 _ORT, _OPENVINO, _MNN = "ONNX Runtime's kernel", "OpenVINO's ONNX frontend", "MNN's ONNX converter"
 
@@ -250,6 +273,10 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_read("tensorrt", EQUAL_RANKS, _NETWORK + "MatrixMultiply and ElementWise"),
             **_read("coreml", replace(BOTH_WAYS, max_rank=5), _COREML + "matmul and add"),
             **_each("litert", _row(BOTH_WAYS, "BATCH_MATMUL and ADD", types=_LITERT_FEW)),
+            "litert-gpu": (
+                Carrier(BHWC_CONSTANT, _GPU_LINEAR, False, weights=True, needs=_gpu_filter),
+                Carrier(BHWC, _GPU_LINEAR, False, weights=False, needs=_gpu_filter),
+            ),
             **_read("tosa", EQUAL_RANKS, _TOSA + "MATMUL and ADD"),
             **_read("stablehlo", RULES["none"], _STABLEHLO + "dot_general and add"),
             **_parsed(BOTH_WAYS),
@@ -275,6 +302,16 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
         "MatMul": {
             **_read("tensorrt", replace(EQUAL_RANKS, max_rank=6), _NETWORK + "MatrixMultiply"),
             **_read("coreml", replace(PRODUCT, max_rank=3), _COREML + "iOS15/linear.py, matmul"),
+            "litert-gpu": (
+                Carrier(
+                    replace(PRODUCT, max_rank=2),
+                    _GPU_FACTORS,
+                    False,
+                    weights=True,
+                    needs=_gpu_weights,
+                ),
+                Carrier(GPU_PRODUCT, _GPU_FACTORS, False, weights=False, needs=_gpu_factors),
+            ),
             **_read("tosa", TOSA_PRODUCT, _TOSA + "MATMUL"),
             **_read("stablehlo", RULES["none"], _STABLEHLO + "dot_general, batching dimensions"),
             **_parsed(PRODUCT, 6),

@@ -304,6 +304,16 @@ NCNN_PRODUCT = replace(
 #: XNNPACK, LiteRT's default: 6 axes, two of them the matrix, and no batch of none. The kernel
 #: without it takes 5.
 LITERT_PRODUCT = replace(PRODUCT, max_rank=4, check=no_zeros)
+
+#: LiteRT's GPU delegate, both factors made at run time: a convolution, a filter for each matrix.
+GPU_PRODUCT = own_rule(
+    "gpu_batches",
+    RULES["none"],
+    "Identical batches of one axis or two; sizes are not checked.",
+    operands=(2, 2),
+    max_rank=2,
+    silent=frozenset({Reason.NOT_IDENTICAL, Reason.RANK}),
+)
 #: Axis by axis, operands of one rank.
 EQUAL_RANKS = own_rule(
     "equal_ranks", BOTH_WAYS, "Axis by axis, operands of one rank.", align=equal_ranks

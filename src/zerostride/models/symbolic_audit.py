@@ -70,13 +70,18 @@ def compare_open(case: Case, known: Condition) -> Finding:
         return _unknown(case, "not the same")
     possible = {kind: found.possible(kind) for kind in ("same", *_BAD)}
     bad = [kind for kind in _BAD if possible[kind] is Answer.YES]
+    certain = possible["same"] is Answer.NO
+    if not bad and certain:
+        # Nowhere the same: sizes for which the model works are not needed to say so.
+        bad = [kind for kind in _BAD if possible[kind] is Answer.UNKNOWN]
     if not bad:
         # A verdict is about where the model works: whether it does anywhere is not asked here.
         if any(possible[kind] is Answer.UNKNOWN for kind in _BAD):
             return _unknown(case, f"{_BEYOND}; give {_wanted(case)}")
         return _same(case, found, known)
-    certain = possible["same"] is Answer.NO
-    examples = {kind: example for kind in bad if (example := _example(found, kind)) is not None}
+    examples = {
+        kind: example for kind in bad if (example := _example(found, kind, certain)) is not None
+    }
     if not examples:
         said = f"there are sizes that part the two, but none were found; give {_wanted(case)}"
         return _unknown(case, said)
@@ -105,11 +110,15 @@ def compare_open(case: Case, known: Condition) -> Finding:
     )
 
 
-def _example(found: Meanings, kind: Kind) -> tuple[Region, dict[Symbol, int]] | None:
-    """A region of a kind, with values for the symbols that have a say here."""
+def _example(found: Meanings, kind: Kind, certain: bool) -> tuple[Region, dict[Symbol, int]] | None:
+    """A region of a kind, with values for the symbols that have a say here.
+
+    Without values where none were found, if it is certain that no sizes mean the same.
+    """
     example = found.example(kind)
     if example is None:
-        return None
+        regions = (r for r in found.regions if r.kind == kind and found.reached(r) is not Answer.NO)
+        return next(((region, {}) for region in regions if certain), None)
     region, values = example
     return region, {symbol: values[symbol] for symbol in found.symbols}
 
@@ -249,7 +258,7 @@ def _shape(shape: Shape) -> str:
 def _witness(case: Case, values: Mapping[Symbol, int]) -> Witness | None:
     """Numbers on which the two differ, at these sizes."""
     meaning = case.meaning
-    if meaning is None:
+    if meaning is None or not {*_symbols(case)} <= {*values}:
         return None
     shapes = real_shapes(case.shapes, values)
     return find_witness(shapes, meaning.plan, case.plan, case.op, renamed=False)

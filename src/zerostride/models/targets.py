@@ -65,7 +65,8 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
             _check_has(engine, site, op)
         _check_opset(engine, site)
         row = rule_row(None, engine=engine, op=op)
-        if engine.constants and _with_small_constant(site) and not _whole_constant(site, engine):
+        plain = engine.constants and op not in engine.ops
+        if plain and _with_small_constant(site) and not _whole_constant(site, engine):
             row = next(iter(engine.constants.values()))
         if op is not None and op in engine.dynamic and _compiled_open(site):
             row = next(iter(engine.dynamic[op].values()))
