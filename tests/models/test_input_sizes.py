@@ -191,6 +191,40 @@ def test_advice_is_accepted_as_it_is_pasted(
             assert {check["outcome"] for check in again["checks"]} <= {"agrees"}
 
 
+def a_fork() -> Any:
+    """A result of rank 2 or 3, as a size of the input has it; then an addition."""
+
+    def branch(op: str, *more: str) -> Any:
+        result = onnx.helper.make_tensor_value_info(op, onnx.TensorProto.FLOAT, None)
+        return onnx.helper.make_graph([node(op, " ".join(["x", *more]), op)], op, [], [result])
+
+    nodes = [
+        node("Shape", "x", "size", start=1, end=2),
+        node("Equal", "size one", "alone"),
+        onnx.helper.make_node(
+            "If",
+            ["alone"],
+            ["fork"],
+            name="fork_1",
+            then_branch=branch("Squeeze", "one"),
+            else_branch=branch("Identity"),
+        ),
+        node("Add", "fork w"),
+    ]
+    return model(nodes, {"x": ("N", "C", 3)}, {"w": (3,), "one": np.array([1])})
+
+
+def test_a_shape_that_a_branch_decides_names_the_size(run: Any, tmp_path: Path) -> None:
+    file = tmp_path / "fork.onnx"
+    file.write_bytes(a_fork().SerializeToString())
+    _, said = run("audit", file)
+    (finding,) = (found for found in said["findings"] if found["verdict"] == "unknown")
+    assert "If 'fork_1' on, whose branches give other shapes" in finding["message"]
+    assert pasted(Drawn(file, {}), finding) == ["--set", "C=2"]
+    _, again = run("audit", file, "--set", "C=2")
+    assert again["counts"]["unknown"] == 0
+
+
 @pytest.mark.parametrize("format_", FORMATS)
 @pytest.mark.parametrize("seed", range(6))
 def test_shapes_are_given_by_name_and_in_order(

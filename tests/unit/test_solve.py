@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import random
 import time
 from collections import Counter
 
@@ -37,6 +38,7 @@ from zerostride.dims.condition import (
 )
 from zerostride.dims.dim import Dim, Symbol, dim, of_atom
 from zerostride.dims.functions import broadcast_size, choose, floordiv, maximum
+from zerostride.dims.parse import as_condition
 from zerostride.dims.solve import (
     bounds_under,
     complement,
@@ -364,6 +366,55 @@ def test_every_question_has_an_end(condition: Condition) -> None:
     satisfiable(complement(condition))
     bounds_under(N, condition)
     assert time.process_time() - began < 5.0
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("N*M >= 1 and N*M == 0", Answer.NO),
+        ("N*M == 0 and N*M >= 1", Answer.NO),
+        ("N*M == 3 and N*M == 4", Answer.NO),
+        ("3 <= N*M and N*M == 3", Answer.YES),
+        ("N >= 1 and M >= 1 and ((N + 31) // 32)*((M + 31) // 32) == 0", Answer.NO),
+        ("N >= 0 and ((N + 31) // 32)*((M + 31) // 32) == 0", Answer.YES),
+        ("N >= 33 and (N + 31) // 32 - K == 0 and K*M + K == 1", Answer.NO),
+        ("N + M >= 200 and K >= 1", Answer.YES),
+        ("N + M + 200 >= 1 and N + M >= 2000", Answer.YES),
+        ("N + M >= 200 and N + M <= 199", Answer.NO),
+    ],
+)
+def test_products_and_sums_are_decided(text: str, answer: Answer) -> None:
+    assert satisfiable(as_condition(text)) is answer
+    if answer is Answer.YES:
+        values = values_for(as_condition(text))
+        assert values is not None
+        assert as_condition(text).evaluate(values)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_bounds_of_quotients_and_products_deny_no_solution(seed: int) -> None:
+    """Beside every point of a small box: what has a solution there is never denied."""
+    rng = random.Random(seed)
+    atoms = [
+        "N",
+        "M",
+        "(N + 3) // 4",
+        "(M + 1) // 2",
+        "N*M",
+        "((N + 3) // 4)*M",
+        "N*((M + 1) // 2)",
+    ]
+    clauses = []
+    for _ in range(rng.randint(2, 4)):
+        left, right = rng.sample(atoms, 2)
+        factor = rng.choice((1, 1, 2, 4))
+        sign = rng.choice((">=", "<=", "==", "!="))
+        other = rng.choice((right, str(rng.randint(0, 9))))
+        clauses.append(f"{factor}*({left}) {sign} {other} + {rng.randint(0, 4)}")
+    condition = as_condition(" and ".join(clauses))
+    box = ({Symbol("N"): n, Symbol("M"): m} for n in range(9) for m in range(9))
+    if any(condition.evaluate(point) for point in box):
+        assert satisfiable(condition) is not Answer.NO
 
 
 def test_a_thousand_clauses_are_no_recursion() -> None:

@@ -77,11 +77,12 @@ def points(condition: Condition) -> Iterator[dict[Symbol, int]]:
     steps = divisors(condition)
     alone: dict[Symbol, list[int]] = {}
     for size in condition.sizes():
-        if len(size.terms) == 1:
-            (atom, *more), factor = size.terms[0]
+        single = len(size.terms) == 1
+        for (atom, *more), factor in size.terms:
             if isinstance(atom, Symbol) and not more:
                 value = -size.const // factor
-                alone.setdefault(atom, []).extend((value, value + 1, value - 1))
+                near = (value, value + 1, value - 1) if single else (value,)
+                alone.setdefault(atom, []).extend(near)
     values = [
         _candidates(symbol, steps.get(symbol, 1), alone.get(symbol, ())) for symbol in symbols
     ]

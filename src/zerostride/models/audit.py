@@ -32,6 +32,7 @@ from .graph import Graph
 from .input_sizes import InputShapes, Sizes, advice, read_sized
 from .layout import check_layout, layout_findings
 from .memory import uncollected
+from .open_sizes import with_advice
 from .pnnx import carried
 from .resolve import resolved
 from .shape_arithmetic import counted, folding_note, shape_arithmetic
@@ -174,7 +175,8 @@ def reported(
     if not engine.run:
         said = f"{engine.name} {engine.release} was read about, not run: {engine.source}"
         notes = (*notes, said)
-    return Report(graph.path, engine.name, via, engine.release, tuple(findings), notes, needs)
+    told = tuple(with_advice(graph, findings))
+    return Report(graph.path, engine.name, via, engine.release, told, notes, needs)
 
 
 def prepared(

@@ -62,8 +62,7 @@ def compare_open(case: Case, known: Condition) -> Finding:
     if carried_as_is(case.site, case.target, case.divergences, case.shapes):
         return _as_is(case)
     if len(case.shapes) > case.target.rule.operands[1]:
-        said = f"{len(case.shapes)} operands of sizes that are not known; give {_wanted(case)}"
-        return _unknown(case, said)
+        return _unknown(case, f"{len(case.shapes)} operands of sizes that are not known")
     filled = all_of([known, not_empty(case.shapes)])
     found = _meanings(case, case.shapes, filled)
     if case.bare and any(found.possible(kind) is not Answer.NO for kind in _BAD):
@@ -77,14 +76,13 @@ def compare_open(case: Case, known: Condition) -> Finding:
     if not bad:
         # A verdict is about where the model works: whether it does anywhere is not asked here.
         if any(possible[kind] is Answer.UNKNOWN for kind in _BAD):
-            return _unknown(case, f"{_BEYOND}; give {_wanted(case)}")
+            return _unknown(case, _BEYOND)
         return _same(case, found, known)
     examples = {
         kind: example for kind in bad if (example := _example(found, kind, certain)) is not None
     }
     if not examples:
-        said = f"there are sizes that part the two, but none were found; give {_wanted(case)}"
-        return _unknown(case, said)
+        return _unknown(case, "there are sizes that part the two, but none were found")
     worst = next(iter(examples))
     when = found.words(*bad)
     region, values = examples[worst]
@@ -180,18 +178,6 @@ def _symbols(case: Case) -> tuple[Symbol, ...]:
     """The symbols in what is broadcast."""
     sizes = (size for shape in (*case.source.operands, *case.shapes) for size in shape)
     return tuple(dict.fromkeys(symbol for size in sizes for symbol in dim(size).symbols))
-
-
-def _wanted(case: Case) -> str:
-    """The sizes that a caller can give, so that a verdict becomes possible."""
-    return listed_sizes(_symbols(case))
-
-
-def listed_sizes(symbols: Iterable[Symbol]) -> str:
-    """Sizes to ask a caller for."""
-    names = [symbol.name for symbol in symbols]
-    more = f" and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else ""
-    return f"{', '.join(names[:MAX_NAMED])}{more} (--set, --input-shape)"
 
 
 def _unknown(case: Case, said: str) -> Finding:
@@ -307,8 +293,6 @@ def _expression(case: Case, shapes: tuple[Shape, ...], only_if: Condition | None
     return Expression(shapes, {}, False, (), meant.shape, use, changed, only_if=only_if)
 
 
-#: Sizes that one sentence names.
-MAX_NAMED = 6
 #: Clauses of the needs that a site is judged by: as premises, fewer are safe.
 MAX_PREMISES = 12
 

@@ -1,0 +1,106 @@
+"""What a finding that is unknown for want of sizes asks of a user: the options to paste.
+
+Sizes that the inputs have can be given; others are computed inside the model, from those. A shape
+of which nothing is known begins at some node, such as an If whose branches give other ranks; the
+sizes that decide it are in what that node reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from ..dims.dim import Dim, of_atom
+from .findings import Cause, Finding
+from .graph import Graph, Node, Value
+from .input_sizes import advice, named_inputs
+
+
+def with_advice(graph: Graph, findings: Sequence[Finding]) -> list[Finding]:
+    """The findings; those that lack sizes say which to give."""
+    lacking = [finding.reason == Cause.UNKNOWN_SHAPE for finding in findings]
+    if not any(lacking):
+        return [*findings]
+    adviser = _Adviser(graph)
+    return [
+        replace(finding, message=adviser.words(finding)) if lacks else finding
+        for finding, lacks in zip(findings, lacking, strict=True)
+    ]
+
+
+class _Adviser:
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._makers = {id(value): node for node in graph.nodes for value in node.outputs}
+        self._values = {value.name: value for value in graph.values()}
+        shapes = named_inputs(graph)
+        sizes = [size for shape in shapes for size in shape or () if isinstance(size, Dim)]
+        self._given = {symbol.name: of_atom(symbol) for size in sizes for symbol in size.symbols}
+        self._every = advice(graph)
+
+    def words(self, finding: Finding) -> str:
+        """The finding's message, where a shape begins to be unknown, and what to give."""
+        message = finding.message
+        unknown = next((name for name, shape in finding.operands if shape is None), None)
+        if unknown is None:
+            names = {name for _, shape in finding.operands for name in _names(shape or ())}
+        else:
+            origin = self._origin(self._values.get(unknown))
+            names = set() if origin is None else {*_names(self._read(origin))}
+            if origin is not None:
+                message += f", from {origin.op} {origin.path!r} on"
+                message += ", whose branches give other shapes" if origin.bodies else ""
+        how = self._options(names)
+        return f"{message}; give {how}" if how else message
+
+    def _options(self, names: set[str]) -> str:
+        """Options for these sizes, or for all of the inputs where some are computed from them."""
+        if not names or not names <= self._given.keys():
+            return self._every
+        return advice(self.graph, [self._given[name] for name in names])
+
+    def _origin(self, value: Value | None) -> Node | None:
+        """The first node with a result of unknown shape, of all that a value is made from."""
+        waiting = [(maker, False) for maker in self._before([value])]
+        seen: set[int] = set()
+        while waiting:
+            node, done = waiting.pop()
+            if done:
+                if any(result.shape is None for result in node.outputs):
+                    return node
+            elif id(node) not in seen:
+                seen.add(id(node))
+                waiting.append((node, True))
+                handed = [value for body in node.bodies for value in body.outputs]
+                waiting += [(maker, False) for maker in self._before([*node.inputs, *handed])]
+        return None
+
+    def _read(self, node: Node) -> Iterator[object]:
+        """The numbers, as expressions of sizes, that decide what a node gives."""
+        waiting, seen = [*node.inputs], set[int]()
+        while waiting:
+            value = waiting.pop()
+            if value is None or id(value) in seen or (value.dtype or "").startswith("float"):
+                continue
+            seen.add(id(value))
+            if value.content is not None:
+                yield from value.content
+            else:
+                waiting += [part for maker in self._before([value]) for part in maker.inputs]
+
+    def _before(self, values: Iterable[Value | None]) -> list[Node]:
+        return [
+            self._makers[id(value)]
+            for value in values
+            if value is not None and id(value) in self._makers
+        ]
+
+
+def _names(sizes: Iterable[object]) -> Iterator[str]:
+    """The names of the symbols in sizes."""
+    for size in sizes:
+        if isinstance(size, Dim):
+            yield from (symbol.name for symbol in size.symbols)
+
+
+__all__ = ["with_advice"]
