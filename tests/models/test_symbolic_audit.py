@@ -10,8 +10,11 @@ import pytest
 import small
 
 import zerostride as zs
+from zerostride.dims import Answer
 from zerostride.dims.condition import Condition
 from zerostride.dims.dim import Symbol, dim
+from zerostride.dims.parse import as_condition
+from zerostride.dims.solve import satisfiable
 from zerostride.engines import find_engine
 from zerostride.meaning import real_shapes
 from zerostride.models.audit import audit_graph
@@ -210,3 +213,16 @@ def test_a_file_with_symbols(tmp_path: Any) -> None:
     finding = small.site("Add", {"x": ("H", "W")}, {"c": (7,)}, target="ncnn")
     assert finding.verdict == "same_here"
     assert "H == 7" in str(finding.when)
+
+
+def test_what_is_refused_for_all_sizes_needs_no_sizes() -> None:
+    """Whether the facts hold anywhere is beyond what is decided; that ranks differ is not."""
+    facts = as_condition("N*N*N + M*M*M + 1 == K*K*K*1000 + 77")
+    assert satisfiable(facts) is Answer.UNKNOWN
+    finding = judged("Add", (), ("N", "M", "K"), target="tosa", facts=facts)
+    assert (finding.verdict, finding.reason) == ("refused", "rank")
+    assert "refused for all sizes" in finding.message
+    assert not finding.values
+    assert finding.witness is None
+    other = judged("Add", ("N", 1, 1), ("K", "M", 1), target="litert-gpu", facts=facts)
+    assert other.verdict == "unknown"

@@ -244,7 +244,8 @@ def _shape(shape: Shape) -> str:
 def _witness(case: Case, values: Mapping[Symbol, int]) -> Witness | None:
     """Numbers on which the two differ, at these sizes."""
     meaning = case.meaning
-    if meaning is None or not {*_symbols(case)} <= {*values}:
+    needed = {symbol for shape in case.shapes for size in shape for symbol in dim(size).symbols}
+    if meaning is None or not needed <= values.keys():
         return None
     shapes = real_shapes(case.shapes, values)
     return find_witness(shapes, meaning.plan, case.plan, case.op, renamed=False)
