@@ -161,7 +161,9 @@ def test_types(engine: str, dtype: Any, tmp_path: Path) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_clip_with_a_lower_bound_alone(engine: str, tmp_path: Path) -> None:
     report = verified(one_op(tmp_path, "Clip", (2, 3), ()), engine)
-    assert {check.outcome for check in report.checks} == {Outcome.AGREES}, report.notes
+    outcomes = {check.outcome for check in report.checks}
+    assert Outcome.AGREES in outcomes, report.notes
+    assert outcomes <= {Outcome.AGREES, Outcome.NOT_RUN}, report.notes
 
 
 def test_one_node(tmp_path: Path) -> None:

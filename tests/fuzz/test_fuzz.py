@@ -30,10 +30,10 @@ def test_hostile_models_in_the_hundreds() -> None:
 
 def test_hostile_models_through_every_function() -> None:
     pytest.importorskip("onnx", reason="the cases are ONNX files")
-    tally = hunt(HERE / "fuzz_commands.py", 600, seconds=60)
+    tally = hunt(HERE / "fuzz_commands.py", 300, seconds=60)
     assert tally.bad == []
     for function in ("audit", "port", "shapes", "run", "verify"):
-        assert sum(n for word, n in tally.words.items() if function in word.split()) > 5, function
+        assert sum(n for word, n in tally.words.items() if function in word.split()) > 2, function
 
 
 def test_garbage_plans_in_the_thousands() -> None:

@@ -93,7 +93,7 @@ def models(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     """Generated models, one with more questions than its allowance has steps for, and examples."""
     folder = tmp_path_factory.mktemp("models")
     made = []
-    for seed in range(12):
+    for seed in range(6):
         made.append(folder / f"random{seed}.onnx")
         made[-1].write_bytes(random_model(seed).SerializeToString())
     chain = [

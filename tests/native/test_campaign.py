@@ -27,7 +27,7 @@ from zerostride.measure.native_judge import judge, ulps
 from zerostride.ops import OPS
 
 pytestmark = needs_native
-SAMPLE = 20_000
+SAMPLE = 8_000
 
 
 def test_sample():

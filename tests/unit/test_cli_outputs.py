@@ -22,7 +22,7 @@ CALLS = {
     "compare": ["5,5", "5"],
     "completion": ["bash"],
     "compute": ["add", "a.npy", "b.npy"],
-    "engines": ["numpy", "--measure"],
+    "engines": ["numpy"],
     "explain": ["2,3", "3"],
     "port": ["model.onnx", "--target", "ncnn", "--dry-run"],
     "run": ["model.onnx", "--random", "0"],
