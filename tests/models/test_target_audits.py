@@ -443,3 +443,24 @@ def test_a_constant_first_factor_is_refused_on_litert_gpu() -> None:
     ).findings
     assert finding.verdict == "refused"
     assert "constant first factor" in finding.message
+
+
+INTEGERS = [
+    ("int8", (1, 2, 5, 5), (3, 2, 3, 3), (), "same"),
+    ("uint8", (1, 2, 5, 5), (3, 2, 3, 3), (), "refused"),
+    ("int8", (1, 2, 5, 5), (3, 2, 3, 3), (3,), "refused"),
+]
+
+
+@pytest.mark.parametrize(("dtype", "data", "weights", "point", "verdict"), INTEGERS)
+def test_integer_convolutions_on_tosa(
+    dtype: str, data: Shape, weights: Shape, point: Shape, verdict: str
+) -> None:
+    kind = getattr(TensorProto, dtype.upper())
+    shapes = {"a": data, "b": weights, "c": (), "d": point}
+    inputs = [helper.make_tensor_value_info(name, kind, shape) for name, shape in shapes.items()]
+    result = helper.make_tensor_value_info("y", TensorProto.INT32, None)
+    graph = helper.make_graph([small.node("ConvInteger", "a b c d")], "g", inputs, [result])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    (finding,) = small.audit(model, "tosa").findings
+    assert finding.verdict == verdict, finding.message

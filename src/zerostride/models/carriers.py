@@ -45,6 +45,26 @@ from .compounds import (
     own_rule,
 )
 from .graph import Node
+from .node_limits import (
+    LITERT_FEW,
+    LITERT_NONE,
+    double_alone,
+    fixed_vector,
+    gpu_factors,
+    gpu_filter,
+    gpu_weights,
+    half_beside,
+    matrices,
+    no_double,
+    offset_of_zero,
+    one_batch,
+    one_float,
+    one_number,
+    one_type,
+    several,
+    spatial,
+    without_kernels,
+)
 from .sites import AT_AXIS, ONE_NUMBER, ONE_WAY
 
 #: Stands for the model's own rule.
@@ -74,78 +94,6 @@ class Carrier:
     types: Callable[[tuple[str, ...]], str | None] | None = None
 
 
-def _one_type(kinds: tuple[str, ...]) -> str | None:
-    return "operands of several element types" if len(set(kinds)) > 1 else None
-
-
-def _no_double(kinds: tuple[str, ...]) -> str | None:
-    return "operands of float64" if "float64" in kinds else None
-
-
-def _double_alone(kinds: tuple[str, ...]) -> str | None:
-    return "float64 beside other element types" if {"float64"} < set(kinds) else None
-
-
-def _half_beside(kinds: tuple[str, ...]) -> str | None:
-    """PyTorch: one element type, or half data beside float32."""
-    data, *others = kinds
-    return None if data == "float16" and {*others} == {"float32"} else _one_type(kinds)
-
-
-def _one_float(kinds: tuple[str, ...]) -> str | None:
-    """Quantisation: data and scale, the zero point apart."""
-    if any(kind.startswith("int") for kind in kinds[:2]):
-        return "data of whole numbers"
-    return _one_type(kinds[:2])
-
-
-def _kernels(lacking: str) -> Callable[[tuple[str, ...]], str | None]:
-    """Refuses element types for which there is no kernel."""
-    names = frozenset(lacking.split())
-    return lambda kinds: next((f"operands of {kind}" for kind in kinds if kind in names), None)
-
-
-def _matrices(node: Node) -> str | None:
-    ranks = [len(value.shape or ()) for value in node.inputs if value is not None]
-    return f"an operand has rank {min(ranks)}; it takes matrices" if min(ranks) < 2 else None
-
-
-def _gpu_weights(node: Node) -> str | None:
-    """LiteRT's GPU delegate: a constant second factor becomes the filter of a convolution."""
-    rank = len(node.inputs[1].shape or ()) if node.inputs[1] is not None else 2
-    said = f"a constant second factor of rank {rank}; it takes a matrix" if rank != 2 else None
-    return said or _matrices(node)
-
-
-def _gpu_filter(node: Node) -> str | None:
-    """It makes no filter of the first factor."""
-    first = node.inputs[0]
-    return "a constant first factor" if first is not None and first.constant else None
-
-
-def _gpu_factors(node: Node) -> str | None:
-    return _gpu_filter(node) or _matrices(node)
-
-
-def _spatial(node: Node) -> str | None:
-    rank = len(node.inputs[0].shape or ()) if node.inputs and node.inputs[0] else 0
-    return f"data of rank {rank} have no axis to normalise along" if rank < 3 else None
-
-
-def _several(node: Node) -> str | None:
-    """PyTorch: more than one element to normalise."""
-    shape = node.inputs[0].shape if node.inputs and node.inputs[0] else None
-    return _spatial(node) or ("one element a channel" if set((shape or ())[2:]) == {1} else None)
-
-
-def _fixed_vector(node: Node) -> str | None:
-    """MNN's converter: a constant vector is no second factor of a batch of matrices."""
-    ranks = [len(value.shape or ()) for value in node.inputs[:2] if value is not None]
-    data = node.inputs[0]
-    rows = data.shape[-2] if data is not None and data.shape is not None and ranks[0] > 2 else 1
-    return "a batch of matrices times a constant vector" if ranks[1:] == [1] and rows != 1 else None
-
-
 # The table.
 
 _OWN = "tests/conformance/test_compounds.py, run: "
@@ -155,9 +103,6 @@ def _row(rule: Rule, said: str, **more: object) -> Carrier:
     return Carrier(rule, _OWN + said, **more)  # type: ignore[arg-type]
 
 
-#: Element types without a kernel of LiteRT's: of all its ops, and of products.
-_LITERT_NONE = _kernels("float64 uint16 uint32 uint64")
-_LITERT_FEW = _kernels("float64 uint8 uint16 int32 uint32 int64 uint64")
 _COREML = "coremltools 8.3 (2026-08), mil/ops/defs: read; "
 _TOSA = "TOSA specification 1.0: read; "
 _STABLEHLO = "StableHLO specification 1.9: read; "
@@ -190,8 +135,8 @@ def _parsed(rule: Rule, max_rank: int = 8, **more: object) -> _Rows:
 
 
 _NORMALISED: _Rows = {
-    **_each("onnxruntime", _row(AT_AXIS, _ORT, types=_double_alone)),
-    **_each("openvino", _row(AT_AXIS, _OPENVINO, types=_one_type)),
+    **_each("onnxruntime", _row(AT_AXIS, _ORT, types=double_alone)),
+    **_each("openvino", _row(AT_AXIS, _OPENVINO, types=one_type)),
     **_parsed(AT_AXIS),
 }
 
@@ -224,58 +169,53 @@ _SUBTRACTED = "written out: zero points subtracted, then a product"
 _LIBRARIES = _each("numpy torch tensorflow jax paddle", _row(BOTH_WAYS, _SUBTRACTED))
 
 
-def _one(*positions: int, as_vector: bool = True) -> Callable[[Node], str | None]:
-    """Refuses nodes with more than one number at these inputs, or with one as a vector."""
-    taken = (None, (), (1,)) if as_vector else (None, ())
-
-    def said(node: Node) -> str | None:
-        for position in positions:
-            value = node.inputs[position] if position < len(node.inputs) else None
-            if value is not None and value.shape not in taken:
-                return f"{value.name!r} has shape {value.shape}; it takes one number"
-        return None
-
-    return said
-
-
-def _offset(node: Node) -> str | None:
-    """TensorRT's ONNX parser takes zero points that are 0, and not of uint8."""
-    point = node.inputs[2] if len(node.inputs) > 2 else None
-    if point is not None and point.dtype == "uint8":
-        return "a zero point of uint8"
-    return "the zero point is not 0" if point is not None and any(point.content or ()) else None
-
-
 def _written(*one: int, openvino: Callable[[Node], str | None] | None = None) -> _Rows:
     """ONNX Runtime and OpenVINO follow the document, but take one number at some inputs."""
     return {
-        **_each("onnxruntime", _row(AS_WRITTEN, _ORT, needs=_one(*one))),
+        **_each("onnxruntime", _row(AS_WRITTEN, _ORT, needs=one_number(*one))),
         **_each("openvino", _row(AS_WRITTEN, _OPENVINO, needs=openvino)),
     }
 
 
-_PARSED_OFFSET = Carrier(AS_WRITTEN, _PARSER, run=False, needs=_offset)
+_TOSA_ZEROS = f"{_TOSA}CONV2D and MATMUL; llvm/llvm-project, TosaComplianceData.h.inc: read"
+
+
+def _signed(needs: Callable[[Node], str | None]) -> _Rows:
+    """TOSA's products of integers: no uint8."""
+    types = without_kernels("uint8")
+    return {"tosa": (Carrier(AS_WRITTEN, _TOSA_ZEROS, False, needs=needs, types=types),)}
+
+
+_PARSED_OFFSET = Carrier(AS_WRITTEN, _PARSER, run=False, needs=offset_of_zero)
 #: ONNX op, then engine. What is missing has not been looked at, and is `unknown`.
 CARRIERS: Mapping[str, _Rows] = MappingProxyType(
     {
         "PRelu": _SLOPES,
         "QuantizeLinear": {
             **_written(),
-            **_each("onnxruntime", _row(AS_WRITTEN, _ORT, types=_one_float)),
+            **_each("onnxruntime", _row(AS_WRITTEN, _ORT, types=one_float)),
             "onnx-parser": (_PARSED_OFFSET,),
         },
         "DequantizeLinear": {**_written(), "onnx-parser": (_PARSED_OFFSET,)},
-        "ConvInteger": {**_LIBRARIES, **_written(2, 3)},
-        "MatMulInteger": {**_LIBRARIES, **_written(2)},
-        "QLinearConv": {**_LIBRARIES, **_written(openvino=_one(4, 5, as_vector=False))},
-        "QLinearMatMul": {**_LIBRARIES, **_written(1, 2, openvino=_one(1, 2, 4, 5))},
+        "ConvInteger": {
+            **_LIBRARIES,
+            **_written(2, 3),
+            **_signed(one_number(2, 3)),
+        },
+        "MatMulInteger": {
+            **_LIBRARIES,
+            **_written(2),
+            **_signed(one_batch),
+        },
+        "QLinearConv": {**_LIBRARIES, **_written(openvino=one_number(4, 5, as_vector=False))},
+        "QLinearMatMul": {**_LIBRARIES, **_written(1, 2, openvino=one_number(1, 2, 4, 5))},
         "Gemm": {
             **_read("tensorrt", EQUAL_RANKS, _NETWORK + "MatrixMultiply and ElementWise"),
             **_read("coreml", replace(BOTH_WAYS, max_rank=5), _COREML + "matmul and add"),
-            **_each("litert", _row(BOTH_WAYS, "BATCH_MATMUL and ADD", types=_LITERT_FEW)),
+            **_each("litert", _row(BOTH_WAYS, "BATCH_MATMUL and ADD", types=LITERT_FEW)),
             "litert-gpu": (
-                Carrier(BHWC_CONSTANT, _GPU_LINEAR, False, weights=True, needs=_gpu_filter),
-                Carrier(BHWC, _GPU_LINEAR, False, weights=False, needs=_gpu_filter),
+                Carrier(BHWC_CONSTANT, _GPU_LINEAR, False, weights=True, needs=gpu_filter),
+                Carrier(BHWC, _GPU_LINEAR, False, weights=False, needs=gpu_filter),
             ),
             **_read("tosa", EQUAL_RANKS, _TOSA + "MATMUL and ADD"),
             **_read("stablehlo", RULES["none"], _STABLEHLO + "dot_general and add"),
@@ -308,9 +248,9 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
                     _GPU_FACTORS,
                     False,
                     weights=True,
-                    needs=_gpu_weights,
+                    needs=gpu_weights,
                 ),
-                Carrier(GPU_PRODUCT, _GPU_FACTORS, False, weights=False, needs=_gpu_factors),
+                Carrier(GPU_PRODUCT, _GPU_FACTORS, False, weights=False, needs=gpu_factors),
             ),
             **_read("tosa", TOSA_PRODUCT, _TOSA + "MATMUL"),
             **_read("stablehlo", RULES["none"], _STABLEHLO + "dot_general, batching dimensions"),
@@ -318,24 +258,24 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_each("numpy", _row(PRODUCT, "numpy.matmul")),
             **_each("torch", _row(PRODUCT, "torch.matmul")),
             **_each("jax", _row(PRODUCT, "jax.numpy.matmul")),
-            **_each("tensorflow", _row(PRODUCT, "tf.linalg.matmul", needs=_matrices)),
+            **_each("tensorflow", _row(PRODUCT, "tf.linalg.matmul", needs=matrices)),
             **_each("paddle", _row(PRODUCT, "paddle.matmul")),
             **_each("onnxruntime", _row(PRODUCT, _ORT)),
             **_each("openvino", _row(PRODUCT, f"{_OPENVINO}: MatMul-1")),
             **_each(
-                "litert", _row(LITERT_PRODUCT, "BATCH_MATMUL", needs=_matrices, types=_LITERT_FEW)
+                "litert", _row(LITERT_PRODUCT, "BATCH_MATMUL", needs=matrices, types=LITERT_FEW)
             ),
             **_each("ncnn", _row(NCNN_PRODUCT, "MatMul, samples of up to 4 axes")),
             **_each(
                 "mnn",
-                _row(MNN_PRODUCT, f"{_MNN}: MatMul", weights=True, needs=_fixed_vector),
+                _row(MNN_PRODUCT, f"{_MNN}: MatMul", weights=True, needs=fixed_vector),
                 _row(MNN_PRODUCT, f"{_MNN}: MatMul", weights=False),
             ),
         },
         "Clip": {
             **_read("tensorrt", ONE_NUMBER, _NETWORK + "Activation, kCLIP", weights=True),
             **_read("coreml", replace(ONE_NUMBER, max_rank=5), _COREML + "clip", weights=True),
-            **_each("litert", _row(BOTH_WAYS, "MAXIMUM and MINIMUM", types=_LITERT_NONE)),
+            **_each("litert", _row(BOTH_WAYS, "MAXIMUM and MINIMUM", types=LITERT_NONE)),
             **_read("litert-gpu", ONE_NUMBER, "MAXIMUM and MINIMUM, constants", weights=True),
             **_read("tosa", ONE_NUMBER, _TOSA + "CLAMP, its bounds are attributes", weights=True),
             **_read("stablehlo", ONE_NUMBER, _STABLEHLO + "clamp"),
@@ -379,13 +319,13 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
                 replace(AT_AXIS, max_rank=5),
                 _COREML + "iOS15/normalization.py, batch_norm",
                 weights=True,
-                needs=_spatial,
+                needs=spatial,
             ),
-            **_each("litert", _row(BOTH_WAYS, f"{_SCALED}: SUB, MUL, ADD", types=_LITERT_NONE)),
+            **_each("litert", _row(BOTH_WAYS, f"{_SCALED}: SUB, MUL, ADD", types=LITERT_NONE)),
             **_read("tosa", EQUAL_RANKS, f"{_TOSA}{_SCALED}"),
             **_read("stablehlo", AT_AXIS, _STABLEHLO + "batch_norm_inference, feature_index"),
             **_NORMALISED,
-            **_each("torch", _row(AT_AXIS, "torch.nn.functional.batch_norm", types=_half_beside)),
+            **_each("torch", _row(AT_AXIS, "torch.nn.functional.batch_norm", types=half_beside)),
             **_each(
                 "paddle",
                 _row(replace(AT_AXIS, max_rank=5), "paddle.nn.functional.batch_norm, NCHW"),
@@ -398,10 +338,10 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_each("mnn", _row(AT_AXIS, _MNN, weights=True)),
         },
         "InstanceNormalization": {
-            **_each("onnxruntime", _row(AT_AXIS, _ORT, needs=_spatial, types=_no_double)),
-            **_parsed(AT_AXIS, needs=_spatial),
-            **_each("openvino", _row(AT_AXIS, _OPENVINO, needs=_spatial)),
-            **_each("torch", _row(AT_AXIS, "torch.nn.functional.instance_norm", needs=_several)),
+            **_each("onnxruntime", _row(AT_AXIS, _ORT, needs=spatial, types=no_double)),
+            **_parsed(AT_AXIS, needs=spatial),
+            **_each("openvino", _row(AT_AXIS, _OPENVINO, needs=spatial)),
+            **_each("torch", _row(AT_AXIS, "torch.nn.functional.instance_norm", needs=several)),
             **_each(
                 "paddle", _row(replace(AT_AXIS, max_rank=5), "paddle.nn.functional.instance_norm")
             ),
@@ -427,8 +367,8 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             ),
         },
         "RMSNormalization": {
-            **_each("onnxruntime", _row(ONE_WAY, _ORT, types=_one_type)),
-            **_each("openvino", _row(ONE_WAY, _OPENVINO, types=_one_type)),
+            **_each("onnxruntime", _row(ONE_WAY, _ORT, types=one_type)),
+            **_each("openvino", _row(ONE_WAY, _OPENVINO, types=one_type)),
             **_each("torch", _row(EXACT, "torch.nn.functional.rms_norm")),
             **_each("ncnn", _row(COUNTED, "RMSNorm", weights=True)),
         },
