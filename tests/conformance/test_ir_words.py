@@ -56,6 +56,7 @@ def truths(*shape: int) -> Any:
 
 
 X = (2, 3, 4)
+HEADS = (2, 2, 3, 5)
 #: Op, operation set, attributes, inputs: a shape is an input of reals, an array a constant, and a
 #: tuple ("in", array) an input of these numbers.
 CASES: list[tuple[str, str, str, Sequence[Any]]] = [
@@ -81,12 +82,26 @@ CASES: list[tuple[str, str, str, Sequence[Any]]] = [
     ("Broadcast", "opset1", "", [(2,), ints(2, 3), ints(0)]),
     ("MatMul", "opset1", 'transpose_a="true" transpose_b="false"', [(2, 4, 3), (4, 5)]),
     ("MatMul", "opset1", 'transpose_a="false" transpose_b="true"', [(2, 3, 4), (4,)]),
+    ("ScaledDotProductAttention", "opset13", 'causal="false"', [HEADS, HEADS, HEADS]),
+    (
+        "ScaledDotProductAttention",
+        "opset13",
+        'causal="false"',
+        [(2, 2, 3, 5), (2, 2, 4, 5), (2, 2, 4, 6), (3, 4), np.array(0.3, np.float32)],
+    ),
+    (
+        "ScaledDotProductAttention",
+        "opset13",
+        'causal="false"',
+        [(2, 2, 3, 5), (2, 2, 4, 5), (2, 2, 4, 5), ("in", np.eye(3, 4) + np.eye(3, 4, 1) > 0)],
+    ),
     ("ReLU", "opset1", "", [X]),
     ("SoftMax", "opset1", 'axis="1"', [X]),
     ("SoftMax", "opset8", 'axis="-1"', [X]),
     ("LogSoftmax", "opset5", 'axis="-2"', [X]),
     ("Elu", "opset1", 'alpha="0.5"', [X]),
     ("HSigmoid", "opset5", "", [X]),
+    ("HardSigmoid", "opset1", "", [X, np.array(0.3, np.float32), np.array(0.4, np.float32)]),
     ("HSwish", "opset4", "", [X]),
     ("SoftSign", "opset9", "", [X]),
     ("Gelu", "opset7", 'approximation_mode="tanh"', [X]),

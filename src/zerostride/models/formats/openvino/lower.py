@@ -6,6 +6,7 @@ what its site's rule gives, or what the file declares.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -98,6 +99,29 @@ def _product(words: Words) -> tuple[Node, ...]:
     return words.last("MatMul", *operands)
 
 
+def _attention(words: Words) -> tuple[Node, ...]:
+    """ScaledDotProductAttention: two products, and a softmax of the first, masked."""
+    if words.flag("causal"):
+        raise NoWords
+    query, key, value = map(words.input, range(3))
+    mask, scale = words.optional(3), words.optional(4)
+    if scale is None:
+        width = (query.shape or (None,))[-1]
+        if not isinstance(width, int):
+            raise NoWords
+        scale = words.number(width**-0.5, words.dtype)
+    rank = words.rank(1)
+    turned = words.make("Transpose", key, perm=(*range(rank - 2), rank - 1, rank - 2))
+    scores = words.make("MatMul", words.make("Mul", query, scale, shape=query.shape), turned)
+    if mask is not None and mask.dtype == "bool":
+        scores = words.make(
+            "Where", mask, scores, words.number(-math.inf, words.dtype), dtype=words.dtype
+        )
+    elif mask is not None:
+        scores = words.make("Add", scores, mask)
+    return words.last("MatMul", words.make("Softmax", scores, axis=-1), value)
+
+
 # Ops of one tensor.
 
 _SAME = (
@@ -128,6 +152,15 @@ def _elu(words: Words) -> tuple[Node, ...]:
 
 def _h_sigmoid(words: Words) -> tuple[Node, ...]:
     return words.last("HardSigmoid", words.input(0), alpha=1 / 6, beta=0.5)
+
+
+def _hard_sigmoid(words: Words) -> tuple[Node, ...]:
+    """Written out, since its slope and offset are operands."""
+    data = words.input(0)
+    sloped = words.make("Mul", data, words.input(1), shape=data.shape)
+    moved = words.make("Add", sloped, words.input(2), shape=data.shape)
+    low, high = (words.number(end, words.dtype) for end in (0.0, 1.0))
+    return words.last("Clip", moved, low, high)
 
 
 def _gelu(words: Words) -> tuple[Node, ...]:
@@ -248,9 +281,11 @@ ROWS: Mapping[str, Row] = MappingProxyType(
         ),
         **_rows(_broadcast, "Broadcast"),
         **_rows(_product, "MatMul"),
+        **_rows(_attention, "ScaledDotProductAttention"),
         **_rows(_unary, " ".join(_UNARY)),
         **_rows(_elu, "Elu"),
         **_rows(_h_sigmoid, "HSigmoid"),
+        **_rows(_hard_sigmoid, "HardSigmoid"),
         **_rows(_gelu, "Gelu"),
         **_rows(_swish, "Swish"),
         **_rows(_clamp, "Clamp"),
