@@ -299,6 +299,11 @@ SINGLES: dict[str, Any] = {
     "Concat": single("Concat", {"a": X, "b": X}, axis=-1),
     "Expand": single("Expand", {"a": (4, 1), "n": whole(2, 1, 4, 5)}),
     "Tile": single("Tile", {"a": (2, 3), "n": whole(2, 2)}),
+    **{
+        f"Pad_{mode}": single("Pad", {"a": X, "n": whole(0, 0, 1, 2, 0, 0, 2, 1)}, mode=mode)
+        for mode in ("constant", "reflect", "edge")
+    },
+    "Pad_value": single("Pad", {"a": (2, 3), "n": whole(1, 0, 0, 2), "v": np.float32(0.5)}),
     "Reshape": single("Reshape", {"a": X, "n": whole(0, -1, 2)}),
     "Flatten": single("Flatten", {"a": X}, axis=2),
     "Squeeze": single("Squeeze", {"a": (1, 3, 1, 5), "n": whole(0, 2)}),

@@ -217,6 +217,31 @@ def _rank(words: Words) -> Said:
     return words.last("Cast", words.op("Squeeze", count, words.ints(0)), to=INT32)
 
 
+#: PadValueMode to ONNX's; MNN's SYMMETRIC repeats the border, which ONNX has no word for.
+_PAD_MODES: Mapping[int, str] = MappingProxyType({0: "constant", 1: "reflect", 3: "edge"})
+
+
+def _pad(words: Words) -> Said:
+    """MNN has begin and end of each axis in turn; ONNX all begins, then all ends.
+
+    What MNN 3.6 makes of one below 0, which crops in ONNX, is no crop: that has no words.
+    """
+    mode = _PAD_MODES.get(words.given.get("mode", 0))
+    if mode is None:
+        raise Unsaid
+    pads = words.input(1)
+    sizes = [size for size in pads.content or () if isinstance(size, int)]
+    if any(size < 0 for size in sizes):
+        raise Unsaid
+    if pads.content is not None and len(sizes) == len(pads.content):
+        ends = words.ints(*sizes[::2], *sizes[1::2])
+    else:
+        paired = words.op("Reshape", pads, words.ints(-1, 2))
+        ends = words.op("Reshape", words.op("Transpose", paired, perm=(1, 0)), words.ints(-1))
+    value = [] if (filler := words.optional(2)) is None else [filler]
+    return words.last("Pad", words.input(0), ends, *value, mode=mode)
+
+
 def _range(words: Words) -> Said:
     return words.last("Range", *(words.input(k) for k in range(3)))
 
@@ -232,6 +257,7 @@ ROWS: Mapping[str, Row] = MappingProxyType(
         "Flatten": _flatten,
         **dict.fromkeys(("Gather", "GatherV2"), _gather),
         "Pack": _pack,
+        "Padding": _pad,
         "Permute": _permute,
         "Range": _range,
         "Rank": _rank,
