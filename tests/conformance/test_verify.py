@@ -122,6 +122,37 @@ def test_a_crash_is_an_outcome(tmp_path: Path) -> None:
     assert report.checks[1].outcome is Outcome.AGREES
 
 
+def test_a_segmentation_fault_in_the_middle_of_a_model_is_one_outcome(tmp_path: Path) -> None:
+    """OpenVINO dies of a Broadcast of rank 0 to rank 0; the nodes after it have their answers."""
+    pytest.importorskip("openvino", reason="it is OpenVINO's fault")
+    kind, node = onnx.TensorProto.FLOAT, onnx.helper.make_node
+    graph = onnx.helper.make_graph(
+        [
+            node("Add", ["x", "y"], ["a"], name="before"),
+            node("Expand", ["z", "shape"], ["b"], name="dies"),
+            node("Mul", ["a", "b"], ["c"], name="after"),
+            node("Sub", ["c", "y"], ["d"], name="last"),
+        ],
+        "g",
+        [
+            onnx.helper.make_tensor_value_info(name, kind, shape)
+            for name, shape in {"x": [2, 3], "y": [3], "z": []}.items()
+        ],
+        [onnx.helper.make_empty_tensor_value_info("d")],
+        [onnx.helper.make_tensor("shape", onnx.TensorProto.INT64, [0], [])],
+    )
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    file = tmp_path / "m.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), file)
+    report = verified(file, "openvino")
+    answers = [(check.node, check.outcome) for check in report.checks]
+    agrees = Outcome.AGREES
+    dies = ("dies", Outcome.CRASHED)
+    assert answers == [("before", agrees), dies, ("after", agrees), ("last", agrees)]
+    assert report.checks[1].detail == "the engine's process ended: SIGSEGV"
+    assert not report.ok
+
+
 def test_an_engine_that_does_not_answer_is_given_up(tmp_path: Path) -> None:
     report = verified(one_op(tmp_path, "Add", (2, 3), (3,)), "numpy", timeout=1e-9)
     assert {check.outcome for check in report.checks} == {Outcome.CRASHED}

@@ -105,7 +105,7 @@ class Worker:
         if self._process is None:
             self.start()
         try:
-            wire.send(self._input, case.to_json())
+            wire.send(self._input, case.to_json(), seconds=self.case_seconds)
             return wire.unpack_outcome(*wire.receive(self._output, self.case_seconds))
         except wire.Closed:
             return Outcome(Answer.CRASHED, message=self._reap())

@@ -19,6 +19,8 @@ import numpy as np
 from .case import Answer, Outcome
 
 _LENGTHS = struct.Struct("<II")
+#: Bytes of one read: as many as are asked for are allocated, and a pipe holds fewer.
+_MOST_READ = 1 << 20
 
 
 class _Versioned(Protocol):
@@ -46,12 +48,18 @@ def _take_output() -> int:
     return answers
 
 
-def send(descriptor: int, header: dict[str, Any], payload: bytes = b"") -> None:
-    """Writes one frame; Closed if nobody reads any more."""
+def send(
+    descriptor: int, header: dict[str, Any], payload: bytes = b"", seconds: float | None = None
+) -> None:
+    """Writes one frame; Closed if nobody reads any more, TooLate if nobody has for `seconds`."""
     head = json.dumps(header).encode()
     rest = memoryview(_LENGTHS.pack(len(head), len(payload)) + head + payload)
     try:
+        # A write that blocks would wait for ever for a reader that is stopped.
+        os.set_blocking(descriptor, seconds is None)
         while rest:
+            if seconds is not None and not _ready(descriptor, select.POLLOUT, seconds):
+                raise TooLate
             rest = rest[os.write(descriptor, rest) :]
     except BrokenPipeError as error:
         raise Closed from error
@@ -70,13 +78,20 @@ def _exactly(descriptor: int, count: int, deadline: float | None) -> bytes:
     while len(parts) < count:
         if deadline is not None:
             left = deadline - time.monotonic()
-            if left <= 0 or not select.select([descriptor], [], [], left)[0]:
+            if left <= 0 or not _ready(descriptor, select.POLLIN, left):
                 raise TooLate
-        part = os.read(descriptor, count - len(parts))
+        part = os.read(descriptor, min(count - len(parts), _MOST_READ))
         if not part:
             raise Closed
         parts += part
     return bytes(parts)
+
+
+def _ready(descriptor: int, event: int, seconds: float) -> bool:
+    """Whether a descriptor can be read or written, or has nobody at its other end, in time."""
+    poller = select.poll()  # select() takes no descriptor above 1023
+    poller.register(descriptor, event)
+    return bool(poller.poll(seconds * 1000))
 
 
 def serve(

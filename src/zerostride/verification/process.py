@@ -62,7 +62,8 @@ class Process(Worker):
         if self._process is None:
             self.start()
         try:
-            wire.send(self._input, {"task": task.as_dict(), "arrays": said}, payload)
+            question = {"task": task.as_dict(), "arrays": said}
+            wire.send(self._input, question, payload, self.case_seconds)
             header, body = wire.receive(self._output, self.case_seconds)
         except wire.Closed:
             return Reply(Answer.CRASHED, f"the engine's process ended: {self._reap()}")

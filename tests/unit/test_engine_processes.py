@@ -1,0 +1,55 @@
+"""An engine's process that is stopped, and one among very many open files; with NumPy alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from zerostride.measure.case import Answer, Case
+from zerostride.measure.isolation import Worker
+from zerostride.verification.process import Process
+from zerostride.verification.task import Form, Task
+
+resource = pytest.importorskip("resource", reason="limits of a process are POSIX's")
+
+
+@pytest.mark.parametrize("count", [10, 1_000_000])
+def test_a_worker_that_is_stopped_is_given_up_and_asked_again(count: int) -> None:
+    """Of many operands it reads none: writing them must end, too. A fresh process answers."""
+    process = Process("numpy", sys.executable, 2.0)
+    process.start()
+    try:
+        task, operands = Task(Form.OP, "add"), [np.ones(count)] * 2
+        assert process._process is not None
+        process._process.send_signal(signal.SIGSTOP)
+        begin = time.monotonic()
+        once = process._once(task, operands)
+        assert time.monotonic() - begin < 10
+        assert (str(once.answer), once.message) == ("crashed", "no answer in 2 s")
+        process.case_seconds = 60
+        assert process.carry_out(task, operands).answer == "result"
+        process._process.send_signal(signal.SIGSTOP)
+        process.case_seconds = 8
+        assert process.carry_out(task, [np.ones(2)] * 2).answer == "result"
+    finally:
+        process.stop()
+
+
+def test_a_worker_is_asked_where_very_many_files_are_open() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < 1200:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (1200, hard))
+    opened = [os.open(os.devnull, os.O_RDONLY) for _ in range(1040)]
+    try:
+        with Worker("numpy", sys.executable) as worker:
+            case = Case("numpy", "subtract", (2, 3), (3,))
+            assert worker.ask(case).answer is Answer.RESULT
+    finally:
+        for one in opened:
+            os.close(one)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
