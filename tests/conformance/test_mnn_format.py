@@ -129,6 +129,7 @@ _COUNTS = {
     "Squeeze": (1,),
     "Split": (1,),
     "Slice": (1, 2, 3, 4),
+    "Pad": (1,),
     "ConstantOfShape": (0,),
     "Resize": (3,),
     **{f"Reduce{n}": (1,) for n in ("Sum", "Mean", "Max", "Min", "Prod", "L1", "SumSquare")},
@@ -261,8 +262,15 @@ def test_examples_are_audited_for_other_engines(
 # One model an op.
 
 
-def single(op: str, inputs: dict[str, Any], outputs: int = 1, opset: int = 17, **more: Any) -> Any:
-    """An ONNX model of one node; arrays are constants, shapes are inputs."""
+def single(
+    op: str,
+    inputs: dict[str, Any],
+    outputs: int = 1,
+    opset: int = 17,
+    kind: int = 1,
+    **more: Any,
+) -> Any:
+    """An ONNX model of one node; arrays are constants, shapes are inputs of float32."""
     given = {k: v for k, v in inputs.items() if isinstance(v, tuple)}
     constants = {k: v for k, v in inputs.items() if not isinstance(v, tuple)}
     names = [f"y{k}" for k in range(outputs)]
@@ -272,7 +280,7 @@ def single(op: str, inputs: dict[str, Any], outputs: int = 1, opset: int = 17, *
         [node],
         "g",
         [value(name, 1, shape) for name, shape in given.items()],
-        [value(name, 1, None) for name in names],
+        [value(name, kind, None) for name in names],
         [onnx.numpy_helper.from_array(np.asarray(array), k) for k, array in constants.items()],
     )
     return onnx.helper.make_model(
@@ -354,6 +362,21 @@ SINGLES: dict[str, Any] = {
     ),
     "AveragePool": single("AveragePool", {"a": (1, 3, 9, 8)}, kernel_shape=[3, 2], strides=[1, 2]),
     "GlobalAveragePool": single("GlobalAveragePool", {"a": (1, 3, 9, 8)}),
+    **{
+        f"{op}_{keep}": single(op, {"a": (2, 3, 4)}, axis=-1, keepdims=keep, kind=7)
+        for op in ("ArgMax", "ArgMin")
+        for keep in (0, 1)
+    },
+    "GatherElements": single("GatherElements", {"a": (3, 4), "i": np.array([[1, 0, 2]])}, axis=1),
+    "ScatterElements": single(
+        "ScatterElements", {"a": (3, 4), "i": np.array([[1, 0, 2]]), "u": (1, 3)}, axis=1
+    ),
+    "Conv_of_rows": single("Conv", {"a": (1, 3, 9), "w": floats(4, 3, 3)}, pads=[1, 1]),
+    "ConvTranspose": single(
+        "ConvTranspose",
+        {"a": (1, 3, 4, 5), "w": floats(3, 2, 2, 3), "b": floats(2)},
+        strides=[2, 3],
+    ),
     "Where": single("Where", {"c": np.array([True, False, True, True]), "a": (4,), "b": (3, 1)}),
     "Resize_nearest": single(
         "Resize",

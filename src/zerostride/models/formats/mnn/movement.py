@@ -144,6 +144,16 @@ def _slice_size(words: Words) -> Said:
     return words.last("Slice", data, begin, end)
 
 
+def _elements(words: Words) -> Said:
+    """GatherElements and ScatterElements: the axis is the last operand."""
+    *operands, axis = words.node.inputs
+    if axis is None or axis.content is None or len(axis.content) != 1:
+        raise Unsaid
+    if words.given.get("opType", "-1") != "-1":
+        raise Unsaid  # what is there already is added or multiplied
+    return words.last(words.node.op, *operands, axis=axis.content[0])
+
+
 def _plus(start: Any, count: Any) -> int:
     if not isinstance(start, int) or not isinstance(count, int) or start < 0 or count < 0:
         raise Unsaid
@@ -256,6 +266,7 @@ ROWS: Mapping[str, Row] = MappingProxyType(
         "Fill": _fill,
         "Flatten": _flatten,
         **dict.fromkeys(("Gather", "GatherV2"), _gather),
+        **dict.fromkeys(("GatherElements", "ScatterElements"), _elements),
         "Pack": _pack,
         "Padding": _pad,
         "Permute": _permute,

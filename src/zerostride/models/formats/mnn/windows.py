@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from .words import Row, Said, Unsaid, Words, axes_of, is_image, plain_order
+from ...graph import Value
+from .words import INT32, Row, Said, Unsaid, Words, axes_of, is_image, plain_order
 
 # Numbers over axes.
 
@@ -34,6 +35,15 @@ def _reduce(words: Words) -> Said:
     axes = axes_of(words, "dim")
     none = axes is not None and axes.content == ()
     return words.last(op, words.input(0), axes, keepdims=keep, noop_with_empty_axes=int(none))
+
+
+def _largest(words: Words) -> Said:
+    """ArgMax and ArgMin of an axis, which goes."""
+    plain_order(words)
+    if words.given.get("topK", 1) != 1 or words.given.get("outMaxVal"):
+        raise Unsaid
+    found = words.op(words.node.op, words.input(0), axis=words.given.get("axis", 2), keepdims=0)
+    return words.last("Cast", found, to=INT32)
 
 
 def _softmax(words: Words) -> Said:
@@ -105,9 +115,12 @@ def _convolution(words: Words) -> Said:
     is_image(words)
     _steps(words)
     given = words.given
-    if "kernelY" not in given or (words.input(0).shape is not None and words.rank() != 4):
+    rank = 4 if words.input(0).shape is None else words.rank()
+    if "kernelY" not in given or rank not in (3, 4):
         raise Unsaid
     data, weights, bias = words.input(0), words.input(1), words.optional(2)
+    if rank == 3:  # one column
+        data = words.op("Unsqueeze", data, words.ints(3))
     attributes = {
         "kernel_shape": (given["kernelY"], given["kernelX"]),
         "strides": (given["strideY"], given["strideX"]),
@@ -115,15 +128,40 @@ def _convolution(words: Words) -> Said:
         "group": given["group"],
         **_padding(words, str(given["padMode"])),
     }
-    relu, relu6 = given.get("relu"), given.get("relu6")
     if weights.shape is None or len(weights.shape) != 4:
         raise Unsaid
-    if not relu and not relu6:
-        return words.last("Conv", data, weights, bias, **attributes)
     made = words.op("Conv", data, weights, bias, **attributes)
-    if relu6:
+    if rank == 3:
+        made = words.op("Squeeze", made, words.ints(3))
+    return _rectified(words, made)
+
+
+def _rectified(words: Words, made: Value) -> Said:
+    """What a convolution computes, as its parameter cuts it."""
+    if words.given.get("relu6"):
         return words.last("Clip", made, words.reals(0.0), words.reals(6.0))
-    return words.last("Relu", made)
+    return words.last("Relu" if words.given.get("relu") else "Identity", made)
+
+
+def _deconvolution(words: Words) -> Said:
+    is_image(words)
+    _steps(words)
+    given = words.given
+    if "kernelY" not in given or words.optional(3) is not None:
+        raise Unsaid
+    if words.input(0).shape is not None and words.rank() != 4:
+        raise Unsaid
+    if given.get("hasOutputShape") or given.get("has_outPads") or given["padMode"] != "CAFFE":
+        raise Unsaid
+    attributes = {
+        "kernel_shape": (given["kernelY"], given["kernelX"]),
+        "strides": (given["strideY"], given["strideX"]),
+        "dilations": (given["dilateY"], given["dilateX"]),
+        "group": given["group"],
+        **_padding(words, "CAFFE"),
+    }
+    operands = words.input(0), words.input(1), words.optional(2)
+    return _rectified(words, words.op("ConvTranspose", *operands, **attributes))
 
 
 def _pool(words: Words) -> Said:
@@ -194,6 +232,9 @@ def _if(words: Words) -> Said:
 ROWS: Mapping[str, Row] = MappingProxyType(
     {
         **dict.fromkeys(("Convolution", "ConvolutionDepthwise"), _convolution),
+        "ArgMax": _largest,
+        "ArgMin": _largest,
+        "Deconvolution": _deconvolution,
         "If": _if,
         "Interp": _resize,
         "LayerNorm": _layer_norm,
