@@ -63,6 +63,7 @@ from .node_limits import (
     one_type,
     several,
     spatial,
+    value_rank,
     without_kernels,
 )
 from .sites import AT_AXIS, ONE_NUMBER, ONE_WAY
@@ -163,8 +164,6 @@ _SLOPES: _Rows = {
     ),
 }
 
-_QUANTISED = ("QuantizeLinear", "DequantizeLinear")
-_INTEGER = ("ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul")
 _SUBTRACTED = "written out: zero points subtracted, then a product"
 _LIBRARIES = _each("numpy torch tensorflow jax paddle", _row(BOTH_WAYS, _SUBTRACTED))
 
@@ -186,6 +185,8 @@ def _signed(needs: Callable[[Node], str | None]) -> _Rows:
     return {"tosa": (Carrier(AS_WRITTEN, _TOSA_ZEROS, False, needs=needs, types=types),)}
 
 
+_ATTENDED = "OpenVINO 2026.4.1, ScaledDotProductAttention, run: tests/conformance/test_ir.py"
+_MANY_WAYS = replace(BOTH_WAYS, operands=(1, 16))
 _PARSED_OFFSET = Carrier(AS_WRITTEN, _PARSER, run=False, needs=offset_of_zero)
 #: ONNX op, then engine. What is missing has not been looked at, and is `unknown`.
 CARRIERS: Mapping[str, _Rows] = MappingProxyType(
@@ -366,6 +367,13 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
                 _row(replace(EXACT, silent=UNCHECKED), f"{_MNN}: LayerNorm", weights=True),
             ),
         },
+        "ScaledDotProductAttention": {
+            **_each("openvino", Carrier(AS_WRITTEN, _ATTENDED, needs=value_rank)),
+            **dict.fromkeys(
+                ("numpy", "torch", "jax", "tensorflow", "paddle", "onnxruntime"),
+                (Carrier(_MANY_WAYS, "written out: products, the mask added", run=False),),
+            ),
+        },
         "RMSNormalization": {
             **_each("onnxruntime", _row(ONE_WAY, _ORT, types=one_type)),
             **_each("openvino", _row(ONE_WAY, _OPENVINO, types=one_type)),
@@ -375,35 +383,6 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
     }
 )
 
-_NO_OPERANDS = "scales and zero points belong to tensors there, and are no operands"
-#: Ops that an engine certainly does not have, with what was looked through.
-ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
-    {
-        **{(op, "numpy"): "NumPy has no quantisation" for op in _QUANTISED},
-        **{(op, "jax"): "jax.numpy, jax.lax and jax.nn have no quantisation" for op in _QUANTISED},
-        **{
-            (op, engine): said
-            for op in _INTEGER
-            for engine, said in (
-                ("mnn", "MNN's converter refuses it"),
-                ("ncnn", "its layers of int8 hold their scales as weights"),
-                ("onnx-parser", "its ONNX parser does not take it"),
-                ("litert", _NO_OPERANDS),
-                ("litert-gpu", _NO_OPERANDS),
-                ("stablehlo", _NO_OPERANDS),
-                ("coreml", "coremltools 8.3, mil/ops/defs, has none"),
-            )
-        },
-        (
-            "BatchNormalization",
-            "litert-gpu",
-        ): "converters write MUL and ADD, which are judged there",
-        ("GroupNormalization", "mnn"): "MNN's converter refuses it",
-        ("RMSNormalization", "mnn"): "MNN's converter refuses it",
-        ("PRelu", "tosa"): "TOSA 1.0 lists no such operator; converters write it in several",
-        ("PRelu", "stablehlo"): "StableHLO 1.9 lists no such op; converters write it in several",
-    }
-)
 #: Ops of com.microsoft that OpenVINO's ONNX frontend carries as they are written.
 CONTRIB_OPENVINO = frozenset(
     {
@@ -430,7 +409,6 @@ MANY: Mapping[tuple[str, str], Carrier] = MappingProxyType(
 )
 
 __all__ = [
-    "ABSENT",
     "AS_WRITTEN",
     "CARRIERS",
     "CONTRIB_OPENVINO",

@@ -121,3 +121,12 @@ def one_batch(node: Node) -> str | None:
 #: Element types without a kernel of LiteRT's: of all its ops, and of products.
 LITERT_NONE = without_kernels("float64 uint16 uint32 uint64")
 LITERT_FEW = without_kernels("float64 uint8 uint16 int32 uint32 int64 uint64")
+
+
+def value_rank(node: Node) -> str | None:
+    """OpenVINO's CPU plugin takes an attention apart, and fails on a value of more axes."""
+    query, key, value, *more = [() if part is None else part.shape or () for part in node.inputs]
+    scores = query, key, *more[:1]
+    stacked = any(size != 1 for shape in scores for size in shape[:-2])
+    more_axes = stacked and len(value) > max(map(len, scores))
+    return "a value of more axes than the scores have" if more_axes else None

@@ -37,6 +37,7 @@ class Kind(StrEnum):
     CHANNEL = "channel"
     TRAILING = "trailing"
     PER_AXIS = "per_axis"
+    ATTENTION = "attention"
     NOT_MODELLED = "not_modelled"
     CUSTOM = "custom"
 

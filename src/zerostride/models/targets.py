@@ -17,7 +17,8 @@ from ..errors import BroadcastError, Reason
 from ..ops import find_op
 from ..planner import NAMELESS, has_op, rule_row, without_op
 from ..traps import Side
-from .carriers import ABSENT, AS_WRITTEN, CARRIERS, CONTRIB_OPENVINO, MANY
+from .absent import ABSENT
+from .carriers import AS_WRITTEN, CARRIERS, CONTRIB_OPENVINO, MANY
 from .graph import FileShape
 from .sites import Kind, Site
 

@@ -177,6 +177,33 @@ def _quantize(node: Node, op: str) -> Site:
     return _ruled(node, Kind.ELEMENTWISE, op)
 
 
+def _attention(node: Node, op: str) -> Site | None:
+    """Query, key, value and mask are laid over the scores, one number a query and key.
+
+    No site where nothing can stretch: the same axes before the last two, and one number as mask.
+    """
+    values = node.inputs[:3]
+    if len(values) < 3 or None in values or len(node.inputs) > 5:
+        return _unjudged(node, Kind.NOT_MODELLED)
+    parts = [_scored(value, k) for k, value in enumerate(values) if value is not None]
+    mask = node.inputs[3] if len(node.inputs) > 3 else None
+    if mask is not None and mask.shape != ():
+        parts.append(_operand(mask))
+    elif len({None if part.shape is None else part.shape[:-2] for part in parts}) == 1:
+        outer = (parts[0].shape or (None,))[:-2]
+        if parts[0].shape is not None and None not in outer:
+            return None
+    return Site(node, Kind.ATTENTION, tuple(parts), _NUMPY, {}, op)
+
+
+def _scored(value: Value, position: int) -> Operand:
+    """The axes of the scores that a query (0) has, a key (1) or a value (2)."""
+    shape: FileShape = value.shape
+    if shape is not None and len(shape) > 1:
+        shape = (*shape[:-2], *((shape[-2], 1), (1, shape[-2]), (1, 1))[position])
+    return Operand(f"{value.name}[scores]", shape, value.constant, value.missing, value)
+
+
 def _prelu(node: Node, op: str) -> Site:
     """A vector slope that fits axis 1 goes there, as the engine does it."""
     if len(node.inputs) != 2:
@@ -294,6 +321,7 @@ ROWS: Mapping[str, Builder] = MappingProxyType(
         **_rows(_as_onnx("Einsum"), "Einsum"),
         **_rows(_batch_norm, "BatchNormInference"),
         **_rows(_channels(0, 1, 2), "GroupNormalization"),
-        **_rows(_not_modelled, "ScaledDotProductAttention FakeConvert"),
+        **_rows(_attention, "ScaledDotProductAttention"),
+        **_rows(_not_modelled, "FakeConvert"),
     }
 )
