@@ -197,6 +197,26 @@ def test_a_clip_with_a_lower_bound_alone(engine: str, tmp_path: Path) -> None:
     assert outcomes <= {Outcome.AGREES, Outcome.NOT_RUN}, report.notes
 
 
+def test_arithmetic_of_shapes_is_not_asked_of_an_engine(tmp_path: Path) -> None:
+    # LiteRT has no division of int64, and converters leave none there.
+    helper = onnx.helper
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Div", ["s", "two"], ["half"], name="site"),
+        helper.make_node("ConstantOfShape", ["half"], ["y"]),
+    ]
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["N", 4])
+    two = onnx.numpy_helper.from_array(np.array(2), "two")
+    graph = helper.make_graph(nodes, "g", [x], [helper.make_empty_tensor_value_info("y")], [two])
+    opsets = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "m.onnx")
+    report = verified(tmp_path / "m.onnx", "litert", sizes={"N": 6})
+    assert [(check.outcome, check.detail) for check in report.checks] == [
+        (Outcome.NOT_RUN, "computes sizes from sizes, which converters fold")
+    ]
+    assert report.ok
+
+
 def test_one_node(tmp_path: Path) -> None:
     model = one_op(tmp_path, "Add", (2, 3), (3,))
     report = verified(model, "numpy", node="after")

@@ -15,7 +15,7 @@ from ..errors import ZerostrideError
 from ..measure.isolation import CASE_SECONDS
 from ..models.audit import BATCHLESS, audit_graph, drops_batch
 from ..models.batch import BatchAxes, batch_axes
-from ..models.findings import Check, Finding, Outcome, Report, Verdict
+from ..models.findings import Cause, Check, Finding, Outcome, Report, Verdict
 from ..models.formats import lowered, module_of
 from ..models.graph import Graph
 from ..models.input_sizes import InputShapes, Sizes, read_sized
@@ -96,6 +96,9 @@ def verify(
     known = ALWAYS if facts is None else as_facts(facts)
     report = audit_graph(graph, row, batch_axis=batch_axis, facts=known)
     whole = whole or against is not None
+    findings = report.findings
+    if node is not None and not whole:
+        findings = tuple(finding for finding in findings if finding.node == node)
     process = start(engine, timeout or (MODEL_SECONDS if whole else CASE_SECONDS), pythons)
     try:
         if whole:
@@ -107,14 +110,11 @@ def verify(
             batch = BatchAxes()
             if drops_batch(graph, engine):
                 batch = batch_axes(lowered(graph), batch_axis)
-            checks = run.all(_sites(graph, node), graph, batch, progress)
+            checks = run.all(_sites(graph, node), findings, graph, batch, progress)
             notes = ()
             keeper.trim()
     finally:
         leave(process)
-    findings = report.findings
-    if node is not None and not whole:
-        findings = tuple(finding for finding in findings if finding.node == node)
     loud = () if whole else surprises(findings, checks)
     return replace(
         report,
@@ -169,14 +169,21 @@ class _Run:
     cases: int
 
     def all(
-        self, sites: Sequence[Site], graph: Graph, batch: BatchAxes, progress: Progress | None
+        self,
+        sites: Sequence[Site],
+        findings: Sequence[Finding],
+        graph: Graph,
+        batch: BatchAxes,
+        progress: Progress | None,
     ) -> list[Check]:
-        """A check for each site, in order."""
+        """A check for each site, in order; `findings` are the audit's of the same sites."""
         engine = find_engine(self.process.engine)
         found: dict[str, tuple[Agreement, bool]] = {}
         checks = []
-        for done, site in enumerate(sites):
+        for done, (site, finding) in enumerate(zip(sites, findings, strict=True)):
             try:
+                if finding.reason == Cause.FOLDED:
+                    raise Skip(finding.message)
                 plain = prepare(site, engine, batch, graph)
                 checks.append(self._check(plain, found))
             except Skip as reason:
