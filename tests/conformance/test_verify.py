@@ -214,7 +214,7 @@ def test_arithmetic_of_shapes_is_not_asked_of_an_engine(tmp_path: Path) -> None:
     assert [(check.outcome, check.detail) for check in report.checks] == [
         (Outcome.NOT_RUN, "computes sizes from sizes, which converters fold")
     ]
-    assert report.ok
+    assert not any(note.startswith("WRONG VERDICT") for note in report.notes)
 
 
 def test_one_node(tmp_path: Path) -> None:
