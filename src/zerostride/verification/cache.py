@@ -24,21 +24,25 @@ _FORM = 2
 ENVIRONMENT = "ZEROSTRIDE_CACHE"
 
 
-def folder() -> Path:
-    """Where answers are kept: the user's cache folder, as XDG has it."""
+def folder() -> Path | None:
+    """Where answers are kept: the user's cache folder, as XDG has it; None for who has no home."""
     named = os.environ.get(ENVIRONMENT)
     if named:
         return Path(named) / "verify"
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
-    return Path(base).expanduser() / "zerostride" / "verify"
+    try:
+        return Path(base).expanduser() / "zerostride" / "verify"
+    except RuntimeError:  # neither HOME nor a home of the user, as in containers
+        return None
 
 
 class Cache:
     """Answers by key. Whatever goes wrong with a file, the engine is asked again."""
 
     def __init__(self, engine: str, release: str, *, on: bool = True) -> None:
-        self.on = on
-        self.folder = folder()
+        named = folder()
+        self.on = on and named is not None
+        self.folder = named or Path()
         self._who = (_FORM, __version__, engine, release)
         self._written = 0
 

@@ -41,6 +41,8 @@ def staging(goal: Path) -> Iterator[Path]:
     path = temporary_name(goal)
     try:
         yield path
+    except ModelError as error:
+        raise ModelError(str(error).replace(str(path), str(goal))) from None
     finally:
         _remove(_of_stem(path))
 

@@ -1,0 +1,107 @@
+"""Homes that take no files: read-only, full, missing, none at all. Every command does its work."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+onnx = pytest.importorskip("onnx", reason="the model is an ONNX file")
+import small  # noqa: E402
+
+from zerostride.models.findings import Outcome  # noqa: E402
+from zerostride.verification.cache import Cache, folder  # noqa: E402
+from zerostride.verification.compare import Agreement  # noqa: E402
+
+resource = pytest.importorskip("resource", reason="limits of a process are POSIX's")
+
+ANSWER = Agreement(Outcome.AGREES, "", 6, 0.0)
+#: Every command that keeps something for later, and some that write a file that is named.
+COMMANDS = {
+    "verify": ("verify", "m.onnx", "--engine", "numpy"),
+    "audit": ("audit", "m.onnx", "--target", "ncnn", "-o", "report.html"),
+    "port": ("port", "m.onnx", "--target", "ncnn", "-o", "ported.onnx"),
+    "shapes": ("shapes", "m.onnx", "-o", "shapes.onnx"),
+}
+
+
+@pytest.fixture
+def model(tmp_path):
+    made = small.model([small.node("Add", "a b")], {"a": (2, 3), "b": (3,)})
+    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    return tmp_path / "m.onnx"
+
+
+def run(model: Path, words, home: str, most: int | None = None):
+    """A command in the model's folder; `most` bytes are the longest file that it may write."""
+    environment = {**os.environ, "HOME": home}
+    for name in ("XDG_CACHE_HOME", "ZEROSTRIDE_CACHE"):
+        environment.pop(name, None)
+    limit = (lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (most, most))) if most else None
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "zerostride", *words],
+        cwd=model.parent,
+        env=environment,
+        capture_output=True,
+        text=True,
+        preexec_fn=limit,
+        timeout=300,
+    )
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("home", ["/proc", "/dev/null/home", "/proc/nowhere/home"])
+def test_a_home_that_takes_nothing_changes_no_answer(model, command, home):
+    usual = run(model, COMMANDS[command], str(model.parent / "home"))
+    there = run(model, COMMANDS[command], home)
+    assert usual.returncode in (0, 1), usual.stderr
+    assert (there.returncode, there.stderr) == (usual.returncode, usual.stderr)
+    assert there.stdout.splitlines()[0] == usual.stdout.splitlines()[0]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_full_disk_is_one_line_or_no_fault_and_leaves_nothing(model, command):
+    """The limit is below every file that is written, and above what a pipe needs."""
+    words, before = COMMANDS[command], {"m.onnx"}
+    answer = run(model, words, str(model.parent / "home"), most=10)
+    if "-o" in words:
+        named = model.parent.resolve() / words[-1]
+        assert (answer.returncode, answer.stdout) == (2, "")
+        assert answer.stderr == f"zerostride: {named}: File too large\n" or (
+            answer.stderr == f"zerostride: {words[-1]}: File too large\n"
+        )
+    else:
+        assert (answer.returncode, answer.stderr) == (0, "")
+    left = [path for path in model.parent.rglob("*") if path.is_file()]
+    assert {path.name for path in left} == before
+
+
+def test_answers_are_kept_only_where_they_can_be(tmp_path, monkeypatch):
+    monkeypatch.setenv("ZEROSTRIDE_CACHE", str(tmp_path))
+    kept = Cache("numpy", "2")
+    kept.put("task", ANSWER)
+    assert kept.get("task") == ANSWER
+    (tmp_path / "file").write_bytes(b"")
+    for name in ("/proc/nowhere", str(tmp_path / "file"), str(tmp_path / ("n" * 300))):
+        monkeypatch.setenv("ZEROSTRIDE_CACHE", name)
+        none = Cache("numpy", "2")
+        none.put("task", ANSWER)
+        none.trim()
+        assert none.get("task") is None
+        assert not none.on
+
+
+def test_a_user_without_a_home_has_no_cache(monkeypatch):
+    import pwd
+
+    def nobody(number: int) -> None:
+        raise KeyError(number)
+
+    for name in ("HOME", "XDG_CACHE_HOME", "ZEROSTRIDE_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    assert folder() is None
+    cache = Cache("numpy", "2")
+    cache.put("task", ANSWER)
+    assert cache.get("task") is None
