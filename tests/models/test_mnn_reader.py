@@ -309,3 +309,37 @@ def test_words_for_what_is_the_same_and_none_where_a_format_matters(read: Read) 
     assert lower(nodes["raster"]) is None
     assert lower(nodes["mean"]) is None  # whether what is outside counts is not said
     assert lowered_ops(nodes["mean1"]) == ["AveragePool"]
+
+
+def test_an_axis_that_is_counted_is_arithmetic_of_shapes(tmp_path: Path) -> None:
+    """The converter wraps the axis of a Gather by the rank: no engine is asked about that MOD."""
+    model = Model()
+    model.input("x", 2, 3, 4)
+    model.op("Rank", "x", "rank")
+    model.constant("axis", np.array(-1, np.int32))
+    model.binary("ADD", "axis rank", "sum")
+    model.binary("MOD", "sum rank", "wrapped")
+    model.constant("index", np.array(1, np.int32))
+    model.op("GatherV2", "x index wrapped", "y")
+    file = tmp_path / "m.mnn"
+    file.write_bytes(model.data("y"))
+    found = zs.audit(file, "tosa").findings
+    assert [finding.verdict for finding in found] == ["same", "same"]
+    assert found[1].reason == "folded"
+    file.write_bytes(model.data("y", "wrapped"))
+    assert zs.audit(file, "tosa").findings[1].verdict == "unknown"
+
+
+@pytest.mark.parametrize(("target", "verdict"), [("openvino", "same"), ("mnn", "same")])
+def test_an_unknown_rank_is_one_that_mnn_carries(tmp_path: Path, target: str, verdict: str) -> None:
+    """What OpenVINO does wrong beyond 12 axes is none of an MNN file's concern."""
+    model = Model()
+    model.input("n", -1, dtype="int32")
+    model.input("x", 3)
+    model.op("Reshape", "x n", "a", "Reshape", {})
+    model.binary("ADD", "a x", "y")
+    file = tmp_path / "m.mnn"
+    file.write_bytes(model.data("y"))
+    (finding,) = zs.audit(file, target).findings
+    assert finding.operands[0][1] is None
+    assert finding.verdict == verdict

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import zerostride as zs
+from zerostride.dims import Asker
 from zerostride.engines import ENGINES, find_engine, versions
 from zerostride.ops import OPS
 from zerostride.rules import RULES
@@ -259,3 +260,31 @@ def test_importing_and_planning_load_numpy_alone() -> None:
         check=True,
     )
     assert done.stdout.split() == []
+
+
+def test_a_divergence_strikes_only_within_its_bounds() -> None:
+    """Beyond the rank and the rules that a row names it strikes no plan."""
+    struck = set()
+    rows = [row for engine in ENGINES.values() for row in engine.divergences if row.strikes]
+    plans = [
+        zs.plan((1,) * rank, (n,) * few, rule=rule)
+        for rule in ("numpy", "pdpd")
+        for rank in (*range(5), 9, 12, 13, 14, 20, 21, 22)
+        for few in {0, 1, rank}
+        for n in (0, 1)
+        if few <= rank
+    ]
+    plans += [
+        zs.plan_to((n,) * rank, (n,) * rank, mode=mode)
+        for mode in ("numpy", "bidirectional")
+        for rank in (0, 1, 13)
+        for n in (0, 1)
+    ]
+    for row in rows:
+        for plan in plans:
+            if row.strikes is not None and row.strikes(plan, Asker()):
+                assert row.may_strike(plan.rule.name, plan.rank), (row.text, plan)
+                struck.add(row.text)
+    bounded = {row.text for row in rows if row.rank or row.rules}
+    assert bounded <= struck
+    assert not any(row.may_strike("numpy", 9) for row in ENGINES["openvino"].divergences_of("add"))

@@ -25,6 +25,8 @@ class Divergence:
         run: whether it was run (True) or only read.
         strikes: tells whether it strikes a given valid plan, asking of sizes what it must know;
             None where no single plan is hit.
+        rank: the least rank of a result that it strikes.
+        rules: the rules by whose plans it strikes; empty: all.
         ops: the ops that it concerns, by canonical name; empty: all.
         dtypes: the dtypes that it concerns; empty: all.
         narrows: the dtype in which it computes those instead; right as long as every number fits.
@@ -35,9 +37,16 @@ class Divergence:
     source: str
     run: bool = True
     strikes: Callable[[Plan, Asker], bool] | None = None
+    rank: int = 0
+    rules: frozenset[str] = frozenset()
     ops: frozenset[str] = frozenset()
     dtypes: frozenset[str] = frozenset()
     narrows: str | None = None
+
+    def may_strike(self, rule: str, most: int | None) -> bool:
+        """Whether it may strike a plan of a rule, of a rank of at most so much (None: of any)."""
+        by_rule = not self.rules or rule in self.rules
+        return self.strikes is not None and by_rule and (most is None or most >= self.rank)
 
     def concerns(self, op: str | None, dtype: str | None) -> bool:
         """Whether it is about an op and a dtype; what is about dtypes is not about an unknown one.

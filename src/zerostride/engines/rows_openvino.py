@@ -104,6 +104,7 @@ _OPENVINO_EXPLICIT = replace(
     check=limits.openvino_gaps,
     max_rank=_OPENVINO_RANK,
 )
+_TO_TARGET = frozenset({"unidirectional", "bidirectional", "explicit"})
 _PRELU_CHANNEL = replace(
     RULES["pdpd"],
     align=aligns.prelu_channel,
@@ -254,6 +255,7 @@ OPENVINO = Engine(
                     for axis in plan.stretched[0]
                 )
             ),
+            rules=frozenset({"pdpd"}),
         ),
         Divergence(
             "Broadcast-3 of static data with a 0 dies with SIGFPE at compile",
@@ -262,6 +264,7 @@ OPENVINO = Engine(
             strikes=lambda plan, asker: (
                 is_target(plan) and any(asker.equal(n, 0) for n in plan.operands[0])
             ),
+            rules=_TO_TARGET,
         ),
         Divergence(
             "Broadcast-3 of rank 0 to rank 0 dies with SIGSEGV at compile (numpy, bidirectional)",
@@ -270,6 +273,7 @@ OPENVINO = Engine(
             strikes=lambda plan, asker: (
                 plan.rule in ("unidirectional", "bidirectional") and not plan.shape
             ),
+            rules=_TO_TARGET,
         ),
         Divergence(
             "Broadcast-3 bidirectional: the data's 1 against a target of 0 stays 1",
@@ -283,6 +287,7 @@ OPENVINO = Engine(
             strikes=lambda plan, asker: (
                 not is_target(plan) and plan.rank >= 21 and min(map(len, plan.operands)) <= 12
             ),
+            rank=21,
         ),
         Divergence(
             "pdpd does not trim B's trailing ones first, as the document says",
@@ -305,6 +310,7 @@ OPENVINO = Engine(
             Reason.CRASH,
             _OPENVINO,
             strikes=lambda plan, asker: plan.rank == 13,
+            rank=13,
         ),
     ),
 )

@@ -206,6 +206,7 @@ MNN = Engine(
                 and bool(plan.operands[1:])
                 and not all(map(asker.is_one, plan.operands[1]))
             ),
+            ops=frozen("prelu"),
         ),
         Divergence(
             "PReLU with another number of slopes than channels is not refused: "

@@ -356,6 +356,9 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_each("ncnn", _row(OUTERMOST, "GroupNorm", weights=True)),
         },
         "LayerNormalization": {
+            **_read("coreml", EXACT, _COREML + "iOS15/normalization.py, layer_norm", weights=True),
+            **_read("tosa", EQUAL_RANKS, f"{_TOSA}{_SCALED}"),
+            **_read("stablehlo", RULES["none"], f"{_STABLEHLO}{_SCALED}"),
             **_parsed(ONE_WAY),
             **_each("onnxruntime", _row(ONE_WAY, _ORT)),
             **_each("openvino", _row(SAME_RANK, _OPENVINO)),

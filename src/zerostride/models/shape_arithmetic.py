@@ -13,27 +13,36 @@ from types import MappingProxyType
 from .findings import Cause, Finding, Verdict
 from .graph import Graph, Node, Value
 
-#: Ops that hand out the sizes of a tensor, in the words of ONNX and of OpenVINO.
-_MAKES = frozenset({"Shape", "Size", "ShapeOf"})
+#: Ops that hand out the sizes of a tensor, in the words of ONNX, OpenVINO and MNN.
+_MAKES = frozenset({"Shape", "Size", "ShapeOf", "Rank"})
 #: Ops that read sizes, axes or counts, and at which inputs.
 _READS: Mapping[str, tuple[int, ...]] = MappingProxyType(
     {
         "Broadcast": (1, 2),
+        "BroadcastTo": (1,),
         "ConstantOfShape": (0,),
         "CumSum": (1,),
         "Expand": (1,),
+        "ExpandDims": (1,),
+        "Fill": (0,),
+        "GatherElements": (2,),
+        "GatherV2": (2,),
         "If": (0,),
+        "Interp": (1,),
         "Interpolate": (1, 2),
         "Loop": (0,),
         "OneHot": (1,),
         "Pad": (1, 2, 3),
+        "Padding": (1,),
         "Range": (0, 1, 2),
         "Reshape": (1,),
         "Resize": (1, 2, 3),
+        "ScatterElements": (3,),
         "Slice": (1, 2, 3, 4),
+        "SliceTf": (1, 2),
         "Split": (1,),
         "Squeeze": (1,),
-        "StridedSlice": (1, 2, 3),
+        "StridedSlice": (1, 2, 3, 4),
         "Tile": (1,),
         "TopK": (1,),
         "Trilu": (1,),

@@ -147,7 +147,8 @@ def carried_as_is(
         shapes: what the target is given, or None where that is not known.
     """
     meant, rule = site.rule, target.rule
-    ranks = None if shapes is None else max(map(len, shapes), default=0)
+    # No tensor of the model has more axes than its own engine carries.
+    ranks = meant.max_rank if shapes is None else max(map(len, shapes), default=0)
     if rule.max_rank is not None and (ranks is None or ranks > rule.max_rank):
         return False
     return (
@@ -157,7 +158,7 @@ def carried_as_is(
         and rule.operands[0] <= len(site.operands) <= rule.operands[1]
         and _asked(rule, target.attributes) == _asked(meant, site.attributes)
         and (shapes is None or shapes == tuple(sizes_of(part) for part in site.operands))
-        and all(row.strikes is None for row in divergences)
+        and not any(row.may_strike(rule.name, ranks) for row in divergences)
     )
 
 
