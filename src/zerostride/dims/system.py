@@ -13,7 +13,7 @@ import itertools
 import math
 from collections.abc import Mapping, Sequence
 
-from .atoms import Atom, Interval, Symbol, atom_bounds
+from .atoms import Atom, Interval, Symbol, Terms, atom_bounds
 from .dim import Dim, dim, of_atom
 
 #: Steps before a question is given up as unknown. A pair of rank-4 shapes with eight different
@@ -21,7 +21,7 @@ from .dim import Dim, dim, of_atom
 MAX_STEPS = 20_000
 #: Steps that one literal may cause: inequalities can tighten one another by one, for ever.
 MAX_STIR = 1000
-#: Points of the grid looked at for values.
+#: Values that are tried on a grid, of one atom after the other.
 MAX_POINTS = 4096
 
 
@@ -160,17 +160,14 @@ class System:
         ``x - y >= 1`` and ``y - x >= 0``; ``x*y >= 1`` and ``x*y == 0``.
         """
         for other_kind, other in self.rest:
-            if len(other.terms) != len(size.terms):
-                continue
-            total, gap = size + other, size - other
-            if not total.terms and (
-                total.const < 0 or (kind == other_kind == "==" and total.const)
-            ):
-                return True
-            if not gap.terms and (
-                (kind == "==" and gap.const > 0) or (other_kind == "==" and gap.const < 0)
-            ):
-                return True
+            if size.terms == other.terms:
+                gap = size.const - other.const
+                if (kind == "==" and gap > 0) or (other_kind == "==" and gap < 0):
+                    return True
+            elif _negated(size.terms, other.terms):
+                total = size.const + other.const
+                if total < 0 or (kind == other_kind == "==" and total):
+                    return True
         return False
 
     def _priority(self, candidate: tuple[Atom, int]) -> bool:
@@ -354,14 +351,34 @@ class System:
             self.candidates(atom, count + extra, turn)
             for turn, (atom, count) in enumerate(zip(free, counts, strict=True), start=1)
         ]
-        for point in itertools.islice(itertools.product(*grid), MAX_POINTS):
+        return self._first(free, grid)
+
+    def _first(self, free: Sequence[Atom], grid: Sequence[Sequence[int]]) -> dict[Atom, int] | None:
+        """The first point of a grid that fits; a literal is asked once its atoms have values."""
+        place = {atom: k for k, atom in enumerate(free)}
+        asked: list[list[tuple[str, Dim]]] = [[] for _ in free]
+        for kind, size in (*(("!=", size) for size in self.unequal), *self.rest):
+            asked[max(place[atom] for m, _ in size.terms for atom in m)].append((kind, size))
+        values: dict[Atom, int] = {}
+        turns = [0] * len(free)
+        depth = tried = 0
+        while 0 <= depth < len(free):
+            turn = turns[depth]
+            if turn == len(grid[depth]):
+                turns[depth] = 0
+                depth -= 1
+                continue
+            if tried == MAX_POINTS:
+                if self.exact:
+                    raise GivenUpError
+                return None
+            tried += 1
             self.spent += 1
-            values = dict(zip(free, point, strict=True))
-            if self._fits(values):
-                return values
-        if self.exact and math.prod(map(len, grid)) > MAX_POINTS:
-            raise GivenUpError
-        return None
+            turns[depth] = turn + 1
+            values[free[depth]] = grid[depth][turn]
+            if all(_holds(kind, value_at(size, values)) for kind, size in asked[depth]):
+                depth += 1
+        return None if depth < 0 else values
 
     def _occurrences(self, atom: Atom) -> int:
         """The highest power of an atom in the product of all that must not be 0."""
@@ -370,11 +387,7 @@ class System:
     def _fits(self, values: Mapping[Atom, int]) -> bool:
         if any(value_at(size, values) == 0 for size in self.unequal):
             return False
-        for kind, size in self.rest:
-            number = value_at(size, values)
-            if not (number >= 0 if kind == ">=" else (number == 0) == (kind == "==")):
-                return False
-        return True
+        return all(_holds(kind, value_at(size, values)) for kind, size in self.rest)
 
     def extremes(self, size: Dim) -> Interval | None:
         """Least and greatest value of an expression over the solutions; None if there are none.
@@ -420,6 +433,16 @@ class System:
             if self._fits(dict(zip(free, point, strict=True)))
         ]
         return max(found) if down else min(found)
+
+
+def _negated(a: Terms, b: Terms) -> bool:
+    """Whether terms, which are in one order, differ in their sign alone."""
+    return len(a) == len(b) and all(x == y and f == -g for (x, f), (y, g) in zip(a, b, strict=True))
+
+
+def _holds(kind: str, number: int) -> bool:
+    """Whether ``number kind 0``."""
+    return number >= 0 if kind == ">=" else (number == 0) == (kind == "==")
 
 
 def _times(a: Interval, b: Interval) -> Interval:
