@@ -384,3 +384,42 @@ def test_the_plan_of_an_attention_is_what_openvino_computes(core: Any, tmp_path:
         np.testing.assert_allclose(real, expected, rtol=1e-3, atol=1e-4)
     assert min(counts["planned"], counts["refused"]) >= 20
     assert counts["alone"]
+
+
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_a_whole_conversion_is_executed(direction: str, tmp_path: Path) -> None:
+    """An LSTM and a MaxPool, whose indices nobody reads, as OpenVINO's converter writes them."""
+    onnx = pytest.importorskip("onnx", reason="what is converted is an ONNX model")
+    rng = np.random.default_rng(5)
+    ways, hidden, helper = 1 + (direction == "bidirectional"), 3, onnx.helper
+    weights = {
+        "w": rng.normal(size=(ways, 4 * hidden, 4)),
+        "r": rng.normal(size=(ways, 4 * hidden, hidden)),
+        "b": rng.normal(size=(ways, 8 * hidden)),
+    }
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["p"], kernel_shape=[2], strides=[2]),
+        helper.make_node(
+            "LSTM", ["p", "w", "r", "b"], ["y", "h", "c"], hidden_size=hidden, direction=direction
+        ),
+    ]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [value("x", 1, (5, 2, 8))],
+        [value(name, 1, None) for name in "yhc"],
+        [onnx.numpy_helper.from_array(a.astype("f"), name) for name, a in weights.items()],
+    )
+    file = tmp_path / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), file)
+    path = converted(ov.Core(), file, tmp_path)
+    assert {"LSTMSequence", "MaxPool"} <= {node.op for node in read_model(path).nodes}
+    for report in (
+        zs.verify(path, "openvino", whole=True, cache=False),
+        zs.verify(file, "openvino", against=path, cache=False),
+    ):
+        assert [check.outcome for check in report.checks] == ["agrees"] * 3
+    sized, _, _ = resolved(read_model(path))
+    (lstm,) = (node for node in sized.nodes if node.op == "LSTMSequence")
+    assert [v.shape for v in lstm.outputs] == [(2, ways, 5, 3), (2, ways, 3), (2, ways, 3)]

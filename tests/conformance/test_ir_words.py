@@ -101,6 +101,7 @@ CASES: list[tuple[str, str, str, Sequence[Any]]] = [
     ("LogSoftmax", "opset5", 'axis="-2"', [X]),
     ("Elu", "opset1", 'alpha="0.5"', [X]),
     ("HSigmoid", "opset5", "", [X]),
+    ("Clamp", "opset1", 'min="-2" max="4"', [("in", whole(2, 6))]),
     ("HardSigmoid", "opset1", "", [X, np.array(0.3, np.float32), np.array(0.4, np.float32)]),
     ("HSwish", "opset4", "", [X]),
     ("SoftSign", "opset9", "", [X]),

@@ -10,6 +10,7 @@ import pytest
 from ir_models import Ir, Sizes, binary, broadcast
 
 import zerostride as zs
+from zerostride.engines import ENGINES
 from zerostride.errors import BroadcastError
 from zerostride.models.findings import Verdict
 from zerostride.models.formats import lowered, read_model
@@ -396,3 +397,18 @@ def test_on_its_own_engine_a_node_keeps_its_rule(tmp_path: Path, op: str, verdic
     assert finding.verdict is verdict
     (elsewhere,) = zs.audit(path, target="numpy").findings
     assert elsewhere.verdict is Verdict.REFUSED
+
+
+def test_a_select_with_pdpd_on_an_engine_of_pairs_is_not_judged(tmp_path: Path) -> None:
+    """A campaign met it: NumPy's rule for pairs of its operands raised an error."""
+    model = Ir()
+    parts = [model.parameter("c", (1, 2, 2), "boolean")]
+    parts += [
+        model.parameter(name, shape) for name, shape in (("t", (1, 2, 2, 2, 4)), ("e", (1, 2, 2)))
+    ]
+    data = f'auto_broadcast="pdpd" {AXIS}="0"'
+    model.result(model.layer("site", "Select", parts, (1, 2, 2, 2, 4), data))
+    path = model.save(tmp_path / "m.xml")
+    for target in ENGINES:
+        (finding,) = zs.audit(path, target).findings
+        assert finding.verdict in ("unknown", "refused", "different"), target

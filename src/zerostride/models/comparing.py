@@ -40,6 +40,9 @@ def compare_case(case: Case, like: Like | None = None) -> Finding:
     for divergence in case.divergences:
         if divergence.strikes is not None and divergence.strikes(made, Asker()):
             return struck(case, made, divergence)
+    if len(case.shapes) > case.target.rule.operands[1] and case.site.rule.operands[0] > 2:
+        said = f"{case.site.rule.name} lays {len(case.shapes)} operands at once, {name} two by two"
+        return case.finding(made, Verdict.UNKNOWN, Cause.NOT_MODELLED, said)
     traps = _traps(case)
     if traps:
         return case.finding(

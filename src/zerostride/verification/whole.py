@@ -144,6 +144,9 @@ def _meant(
     With `halves` its weights are rounded to half precision first.
     """
     refused = not_executed(graph)
+    if refused:  # with the numbers that follow from sizes more ops are constant, and have words
+        sized = resolved(graph, ALWAYS)[0]
+        graph, refused = (graph, refused) if not_executed(sized) else (sized, ())
     if not refused:
         return execute(with_halves(graph) if halves else graph, inputs), ()
     ops = ", ".join(sorted({one.op for one in refused}))
@@ -180,6 +183,9 @@ def _compared(value: Value, expected: Array, made: Array, process: Process) -> C
     # A double is single on several engines; the input data are of order 1.
     eps = float(np.finfo(np.float32 if kind.itemsize > 4 else kind).eps)
     most = eps * MODEL_ULPS if expected.dtype.kind in "fc" else 0.0
+    if expected.dtype.kind == "f" and expected.size and np.isnan(expected).all():
+        said = "the model itself makes nothing but NaN of these random inputs"
+        return _check(value, Outcome.NOT_RUN, said, process)
     answer = compare(expected, made, most, any_rank=process.engine in BATCHLESS)
     found = _check(value, answer.outcome, answer.detail, process)
     return Check(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ...errors import ModelError, ZerostrideError
 from ..formats import FormatModule, module_of
@@ -147,7 +147,7 @@ def _needed(
         if all(readable(value) for value in node.outputs if id(value) in needed):
             continue
         inner: list[Refused] = []
-        steps = _steps(node, module, inner)
+        steps = _steps(_read_of(node, needed), module, inner)
         missing += reversed(inner)
         kept += reversed(steps)
         for step in steps:
@@ -156,6 +156,13 @@ def _needed(
             needed |= {id(value) for value in node.inputs if value is not None}
     refused += reversed(missing)
     return tuple(reversed(kept))
+
+
+def _read_of(node: Node, needed: set[int]) -> Node:
+    """The node with the outputs that are read; IR files name the indices of every MaxPool."""
+    if node.op == "MaxPool" and not any(id(value) in needed for value in node.outputs[1:]):
+        return replace(node, outputs=node.outputs[:1])
+    return node
 
 
 def readable(value: Value) -> bool:

@@ -133,11 +133,12 @@ def _between(words: Words, axis: int, points: Sequence[int]) -> Value:
 def _slice_size(words: Words) -> Said:
     """From `begin` so many elements, −1 for all that are left."""
     data, begin, size = words.input(0), words.input(1), words.input(2)
-    if begin.content is not None and size.content is not None:
-        ends = [
-            _FAR if count == -1 else _plus(start, count)
-            for start, count in zip(begin.content, size.content, strict=False)
-        ]
+    starts, counts = (
+        [number for number in value.content or () if isinstance(number, int)]
+        for value in (begin, size)
+    )
+    if len(starts) == len(counts) == len(size.content or (None,)):
+        ends = [_FAR if n == -1 else _plus(at, n) for at, n in zip(starts, counts, strict=True)]
         return words.last("Slice", data, begin, words.ints(*ends))
     all_left = words.op("Equal", size, words.int32(-1))
     end = words.op("Where", all_left, words.int32(_FAR), words.op("Add", begin, size))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from ...graph import Body, Node
+from ...graph import Body, Node, Value
 from ...sites import Kind
 from . import lower_layout, lower_windows
 from .opsets import NEWEST, canonical
@@ -122,6 +122,36 @@ def _attention(words: Words) -> tuple[Node, ...]:
     return words.last("MatMul", words.make("Softmax", scores, axis=-1), value)
 
 
+def _lstm(words: Words) -> tuple[Node, ...]:
+    """LSTMSequence: samples come first, gates in the order f, i, c, o, and one row of biases."""
+    node, direction = words.node, words.text("direction")
+    usual = words.text("activations", "sigmoid, tanh, tanh").replace(" ", "")
+    if usual != "sigmoid,tanh,tanh" or words.real("clip", 0.0) or len(node.outputs) != 3:
+        raise NoWords
+    if len(node.inputs) != 7 or words.flag("input_forget"):
+        raise NoWords
+    hidden = words.integer("hidden_size")
+    data, *states = (words.make("Transpose", words.input(k), perm=(1, 0, 2)) for k in range(3))
+    lengths = words.make("Cast", words.input(3), to=6, dtype="int32")
+    weights = [_as_iofc(words, words.input(k), hidden) for k in (4, 5, 6)]
+    biases = words.make("Concat", weights[2], words.make("Sub", weights[2], weights[2]), axis=1)
+    operands = (data, weights[0], weights[1], biases, lengths, *states)
+    every, last, cell = words.several("LSTM", *operands, hidden_size=hidden, direction=direction)
+    words.hand_out(0, "Transpose", every, perm=(2, 1, 0, 3))
+    words.hand_out(1, "Transpose", last, perm=(1, 0, 2))
+    return words.hand_out(2, "Transpose", cell, perm=(1, 0, 2))
+
+
+def _as_iofc(words: Words, value: Value, hidden: int) -> Value:
+    """Rows of four gates in ONNX's order."""
+    rows = [
+        words.make("Slice", value, words.ints((k * hidden,)), words.ints(((k + 1) * hidden,)), axis)
+        for axis in (words.ints((1,)),)
+        for k in (1, 3, 0, 2)
+    ]
+    return words.make("Concat", *rows, axis=1)
+
+
 # Ops of one tensor.
 
 _SAME = (
@@ -177,9 +207,10 @@ def _swish(words: Words) -> tuple[Node, ...]:
 
 
 def _clamp(words: Words) -> tuple[Node, ...]:
-    if not words.dtype.startswith("float"):
+    ends = [words.real(name) for name in ("min", "max")]
+    if not words.dtype.startswith("float") and not all(end.is_integer() for end in ends):
         raise NoWords  # limits of whole numbers are rounded
-    low, high = (words.number(words.real(name), words.dtype) for name in ("min", "max"))
+    low, high = (words.number(end, words.dtype) for end in ends)
     return words.last("Clip", words.input(0), low, high)
 
 
@@ -282,6 +313,7 @@ ROWS: Mapping[str, Row] = MappingProxyType(
         **_rows(_broadcast, "Broadcast"),
         **_rows(_product, "MatMul"),
         **_rows(_attention, "ScaledDotProductAttention"),
+        **_rows(_lstm, "LSTMSequence"),
         **_rows(_unary, " ".join(_UNARY)),
         **_rows(_elu, "Elu"),
         **_rows(_h_sigmoid, "HSigmoid"),
