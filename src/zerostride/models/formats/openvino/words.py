@@ -143,12 +143,14 @@ class Words:
         self._node(op, inputs, (result,), more)
         return result
 
-    def several(self, op: str, *inputs: Value | None, count: int = 3, **more: Any) -> list[Value]:
+    def several(
+        self, op: str, *inputs: Value | None, count: int = 3, **more: Any
+    ) -> tuple[Value, ...]:
         """A node of several results between, all of the first operand's type."""
         given = next((value.dtype for value in inputs if value is not None), None)
         name = f"{self.node.name}~{len(self.made)}"
-        results = [Value(f"{name}.{k}", None, False, dtype=given) for k in range(count)]
-        self._node(op, inputs, tuple(results), more)
+        results = tuple(Value(f"{name}.{k}", None, False, dtype=given) for k in range(count))
+        self._node(op, inputs, results, more)
         return results
 
     def hand_out(self, position: int, op: str, *inputs: Value, **more: Any) -> tuple[Node, ...]:
