@@ -288,3 +288,13 @@ def test_a_divergence_strikes_only_within_its_bounds() -> None:
     bounded = {row.text for row in rows if row.rank or row.rules}
     assert bounded <= struck
     assert not any(row.may_strike("numpy", 9) for row in ENGINES["openvino"].divergences_of("add"))
+
+
+def test_paddle_stretches_a_selection_over_eight_axes() -> None:
+    small, large = (2, 1) * 4, (1, 2) * 4
+    assert zs.plan(small, large, (), engine="paddle", op="where").shape == (2,) * 8
+    assert zs.plan(*[(2,) * 9] * 3, engine="paddle", op="where").shape == (2,) * 9
+    for shapes in (((2,) * 9, (2,), ()), ((2,) * 10,) * 3):
+        with pytest.raises(zs.BroadcastError) as caught:
+            zs.plan(*shapes, engine="paddle", op="where")
+        assert (caught.value.reason, caught.value.silent) == ("rank_limit", False)

@@ -17,6 +17,8 @@ from ..rules import RULES
 TENSORFLOW_RUNS = 5
 #: The same for SelectV2, which does not merge.
 TENSORFLOW_WHERE_RANK = 8
+#: Paddle 3.3.1: expand, in which where stretches its operands (phi/infermeta/unary.cc).
+PADDLE_WHERE_RANK = 8
 #: OpenVINO 2026.4.1, explicit with gaps: 284 of 284 with 7 runs or more were wrong, 1,000 of 1,000
 #: with fewer were right.
 OPENVINO_RUNS = 6
@@ -67,6 +69,13 @@ def tensorflow_where(plan: Plan, asker: Asker) -> None:
             Reason.RANK_LIMIT,
             f"{plan.rank} axes; the most it carries is {TENSORFLOW_WHERE_RANK}",
         )
+
+
+def paddle_where(plan: Plan, asker: Asker) -> None:
+    """At most 8 axes, unless nothing stretches."""
+    if plan.rank > PADDLE_WHERE_RANK and (any(plan.stretched) or len(set(plan.operands)) > 1):
+        said = f"{plan.rank} axes; the most it stretches is {PADDLE_WHERE_RANK}"
+        raise Misfit(Reason.RANK_LIMIT, said)
 
 
 def openvino_gaps(plan: Plan, asker: Asker) -> None:

@@ -24,6 +24,13 @@ _PADDLE = measured("Paddle 3.3.1")
 _NCNN = measured("ncnn 1.0.20261020")
 _MNN = measured("MNN 3.6.1")
 
+_PADDLE_WHERE = replace(
+    NUMPY_RULE,
+    check=limits.paddle_where,
+    operands=(3, 3),
+    max_rank=9,
+    summary="NumPy's rule, up to 8 axes; 9 where the shapes are identical.",
+)
 _PADDLE_SLOPE = replace(ONE_SLOPE, align=aligns.paddle_slope)
 _MNN_SLOPE = replace(
     ONE_SLOPE,
@@ -108,6 +115,7 @@ PADDLE = Engine(
     modes(_PADDLE, numpy=replace(ONE_WAY, align=aligns.paddle_target, max_rank=9)),
     ops={
         "prelu": rows(_PADDLE_SLOPE, source=_PADDLE),
+        "where": rows(_PADDLE_WHERE, source=_PADDLE),
         "expand_v2": modes(_PADDLE, numpy=replace(ONE_WAY, max_rank=aligns.PADDLE_TARGET_RANK)),
     },
     keeps=True,

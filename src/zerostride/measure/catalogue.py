@@ -141,6 +141,7 @@ CATALOGUE: Mapping[str, tuple[Row, ...]] = MappingProxyType(
             Row("broadcast_to", "broadcast", Form.TO, Draw.KEEPS, max_rank=9, weight=3),
             Row("expand_v2", "broadcast", Form.TO, Draw.KEEPS, max_rank=9, ask="expand_v2"),
             Row("prelu", "prelu", Form.PRELU, Draw.CHANNEL, ask="prelu", weight=2),
+            Row("where", "where", Form.WHERE, max_rank=10, ask="where", weight=2),
         ),
         "ncnn": (
             *(

@@ -77,6 +77,7 @@ def load() -> Runner:
             "add": dynamic(paddle.add),
             "subtract": dynamic(paddle.subtract),
             "prelu": dynamic(paddle.nn.functional.prelu),
+            "where": dynamic(paddle.where),
             "expand": to(paddle.expand),
             "broadcast_to": to(paddle.broadcast_to),
             "expand_v2": expand_v2,
