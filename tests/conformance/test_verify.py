@@ -18,7 +18,7 @@ import zerostride as zs
 from zerostride.errors import ModelError, ZerostrideError
 from zerostride.models.findings import Check, Finding, Outcome, Report, Verdict
 from zerostride.verification.checks import surprises
-from zerostride.verification.compare import compare
+from zerostride.verification.compare import compare, tolerance
 from zerostride.verification.process import start
 
 onnx = pytest.importorskip("onnx", reason="writes the models")
@@ -475,3 +475,21 @@ def test_halves_are_told_from_wrong_weights(tmp_path: Path) -> None:
         assert ("float16" in check.detail) == (halves and not wrong)
     agrees, differs = Outcome.AGREES, Outcome.DIFFERS
     assert outcomes == [agrees, agrees, differs, differs]
+
+
+def test_halves_that_are_aligned_otherwise_differ(tmp_path: Path) -> None:
+    """4096 units of half precision are four times a number: no difference was ever seen."""
+    vectors = [(5,)] * 4
+    model = one_op(tmp_path, "BatchNormalization", (5, 5, 1, 5), *vectors, dtype=np.float16)
+    for engine in ("numpy", "litert"):
+        check = verified(model, engine).checks[0]
+        assert check.outcome is Outcome.DIFFERS, check
+
+
+def test_a_file_of_an_engine_that_computes_narrower_is_no_contradiction() -> None:
+    """OpenVINO computes float64 in single precision: what its file means has that many digits."""
+    most = tolerance("numpy", "squared_difference", np.dtype(np.float64), compound=False)
+    from_ir = tolerance(
+        "numpy", "squared_difference", np.dtype(np.float64), compound=False, source="openvino"
+    )
+    assert most < 1e-12 < from_ir < 1e-5

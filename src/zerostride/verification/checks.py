@@ -229,7 +229,8 @@ class _Run:
         if reply.answer is not Answer.RESULT:
             return Agreement(_OF_REPLY[reply.answer], reply.message, 0, 0.0)
         engine = self.process.engine
-        most = tolerance(engine, plain.op, expected.dtype, compound=plain.compound)
+        source = plain.site.node.domain
+        most = tolerance(engine, plain.op, expected.dtype, compound=plain.compound, source=source)
         return compare(expected, reply.arrays[0], most, any_rank=engine in BATCHLESS)
 
 

@@ -43,8 +43,17 @@ class Agreement:
     error: float
 
 
-def tolerance(engine: str, op: str, dtype: np.dtype[np.generic], *, compound: bool) -> float:
+def tolerance(
+    engine: str, op: str, dtype: np.dtype[np.generic], *, compound: bool, source: str = ""
+) -> float:
     """The largest difference that is no disagreement, relative to the larger of 1 and the number.
+
+    Args:
+        engine: what computes.
+        op: the op.
+        dtype: of the result.
+        compound: the op adds many numbers up.
+        source: the engine whose file says what is meant, and which may compute narrower, too.
 
     >>> tolerance("torch", "add", np.dtype("int64"), compound=False)
     0.0
@@ -53,8 +62,9 @@ def tolerance(engine: str, op: str, dtype: np.dtype[np.generic], *, compound: bo
     """
     if dtype.kind not in "fc":
         return 0.0
-    inner = DTYPES[engine].computes_in.get(dtype.name, dtype.name) if engine in DTYPES else dtype
-    kinds = [np.dtype(inner), dtype, *([np.dtype(np.float32)] if op in _SINGLE else ())]
+    rows = [DTYPES[name] for name in (engine, source) if name in DTYPES]
+    kinds = [np.dtype(row.computes_in.get(dtype.name, dtype.name)) for row in rows]
+    kinds += [dtype, *([np.dtype(np.float32)] if op in _SINGLE else ())]
     narrow = max(float(np.finfo(kind).eps) for kind in kinds)
     ulps = COMPOUND_ULPS if compound else _LOOSE.get(op, ULPS)
     return min(narrow * (max(ulps, NCNN_ULPS) if engine == "ncnn" else ulps), WIDEST)
