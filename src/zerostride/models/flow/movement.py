@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from ...dims import Answer, is_one
 from ...dims.condition import any_of, eq, ge
-from ...dims.dim import Number, dim, exact_quotient, plain
+from ...dims.dim import Number, dim, exact_quotient, of_atom, plain
 from ...dims.functions import floordiv, maximum
 from .facts import (
     UNKNOWN,
@@ -105,6 +105,12 @@ def _divided(call: Call, total: Number, others: Number, what: str) -> Number:
     exact = exact_quotient(total, others)
     if exact is not None:
         return plain(exact)
+    for symbol in dim(others).symbols:  # B*N elements, 160*B to a row: N // 160 rows
+        factor = of_atom(symbol)
+        less, fewer = exact_quotient(total, factor), exact_quotient(others, factor)
+        if less is not None and fewer is not None:
+            call.need(ge(factor, 1), f"{what}: {others} must divide {total}")
+            return _divided(call, plain(less), plain(fewer), what)
     quotient = floordiv(total, others)
     call.need(eq(dim(total), quotient * others), f"{what}: {others} must divide {total}")
     return plain(quotient)
