@@ -47,6 +47,8 @@ ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
                 ("coreml", "coremltools 8.3, mil/ops/defs, has none"),
             )
         },
+        # Of three operands and more it is a row of `MANY`.
+        ("Mean", "mnn"): "the converter writes a division without divisor, which ends the process",
         ("GroupNormalization", "mnn"): "MNN's converter refuses it",
         ("RMSNormalization", "mnn"): "MNN's converter refuses it",
         ("PRelu", "tosa"): "TOSA 1.0 lists no such operator; converters write it in several",

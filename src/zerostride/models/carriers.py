@@ -55,6 +55,8 @@ from .node_limits import (
     gpu_weights,
     half_beside,
     matrices,
+    mnn_dequantised,
+    mnn_quantised,
     no_double,
     offset_of_zero,
     one_batch,
@@ -84,6 +86,7 @@ class Carrier:
         weights: True: this row holds where every operand but the first is a constant; False: where
             one is not; None: either way.
         needs: says of a node why the engine does not take it, whatever is broadcast, or None.
+        wrong: says of a node what the engine silently gets wrong, whatever is broadcast, or None.
         types: says of the operands' element types why it does not take them, or None.
     """
 
@@ -92,6 +95,7 @@ class Carrier:
     run: bool = True
     weights: bool | None = None
     needs: Callable[[Node], str | None] | None = None
+    wrong: Callable[[Node], str | None] | None = None
     types: Callable[[tuple[str, ...]], str | None] | None = None
 
 
@@ -187,6 +191,7 @@ def _signed(needs: Callable[[Node], str | None]) -> _Rows:
 
 _ATTENDED = "OpenVINO 2026.4.1, ScaledDotProductAttention, run: tests/conformance/test_ir.py"
 _MANY_WAYS = replace(BOTH_WAYS, operands=(1, 16))
+_MNN_QUANTISED = "MNN 3.6.1, mnnconvert, run: tests/conformance/test_mnnconvert.py"
 _PARSED_OFFSET = Carrier(AS_WRITTEN, _PARSER, run=False, needs=offset_of_zero)
 #: ONNX op, then engine. What is missing has not been looked at, and is `unknown`.
 CARRIERS: Mapping[str, _Rows] = MappingProxyType(
@@ -196,8 +201,13 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_written(),
             **_each("onnxruntime", _row(AS_WRITTEN, _ORT, types=one_float)),
             "onnx-parser": (_PARSED_OFFSET,),
+            "mnn": (Carrier(AS_WRITTEN, _MNN_QUANTISED, wrong=mnn_quantised),),
         },
-        "DequantizeLinear": {**_written(), "onnx-parser": (_PARSED_OFFSET,)},
+        "DequantizeLinear": {
+            **_written(),
+            "onnx-parser": (_PARSED_OFFSET,),
+            "mnn": (Carrier(AS_WRITTEN, _MNN_QUANTISED, wrong=mnn_dequantised),),
+        },
         "ConvInteger": {
             **_LIBRARIES,
             **_written(2, 3),

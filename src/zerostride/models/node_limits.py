@@ -10,6 +10,10 @@ from collections.abc import Callable
 from .graph import Node
 
 
+class NotJudged(Exception):  # noqa: N818 - an answer, not a fault
+    """Nothing is known about this kind of site on this engine."""
+
+
 def one_type(kinds: tuple[str, ...]) -> str | None:
     """All operands have one element type."""
     return "operands of several element types" if len(set(kinds)) > 1 else None
@@ -130,3 +134,28 @@ def value_rank(node: Node) -> str | None:
     stacked = any(size != 1 for shape in scores for size in shape[:-2])
     more_axes = stacked and len(value) > max(map(len, scores))
     return "a value of more axes than the scores have" if more_axes else None
+
+
+def mnn_quantised(node: Node) -> str:
+    """MNN's converter writes FloatToInt8 for a QuantizeLinear, whatever it quantises."""
+    return (
+        "its converter's FloatToInt8 hands out numbers that are 128 off; where they are "
+        "dequantised again, axes 0 and 1 are exchanged, or the file does not load"
+    )
+
+
+def mnn_dequantised(node: Node) -> str | None:
+    """MNN's converter folds constants alone, and lays a scale for an axis along the last one.
+
+    Raises:
+        NotJudged: constants of more axes, which are right as weights of a convolution alone.
+    """
+    data, scale = node.inputs[:2]
+    if data is None or scale is None or not data.constant:
+        return "its converter exchanges axes 0 and 1, or writes a file that does not load"
+    rank, axis = len(data.shape or ()), int(node.attributes.get("axis", 1))
+    if scale.shape in ((), (1,)) or axis in (-1, rank - 1):
+        return None
+    if rank > 2:
+        raise NotJudged("right on mnn as the weights of a convolution, and wrong elsewhere")
+    return "its converter lays the scale along the last axis"

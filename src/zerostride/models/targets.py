@@ -20,14 +20,11 @@ from ..traps import Side
 from .absent import ABSENT
 from .carriers import AS_WRITTEN, CARRIERS, CONTRIB_OPENVINO, MANY
 from .graph import FileShape
+from .node_limits import NotJudged as NotJudged
 from .sites import Kind, Site
 
 #: Kinds whose rule is a row of the engine table, where `carriers` has none.
 _TABLED = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU})
-
-
-class NotJudged(Exception):  # noqa: N818 - an answer, not a fault
-    """Nothing is known about this kind of site on this engine."""
 
 
 def transport(site: Site, engine: Engine, via: str = "") -> Side:
@@ -172,6 +169,9 @@ def _compound(site: Site, engine: Engine, via: str) -> Side:
             said = row.needs(site.node) if row.needs is not None else None
             if said is not None:
                 raise _refusal(site, f"{engine.name} refuses: {said}", Reason.RANK)
+            said = row.wrong(site.node) if row.wrong is not None else None
+            if said is not None:
+                raise _refusal(site, f"{engine.name}: {said}", Reason.WRONG_RESULT, silent=True)
             kinds = [value.dtype for value in site.node.inputs if value is not None]
             known = tuple(kind for kind in kinds if kind is not None)
             if row.types is not None and len(known) == len(kinds) and (said := row.types(known)):
@@ -199,8 +199,9 @@ def _attributes(site: Site, rule: Rule) -> Mapping[str, Any]:
     return {"axis": axis if axis < 0 else axis - len(site.operands[0].shape or ())}
 
 
-def _refusal(site: Site, said: str, reason: Reason) -> BroadcastError:
-    return BroadcastError(said, reason=reason, shapes=[part.shape for part in site.operands])
+def _refusal(site: Site, said: str, reason: Reason, *, silent: bool = False) -> BroadcastError:
+    shapes = [part.shape for part in site.operands]
+    return BroadcastError(said, reason=reason, shapes=shapes, silent=silent)
 
 
 #: Element-wise ops of ONNX whose broadcast is that of another op of the table.
