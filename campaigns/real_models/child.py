@@ -20,11 +20,11 @@ from zerostride.models.formats import read_model
 
 
 def audits(model: str, targets: str, repeats: str) -> dict[str, Any]:
-    """Seconds of loading and, for each target, of the audit, its verdicts and a digest."""
+    """CPU seconds of loading and, for each target, of the audit; its verdicts and a digest."""
     read_model(model)  # imports
-    start = time.perf_counter()
+    start = time.process_time()
     read_model(model)
-    loading = time.perf_counter() - start
+    loading = time.process_time() - start
     answers: dict[str, list[dict[str, Any]]] = {}
     for _ in range(int(repeats)):
         for target in targets.split(","):
@@ -33,7 +33,7 @@ def audits(model: str, targets: str, repeats: str) -> dict[str, Any]:
 
 
 def ports(model: str, targets: str, folder: str, *shapes: str) -> dict[str, Any]:
-    """Seconds of the port to each target, what it changed, and what is left; writes to a folder."""
+    """CPU seconds of the port to each target, its changes, what is left; writes to a folder."""
     return {"answers": {target: _ported(model, target, folder, shapes)
                         for target in targets.split(",")}}  # fmt: skip
 
@@ -44,12 +44,12 @@ def verifications(model: str, engines: str, *shapes: str) -> dict[str, Any]:
 
 
 def _audited(model: str, target: str, loading: float) -> dict[str, Any]:
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         report = zs.audit(model, target=target)
     except zs.ZerostrideError as error:
         return {"error": str(error)[:300]}
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     unknown = [finding for finding in report.findings if finding.verdict == "unknown"]
     reasons = Counter(
         f"{finding.op} {finding.reason}: {finding.message[:120]}" for finding in unknown
@@ -64,12 +64,12 @@ def _audited(model: str, target: str, loading: float) -> dict[str, Any]:
 
 def _ported(model: str, target: str, folder: str, shapes: Sequence[str]) -> dict[str, Any]:
     goal = Path(folder) / f"{target}{Path(model).suffix}"
-    start = time.perf_counter()
+    start = time.process_time()
     try:
         report = zs.port(model, target, goal, input_shapes=_input_shapes(shapes))
     except zs.ZerostrideError as error:
         return {"error": str(error)[:300]}
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     left = sum(finding.verdict != "same" for finding in report.findings)
     for written in goal.parent.glob(f"{goal.stem}.*"):
         written.unlink()

@@ -26,9 +26,9 @@ class Target:
     Attributes:
         counts: findings by verdict.
         unknown: reasons of findings that are unknown, with their number.
-        audit: seconds of the audit, beyond loading.
+        audit: CPU seconds of the audit, beyond loading.
         answers: how many different reports the same question got; 1 is right.
-        port: seconds of the port, loading included.
+        port: CPU seconds of the port, loading included.
         rewrites, left: nodes that it changed, and findings that are not `same` after it.
         outcomes: what the engine answered, node by node; empty where it was not asked.
         contradictions: nodes of which the audit and the engine say opposite things.
@@ -53,7 +53,7 @@ class Measured:
 
     Attributes:
         file, converter: which; converter is "" for the file that was fetched.
-        loading: seconds of reading it.
+        loading: CPU seconds of reading it.
         targets: by name.
         whole: how the converted file's outputs compare with the model's, on the real engine.
         missing: what could not be done, with the reason, by step.
