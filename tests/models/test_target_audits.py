@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import small
-from onnx import TensorProto, helper
+from onnx import TensorProto, helper, numpy_helper
 
 import zerostride as zs
 from zerostride.engines import ENGINES
@@ -336,6 +336,30 @@ def test_numbers_that_are_known_to_fit_are_the_same_in_a_narrower_dtype() -> Non
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
         (finding,) = small.audit(model, "mnn").findings
         assert finding.verdict == verdict
+
+
+@pytest.mark.parametrize(("factor", "verdict"), [(3, "same"), (2**30, "same_here")])
+def test_tables_of_constants_are_computed(factor: int, verdict: str) -> None:
+    """Exporters write the angles of a Fourier transform as products of columns and rows."""
+    column = np.arange(8).reshape(8, 1)
+    nodes = [
+        helper.make_node("Mul", ["column", "row"], ["table"], name="table"),
+        helper.make_node("Sub", ["table", "row"], ["moved"], name="moved"),
+        helper.make_node("Gather", ["x", "moved"], ["y"], name="gather"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ("N",))],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [
+            numpy_helper.from_array(column, "column"),
+            numpy_helper.from_array(column.T * factor, "row"),
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)])
+    found = small.audit(model, "mnn").findings
+    assert [finding.verdict for finding in found] == [verdict] * 2
 
 
 @pytest.mark.parametrize("op", ["Max", "Min", "Sum", "Mean"])

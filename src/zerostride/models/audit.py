@@ -30,6 +30,7 @@ from .flow import Flow, Need
 from .formats import FORMATS, lowered, module_of
 from .graph import Graph
 from .input_sizes import InputShapes, Sizes, advice, read_sized
+from .known_numbers import fitting
 from .layout import check_layout, layout_findings
 from .memory import uncollected
 from .open_sizes import with_advice
@@ -130,16 +131,17 @@ def _audit_graph(
     progress: Callable[[int, int], None] | None,
 ) -> Report:
     graph, judge, found = prepared(graph, engine, via, batch_axis, facts)
-    findings = []
+    judged = []
     module = module_of(graph)
     folded = shape_arithmetic(graph)
     for done, node in enumerate(graph.nodes):
         site = module.find_site(node)
         if site is not None:
             finding = judge(site)
-            findings.append(counted(finding) if id(node) in folded else finding)
+            judged.append((node, counted(finding) if id(node) in folded else finding))
         if progress is not None:
             progress(done + 1, len(graph.nodes))
+    findings = fitting(graph, engine, judged)
     if layout is not None:
         relaid, said = layout_findings(graph)
         findings += relaid
