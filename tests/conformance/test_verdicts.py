@@ -117,3 +117,24 @@ def test_ties_of_a_quantisation(zero_point: int, dtype: Any) -> None:
     np.testing.assert_array_equal(theirs, first)
     np.testing.assert_array_equal(meant, last)
     assert (zero_point % 2 == 0) == bool((first == last).all())
+
+
+@pytest.mark.parametrize("constant", [True, False])
+@pytest.mark.parametrize("shape", [(1, 5, 2, 2), (5, 2, 2), (2, 2), (1, 1, 2, 2)])
+def test_a_factor_without_a_batch_loses_its_one(
+    constant: bool, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    """ncnn has no batch: a constant that kept its one would give the product another rank."""
+    helper = onnx.helper
+    x = helper.make_tensor_value_info("x", 1, (1, 5, 4, 2))
+    y = helper.make_tensor_value_info("y", 1, None)
+    inputs = [x] if constant else [x, helper.make_tensor_value_info("w", 1, shape)]
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    graph = helper.make_graph([node], "g", inputs, [y])
+    if constant:
+        graph.initializer.append(onnx.numpy_helper.from_array(np.ones(shape, np.float32), "w"))
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    onnx.save(model, tmp_path / "m.onnx")
+    report = zs.verify(tmp_path / "m.onnx", "ncnn", cache=False)
+    for finding, check in zip(report.findings, report.checks, strict=True):
+        assert not denied(finding, check), (finding.message, check)

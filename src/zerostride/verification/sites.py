@@ -331,6 +331,8 @@ def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule
     # ncnn's product keeps its one row: a blob of one axis is a column to it.
     kept = site.kind is Kind.GEMM
     axes = [None if kept else batch.of(value) for value in values]
+    if site.kind is Kind.MATMUL:
+        axes = _both(shapes, axes)
     given = tuple(
         shape if axis is None else shape[:axis] + shape[axis + 1 :]
         for shape, axis in zip(shapes, axes, strict=True)
@@ -353,6 +355,18 @@ def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule
     task = Task(form, word.op, attributes, constant=constant, opset=word.version)
     dropped = batch.of(word.outputs[0]) if word.outputs and not kept else None
     return Plain(site, task, shapes, given, kinds, None, dropped, word, turned=turned)
+
+
+def _both(shapes: Sequence[tuple[int, ...]], axes: Sequence[int | None]) -> list[int | None]:
+    """The batch axes of two factors; one without a batch loses a 1 that lies on the other's."""
+    pairs = zip(shapes, axes, strict=True)
+    lost = next((axis - len(shape) for shape, axis in pairs if axis is not None), None)
+    return [
+        len(shape) + lost
+        if axis is None and lost is not None and len(shape) >= -lost > 2 and shape[lost] == 1
+        else axis
+        for shape, axis in zip(shapes, axes, strict=True)
+    ]
 
 
 def fill(plain: Plain, seed: int) -> tuple[list[Array], Array]:
