@@ -152,6 +152,18 @@ QUANTISED: dict[
         (1, 1, 4, 4),
         "unknown",
     ),
+    "an epsilon left out": (
+        [("InstanceNormalization", "x s b", "y", {})],
+        {"s": np.full(3, 0.5, np.float32), "b": SCALES},
+        (2, 3, 2),
+        "different",
+    ),
+    "an epsilon": (
+        [("InstanceNormalization", "x s b", "y", {"epsilon": 1e-3})],
+        {"s": np.full(3, 0.5, np.float32), "b": SCALES},
+        (2, 3, 2),
+        "same",
+    ),
     "a mean of two": ([("Mean", "x c", "y", {})], {"c": SCALES}, (2, 3), "refused"),
 }
 
@@ -169,7 +181,8 @@ def test_quantisation_and_means(name: str, tmp_path: Path) -> None:
     (tmp_path / "m.onnx").write_bytes(content)
     findings = zs.audit(tmp_path / "m.onnx", "mnn").findings
     assert [str(finding.verdict) for finding in findings] == verdicts.split()
-    feeds = {"x": array("float32", shape, 7)}
+    # Small differences, so that what is added to a variance is seen.
+    feeds = {"x": array("float32", shape, 7) / (1000 if "epsilon" in name else 1)}
     expected = wanted(content, feeds)
     with Child("mnn") as child:
         word, got = child.ask({"op": "file", "model": content, "feeds": feeds})

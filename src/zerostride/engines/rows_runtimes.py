@@ -99,7 +99,6 @@ ONNXRUNTIME = Engine(
                 ("", "bfloat16"),
                 ("where", "bool int16 uint16 uint64"),
                 ("prelu", "float64"),
-                ("bitwise_left_shift bitwise_right_shift", "uint16"),
             )
         ),
     ),

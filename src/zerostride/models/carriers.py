@@ -56,6 +56,7 @@ from .node_limits import (
     half_beside,
     matrices,
     mnn_dequantised,
+    mnn_epsilon,
     mnn_quantised,
     no_double,
     offset_of_zero,
@@ -357,7 +358,7 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
                 "paddle", _row(replace(AT_AXIS, max_rank=5), "paddle.nn.functional.instance_norm")
             ),
             **_each("ncnn", _row(IMAGES, "InstanceNorm", weights=True)),
-            **_each("mnn", _row(AT_AXIS, _MNN, weights=True)),
+            **_each("mnn", _row(AT_AXIS, _MNN, weights=True, wrong=mnn_epsilon)),
         },
         "GroupNormalization": {
             **_NORMALISED,

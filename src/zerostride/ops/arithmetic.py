@@ -102,11 +102,12 @@ ROWS = (
         reversed_names="ncnn:13,rfmod",
         variants={
             "fmod_in_int32": "jax:b",
-            "checked_fmod": "onnxruntime:iu torch:iu jax:iu tensorflow:iu",
+            "checked_fmod": "onnxruntime:iu torch:iu jax:iu tensorflow:i",
             "checked_remainder": "mnn:i",
             "fmod_of_quotient": "openvino:f ncnn:f",
             "fmod_by_float32": "openvino:iu",
-            "refused": _NO_QUOTIENT_OF_BOOL,
+            # TruncateMod has kernels for the longer integers alone.
+            "refused": "tensorflow:u tensorflow:int8 tensorflow:int16 " + _NO_QUOTIENT_OF_BOOL,
         },
     ),
     row(
