@@ -24,7 +24,7 @@ from .traps import Side, Trap, size_traps
 
 if TYPE_CHECKING:
     from .dims.condition import Condition
-    from .meaning import Kind
+    from .meaning import Kind, Meanings
 
 
 class Part(NamedTuple):
@@ -368,13 +368,13 @@ def _open_row(
     known: Condition,
 ) -> Row:
     from .dims.sizes import Answer
-    from .meaning import meanings
 
     parts: list[Part] = []
     if isinstance(meant, BroadcastError):
         verdict = "refused" if isinstance(answer, BroadcastError) else "only_here"
+    elif (found := _meanings(meant, side, shapes, known)) is None:
+        verdict = "unknown"
     else:
-        found = meanings(meant, side, shapes, known=known)
         unsure = found.possible("same") is Answer.UNKNOWN
         for kind in _BAD:
             example = found.example(kind)
@@ -393,6 +393,20 @@ def _open_row(
         else:
             verdict = "different" if any(p.kind == "different" for p in parts) else "refused"
     return _row_of(side, answer, verdict, parts=tuple(parts))
+
+
+def _meanings(
+    meant: Plan, side: Side, shapes: tuple[Shape, ...], known: Condition
+) -> Meanings | None:
+    """The regions of a comparison; None where the sizes are beyond what is worked with."""
+    from .meaning import meanings
+
+    try:
+        return meanings(meant, side, shapes, known=known)
+    except Misfit as misfit:
+        if misfit.reason is not Reason.UNKNOWN_SIZE:
+            raise
+        return None
 
 
 #: Regions up to which their conditions are put together in few words; that takes seconds for more.

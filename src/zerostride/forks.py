@@ -5,11 +5,12 @@ Such a function is run once for either answer of each question that may be answe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from .dims import Asker
+from .dims.budget import PARTS_A_STEP, work
 from .dims.condition import Condition, all_of, eq, negation
 from .dims.dim import Atom
 from .dims.system import System
@@ -95,8 +96,9 @@ class Forks(Asker):
         self.system = None
         return True, True
 
-    def _learn(self, taken: Iterable[tuple[Condition, bool, bool]]) -> None:
+    def _learn(self, taken: Sequence[tuple[Condition, bool, bool]]) -> None:
         assert self.system is not None
+        work(PARTS_A_STEP * len(taken))
         for asked, yes, fork in taken:
             if fork:
                 literal = asked if yes else negation(asked)

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from .dims import Answer, Shape
+from .dims.budget import work
 from .dims.condition import ALWAYS, NEVER, Condition, all_of, any_of, eq, ge, negation
 from .dims.dim import Dim, Number, Symbol, dim
-from .dims.solve import satisfiable, simplified, values_for
+from .dims.solve import compatible, simplified, values_for
 from .engines.model import Divergence
 from .errors import Misfit, Reason
 from .forks import explore
@@ -71,7 +72,7 @@ class Meanings:
 
     def reached(self, region: Region) -> Answer:
         """Whether there are values in a region."""
-        return satisfiable(all_of([self.known, region.condition]))
+        return compatible(self.known, region.condition)
 
     def words(self, *kinds: Kind) -> Condition:
         """Where the target does one of these, simplified by what is known."""
@@ -105,6 +106,9 @@ def meanings(
         shapes: what the target is asked: for a Broadcast op the data's shape and the target's.
         known: what is known of the symbols, beside what the source was given.
         divergences: the engine's, which may strike plans of the target.
+
+    Raises:
+        Misfit: the sizes are beyond what is worked with (`Reason.UNKNOWN_SIZE`).
     """
     given = all_of([known, source.open.given if source.open is not None else ALWAYS])
     exists = source.open.exists if source.open is not None else ALWAYS
@@ -115,9 +119,12 @@ def meanings(
     try:
         leaves = open_leaves(target.rule, shapes, target.attributes, where)
     except Misfit as misfit:  # asked what it cannot be, whatever the sizes are
+        if misfit.reason is Reason.UNKNOWN_SIZE:
+            raise
         return Meanings(where, (Region("refused", ALWAYS, misfit.reason, misfit.detail),), symbols)
     for leaf in leaves:
         for meant in ways_of(source):
+            work(len(sizes) + len(leaf.clauses))
             here = all_of([leaf.path, meant.when])
             if here.never:
                 continue
@@ -143,6 +150,7 @@ def _regions(
             if axis is not None
             else Misfit(Reason.WRONG_RESULT, f"not where {negation(clause)}")
         )
+        work(len(here) + len(clause))
         yield _refused(leaf, misfit, all_of([here, negation(clause)]))
         here = all_of([here, clause])
     operands = leaf.sizes[: len(leaf.mapping)]

@@ -16,9 +16,19 @@ from typing import Any
 
 from .alignment import Alignment, Attributes, Mapping_, Rule, check_count, complete, laid_out
 from .dims import MAX_RANK, Asker, Shape
-from .dims.budget import kept
+from .dims.budget import Same, kept, work
 from .dims.condition import ALWAYS, Condition, all_of, any_of, eq, ge
-from .dims.dim import MAX_ARGUMENTS, Dim, Number, Symbol, dim, lone_call, lone_symbol, plain
+from .dims.dim import (
+    MAX_ARGUMENTS,
+    Dim,
+    Number,
+    Symbol,
+    dim,
+    lone_call,
+    lone_symbol,
+    plain,
+    weight_of,
+)
 from .dims.functions import broadcast_size, choose
 from .dims.parse import read_shape
 from .dims.sizes import Answer, as_tuple
@@ -123,6 +133,7 @@ def _resolved(
     clauses: list[tuple[int | None, Condition]] = [(None, clause) for clause in required]
     shape: list[Number] = []
     for axis, landed in enumerate(_landing(sizes, alignment)):
+        work(sum(1 + weight_of(size) for size, _ in landed))
         clause, size = _axis(_apart(landed, known), known)
         if clause.never:
             yield replace(leaf, misfit=mismatch(leaf, axis))
@@ -183,6 +194,7 @@ def _axis(landed: Sequence[Landed], known: Condition) -> tuple[Condition, Number
         return all_of([*same, *fit]), first
     if len(free) > MAX_ARGUMENTS:
         raise OverflowError(f"{len(free)} different sizes broadcast along one axis")
+    work(len(free) * sum(1 + weight_of(size) for size in free))
     pairs = [
         any_of([eq(a, b), eq(a, 1), eq(b, 1)]) for k, a in enumerate(free) for b in free[k + 1 :]
     ]
@@ -275,13 +287,17 @@ def open_leaves(
     """Every way the rule may go for these shapes, the refused ones included.
 
     Raises:
-        Misfit: the rule is asked what it cannot be.
+        Misfit: the rule is asked what it cannot be, or the sizes are beyond what is worked with
+            (`Reason.UNKNOWN_SIZE`).
     """
     names = ("data", "target") if rule.to_target else default_names(len(shapes))
     sizes = tuple(map(open_shape, shapes, names))
     check_count(rule, sizes)
     asked = {name: value for name, value in attributes.items() if value is not None}
-    return leaves_of(rule, sizes, complete(rule, asked), given)
+    try:
+        return leaves_of(rule, sizes, complete(rule, asked), given)
+    except ArithmeticError as fault:
+        raise Misfit(Reason.UNKNOWN_SIZE, f"{fault}; give some sizes as numbers") from None
 
 
 def ways_of(plan: Plan) -> tuple[Leaf, ...]:
@@ -460,17 +476,15 @@ def align_operands(
 
 
 @kept
-def _simplified(exists: Condition, given: Condition, written: str) -> Condition:
-    """Kept by its words too: conditions are equal in any order, and a plan has its own."""
-    return simplified(exists, given)
+def _conditions(where: Same) -> Condition:
+    """Kept for each plan, not by what must hold: conditions are equal in any order."""
+    exists: Condition = where.value.exists
+    return exists if exists.always else simplified(exists, where.value.given)
 
 
 def conditions(plan: Plan) -> Condition:
     """What must hold for the plan to exist, where what the caller knows holds; simplified."""
-    if plan.open is None:
-        return ALWAYS
-    exists = plan.open.exists
-    return exists if exists.always else _simplified(exists, plan.open.given, str(exists))
+    return ALWAYS if plan.open is None else _conditions(Same(plan.open))
 
 
 def cases(plan: Plan) -> tuple[Plan, ...]:

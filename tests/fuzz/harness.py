@@ -20,8 +20,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 BAD = "BAD"
-#: No case may take longer, nor a process grow by more: files of some KiB need neither.
+#: No case may take more seconds of CPU, nor a process grow by more: files of some KiB need neither.
 CASE_SECONDS = 10.0
+#: Seconds by the clock for a second of CPU: a machine that is busy, a case that sleeps.
+BY_THE_CLOCK = 30
 GROWTH_BYTES = 1 << 30
 #: A worker imports onnx and NumPy, on a machine that is busy with other workers.
 START_SECONDS = 60.0
@@ -76,8 +78,8 @@ def limit_memory() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
-def serve(run_case: RunCase, seed: int, numbers: range) -> None:
-    """A worker's life: each case's number, seconds and outcome as a line."""
+def serve(run_case: RunCase, seed: int, numbers: range, seconds: float) -> None:
+    """A worker's life: each case's number, seconds of CPU and outcome as a line."""
     out = os.fdopen(os.dup(1), "w", encoding="utf-8", errors="backslashreplace")
     # What a library prints would be taken for an outcome.
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -85,9 +87,11 @@ def serve(run_case: RunCase, seed: int, numbers: range) -> None:
     out.write("ready\n")
     out.flush()
     for number in numbers:
-        began = time.perf_counter()
+        began = time.process_time()
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_PROF, seconds)  # which ends the process
         said = " ".join(run_case(seed, number).split())
-        out.write(f"{number} {time.perf_counter() - began:.4f} {said}\n")
+        out.write(f"{number} {time.process_time() - began:.4f} {said}\n")
         out.flush()
 
 
@@ -104,6 +108,7 @@ class Worker:
     def start(self) -> None:
         command = [sys.executable, self.script, "--seed", str(self.seed), "--worker"]
         command += [str(bound) for bound in (self.left.start, self.left.stop, self.left.step)]
+        command += ["--seconds", str(self.seconds)]
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONWARNINGS": "error"}
         self.child = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
@@ -117,7 +122,7 @@ class Worker:
         data = os.read(self.child.stdout.fileno(), 1 << 16)
         *whole, self.buffer = (self.buffer + data).split(b"\n")
         if whole:
-            self.deadline = time.monotonic() + self.seconds
+            self.deadline = time.monotonic() + BY_THE_CLOCK * self.seconds
         for line in whole:
             yield line.decode("utf-8", "replace")
         if not data:
@@ -186,7 +191,9 @@ def _attend(worker: Worker, ready: bool, tally: Tally, selector: selectors.BaseS
 
 def _death(status: int | None, seconds: float) -> str:
     if status is None:
-        return f"took longer than {seconds:.0f} s"
+        return f"took longer than {BY_THE_CLOCK * seconds:.0f} s by the clock"
+    if status == -getattr(signal, "SIGPROF", 0):
+        return f"took longer than {seconds:g} s of CPU"
     if status < 0:
         return f"killed by {signal.Signals(-status).name}"
     return f"the process ended with status {status}"
@@ -218,7 +225,7 @@ class _Progress:
             print(file=sys.stderr)
 
 
-def main(script: str, run_case: RunCase, description: str, seconds: float = CASE_SECONDS) -> int:
+def main(script: str, run_case: RunCase, description: str) -> int:
     """The command line that every fuzzer has."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--cases", type=int, default=1000, help="how many cases (1000)")
@@ -227,15 +234,16 @@ def main(script: str, run_case: RunCase, description: str, seconds: float = CASE
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--case", type=int, help="run this case alone, here, with its traceback")
     parser.add_argument("--worker", type=int, nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--seconds", type=float, default=CASE_SECONDS, help="of CPU, a case (10)")
     given = parser.parse_args()
     if given.worker:
-        serve(run_case, given.seed, range(*given.worker))
+        serve(run_case, given.seed, range(*given.worker), given.seconds)
         return 0
     if given.case is not None:
         print(run_case(given.seed, given.case))
         return 0
     began = time.monotonic()
-    tally = hunt(script, given.seed, given.cases, max(1, given.jobs), given.first, seconds)
+    tally = hunt(script, given.seed, given.cases, max(1, given.jobs), given.first, given.seconds)
     report(tally, given.seed, time.monotonic() - began)
     return 1 if tally.bad else 0
 

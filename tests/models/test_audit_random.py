@@ -8,7 +8,9 @@ import os
 import subprocess
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import small
@@ -145,6 +147,76 @@ def chained(count: int) -> list[zs.Report]:
 @pytest.mark.parametrize("count", [20, 64])
 def test_many_names_on_one_axis_are_bounded_work(count: int) -> None:
     assert calls_of(lambda: chained(count)) < 5_000_000
+
+
+#: Models of a kind that grow with a number.
+_GROWING: dict[str, Callable[[int], Any]] = {
+    "maximum of open sizes": lambda count: small.model(
+        [small.node("Max", " ".join(f"x{k}" for k in range(count)))],
+        {f"x{k}": (f"N{k}", 3) for k in range(count)},
+    ),
+    "sum of one input": lambda count: small.model(
+        [small.node("Sum", " ".join(["x"] * count))], {"x": ("N", 3)}
+    ),
+    "join of open sizes": lambda count: small.model(
+        [
+            small.node("Concat", " ".join(f"x{k}" for k in range(count)), "c", axis=0),
+            small.node("Add", "c z"),
+        ],
+        {"z": ("K", 3), **{f"x{k}": (f"N{k}", 3) for k in range(count)}},
+    ),
+    "chain of one size": lambda count: small.model(
+        [small.node("Add", f"t{k} x" if k else "x x", f"t{k + 1}") for k in range(count)]
+        + [small.node("Relu", f"t{count}")],
+        {"x": ("N", 3)},
+    ),
+}
+
+
+@pytest.mark.parametrize("target", ["ncnn", "onnxruntime"])
+@pytest.mark.parametrize("kind", _GROWING)
+def test_work_grows_with_the_file(kind: str, target: str) -> None:
+    """Ten times the operands take at most fifteen times the calls, in words and data, too."""
+    small_one, large_one = map(_GROWING[kind], (100, 1000))
+    small.audit(small_one, target)  # imports
+
+    def everything(content: Any) -> None:
+        report = small.audit(content, target)
+        for text in (str(report), report.to_json(), report.to_html()):
+            assert text
+
+    assert calls_of(lambda: everything(large_one)) < 15 * calls_of(lambda: everything(small_one))
+
+
+@pytest.mark.parametrize("target", ["ncnn", "openvino"])
+@pytest.mark.parametrize(("count", "rank"), [(16, 2), (64, 2), (3, 20)])
+def test_a_report_of_open_operands_is_bounded_work(count: int, rank: int, target: str) -> None:
+    sizes = {f"x{k}": tuple(f"N{k}_{axis}" for axis in range(rank)) for k in range(count)}
+    maximum = small.model([small.node("Max", " ".join(sizes))], sizes)
+    chain = small.model(
+        [small.node("Add", f"t{k} x{k}" if k else "x0 x0", f"t{k + 1}") for k in range(count)],
+        sizes,
+        outputs=(f"t{count}",),
+    )
+
+    def everything() -> None:
+        for content in (maximum, chain):
+            report = small.audit(content, target)
+            for text in (str(report), report.to_json(), report.to_html()):
+                assert text
+
+    assert calls_of(everything) < 80_000_000
+
+
+def test_findings_after_the_allowance_are_unknown_with_that_reason() -> None:
+    pairs = [(i, j) for i in range(60) for j in range(i)]
+    nodes = [small.node("Add", f"x{i} x{j}", f"t{i}_{j}") for i, j in pairs]
+    inputs = {f"x{k}": (f"N{k}", f"M{k}", 3) for k in range(60)}
+    report = small.audit(small.model(nodes, inputs, outputs=("t1_0",)), "ncnn")
+    assert report.findings[0].verdict is not Verdict.UNKNOWN
+    last = report.findings[-1]
+    assert last.verdict is Verdict.UNKNOWN
+    assert "the work that one command may take is used up" in last.message
 
 
 @pytest.mark.parametrize("text", ["N+" * 500_000 + "N", "a" * 1_000_000, "N-" * 500_000])

@@ -227,8 +227,60 @@ def test_a_limit_counts_turns_nodes_and_large_results(read: Any) -> None:
     execute(read(_loop(3)), {"x": count(2)}, limit=3 * (1 + nodes))
     with pytest.raises(ModelError, match="more work"):
         execute(read(_loop(3)), {"x": count(2)}, limit=3 * (1 + nodes) - 1)
-    large = small.model([small.node("Neg", "x", "y")], {"x": (walk.ELEMENTS,)})
-    execute(read(large), {"x": count(walk.ELEMENTS)}, limit=1)  # outside loops the file bounds it
+    large = small.model([small.node("Neg", "x", "y")], {"x": (call.ELEMENTS,)})
+    execute(read(large), {"x": count(call.ELEMENTS)}, limit=1)  # outside loops a node is free
+
+
+#: Models of less than a KB that compute for hours, or fill any memory, if nothing stops them.
+_ENDLESS: dict[str, tuple[list[Any], dict[str, Any]]] = {
+    "tiles": (
+        [small.node("Tile", f"t{k} r" if k else "x r", f"t{k + 1}") for k in range(24)]
+        + [small.node("Neg", f"t{k + 1}", f"n{k}") for k in range(24)]
+        + [small.node("Concat", " ".join(f"n{k}" for k in range(24)), "y", axis=0)],
+        {"r": np.array([2])},
+    ),
+    "expands": (
+        [small.node("Expand", "x r", "t")]
+        + [small.node("Exp", "t" if k == 0 else f"e{k}", f"e{k + 1}") for k in range(400)]
+        + [small.node("Neg", "e400", "y")],
+        {"r": np.array([2**17, 2])},
+    ),
+    "products": (
+        [small.node("Expand", "x r", "t"), small.node("MatMul", "t t", "m0")]
+        + [small.node("MatMul", f"m{k} t", f"m{k + 1}") for k in range(40)]
+        + [small.node("Neg", "m40", "y")],
+        {"r": np.array([512, 2]).repeat([2, 0])},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ["tiles", "expands", "products"])
+def test_a_run_is_bounded_work_without_loops(name: str, read: Any, monkeypatch: Any) -> None:
+    nodes, weights = _ENDLESS[name]
+    content = small.model(nodes, {"x": (1,) if name == "products" else (2,)}, weights)
+    given = {"x": np.full(1 if name == "products" else 2, 0.5, np.float32)}
+    with pytest.raises(ModelError, match=r"more work than the limit of 1000 \(--limit"):
+        execute(read(content), given, limit=1000)
+
+
+def test_the_steps_of_a_recurrent_layer_are_turns(read: Any) -> None:
+    weights = {"w": (1, 1, 1), "r": (1, 1, 1)}
+    content = small.model(
+        [small.node("RNN", "x w r", "y", hidden_size=1)], {"x": (20, 1, 1)}, weights
+    )
+    execute(read(content), {"x": count(20).reshape(20, 1, 1)}, limit=21)
+    with pytest.raises(ModelError, match="more work"):
+        execute(read(content), {"x": count(20).reshape(20, 1, 1)}, limit=19)
+
+
+def test_tensors_that_are_alive_are_bounded(read: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(walk, "MAX_ALIVE", 100)
+    nodes = [small.node("Neg", "x", f"n{k}") for k in range(4)]
+    content = small.model([*nodes, small.node("Sum", "n0 n1 n2 n3")], {"x": (8,)})
+    with pytest.raises(ModelError, match="would take 128 bytes; at most 100"):
+        execute(read(content), {"x": count(8)})
+    chain = [small.node("Neg", f"n{k}" if k else "x", f"n{k + 1}") for k in range(9)]
+    execute(read(small.model([*chain, small.node("Neg", "n9")], {"x": (8,)})), {"x": count(8)})
 
 
 def test_a_loop_that_gathers_too_much_ends_early(read: Any, monkeypatch: Any) -> None:

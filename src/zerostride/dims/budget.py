@@ -18,15 +18,27 @@ from .system import MAX_STEPS, GivenUpError
 #: Steps of a question that is asked when the allowance of its command is used up.
 POOR_STEPS = 100
 #: The part of an allowance that such questions may take; then none is looked at any more.
-OVERDRAFT = 4
+OVERDRAFT = 8
 
 
+#: Steps of one command, 5 to 20 microseconds each; models in use take up to 40,000.
+COMMAND_STEPS = 250_000
 #: Steps that writing a report may take: it asks for words what was decided already.
 WRITING_STEPS = 50_000
 #: Answers that are kept for the process.
 KEPT = 1 << 12
 
+#: Conditions, or sizes, that take about one step to put together or to compare.
+PARTS_A_STEP = 4
+
 Answering = TypeVar("Answering", bound=Callable[..., Any])
+
+
+class SpentError(ArithmeticError):
+    """The work that one command may take is used up."""
+
+    def __init__(self) -> None:
+        super().__init__("the work that one command may take is used up")
 
 
 class _Allowance:
@@ -45,11 +57,15 @@ _allowance: ContextVar[_Allowance | None] = ContextVar("allowance", default=None
 
 
 @contextmanager
-def allowance(steps: int) -> Iterator[None]:
+def allowance(steps: int = COMMAND_STEPS) -> Iterator[None]:
     """Bounds what all questions inside may take: later ones are then left unknown sooner.
 
     A model with thousands of conditions that all hang together ends in seconds so, not in hours.
+    Inside another allowance this one adds nothing: a command has one.
     """
+    if _allowance.get() is not None:
+        yield
+        return
     token = _allowance.set(_Allowance(steps))
     try:
         yield
@@ -79,6 +95,34 @@ def charge(steps: int, question: Hashable = None) -> None:
             return
         shared.asked.add(question)
     shared.left -= steps
+
+
+def work(parts: int) -> None:
+    """Counts what is put together or compared beside the questions to the solver.
+
+    Raises:
+        SpentError: the command has no allowance left, not even for short questions.
+    """
+    shared = _allowance.get()
+    if shared is not None:
+        if shared.left <= shared.least:
+            raise SpentError
+        shared.left -= 1 + parts // PARTS_A_STEP
+
+
+class Same:
+    """A value as a key: equal to itself alone, and never compared part by part."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
 
 
 def kept(function: Answering) -> Answering:
@@ -123,12 +167,17 @@ class Budget:
 
 
 __all__ = [
+    "COMMAND_STEPS",
+    "PARTS_A_STEP",
     "POOR_STEPS",
     "WRITING_STEPS",
     "Budget",
+    "Same",
+    "SpentError",
     "allowance",
     "charge",
     "kept",
     "overdrawn",
     "used_up",
+    "work",
 ]

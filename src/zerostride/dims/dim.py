@@ -51,8 +51,8 @@ MAX_TERMS = 256
 MAX_WRITTEN = 4000
 #: Functions within functions: what walks an expression recurses as deep.
 MAX_NESTED = 32
-#: Sizes in one maximum or broadcast: each pair of them is a clause.
-MAX_ARGUMENTS = 64
+#: Sizes in one maximum or broadcast: each pair of them is a clause, and nobody reads more.
+MAX_ARGUMENTS = 16
 
 
 def size_order(size: Dim) -> tuple[Any, ...]:

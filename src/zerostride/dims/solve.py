@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .atoms import Atom, Interval, Number, Symbol, bounds
 from .axioms import complement, exists, meaning, meant
-from .budget import POOR_STEPS, Budget, allowance, charge, overdrawn, used_up
+from .budget import PARTS_A_STEP, POOR_STEPS, Budget, allowance, charge, kept, overdrawn, used_up
 from .condition import (
     ALWAYS,
     NEVER,
@@ -99,7 +99,7 @@ def satisfiable(condition: Condition) -> Answer:
         # What is left unknown for want of an allowance is not kept.
         if overdrawn():
             return Answer.UNKNOWN
-        answer, steps = _satisfiable.__wrapped__(condition, POOR_STEPS)
+        answer, steps = _poorly(condition)
     else:
         answer, steps = _satisfiable(condition)
     charge(steps, condition)
@@ -110,8 +110,17 @@ def satisfiable(condition: Condition) -> Answer:
 def _satisfiable(condition: Condition, limit: int = MAX_STEPS) -> tuple[Answer, int]:
     """The answer and the steps that it took."""
     budget = Budget(limit)
+    # Looking through a condition takes steps, too: of one that is too long nothing is looked at.
+    if condition.weight // 4 > limit:
+        return Answer.UNKNOWN, 1
     found = _find(in_order(condition), budget, quick=True)
     return found if isinstance(found, Answer) else Answer.YES, budget.spent
+
+
+@kept
+def _poorly(condition: Condition) -> tuple[Answer, int]:
+    """The same, of a question that comes when the allowance is used up."""
+    return _satisfiable.__wrapped__(condition, POOR_STEPS)
 
 
 def values_for(condition: Condition, symbols: Iterable[Symbol] = ()) -> dict[Symbol, int] | None:
@@ -124,6 +133,8 @@ def values_for(condition: Condition, symbols: Iterable[Symbol] = ()) -> dict[Sym
     if overdrawn():
         return None
     budget = Budget()
+    if condition.weight // 4 > budget.limit:
+        return None
     found = _find(condition, budget)
     charge(budget.spent)
     if isinstance(found, Answer):
@@ -259,14 +270,25 @@ def implies(given: Condition, condition: Condition) -> bool:
     """Whether a condition certainly holds wherever `given` does."""
     if condition.always or condition in given.clauses:
         return True
-    return satisfiable(all_of([given, complement(condition)])) is Answer.NO
+    return compatible(given, complement(condition)) is Answer.NO
 
 
 def excludes(given: Condition, condition: Condition) -> bool:
     """Whether a condition certainly holds nowhere where `given` does."""
     if condition.never:
         return True
-    return satisfiable(all_of([given, condition])) is Answer.NO
+    return compatible(given, condition) is Answer.NO
+
+
+def compatible(given: Condition, condition: Condition) -> Answer:
+    """Whether both can hold at once.
+
+    Putting the question together is work each time that it is asked, so it is counted each time.
+    """
+    if overdrawn():
+        return Answer.UNKNOWN
+    charge(1 + (len(given) + len(condition)) // PARTS_A_STEP)
+    return satisfiable(all_of([given, condition]))
 
 
 def decide(condition: Condition, given: Condition | None = None) -> Decision:
@@ -305,17 +327,25 @@ def bounds_under(size: Dim, given: Condition) -> Interval:
     if overdrawn():
         return bounds(size)
     if used_up():
-        ends, steps = _bounds_under.__wrapped__(size, given, POOR_STEPS)
+        ends, steps = _poor_bounds(size, given)
     else:
         ends, steps = _bounds_under(size, given)
     charge(steps, (size, given))
     return ends
 
 
+@kept
+def _poor_bounds(size: Dim, given: Condition) -> tuple[Interval, int]:
+    """The same, of a question that comes when the allowance is used up."""
+    return _bounds_under.__wrapped__(size, given, POOR_STEPS)
+
+
 @functools.lru_cache(1 << 12)
 def _bounds_under(size: Dim, given: Condition, limit: int = MAX_STEPS) -> tuple[Interval, int]:
     """The ends and the steps that they took."""
     budget = Budget(limit)
+    if given.weight // 4 > limit:
+        return bounds(size), 1
     try:
         ends = _ends(size, in_order(given), budget)
     except (GivenUpError, OverflowError):
@@ -403,7 +433,7 @@ def simplified(condition: Condition, given: Condition = ALWAYS) -> Condition:
     """An equal condition (where `given` holds) without what is said twice or cannot be."""
     if condition.kind in ("true", "false"):
         return condition
-    if len(condition) > MAX_SIMPLIFIED:
+    if max(len(condition), len(condition.parts)) > MAX_SIMPLIFIED:
         return all_of(clause for clause in condition.clauses if clause not in given.clauses)
     if implies(given, condition):
         return ALWAYS
@@ -426,7 +456,7 @@ def simplified(condition: Condition, given: Condition = ALWAYS) -> Condition:
 
 
 def _simpler_clause(clause: Condition, given: Condition) -> Condition:
-    if clause.kind != "or":
+    if clause.kind != "or" or len(clause.parts) > MAX_SIMPLIFIED:
         return clause
     parts = [
         simplified(part, given) if part.kind == "and" else part
@@ -458,6 +488,7 @@ __all__ = [
     "System",
     "allowance",
     "bounds_under",
+    "compatible",
     "complement",
     "decide",
     "excludes",

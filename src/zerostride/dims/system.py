@@ -14,7 +14,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from .atoms import Atom, Interval, Symbol, Terms, atom_bounds
-from .dim import Dim, dim, of_atom
+from .dim import Dim, dim, of_atom, weight_of
 
 #: Steps before a question is given up as unknown. A pair of rank-4 shapes with eight different
 #: symbols takes some hundred; all of them take a fraction of a second.
@@ -359,6 +359,7 @@ class System:
         asked: list[list[tuple[str, Dim]]] = [[] for _ in free]
         for kind, size in (*(("!=", size) for size in self.unequal), *self.rest):
             asked[max(place[atom] for m, _ in size.terms for atom in m)].append((kind, size))
+        costs = [1 + sum(weight_of(size) for _, size in some) // 64 for some in asked]
         values: dict[Atom, int] = {}
         turns = [0] * len(free)
         depth = tried = 0
@@ -373,7 +374,9 @@ class System:
                     raise GivenUpError
                 return None
             tried += 1
-            self.spent += 1
+            self.spent += costs[depth]
+            if self.spent > MAX_STEPS:
+                raise GivenUpError
             turns[depth] = turn + 1
             values[free[depth]] = grid[depth][turn]
             if all(_holds(kind, value_at(size, values)) for kind, size in asked[depth]):

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any
 
 from ..dims import Shape
-from ..dims.budget import kept
+from ..dims.budget import Same, kept
 from ..dims.condition import ALWAYS, NEVER, Condition, all_of, any_of, eq, ne
 from ..dims.dim import Dim, Number, Symbol, calls, dim, lone_symbol, name_of
 from ..dims.solve import bounds_under, excludes, implies, simplified
@@ -88,9 +88,25 @@ def known(plan: Plan) -> Condition:
 
 def fate(plan: Plan, k: int, axis: int) -> Fate:
     """Whether operand `k` stretches along a result axis; an absent axis counts as a 1."""
-    if axis not in plan.stretched[k]:
-        return Fate.STAYS
-    return _fate(dim(plan.aligned[k][axis]), dim(plan.shape[axis]), known(plan))
+    return _fates(plan)[k][axis]
+
+
+def _fates(plan: Plan) -> tuple[tuple[Fate, ...], ...]:
+    """What becomes of every size of every operand."""
+    return _all_fates(Same(plan))
+
+
+@kept
+def _all_fates(where: Same) -> tuple[tuple[Fate, ...], ...]:
+    plan: Plan = where.value
+    premises = known(plan)
+    return tuple(
+        tuple(
+            _fate(dim(size), dim(full), premises) if axis in stretched else Fate.STAYS
+            for axis, (size, full) in enumerate(zip(aligned, plan.shape, strict=True))
+        )
+        for aligned, stretched in zip(plan.aligned, map(frozenset, plan.stretched), strict=True)
+    )
 
 
 @kept
@@ -225,10 +241,6 @@ def _facts(plan: Plan, names: Sequence[Any], once: Sequence[Fact]) -> list[Fact]
     if warned:
         found.append(Fact("two_sided", warned))
     return found
-
-
-def _fates(plan: Plan) -> list[list[Fate]]:
-    return [[fate(plan, k, a) for a in range(plan.rank)] for k in range(len(plan.operands))]
 
 
 def condition_text(condition: Condition, name: Namer = name_of) -> str:

@@ -44,8 +44,6 @@ from .witness import find_batch_witness
 
 #: Engines whose tensors hold one sample, without the batch axis.
 BATCHLESS = frozenset(name for name, row in ENGINES.items() if row.samples)
-#: Steps of the solver in one audit, some 20 microseconds each; a model in use takes thousands.
-MAX_STEPS = 250_000
 
 
 def audit(
@@ -117,7 +115,7 @@ def audit_graph(
     progress: Callable[[int, int], None] | None = None,
 ) -> Report:
     """Judges every broadcast of a graph; see :func:`audit`."""
-    with allowance(MAX_STEPS), uncollected():
+    with allowance(), uncollected():
         return _audit_graph(graph, engine, via, batch_axis, facts, layout, progress)
 
 
@@ -408,7 +406,8 @@ def _judge(
     except BroadcastError as error:
         if error.reason is Reason.UNKNOWN_SIZE:
             said = f"its sizes are beyond what is worked with: {error.detail}"
-            return finding_of(site, None, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
+            unknown = finding_of(site, None, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
+            return _of_any_shape(site, engine, via, unknown)
         return _invalid(site, error)
     lost = contracted_batch(site, batch)
     if lost is not None:

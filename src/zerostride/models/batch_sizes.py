@@ -10,9 +10,10 @@ across (a sum, a product, the time of an LSTM) does not count samples, unless it
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TypeAlias
 
 from ..dims.dim import Symbol, lone_symbol
 from .graph import Graph, Node, Value
@@ -76,10 +77,20 @@ def outer_sizes(graph: Graph, axis: int = 0) -> dict[Symbol, Value]:
 def sizes_of_samples(graph: Graph, engine: str) -> Samples:
     """The sizes that count samples, by their names and by what the graph does with them."""
     outer = outer_sizes(graph)
-    symbols = {symbol for symbol in outer if _counts_samples(symbol, graph)}
-    pairs = list(_combined(graph, symbols)) if symbols else []
-    while apart := {a for a, b in pairs if a in symbols and b not in symbols}:
-        symbols -= apart
+    uses = _uses(graph, outer)
+    symbols = {symbol for symbol in outer if _counts_samples(symbol, uses[symbol])}
+    groups = list(_combined(graph)) if symbols else []
+    groups_of: dict[Symbol | None, list[Set[Symbol | None]]] = {}
+    for group in groups:
+        for symbol in group:
+            groups_of.setdefault(symbol, []).append(group)
+    # Two that are to be equal count samples together or not at all.
+    waiting = [symbol for symbol in groups_of if symbol not in symbols]
+    for symbol in waiting:  # which grows
+        for group in groups_of[symbol]:
+            apart = group & symbols
+            symbols -= apart
+            waiting += apart
     return Samples(frozenset(symbols), tuple(_notes(outer, symbols, engine)))
 
 
@@ -108,11 +119,8 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names[:2]) + more
 
 
-def _combined(graph: Graph, symbols: set[Symbol]) -> Iterator[tuple[Symbol, Symbol | None]]:
-    """The open sizes that stand on one axis in an element-wise op with one that may count samples.
-
-    Two that are to be equal count samples together or not at all.
-    """
+def _combined(graph: Graph) -> Iterator[Set[Symbol | None]]:
+    """The open sizes that stand on one axis in an element-wise op; None for an expression."""
     for node in graph.nodes:
         site = find_site(node)
         if site is None or site.kind not in (Kind.ELEMENTWISE, Kind.WHERE):
@@ -120,34 +128,37 @@ def _combined(graph: Graph, symbols: set[Symbol]) -> Iterator[tuple[Symbol, Symb
         ranks = [len(part.shape or ()) for part in site.operands]
         for axis in range(1, max(ranks) + 1):
             shapes = [part.shape or () for part in site.operands]
-            sizes = [shape[-axis] for shape in shapes if len(shape) >= axis]
-            mine = {lone_symbol(size) for size in sizes} & symbols
-            yield from (
-                (symbol, lone_symbol(size))
-                for symbol in mine
-                if symbol is not None
-                for size in sizes
-                if not isinstance(size, int)
-            )
+            sizes = {shape[-axis] for shape in shapes if len(shape) >= axis}
+            group = {lone_symbol(size) for size in sizes if not isinstance(size, int)}
+            if len(group) > 1:
+                yield group
 
 
 def _named_batch(symbol: Symbol) -> bool:
     return symbol.named and _SAYS_BATCH.fullmatch(symbol.name) is not None
 
 
-def _counts_samples(symbol: Symbol, graph: Graph) -> bool:
+#: A node, an operand of it, and an axis of that.
+_Use: TypeAlias = tuple[Node, Value, int]
+
+
+def _uses(graph: Graph, symbols: Iterable[Symbol]) -> dict[Symbol, list[_Use]]:
+    """Where symbols stand alone as a size of an operand."""
+    found: dict[Symbol, list[_Use]] = {symbol: [] for symbol in symbols}
+    for node in graph.nodes:
+        for value in filter(None, node.inputs):
+            for axis, size in enumerate(value.shape or ()):
+                symbol = lone_symbol(size)
+                if symbol is not None and symbol in found:
+                    found[symbol].append((node, value, axis))
+    return found
+
+
+def _counts_samples(symbol: Symbol, uses: Sequence[_Use]) -> bool:
     if symbol.low > 1:
         return False
     if _named_batch(symbol):
         return True
-    uses = [
-        (node, value, axis)
-        for node in graph.nodes
-        for value in node.inputs
-        if value is not None
-        for axis, size in enumerate(value.shape or ())
-        if lone_symbol(size) == symbol
-    ]
     if any(_computes_across(node, value, axis) for node, value, axis in uses):
         return False
     if not symbol.named or _SAYS_NOTHING.fullmatch(symbol.name) is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -199,13 +199,15 @@ class Case(Carried):
         """The target's plan; a rule of two operands takes more of them two by two."""
         if len(shapes) <= self.target.rule.operands[1]:
             return self.target.plan(shapes)
-        made = self.target.plan(shapes[:2])
-        for shape in shapes[2:]:
-            if isinstance(made, BroadcastError):
-                return made
-            step = self.target.plan((made.shape, shape))
-            made = step if isinstance(step, BroadcastError) else after(made, step)
-        return made
+        steps: list[Plan] = []
+        so_far = shapes[0]
+        for shape in shapes[1:]:
+            step = self.target.plan((so_far, shape))
+            if isinstance(step, BroadcastError):
+                return step
+            steps.append(step)
+            so_far = step.shape
+        return in_a_row(steps)
 
     def finding(
         self, made: Plan | BroadcastError, verdict: Verdict, reason: str, message: str, **more: Any
@@ -221,12 +223,18 @@ class Case(Carried):
         return finding_of(self.site, self.source, made, verdict, reason, message, **more)
 
 
-def after(first: Plan, step: Plan) -> Plan:
-    """Two plans in a row as one: the first's result is the first operand of the second."""
-    through, last = step.axes_mapping
-    mapping = tuple(
-        tuple(None if axis is None else through[axis] for axis in places)
-        for places in first.axes_mapping
-    )
-    operands = (*first.operands, step.operands[1])
-    return Plan(step.shape, operands, (*mapping, last), step.rule)
+def in_a_row(steps: Sequence[Plan]) -> Plan:
+    """Plans of two operands as one: the result of each is the first operand of the next."""
+    onwards: Sequence[int | None] = range(steps[-1].rank)
+    mappings = []
+    for step in reversed(steps):
+        through, own = step.axes_mapping
+        mappings.append(_through(own, onwards))
+        onwards = _through(through, onwards)
+    operands = (steps[0].operands[0], *(step.operands[1] for step in steps))
+    return Plan(steps[-1].shape, operands, (tuple(onwards), *reversed(mappings)), steps[-1].rule)
+
+
+def _through(places: Sequence[int | None], onwards: Sequence[int | None]) -> tuple[int | None, ...]:
+    """Where axes land after a further step."""
+    return tuple(None if axis is None else onwards[axis] for axis in places)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ..dims import Asker
+from ..dims import Asker, Shape
 from ..engines.model import Divergence
 from ..errors import BroadcastError, Reason
 from ..express import Expression
@@ -164,10 +164,12 @@ def _traps(case: Case) -> tuple[Trap, ...]:
     if len(case.shapes) <= case.target.rule.operands[1]:
         return size_traps(case.target, case.shapes, meaning, names)
     so_far, *rest = case.shapes
+    without: set[tuple[Shape, Shape]] = set()
     for k, shape in enumerate(rest, start=1):
         pair = (so_far, shape)
-        traps = size_traps(case.target, pair, meaning, (" and ".join(names[:k]), names[k]))
-        if traps:
-            return traps
+        if pair not in without and size_traps(case.target, pair, meaning):
+            called = (" and ".join(names[:k]), names[k])
+            return size_traps(case.target, pair, meaning, called)
+        without.add(pair)
         so_far = np.broadcast_shapes(*pair)
     return ()

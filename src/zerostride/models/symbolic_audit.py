@@ -13,11 +13,12 @@ from typing import Any
 
 from ..alignment import Rule, complete
 from ..dims import Answer, Shape
+from ..dims.budget import Same, SpentError, kept, used_up
 from ..dims.condition import ALWAYS, Condition, all_of
 from ..dims.dim import Dim, Symbol, dim
 from ..dims.solve import implies, listing
 from ..engines.model import Divergence
-from ..errors import BroadcastError
+from ..errors import BroadcastError, Misfit, Reason
 from ..express import Expression
 from ..meaning import Kind, Meanings, Region, meanings, not_empty, real_shapes
 from ..plan import Plan, RuleUse
@@ -61,6 +62,16 @@ def compare_open(case: Case, known: Condition) -> Finding:
     """
     if carried_as_is(case.site, case.target, case.divergences, case.shapes):
         return _as_is(case)
+    try:
+        return _compared(case, known)
+    except (SpentError, Misfit) as problem:
+        if isinstance(problem, Misfit) and problem.reason is not Reason.UNKNOWN_SIZE:
+            raise
+        return _unknown(case, str(problem))
+
+
+def _compared(case: Case, known: Condition) -> Finding:
+    """The finding of a case whose target may align the operands otherwise."""
     if len(case.shapes) > case.target.rule.operands[1]:
         return _unknown(case, f"{len(case.shapes)} operands of sizes that are not known")
     filled = all_of([known, not_empty(case.shapes)])
@@ -76,7 +87,7 @@ def compare_open(case: Case, known: Condition) -> Finding:
     if not bad:
         # A verdict is about where the model works: whether it does anywhere is not asked here.
         if any(possible[kind] is Answer.UNKNOWN for kind in _BAD):
-            return _unknown(case, _BEYOND)
+            return _unknown(case, str(SpentError()) if used_up() else _BEYOND)
         return _same(case, found, known)
     examples = {
         kind: example for kind in bad if (example := _example(found, kind, certain)) is not None
@@ -305,8 +316,20 @@ def related(needs: Condition, shapes: Any) -> Condition:
     wanted = {symbol for size in named for symbol in dim(size).symbols}
     if not wanted:
         return ALWAYS
-    found = [clause for clause in needs.clauses if not wanted.isdisjoint(clause.symbols)]
+    about = _about(Same(needs))
+    places = sorted({place for symbol in wanted for place in about.get(symbol, ())})
+    found = [needs[place] for place in places]
     return all_of(sorted(found, key=lambda clause: len(clause.symbols))[:MAX_PREMISES])
+
+
+@kept
+def _about(where: Same) -> Mapping[Symbol, Sequence[int]]:
+    """The places of the clauses that speak of each symbol."""
+    found: dict[Symbol, list[int]] = {}
+    for place, clause in enumerate(where.value.clauses):
+        for symbol in clause.symbols:
+            found.setdefault(symbol, []).append(place)
+    return found
 
 
 __all__ = ["carried_as_is", "compare_open", "is_open", "related"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,9 +19,40 @@ MAX_BYTES = 2**31
 #: Multiplications of one node: minutes. A file of a few bytes can ask for years.
 MAX_STEPS = 2**36
 
+#: Work of one run, by default. A unit is some 60 microseconds: a turn of a loop, a node run in one,
+#: so many elements that a node makes, or so many multiplications.
+MAX_WORK, ELEMENTS, MULTIPLICATIONS = 100_000, 2**16, 2**20
+#: Bytes of all tensors of one run that are alive at the same time.
+MAX_ALIVE = 2**33
+
 
 class Unfit(ValueError):  # noqa: N818 - a small fact, enriched once by the walk
     """Why a node cannot be computed on these operands."""
+
+
+class Meter:
+    """Counts the work of one run.
+
+    Attributes:
+        limit: how much it may be.
+        spent: how much it is so far.
+    """
+
+    __slots__ = ("limit", "spent")
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.spent = 0
+
+    def spend(self, units: int) -> None:
+        """Counts work; Unfit where it is too much."""
+        self.spent += units
+        if self.spent > self.limit:
+            raise Unfit(f"the run is more work than the limit of {self.limit} (--limit, limit=)")
+
+
+#: The meter of the run around.
+meter: ContextVar[Meter | None] = ContextVar("meter", default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +142,14 @@ def effort(*counts: int) -> None:
     """Refuses a node whose work is the product of these counts, where that is too much.
 
     Raises:
-        Unfit: it would take more than `MAX_STEPS` steps.
+        Unfit: it would take more than `MAX_STEPS` steps, or more than is left for the run.
     """
-    if math.prod(counts) > MAX_STEPS:
-        raise Unfit(f"it would take {math.prod(counts)} steps; at most {MAX_STEPS}")
+    steps = math.prod(counts)
+    if steps > MAX_STEPS:
+        raise Unfit(f"it would take {steps} steps; at most {MAX_STEPS}")
+    whole = meter.get()
+    if whole is not None:
+        whole.spend(steps // MULTIPLICATIONS)
 
 
 def axis_of(axis: int, rank: int) -> int:

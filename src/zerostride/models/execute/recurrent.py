@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..graph import Array
-from .call import Call, Kernel, Unfit, effort, room
+from .call import MULTIPLICATIONS, Call, Kernel, Unfit, effort, room
 
 _Function = Callable[[Array], Array]
 
@@ -93,7 +93,8 @@ def _recurrent(op: str, call: Call) -> tuple[Array, ...]:
     if way not in ("forward", "reverse", "bidirectional") or directions != 1 + (way[0] == "b"):
         raise Unfit(f"direction {way!r} with weights for {directions}")
     functions = _functions(call, directions)
-    effort(steps, batch, directions, gates, x.shape[2] + hidden)
+    # However small the tensors are, a step is a turn of a loop.
+    effort(steps, directions, max(MULTIPLICATIONS, batch * gates * (x.shape[2] + hidden)))
     bias = call.maybe(3)
     bias = np.zeros((directions, 2 * gates), x.dtype) if bias is None else bias
     lengths = call.maybe(4)

@@ -12,14 +12,10 @@ from ...errors import BroadcastError, ModelError, ZerostrideError
 from ..formats import FORMATS
 from ..graph import Array, Graph, Value
 from .broadcasts import broadcast, in_order, measured
-from .call import Call, Unfit, axis_of, room
+from .call import ELEMENTS, MAX_ALIVE, MAX_WORK, Call, Meter, Unfit, axis_of, meter, room
 from .inputs import check_inputs
 from .program import TABLE, Program, Step, not_executed, prepare, readable, reads
 
-#: Work of all the loops of one run, by default; a loop of a hostile file may never end. A turn
-#: takes one, a node in it one and one more for every `ELEMENTS` elements that it makes. One is some
-#: 60 us, so that the default is six seconds.
-MAX_WORK, ELEMENTS = 100_000, 2**16
 #: Arrays by the identity of their values.
 _Environment = MutableMapping[int, Array]
 
@@ -42,8 +38,9 @@ def execute(
             input's element type.
         outputs: names of tensors of the main graph; None for the model's outputs. Only what they
             need is computed.
-        limit: how much work its loops may be in all: a turn, a node run in one and every 65,536
-            elements that it makes count as one; `MAX_WORK` if None.
+        limit: how much work it may be in all: a turn of a loop, a node run in one, every 65,536
+            elements that a node makes and every 2**20 multiplications count as one; `MAX_WORK` if
+            None.
 
     Returns:
         Arrays by name, in the order of `outputs`.
@@ -68,7 +65,11 @@ def run_program(
         id(value): given[value.name] for value in graph.inputs if value.name in given
     }
     walk = _Walk(graph, limit)
-    walk.run(program, environment)
+    token = meter.set(walk.meter)
+    try:
+        walk.run(program, environment)
+    finally:
+        meter.reset(token)
     return {
         value.name: _own(walk.fetch(value, environment), given.values())
         for value in program.outputs
@@ -87,8 +88,8 @@ class _Walk:
     def __init__(self, graph: Graph, limit: int | None) -> None:
         self.graph = graph
         self.engine = FORMATS[graph.format].engine
-        self.limit = MAX_WORK if limit is None else limit
-        self.work = 0
+        self.meter = Meter(MAX_WORK if limit is None else limit)
+        self.alive = 0  # bytes of all tensors that were made and not dropped
         self.loops = 0  # that are open
 
     def run(self, program: Program, environment: _Environment) -> None:
@@ -100,16 +101,24 @@ class _Walk:
         own: set[int] = {id(value) for value in program.inputs}
         for position, step in enumerate(program.steps):
             results = self._step(step, environment)
-            if self.loops:
-                self._spend(step, 1 + sum(array.size for array in results) // ELEMENTS)
+            made = sum(array.size for array in results) // ELEMENTS
+            self._spend(step, made + (1 if self.loops else 0))
             if len(results) < len([value for value in step.node.outputs if value.name]):
                 raise self._error(step, "it hands out fewer tensors than the file takes", ())
             for value, array in zip(step.node.outputs, results, strict=False):
-                environment[id(value)] = array
+                self._keep(step, value, array, environment)
                 own.add(id(value))
             for key in reads(step) | {id(value) for value in step.node.outputs}:
                 if last.get(key, -1) <= position and key in own:
-                    environment.pop(key, None)
+                    dropped = environment.pop(key, None)
+                    self.alive -= 0 if dropped is None else dropped.nbytes
+
+    def _keep(self, step: Step, value: Value, array: Array, environment: _Environment) -> None:
+        self.alive += array.nbytes
+        if self.alive > MAX_ALIVE:
+            said = f"the tensors of the run would take {self.alive} bytes; at most {MAX_ALIVE}"
+            raise self._error(step, said, ())
+        environment[id(value)] = array
 
     def fetch(self, value: Value, environment: Mapping[int, Array]) -> Array:
         """The numbers of a value: computed, given, or the file's."""
@@ -170,7 +179,9 @@ class _Walk:
             raise Unfit(f"its body takes {len(body.inputs)} tensors and gets {len(given)}")
         inner: _Environment = ChainMap({}, environment)
         inner.update((id(v), array) for v, array in zip(body.inputs, given, strict=True))
+        outside = self.alive
         self.run(body, inner)
+        self.alive = outside
         return [self.fetch(value, inner) for value in body.outputs]
 
     def _if(self, step: Step, call: Call, environment: _Environment) -> Sequence[Array]:
@@ -201,10 +212,10 @@ class _Walk:
         return (*state, *self._stacked(step, stacks))
 
     def _spend(self, step: Step, work: int) -> None:
-        self.work += work
-        if self.work > self.limit:
-            said = f"loops are more work than the limit of {self.limit} (--limit, limit=)"
-            raise self._error(step, said, ())
+        try:
+            self.meter.spend(work)
+        except Unfit as error:
+            raise self._error(step, str(error), ()) from None
 
     def _scan(self, step: Step, call: Call, environment: _Environment) -> Sequence[Array]:
         """Carried values go round beside slices of what is scanned; the rest is stacked."""

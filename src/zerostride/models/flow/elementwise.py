@@ -6,7 +6,7 @@ judges: one table says by which rule an op broadcasts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -18,6 +18,7 @@ from ...dims.condition import ALWAYS, Condition
 from ...dims.dim import Dim, Number, made
 from ...errors import BroadcastError, Reason
 from ...plan import Plan
+from ...rules import RULES
 from ..graph import Node, Value
 from ..sites import Kind, Site, find_site
 from .facts import (
@@ -70,7 +71,7 @@ def site_of(call: Call) -> Site | None:
     return (call.find or find_site)(node)
 
 
-def planned(site: Site, call: Call) -> tuple[Number, ...]:
+def planned(site: Site, call: Call) -> tuple[Number | Open, ...]:
     """The shape that a site's rule gives, its conditions said as needs."""
     shapes = []
     for operand in site.operands:
@@ -82,10 +83,25 @@ def planned(site: Site, call: Call) -> tuple[Number, ...]:
     except BroadcastError as error:
         if error.reason in _CERTAIN:
             raise Refused(error.detail) from None
+        if error.reason is Reason.UNKNOWN_SIZE and site.rule.align is RULES["numpy"].align:
+            return _roughly(shapes)
         raise Unclear(error.detail) from None
     written = " and ".join(f"({', '.join(map(str, shape))})" for shape in shapes)
     call.need(_conditions(plan), f"{call.op} broadcasts {written}")
     return tuple(bare(size) for size in plan.shape)
+
+
+def _roughly(shapes: Sequence[Sequence[Any]]) -> tuple[Number | Open, ...]:
+    """What NumPy's rule gives, without conditions: of several open sizes on an axis a new one."""
+    sizes: list[Number | Open] = []
+    for axis in range(-max(map(len, shapes)), 0):
+        wide = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
+        numbers = [size for size in wide if isinstance(size, int)]
+        if len(wide) > 1:
+            sizes.append(numbers[0] if numbers else Open())
+        else:
+            sizes.append(next(iter(wide), 1))
+    return tuple(sizes)
 
 
 def _conditions(plan: Plan) -> Condition:
@@ -204,13 +220,14 @@ def quantized(call: Call) -> Results:
 
 def _matrix_product(
     call: Call, a: tuple[Number, ...], b: tuple[Number, ...], site: Site | None
-) -> tuple[Number, ...]:
+) -> tuple[Number | Open, ...]:
     """numpy.matmul: vectors are one row, one column; the axes before the last two broadcast."""
     if not a or not b:
         raise Refused("a product of a tensor without axes")
     call.same(a[-1], b[-2] if len(b) > 1 else b[0], "rows and columns of the product")
     rows, columns = a[-2:-1], b[-1:] if len(b) > 1 else ()
     batch_a, batch_b = a[:-2], b[:-2]
+    batch: tuple[Number | Open, ...]
     if not batch_a or not batch_b or batch_a == batch_b:
         batch = batch_a or batch_b
     elif site is not None and site.kind is Kind.MATMUL:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...dims import MAX_ELEMENTS, MAX_RANK
+from ...dims.budget import allowance
 from ...dims.condition import ALWAYS, Condition, eq, ge
 from ...dims.dim import Dim, Number, Symbol, dim, lone_symbol, of_atom, plain
 from ...errors import printable
@@ -36,6 +37,11 @@ def flow(graph: Graph, *, given: Condition = ALWAYS) -> Flow:
         graph: the model.
         given: what the caller knows of its sizes.
     """
+    with allowance():
+        return _flow(graph, given)
+
+
+def _flow(graph: Graph, given: Condition) -> Flow:
     walk = Walk(graph, given)
     walk.inputs()
     for node in graph.nodes:

@@ -15,7 +15,6 @@ from ...engines.table import find_engine
 from ...engines.versions import warn_if_unmeasured
 from ...errors import ModelError, ZerostrideError
 from ...planner import as_facts
-from ..audit import MAX_STEPS
 from ..converters import chosen, named
 from ..findings import Change, Finding, Report
 from ..formats import format_of, path_of
@@ -89,7 +88,7 @@ def port(
     way = chosen(via, target, format_of(path).name)
     by = None if way is None else way.name
     question = Question(engine, by, batch_axis, known, sizes, input_shapes)
-    with allowance(MAX_STEPS):
+    with allowance():
         told = _Phases(progress, 2 if goal is None else 3)
         old = audited(question.read(path), question, told.phase(0))
         banned: dict[Hashable, str] = {}
