@@ -213,7 +213,6 @@ def test_findings_after_the_allowance_are_unknown_with_that_reason() -> None:
     nodes = [small.node("Add", f"x{i} x{j}", f"t{i}_{j}") for i, j in pairs]
     inputs = {f"x{k}": (f"N{k}", f"M{k}", 3) for k in range(60)}
     report = small.audit(small.model(nodes, inputs, outputs=("t1_0",)), "ncnn")
-    assert report.findings[0].verdict is not Verdict.UNKNOWN
     last = report.findings[-1]
     assert last.verdict is Verdict.UNKNOWN
     assert "the work that one command may take is used up" in last.message

@@ -10,9 +10,9 @@ import click
 
 from ..models.findings import Report, Unread
 from ..report import (
-    document,
     finding_text,
     headline,
+    json_text,
     markdown,
     notes,
     overview,
@@ -120,7 +120,7 @@ def audit(
     said = answers if many or isinstance(one, Unread) else one
     reporting.save(outputs, said)
     if as_json:
-        options.put_json(document(said))
+        click.echo(json_text(said), nl=False)
     elif as_markdown:
         click.echo(markdown(said), nl=False)
     else:

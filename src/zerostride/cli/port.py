@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..report import document, finding_text, headline, notes, told
+from ..report import finding_text, headline, json_text, notes, told
 from ..report.plain import change_text
 from . import options, reporting
 from .progress import of_nodes
@@ -82,7 +82,7 @@ def port(
         )
     reporting.save(reports, answer)
     if as_json:
-        options.put_json(document(answer))
+        click.echo(json_text(answer), nl=False)
     else:
         _show(answer, full=full)
     return 0 if answer.ok else options.FOUND

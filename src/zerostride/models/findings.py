@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
@@ -120,33 +119,47 @@ class Finding:
         """The operands' names."""
         return tuple(name for name, _ in self.operands)
 
+    def parts(self) -> dict[str, Callable[[], Any]]:
+        """What is said of it in JSON, each part made when it is asked for."""
+        fix, witness, values = self.fix, self.witness, self.values
+        return {
+            "node": lambda: self.node,
+            "op": lambda: self.op,
+            "operands": lambda: [{"name": name, "shape": shape} for name, shape in self.operands],
+            "source": lambda: _plan_dict(self.source),
+            "target": lambda: _plan_dict(self.target),
+            "verdict": lambda: self.verdict,
+            "reason": lambda: self.reason,
+            "message": lambda: self.message,
+            "fix": lambda: fix and {**fix.as_dict(), "words": fix.describe(self.names)},
+            "witness": lambda: witness and _witness_dict(witness),
+            "notes": lambda: self.notes,
+            "when": lambda: None if self.when is None else str(self.when),
+            "values": lambda: None if values is None else dict(values),
+        }
+
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        return {
-            "node": self.node,
-            "op": self.op,
-            "operands": [{"name": name, "shape": shape} for name, shape in self.operands],
-            "source": _plan_dict(self.source),
-            "target": _plan_dict(self.target),
-            "verdict": self.verdict,
-            "reason": self.reason,
-            "message": self.message,
-            "fix": None
-            if self.fix is None
-            else {**self.fix.as_dict(), "words": self.fix.describe(self.names)},
-            "witness": None
-            if self.witness is None
-            else {
-                "shapes": self.witness.shapes,
-                "op": self.witness.op,
-                "index": self.witness.index,
-                "source": json_number(self.witness.source),
-                "target": json_number(self.witness.target),
-            },
-            "notes": self.notes,
-            "when": None if self.when is None else str(self.when),
-            "values": None if self.values is None else dict(self.values),
-        }
+        return {key: part() for key, part in self.parts().items()}
+
+
+def _witness_dict(witness: Witness) -> dict[str, Any]:
+    return {
+        "shapes": witness.shapes,
+        "op": witness.op,
+        "index": witness.index,
+        "source": json_number(witness.source),
+        "target": json_number(witness.target),
+    }
+
+
+def plain(value: Any) -> Any:
+    """Data in which numbers that JSON lacks are "NaN", "Infinity" and "-Infinity"."""
+    if isinstance(value, dict):
+        return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    return json_number(value)
 
 
 def json_number(value: Any) -> Any:
@@ -368,6 +381,13 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; `docs/schema/report.schema.json` describes it."""
+        said = self.fields()
+        said["findings"] = [finding.as_dict() for finding in self.findings]
+        said["before"] = [finding.as_dict() for finding in self.before]
+        return said
+
+    def fields(self) -> dict[str, Any]:
+        """The same, without what the findings are as data."""
         said = {
             "schema": SCHEMA,
             "model": self.model,
@@ -376,11 +396,11 @@ class Report:
             "release": self.release,
             "ok": self.ok,
             "counts": self.counts,
-            "findings": [finding.as_dict() for finding in self.findings],
+            "findings": [],
             "notes": self.notes,
             "needs": [need_dict(need) for need in self.needs],
             "command": self.command,
-            "before": [finding.as_dict() for finding in self.before],
+            "before": [],
             "changes": [change.as_dict() for change in self.changes],
             "output": self.output,
             "checks": [check.as_dict() for check in self.checks],
@@ -391,8 +411,10 @@ class Report:
 
     def to_json(self, indent: int | None = 2) -> str:
         """The report as JSON, its form numbered by "schema"."""
+        from .report_json import json_text
+
         with uncollected():
-            return json.dumps(self.as_dict(), indent=indent, default=str, allow_nan=False)
+            return json_text(self, indent)
 
     def to_html(self) -> str:
         """The report as one self-contained HTML document."""

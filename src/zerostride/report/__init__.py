@@ -4,8 +4,9 @@ What a machine reads is `Report.to_json`. What is written here is made of findin
 and asks no rule anything but what a fix has already been checked to give.
 """
 
+from ..models.findings import plain
 from .comment import markdown
-from .files import FORMS, document, form_of, json_text, plain, rendered
+from .files import FORMS, document, form_of, json_text, rendered
 from .page import html
 from .plain import finding_text, overview, text, unread_text
 from .words import (

@@ -8,7 +8,7 @@ from pathlib import PurePath
 from typing import Any
 
 from ..errors import ZerostrideError
-from ..models.findings import Report, json_number
+from ..models.findings import Report, plain
 from .comment import markdown
 from .page import html
 from .plain import text
@@ -22,17 +22,10 @@ def document(reports: Reports) -> Any:
     return [plain(report.as_dict()) for report in reports]
 
 
-def plain(value: Any) -> Any:
-    """Data in which numbers that JSON lacks are "NaN", "Infinity" and "-Infinity"."""
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return json_number(value)
-
-
 def json_text(reports: Reports) -> str:
     """The reports as JSON; `docs/schema/report.schema.json` describes it."""
+    if isinstance(reports, Report):
+        return reports.to_json() + "\n"
     return json.dumps(document(reports), indent=2, default=str, allow_nan=False) + "\n"
 
 

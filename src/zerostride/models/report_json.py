@@ -1,0 +1,86 @@
+"""A report as JSON text, put together finding by finding: a large model has a hundred thousand.
+
+As one tree of Python objects they would take ten times the memory of their text. Models repeat
+their blocks, so what many findings share is written once.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .findings import Finding, Report
+
+#: The parts of a finding that do not depend on its names, so that like findings share them.
+_SHARED = frozenset({"source", "target", "witness", "when"})
+
+
+def json_text(report: Report, indent: int | None = 2) -> str:
+    """What `json.dumps` makes of the report's data."""
+    writer = _Writer(indent)
+    lists = {"findings": report.findings, "before": report.before}
+    items = (
+        (key, writer.list(lists[key]) if key in lists else [writer.value(value, 1)])
+        for key, value in report.fields().items()
+    )
+    return "".join(writer.object(items, 0))
+
+
+class _Writer:
+    """Writes JSON with the separators of one indent; keeps what shared values are written as."""
+
+    def __init__(self, indent: int | None) -> None:
+        self.indent = indent
+        self.kept: dict[tuple[str, int], str] = {}
+
+    def value(self, value: Any, depth: int) -> str:
+        """Data at a depth of the tree."""
+        from .findings import plain
+
+        if value is None or type(value) is str:
+            return json.dumps(value)
+        text = json.dumps(plain(value), indent=self.indent, default=str, allow_nan=False)
+        # A line end within a string is written as \n, so that every other one is a line of data.
+        return text if self.indent is None else text.replace("\n", self._line(depth))
+
+    def list(self, findings: Iterable[Finding]) -> Iterator[str]:
+        """The findings, which the report has as one of its fields."""
+        # One string each: the many pieces of all of them take more memory than the text.
+        texts = (["".join(self._finding(finding))] for finding in findings)
+        return self._around("[", texts, "]", 1)
+
+    def object(self, items: Iterable[tuple[str, Iterable[str]]], depth: int) -> Iterator[str]:
+        """An object of keys and pieces of text."""
+        parts = (itertools.chain([f"{json.dumps(key)}: "], pieces) for key, pieces in items)
+        return self._around("{", parts, "}", depth)
+
+    def _finding(self, finding: Finding) -> Iterator[str]:
+        items = ((key, [self._part(finding, key, part)]) for key, part in finding.parts().items())
+        return self.object(items, 2)
+
+    def _part(self, finding: Finding, key: str, part: Any) -> str:
+        if key not in _SHARED:
+            return self.value(part(), 3)
+        place = key, id(getattr(finding, key))
+        if place not in self.kept:
+            self.kept[place] = self.value(part(), 3)
+        return self.kept[place]
+
+    def _around(
+        self, begin: str, parts: Iterable[Iterable[str]], end: str, depth: int
+    ) -> Iterator[str]:
+        before = begin + self._line(depth + 1)
+        for pieces in parts:
+            yield before
+            yield from pieces
+            before = ", " if self.indent is None else "," + self._line(depth + 1)
+        yield f"{begin}{end}" if before[0] == begin else self._line(depth) + end
+
+    def _line(self, depth: int) -> str:
+        return "" if self.indent is None else "\n" + " " * (self.indent * depth)
+
+
+__all__ = ["json_text"]
