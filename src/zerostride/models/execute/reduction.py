@@ -193,11 +193,11 @@ def _det(call: Call) -> Array:
 
 
 def _stats(x: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
-    mean = _mean(x, axes)
-    return mean, _mean(np.square(x - mean), axes)
+    mean = _averaged(x, axes)
+    return mean, _averaged(np.square(x - mean), axes)
 
 
-def _mean(x: Array, axes: tuple[int, ...]) -> Array:
+def _averaged(x: Array, axes: tuple[int, ...]) -> Array:
     """The mean along axes, which of no elements is no number: NumPy warns of that."""
     if x.size:
         return np.asarray(x.mean(axes, keepdims=True))
@@ -282,7 +282,7 @@ def _layer_norm(call: Call) -> tuple[Array, ...]:
     if bias is not None:
         made = made + bias
     _not_larger(made, x)
-    mean = _mean(wide, axes)
+    mean = _averaged(wide, axes)
     return (made.astype(x.dtype), mean, inverse)[: max(1, len(call.node.outputs))]
 
 
@@ -295,7 +295,7 @@ def _rms_norm(call: Call) -> Array:
     x = call[0]
     axes = tuple(range(axis_of(call.attribute("axis", -1), x.ndim), x.ndim))
     wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
-    square = _mean(np.square(wide), axes)
+    square = _averaged(np.square(wide), axes)
     made = wide / np.sqrt(square + wide.dtype.type(call.attribute("epsilon", 1e-5)))
     made = made.astype(x.dtype) * call[1]
     _not_larger(made, x)
