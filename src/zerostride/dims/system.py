@@ -358,7 +358,10 @@ class System:
         place = {atom: k for k, atom in enumerate(free)}
         asked: list[list[tuple[str, Dim]]] = [[] for _ in free]
         for kind, size in (*(("!=", size) for size in self.unequal), *self.rest):
-            asked[max(place[atom] for m, _ in size.terms for atom in m)].append((kind, size))
+            if size.terms:
+                asked[max(place[atom] for m, _ in size.terms for atom in m)].append((kind, size))
+            elif not _holds(kind, size.const):
+                return None
         costs = [1 + sum(weight_of(size) for _, size in some) // 64 for some in asked]
         values: dict[Atom, int] = {}
         turns = [0] * len(free)
