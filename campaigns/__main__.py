@@ -1,4 +1,4 @@
-"""The command line: ``python -m campaigns real-models``."""
+"""The command line: ``python -m campaigns real-models`` and ``forks``."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import sys
 
 import click
 
+from .forks import forks
 from .real_models.command import real_models
 
 
@@ -14,6 +15,7 @@ def main() -> None:
     """Long measurements of zerostride, each a command."""
 
 
+main.add_command(forks)
 main.add_command(real_models)
 
 if __name__ == "__main__":

@@ -2,18 +2,25 @@
 
 A child of a fork has one thread, but the locks of all: one that another thread held is never
 released there, and who needs it waits for ever. So the first call goes through the gate, and a fork
-waits until all threads have left it.
+waits until all threads have left it. It also waits for threads that import for this package:
+Python has a lock for each module, and modules are imported when they are needed, in many places.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
+import time
 from collections import Counter
-from types import TracebackType
+from types import FrameType, TracebackType
 
 #: A fork waits no longer than this: a first call may itself wait for the thread that forks.
 SECONDS = 30.0
+#: Seconds between two looks at threads that import: they do not say when they have ended.
+_BEAT = 0.001
+_IMPORT = "<frozen importlib._bootstrap>"
+_PACKAGE = __name__.partition(".")[0]
 
 
 class _Gate:
@@ -22,6 +29,7 @@ class _Gate:
     def __init__(self) -> None:
         self._condition = threading.Condition()
         self._inside: Counter[int] = Counter()
+        self._shut = 0
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
                 before=self.shut, after_in_parent=self.open, after_in_child=self._child
@@ -45,19 +53,51 @@ class _Gate:
                 self._condition.notify_all()
 
     def shut(self) -> None:
-        """Waits until no other thread is inside, and lets none in until it is opened."""
-        me = {threading.get_ident()}
+        """Waits until no other thread is inside, and lets none in until it is opened.
+
+        It is opened as often as it is shut; only the first time it waits.
+        """
         self._condition.acquire()
-        self._condition.wait_for(lambda: self._inside.keys() <= me, SECONDS)
+        try:
+            if not self._shut:
+                self._wait(time.monotonic() + SECONDS)
+        finally:  # an interrupt is printed, and then it is opened
+            self._shut += 1
+
+    def _wait(self, end: float) -> None:
+        me = {threading.get_ident()}
+        # Waiting lets go of Python's own lock. After it, other threads wait for that for a while
+        # (sys.getswitchinterval), so none begins to import between the last look and the fork.
+        while sys._current_frames().keys() != me and time.monotonic() < end:
+            notified = self._condition.wait(_BEAT)
+            if not notified and self._inside.keys() <= me and not _imports(me):
+                return
 
     def open(self) -> None:
         """Lets threads in again."""
+        self._shut -= 1
         self._condition.release()
 
     def _child(self) -> None:
         me = threading.get_ident()
         self._condition = threading.Condition()
+        self._shut = 0
         self._inside = Counter({me: self._inside[me]} if self._inside[me] else {})
+
+
+def _imports(but: set[int]) -> bool:
+    """Whether a thread that is none of some imports a module, in this package or for it."""
+    frames = sys._current_frames()
+    return any(_importing(frame) for thread, frame in frames.items() if thread not in but)
+
+
+def _importing(frame: FrameType | None) -> bool:
+    imports = ours = False
+    while frame is not None and not (imports and ours):
+        imports = imports or frame.f_code.co_filename == _IMPORT
+        ours = ours or str(frame.f_globals.get("__name__")).partition(".")[0] == _PACKAGE
+        frame = frame.f_back
+    return imports and ours
 
 
 first_call = _Gate()
