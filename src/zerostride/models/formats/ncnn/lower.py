@@ -93,7 +93,7 @@ def _tiled(w: Writer) -> None:
 
 
 def _unsqueezed(w: Writer) -> None:
-    axes = w.node.attributes.get("3", ())
+    axes = w.array(3)
     if not axes or w.rank + len(axes) > 4 or len(w.sizes(w.node.outputs[0])) == w.rank:
         raise NoWords
     w.last("Unsqueeze", w.input(), w.wholes(axes))
@@ -236,7 +236,7 @@ def _lrn(w: Writer) -> None:
 
 def _flipped(w: Writer) -> None:
     """Backwards along axes: a slice by steps of -1."""
-    axes = {axis % w.rank for axis in w.node.attributes.get("0", ())}
+    axes = {axis % w.rank for axis in w.array(0)}
     if not axes:
         w.last("Identity", w.input())
         return
@@ -291,7 +291,7 @@ def _reduced(w: Writer) -> None:
     if w.real(2, 1.0) != 1.0 or operation not in _REDUCTIONS:
         raise NoWords
     name = f"Reduce{_REDUCTIONS[operation]}"
-    axes = range(rank) if w.whole(1, 1) or rank == 1 else w.node.attributes.get("3", ())
+    axes = range(rank) if w.whole(1, 1) or rank == 1 else w.array(3)
     places = {axis % rank for axis in axes}
     kept = bool(w.whole(4))
     operands = (w.input(), w.wholes(sorted(places)))
@@ -332,7 +332,7 @@ def _eltwise(w: Writer) -> None:
     values = [w.input(k) for k in range(len(w.node.inputs))]
     if name is None or len({w.numbers(value) for value in values}) != 1:
         raise NoWords
-    weights_ = w.node.attributes.get("1", ())
+    weights_ = w.array(1)
     if name == "Sum" and weights_:
         if len(weights_) != len(values):
             raise NoWords

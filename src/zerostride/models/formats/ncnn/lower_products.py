@@ -41,6 +41,8 @@ def _gemm(w: Writer) -> None:
         raise NoWords
     own = {value.name for name in "ABC" for value in weights(w.node, name)}
     blobs = [value for value in w.node.inputs if value is not None and value.name not in own]
+    if len(blobs) < (not w.whole(4)) + (not w.whole(5)):
+        raise NoWords
     a = w.weight("A") if w.whole(4) else blobs.pop(0)
     b = w.weight("B") if w.whole(5) else blobs.pop(0)
     if len(w.sizes(a)) != 2 or len(w.sizes(b)) != 2:

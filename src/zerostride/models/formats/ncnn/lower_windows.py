@@ -159,6 +159,8 @@ def _pooling(w: Writer) -> None:
     if average not in (0, 1):
         raise NoWords
     data = w.input()
+    if data.shape is not None and len(data.shape) != len(names) + 1:
+        raise NoWords
     inner = w.wholes(range(1, len(names) + 1))
     if w.whole(4):
         w.last("ReduceMean" if average else "ReduceMax", data, inner, keepdims=0)
@@ -281,10 +283,10 @@ def _shuffled(op: str) -> Row:
 
     def write(w: Writer) -> None:
         size = w.whole(0, 1)
-        c, h, v = w.numbers(w.input())
-        mode = w.whole(1)
-        if size < 1:
+        shape, mode = w.numbers(w.input()), w.whole(1)
+        if size < 1 or len(shape) != 3:
             raise NoWords
+        c, h, v = shape
         if op == "PixelShuffle":
             if c % size**2:
                 raise NoWords

@@ -65,6 +65,13 @@ class Writer:
         """A whole-number parameter."""
         return whole(self.node, number, default)
 
+    def array(self, number: int) -> tuple[Any, ...]:
+        """A parameter that is a list; () where it is not given."""
+        found = self.node.attributes.get(str(number), ())
+        if not isinstance(found, tuple):
+            raise NoWords
+        return found
+
     def real(self, number: int, default: float) -> float:
         """A real parameter."""
         found = self.node.attributes.get(str(number), default)
