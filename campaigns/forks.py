@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 #: Forks of one nursery: what it prints is seen when they have ended.
-_BATCH = 250
+_BATCH = 100
 #: What ZEROSTRIDE_JIT is set to; compiled when called often, or at the first call.
 _JITS = ("", "eager")
 

@@ -55,7 +55,8 @@ def _size(data: bytes) -> None:
     except zs.BroadcastError as error:
         str(error)
     else:
-        again = zs.Dim(str(size))
+        written = str(size)
+        again = zs.Dim(written) if len(written) <= zerostride.dims.parse.MAX_TEXT else size
         assert again == size or not all(symbol.named for symbol in size.symbols), text
         zerostride.dims.dim.bounds(size + 1)
     for read in (zs.Condition.parse, parse_shape):

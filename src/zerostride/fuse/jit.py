@@ -128,6 +128,11 @@ def _llvm() -> tuple[Any, Any]:
     return llvm, llvm.create_lljit_compiler()
 
 
+def _dispose(tracker: Any) -> None:
+    with first_call:
+        tracker.close()
+
+
 def assemble(text: str, target: jit_ir.Target) -> Code:
     """Compiles a function's text, or finds what was made of the same text and still lives.
 
@@ -147,6 +152,8 @@ def assemble(text: str, target: jit_ir.Target) -> Code:
         library = llvm.JITLibraryBuilder().add_object_img(machine_code).export_symbol("body")
         tracker = library.link(lljit, f"zerostride.{next(_numbers)}")
         code = Code(tracker["body"], time.perf_counter() - begun, tracker)
+        # By itself LLVM's would go wherever the last reference goes, under LLVM's own lock.
+        weakref.finalize(code, _dispose, tracker).atexit = False
         _known[text, target] = code
         return code
 
