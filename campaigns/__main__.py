@@ -1,4 +1,4 @@
-"""The command line: ``python -m campaigns real-models`` and ``forks``."""
+"""The command line: ``python -m campaigns real-models``, ``forks``, ``leaks``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 import click
 
 from .forks import forks
+from .leaks import leaks
 from .real_models.command import real_models
 
 
@@ -16,6 +17,7 @@ def main() -> None:
 
 
 main.add_command(forks)
+main.add_command(leaks)
 main.add_command(real_models)
 
 if __name__ == "__main__":
