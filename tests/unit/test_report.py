@@ -15,7 +15,7 @@ import pytest
 from reports import HOSTILE, ROWS, audit_report, audited, port_report, verify_report
 
 from zerostride.errors import ZerostrideError
-from zerostride.models.findings import Known, Report, Unread, Verdict
+from zerostride.models.findings import Known, Report, Unread, Verdict, plain
 from zerostride.report import (
     FORMS,
     finding_text,
@@ -322,6 +322,15 @@ def test_json_is_an_object_for_one_and_a_list_for_many() -> None:
     plan = one["findings"][1]["target"]
     assert plan["evidence"]["run"] is True
     assert "ncnn" in plan["evidence"]["source"]
+
+
+@pytest.mark.parametrize("indent", [None, 2, 4])
+def test_json_is_what_the_whole_tree_gives(indent: int | None) -> None:
+    report = audit_report()
+    whole = json.dumps(plain(report.as_dict()), indent=indent, default=str, allow_nan=False)
+    assert report.to_json(indent) == whole
+    empty = replace(report, findings=())
+    assert json.loads(empty.to_json(indent))["findings"] == []
 
 
 def validator() -> Any:
