@@ -188,6 +188,9 @@ class _Run:
                 checks.append(self._check(plain, found))
             except Skip as reason:
                 checks.append(_check_of(site, Agreement(Outcome.NOT_RUN, str(reason), 0, 0.0)))
+            except MemoryError as error:
+                said = f"its operands do not fit into memory: {error}"
+                checks.append(_check_of(site, Agreement(Outcome.NOT_RUN, said, 0, 0.0)))
             if progress is not None:
                 progress(done + 1, len(sites))
         return checks
