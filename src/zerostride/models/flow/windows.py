@@ -198,7 +198,8 @@ def scaled(size: Number, scale: Element) -> Size:
     if top <= 0:
         raise Refused("a scale that is not above 0")
     if isinstance(size, int):
-        single = np.float32(size) * np.float32(top / bottom)
+        with np.errstate(over="ignore"):
+            single = np.float32(size) * np.float32(top / bottom)
         exact = size * top // bottom
         return exact if math.isfinite(single) and int(single) == exact else Open()
     if bottom & (bottom - 1) or bottom > 1024 or top > 1 << 20:
