@@ -118,7 +118,7 @@ def test_everything_that_is_refused_is_named() -> None:
     nodes = [
         helper.make_node("GridSample", ["x", "x"], ["a"], name="warp"),
         helper.make_node("MaxPool", ["a"], ["b", "i"], name="pool", kernel_shape=[1, 1]),
-        helper.make_node("Thing", ["b"], ["c"], name="own", domain="mine"),
+        helper.make_node("Thing", ["b", "i"], ["c"], name="own", domain="mine"),
     ]
     inputs = [info("x", [1, 1, 2, 2]), info("words", [1], TensorProto.STRING)]
     sequence = helper.make_tensor_sequence_value_info("many", FLOAT, [1])

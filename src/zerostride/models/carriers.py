@@ -61,9 +61,9 @@ from .node_limits import (
     no_double,
     offset_of_zero,
     one_batch,
-    one_float,
     one_number,
     one_type,
+    quantised_data,
     several,
     spatial,
     value_rank,
@@ -200,7 +200,7 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
         "PRelu": _SLOPES,
         "QuantizeLinear": {
             **_written(),
-            **_each("onnxruntime", _row(AS_WRITTEN, _ORT, types=one_float)),
+            **_each("onnxruntime", _row(AS_WRITTEN, _ORT, needs=quantised_data)),
             "onnx-parser": (_PARSED_OFFSET,),
             "mnn": (Carrier(AS_WRITTEN, _MNN_QUANTISED, wrong=mnn_quantised),),
         },
@@ -344,7 +344,11 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             ),
             **_each(
                 "tensorflow",
-                _row(BOTH_WAYS, "tf.nn.batch_normalization: vectors go to the last axis"),
+                _row(
+                    BOTH_WAYS,
+                    "tf.nn.batch_normalization: vectors go to the last axis",
+                    types=one_type,
+                ),
             ),
             **_each("ncnn", _row(OUTERMOST, "BatchNorm", weights=True)),
             **_each("mnn", _row(AT_AXIS, _MNN, weights=True)),

@@ -45,6 +45,13 @@ UNFIT: Mapping[tuple[str, str], Divergence] = MappingProxyType(
                 ("Clip", "bfloat16 int16 uint16"),
             )
         },
+        **{
+            ("tensorflow", op): _unfit(_NO_KERNEL, Reason.DTYPE, "tf.linalg.matmul", dtypes)
+            for op, dtypes in (
+                ("MatMul", "int8 uint8 uint16 uint32 uint64"),
+                ("Gemm", "int8 uint8 int16 uint16 uint32 uint64"),
+            )
+        },
         ("mnn", "PRelu"): _unfit("slopes of whole numbers", Reason.DTYPE, _MNN, f"int8 {_WHOLE}"),
         **{
             ("torch", op): _unfit(_NO_KERNEL, Reason.DTYPE, said, dtypes)

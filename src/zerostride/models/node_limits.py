@@ -35,11 +35,12 @@ def half_beside(kinds: tuple[str, ...]) -> str | None:
     return None if data == "float16" and {*others} == {"float32"} else one_type(kinds)
 
 
-def one_float(kinds: tuple[str, ...]) -> str | None:
-    """Quantisation: data and scale, the zero point apart."""
-    if any(kind.startswith("int") for kind in kinds[:2]):
+def quantised_data(node: Node) -> str | None:
+    """ONNX Runtime: data and scale are floats, of one type before op set 23."""
+    kinds = tuple(str(value.dtype) for value in node.inputs[:2] if value and value.dtype)
+    if any(kind.startswith("int") for kind in kinds):
         return "data of whole numbers"
-    return one_type(kinds[:2])
+    return one_type(kinds) if node.version < 23 else None
 
 
 def without_kernels(lacking: str) -> Callable[[tuple[str, ...]], str | None]:

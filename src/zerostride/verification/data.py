@@ -40,6 +40,12 @@ def _clamp(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> A
     return np.full(shape, -0.5 if position == 1 else 0.75)
 
 
+def _clamp_whole(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
+    if position == 0:
+        return np.asarray(rng.integers(0, 9, shape))
+    return np.full(shape, 2 if position == 1 else 6)
+
+
 def _bases(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
     return np.asarray(rng.uniform(-2, 2, shape) if position else rng.uniform(0.5, 2, shape))
 
@@ -103,6 +109,7 @@ _INTEGERS: Mapping[str, Draw] = MappingProxyType(
         **dict.fromkeys(("bitwise_left_shift", "bitwise_right_shift"), _whole((1, 15), (0, 3))),
         "pow": _whole((1, 3), (0, 2)),
         "prelu": _whole((-9, -1), (2, 4)),
+        "Clip": _clamp_whole,
         **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), _quantised_whole),
     }
 )

@@ -42,7 +42,8 @@ def staging(goal: Path) -> Iterator[Path]:
     try:
         yield path
     except ModelError as error:
-        raise ModelError(str(error).replace(str(path), str(goal))) from None
+        error.args = (str(error).replace(str(path), str(goal)), *error.args[1:])
+        raise
     finally:
         _remove(_of_stem(path))
 
