@@ -15,8 +15,8 @@ import click
 
 from ..engines.table import ENGINES
 from ..errors import BroadcastError, Reason, ZerostrideError
+from ..models.findings import plain
 from ..plugins import Table
-from ..report import plain
 from ..rules import MODES, RULES
 from .shapes import parse_shape
 

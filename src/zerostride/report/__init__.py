@@ -4,7 +4,6 @@ What a machine reads is `Report.to_json`. What is written here is made of findin
 and asks no rule anything but what a fix has already been checked to give.
 """
 
-from ..models.findings import plain
 from .comment import markdown
 from .files import FORMS, document, form_of, json_text, rendered
 from .page import html
@@ -35,7 +34,6 @@ __all__ = [
     "markdown",
     "notes",
     "overview",
-    "plain",
     "readable",
     "rendered",
     "shapes_text",
