@@ -90,3 +90,10 @@ def test_a_location_that_no_file_system_takes(location: str, tmp_path: Path) -> 
     path = saved(tmp_path, made)
     assert any("is missing" in note for note in zs.audit(path, "ncnn").notes)
     everything(path)
+
+
+@pytest.mark.parametrize(
+    "op", ["Add", "BatchNormalization", "Clip", "Gemm", "MatMul", "Max", "PRelu", "Where"]
+)
+def test_a_node_short_of_operands(op: str, tmp_path: Path) -> None:
+    everything(saved(tmp_path, small.model([small.node(op, "x", "y")], {"x": ("N", 3)})))

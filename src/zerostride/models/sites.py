@@ -227,11 +227,15 @@ def _expand(node: Node) -> Site:
     return Site(node, Kind.EXPAND, operands, RULES["bidirectional"], {})
 
 
+#: A PRelu without a slope is no PRelu.
+_SLOPE = replace(ONE_WAY, operands=(2, 2))
+
+
 def _prelu(node: Node) -> Site:
     """The slope goes one way to the data; before opset 7 it was one number or one a channel."""
     operands = given(node)
     if node.version >= 7 or len(operands) != 2 or operands[1].shape in ((1,), ()):
-        return Site(node, Kind.PRELU, operands, ONE_WAY, {})
+        return Site(node, Kind.PRELU, operands, _SLOPE, {})
     return Site(node, Kind.PRELU, operands, AT_AXIS, {"axis": 1})
 
 
