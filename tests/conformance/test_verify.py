@@ -17,6 +17,7 @@ import pytest
 import zerostride as zs
 from zerostride.errors import ModelError, ZerostrideError
 from zerostride.models.findings import Check, Finding, Outcome, Report, Verdict
+from zerostride.verification import checks
 from zerostride.verification.checks import surprises
 from zerostride.verification.compare import compare, tolerance
 from zerostride.verification.process import start
@@ -215,6 +216,26 @@ def test_arithmetic_of_shapes_is_not_asked_of_an_engine(tmp_path: Path) -> None:
         (Outcome.NOT_RUN, "computes sizes from sizes, which converters fold")
     ]
     assert not any(note.startswith("WRONG VERDICT") for note in report.notes)
+
+
+def test_the_work_of_one_call_is_bounded(tmp_path: Path, monkeypatch: Any) -> None:
+    nodes = [
+        onnx.helper.make_node("Add", [f"x{k}", "b"], [f"y{k}"], name=f"n{k}") for k in range(5)
+    ]
+    inputs = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        for name, shape in [("b", (1,)), *((f"x{k}", (k + 2, 3)) for k in range(5))]
+    ]
+    results = [onnx.helper.make_empty_tensor_value_info(f"y{k}") for k in range(5)]
+    graph = onnx.helper.make_graph(nodes, "g", inputs, results)
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    monkeypatch.setattr(checks, "MOST_WORK", 3 * checks.ASKING)
+    for _ in range(2):  # kept answers count, too
+        outcomes = [check.outcome for check in verified(path, "numpy").checks]
+        assert outcomes == [Outcome.AGREES] * 2 + [Outcome.NOT_RUN] * 3
+    assert verified(path, "numpy", node="n4").ok
 
 
 def test_one_node(tmp_path: Path) -> None:

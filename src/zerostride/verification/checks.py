@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -33,6 +34,10 @@ from .whole import check_whole
 Progress = Callable[[int, int], None]
 #: Seconds for a whole model.
 MODEL_SECONDS = 300.0
+#: What the questions of one call may come to: elements of operands and results, and so many more
+#: for each question, since an engine has to be asked.
+MOST_WORK = 1 << 35
+ASKING = 1 << 22
 _OF_REPLY = {
     Answer.REFUSED: Outcome.REFUSED,
     Answer.CRASHED: Outcome.CRASHED,
@@ -79,7 +84,8 @@ def verify(
         progress: called with the number of checks done and of all.
 
     Returns:
-        A report with the audit's findings for that engine, and a check for each of them.
+        A report with the audit's findings for that engine, and a check for each of them. What one
+        call may ask is bounded (2^35 elements, or 8,192 questions); later nodes are `not_run`.
 
     Raises:
         ModelError: the file cannot be read.
@@ -106,7 +112,7 @@ def verify(
         else:
             graph = resolved(graph, known)[0]
             keeper = Cache(engine, process.version, on=cache)
-            run = _Run(process, keeper, seed, cases)
+            run = _Run(process, keeper, seed, cases, MOST_WORK)
             batch = BatchAxes()
             if drops_batch(graph, engine):
                 batch = batch_axes(lowered(graph), batch_axis)
@@ -159,6 +165,9 @@ def surprises(findings: Sequence[Finding], checks: Sequence[Check]) -> tuple[str
     return tuple(notes)
 
 
+_USED_UP = "the work that one call may take is used up; check this node alone (node=, --node)"
+
+
 @dataclass(slots=True)
 class _Run:
     """The checks of one model; equal tasks are carried out once."""
@@ -167,6 +176,7 @@ class _Run:
     cache: Cache
     seed: int
     cases: int
+    left: int
 
     def all(
         self,
@@ -198,12 +208,24 @@ class _Run:
     def _check(self, plain: Plain, found: dict[str, tuple[Agreement, bool]]) -> Check:
         key = self._key(plain)
         if key not in found:
+            # Kept answers count, too: what is asked does not depend on earlier calls.
+            self._spend(plain)
             kept = self.cache.get(key)
             found[key] = (kept, True) if kept is not None else (self._carry_out(plain, key), False)
         answer, cached = found[key]
         if plain.note:
             answer = replace(answer, detail="; ".join(filter(None, (answer.detail, plain.note))))
         return _check_of(plain.site, answer, self.process.version, cached=cached)
+
+    def _spend(self, plain: Plain) -> None:
+        """Counts a question; Skip where it would be one too many."""
+        results = (value.shape for value in plain.site.node.outputs)
+        sizes = [*plain.shapes, *(shape for shape in results if shape is not None)]
+        whole = [math.prod(n for n in shape if isinstance(n, int)) for shape in sizes]
+        work = self.cases * (ASKING + sum(whole))
+        if work > self.left:
+            raise Skip(_USED_UP)
+        self.left -= work
 
     def _key(self, plain: Plain) -> str:
         """All that the operands, the task and the meaning depend on."""
