@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from verified import one_op, verified
 
 import zerostride as zs
 from zerostride.errors import ModelError, ZerostrideError
 from zerostride.models.findings import Check, Finding, Outcome, Report, Verdict
-from zerostride.verification import checks
 from zerostride.verification.checks import surprises
 from zerostride.verification.compare import compare, tolerance
 from zerostride.verification.process import start
@@ -48,17 +48,6 @@ MAY = {
 def own_cache(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.setenv("ZEROSTRIDE_CACHE", str(tmp_path / "cache"))
     warnings.simplefilter("ignore")
-
-
-def verified(model: Any, engine: str, **more: Any) -> Report:
-    try:
-        return zs.verify(model, engine, **more)
-    except ModelError:
-        raise
-    except ZerostrideError as error:
-        if "is not installed" in str(error):
-            pytest.skip(str(error))
-        raise
 
 
 def holds(report: Report) -> Counter[tuple[str, str]]:
@@ -93,23 +82,6 @@ def test_the_examples(engine: str) -> None:
 def test_the_public_bugs(engine: str) -> None:
     for model in sorted((EXAMPLES / "bugs").glob("*.onnx")):
         holds(verified(model, engine))
-
-
-def one_op(folder: Path, op: str, *shapes: Any, dtype: Any = np.float32, **attrs: Any) -> Path:
-    names = [f"x{k}" for k in range(len(shapes))]
-    kind = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    inputs = [
-        onnx.helper.make_tensor_value_info(n, kind, s) for n, s in zip(names, shapes, strict=True)
-    ]
-    nodes = [
-        onnx.helper.make_node(op, names, ["y"], name="site", **attrs),
-        onnx.helper.make_node("Add", [names[0], names[0]], ["z"], name="after"),
-    ]
-    results = [onnx.helper.make_empty_tensor_value_info(name) for name in "yz"]
-    graph = onnx.helper.make_graph(nodes, "g", inputs, results)
-    opsets = [onnx.helper.make_opsetid("", 17)]
-    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), folder / "m.onnx")
-    return folder / "m.onnx"
 
 
 def test_a_crash_is_an_outcome(tmp_path: Path) -> None:
@@ -188,54 +160,6 @@ def test_types(engine: str, dtype: Any, tmp_path: Path) -> None:
     assert len(report.checks) == len(ops)
     for check in report.checks:
         assert (check.outcome, check.elements) == (Outcome.AGREES, 36), check
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_clip_with_a_lower_bound_alone(engine: str, tmp_path: Path) -> None:
-    report = verified(one_op(tmp_path, "Clip", (2, 3), ()), engine)
-    outcomes = {check.outcome for check in report.checks}
-    assert Outcome.AGREES in outcomes, report.notes
-    assert outcomes <= {Outcome.AGREES, Outcome.NOT_RUN}, report.notes
-
-
-def test_arithmetic_of_shapes_is_not_asked_of_an_engine(tmp_path: Path) -> None:
-    # LiteRT has no division of int64, and converters leave none there.
-    helper = onnx.helper
-    nodes = [
-        helper.make_node("Shape", ["x"], ["s"]),
-        helper.make_node("Div", ["s", "two"], ["half"], name="site"),
-        helper.make_node("ConstantOfShape", ["half"], ["y"]),
-    ]
-    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["N", 4])
-    two = onnx.numpy_helper.from_array(np.array(2), "two")
-    graph = helper.make_graph(nodes, "g", [x], [helper.make_empty_tensor_value_info("y")], [two])
-    opsets = [helper.make_opsetid("", 17)]
-    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "m.onnx")
-    report = verified(tmp_path / "m.onnx", "litert", sizes={"N": 6})
-    assert [(check.outcome, check.detail) for check in report.checks] == [
-        (Outcome.NOT_RUN, "computes sizes from sizes, which converters fold")
-    ]
-    assert not any(note.startswith("WRONG VERDICT") for note in report.notes)
-
-
-def test_the_work_of_one_call_is_bounded(tmp_path: Path, monkeypatch: Any) -> None:
-    nodes = [
-        onnx.helper.make_node("Add", [f"x{k}", "b"], [f"y{k}"], name=f"n{k}") for k in range(5)
-    ]
-    inputs = [
-        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
-        for name, shape in [("b", (1,)), *((f"x{k}", (k + 2, 3)) for k in range(5))]
-    ]
-    results = [onnx.helper.make_empty_tensor_value_info(f"y{k}") for k in range(5)]
-    graph = onnx.helper.make_graph(nodes, "g", inputs, results)
-    opsets = [onnx.helper.make_opsetid("", 17)]
-    path = tmp_path / "m.onnx"
-    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
-    monkeypatch.setattr(checks, "MOST_WORK", 3 * checks.ASKING)
-    for _ in range(2):  # kept answers count, too
-        outcomes = [check.outcome for check in verified(path, "numpy").checks]
-        assert outcomes == [Outcome.AGREES] * 2 + [Outcome.NOT_RUN] * 3
-    assert verified(path, "numpy", node="n4").ok
 
 
 def test_one_node(tmp_path: Path) -> None:

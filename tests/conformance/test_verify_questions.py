@@ -1,0 +1,73 @@
+"""What `zs.verify` asks an engine, what it does not ask, and how much of it."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from verified import one_op, verified
+
+from zerostride.models.findings import Outcome
+from zerostride.verification import checks
+from zerostride.verification.runners import MODULES
+
+onnx = pytest.importorskip("onnx", reason="writes the models")
+
+pytestmark = pytest.mark.conformance
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.setenv("ZEROSTRIDE_CACHE", str(tmp_path / "cache"))
+    warnings.simplefilter("ignore")
+
+
+@pytest.mark.parametrize("engine", list(MODULES))
+def test_a_clip_with_a_lower_bound_alone(engine: str, tmp_path: Path) -> None:
+    report = verified(one_op(tmp_path, "Clip", (2, 3), ()), engine)
+    outcomes = {check.outcome for check in report.checks}
+    assert Outcome.AGREES in outcomes, report.notes
+    assert outcomes <= {Outcome.AGREES, Outcome.NOT_RUN}, report.notes
+
+
+def test_arithmetic_of_shapes_is_not_asked_of_an_engine(tmp_path: Path) -> None:
+    # LiteRT has no division of int64, and converters leave none there.
+    helper = onnx.helper
+    nodes = [
+        helper.make_node("Shape", ["x"], ["s"]),
+        helper.make_node("Div", ["s", "two"], ["half"], name="site"),
+        helper.make_node("ConstantOfShape", ["half"], ["y"]),
+    ]
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, ["N", 4])
+    two = onnx.numpy_helper.from_array(np.array(2), "two")
+    graph = helper.make_graph(nodes, "g", [x], [helper.make_empty_tensor_value_info("y")], [two])
+    opsets = [helper.make_opsetid("", 17)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path / "m.onnx")
+    report = verified(tmp_path / "m.onnx", "litert", sizes={"N": 6})
+    assert [(check.outcome, check.detail) for check in report.checks] == [
+        (Outcome.NOT_RUN, "computes sizes from sizes, which converters fold")
+    ]
+    assert not any(note.startswith("WRONG VERDICT") for note in report.notes)
+
+
+def test_the_work_of_one_call_is_bounded(tmp_path: Path, monkeypatch: Any) -> None:
+    nodes = [
+        onnx.helper.make_node("Add", [f"x{k}", "b"], [f"y{k}"], name=f"n{k}") for k in range(5)
+    ]
+    inputs = [
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, shape)
+        for name, shape in [("b", (1,)), *((f"x{k}", (k + 2, 3)) for k in range(5))]
+    ]
+    results = [onnx.helper.make_empty_tensor_value_info(f"y{k}") for k in range(5)]
+    graph = onnx.helper.make_graph(nodes, "g", inputs, results)
+    opsets = [onnx.helper.make_opsetid("", 17)]
+    path = tmp_path / "m.onnx"
+    onnx.save(onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8), path)
+    monkeypatch.setattr(checks, "MOST_WORK", 3 * checks.ASKING)
+    for _ in range(2):  # kept answers count, too
+        outcomes = [check.outcome for check in verified(path, "numpy").checks]
+        assert outcomes == [Outcome.AGREES] * 2 + [Outcome.NOT_RUN] * 3
+    assert verified(path, "numpy", node="n4").ok

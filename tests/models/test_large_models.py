@@ -1,0 +1,59 @@
+"""Models of many nodes: memory and work grow with them, and no faster."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("onnx", reason="the models are ONNX files")
+import small
+from work import calls_of
+
+import zerostride as zs
+
+#: Bytes for a node, at the audit's height: a GB for 100,000.
+MOST_BYTES = 10_000
+FEW, MANY = 400, 1200
+
+
+@pytest.fixture(scope="module")
+def chains(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """Chains of sums, products and activations on an open batch."""
+
+    def chain(count: int) -> Path:
+        nodes = [
+            small.node(op, f"t{k} b" if op != "Relu" else f"t{k}", f"t{k + 1}", name=f"n{k}")
+            for k in range(count)
+            for op in [("Add", "Mul", "Relu")[k % 3]]
+        ]
+        weights = {"b": np.ones((1, 8), np.float32)}
+        content = small.model(nodes, {"t0": ("N", 8)}, weights, outputs=(f"t{count}",))
+        file = tmp_path_factory.mktemp("chains") / f"{count}.onnx"
+        file.write_bytes(content.SerializeToString())
+        return file
+
+    return chain(FEW), chain(MANY)
+
+
+def height(file: Path) -> int:
+    """The most bytes at once of an audit and its JSON."""
+    tracemalloc.start()
+    try:
+        zs.audit(file, "ncnn").to_json()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_memory_is_bounded_by_the_nodes(chains: tuple[Path, Path]) -> None:
+    few, many = chains
+    height(few)  # imports
+    assert height(many) - height(few) < MOST_BYTES * (MANY - FEW)
+
+
+def test_work_grows_with_the_nodes(chains: tuple[Path, Path]) -> None:
+    few, many = (calls_of(lambda file=file: zs.audit(file, "ncnn")) for file in chains)
+    assert many < 1.3 * MANY / FEW * few
