@@ -4,7 +4,7 @@ Each row is computed by a process of its own (`--child`) that has its operands, 
 zerostride's but the imported package: what is measured is the growth of the peak of its resident
 memory over the first call, code pages, threads and scratch included, and over the second, while the
 first result is kept. Linux only, where the peak can be reset; it counts in lots of pages, so that
-256 KiB either way mean nothing.
+256 KiB (`COARSE`) either way mean nothing.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ from .rows import Row
 
 #: What a call may need beyond its operands and its result.
 ALLOWED = 1 << 20
+#: What the system's count of resident memory may be off by.
+COARSE = 256 << 10
 #: Small rows say nothing: their results come from memory that the process has.
 _ROWS = (
     "same_4m,scalar,row_bias,column,channel_*,by_3,by_7,outer,alternating,mask,transposed,strided,"

@@ -304,4 +304,4 @@ def test_a_row_needs_little_beyond_its_result() -> None:
     use = memory.in_child(row, 1)
     assert use.result == 3 << 22
     assert use.operands == use.result + 12
-    assert use.first <= memory.ALLOWED
+    assert use.first <= memory.ALLOWED + memory.COARSE
