@@ -28,10 +28,18 @@ def with_advice(graph: Graph, findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
+#: What a node with bodies has of them: an If branches, any other passes.
+_PARTS = {"If": "branches"}
+
+
 class _Adviser:
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
         self._makers = {id(value): node for node in graph.nodes for value in node.outputs}
+        for node in graph.nodes:
+            for body in node.bodies:  # a loop hands its body what it carries
+                self._makers.update((id(value), node) for value in body.inputs)
+        self._nodes = {node.path: node for node in graph.nodes}
         self._values = {value.name: value for value in graph.values()}
         shapes = named_inputs(graph)
         sizes = [size for shape in shapes for size in shape or () if isinstance(size, Dim)]
@@ -45,13 +53,20 @@ class _Adviser:
         if unknown is None:
             names = {name for _, shape in finding.operands for name in _names(shape or ())}
         else:
-            origin = self._origin(self._values.get(unknown))
+            origin = self._origin(self._operand(finding.node, unknown))
             names = set() if origin is None else {*_names(self._read(origin))}
             if origin is not None:
                 message += f", from {origin.op} {origin.path!r} on"
-                message += ", whose branches give other shapes" if origin.bodies else ""
+                if origin.bodies:
+                    message += f", whose {_PARTS.get(origin.op, 'passes')} give other shapes"
         how = self._options(names)
         return f"{message}; give {how}" if how else message
+
+    def _operand(self, path: str, name: str) -> Value | None:
+        """The tensor of this name that a node reads: bodies have names of their own."""
+        node = self._nodes.get(path)
+        values = () if node is None else node.inputs
+        return next((v for v in values if v is not None and v.name == name), self._values.get(name))
 
     def _options(self, names: set[str]) -> str:
         """Options for these sizes, or for all of the inputs where some are computed from them."""
@@ -71,7 +86,9 @@ class _Adviser:
             elif id(node) not in seen:
                 seen.add(id(node))
                 waiting.append((node, True))
-                handed = [value for body in node.bodies for value in body.outputs]
+                # A body that is handed unknown shapes is not where they begin.
+                bodies = [b for b in node.bodies if all(v.shape is not None for v in b.inputs)]
+                handed = [value for body in bodies for value in body.outputs]
                 waiting += [(maker, False) for maker in self._before([*node.inputs, *handed])]
         return None
 

@@ -42,7 +42,7 @@ def ask(call: Call) -> Answer:
     if call.domain == "com.microsoft":
         row = CONTRIB.get(call.op)
     elif call.domain != "" and call.find is not None:
-        row = by_format
+        row = call.rows.get(call.op, by_format)
     try:
         found = inferred(call) if row is None else row(call)
         facts = (found,) if isinstance(found, Fact) else found

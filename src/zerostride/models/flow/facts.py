@@ -109,6 +109,7 @@ class Call:
         holds: whether a condition is known to hold where the node is.
         asked: a row asked that, so its answer is one for this place.
         find: says what a node broadcasts; None asks ONNX's table.
+        rows: what the format's own ops make, those that no rule of broadcasting says.
     """
 
     op: str
@@ -122,6 +123,7 @@ class Call:
     holds: Callable[[Condition], bool] | None = None
     asked: bool = False
     find: Callable[[Any], Any] | None = None
+    rows: Mapping[str, Callable[[Call], Results]] = field(default_factory=dict)
 
     def sure(self, size: Number, least: int) -> bool:
         """Whether a size is no less, by itself or by what is known of the sizes in it."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from ...dims.condition import Condition, all_of
@@ -78,3 +78,17 @@ class Flow:
         sizes = [size for shape in known for size in shape]
         named = sum(all(symbol.named for symbol in dim(size).symbols) for size in sizes)
         return Counts(len(shapes), len(known), len(sizes), named)
+
+
+def known_part(value: Value, fact: Fact) -> Value:
+    """The value with the numbers of a fact: its rank, sizes that are numbers, whole content."""
+    if value.constant and value.shape is not None:
+        return value
+    shape = value.shape
+    if shape is None and fact.shape is not None:
+        shape = tuple(size if isinstance(size, int) else None for size in fact.shape)
+    content = value.content
+    if content is None and fact.content is not None:
+        numbers = tuple(item for item in fact.content if isinstance(item, int))
+        content = numbers if len(numbers) == len(fact.content) else None
+    return replace(value, shape=shape, content=content)

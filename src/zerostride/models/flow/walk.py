@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
@@ -27,22 +28,27 @@ from .facts import (
 )
 from .needs import Failure, Ledger, Need, decided, undecided
 from .numbers import exact
-from .result import Flow
+from .result import Flow, known_part
+
+#: A format's `lower`: a node in ONNX's words, or None.
+Lower = Callable[[Node], "tuple[Node, ...] | None"]
 
 
-def flow(graph: Graph, *, given: Condition = ALWAYS) -> Flow:
+def flow(graph: Graph, *, given: Condition = ALWAYS, lower: Lower | None = None) -> Flow:
     """The sizes of every tensor of a graph in terms of those of its inputs.
 
     Args:
         graph: the model.
         given: what the caller knows of its sizes.
+        lower: says nodes in ONNX's words as the walk comes to them, when their operands' ranks are
+            known; without it the nodes are taken as they are.
     """
     with allowance():
-        return _flow(graph, given)
+        return _flow(graph, given, lower)
 
 
-def _flow(graph: Graph, given: Condition) -> Flow:
-    walk = Walk(graph, given)
+def _flow(graph: Graph, given: Condition, lower: Lower | None) -> Flow:
+    walk = Walk(graph, given, lower)
     walk.inputs()
     for node in graph.nodes:
         if not node.scope:
@@ -71,8 +77,11 @@ class Walk:
         quiet: passes through a body around the current node that only look for what stays.
     """
 
-    def __init__(self, graph: Graph, given: Condition) -> None:
+    def __init__(self, graph: Graph, given: Condition, lower: Lower | None = None) -> None:
         self.graph = graph
+        self._lower = lower
+        # Facts are kept by identity: what was lowered here has to live as long as they do.
+        self._spoken: list[tuple[Node, ...]] = []
         self.ledger = Ledger(given)
         self.facts: dict[int, Fact] = {}
         self.needs: list[Need] = []
@@ -86,7 +95,9 @@ class Walk:
         # Bodies within bodies are walked several times each: bounded, they double with each.
         self.steps = 20 * len(graph.nodes) + 1000
         # What a format has no words of ONNX's for is left to the format's own rules.
-        self._find = None if graph.format == "onnx" else module_of(graph).find_site
+        module = None if graph.format == "onnx" else module_of(graph)
+        self._find = None if module is None else module.find_site
+        self._rows = getattr(module, "SIZES", {})
         self._hints = FORMATS[graph.format].hints
         self._taken: set[str] = set()
         self._answers: dict[Hashable, Answer] = {}
@@ -174,6 +185,26 @@ class Walk:
 
     def node(self, node: Node) -> None:
         """Gives the results of a node their facts."""
+        if self._lower is not None and node.domain:
+            words = self._lower(self._with_ranks(node)) or (node,)
+            self._spoken.append(words)
+            for one in words:
+                self._node(one)
+        else:
+            self._node(node)
+
+    def _with_ranks(self, node: Node) -> Node:
+        """The node whose operands have what is known of them here."""
+        inputs = []
+        for value in node.inputs:
+            fact = self.fact(value)
+            if value is not None:
+                value = known_part(value, fact)
+                self.facts[id(value)] = fact
+            inputs.append(value)
+        return replace(node, inputs=tuple(inputs))
+
+    def _node(self, node: Node) -> None:
         self.steps -= 1
         facts = tuple(None if value is None else self.fact(value) for value in node.inputs)
         if node.op == "Constant" and node.domain == "" and not node.inputs:
@@ -243,7 +274,7 @@ class Walk:
                 node.op, node.domain, node.version, facts, node.attributes, len(node.outputs)
             )
             call.holds = self.ledger.implies
-            call.find = self._find
+            call.find, call.rows = self._find, self._rows
             found = ask(call)
             # What depends on what is known here is an answer for here alone.
             self._answers[here if call.asked else key] = found

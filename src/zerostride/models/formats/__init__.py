@@ -27,8 +27,9 @@ class FormatModule(Protocol):
 
     A module may also have `explicit(node)`: the attributes that change, None for those that go, for
     a node to follow NumPy's rule, or to take identical shapes alone; None where it does already.
-    And `read_sized(path, shapes)`: the graph of a file whose inputs have these shapes, by name;
-    without it the sizes that a caller gives flow through the graph.
+    `SIZES`: rows for the flow of sizes by op, of ops without words whose sizes are known all the
+    same. And `read_sized(path, shapes)`: the graph of a file whose inputs have these shapes, by
+    name; without it the sizes that a caller gives flow through the graph.
     """
 
     def read(self, path: Path) -> Graph:

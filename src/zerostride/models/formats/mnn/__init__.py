@@ -9,6 +9,7 @@ from ...rewrite import Editor
 from .broadcasts import find_site
 from .lowering import lower
 from .reader import read
+from .sizes import SIZES
 
 
 def edit(path: Path) -> Editor:
@@ -23,4 +24,4 @@ def edit(path: Path) -> Editor:
     )
 
 
-__all__ = ["edit", "find_site", "lower", "read"]
+__all__ = ["SIZES", "edit", "find_site", "lower", "read"]

@@ -131,7 +131,12 @@ def _between(words: Words, axis: int, points: Sequence[int]) -> Value:
 
 
 def _slice_size(words: Words) -> Said:
-    """From `begin` so many elements, −1 for all that are left."""
+    """From `begin` so many elements, −1 for all that are left.
+
+    MNN gives the result the size that is asked for, whatever there is to cut it from: the words say
+    so with a reshape, which does not work where ONNX's slice comes out shorter.
+    Source: alibaba/MNN source/shape/ShapeSliceTf.cpp.
+    """
     data, begin, size = words.input(0), words.input(1), words.input(2)
     starts, counts = (
         [number for number in value.content or () if isinstance(number, int)]
@@ -139,7 +144,10 @@ def _slice_size(words: Words) -> Said:
     )
     if len(starts) == len(counts) == len(size.content or (None,)):
         ends = [_FAR if n == -1 else _plus(at, n) for at, n in zip(starts, counts, strict=True)]
-        return words.last("Slice", data, begin, words.ints(*ends))
+        target = words.ints(*ends)
+        if data.known or min(counts, default=0) < 1:
+            return words.last("Slice", data, begin, target)
+        return words.last("Reshape", words.op("Slice", data, begin, target), words.ints(*counts))
     all_left = words.op("Equal", size, words.int32(-1))
     end = words.op("Where", all_left, words.int32(_FAR), words.op("Add", begin, size))
     return words.last("Slice", data, begin, end)
@@ -147,8 +155,8 @@ def _slice_size(words: Words) -> Said:
 
 def _elements(words: Words) -> Said:
     """GatherElements and ScatterElements: the axis is the last operand."""
-    *operands, axis = words.node.inputs
-    if axis is None or axis.content is None or len(axis.content) != 1:
+    operands, axis = words.node.inputs[:-1], words.input(len(words.node.inputs) - 1)
+    if axis.content is None or len(axis.content) != 1:
         raise Unsaid
     if words.given.get("opType", "-1") != "-1":
         raise Unsaid  # what is there already is added or multiplied

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...graph import FileShape, Value
+from ...graph import Body, Value
 from . import weights
 from .buffer import Table, Vector
 from .schema import CONVOLUTION, DTYPES, FIELDS, NAMES, PARAMETERS, Field
@@ -206,37 +206,22 @@ def dtype_of(
     return "int32" if value.dtype == "int64" else value.dtype
 
 
-def known(
-    kind: str, given: Mapping[str, Any], operands: Sequence[Value | None]
-) -> tuple[FileShape, tuple[int, ...] | None]:
-    """Shape and numbers of the few results that others' attributes are made from.
-
-    The converter says the axis of a Gather as ``(axis + rank) mod rank``, in three ops.
-    """
-    first = operands[0] if operands else None
-    if first is None:
-        return None, None
-    if kind == "Shape":
-        whole = first.shape is not None and not (given.get("hasStart") or given.get("hasEnd"))
-        return (len(first.shape or ()) if whole else None,), None
-    if kind == "Rank" and first.shape is not None:
-        return (), (len(first.shape),)
-    second = operands[1] if len(operands) > 1 else None
-    if kind != "BinaryOp" or second is None or first.shape != () or second.shape != ():
-        return None, None
-    a, b = (_number(value) for value in (first, second))
-    if a is None or b is None:
-        return None, None
-    operation = given.get("opType")
-    if operation == "ADD":
-        return (), (a + b,)
-    if operation == "SUB":
-        return (), (a - b,)
-    if operation == "MOD" and b > 0:
-        return (), (a % b,)
-    return None, None
+def dtype_of_bodies(
+    kind: str, operands: Sequence[Value | None], bodies: Sequence[Body], position: int
+) -> str | None:
+    """The type of a result of an If or a While: the one that all values it may be have."""
+    if kind == "If":
+        values = [_at(body.outputs, position) for body in bodies]
+    elif len(bodies) > 1:
+        return None  # it has a graph for its condition, whose results are in another order
+    else:
+        # The first result of a Loop's body says whether it goes on.
+        values = [_at(bodies[-1].outputs, position + 1)]
+        if position + 2 < len(operands):
+            values.append(operands[position + 2])
+    types = {None if value is None else value.dtype for value in values}
+    return types.pop() if len(types) == 1 else None
 
 
-def _number(value: Value) -> int | None:
-    number = value.content[0] if value.content and len(value.content) == 1 else None
-    return number if isinstance(number, int) and abs(number) < 1 << 20 else None
+def _at(values: Sequence[Value | None], position: int) -> Value | None:
+    return values[position] if position < len(values) else None

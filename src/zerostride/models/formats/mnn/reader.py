@@ -29,6 +29,7 @@ from ...graph import Body, FileShape, Graph, Node, Place, Value
 from ...onnx import flattened
 from . import parameters, shapes, weights
 from .buffer import File, Malformed, Table
+from .ranks import ranked
 from .schema import DTYPES, FORMATS, OPS
 
 #: Offsets in the file are of 32 bits with a sign.
@@ -94,7 +95,7 @@ class _Reader:
         body = self._body("", ops, scope, {}, (), ())
         outputs = self._outputs(body.nodes, self.net.texts(4))
         release = _release(self.net)
-        return Graph(
+        graph = Graph(
             str(self.file),
             "mnn",
             release,
@@ -104,6 +105,7 @@ class _Reader:
             outputs,
             MappingProxyType({DOMAIN: release}),
         )
+        return ranked(graph)
 
     def _op(self, table: Table, position: int) -> _Op:
         number = table.number(5, "int32")
@@ -152,13 +154,18 @@ class _Reader:
         nodes: list[Node] = []
         for position, op in enumerate(ops):
             if op.kind in _TENSORS:
-                self._tensor(op, scope, outer, inputs)
+                self._tensor(op, scope, outer, inputs, place)
             else:
                 nodes.append(self._node(op, scope, path, (*place, position)))
         return Body(key, tuple(inputs), (), tuple(nodes))
 
     def _tensor(
-        self, op: _Op, scope: _Scope, outer: Mapping[str, Value], inputs: list[Value]
+        self,
+        op: _Op,
+        scope: _Scope,
+        outer: Mapping[str, Value],
+        inputs: list[Value],
+        place: Place,
     ) -> None:
         """An op that is a tensor: an input, or a constant."""
         if len(op.outputs) != 1:
@@ -167,7 +174,9 @@ class _Reader:
         parameter = op.table.table(2)
         if op.kind == "Input":
             given = parameters.read("Input", parameter)
-            shape = _input_shape(name, given["dims"]) if parameter is not None else None
+            # What a body is handed decides its sizes, not what its Input says of them.
+            main = parameter is not None and not place
+            shape = _input_shape(name, given["dims"]) if main else None
             made = outer.get(name) or Value(
                 name, shape, declared=shape, dtype=DTYPES.get(given["dtype"])
             )
@@ -192,15 +201,16 @@ class _Reader:
             value is not None and value.constant for value in (*operands, *own)
         )
         constant = constant and not op.kind.startswith(("Random", "TensorArray"))
-        shape, content = parameters.known(op.kind, given, operands)
+        bodies = self._bodies(op, operands, (*path, op.name), place)
         outputs = []
         for k, index in enumerate(op.outputs):
             dtype = parameters.dtype_of(op.kind, given, operands, k)
-            made = Value(scope.name(index), shape, constant, content, dtype=dtype)
+            if bodies:
+                dtype = parameters.dtype_of_bodies(op.kind, operands, bodies, k)
+            made = Value(scope.name(index), None, constant, dtype=dtype)
             outputs.append(scope.made(index, made, layout))
         source = layouts[0] if layouts else "UNKNOWN"
         attributes = MappingProxyType({**given, "format": op.format, "layout": source})
-        bodies = self._bodies(op, operands, (*path, op.name), place)
         return Node(
             op.name,
             op.kind,
@@ -236,6 +246,8 @@ class _Reader:
         made = []
         for field, key in enumerate(keys):
             name = parameter.text(field)
+            if name is None and key == "cond":
+                continue  # a While without a condition's graph is ONNX's Loop
             graph = self.bodies.get(name or "")
             if graph is None:
                 self.notes.append(f"{op.name}: the graph {name!r} is not in the file")
@@ -243,8 +255,12 @@ class _Reader:
             ops = [self._op(inner, k) for k, inner in enumerate(graph.tables(4))]
             scope = _Scope(graph.texts(3), {})
             body = self._body(key, ops, scope, bound, (*path, key), (*place, key))
+            inputs = body.inputs
+            if op.kind == "While":
+                handed = (scope.get(index) for index in graph.numbers(1, "int32"))
+                inputs = tuple(value for value in handed if value is not None)
             results = tuple(scope.get(index) for index in graph.numbers(2, "int32"))
-            made.append(replace(body, outputs=results))
+            made.append(replace(body, inputs=inputs, outputs=results))
         return tuple(made)
 
     def _outputs(self, nodes: Sequence[Node], names: Sequence[str]) -> tuple[Value, ...]:

@@ -184,6 +184,7 @@ FIELDS: Mapping[str, tuple[Field, ...]] = MappingProxyType(
             "ShapeParam": "hasStart:0:bool start:1 hasEnd:2:bool end:3",
             "Slice": "axis:0 slicePoints:1:ints sourceType:2:int8",
             "SqueezeParam": "squeezeDims:0:ints",
+            "StftParam": "n_fft:0 hop_length:1 abs:2:bool:1",
             "StridedSliceParam": "beginMask:2 endMask:3 ellipsisMask:4 newAxisMask:5 "
             "shrinkAxisMask:6 fromType:7",
             "TensorConvertInfo": "source:0:int8 dest:1:int8",

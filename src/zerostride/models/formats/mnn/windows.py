@@ -115,7 +115,7 @@ def _convolution(words: Words) -> Said:
     is_image(words)
     _steps(words)
     given = words.given
-    rank = 4 if words.input(0).shape is None else words.rank()
+    rank = words.rank()
     if "kernelY" not in given or rank not in (3, 4):
         raise Unsaid
     data, weights, bias = words.input(0), words.input(1), words.optional(2)
@@ -228,6 +228,30 @@ def _if(words: Words) -> Said:
     return words.last("If", words.input(0))
 
 
+def _while(words: Words) -> Said:
+    """What the converter makes of ONNX's Loop and LSTM: a Loop, with all of its operands.
+
+    A While with a graph for its condition, from TensorFlow, has no such words.
+    Source: alibaba/MNN express/module/WhileModule.cpp, `cond_graph() == nullptr`.
+    """
+    if len(words.node.bodies) != 1:
+        raise Unsaid
+    (body,) = words.node.bodies
+    carried, count = len(words.node.inputs) - 2, len(words.node.outputs)
+    fits = len(body.inputs) == carried + 2 and len(body.outputs) == count + 1
+    if body.name != "body" or not 0 <= carried <= count or not fits:
+        raise Unsaid
+    return words.last("Loop", *words.node.inputs)
+
+
+def _stft(words: Words) -> Said:
+    """Of ONNX's kind: step and window are operands; only other converters write them inside."""
+    if words.given.get("n_fft") or words.given.get("hop_length"):
+        raise Unsaid
+    operands = (words.input(k) for k in range(3))
+    return words.last("STFT", *operands, onesided=int(words.given.get("abs", True)))
+
+
 #: Op type to what says it.
 ROWS: Mapping[str, Row] = MappingProxyType(
     {
@@ -243,5 +267,7 @@ ROWS: Mapping[str, Row] = MappingProxyType(
         "Pooling3D": _pool3d,
         "Reduction": _reduce,
         "Softmax": _softmax,
+        "Stft": _stft,
+        "While": _while,
     }
 )

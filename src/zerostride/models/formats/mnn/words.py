@@ -36,7 +36,7 @@ class Words:
 
     def optional(self, position: int) -> Value | None:
         """An operand, if it is there."""
-        return self.node.inputs[position] if position < len(self.node.inputs) else None
+        return self.node.inputs[position] if 0 <= position < len(self.node.inputs) else None
 
     def rank(self, position: int = 0) -> int:
         """The rank of an operand; Unsaid where it is not known."""

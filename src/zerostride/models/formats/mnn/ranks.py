@@ -1,0 +1,26 @@
+"""What flows through an .mnn file: the words for an op depend on ranks, and attributes on numbers.
+
+The file has neither. The converter says the axis of a Gather as ``(axis + rank) mod rank``, in
+three ops, and writes a convolution along one axis like one over a plane.
+"""
+
+from __future__ import annotations
+
+from ...flow import flow
+from ...flow.facts import UNKNOWN
+from ...flow.result import known_part
+from ...graph import Graph, Value
+from .lowering import lower
+
+
+def ranked(graph: Graph) -> Graph:
+    """The graph whose values have the ranks, sizes and numbers that are always the same."""
+    sized = all(value.shape is not None for node in graph.nodes for value in node.outputs)
+    if sized and all(lower(node) is not None for node in graph.nodes):
+        return graph
+    found = flow(graph, lower=lower)
+
+    def known(value: Value, _: int) -> Value:
+        return known_part(value, found.facts.get(id(value), UNKNOWN))
+
+    return graph.with_values(known)

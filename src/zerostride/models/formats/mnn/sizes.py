@@ -1,0 +1,33 @@
+"""Sizes of what comes out of ops that ONNX has no words for.
+
+From MNN's shape inference (source/shape), and running it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from ....dims.dim import dim, plain
+from ...flow.facts import Call, Fact, Open, Results, Size, Unclear, refuse
+
+
+def _padded(call: Call) -> Results:
+    """Padding: begin and end of each axis in turn. Numbers below 0 take away from the size.
+
+    The numbers in it are others than ONNX's: MNN 3.6 copies the operand from its start.
+    """
+    shape, pads = call.shape(0), call.whole(1)
+    if pads is None:
+        raise Unclear("the pads are left out")
+    if len(pads) < 2 * len(shape):
+        refuse(f"{len(pads)} pads for {len(shape)} axes")
+    sizes: list[Size] = []
+    for size, before, after in zip(shape, pads[::2], pads[1::2], strict=False):
+        unclear = before is None or after is None
+        sizes.append(Open() if unclear else plain(dim(size) + (before or 0) + (after or 0)))
+    return Fact(tuple(sizes))
+
+
+#: Op type to what says its results' sizes.
+SIZES: Mapping[str, Callable[[Call], Results]] = MappingProxyType({"Padding": _padded})
