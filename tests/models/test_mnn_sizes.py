@@ -194,3 +194,21 @@ def test_a_slice_has_the_size_that_is_asked_for(file: Path, counts: tuple[int, i
         assert text_of(file, "y") == "(1, 2)"
     else:
         assert "x_" in text_of(file, "y")
+
+
+@pytest.mark.parametrize(("rows", "reason"), [(2, "folded"), (-1, "not_measured")])
+def test_an_index_that_no_open_size_decides_is_folded(file: Path, rows: int, reason: str) -> None:
+    """The converter wraps indices, too: ``(index + size) mod size``."""
+    model = Model()
+    model.input("x", rows, 3)
+    model.op("Shape", "x", "n")
+    model.constant("begin", np.array([0], np.int32))
+    model.constant("one", np.array([1], np.int32))
+    model.op("SliceTf", "n begin one", "rows", "SliceTf")
+    model.binary("ADD", "one rows", "sum")
+    model.binary("MOD", "sum rows", "index")
+    model.constant("axis", np.array(0, np.int32))
+    model.op("GatherV2", "x index axis", "y")
+    written(file, model.data("y"))
+    findings = {f.node: f for f in zs.audit(file, "tosa").findings}
+    assert findings["index"].reason == reason

@@ -56,7 +56,11 @@ _RANDOM = ("Random", "Multinomial", "Bernoulli")
 
 
 def shape_arithmetic(graph: Graph) -> frozenset[int]:
-    """The identities of the nodes that compute sizes from sizes, for readers of sizes alone."""
+    """The identities of the nodes that compute sizes from sizes, for readers of sizes alone.
+
+    Numbers that are the same whatever the open sizes are may be read by anything: to a converter
+    they are constants.
+    """
     candidates = _candidates(graph)
     if not candidates:
         return frozenset()
@@ -67,7 +71,10 @@ def shape_arithmetic(graph: Graph) -> frozenset[int]:
     uses = graph.uses()
     found: set[int] = set()
     for node in reversed(candidates):
-        if all(_only_sizes(value, uses, found, kept) for value in node.outputs):
+        if all(
+            _only_sizes(value, uses, found, kept) or (_fixed(value) and id(value) not in kept)
+            for value in node.outputs
+        ):
             found.add(id(node))
     return frozenset(found)
 
@@ -124,6 +131,11 @@ def _only_sizes(
         id(reader) in found or position in _READS.get(reader.op, ())
         for reader, position in uses.get(id(value), ())
     )
+
+
+def _fixed(value: Value) -> bool:
+    """Whether all numbers of a tensor are known without any open size."""
+    return value.content is not None and all(isinstance(number, int) for number in value.content)
 
 
 def folding_note(count: int) -> tuple[str, ...]:
