@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import random
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -189,3 +191,22 @@ def test_quantisation_and_means(name: str, tmp_path: Path) -> None:
     right = word == "result" and got.shape == expected.shape
     right = right and np.allclose(got, expected, rtol=1e-2, atol=1e-2)
     assert right == ({*verdicts.split()} <= {"same", "unknown"})
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("op", ["Max", "Mean", "Min", "Sum"])
+def test_the_converter_ends_where_the_audit_says_so(op: str, count: int, tmp_path: Path) -> None:
+    """Of one operand its process ends; of two it writes a file."""
+    names = [f"x{k}" for k in range(count)]
+    inputs = [helper.make_tensor_value_info(n, 1, (2, 3)) for n in names]
+    outputs = [helper.make_tensor_value_info("y", 1, None)]
+    graph = helper.make_graph([helper.make_node(op, names, ["y"])], "g", inputs, outputs)
+    sets = [helper.make_opsetid("", 13)]
+    source, target = tmp_path / "m.onnx", tmp_path / "m.mnn"
+    onnx.save(helper.make_model(graph, opset_imports=sets, ir_version=8), source)
+    worker = [sys.executable, str(Path(__file__).with_name("mnn_worker.py")), "convert"]
+    done = subprocess.run([*worker, str(source), str(target)], capture_output=True, timeout=120)
+    crashes = [f.reason for f in zs.audit(source, "mnn").findings].count("crash")
+    assert (done.returncode < 0) == (count == 1)
+    assert target.is_file() == (count == 2)
+    assert crashes == (count == 1)

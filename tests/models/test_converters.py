@@ -148,3 +148,20 @@ def test_a_whole_number_constant_is_laid_out_from_the_batch_on() -> None:
     assert finding("litert-gpu", None, typed("Add", "float32", constant=True)).verdict == "same"
     wrong = finding("litert-gpu", None, typed("Add", "int32", constant=True))
     assert wrong.verdict == "different"
+
+
+@pytest.mark.parametrize("op", ["Max", "Mean", "Min", "Sum"])
+def test_mnnconvert_does_not_survive_one_operand(op: str, tmp_path: Path) -> None:
+    """Run in tests/conformance/test_mnnconvert.py; two operands are no such matter."""
+    alone = small.model([small.node(op, "a")], {"a": (2, 3)})
+    found = finding("mnn", None, alone)
+    assert (found.verdict, found.reason, found.op) == ("different", "crash", op)
+    assert "one operand" in found.message
+    for target, via in (("mnn", NONE), ("ncnn", None), ("openvino", None)):
+        assert not small.audit(alone, target, via).findings
+    (tmp_path / "m.onnx").write_bytes(alone.SerializeToString())
+    (left,) = zs.port(tmp_path / "m.onnx", "mnn", tmp_path / "p.onnx").findings
+    assert left.reason == "crash"
+    if op in ("Max", "Min", "Sum"):
+        pair = small.model([small.node(op, "a b")], {"a": (2, 3), "b": (2, 3)})
+        assert finding("mnn", None, pair).verdict == "same"

@@ -24,7 +24,7 @@ from .alike import Like, pattern
 from .batch import BatchAxes, Sample, batch_axes, contracted_batch, whole, without_batch
 from .case import Carried, Case, finding_of, sizes_of
 from .comparing import compare_case, narrowed, other_values, struck
-from .converters import carried_by, chosen, met, named, note_of
+from .converters import carried_by, chosen, lone_site, met, named, note_of
 from .findings import Cause, Finding, Report, Verdict
 from .flow import Flow, Need
 from .formats import FORMATS, lowered, module_of
@@ -133,7 +133,7 @@ def _audit_graph(
     module = module_of(graph)
     folded = shape_arithmetic(graph)
     for done, node in enumerate(graph.nodes):
-        site = module.find_site(node)
+        site = module.find_site(node) or lone_site(node, via)
         if site is not None:
             finding = judge(site)
             judged.append((node, counted(finding) if id(node) in folded else finding))

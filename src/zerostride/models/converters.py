@@ -21,8 +21,9 @@ from ..errors import BroadcastError, Reason, ZerostrideError
 from ..ops import OPS
 from ..rules import RULES
 from ..traps import Side
+from .graph import Node
 from .pnnx import pnnx_transport
-from .sites import ONE_WAY, Kind, Site
+from .sites import ONE_WAY, Kind, Site, given
 from .targets import transport
 
 #: Asks for no converter: op for op.
@@ -42,6 +43,7 @@ class Converter:
         carry: the rule by which a site arrives on the engine; raises as `transport` does.
         release: the converter's release.
         run: whether it was run (True) or only read.
+        dies_of_one: ONNX ops of any number of operands that end its process if they have one.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Converter:
     carry: Callable[[Site, Engine], Side]
     release: str
     run: bool = True
+    dies_of_one: frozenset[str] = frozenset()
 
 
 # TensorRT's ONNX parser.
@@ -112,6 +115,8 @@ def _parsed(site: Site, engine: Engine) -> Side:
 _CONVERTED = "MNN 3.6.1, mnnconvert and MNN, run: tests/conformance/test_mnnconvert.py"
 #: ONNX ops that the converter does not know, by canonical name.
 _NOT_CONVERTED = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor"})
+#: Run: the converter takes a second operand without asking whether there is one.
+_DIES_OF_ONE = frozenset({"Max", "Mean", "Min", "Sum"})
 #: What the expressions of MNN's own interface do wrong, and the converter's files do not.
 _OF_EXPRESSIONS = frozenset({"uint8", "float64"})
 
@@ -145,6 +150,14 @@ _WRITTEN = replace(
 
 def _converted(site: Site, engine: Engine) -> Side:
     """As `transport`; small integers do not outlive being constants."""
+    if len(site.operands) == 1 and site.node.op in _DIES_OF_ONE:
+        raise BroadcastError(
+            f"mnnconvert 3.6.1 ends with a segmentation fault on a {site.node.op} of one operand",
+            reason=Reason.CRASH,
+            shapes=[part.shape for part in site.operands],
+            silent=True,
+            hint="leave the node out: it hands on its operand",
+        )
     if site.kind is Kind.ELEMENTWISE:
         dtypes = {part.tensor.dtype for part in site.operands if part.constant and part.tensor}
         shapes = [part.shape for part in site.operands]
@@ -189,6 +202,7 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
                 _WRITTEN,
                 _converted,
                 "MNN 3.6.1",
+                dies_of_one=_DIES_OF_ONE,
             ),
         )
     }
@@ -248,6 +262,17 @@ def carried_by(via: str | None) -> Callable[[Site, Engine], Side]:
     return transport if row is None else row.carry
 
 
+def lone_site(node: Node, via: str | None) -> Site | None:
+    """The site of a node of one operand that a converter does not survive, or None.
+
+    Nothing broadcasts there; the model does not get through all the same.
+    """
+    row = CONVERTERS.get(via or "")
+    if row is None or node.domain != "" or node.op not in row.dies_of_one or len(node.inputs) != 1:
+        return None
+    return Site(node, Kind.ELEMENTWISE, given(node), RULES["numpy"], {})
+
+
 def note_of(via: str | None) -> str | None:
     """What a report says of the converter that it judges, where that is the usual one."""
     row = CONVERTERS.get(via or "")
@@ -258,4 +283,14 @@ def note_of(via: str | None) -> str | None:
     return f"{written}; via='none' (--via none) judges op for op"
 
 
-__all__ = ["CONVERTERS", "NONE", "Converter", "carried_by", "chosen", "met", "named", "note_of"]
+__all__ = [
+    "CONVERTERS",
+    "NONE",
+    "Converter",
+    "carried_by",
+    "chosen",
+    "lone_site",
+    "met",
+    "named",
+    "note_of",
+]

@@ -9,6 +9,7 @@ from pathlib import Path
 from ...dims.condition import Condition
 from ...engines.model import Engine
 from ..audit import Judge, prepared, reported
+from ..converters import lone_site
 from ..findings import Finding, Report
 from ..flow import Flow
 from ..formats import FORMATS
@@ -95,7 +96,7 @@ def audited(
     sites: dict[int, Site] = {}
     folded = shape_arithmetic(graph)
     for done, node in enumerate(graph.nodes):
-        site = module.find_site(node)
+        site = module.find_site(node) or lone_site(node, question.via)
         if site is not None:
             same = known.get(_meaning(site, judge)) if known else None
             finding = same or judge(site)
