@@ -7,8 +7,10 @@ few rows at a time stay in the caches, and what is stored between phases is a fe
 from __future__ import annotations
 
 import math
+from bisect import bisect_right, insort
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from .program import Load, Phase, Program, Slot, Step, Store, Walk
@@ -21,6 +23,9 @@ _PIECE_BYTES = 1 << 20
 #: Bytes that should lie side by side where a piece is cut across rows. With 1024 of them, float32
 #: of (64, 1024) and (512, 4096) less their columns' means took twice as long as without pieces.
 _RUN_BYTES = 4096
+#: Phases from which a group is looked for, the last ones of a program first: each is a walk over
+#: all of them. Programs that are written by hand have fewer phases.
+_MOST_SEEDS = 32
 
 
 class Edge(NamedTuple):
@@ -43,6 +48,48 @@ class Group:
     axes: Mapping[int, tuple[int, ...]]
 
 
+@dataclass(frozen=True, slots=True)
+class Links:
+    """How the phases of a program depend on each other.
+
+    Attributes:
+        edges: all slots that are stored and loaded.
+        touching: for each phase its edges.
+        after: for each phase those that need it, directly or not, as the bits of an integer.
+        before: for each phase those that it needs, in the same way.
+    """
+
+    edges: Sequence[Edge]
+    touching: list[list[Edge]] = field(default_factory=list)
+    after: list[int] = field(default_factory=list)
+    before: list[int] = field(default_factory=list)
+
+
+def links_of(program: Program) -> Links:
+    """The dependencies of a program's phases."""
+    count = len(program.phases)
+    links = Links(edges(program), [[] for _ in range(count)], [0] * count, [0] * count)
+    for link in links.edges:
+        links.touching[link.source].append(link)
+        links.touching[link.target].append(link)
+    for k in range(count):
+        for link in links.touching[k]:
+            if link.target == k:
+                links.before[k] |= links.before[link.source] | 1 << link.source
+    for k in reversed(range(count)):
+        for link in links.touching[k]:
+            if link.source == k:
+                links.after[k] |= links.after[link.target] | 1 << link.target
+    return links
+
+
+def _bits(mask: int) -> Iterator[int]:
+    """The numbers of an integer's bits, rising."""
+    while mask:
+        yield (mask & -mask).bit_length() - 1
+        mask &= mask - 1
+
+
 def edges(program: Program) -> list[Edge]:
     """All slots that are stored and loaded."""
     stored = {
@@ -62,15 +109,17 @@ def find_group(program: Program) -> Group | None:
     These are the most phases of large boxes that share an axis, which none of them folds for the
     others; and of the axes that they share the first ones, as many as make pieces small enough.
     """
-    links = edges(program)
-    large = _large(program, links)
+    links = links_of(program)
+    large = _large(program, links.edges)
     if len(large) < 2:
         return None
     found: list[dict[int, int]] = []
     seen: set[int] = set()
+    seeds = 0
     for seed in sorted(large, reverse=True):
-        if seed in seen:
+        if seed in seen or seeds == _MOST_SEEDS:
             continue
+        seeds += 1
         for axis, extent in enumerate(program.phases[seed].shape):
             members = _sharing(program, links, seed, axis) if extent > 1 else {}
             if len(large & members.keys()) > 1:
@@ -98,17 +147,13 @@ def _large(program: Program, links: Sequence[Edge]) -> set[int]:
 # Which phases share an axis
 
 
-def _sharing(program: Program, links: Sequence[Edge], seed: int, axis: int) -> dict[int, int]:
+def _sharing(program: Program, links: Links, seed: int, axis: int) -> dict[int, int]:
     """The phases that can run along an axis of one of them, piece by piece, and their axes."""
     axes = {seed: axis}
     work = [seed]
-    touching: list[list[Edge]] = [[] for _ in program.phases]
-    for link in links:
-        touching[link.source].append(link)
-        touching[link.target].append(link)
     while work:
         k = work.pop()
-        for link in touching[k]:
+        for link in links.touching[k]:
             other = link.target if link.source == k else link.source
             if other not in axes:
                 to = _along(program, link, axes[k], down=link.source == k)
@@ -135,51 +180,40 @@ def _folds_all(phase: Phase, axis: int) -> bool:
     return all(store.walk[axis] < 0 for store in phase.stores)
 
 
-def _leave_out(program: Program, links: Sequence[Edge], seed: int, axes: dict[int, int]) -> None:
+def _leave_out(program: Program, links: Links, seed: int, axes: dict[int, int]) -> None:
     """Takes out phases that have to end before others of the group begin: those that are before
     such a point if the seed is behind it, and else those behind it."""
-    after = _descendants(program, links)
-    while True:
-        broken = next(_broken(program, links, axes, after), None)
-        if broken is None:
-            return
-        source, target = broken
-        if source == seed or source in after[seed]:
-            out = {target} | after[target]
+    left = sum(1 << k for k in axes)
+
+    def leave_out(source: int, target: int) -> int:
+        """Takes out what is on the seed's other side of two phases, and gives it."""
+        if source == seed or links.after[seed] >> source & 1:
+            out = left & (links.after[target] | 1 << target)
         else:
-            out = {k for k in axes if k == source or source in after[k]}
-        for k in out & axes.keys():
+            out = left & (links.before[source] | 1 << source)
+        for k in _bits(out):
             del axes[k]
+        return out
 
-
-def _broken(
-    program: Program, links: Sequence[Edge], axes: Mapping[int, int], after: Sequence[set[int]]
-) -> Iterator[tuple[int, int]]:
-    """Pairs of phases of which the second needs more of the first than the same piece."""
-    for link in links:
+    # Pairs of phases of which the second needs more of the first than the same piece, …
+    for link in links.edges:
         if link.source in axes and link.target in axes:
             to = _along(program, link, axes[link.source], down=True)
             if to != axes[link.target]:
-                yield link.source, link.target
-    for outside in range(len(program.phases)):
-        if outside not in axes:
-            sources = [k for k in axes if outside in after[k]]
-            targets = [k for k in axes if k in after[outside]]
-            if sources and targets:
-                yield max(sources), min(targets)
-
-
-def _descendants(program: Program, links: Sequence[Edge]) -> list[set[int]]:
-    """For each phase, those that need it, directly or not."""
-    after: list[set[int]] = [set() for _ in program.phases]
-    targets: list[set[int]] = [set() for _ in program.phases]
-    for link in links:
-        targets[link.source].add(link.target)
-    for k in range(len(program.phases) - 1, -1, -1):
-        for target in sorted(targets[k]):
-            if target not in after[k]:
-                after[k] |= {target} | after[target]
-    return after
+                left &= ~leave_out(link.source, link.target)
+    # … or something that is made of all pieces of it: by a phase outside of the group.
+    outside = [k for k in range(len(program.phases)) if k not in axes]
+    heapify(outside)
+    while outside:
+        k = outside[0]
+        sources, targets = left & links.before[k], left & links.after[k]
+        if not sources or not targets:
+            heappop(outside)
+            continue
+        out = leave_out(sources.bit_length() - 1, (targets & -targets).bit_length() - 1)
+        left &= ~out
+        for other in _bits(out):
+            heappush(outside, other)
 
 
 # How many axes
@@ -261,8 +295,11 @@ def batched(program: Program, group: Group) -> Program:
 
     What a phase of the group folds over the batch's axes is folded by a phase of its own after it.
     """
-    after = _descendants(program, edges(program))
-    behind = {k for of in group.axes for k in after[of]} - group.axes.keys()
+    after = links_of(program).after
+    needing = 0
+    for k in group.axes:
+        needing |= after[k]
+    behind = set(_bits(needing)) - group.axes.keys()
     before = [k for k in range(len(program.phases)) if k not in group.axes and k not in behind]
     inner, outer = [], {k: program.phases[k] for k in behind}
     for k in sorted(group.axes):
@@ -305,19 +342,43 @@ def with_stores(phase: Phase, stores: Sequence[Store]) -> Phase:
 
 def _together(phases: Sequence[Phase]) -> list[Phase]:
     """Phases over one box as one, if nothing in between reads what the earlier one stores."""
-    made: list[Phase] = []
+    left = list(phases)
+    following = _following(phases)
+    readers: dict[int, list[int]] = {}  # for each slot the phases that load it, rising
     for k, phase in enumerate(phases):
-        stored = {store.slot for store in phase.stores}
-        later = [k + 1 + i for i, one in enumerate(phases[k + 1 :]) if one.shape == phase.shape]
-        if later:
-            between = phases[k + 1 : later[0] + 1]
-            read = {load.slot for one in between for load in one.loads}
-            if not stored & read and _operand_count(phase, phases[later[0]]) <= MOST_OPERANDS:
-                joined = _joined(phase, phases[later[0]])
-                rest = [*phases[k + 1 : later[0]], joined, *phases[later[0] + 1 :]]
-                return made + _together(rest)
-        made.append(phase)
+        for load in phase.loads:
+            readers.setdefault(load.slot, []).append(k)
+    made: list[Phase] = []
+    for k, later in enumerate(following):
+        phase = left[k]
+        if later is None or not _can_join(phase, left[later], k, later, readers):
+            made.append(phase)
+            continue
+        left[later] = _joined(phase, left[later])
+        for load in phase.loads:
+            insort(readers[load.slot], later)
     return made
+
+
+def _following(phases: Sequence[Phase]) -> list[int | None]:
+    """For each phase the next one over the same box."""
+    following: list[int | None] = []
+    seen: dict[tuple[int, ...], int] = {}
+    for k in reversed(range(len(phases))):
+        following.append(seen.get(phases[k].shape))
+        seen[phases[k].shape] = k
+    return following[::-1]
+
+
+def _can_join(
+    one: Phase, other: Phase, k: int, later: int, readers: Mapping[int, Sequence[int]]
+) -> bool:
+    for store in one.stores:
+        reading = readers.get(store.slot, ())
+        after = bisect_right(reading, k)
+        if after < len(reading) and reading[after] <= later:
+            return False
+    return _operand_count(one, other) <= MOST_OPERANDS
 
 
 def _operand_count(*phases: Phase) -> int:

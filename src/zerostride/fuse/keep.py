@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from ..compute.special import working
 from .graph import Apply, Node
-from .program import Slot, Walk
-from .schedule import DEAR, WHOLE_BYTES, Schedule, Sink, cone, costs, cuts, root
+from .program import Walk
+from .schedule import DEAR, WHOLE_BYTES, Schedule, Sink, cone, costs, root
 
 #: Bytes of a number.
 _WIDEST = 8
@@ -32,6 +32,7 @@ def keep(
     nodes: Sequence[Node],
     made: Schedule,
     computed: Sequence[Computed],
+    loaded: Sequence[Collection[int]],
     members: Collection[int] | None,
 ) -> dict[int, Kept]:
     """What is to be kept, by its node. Adds a temporary to the schedule for each.
@@ -40,6 +41,7 @@ def keep(
         nodes: the graph's.
         made: its schedule.
         computed: what each phase computes.
+        loaded: the nodes that each phase loads, as earlier ones store them.
         members: the phases that run piece by piece; None if none do.
     """
     work = costs(nodes)
@@ -49,9 +51,9 @@ def keep(
     if members is None:
         whole = {node: at for node, at in whole.items() if _is_small(made.passes[at[0]].shape)}
     for k in phases:
+        cut, seen = set(loaded[k]), set[int]()
         for sink in made.passes[k].sinks:
-            cut = cuts(made, sink)
-            for node in cone(nodes, root(nodes, sink), cut):
+            for node in cone(nodes, root(nodes, sink), cut.__contains__, seen):
                 source, walk = whole.get(node, (k, ()))
                 if node in cut or source >= k or work[node] < DEAR:
                     continue
@@ -83,10 +85,9 @@ def _whole_boxes(
 
 def _temporary(nodes: Sequence[Node], made: Schedule, node: int, k: int, walk: Walk) -> Sink:
     """A temporary of the shape of a phase's box, for a node that the box walks so."""
-    count = sum(slot.kind == "temp" for slot in made.slots)
-    made.slots.append(Slot("temp", count, working(nodes[node].dtype), made.passes[k].shape))
+    slot = made.add_temporary(working(nodes[node].dtype), made.passes[k].shape)
     place = [-1] * len(nodes[node].shape)
     for axis, to in enumerate(walk):
         if to >= 0:
             place[to] = axis
-    return Sink(node, len(made.slots) - 1, tuple(place), walk=walk)
+    return Sink(node, slot, tuple(place), walk=walk)

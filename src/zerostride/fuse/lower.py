@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from .batch import batched, find_group
 from .graph import Apply, Constant, Graph, Input, Node, Number, Reduce, View, arguments
 from .keep import Kept, keep
 from .program import Literal, Load, Phase, Program, Step, Store, Walk
+from .repeated import hold_repeated
 from .schedule import MOST_OPERANDS, Pass, Schedule, Sink, fold_dtype, root, schedule
 from .simplify import in_two_steps, simplified
 
@@ -65,13 +68,12 @@ def lower(graph: Graph, *, kernels: Kernels | None = None) -> Program:
     check(graph, _kernels() if kernels is None else kernels)
     graph = in_two_steps(simplified(graph))
     made = schedule(graph)
-    program, emissions = _emitted(graph, made, {})
-    while len(passes := list(_split(made.passes, program.phases))) > len(made.passes):
-        made.passes = passes
-        program, emissions = _emitted(graph, made, {})
+    hold_repeated(graph.nodes, made)
+    program, emissions = _emitted(graph, made)
     group = find_group(program)
     members = None if group is None else group.axes.keys()
-    kept = keep(graph.nodes, made, [one.made for one in emissions], members)
+    computed, loaded = ([getattr(one, of) for one in emissions] for of in ("made", "loaded"))
+    kept = keep(graph.nodes, made, computed, loaded, members)
     if kept:
         with_kept, _ = _emitted(graph, made, kept)
         wider = find_group(with_kept)
@@ -85,31 +87,45 @@ def lower(graph: Graph, *, kernels: Kernels | None = None) -> Program:
 
 
 def _emitted(
-    graph: Graph, made: Schedule, kept: Mapping[int, Kept]
+    graph: Graph, made: Schedule, kept: Mapping[int, Kept] | None = None
 ) -> tuple[Program, list[Emission]]:
-    """The program of a schedule, without batch."""
+    """The program of a schedule, without batch.
+
+    Without `kept`, each phase that has too many operands becomes two, with half of the sinks each;
+    the schedule then has these.
+    """
+    sources: dict[int, list[Sink]] = {}
+    targets: dict[int, dict[int, Sink]] = {}
+    for node, one in (kept or {}).items():
+        sources.setdefault(one.source, []).append(one.sink)
+        for k in one.targets:
+            targets.setdefault(k, {})[node] = one.sink
     ready: dict[int, Sink] = {}
-    emissions = []
-    for k, one in enumerate(made.passes):
-        more = tuple(values.sink for values in kept.values() if values.source == k)
-        there = ready | {node: values.sink for node, values in kept.items() if k in values.targets}
-        emissions.append(Emission(graph.nodes, made, replace(one, sinks=one.sinks + more), there))
-        ready |= {sink.node: sink for sink in one.sinks if made.held.get(sink.node) is sink}
-    phases = tuple(one.phase() for one in emissions)
-    return Program(tuple(made.slots), phases), emissions
+    passes: list[Pass] = []
+    emissions: list[Emission] = []
+    phases: list[Phase] = []
+    ahead = made.passes[::-1]
+    while ahead:
+        one_pass = ahead.pop()
+        sinks, k = one_pass.sinks, len(passes)
+        whole = replace(one_pass, sinks=(*sinks, *sources.get(k, ())))
+        there = ChainMap(targets[k], ready) if k in targets else ready
+        emission = Emission(graph.nodes, made, whole, there)
+        phase = emission.phase()
+        half = len(sinks) // 2 if kept is None and _operands(phase) > MOST_OPERANDS else 0
+        if half:
+            ahead += [replace(one_pass, sinks=part) for part in (sinks[half:], sinks[:half])]
+            continue
+        passes.append(one_pass)
+        emissions.append(emission)
+        phases.append(phase)
+        ready.update((sink.node, sink) for sink in sinks if made.held.get(sink.node) is sink)
+    made.passes = passes
+    return Program(tuple(made.slots), tuple(phases)), emissions
 
 
 def _operands(phase: Phase) -> int:
     return len(phase.loads) + len(phase.stores)
-
-
-def _split(passes: Sequence[Pass], phases: Sequence[Phase]) -> Iterator[Pass]:
-    """Each phase that has too many operands as two, with half of the sinks each."""
-    for one, phase in zip(passes, phases, strict=True):
-        half = len(one.sinks) // 2 if _operands(phase) > MOST_OPERANDS else 0
-        if half:
-            yield replace(one, sinks=one.sinks[:half])
-        yield replace(one, sinks=one.sinks[half:])
 
 
 @functools.cache
@@ -183,6 +199,7 @@ class Emission:
         """
         self._nodes = nodes
         self._slots = made.slots
+        self._inputs = made.inputs
         self._pass = one
         self._ready = ready
         self._values: list[Load | Literal | Step] = []
@@ -190,6 +207,8 @@ class Emission:
         self._stretching: set[int] = set()  # the loads that are
         #: For each node and way its arguments and their ways.
         self._reads: dict[tuple[int, Walk], list[tuple[int, Walk]]] = {}
+        #: The nodes that the phase takes from `ready`.
+        self.loaded: set[int] = set()
         #: For each node and each way (without axes of extent 1) in which the box walks it, a value.
         self.made: dict[tuple[int, Walk], int] = {}
 
@@ -207,18 +226,25 @@ class Emission:
         for sink in self._pass.sinks:
             top, walk = self._top(sink)
             needed.setdefault(top, {})[self._key(top, walk)] = walk
-        for k in range(max(needed), -1, -1):
-            if k not in needed or k in self._ready:
+        ahead = [-k for k in needed]
+        heapify(ahead)
+        while ahead:
+            k = -heappop(ahead)
+            if k in self._ready:
+                self.loaded.add(k)
                 continue
             for key in needed[k]:
                 self._reads[k, key] = []
             for position, arg in enumerate(arguments(self._nodes[k])):
                 axes = _axes_of(self._nodes, k, position)
+                if arg not in needed:
+                    needed[arg] = {}
+                    heappush(ahead, -arg)
                 for key, walk in needed[k].items():
                     onward = tuple(-1 if axis < 0 else axes[axis] for axis in walk)
                     there = self._key(arg, onward)
                     self._reads[k, key].append((arg, there))
-                    needed.setdefault(arg, {}).setdefault(there, onward)
+                    needed[arg].setdefault(there, onward)
         return needed
 
     def _top(self, sink: Sink) -> tuple[int, Walk]:
@@ -240,9 +266,7 @@ class Emission:
             held = tuple(-1 if axis < 0 else sink.place[axis] for axis in walk)
             return self._load(sink.slot, held, node.dtype)
         if isinstance(node, Input):
-            slots = enumerate(self._slots)
-            slot = next(s for s, one in slots if one.kind == "input" and one.index == node.index)
-            return self._load(slot, walk, node.dtype)
+            return self._load(self._inputs[node.index], walk, node.dtype)
         if isinstance(node, Constant):
             return self._literal(node.value, node.dtype)
         if isinstance(node, Apply):

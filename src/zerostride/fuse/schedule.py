@@ -7,8 +7,11 @@ again in each phase, but for small parts that are stretched: these are phases of
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
 
 from ..compute.special import HALVES, working
 from .graph import Apply, Graph, Input, Node, Reduce, View, arguments
@@ -78,11 +81,21 @@ class Schedule:
         slots: those of operands, of results, then temporaries.
         passes: in the order in which they run.
         held: the sink by which phases after its own find a node's values.
+        inputs: the slot of each operand that there is.
+        temporaries: how many slots are temporaries.
     """
 
     slots: list[Slot] = field(default_factory=list)
     passes: list[Pass] = field(default_factory=list)
     held: dict[int, Sink] = field(default_factory=dict)
+    inputs: dict[int, int] = field(default_factory=dict)
+    temporaries: int = 0
+
+    def add_temporary(self, dtype: str, shape: tuple[int, ...]) -> int:
+        """The number of a new slot."""
+        self.slots.append(Slot("temp", self.temporaries, dtype, shape))
+        self.temporaries += 1
+        return len(self.slots) - 1
 
 
 def schedule(graph: Graph) -> Schedule:
@@ -91,6 +104,7 @@ def schedule(graph: Graph) -> Schedule:
     nodes = graph.nodes
     inputs = [node for node in nodes if isinstance(node, Input)]
     made.slots += [Slot("input", node.index, node.dtype, node.shape) for node in inputs]
+    made.inputs = {node.index: k for k, node in reversed([*enumerate(inputs)])}
     loose = _hold_reductions(graph, made)
     sinks = [*made.held.values(), *loose]
     _hoist(nodes, made, sinks)
@@ -140,7 +154,7 @@ def _hold_reductions(graph: Graph, made: Schedule) -> list[Sink]:
         if isinstance(node, Reduce) and k not in made.held:
             gone = node.over if node.keepdims else ()
             made.held[k] = replace(
-                _temporary(made, k, node.shape, fold_dtype(node), gone), fold=True
+                temporary(made, k, node.shape, fold_dtype(node), gone), fold=True
             )
     return loose
 
@@ -156,8 +170,8 @@ def _read_again(graph: Graph) -> set[int]:
     """The nodes that ops or several results read, through views."""
     nodes = graph.nodes
     readers = [arg for node in nodes if not isinstance(node, View) for arg in arguments(node)]
-    shown = [_through_views(nodes, k)[0] for k in graph.outputs]
-    twice = {k for k in shown if shown.count(k) > 1}
+    shown = Counter(_through_views(nodes, k)[0] for k in graph.outputs)
+    twice = {k for k, times in shown.items() if times > 1}
     return {_through_views(nodes, k)[0] for k in readers} | twice
 
 
@@ -172,15 +186,14 @@ def _through_views(nodes: Sequence[Node], k: int) -> tuple[int, tuple[int, ...]]
     return k, place
 
 
-def _temporary(
+def temporary(
     made: Schedule, k: int, shape: tuple[int, ...], dtype: str, gone: Iterable[int] = ()
 ) -> Sink:
     """A new temporary for a node, without its axes `gone`."""
     left = [axis for axis in range(len(shape)) if axis not in gone]
-    count = sum(slot.kind == "temp" for slot in made.slots)
-    made.slots.append(Slot("temp", count, dtype, tuple(shape[axis] for axis in left)))
+    slot = made.add_temporary(dtype, tuple(shape[axis] for axis in left))
     where = {axis: i for i, axis in enumerate(left)}
-    return Sink(k, len(made.slots) - 1, tuple(where.get(a, -1) for a in range(len(shape))))
+    return Sink(k, slot, tuple(where.get(a, -1) for a in range(len(shape))))
 
 
 # Parts that become phases
@@ -192,22 +205,28 @@ def root(nodes: Sequence[Node], sink: Sink) -> int:
     return node.arg if isinstance(node, Reduce) and sink.fold else sink.node
 
 
-def cuts(made: Schedule, sink: Sink) -> set[int]:
-    """The nodes that a sink's phase need not compute: other sinks hold them."""
-    return {k for k, one in made.held.items() if one is not sink}
-
-
-def cone(nodes: Sequence[Node], top: int, cut: Collection[int]) -> Iterator[int]:
+def cone(
+    nodes: Sequence[Node], top: int, is_cut: Callable[[int], bool], seen: set[int] | None = None
+) -> Iterator[int]:
     """The nodes that a node is computed from, itself first, each after all that read it.
 
-    Those in `cut` are the last of their branch. `cut` may grow by the node given last.
+    Args:
+        nodes: the graph's.
+        top: where to begin.
+        is_cut: whether a node is the last of its branch. It is asked after the node was given.
+        seen: nodes to leave out, to which the given ones are added.
     """
-    wanted = {top}
-    for k in range(top, -1, -1):
-        if k in wanted:
-            yield k
-            if k not in cut:
-                wanted.update(arguments(nodes[k]))
+    seen = set() if seen is None else seen
+    ahead = [] if top in seen else [-top]
+    seen.add(top)
+    while ahead:
+        k = -heappop(ahead)
+        yield k
+        if not is_cut(k):
+            for arg in arguments(nodes[k]):
+                if arg not in seen:
+                    seen.add(arg)
+                    heappush(ahead, -arg)
 
 
 def costs(nodes: Sequence[Node]) -> list[int]:
@@ -228,23 +247,31 @@ def _hoist(nodes: Sequence[Node], made: Schedule, sinks: list[Sink]) -> None:
     """Adds a sink for each part that becomes a phase of its own."""
     results = {sink.node: sink for sink in sinks}
     work = costs(nodes)
+    #: For each extent of a box the nodes that were looked at: in a box that is no larger, the
+    #: answer is the same.
+    looked: dict[int, set[int]] = {}
     for sink in sinks:  # it grows meanwhile: a part may have parts
         top = root(nodes, sink)
-        cut = cuts(made, sink)
-        for k in cone(nodes, top, cut):
-            if k == top or k in cut or not _worth_a_phase(nodes, k, top, work[k]):
+        whole = math.prod(nodes[top].shape)
+        if work[top] * whole < _HOIST_WORK:  # no part of it takes more
+            continue
+
+        def is_held(k: int, sink: Sink = sink) -> bool:
+            return made.held.get(k, sink) is not sink
+
+        for k in cone(nodes, top, is_held, looked.setdefault(whole, set())):
+            if k == top or is_held(k) or not _worth_a_phase(nodes, k, whole, work[k]):
                 continue
-            cut.add(k)
             kept = results.get(k)
             if kept is None or made.slots[kept.slot].dtype in HALVES:
-                kept = _temporary(made, k, nodes[k].shape, working(nodes[k].dtype))
+                kept = temporary(made, k, nodes[k].shape, working(nodes[k].dtype))
                 sinks.append(kept)
             made.held[k] = kept
 
 
-def _worth_a_phase(nodes: Sequence[Node], k: int, top: int, work: int) -> bool:
+def _worth_a_phase(nodes: Sequence[Node], k: int, whole: int, work: int) -> bool:
     node = nodes[k]
-    elements, whole = math.prod(node.shape), math.prod(nodes[top].shape)
+    elements = math.prod(node.shape)
     return (
         isinstance(node, Apply)
         and elements > 1  # a value for all is computed once, anyway
@@ -259,29 +286,64 @@ def _worth_a_phase(nodes: Sequence[Node], k: int, top: int, work: int) -> bool:
 
 def _grouped(nodes: Sequence[Node], made: Schedule, sinks: Sequence[Sink]) -> list[Pass]:
     """Phases in order: sinks over one box that wait for nothing that the others store."""
-    stages: dict[Sink, int] = {}
-    read: set[Sink] = set()
-    # What a sink reads has a lower number than its node, or is its node.
-    for sink in sorted(sinks, key=lambda one: (one.node, one is not made.held.get(one.node))):
-        loaded = reads(nodes, made, sink)
-        stages[sink] = max((stages[one] + 1 for one in loaded), default=0)
-        read.update(loaded)
+    stages = _stages(nodes, made, sinks)
+    read = _read(nodes, made, sinks)
     groups: dict[tuple[int, tuple[int, ...]], list[Sink]] = {}
+    there: dict[tuple[int, ...], list[int]] = {}  # the stages of the phases over each box, rising
+
+    def join(sink: Sink, stage: int, shape: tuple[int, ...]) -> None:
+        if (stage, shape) not in groups:
+            insort(there.setdefault(shape, []), stage)
+        groups.setdefault((stage, shape), []).append(sink)
+
     waiting = []
     for sink in sinks:
         shape = nodes[root(nodes, sink)].shape
         if sink in read or sink.fold:
-            groups.setdefault((stages[sink], shape), []).append(sink)
+            join(sink, stages[sink], shape)
         else:
             waiting.append((sink, shape))
     for sink, shape in waiting:  # joins the first phase that there is anyway
-        later = [stage for stage, other in groups if other == shape and stage >= stages[sink]]
-        groups.setdefault((min(later, default=stages[sink]), shape), []).append(sink)
+        later = there.get(shape, [])
+        first = bisect_left(later, stages[sink])
+        join(sink, later[first] if first < len(later) else stages[sink], shape)
     order = sorted(groups, key=lambda key: key[0])
     return [Pass(shape, tuple(groups[stage, shape])) for stage, shape in order]
 
 
-def reads(nodes: Sequence[Node], made: Schedule, sink: Sink) -> list[Sink]:
-    """The sinks whose values a sink's phase loads."""
-    cut = cuts(made, sink)
-    return [made.held[k] for k in cone(nodes, root(nodes, sink), cut) if k in cut]
+def _stages(nodes: Sequence[Node], made: Schedule, sinks: Sequence[Sink]) -> dict[Sink, int]:
+    """For each sink how many phases have to be over before its own."""
+    stages: dict[Sink, int] = {}
+    own: list[int] = []  # the same of each node where its own sink computes it, …
+    others: list[int] = []  # … and where others read it
+    for k, node in enumerate(nodes):
+        own.append(max((others[arg] for arg in arguments(node)), default=0))
+        held = made.held.get(k)
+        if held is not None:
+            stages[held] = others[root(nodes, held)] if held.fold else own[k]
+        others.append(own[k] if held is None else stages[held] + 1)
+    for sink in sinks:
+        stages.setdefault(sink, others[root(nodes, sink)])
+    return stages
+
+
+def _read(nodes: Sequence[Node], made: Schedule, sinks: Sequence[Sink]) -> set[Sink]:
+    """The sinks whose values another's phase loads."""
+    read: set[Sink] = set()
+    seen: set[int] = set()
+    for sink in sinks:
+        top = root(nodes, sink)
+        ahead = []
+        if made.held.get(top, sink) is not sink:
+            read.add(made.held[top])
+        elif top not in seen:
+            seen.add(top)
+            ahead.append(top)
+        while ahead:
+            for arg in arguments(nodes[ahead.pop()]):
+                if arg in made.held:
+                    read.add(made.held[arg])
+                elif arg not in seen:
+                    seen.add(arg)
+                    ahead.append(arg)
+    return read

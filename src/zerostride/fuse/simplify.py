@@ -75,37 +75,45 @@ def in_two_steps(graph: Graph) -> Graph:
     """
     nodes: list[Node] = []
     number: list[int] = []
-    under: list[frozenset[int]] = []  # for each node of the graph, the reductions that go into it
+    #: The reductions that go into each node of the graph, as the bits of an integer; and for each
+    #: shape and the axes that are folded, the reductions of that.
+    under: list[int] = []
+    known: dict[tuple[int, ...], dict[tuple[int, ...], int]] = {}
     for k, node in enumerate(graph.nodes):
-        found = frozenset().union(*(under[arg] for arg in arguments(node)))
+        inside = 0
+        for arg in arguments(node):
+            inside |= under[arg]
         new = _renumbered(node, number)
         if isinstance(new, Reduce) and isinstance(node, Reduce):
-            first = _first_axes(graph.nodes, node, found)
+            shape = graph.nodes[node.arg].shape
+            alike = known.setdefault(shape, {})
+            first = _first_axes(shape, node, inside, alike)
             if first:
                 nodes.append(_folded(nodes, new, first))
                 inner = nodes[-1].dtype
                 new = replace(new, arg=len(nodes) - 1, compute=inner)
-            found |= {k}
-        under.append(found)
+            alike[node.over] = alike.get(node.over, 0) | 1 << k
+            inside |= 1 << k
+        under.append(inside)
         nodes.append(new)
         number.append(len(nodes) - 1)
     return Graph(tuple(nodes), tuple(number[k] for k in graph.outputs), graph.inputs)
 
 
-def _first_axes(nodes: Sequence[Node], node: Reduce, under: frozenset[int]) -> tuple[int, ...]:
+def _first_axes(
+    shape: tuple[int, ...], node: Reduce, inside: int, alike: Mapping[tuple[int, ...], int]
+) -> tuple[int, ...]:
     """The axes to fold first: all that an earlier reduction of such values folds, if fewer."""
-    shape = nodes[node.arg].shape
     if node.op in ("argmin", "argmax") or math.prod(shape) < _LARGE:
         return ()
-    for k in sorted(under):
-        other = nodes[k]
-        if not isinstance(other, Reduce) or nodes[other.arg].shape != shape:
-            continue
-        both = tuple(axis for axis in node.over if axis in other.over)
-        rest = [axis for axis in node.over if axis not in other.over]
-        if math.prod(shape[a] for a in both) > 1 and math.prod(shape[a] for a in rest) > 1:
-            return both
-    return ()
+    found: dict[int, tuple[int, ...]] = {}  # by the first such reduction
+    for over, those in alike.items():
+        both = tuple(axis for axis in node.over if axis in over)
+        rest = [axis for axis in node.over if axis not in over]
+        fewer = math.prod(shape[a] for a in both) > 1 and math.prod(shape[a] for a in rest) > 1
+        if fewer and inside & those:
+            found[inside & those & -(inside & those)] = both
+    return found[min(found)] if found else ()
 
 
 def _folded(nodes: Sequence[Node], node: Reduce, over: tuple[int, ...]) -> Reduce:

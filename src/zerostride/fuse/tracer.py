@@ -64,6 +64,7 @@ class Tracer:
         self.closed = False
         self._operands = operands
         self._captured: list[Captured] = []
+        self._places: dict[int, int] = {}  # in `_captured`, which keeps the objects alive
         self._numbers: dict[Any, int] = {}
         self._weak: set[int] = set()  # what Python's operators make of Python's numbers
 
@@ -125,10 +126,9 @@ class Tracer:
             return self.lift(array)
         if not is_numeric(array.dtype):
             raise TypeError(f"an operand is of {array.dtype}, not of numbers")
-        known = enumerate(self._captured)
-        place = next((k for k, one in known if one.given is given and not weak), None)
+        place = None if weak else self._places.get(id(given))
         if place is None:
-            place = len(self._captured)
+            place = self._places[id(given)] = len(self._captured)
             self._captured.append(found)
         index = len(self._operands) + place
         return self.add(Input(index, array.shape, array.dtype.name, weak), weak=weak)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from heapq import heappop, heappush
 
 from .program import Phase, Program, Slot
 from .schedule import itemsize
@@ -85,10 +86,10 @@ def registers(phase: Phase) -> tuple[int, ...]:
     free: list[int] = []
     count = 0
     for k, step in enumerate(phase.steps):
-        free += {made[arg - first] for arg in step.args if arg >= first and last[arg] == k}
-        free.sort(reverse=True)
+        for register in {made[arg - first] for arg in step.args if arg >= first and last[arg] == k}:
+            heappush(free, register)
         if not free:
             free.append(count)
             count += 1
-        made.append(free.pop())
+        made.append(heappop(free))
     return tuple(made)
