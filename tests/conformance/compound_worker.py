@@ -1,7 +1,7 @@
 """The child process of test_compounds: one engine, one compound op a question.
 
-Run as ``python compound_worker.py ENGINE``; it needs the engine and NumPy, and for LiteRT, whose
-models of one op zerostride writes, zerostride.
+Run as ``python compound_worker.py ENGINE``; it needs the engine and NumPy. LiteRT, whose models of
+one op zerostride writes, and libraries that normalise by hand need zerostride as well.
 A question is a pickled dict (op, opset, attributes, arrays, constant); the answer is the result as
 an array, or the line with which the engine refused. A death is an answer too, seen by the parent.
 """
@@ -45,8 +45,11 @@ def _scaled(attrs: Mapping[str, Any], x: Arrays) -> Any:
 
 
 def load_numpy() -> Run:
+    from zerostride.verification.runners.written_out import normalisations
+
     return _by_function(
         {
+            **normalisations(np.asarray),
             "BatchNormalization": _scaled,
             "Gemm": lambda attrs, x: np.matmul(x[0], x[1]) + x[2],
             "MatMul": lambda attrs, x: np.matmul(*x),
@@ -64,7 +67,19 @@ def load_torch() -> Run:
 
     def quantised(attrs: Mapping[str, Any], x: Arrays) -> Any:
         points = x[2].to(torch.int32)
-        return torch.quantize_per_channel(x[0], x[1], points, attrs["axis"], torch.qint8).int_repr()
+        if x[1].numel() == 1:
+            number = x[1].reshape(()), points.reshape(())
+            return torch.quantize_per_tensor(x[0], *number, torch.qint8).int_repr()
+        axis = attrs["axis"] % x[0].dim()
+        return torch.quantize_per_channel(x[0], x[1], points, axis, torch.qint8).int_repr()
+
+    def dequantised(attrs: Mapping[str, Any], x: Arrays) -> Any:
+        import torch.ao.quantization.fx._decomposed  # registers the ops
+
+        ops, ends, points = torch.ops.quantized_decomposed, (-128, 127, torch.int8), x[2].int()
+        if x[1].numel() == 1:
+            return ops.dequantize_per_tensor(x[0], float(x[1]), int(points), *ends)
+        return ops.dequantize_per_channel(x[0], x[1], points, attrs["axis"], *ends)
 
     def shape_of(attrs: Mapping[str, Any], data: Any) -> list[int]:
         return list(data.shape[attrs.get("axis", -1) :])
@@ -89,6 +104,7 @@ def load_torch() -> Run:
             ),
             "PRelu": lambda attrs, x: F.prelu(*x),
             "QuantizeLinear": quantised,
+            "DequantizeLinear": dequantised,
         }
     )
 
@@ -103,15 +119,40 @@ def load_tensorflow() -> Run:
     os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
     import tensorflow as tf
 
+    from zerostride.verification.runners.written_out import normalisations
+
     def batch_norm(attrs: Mapping[str, Any], x: Arrays) -> Any:
         data, scale, bias, mean, variance = map(tf.constant, x)
         return tf.nn.batch_normalization(data, mean, variance, bias, scale, attrs["epsilon"])
 
+    def uniform(attrs: Mapping[str, Any], x: Arrays) -> dict[str, Any]:
+        number = x[1].size == 1
+        return {
+            "input": x[0],
+            "scales": x[1].reshape(()) if number else x[1],
+            "zero_points": x[2].astype(np.int32).reshape(() if number else x[2].shape),
+            "quantization_min_val": -128,
+            "quantization_max_val": 127,
+            "quantization_axis": -1 if number else attrs["axis"] % x[0].ndim,
+        }
+
+    def quantised(attrs: Mapping[str, Any], x: Arrays) -> Any:
+        whole = tf.raw_ops.UniformQuantize(**uniform(attrs, x), Tout=tf.qint8)
+        return tf.bitcast(whole, tf.int8)
+
+    def dequantised(attrs: Mapping[str, Any], x: Arrays) -> Any:
+        given = uniform(attrs, x)
+        given["input"] = tf.bitcast(tf.constant(x[0]), tf.qint8)
+        return tf.raw_ops.UniformDequantize(**given, Tout=tf.float32)
+
     table = _by_function(
         {
+            "QuantizeLinear": quantised,
+            "DequantizeLinear": dequantised,
             "Gemm": lambda attrs, x: tf.linalg.matmul(x[0], x[1]) + x[2],
             "MatMul": lambda attrs, x: tf.linalg.matmul(*x),
             "Clip": lambda attrs, x: tf.clip_by_value(*x),
+            **normalisations(tf.constant),
             "BatchNormalization": batch_norm,
         }
     )
@@ -121,8 +162,11 @@ def load_tensorflow() -> Run:
 def load_jax() -> Run:
     import jax.numpy as jnp
 
+    from zerostride.verification.runners.written_out import normalisations
+
     table = _by_function(
         {
+            **normalisations(jnp.asarray),
             "Gemm": lambda attrs, x: jnp.matmul(x[0], x[1]) + x[2],
             "MatMul": lambda attrs, x: jnp.matmul(*x),
             "BatchNormalization": _scaled,

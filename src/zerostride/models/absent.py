@@ -14,6 +14,7 @@ ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
     {
         **{(op, "numpy"): "NumPy has no quantisation" for op in _QUANTISED},
         **{(op, "jax"): "jax.numpy, jax.lax and jax.nn have no quantisation" for op in _QUANTISED},
+        **{(op, "ncnn"): "its layers of int8 hold their scales as weights" for op in _QUANTISED},
         **{
             (op, engine): said
             for op in _INTEGER
@@ -27,10 +28,15 @@ ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
                 ("coreml", "coremltools 8.3, mil/ops/defs, has none"),
             )
         },
-        (
-            "BatchNormalization",
-            "litert-gpu",
-        ): "converters write MUL and ADD, which are judged there",
+        **{
+            (f"{name}Normalization", "litert-gpu"): "converters write MUL and ADD, which are judged"
+            " there"
+            for name in ("Batch", "Instance", "Group", "Layer", "RMS")
+        },
+        **{
+            (f"{name}Normalization", "coreml"): "coremltools 8.3, mil/ops/defs, has none"
+            for name in ("Group", "RMS")
+        },
         **{
             (_ATTENTION, engine): "converters write products, a sum and a softmax"
             for engine in ("litert", "litert-gpu", "tosa", "stablehlo")

@@ -46,9 +46,13 @@ from .compounds import (
 )
 from .graph import Node
 from .node_limits import (
+    COREML_EIGHT,
+    FLOAT_EIGHT,
     LITERT_FEW,
     LITERT_NONE,
+    TENSORFLOW_EIGHT,
     double_alone,
+    first_axes,
     fixed_vector,
     gpu_factors,
     gpu_filter,
@@ -140,6 +144,13 @@ def _parsed(rule: Rule, max_rank: int = 8, **more: object) -> _Rows:
     return _read("onnx-parser", limited, _PARSER, **more)
 
 
+#: Multiplied and added by themselves: vectors go where the engine's own rule puts them.
+_BY_HAND: _Rows = {
+    **_each("numpy jax tensorflow", _row(BOTH_WAYS, _SCALED)),
+    **_each("litert", _row(BOTH_WAYS, f"{_SCALED}: SUB, MUL, ADD", types=LITERT_NONE)),
+    **_read("tosa", EQUAL_RANKS, f"{_TOSA}{_SCALED}"),
+    **_read("stablehlo", RULES["none"], f"{_STABLEHLO}{_SCALED}"),
+}
 _NORMALISED: _Rows = {
     **_each("onnxruntime", _row(AT_AXIS, _ORT, types=double_alone)),
     **_each("openvino", _row(AT_AXIS, _OPENVINO, types=one_type)),
@@ -190,6 +201,38 @@ def _signed(needs: Callable[[Node], str | None]) -> _Rows:
     return {"tosa": (Carrier(AS_WRITTEN, _TOSA_ZEROS, False, needs=needs, types=types),)}
 
 
+_GPU_FLOAT = f"{_GPU}model_builder.cc, QuantizeOperationParser, in float: read"
+_LITERT = "google-ai-edge/LiteRT of 2026-08, tflite/kernels/"
+_SCALE_OF_TENSOR = "a scale belongs to a tensor: read"
+#: Scales and zero points by engine, where both ops are alike.
+_AFFINE: _Rows = {
+    **_each(
+        "torch",
+        _row(AS_WRITTEN, "torch.quantize_per_channel and quantized_decomposed", types=FLOAT_EIGHT),
+    ),
+    **_each(
+        "tensorflow",
+        _row(
+            AS_WRITTEN, "tf.raw_ops.UniformQuantize and UniformDequantize", types=TENSORFLOW_EIGHT
+        ),
+    ),
+    **_read(
+        "paddle",
+        AS_WRITTEN,
+        "PaddlePaddle/Paddle 3.3, phi/infermeta/unary.cc, quant_axis is 0 or 1: read",
+        needs=first_axes,
+    ),
+    **_read(
+        "coreml",
+        AS_WRITTEN,
+        _COREML + "iOS17/quantization_ops.py",
+        weights=True,
+        types=COREML_EIGHT,
+    ),
+    **_read("litert-gpu", ONE_NUMBER, _GPU_FLOAT, weights=True),
+    **_read("tosa", EQUAL_RANKS, f"{_TOSA}written out: CAST, SUB, MUL"),
+    **_read("stablehlo", AS_WRITTEN, f"{_STABLEHLO}uniform_quantize, by its types", weights=True),
+}
 _ATTENDED = "OpenVINO 2026.4.1, ScaledDotProductAttention, run: tests/conformance/test_ir.py"
 _MANY_WAYS = replace(BOTH_WAYS, operands=(1, 16))
 _MNN_QUANTISED = "MNN 3.6.1, mnnconvert, run: tests/conformance/test_mnnconvert.py"
@@ -199,13 +242,21 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
     {
         "PRelu": _SLOPES,
         "QuantizeLinear": {
+            **_AFFINE,
             **_written(),
+            **_read(
+                "litert", ONE_NUMBER, f"{_LITERT}quantize.cc, {_SCALE_OF_TENSOR}", weights=True
+            ),
             **_each("onnxruntime", _row(AS_WRITTEN, _ORT, needs=quantised_data)),
             "onnx-parser": (_PARSED_OFFSET,),
             "mnn": (Carrier(AS_WRITTEN, _MNN_QUANTISED, wrong=mnn_quantised),),
         },
         "DequantizeLinear": {
+            **_AFFINE,
             **_written(),
+            **_read(
+                "litert", AS_WRITTEN, f"{_LITERT}dequantize.cc, {_SCALE_OF_TENSOR}", weights=True
+            ),
             "onnx-parser": (_PARSED_OFFSET,),
             "mnn": (Carrier(AS_WRITTEN, _MNN_QUANTISED, wrong=mnn_dequantised),),
         },
@@ -354,6 +405,14 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_each("mnn", _row(AT_AXIS, _MNN, weights=True)),
         },
         "InstanceNormalization": {
+            **_BY_HAND,
+            **_read(
+                "coreml",
+                replace(AT_AXIS, max_rank=4),
+                _COREML + "iOS15/normalization.py, instance_norm",
+                weights=True,
+                needs=spatial,
+            ),
             **_each("onnxruntime", _row(AT_AXIS, _ORT, needs=spatial, types=no_double)),
             **_parsed(AT_AXIS, needs=spatial),
             **_each("openvino", _row(AT_AXIS, _OPENVINO, needs=spatial)),
@@ -365,15 +424,15 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             **_each("mnn", _row(AT_AXIS, _MNN, weights=True, wrong=mnn_epsilon)),
         },
         "GroupNormalization": {
+            **_BY_HAND,
             **_NORMALISED,
             **_each("torch", _row(AT_AXIS, "torch.nn.functional.group_norm")),
             **_each("paddle", _row(AT_AXIS, "paddle.nn.functional.group_norm")),
             **_each("ncnn", _row(OUTERMOST, "GroupNorm", weights=True)),
         },
         "LayerNormalization": {
+            **_BY_HAND,
             **_read("coreml", EXACT, _COREML + "iOS15/normalization.py, layer_norm", weights=True),
-            **_read("tosa", EQUAL_RANKS, f"{_TOSA}{_SCALED}"),
-            **_read("stablehlo", RULES["none"], f"{_STABLEHLO}{_SCALED}"),
             **_parsed(ONE_WAY),
             **_each("onnxruntime", _row(ONE_WAY, _ORT)),
             **_each("openvino", _row(SAME_RANK, _OPENVINO)),
@@ -393,6 +452,7 @@ CARRIERS: Mapping[str, _Rows] = MappingProxyType(
             ),
         },
         "RMSNormalization": {
+            **_BY_HAND,
             **_each("onnxruntime", _row(ONE_WAY, _ORT, types=one_type)),
             **_each("openvino", _row(ONE_WAY, _OPENVINO, types=one_type)),
             **_each("torch", _row(EXACT, "torch.nn.functional.rms_norm")),

@@ -127,6 +127,23 @@ def one_batch(node: Node) -> str | None:
 LITERT_NONE = without_kernels("float64 uint16 uint32 uint64")
 LITERT_FEW = without_kernels("float64 uint8 uint16 int32 uint32 int64 uint64")
 
+#: Element types that quantising ops do not take: data and scales are float32, the rest 8 bits wide.
+_WIDER = "float16 bfloat16 float64 int16 uint16 int4 uint4 int2 uint2 float8e4m3fn float8e5m2"
+FLOAT_EIGHT = without_kernels(_WIDER)
+TENSORFLOW_EIGHT = without_kernels(f"{_WIDER} uint8")
+COREML_EIGHT = without_kernels(f"{_WIDER.removeprefix('float16 ')} int32")
+
+
+def first_axes(node: Node) -> str | None:
+    """Paddle: a vector of scales goes along axis 0 or 1."""
+    data, scale = node.inputs[:2]
+    axis = int(node.attributes.get("axis", 1))
+    if scale is None or scale.shape in (None, (), (1,)) or axis in (0, 1):
+        return None
+    rank = len(data.shape) if data is not None and data.shape is not None else None
+    inside = rank is not None and axis + rank in (0, 1)
+    return None if inside else f"scales along axis {axis}; it takes axis 0 or 1"
+
 
 def value_rank(node: Node) -> str | None:
     """OpenVINO's CPU plugin takes an attention apart, and fails on a value of more axes."""

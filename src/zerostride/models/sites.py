@@ -96,6 +96,8 @@ def find_site(node: Node) -> Site | None:
 
     if node.domain == "com.microsoft" and node.op in CONTRIB:
         return CONTRIB[node.op](node)
+    if node.domain == "ai.onnx.ml":
+        return None  # trees, encoders, scalers: numbers in attributes, and one tensor of data
     if node.domain != "":
         return unjudged(node, Kind.CUSTOM)
     builder = ROWS.get(node.op) or QUANTISED.get(node.op)

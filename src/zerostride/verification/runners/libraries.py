@@ -14,6 +14,7 @@ from ...compute.kernels import KERNELS
 from ...ops import Op
 from ..task import Array, Form, Task
 from . import Function, Perform, Runner, by_op, by_table, epsilon_of
+from .written_out import normalisations
 
 Attrs = Mapping[str, Any]
 Table = Mapping[str, Function]
@@ -40,6 +41,7 @@ def load_numpy() -> Runner:
         "MatMul": lambda attrs, x: np.matmul(*x),
         "Clip": lambda attrs, x: np.clip(*x, *[None] * (3 - len(x))),
         "BatchNormalization": _scaled,
+        **normalisations(np.asarray),
     }
     return Runner(
         np.__version__,
@@ -106,6 +108,7 @@ def load_jax() -> Runner:
         "MatMul": lambda attrs, x: jnp.matmul(*x),
         "Clip": lambda attrs, x: jnp.clip(*x),
         "BatchNormalization": _scaled,
+        **normalisations(jnp.asarray),
     }
 
     def call(op: Op, arrays: Sequence[Array], attrs: Attrs) -> Array:
@@ -136,6 +139,7 @@ def load_tensorflow() -> Runner:
         "MatMul": lambda attrs, x: tf.linalg.matmul(*x),
         "Clip": lambda attrs, x: tf.clip_by_value(*x, *[x[0].dtype.max][len(x) - 2 :]),
         "BatchNormalization": batch_norm,
+        **normalisations(tf.constant),
     }
 
     def call(op: Op, arrays: Sequence[Array], attrs: Attrs) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from ...measure.runners import litert_
 from ...ops import Op
 from ..task import Array, Form, Task
 from . import Absent, Runner, by_op, by_table, epsilon_of
+from .written_out import normalisations
 
 
 def load_litert() -> Runner:
@@ -44,6 +46,7 @@ def load_litert() -> Runner:
         "MatMul": lambda attrs, x: run("BATCH_MATMUL", *x),
         "Clip": clip,
         "BatchNormalization": batch_norm,
+        **normalisations(np.asarray, partial(run, "MUL"), partial(run, "ADD")),
     }
     return Runner(
         known.version,

@@ -1,0 +1,75 @@
+"""Normalisations written out, for libraries that have no function of that name.
+
+The data are standardised by NumPy, which broadcasts no operand; scale and bias are multiplied and
+added by the library, which places them by its own rule.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import epsilon_of
+
+_Attrs = Mapping[str, Any]
+
+
+def normalisations(
+    enter: Callable[[Any], Any],
+    multiply: Callable[[Any, Any], Any] = operator.mul,
+    add: Callable[[Any, Any], Any] = operator.add,
+) -> dict[str, Callable[[_Attrs, Sequence[Any]], Any]]:
+    """A function an op, of its attributes and operands.
+
+    Args:
+        enter: makes the library's array of NumPy's.
+        multiply, add: the library's own.
+    """
+
+    def written(standardise: Callable[[_Attrs, Any], Any]) -> Callable[..., Any]:
+        def function(attrs: _Attrs, x: Sequence[Any]) -> Any:
+            result = multiply(enter(standardise(attrs, np.asarray(x[0]))), x[1])
+            return result if len(x) < 3 else add(result, x[2])
+
+        return function
+
+    return {
+        "LayerNormalization": written(_trailing),
+        "RMSNormalization": written(_root_mean_square),
+        "InstanceNormalization": written(_by_channel),
+        "GroupNormalization": written(_by_group),
+    }
+
+
+def _standard(attrs: _Attrs, data: Any, axes: tuple[int, ...]) -> Any:
+    centred = data - data.mean(axes, keepdims=True)
+    return _scaled(attrs, centred, axes)
+
+
+def _scaled(attrs: _Attrs, data: Any, axes: tuple[int, ...]) -> Any:
+    return data / np.sqrt((data * data).mean(axes, keepdims=True) + epsilon_of(attrs))
+
+
+def _axes(attrs: _Attrs, data: Any) -> tuple[int, ...]:
+    axis = attrs.get("axis", -1)
+    return tuple(range(axis if axis >= 0 else axis + data.ndim, data.ndim))
+
+
+def _trailing(attrs: _Attrs, data: Any) -> Any:
+    return _standard(attrs, data, _axes(attrs, data))
+
+
+def _root_mean_square(attrs: _Attrs, data: Any) -> Any:
+    return _scaled(attrs, data, _axes(attrs, data))
+
+
+def _by_channel(attrs: _Attrs, data: Any) -> Any:
+    return _standard(attrs, data, tuple(range(2, data.ndim)))
+
+
+def _by_group(attrs: _Attrs, data: Any) -> Any:
+    grouped = data.reshape(data.shape[0], attrs["num_groups"], -1)
+    return _standard(attrs, grouped, (2,)).reshape(data.shape)
