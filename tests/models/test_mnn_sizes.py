@@ -11,6 +11,7 @@ import pytest
 from mnn_files import Model, Numbers, Scalar, i8, i32, ints
 
 import zerostride as zs
+from zerostride.models.execute import execute
 from zerostride.models.formats import lowered, read_model
 from zerostride.models.formats.mnn import shapes
 from zerostride.models.graph import Graph, Node
@@ -212,3 +213,44 @@ def test_an_index_that_no_open_size_decides_is_folded(file: Path, rows: int, rea
     written(file, model.data("y"))
     findings = {f.node: f for f in zs.audit(file, "tosa").findings}
     assert findings["index"].reason == reason
+
+
+def test_a_loop_is_computed_as_mnn_counts(file: Path) -> None:
+    """Its number of the pass is an int32."""
+    body = Model()
+    body.input("i", dtype="int32")
+    body.input("go", dtype="int32")
+    body.input("h", dtype="int32")
+    body.binary("ADD", "h i", "next")
+    graph = {
+        0: "main",
+        1: ints(0, 1, 2),
+        2: ints(*map(body.index, ("go", "next", "h"))),
+        3: body.names,
+        4: body.ops,
+    }
+    model = Model()
+    model.input("x", 2, dtype="int32")
+    model.constant("limit", np.array([4], np.int32))
+    model.constant("on", np.array(1, np.int32))
+    model.graphs = [graph]
+    model.op("While", "limit on x", "y all", "WhileParam", {1: "main"})
+    written(file, model.data("y", "all"))
+    made = execute(read_model(file), {"x": np.array([1, 10], np.int32)})
+    np.testing.assert_array_equal(made["y"], np.array([7, 16], np.int32))
+    assert made["all"].shape == (4, 2)
+
+
+def test_truth_values_are_numbers_to_compute_with(file: Path) -> None:
+    """MNN has no booleans: the converter writes a Not as one less, with its sign turned."""
+    model = Model()
+    model.input("x", 3, dtype="int32")
+    model.constant("two", np.array(2, np.int32))
+    model.constant("one", np.array(1, np.int32))
+    model.binary("EQUAL", "x two", "same")
+    model.binary("SUB", "same one", "other")
+    model.binary("LOGICALOR", "same other", "any")
+    written(file, model.data("other", "any"))
+    made = execute(read_model(file), {"x": np.array([1, 2, 3], np.int32)})
+    np.testing.assert_array_equal(made["other"], np.array([-1, 0, -1], np.int32))
+    np.testing.assert_array_equal(made["any"], np.array([1, 1, 1], np.int32))

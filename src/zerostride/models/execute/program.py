@@ -24,6 +24,10 @@ from .windows import WINDOWS
 TABLE = {**UNARY, **MOVEMENT, **REDUCTION, **NARROW, **WINDOWS, **RESIZE, **RECURRENT}
 #: Ops that run bodies.
 CONTROL = frozenset({"If", "Loop", "Scan"})
+#: Ops that make truth values in ONNX, and in other formats perhaps numbers.
+_TRUTHS = frozenset(
+    ["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "not_equal", "And", "Or", "Xor"]
+)
 #: Nodes of a message; the rest is counted.
 _MOST_NAMED = 20
 
@@ -173,13 +177,19 @@ def readable(value: Value) -> bool:
 
 def _steps(node: Node, module: FormatModule, refused: list[Refused]) -> tuple[Step, ...]:
     site = module.find_site(node)
-    if site is not None and can_plan(site):
+    if site is not None and can_plan(site) and not _counts_truths(node, site):
         return (Step(node, module.find_site),)
     words = module.lower(node)
     if words is None:
         refused.append(Refused(node.path, _op_name(node)))
         return ()
     return tuple(step for word in words for step in _word(word, module, refused))
+
+
+def _counts_truths(node: Node, site: Site) -> bool:
+    """Whether a node makes numbers of truth values, as MNN does: its words say so."""
+    number = any((value.dtype or "bool") != "bool" for value in node.outputs)
+    return number and site.stands_for in _TRUTHS
 
 
 def _word(node: Node, module: FormatModule, refused: list[Refused]) -> tuple[Step, ...]:

@@ -198,11 +198,11 @@ class _Walk:
         going = True if call.maybe(1) is None else bool(call.number(1))
         state = [call[k] for k in range(2, len(call.inputs))]
         stacks: list[list[Array]] = [[] for _ in body.outputs[1 + len(state) :]]
-        turn = 0
+        turn, count = 0, body.inputs[0].dtype or "int64"  # MNN counts in int32
         self.loops += 1
         while going and (most is None or turn < most):
             self._spend(step, 1)
-            carried = [np.array(turn, np.int64), np.array(going), *state]
+            carried = [np.array(turn, count), np.array(going), *state]
             condition, *made = self._body(body, carried, environment)
             going = bool(condition.reshape(-1)[0]) if condition.size == 1 else False
             state = made[: len(state)]

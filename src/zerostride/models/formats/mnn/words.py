@@ -67,7 +67,9 @@ class Words:
     def op(self, op: str, *operands: Value | None, shape: Any = None, **attributes: Any) -> Value:
         """An op whose result the next one reads."""
         constant = all(value is None or value.constant for value in operands)
-        made = Value("", shape, constant)
+        # What executes a Cast reads the type of its result.
+        dtype = _NAMES.get(attributes.get("to", 0)) if op == "Cast" else None
+        made = Value("", shape, constant, dtype=dtype)
         self._add(op, operands, (made,), attributes)
         return made
 
@@ -105,6 +107,7 @@ Said: TypeAlias = tuple[Node, ...]
 Row: TypeAlias = Callable[[Words], Said]
 #: ONNX's numbers of the two types that MNN counts with.
 INT32, BOOL = 6, 9
+_NAMES = {INT32: "int32", BOOL: "bool"}
 
 
 def _array(numbers: Sequence[float], shape: tuple[int, ...]) -> Array:
