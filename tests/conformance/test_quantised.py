@@ -19,7 +19,7 @@ pytest.importorskip("onnx", reason="the models are made with the onnx package")
 ort: Any = pytest.importorskip("onnxruntime", reason="an engine is an extra, not a test need")
 ov: Any = pytest.importorskip("openvino", reason="an engine is an extra, not a test need")
 
-from onnx import helper, numpy_helper  # noqa: E402
+from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 
 import zerostride as zs  # noqa: E402
 
@@ -224,3 +224,32 @@ def test_a_wrong_number_is_found() -> None:
     got = answer("onnxruntime", case)
     assert agrees(got, case)
     assert not agrees(got + 1, case)
+
+
+@pytest.mark.parametrize("op", ["QLinearAdd", "QLinearMul"])
+def test_openvino_casts_where_a_quantised_sum_saturates(op: str, tmp_path: Path) -> None:
+    """39.0 more than each number, or 39.0 times it, in steps of 0.1: beyond what 8 bits hold."""
+    data = np.arange(0, 250, dtype=np.uint8)
+    scales = {"as": 0.1, "bs": 0.2, "cs": 0.1}
+    points = {"az": 3, "bz": 5, "cz": 7, "b": 200}
+    constants = [numpy_helper.from_array(np.float32(v), name) for name, v in scales.items()]
+    constants += [numpy_helper.from_array(np.array(v, np.uint8), k) for k, v in points.items()]
+    names = ["x", "as", "az", "b", "bs", "bz", "cs", "cz"]
+    node = helper.make_node(op, names, ["y"], name="site", domain=MICROSOFT)
+    x, y = (helper.make_tensor_value_info(name, TensorProto.UINT8, data.shape) for name in "xy")
+    graph = helper.make_graph([node], "g", [x], [y], constants)
+    sets = [helper.make_opsetid("", 18), helper.make_opsetid(MICROSOFT, 1)]
+    content = helper.make_model(graph, opset_imports=sets, ir_version=10).SerializeToString()
+    exact = (data - 3.0) * 0.1 + 39 if op == "QLinearAdd" else (data - 3.0) * 0.1 * 39
+    exact = exact / 0.1 + 7
+    session = ort.InferenceSession(content, providers=["CPUExecutionProvider"])
+    (saturated,) = session.run(None, {"x": data})
+    assert np.abs(saturated - np.clip(exact, 0, 255)).max() <= 0.51
+    core = ov.Core()
+    (result,) = core.compile_model(core.read_model(content), "CPU")([data]).values()
+    wrapped = np.abs(result - np.trunc(exact)) % 256
+    assert np.minimum(wrapped, 256 - wrapped).max() <= 1
+    (tmp_path / "m.onnx").write_bytes(content)
+    (finding,) = zs.audit(tmp_path / "m.onnx", "openvino").findings
+    assert (finding.verdict, finding.reason) == ("different", "wrong_result")
+    assert zs.audit(tmp_path / "m.onnx", "onnxruntime").ok

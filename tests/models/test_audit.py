@@ -294,6 +294,10 @@ def test_weights_that_come_at_run_time() -> None:
 def test_custom_ops_and_unknown_shapes() -> None:
     finding = small.site("Add", {"x": (2,)}, {"c": (2,)}, domain="com.example")
     assert (finding.verdict, finding.reason) == ("unknown", "custom_op")
+    # Trees, encoders and scalers take one tensor of data: nothing broadcasts.
+    scaler = small.node("Scaler", "x", domain="ai.onnx.ml", scale=[2.0, 3.0, 4.0])
+    content = small.model([scaler], {"x": (2, 3)}, domains=["ai.onnx.ml"])
+    assert not small.audit(content, "ncnn").findings
     # NumPy's rule on both sides is the same rule, whatever the shapes are.
     assert small.site("Add", {"x": None}, {"c": (2,)}, target="torch").verdict == "same"
     for target in ("ncnn", "tensorrt"):

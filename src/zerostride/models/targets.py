@@ -73,9 +73,17 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
     return _compound(site, engine, via)
 
 
+#: Ops of com.microsoft that OpenVINO's frontend computes in float, then only casts (2026.4.1, run:
+#: tests/conformance/test_quantised.py).
+_CAST_ALONE = frozenset({"QLinearAdd", "QLinearMul"})
+
+
 def _contributed(site: Site, engine: Engine) -> Side:
     """ONNX Runtime's own ops, as its document says; OpenVINO carries some of them."""
     op = site.node.op
+    if engine.name == "openvino" and op in _CAST_ALONE:
+        said = "openvino: the result is cut off and wraps around, not rounded and saturated"
+        raise _refusal(site, said, Reason.WRONG_RESULT, silent=True)
     if engine.name == "onnxruntime" or (engine.name == "openvino" and op in CONTRIB_OPENVINO):
         return Side(site.rule, site.attributes, engine.name, op)
     if engine.name == "openvino":
