@@ -49,8 +49,8 @@ MOST_PRINTED = 100_000
 @click.option(
     "--limit",
     type=click.IntRange(1),
-    help="Work that the run may be: turns of loops, node runs in them, 65,536 elements that a node "
-    "makes or 2**20 multiplications count as 1 each; 100000 if not given.",
+    help="Work that the run may be, in units of some 100 microseconds: turns of loops, nodes run "
+    "in them, and what each op takes for its elements; 100000 if not given.",
 )
 @click.option("--print", "show", is_flag=True, help="Print every output's numbers.")
 @options.as_json

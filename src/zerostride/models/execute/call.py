@@ -19,9 +19,9 @@ MAX_BYTES = 2**31
 #: Multiplications of one node: minutes. A file of a few bytes can ask for years.
 MAX_STEPS = 2**36
 
-#: Work of one run, by default. A unit is some 60 microseconds: a turn of a loop, a node run in one,
-#: so many elements that a node makes, or so many multiplications.
-MAX_WORK, ELEMENTS, MULTIPLICATIONS = 100_000, 2**16, 2**20
+#: Work of one run, by default. A unit is some 100 microseconds: a turn of a loop, a node run in it,
+#: so many multiplications, or the elements that an op makes and reads in that time (`work`).
+MAX_WORK, MULTIPLICATIONS = 100_000, 2**20
 #: Bytes of all tensors of one run that are alive at the same time.
 MAX_ALIVE = 2**33
 
@@ -138,8 +138,12 @@ def room(shape: Iterable[int], dtype: Any = np.float32) -> tuple[int, ...]:
     return sizes
 
 
-def effort(*counts: int) -> None:
+def effort(*counts: int, each: int = MULTIPLICATIONS) -> None:
     """Refuses a node whose work is the product of these counts, where that is too much.
+
+    Args:
+        counts: the numbers of steps.
+        each: how many steps are a unit.
 
     Raises:
         Unfit: it would take more than `MAX_STEPS` steps, or more than is left for the run.
@@ -149,7 +153,7 @@ def effort(*counts: int) -> None:
         raise Unfit(f"it would take {steps} steps; at most {MAX_STEPS}")
     whole = meter.get()
     if whole is not None:
-        whole.spend(steps // MULTIPLICATIONS)
+        whole.spend(steps // each)
 
 
 def axis_of(axis: int, rank: int) -> int:

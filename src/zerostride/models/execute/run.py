@@ -12,9 +12,10 @@ from ...errors import BroadcastError, ModelError, ZerostrideError
 from ..formats import FORMATS
 from ..graph import Array, Graph, Value
 from .broadcasts import broadcast, in_order, measured
-from .call import ELEMENTS, MAX_ALIVE, MAX_WORK, Call, Meter, Unfit, axis_of, meter, room
+from .call import MAX_ALIVE, MAX_WORK, Call, Meter, Unfit, axis_of, meter, room
 from .inputs import check_inputs
 from .program import TABLE, Program, Step, not_executed, prepare, readable, reads
+from .work import UNIT, nanoseconds
 
 #: Arrays by the identity of their values.
 _Environment = MutableMapping[int, Array]
@@ -38,9 +39,9 @@ def execute(
             input's element type.
         outputs: names of tensors of the main graph; None for the model's outputs. Only what they
             need is computed.
-        limit: how much work it may be in all: a turn of a loop, a node run in one, every 65,536
-            elements that a node makes and every 2**20 multiplications count as one; `MAX_WORK` if
-            None.
+        limit: how much work it may be in all, in units of some 100 microseconds: a turn of a loop,
+            a node run in one, 2**20 multiplications, or the elements that an op makes and reads in
+            that time (`work`); `MAX_WORK` if None.
 
     Returns:
         Arrays by name, in the order of `outputs`.
@@ -101,8 +102,7 @@ class _Walk:
         own: set[int] = {id(value) for value in program.inputs}
         for position, step in enumerate(program.steps):
             results = self._step(step, environment)
-            made = sum(array.size for array in results) // ELEMENTS
-            self._spend(step, made + (1 if self.loops else 0))
+            self._spend(step, self._units(step, results, environment) + (1 if self.loops else 0))
             if len(results) < len([value for value in step.node.outputs if value.name]):
                 raise self._error(step, "it hands out fewer tensors than the file takes", ())
             for value, array in zip(step.node.outputs, results, strict=False):
@@ -210,6 +210,12 @@ class _Walk:
             turn += 1
         self.loops -= 1
         return (*state, *self._stacked(step, stacks))
+
+    def _units(self, step: Step, results: Sequence[Array], environment: _Environment) -> int:
+        """What a node took."""
+        values = [value for value in step.node.inputs if value is not None]
+        operands = [environment.get(id(value)) for value in values]
+        return nanoseconds(step.node.op, operands, results) // UNIT
 
     def _spend(self, step: Step, work: int) -> None:
         try:

@@ -76,11 +76,15 @@ def _window(call: Call, spatial: Sequence[int], size: Sequence[int]) -> _Window:
     )  # fmt: skip
 
 
+#: Places in windows, and products added to places, of a unit of work: 13 and 3 nanoseconds each.
+_PLACES, _SCATTERED = 7_500, 33_000
+
+
 def _views(x: Array, window: _Window, fill: Any) -> Array:
     """All windows: (N, C, places…, size…), a view of the padded data."""
     widths = [(0, 0), (0, 0), *zip(window.before, window.after, strict=True)]
     room([size + sum(width) for size, width in zip(x.shape, widths, strict=True)], x.dtype)
-    effort(*x.shape[:2], *window.out, *window.size)
+    effort(*x.shape[:2], *window.out, *window.size, each=_PLACES)
     padded = np.pad(x, widths, constant_values=fill)
     n, c, *steps = padded.strides
     shape = (*padded.shape[:2], *window.out, *window.size)
@@ -166,7 +170,7 @@ def _transposed(call: Call) -> Array:
     each = weight.shape[1]
     wide = np.result_type(x.dtype, np.float32) if x.dtype.kind == "f" else x.dtype
     result = np.zeros(room((n, each * groups, *full), wide), wide)
-    effort(n, channels, each, *x.shape[2:], *size)
+    effort(n, channels, each, *x.shape[2:], *size, each=_SCATTERED)
     own = channels // groups
     for place in np.ndindex(*size):
         spans = tuple(
