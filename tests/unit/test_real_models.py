@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-from campaigns.real_models.collect import collect, read_rows
+from campaigns.real_models.collect import collect, read_rows, rows_of
 from campaigns.real_models.measure import Measured, Target, audit_everywhere
 from campaigns.real_models.page import totals
 
@@ -54,3 +54,11 @@ def test_an_audit_has_one_answer_in_every_process():
         "onnxruntime": 1,
     }
     assert measured.targets["ncnn"].counts != measured.targets["onnxruntime"].counts
+
+
+def test_any_model_file_of_a_folder_is_a_row(tmp_path: Path) -> None:
+    for name in ("b.onnx", "a.tflite", "notes.txt"):
+        (tmp_path / name).touch()
+    rows = rows_of(tmp_path, (".onnx", ".tflite"))
+    assert [row.file for row in rows] == ["a.tflite", "b.onnx"]
+    assert rows[0].shapes == ()
