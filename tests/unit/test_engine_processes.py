@@ -6,12 +6,14 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from zerostride.measure.case import Answer, Case
-from zerostride.measure.isolation import Worker
+from zerostride.measure.isolation import NoWorker, Worker
+from zerostride.verification import process as process_module
 from zerostride.verification.process import Process
 from zerostride.verification.task import Form, Task
 
@@ -38,6 +40,24 @@ def test_a_worker_that_is_stopped_is_given_up_and_asked_again(count: int) -> Non
         assert process.carry_out(task, [np.ones(2)] * 2).answer == "result"
     finally:
         process.stop()
+
+
+@pytest.mark.parametrize(("seconds", "loading"), [(0.5, 60), (20, 120), (300, 240), (1e9, 240)])
+def test_loading_takes_a_few_times_as_long_as_an_answer(seconds: float, loading: float) -> None:
+    assert Process("numpy", sys.executable, seconds).start_seconds == loading
+
+
+def test_an_engine_that_does_not_load_is_given_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process_module, "LEAST_LOADING", 0.2)
+    python = tmp_path / "python"
+    python.write_text("#!/bin/sh\nexec sleep 100\n")
+    python.chmod(0o755)
+    begin = time.monotonic()
+    with pytest.raises(NoWorker, match=r"does not start \(not loaded after 0\.6 s\)"):
+        Process("numpy", str(python), 0.1).start()
+    assert time.monotonic() - begin < 30
 
 
 def test_a_worker_is_asked_where_very_many_files_are_open() -> None:

@@ -41,7 +41,8 @@ STYLES = {
 @click.option(
     "--timeout",
     type=click.FloatRange(0, min_open=True),
-    help="Seconds for one answer; 20, and 300 for a whole model.",
+    help="Seconds for one answer; 20, and 300 for a whole model. Loading the engine may take 6 "
+    "times as long: at least 60, at most 240.",
 )
 @click.option("--no-cache", is_flag=True, help="Ask the engine again, whatever it said before.")
 @options.batch_axis

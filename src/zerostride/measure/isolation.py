@@ -53,6 +53,11 @@ class Worker:
     #: What the process runs, with the engine's name.
     module = "zerostride.measure.worker"
 
+    @property
+    def start_seconds(self) -> float:
+        """How long loading the engine may take."""
+        return START_SECONDS
+
     def __init__(self, engine: str, python: str, case_seconds: float = CASE_SECONDS) -> None:
         self.engine = engine
         self.python = python
@@ -86,13 +91,16 @@ class Worker:
             env={"OMP_NUM_THREADS": "1", **os.environ},
             bufsize=0,
         )
+        limit = self.start_seconds
         try:
-            header, _ = wire.receive(self._output, START_SECONDS)
+            header, _ = wire.receive(self._output, limit)
         except (wire.Closed, wire.TooLate) as error:
             self._process.kill()  # nothing if it has ended, and that status is kept
             assert self._process.stderr is not None
             said = self._process.stderr.read().decode(errors="replace").strip().splitlines()
             died = self._reap()
+            if isinstance(error, wire.TooLate):
+                died = f"not loaded after {limit:g} s"
             detail = f"{died}: {said[-1]}" if said else died
             raise NoWorker(f"the worker for {self.engine} does not start ({detail})") from error
         if "missing" in header:

@@ -76,7 +76,8 @@ def verify(
         against: run this file, a conversion of the model, instead of the model; implies `whole`.
         node: check this node alone, named as in a finding.
         seed: of the random operands.
-        timeout: seconds for one answer; by default 20, for a whole model 300.
+        timeout: seconds for one answer; by default 20, for a whole model 300. Loading the engine
+            may take 6 times as long: at least 60 seconds, at most 240.
         cases: how many random operands each broadcast gets.
         cache: use the answers of earlier runs: equal tasks on one release answer equally.
         batch_axis, facts, sizes, input_shapes: as for :func:`~zerostride.audit`.

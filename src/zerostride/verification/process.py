@@ -9,11 +9,14 @@ from enum import StrEnum
 
 from ..errors import ZerostrideError
 from ..measure import wire
-from ..measure.isolation import Missing, Worker, interpreter_for
+from ..measure.isolation import START_SECONDS, Missing, Worker, interpreter_for
 from .task import Array, Task, pack, unpack
 
 #: Bytes of one message; its length is a number of 32 bits.
 MAX_MESSAGE = 2**32 - 1
+#: Loading an engine may take so many times the seconds of an answer, and so many seconds at least:
+#: TensorFlow takes up to 30 where all cores are busy.
+LOADING_TIMES, LEAST_LOADING = 6, 60.0
 #: What installs an engine, where that is not an extra of its own name.
 _EXTRAS = {"numpy": "zerostride"}
 
@@ -40,6 +43,11 @@ class Process(Worker):
     """A child process that has one engine loaded and carries out tasks."""
 
     module = "zerostride.verification.child"
+
+    @property
+    def start_seconds(self) -> float:
+        """How long loading may take: several times an answer, for which the limit is stated."""
+        return min(START_SECONDS, max(LEAST_LOADING, LOADING_TIMES * self.case_seconds))
 
     @property
     def ended(self) -> bool:
