@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Iterator
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
 #: The parts of a finding that do not depend on its names, so that like findings share them.
 _SHARED = frozenset({"source", "target", "witness", "when"})
+
+#: Texts of data that are kept, of some hundred bytes each.
+_MOST_LAID = 1 << 12
 
 
 def json_text(report: Report, indent: int | None = 2) -> str:
@@ -35,21 +39,32 @@ class _Writer:
     def __init__(self, indent: int | None) -> None:
         self.indent = indent
         self.kept: dict[tuple[str, int], str] = {}
+        self.laid: dict[str, str] = {}
 
     def value(self, value: Any, depth: int) -> str:
         """Data at a depth of the tree."""
         from .findings import plain
 
         if value is None or type(value) is str:
-            return json.dumps(value)
-        text = json.dumps(plain(value), indent=self.indent, default=str, allow_nan=False)
-        # A line end within a string is written as \n, so that every other one is a line of data.
-        return text if self.indent is None else text.replace("\n", self._line(depth))
+            return "null" if value is None else encode_basestring_ascii(value)
+        data = plain(value)
+        text = json.dumps(data, default=str, allow_nan=False)
+        if self.indent is None or text in ("[]", "{}", "true", "false"):
+            return text
+        # Laying data out in lines takes ten times as long as writing it; findings repeat theirs.
+        key = f"{depth} {text}"
+        if key not in self.laid:
+            if len(self.laid) == _MOST_LAID:
+                self.laid.clear()
+            lines = json.dumps(data, indent=self.indent, default=str, allow_nan=False)
+            # A line end within a string is written as \n: every other one is a line of data.
+            self.laid[key] = lines.replace("\n", self._line(depth))
+        return self.laid[key]
 
     def list(self, findings: Iterable[Finding]) -> Iterator[str]:
         """The findings, which the report has as one of its fields."""
         # One string each: the many pieces of all of them take more memory than the text.
-        texts = (["".join(self._finding(finding))] for finding in findings)
+        texts = ([self._finding(finding)] for finding in findings)
         return self._around("[", texts, "]", 1)
 
     def object(self, items: Iterable[tuple[str, Iterable[str]]], depth: int) -> Iterator[str]:
@@ -57,9 +72,13 @@ class _Writer:
         parts = (itertools.chain([f"{json.dumps(key)}: "], pieces) for key, pieces in items)
         return self._around("{", parts, "}", depth)
 
-    def _finding(self, finding: Finding) -> Iterator[str]:
-        items = ((key, [self._part(finding, key, part)]) for key, part in finding.parts().items())
-        return self.object(items, 2)
+    def _finding(self, finding: Finding) -> str:
+        parts = [
+            f"{encode_basestring_ascii(key)}: {self._part(finding, key, part)}"
+            for key, part in finding.parts().items()
+        ]
+        between = ", " if self.indent is None else "," + self._line(3)
+        return "{" + self._line(3) + between.join(parts) + self._line(2) + "}"
 
     def _part(self, finding: Finding, key: str, part: Any) -> str:
         if key not in _SHARED:
