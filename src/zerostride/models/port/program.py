@@ -436,7 +436,7 @@ def normal(tree: Tree) -> Tree:
         return tree
     op, operands = tree
     operands = tuple(map(normal, operands))
-    if op == "prelu" and len(operands) == 2:  # a hostile file may give it one
+    if op == "prelu":
         data, slope = operands
         product = normal(("multiply", (slope, data)))
         return ("where", (normal(("less", (data, 0.0))), product, data))
