@@ -191,7 +191,7 @@ def as_tuple(shape: Any) -> tuple[Any, ...]:
 
 def whole_number(size: Any) -> int:
     """A whole number as a plain int; a Misfit otherwise."""
-    if type(size) is not bool:
+    if type(size).__name__ != "bool":  # Python's, or NumPy's, an index before NumPy 2.4
         try:
             return int(operator.index(size))
         except TypeError:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import difflib
 import hashlib
-import operator
 import re
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeAlias
 
-from ..dims import MAX_ELEMENTS, MAX_RANK
+from ..dims import MAX_ELEMENTS, MAX_RANK, whole_numbers
 from ..dims.dim import Dim, Number, Symbol, lone_symbol, of_atom, plain
 from ..dims.parse import MAX_TEXT, read, unnamed
 from ..errors import Misfit, ZerostrideError, printable
@@ -281,13 +280,10 @@ class _Given:
         return self._number(f"{where}, axis {axis}", size)
 
     def _number(self, where: str, number: Any) -> int:
-        try:
-            found = None if isinstance(number, bool) else operator.index(number)
-        except TypeError:
-            found = None
-        if found is None or not 0 <= found <= MAX_ELEMENTS:
+        sizes = whole_numbers((number,))
+        if sizes is None or not 0 <= sizes[0] <= MAX_ELEMENTS:
             self._refuse(f"{where}: {brief_of(number)} is not a size from 0 to 2^63-1")
-        return found
+        return sizes[0]
 
     def size(self, name: str, number: Any) -> None:
         """Takes the number of a size by its name."""
