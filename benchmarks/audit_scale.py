@@ -42,8 +42,8 @@ print(time.perf_counter() - start, time.process_time() - busy)
 _AUDIT = """
 import json, resource, sys, time
 import numpy, onnx, onnx.shape_inference, onnx.inliner, onnx.numpy_helper, onnx.checker
-from zerostride.models.audit import audit
-import zerostride.models.formats.onnx_
+from zerostride.models.audit.run import audit
+import zerostride.models.formats.onnx.format
 
 def peak(key="VmHWM"):
     # Not getrusage, whose peak starts with what the parent had.

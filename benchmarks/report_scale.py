@@ -11,9 +11,9 @@ import time
 from pathlib import Path
 
 from zerostride.engines import find_engine
-from zerostride.models.audit import audit_graph
+from zerostride.models.audit.run import audit_graph
 from zerostride.models.findings import Report
-from zerostride.models.graph import Graph, Node, Value
+from zerostride.models.ir.graph import Graph, Node, Value
 from zerostride.report import html
 
 COUNT = 10_000

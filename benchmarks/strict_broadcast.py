@@ -13,9 +13,9 @@ from importlib.resources import files
 
 import numpy as np
 
-from zerostride.accidents import checks
-from zerostride.accidents.loading import compiled
-from zerostride.accidents.rewrite import MODULE, rewritten
+from zerostride.lint import checks
+from zerostride.lint.loading import compiled
+from zerostride.lint.rewrite import MODULE, rewritten
 
 CASES = {
     "int + int": ("a + b", 3, 4),

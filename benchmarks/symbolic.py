@@ -42,7 +42,7 @@ CALLS = 400
 def cold(shapes: tuple[Any, Any], asked: dict[str, Any]) -> float:
     """Microseconds of one plan that is not in the cache: the least of the calls."""
     import zerostride as zs
-    from zerostride import planner
+    from zerostride.engines import planning as planner
 
     best = float("inf")
     for _ in range(CALLS):

@@ -14,8 +14,8 @@ import click
 import numpy as np
 
 import zerostride as zs
-from zerostride.verification.process import Process
-from zerostride.verification.task import Form, Task
+from zerostride.runtimes.verify.process import Process
+from zerostride.runtimes.verify.task import Form, Task
 
 #: Names, shapes and programs come round again after so many calls: caches are full by then.
 _ROUND = 300

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import zerostride as zs
-from zerostride.alignment import Rule
+from zerostride.core.alignment import Rule
+from zerostride.core.rules import RULES
 from zerostride.engines import ENGINES, Engine
-from zerostride.rules import RULES
 
 DOCS = Path(__file__).parent
 MADE = "<!-- Made by docs/generate.py from the tables; edit those. -->\n\n"

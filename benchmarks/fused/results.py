@@ -34,7 +34,7 @@ class FusedResults:
 
 def compiled_by() -> str:
     """What compiles programs that are hot: llvmlite and its release; "" if nothing does."""
-    from zerostride.fuse import jit
+    from zerostride.fusion.jit import tier as jit
 
     return "" if jit.mode() == "0" else f"llvmlite {metadata.version('llvmlite')}"
 

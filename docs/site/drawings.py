@@ -25,7 +25,9 @@ def stylesheet() -> str:
     style = _STYLE.search(zs.plan((1,), (1,)).svg())
     dark = _DARK.search(style[1]) if style else None
     if style is None or dark is None:
-        raise SystemExit("drawings have another style than this page knows: see explain/picture.py")
+        raise SystemExit(
+            "drawings have another style than this page knows: see derive/explain/picture.py"
+        )
     light = style[1][: dark.start()]
     return "\n".join(
         (

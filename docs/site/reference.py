@@ -96,11 +96,14 @@ MODULES = (
         "What a package that adds a rule, an engine, a format or an array library makes rows of.",
         (),
         rows=(
-            *("zerostride.alignment.Rule", "zerostride.alignment.Alignment"),
+            *("zerostride.core.alignment.Rule", "zerostride.core.alignment.Alignment"),
             *("zerostride.engines.Engine", "zerostride.engines.Divergence"),
             *("zerostride.models.formats.Format", "zerostride.models.formats.FormatModule"),
-            *(f"zerostride.models.graph.{name}" for name in ("Graph", "Node", "Value")),
-            *("zerostride.models.sites.Site", "zerostride.models.sites.Operand"),
+            *(f"zerostride.models.ir.graph.{name}" for name in ("Graph", "Node", "Value")),
+            *(
+                "zerostride.models.formats.onnx.sites.Site",
+                "zerostride.models.formats.onnx.sites.Operand",
+            ),
             *("zerostride.arrays.table.Row", "zerostride.arrays.model.Adapter"),
         ),
     ),

@@ -12,12 +12,12 @@ from shown import MORE, PAIRS, Shown
 from tabular import table
 
 import zerostride as zs
-from zerostride.alignment import Rule
+from zerostride.core.alignment import Rule
+from zerostride.core.rules import MODES, RULES
 from zerostride.engines import ENGINES, Engine
 from zerostride.engines.history import HISTORY
 from zerostride.engines.model import Divergence
 from zerostride.ops.table import OPS, column_of
-from zerostride.rules import MODES, RULES
 
 Answer = zs.Plan | zs.BroadcastError
 

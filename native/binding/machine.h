@@ -1,4 +1,4 @@
-// Machine code for fused programs, made by fuse/jit.py: what it needs to know of the engine.
+// Machine code for fused programs, made by fusion/jit/tier.py: what it needs to know of the engine.
 #pragma once
 
 #include "python.h"

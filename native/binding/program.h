@@ -1,4 +1,4 @@
-// The Python type of a fused expression: what fuse/engine.py makes of a program.
+// The Python type of a fused expression: what fusion/schedule/engine.py makes of a program.
 #pragma once
 
 #include "python.h"
@@ -6,7 +6,7 @@
 namespace zs {
 
 // Program(spec)
-//   spec: plain tuples, laid out as fuse/engine.py says. ValueError where it is wrong,
+//   spec: plain tuples, laid out as fusion/schedule/engine.py says. ValueError where it is wrong,
 //   NotImplementedError where the engine has no such dtype, kernel or number of operands.
 // Adds the type to the module. Negative with an error set if that fails.
 int add_program_type(PyObject* module);

@@ -15,7 +15,7 @@ struct Refusal {
   std::string why;
 };
 
-// Reads and checks a spec of plain tuples, laid out as fuse/engine.py says. What it returns can be run
+// Reads and checks a spec of plain tuples, laid out as fusion/schedule/engine.py says. What it returns can be run
 // on any arrays of its slots' shapes and dtypes.
 FusedProgram read_spec(PyObject* spec);
 

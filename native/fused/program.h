@@ -1,4 +1,4 @@
-// A fused expression as the engine runs it. The same as src/zerostride/fuse/program.py, which says
+// A fused expression as the engine runs it. The same as src/zerostride/fusion/schedule/program.py, which says
 // what all of it means; made from that by binding/program.cpp, immutable afterwards.
 #pragma once
 
@@ -45,7 +45,7 @@ struct Store {
   Fold fold;
 };
 
-// What fuse/jit.py compiled of a phase's steps, or may compile: as a Body for so many results. It does
+// What fusion/jit/tier.py compiled of a phase's steps, or may compile: as a Body for so many results. It does
 // `rows` rows, `steps` bytes apart (the inputs', then the outputs'; not read if it is one). `past` asks it
 // to store past the caches, if it was compiled for that.
 using MachineCode = void (*)(const void* const* in, void* const* out, std::int64_t n, char* scratch,

@@ -3,7 +3,7 @@
     python native/tests/vmath_text.py [--check]
 
 Each functor that has no branches, as clang's intermediate representation of one element: with fused
-multiplications and instructions that round (AVX2 on), and without (baseline). fuse/jit_vmath.py
+multiplications and instructions that round (AVX2 on), and without (baseline). fusion/jit/vmath.py
 reads it. Needs clang 14 or newer; `--check` writes nothing, and fails if the file is another.
 """
 

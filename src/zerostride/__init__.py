@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .arrays.torch_watch import watch as _watch
+from .arrays.torch.watch import watch as _watch
 from .compute.functions import (
     add,
     atan2,
@@ -112,6 +112,10 @@ from .compute.unary import (
     thresholded_relu,
     trunc,
 )
+from .core.plan import Plan
+from .core.rules import whdc
+from .core.strict_mode import strict
+from .engines.planning import plan, plan_to, supports
 from .errors import (
     BroadcastError,
     EngineVersionWarning,
@@ -122,18 +126,13 @@ from .errors import (
     TraceError,
     ZerostrideError,
 )
-from .fork_gate import first_call as _first_call
-from .fuse import fuse
-from .plan import Plan
-from .planner import plan, plan_to, supports
-from .rules import whdc
-from .strictness import strict
+from .fusion import fuse
+from .system.fork_gate import first_call as _first_call
 
 if TYPE_CHECKING:
-    from .comparison import Comparison, compare
-    from .dims.condition import Condition
-    from .dims.dim import Dim
-    from .fuse.reductions import (
+    from .derive.compare import Comparison, compare
+    from .fusion.grad.vjp import vjp
+    from .fusion.reductions import (
         all,
         any,
         argmax,
@@ -146,12 +145,13 @@ if TYPE_CHECKING:
         sum,
         sum_of_squares,
     )
-    from .fuse.vjp import vjp
-    from .models.audit import audit
+    from .models.audit.run import audit
     from .models.findings import Finding, Report, Verdict
+    from .models.flow.shapes import shapes
     from .models.port import port
-    from .models.shapes import shapes
-    from .verification.checks import verify
+    from .runtimes.verify.checks import verify
+    from .sizes.condition import Condition
+    from .sizes.dim import Dim
 
 __version__ = "0.1.0"
 

@@ -26,11 +26,11 @@ from .compute.native import backend as _computing
 from .errors import ModelError, ZerostrideError
 from .models.execute import Program, not_executed, run_program
 from .models.execute import prepare as program_of
-from .models.graph import Array, Graph
-from .models.onnx import parse, read_message
-from .models.onnx_functions import MOST_ROUNDS, has_function
-from .models.onnx_messages import tensors_of
-from .models.soundness import text
+from .models.formats.onnx.functions import MOST_ROUNDS, has_function
+from .models.formats.onnx.messages import tensors_of
+from .models.formats.onnx.onnx_validation import text
+from .models.formats.onnx.reader import parse, read_message
+from .models.ir.graph import Array, Graph
 
 try:
     import onnx

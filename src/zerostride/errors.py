@@ -110,7 +110,7 @@ class BroadcastError(ValueError):
     """Shapes that a rule or an engine does not combine.
 
     Attributes:
-        rule: the rule's name (a :class:`~zerostride.plan.RuleUse` with its attributes).
+        rule: the rule's name (a :class:`~zerostride.core.plan.RuleUse` with its attributes).
         shapes: the shapes as the caller wrote them.
         axis: the result axis at fault, or None where no single axis is.
         reason: a :class:`Reason`, which is also a plain string.

@@ -22,8 +22,8 @@ from _pytest.outcomes import Failed
 # Every run of pytest where zerostride is installed imports this module: what only a run that is
 # watched needs is imported when one begins.
 if TYPE_CHECKING:
-    from .accidents.checks import Accident, Watch, allowed
-    from .accidents.loading import Finder
+    from .lint.checks import Accident, Watch, allowed
+    from .lint.loading import Finder
 
 _NAME = "strict_broadcast"
 _ON = frozenset({"on", "true", "yes", "1"})
@@ -44,13 +44,13 @@ class AccidentalBroadcastError(ValueError):
 def __getattr__(name: str) -> Any:
     if name != "allowed":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .accidents.checks import allowed
+    from .lint.checks import allowed
 
     return allowed
 
 
 def _watch() -> Watch:
-    from .accidents.checks import WATCH
+    from .lint.checks import WATCH
 
     return WATCH
 
@@ -174,7 +174,7 @@ class _Session:
                 raise pytest.UsageError(
                     f"{_NAME}_paths: there is no {root}, so nothing below it would be checked"
                 )
-        from .accidents.loading import Finder, Scope
+        from .lint.loading import Finder, Scope
 
         hook, before = _assertions(self.config)
         self.finder = Finder(Scope(self.roots), hook, before)

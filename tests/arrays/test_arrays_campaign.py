@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from campaigns.arrays.command import RULES, tallied
+from campaigns.arrays.draw import cases
+from campaigns.arrays.judge import judged
+from campaigns.arrays.libraries import ROWS, installed
 
-from zerostride.measure.__main__ import main
-from zerostride.measure.arrays import RULES, tallied
-from zerostride.measure.arrays_draw import cases
-from zerostride.measure.arrays_judge import judged
-from zerostride.measure.arrays_libraries import ROWS, installed
-from zerostride.measure.case import BadInput
+from zerostride.runtimes.probe.case import BadInput
+from zerostride.runtimes.probe.command import main
 
 strict = pytest.importorskip("array_api_strict", reason="array_api_strict is not installed")
 HERE, ELSEWHERE = ROWS["array_api_strict"], ROWS["array_api_strict elsewhere"]

@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from zerostride.measure.runners import load_runner
+from zerostride.runtimes.probe.runners import load_runner
 
 FUNCTIONS = {
     "ADD": np.add,

@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 from child import Child
 
+from zerostride.core.plan import Plan
 from zerostride.engines import find_engine
-from zerostride.models.audit import audit_graph
+from zerostride.models.audit.run import audit_graph
 from zerostride.models.findings import Finding, Verdict
-from zerostride.models.graph import Graph, Node, Value
-from zerostride.plan import Plan
+from zerostride.models.ir.graph import Graph, Node, Value
 
 pytestmark = pytest.mark.conformance
 

@@ -21,12 +21,12 @@ from onnx import TensorProto, helper
 from test_audit_ncnn import OPS, operands, run, same_numbers
 
 import zerostride as zs
-from zerostride.dims.dim import Symbol, dim
+from zerostride.derive.regions import real_shapes
 from zerostride.engines import find_engine
-from zerostride.meaning import real_shapes
-from zerostride.models.audit import audit_graph
+from zerostride.models.audit.run import audit_graph
 from zerostride.models.findings import Finding, Verdict
-from zerostride.models.graph import Graph, Node, Value
+from zerostride.models.ir.graph import Graph, Node, Value
+from zerostride.sizes.dim import Symbol, dim
 
 pytestmark = pytest.mark.conformance
 

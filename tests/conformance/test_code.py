@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 
 import zerostride as zs
-from zerostride.code import code
-from zerostride.measure.isolation import interpreter_for
-from zerostride.rules import RULES
-from zerostride.symbolic import symbols
+from zerostride.core.rules import RULES
+from zerostride.core.symbolic import symbols
+from zerostride.derive.code import code
+from zerostride.runtimes.probe.isolation import interpreter_for
 
 pytestmark = pytest.mark.conformance
 

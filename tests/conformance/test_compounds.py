@@ -22,13 +22,13 @@ import numpy as np
 import pytest
 from child import Child
 
+from zerostride.core.plan import Plan
 from zerostride.engines import find_engine
 from zerostride.errors import BroadcastError, Reason
-from zerostride.models.carriers import CARRIERS
-from zerostride.models.graph import Node, Value
-from zerostride.models.sites import Site, find_site
-from zerostride.models.targets import transport
-from zerostride.plan import Plan
+from zerostride.models.formats.onnx.sites import Site, find_site
+from zerostride.models.ir.graph import Node, Value
+from zerostride.models.transport.compound_engines import CARRIERS
+from zerostride.models.transport.ways import transport
 
 pytestmark = pytest.mark.conformance
 

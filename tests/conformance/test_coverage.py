@@ -11,7 +11,7 @@ import pytest
 onnx = pytest.importorskip("onnx", reason="the models are ONNX files")
 pytest.importorskip("onnxruntime", reason="it says what is so")
 
-from zerostride.measure.coverage import (  # noqa: E402
+from campaigns.shapes.coverage import (
     Model,
     Needs,
     Row,
@@ -22,9 +22,9 @@ from zerostride.measure.coverage import (  # noqa: E402
     stripped,
     zerostride_needs,
 )
-from zerostride.measure.coverage_report import run  # noqa: E402
-from zerostride.measure.inferrers import ZEROSTRIDE, Claim, name, number  # noqa: E402
-from zerostride.measure.shape_runner import TRIED  # noqa: E402
+from campaigns.shapes.coverage_report import run  # noqa: E402
+from campaigns.shapes.inferrers import ZEROSTRIDE, Claim, name, number  # noqa: E402
+from campaigns.shapes.shape_runner import TRIED  # noqa: E402
 
 pytestmark = pytest.mark.conformance
 

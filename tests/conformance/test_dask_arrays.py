@@ -466,7 +466,7 @@ def test_tasks_of_lambdas_are_pickled() -> None:
 
 
 def test_tasks_share_the_engines_threads() -> None:
-    from zerostride.arrays.dask_tasks import one_thread_each
+    from zerostride.arrays.dask.tasks import one_thread_each
 
     before = zs.get_num_threads()
     zs.set_num_threads(4)

@@ -116,7 +116,7 @@ def test_the_same_code_on_worker_processes(client: Any) -> None:
 
 def test_a_task_on_a_worker_has_one_thread_of_the_engine(client: Any) -> None:
     def threads(block: np.ndarray) -> np.ndarray:
-        from zerostride.arrays.dask_tasks import one_thread_each
+        from zerostride.arrays.dask.tasks import one_thread_each
 
         with one_thread_each():
             return np.full_like(block, zs.get_num_threads())
@@ -125,7 +125,7 @@ def test_a_task_on_a_worker_has_one_thread_of_the_engine(client: Any) -> None:
 
 
 def test_files_are_read_by_the_workers(client: Any, tmp_path: Path) -> None:
-    from zerostride.arrays.dask_mapped import from_memmap
+    from zerostride.arrays.dask.mapped_files import from_memmap
 
     x = np.random.default_rng(1).random((512, 96), np.float32)
     mapped = np.memmap(tmp_path / "x.bin", np.float32, "w+", shape=x.shape)

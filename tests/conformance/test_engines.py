@@ -1,6 +1,6 @@
 """A sample of generated cases, and every rank that each engine carries, on the real engines.
 
-The whole: ``python -m zerostride.measure conformance --all --cases 20000``. An engine in another
+The whole: ``python -m zerostride.runtimes.probe conformance --all --cases 20000``. An engine in another
 environment is named by ``ZEROSTRIDE_PYTHON_PADDLE=/path/to/python``.
 """
 
@@ -10,11 +10,11 @@ import os
 
 import pytest
 
-from zerostride.measure.catalogue import CATALOGUE
-from zerostride.measure.conformance import Verdict, run_engine
-from zerostride.measure.generate import generate
-from zerostride.measure.isolation import Missing, Worker, interpreter_for
-from zerostride.measure.ladder import ladder
+from zerostride.runtimes.probe.catalogue import CATALOGUE
+from zerostride.runtimes.probe.conformance import Verdict, run_engine
+from zerostride.runtimes.probe.generate import generate
+from zerostride.runtimes.probe.isolation import Missing, Worker, interpreter_for
+from zerostride.runtimes.probe.ladder import ladder
 
 pytestmark = pytest.mark.conformance
 

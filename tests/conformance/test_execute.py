@@ -14,7 +14,7 @@ from execute_rows import OLD, OPS
 
 from zerostride.models.execute import execute
 from zerostride.models.execute.program import TABLE
-from zerostride.models.onnx import read_onnx
+from zerostride.models.formats.onnx.reader import read_onnx
 
 onnx = pytest.importorskip("onnx", reason="writes the models")
 ort = pytest.importorskip("onnxruntime", reason="is what is compared with")

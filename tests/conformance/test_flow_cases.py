@@ -18,9 +18,9 @@ import numpy as np
 import onnx
 import pytest
 
-from zerostride.dims.dim import dim
 from zerostride.models.flow import Flow, flow
-from zerostride.models.onnx import read_onnx
+from zerostride.models.formats.onnx.reader import read_onnx
+from zerostride.sizes.dim import dim
 
 pytestmark = pytest.mark.conformance
 

@@ -10,11 +10,12 @@ import pytest
 
 pytest.importorskip("torch", reason="its autograd is what gradients are held against")
 
-from zerostride.fuse.vjp_table import RULES, STEPS
-from zerostride.measure.__main__ import main
-from zerostride.measure.gradients import BOUND, Result, judge, measure, ours
-from zerostride.measure.gradients_draw import MOST_STEPS, REDUCTIONS, draw
-from zerostride.measure.gradients_torch import Judged
+from campaigns.gradients.command import BOUND, Result, judge, measure, ours
+from campaigns.gradients.draw import MOST_STEPS, REDUCTIONS, draw
+from campaigns.gradients.in_torch import Judged
+
+from zerostride.fusion.grad.table import RULES, STEPS
+from zerostride.runtimes.probe.command import main
 
 pytestmark = pytest.mark.conformance
 

@@ -1,6 +1,6 @@
 """Shape inference of other tools beside ours, and a judge that can be shown wrong answers.
 
-The whole: ``python -m zerostride.measure inference --cases 5000``.
+The whole: ``python -m zerostride.runtimes.probe inference --cases 5000``.
 """
 
 from __future__ import annotations
@@ -9,9 +9,8 @@ import json
 from dataclasses import replace
 
 import pytest
-
-from zerostride.measure.expressions import expression
-from zerostride.measure.inference import (
+from campaigns.shapes.expressions import expression
+from campaigns.shapes.inference import (
     FIRST,
     LOOSER,
     UNKNOWNS,
@@ -22,8 +21,8 @@ from zerostride.measure.inference import (
     measure,
     truth,
 )
-from zerostride.measure.inference_report import run
-from zerostride.measure.inferrers import (
+from campaigns.shapes.inference_report import run
+from campaigns.shapes.inferrers import (
     OPS,
     UNKNOWN,
     Answer,

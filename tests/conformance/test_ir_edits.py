@@ -12,12 +12,12 @@ import pytest
 import zerostride as zs
 from zerostride.compute.semantics import select
 from zerostride.models.findings import Verdict
+from zerostride.models.flow.resolved import resolved
 from zerostride.models.formats import read_model
+from zerostride.models.formats.onnx.sites import Kind
 from zerostride.models.formats.openvino import edit, find_site
 from zerostride.models.formats.openvino.sites import AXIS
-from zerostride.models.resolve import resolved
-from zerostride.models.rewrite import SELF, Input, Made, Rewrite, Step
-from zerostride.models.sites import Kind
+from zerostride.models.ir.rewrite import SELF, Input, Made, Rewrite, Step
 from zerostride.ops import OPS
 
 ov = pytest.importorskip("openvino", reason="asks the real OpenVINO")

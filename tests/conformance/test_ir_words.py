@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from zerostride.models.formats import lowered, read_model
-from zerostride.models.graph import Graph, Value
+from zerostride.models.ir.graph import Graph, Value
 
 ov = pytest.importorskip("openvino", reason="asks the real OpenVINO")
 onnx = pytest.importorskip("onnx", reason="computes the words with onnx's reference evaluator")

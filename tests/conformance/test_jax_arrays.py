@@ -12,11 +12,11 @@ pytest.importorskip("jax", reason="its arrays and transforms are what is tested"
 import jax
 import jax.numpy as jnp
 from array_samples import UNDER, softmax
+from campaigns.arrays.command import RULES as PLANS
+from campaigns.arrays.command import tallied
+from campaigns.arrays.libraries import ROWS
 
 import zerostride as zs
-from zerostride.measure.arrays import RULES as PLANS
-from zerostride.measure.arrays import tallied
-from zerostride.measure.arrays_libraries import ROWS
 
 pytestmark = [pytest.mark.conformance, pytest.mark.usefixtures("with_64_bits")]
 
@@ -143,7 +143,7 @@ def test_whole_powers_and_quotients():
 
 
 def test_memory_is_read_where_it_lies(monkeypatch):
-    from zerostride.arrays import jax_arrays
+    from zerostride.arrays.jax import adapter as jax_arrays
 
     seen = []
     lowered = jax_arrays.lowered
@@ -164,7 +164,7 @@ def test_memory_is_read_where_it_lies(monkeypatch):
 
 
 def test_large_results_are_made_in_jax_s_memory(monkeypatch):
-    from zerostride.arrays import jax_arrays
+    from zerostride.arrays.jax import adapter as jax_arrays
 
     made = []
     aligned = jax_arrays.aligned
@@ -182,7 +182,7 @@ def test_large_results_are_made_in_jax_s_memory(monkeypatch):
 
 def test_answers_are_handed_over_as_jax_would(monkeypatch):
     """By the function that `jax.device_put` ends in, which is looked at before it is relied on."""
-    from zerostride.arrays import jax_data
+    from zerostride.arrays.jax import data as jax_data
 
     assert jax_data._put() is not None
     near = jnp.ones(3)

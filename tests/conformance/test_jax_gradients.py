@@ -10,12 +10,12 @@ pytest.importorskip("jax", reason="its arrays and transforms are what is tested"
 import jax
 import jax.numpy as jnp
 from array_samples import UNDER, softmax
+from campaigns.gradients.command import BOUND, Result, _alone, check_ops, judge
+from campaigns.gradients.draw import draw
 from jax.test_util import check_grads
 
 import zerostride as zs
-from zerostride.fuse.vjp_table import RULES
-from zerostride.measure.gradients import BOUND, Result, _alone, check_ops, judge
-from zerostride.measure.gradients_draw import draw
+from zerostride.fusion.grad.table import RULES
 
 pytestmark = [pytest.mark.conformance, pytest.mark.usefixtures("with_64_bits")]
 

@@ -2,7 +2,7 @@
 
     python -m pytest --override-ini addopts= -m conformance tests/conformance/test_litert.py
 
-Alignment by value is `zerostride.measure`'s; here is what its catalogue does not draw.
+Alignment by value is `zerostride.runtimes.probe`'s; here is what its catalogue does not draw.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from typing import Any
 import pytest
 
 import zerostride as zs
-from zerostride.alignment import apply
+from zerostride.core.alignment import apply
+from zerostride.engines.planning import dtype_limit, find_engine
 from zerostride.errors import Reason
-from zerostride.measure.isolation import interpreter_for
-from zerostride.models.carriers import CARRIERS
-from zerostride.models.element_types import UNFIT
+from zerostride.models.transport.compound_engines import CARRIERS
+from zerostride.models.transport.element_types import UNFIT
 from zerostride.ops import OPS
-from zerostride.planner import dtype_limit, find_engine
+from zerostride.runtimes.probe.isolation import interpreter_for
 
 pytestmark = pytest.mark.conformance
 

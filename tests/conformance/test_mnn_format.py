@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zerostride.models.audit import audit
+from zerostride.models.audit.run import audit
+from zerostride.models.flow.resolved import resolved
 from zerostride.models.formats import lowered, module_of, read_model
 from zerostride.models.formats.mnn import buffer, schema, shapes
-from zerostride.models.graph import Graph, Value
-from zerostride.models.resolve import resolved
+from zerostride.models.ir.graph import Graph, Value
 
 pytest.importorskip("MNN", reason="MNN reads and runs its own files")
 onnx = pytest.importorskip("onnx", reason="what is converted are ONNX files")

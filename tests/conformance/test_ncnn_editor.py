@@ -18,7 +18,7 @@ from ncnn_net import Net, feeds
 
 from zerostride.models.formats.ncnn import edit, read
 from zerostride.models.formats.ncnn.program import parameter
-from zerostride.models.rewrite import SELF, Input, Made, Rewrite, Step
+from zerostride.models.ir.rewrite import SELF, Input, Made, Rewrite, Step
 
 pytestmark = pytest.mark.conformance
 

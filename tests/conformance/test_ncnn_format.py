@@ -392,7 +392,7 @@ def test_what_pnnx_writes_is_read_whole(ncnn: Net, tmp_path: Path) -> None:
     pnnx: Any = pytest.importorskip("pnnx", reason="the converter is an extra, not a test need")
     from pnnx_models import generated
 
-    from zerostride.models.onnx import read_onnx
+    from zerostride.models.formats.onnx.reader import read_onnx
 
     sources = [path.read_bytes() for path in sorted(EXAMPLES.rglob("*.onnx"))]
     sources += [model.model().SerializeToString() for model in generated(12, 5)]

@@ -14,8 +14,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from zerostride.measure.models import files_in, measure, targets
+from campaigns.models.measure import files_in, measure, targets
 
 for needed in ("torch", "onnx", "onnxscript"):
     if importlib.util.find_spec(needed) is None:

@@ -11,9 +11,9 @@ import pytest
 from zerostride.arrays import functions
 from zerostride.arrays.replay import replay
 from zerostride.compute.kernels import KERNELS
-from zerostride.fuse import reference
-from zerostride.fuse.graph import Apply, Graph, Input, Node, Reduce
-from zerostride.fuse.vjp_table import RULES, STEPS
+from zerostride.fusion import reference
+from zerostride.fusion.grad.table import RULES, STEPS
+from zerostride.fusion.trace.graph import Apply, Graph, Input, Node, Reduce
 from zerostride.ops import OPS
 
 pytestmark = pytest.mark.conformance
@@ -58,7 +58,7 @@ def test_a_float_has_a_derivative_or_is_constant_in_steps():
 
 def test_a_program_of_pytorchs_may_hold_every_node():
     pytest.importorskip("torch", reason="its op takes a program as text")
-    from zerostride.arrays.torch_op import _NODES
+    from zerostride.arrays.torch.custom_op import _NODES
 
     assert {*_NODES.values()} == {*typing.get_args(Node)}
 

@@ -26,7 +26,7 @@ ort: Any = pytest.importorskip("onnxruntime", reason="the reference is an extra,
 import pnnx_networks  # noqa: E402
 from pnnx_models import BINARY, Broadcast, compound, generated  # noqa: E402
 
-from zerostride.models.audit import audit  # noqa: E402
+from zerostride.models.audit.run import audit  # noqa: E402
 from zerostride.models.findings import Finding, Report, Verdict  # noqa: E402
 
 pytestmark = pytest.mark.conformance

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import zerostride as zs
-from zerostride.strictness import FAULTS
+from zerostride.core.strict_mode import FAULTS
 
 pytestmark = [
     pytest.mark.conformance,
@@ -71,7 +71,7 @@ def test_jax_under_jit_is_looked_at_while_it_is_traced():
 
 def test_the_plugin_sees_tensors():
     torch = pytest.importorskip("torch", reason="tensors of PyTorch")
-    from zerostride.accidents import checks
+    from zerostride.lint import checks
 
     found = []
     before = checks.WATCH.enabled, checks.WATCH.report

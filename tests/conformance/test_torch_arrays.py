@@ -12,11 +12,11 @@ import pytest
 pytest.importorskip("torch", reason="its tensors are what is tested")
 
 import torch
+from campaigns.arrays import draw as arrays_draw
+from campaigns.arrays.command import RULES, tallied
+from campaigns.arrays.libraries import ROWS
 
 import zerostride as zs
-from zerostride.measure import arrays_draw
-from zerostride.measure.arrays import RULES, tallied
-from zerostride.measure.arrays_libraries import ROWS
 
 pytestmark = pytest.mark.conformance
 
@@ -77,7 +77,8 @@ def probed(x, y):
 
 
 def test_the_engine_reads_and_hands_over_without_copies(monkeypatch):
-    from zerostride.arrays import torch_arrays, torch_data
+    from zerostride.arrays.torch import adapter as torch_arrays
+    from zerostride.arrays.torch import data as torch_data
 
     read, made = [], []
     to_numpy, from_numpy = torch_data.to_numpy, torch_data.from_numpy

@@ -135,8 +135,8 @@ def test_an_error_is_told_of():
 
 def test_the_op_is_as_pytorch_wants_ops():
     from zerostride.arrays.programs import prepared
-    from zerostride.arrays.torch_arrays import ADAPTER
-    from zerostride.arrays.torch_op import text_of
+    from zerostride.arrays.torch.adapter import ADAPTER
+    from zerostride.arrays.torch.custom_op import text_of
 
     x, bias = inputs()
     made = prepared(scaled, (x, bias, 3.0), {}, ADAPTER._shown)

@@ -11,11 +11,11 @@ pytest.importorskip("torch", reason="its autograd is what is tested")
 
 import torch
 from array_samples import UNDER, softmax
+from campaigns.gradients.command import BOUND, Result, _alone, check_ops, judge
+from campaigns.gradients.draw import draw
 
 import zerostride as zs
-from zerostride.fuse.vjp_table import RULES
-from zerostride.measure.gradients import BOUND, Result, _alone, check_ops, judge
-from zerostride.measure.gradients_draw import draw
+from zerostride.fusion.grad.table import RULES
 
 pytestmark = pytest.mark.conformance
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from campaigns.models.verdicts import Tally, denied
 
 import zerostride as zs
 from zerostride.errors import ZerostrideError
-from zerostride.measure.verdicts import Tally, denied
 from zerostride.models.findings import Check, Finding, Outcome, Verdict
 
 onnx = pytest.importorskip("onnx", reason="writes the models")
 
-from zerostride.measure.verdict_models import FORMATS  # noqa: E402
+from campaigns.models.random_nodes import FORMATS  # noqa: E402
 
 pytestmark = pytest.mark.conformance
 

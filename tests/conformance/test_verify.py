@@ -18,9 +18,9 @@ from verified import one_op, verified
 import zerostride as zs
 from zerostride.errors import ModelError, ZerostrideError
 from zerostride.models.findings import Check, Finding, Outcome, Report, Verdict
-from zerostride.verification.checks import surprises
-from zerostride.verification.compare import compare, tolerance
-from zerostride.verification.process import start
+from zerostride.runtimes.verify.checks import surprises
+from zerostride.runtimes.verify.compare import compare, tolerance
+from zerostride.runtimes.verify.process import start
 
 onnx = pytest.importorskip("onnx", reason="writes the models")
 

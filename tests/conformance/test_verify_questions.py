@@ -11,8 +11,8 @@ import pytest
 from verified import one_op, verified
 
 from zerostride.models.findings import Outcome
-from zerostride.verification import checks
-from zerostride.verification.runners import MODULES
+from zerostride.runtimes.verify import checks
+from zerostride.runtimes.verify.runners import MODULES
 
 onnx = pytest.importorskip("onnx", reason="writes the models")
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from zerostride import plan
 from zerostride.compute.native import resolve
-from zerostride.fuse.graph import Apply, Constant, Graph, Input, Node, Reduce, View
+from zerostride.fusion.trace.graph import Apply, Constant, Graph, Input, Node, Reduce, View
 from zerostride.ops import OPS
 
 _SUMS = frozenset({"sum", "prod"})

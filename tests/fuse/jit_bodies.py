@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from zerostride.compute import native
-from zerostride.fuse import jit, jit_ir
-from zerostride.fuse.program import Literal, Load, Phase, Step, value_dtype
+from zerostride.fusion.jit import phases as jit_ir
+from zerostride.fusion.jit import tier as jit
+from zerostride.fusion.schedule.program import Literal, Load, Phase, Step, value_dtype
 
 _native = pytest.importorskip(
     "zerostride.compute._native", reason="bodies are the engine's", exc_type=ImportError

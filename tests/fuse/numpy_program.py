@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from zerostride.compute.kernels import KERNELS
 from zerostride.compute.special import cast
-from zerostride.fuse.program import Phase, Program, Slot, Walk, value_dtype
+from zerostride.fusion.schedule.program import Phase, Program, Slot, Walk, value_dtype
 
 Array = NDArray[Any]
 #: Where a piece of a batch begins and ends, along the leading axes.

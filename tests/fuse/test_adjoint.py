@@ -7,8 +7,8 @@ import pytest
 
 import zerostride as zs
 from zerostride.compute import reference
-from zerostride.fuse import adjoint
-from zerostride.fuse.adjoint import unbroadcast
+from zerostride.fusion.grad import adjoint
+from zerostride.fusion.grad.adjoint import unbroadcast
 
 PLANS = [
     zs.plan((256, 70), (70,)),

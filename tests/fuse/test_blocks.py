@@ -7,7 +7,7 @@ import pytest
 
 import zerostride as zs
 from zerostride.compute import native
-from zerostride.fuse import blocks
+from zerostride.fusion.schedule import blocks
 
 pytestmark = pytest.mark.skipif(
     native.backend() == "reference", reason="the reference computes everything at once"

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from zerostride.compute import native
-from zerostride.fuse.engine import make, spec_of
-from zerostride.fuse.program import Literal, Load, Phase, Program, Slot, Step, Store
+from zerostride.fusion.schedule.engine import make, spec_of
+from zerostride.fusion.schedule.program import Literal, Load, Phase, Program, Slot, Step, Store
 
 pytestmark = pytest.mark.skipif(native.backend() == "reference", reason="the engine is not in use")
 

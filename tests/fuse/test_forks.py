@@ -10,7 +10,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from campaigns.forks import nursery
 
-from zerostride.fork_gate import _Gate, first_call
+from zerostride.system.fork_gate import _Gate, first_call
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="the system has no forks")
 

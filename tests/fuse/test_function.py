@@ -15,7 +15,7 @@ import pytest
 from fused_samples import X, Y, same, scaled
 
 import zerostride as zs
-from zerostride.fuse.function import CACHE_SIZE, Fused, sort
+from zerostride.fusion.function import CACHE_SIZE, Fused, sort
 
 
 def test_the_comparison_fails_where_values_differ():

@@ -9,8 +9,8 @@ import pytest
 from fused_samples import RNG, X, Y, same, scaled, softmax
 
 import zerostride as zs
-from zerostride.fuse.function import Fused, Settled
-from zerostride.fuse.graph import Apply
+from zerostride.fusion.function import Fused, Settled
+from zerostride.fusion.trace.graph import Apply
 
 # Calls that never enter Python
 

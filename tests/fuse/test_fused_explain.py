@@ -11,11 +11,11 @@ from graphs import Builder
 
 import zerostride as zs
 from zerostride.compute import native
-from zerostride.fuse.explain import Explanation, html
-from zerostride.fuse.graph import Graph
-from zerostride.fuse.lower import lower
-from zerostride.fuse.program import Literal, Load, Phase, Program, Slot, Step, Store
-from zerostride.fuse.traffic import registers, traffic
+from zerostride.fusion.explain import Explanation, html
+from zerostride.fusion.schedule.bytes_moved import registers, traffic
+from zerostride.fusion.schedule.lower import lower
+from zerostride.fusion.schedule.program import Literal, Load, Phase, Program, Slot, Step, Store
+from zerostride.fusion.trace.graph import Graph
 
 NATIVE = pytest.mark.skipif(native.backend() == "reference", reason="no native engine here")
 

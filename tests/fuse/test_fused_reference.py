@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 
 import zerostride as zs
-from zerostride.fuse import reference
-from zerostride.fuse.graph import Apply, Constant, Graph, Input, Node, Reduce, View
-from zerostride.fuse.reference import evaluate
+from zerostride.fusion import reference
+from zerostride.fusion.reference import evaluate
+from zerostride.fusion.trace.graph import Apply, Constant, Graph, Input, Node, Reduce, View
 
 BF16 = np.dtype(ml_dtypes.bfloat16)
 

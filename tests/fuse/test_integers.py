@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import zerostride as zs
-from zerostride.fuse.integers import PYTHON, integers_of
-from zerostride.fuse.trace import trace
+from zerostride.fusion.trace.integers import PYTHON, integers_of
+from zerostride.fusion.trace.tracing import trace
 
 BINARY = [
     operator.add,

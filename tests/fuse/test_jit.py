@@ -17,8 +17,12 @@ from jit_bodies import DTYPES, FLOATS, Case, assert_same_bits, drawn, forms, pha
 
 import zerostride as zs
 from zerostride.compute import _native
-from zerostride.fuse import engine, jit, jit_ir, jit_pieces, jit_vmath
-from zerostride.fuse.program import Literal, Load, Phase, Program, Slot, Step, Store
+from zerostride.fusion.jit import partition as jit_pieces
+from zerostride.fusion.jit import phases as jit_ir
+from zerostride.fusion.jit import tier as jit
+from zerostride.fusion.jit import vmath as jit_vmath
+from zerostride.fusion.schedule import engine
+from zerostride.fusion.schedule.program import Literal, Load, Phase, Program, Slot, Step, Store
 
 F32 = ("float32",) * 3
 F = ("float32",) * 2

@@ -27,11 +27,11 @@ from jit_bodies import (
 )
 
 from zerostride.compute import _native
-from zerostride.fuse import jit_vmath
-from zerostride.fuse.jit_code import Code, Value
-from zerostride.fuse.jit_ir import TARGETS
-from zerostride.fuse.jit_ops import EMITTERS, Emitter
-from zerostride.fuse.program import Literal, Phase, Step
+from zerostride.fusion.jit import vmath as jit_vmath
+from zerostride.fusion.jit.ops import EMITTERS, Emitter
+from zerostride.fusion.jit.phases import TARGETS
+from zerostride.fusion.jit.values import Code, Value
+from zerostride.fusion.schedule.program import Literal, Phase, Step
 
 STORED = ("float16", "bfloat16")
 _PREDICATES = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"} | {

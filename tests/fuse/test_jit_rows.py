@@ -9,8 +9,9 @@ from jit_bodies import Case, assert_same_bits, call, drawn, dtype, phase
 
 import zerostride as zs
 from zerostride.compute import _native
-from zerostride.fuse import jit, jit_ir
-from zerostride.fuse.program import Literal, Phase, Step
+from zerostride.fusion.jit import phases as jit_ir
+from zerostride.fusion.jit import tier as jit
+from zerostride.fusion.schedule.program import Literal, Phase, Step
 
 F32 = ("float32",) * 3
 F = ("float32",) * 2

@@ -11,11 +11,13 @@ import pytest
 from graphs import Builder, random_graph, random_rows
 from numpy_program import evaluate_program
 
-from zerostride.fuse import batch, keep, schedule, simplify
-from zerostride.fuse.graph import Apply, Constant, Graph, Input
-from zerostride.fuse.lower import LoweringError, lower
-from zerostride.fuse.program import Literal, Program, value_dtype
-from zerostride.fuse.reference import evaluate
+from zerostride.fusion.reference import evaluate
+from zerostride.fusion.schedule import batch, simplify
+from zerostride.fusion.schedule import materialize as keep
+from zerostride.fusion.schedule import phases as schedule
+from zerostride.fusion.schedule.lower import LoweringError, lower
+from zerostride.fusion.schedule.program import Literal, Program, value_dtype
+from zerostride.fusion.trace.graph import Apply, Constant, Graph, Input
 
 Draw = Callable[[int], tuple[Graph, list[Any]]]
 

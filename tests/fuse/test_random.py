@@ -12,22 +12,22 @@ from typing import Any
 
 import numpy as np
 import pytest
+from campaigns.fuse import command as campaign
+from campaigns.fuse.bounds import bounds
+from campaigns.fuse.cases import Case, Program, Step, function_source, source
+from campaigns.fuse.draw import cases
+from campaigns.fuse.graph import graph_of
+from campaigns.fuse.judge import fused_of, judge
+from campaigns.native.cases import Memory, Number, View, contiguous, dtype_of
+from campaigns.native.judge import BOUND, FAMILIES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zerostride as zs
 from zerostride.compute import native
-from zerostride.fuse import reference
-from zerostride.fuse.graph import Graph
-from zerostride.measure import fuse as campaign
-from zerostride.measure.__main__ import main
-from zerostride.measure.fuse_bounds import bounds
-from zerostride.measure.fuse_cases import Case, Program, Step, function_source, source
-from zerostride.measure.fuse_draw import cases
-from zerostride.measure.fuse_graph import graph_of
-from zerostride.measure.fuse_judge import fused_of, judge
-from zerostride.measure.native_cases import Memory, Number, View, contiguous, dtype_of
-from zerostride.measure.native_judge import BOUND, FAMILIES
+from zerostride.fusion import reference
+from zerostride.fusion.trace.graph import Graph
+from zerostride.runtimes.probe.command import main
 
 SAMPLE = 800
 needs_native = pytest.mark.skipif(

@@ -12,7 +12,7 @@ import pytest
 from traced import COMPARISONS, X, check, computed
 
 import zerostride as zs
-from zerostride.fuse.trace import trace
+from zerostride.fusion.trace.tracing import trace
 
 # Refusals
 

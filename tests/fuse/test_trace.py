@@ -9,8 +9,8 @@ import pytest
 from traced import ARITHMETIC, BITS, COMPARISONS, RNG, B, M, N, X, Y, check, computed
 
 import zerostride as zs
-from zerostride.fuse.graph import Apply, Constant, Input, Reduce, View
-from zerostride.fuse.trace import Operand, operand_of, trace
+from zerostride.fusion.trace.graph import Apply, Constant, Input, Reduce, View
+from zerostride.fusion.trace.tracing import Operand, operand_of, trace
 from zerostride.ops import OPS
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import zerostride as zs
-from zerostride.fuse.graph import Reduce
+from zerostride.fusion.trace.graph import Reduce
 
 X = np.random.default_rng(3).random((5, 7, 3))
 

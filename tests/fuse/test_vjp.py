@@ -4,10 +4,10 @@ import re
 
 import numpy as np
 import pytest
+from campaigns.gradients.command import Result, check_ops, ours
 
 import zerostride as zs
-from zerostride.fuse.vjp_table import RULES, STEPS
-from zerostride.measure.gradients import Result, check_ops, ours
+from zerostride.fusion.grad.table import RULES, STEPS
 from zerostride.ops import OPS
 
 NAN = float("nan")

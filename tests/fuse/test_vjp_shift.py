@@ -6,10 +6,10 @@ from dataclasses import replace
 import numpy as np
 
 import zerostride as zs
-from zerostride.fuse.graph import Graph, Input
-from zerostride.fuse.reference import evaluate
-from zerostride.fuse.trace import Operand, Tracer
-from zerostride.fuse.vjp_shift import unmoved
+from zerostride.fusion.grad.stabilizer import unmoved
+from zerostride.fusion.reference import evaluate
+from zerostride.fusion.trace.graph import Graph, Input
+from zerostride.fusion.trace.tracing import Operand, Tracer
 
 SHAPE = (3, 4)
 ONES = ("exp", "log", "negative", "reciprocal", "square", "sqrt", "rsqrt", "tanh", "positive")

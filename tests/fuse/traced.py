@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from zerostride.fuse.reference import evaluate
-from zerostride.fuse.trace import trace
+from zerostride.fusion.reference import evaluate
+from zerostride.fusion.trace.tracing import trace
 
 RNG = np.random.default_rng(7)
 X = RNG.uniform(0.5, 3, (3, 4)).astype(np.float32)

@@ -25,9 +25,9 @@ import zerostride as zs
 from zerostride import BroadcastError, ZerostrideError
 from zerostride.errors import EngineVersionWarning
 from zerostride.models.execute import execute
-from zerostride.models.execute.made_up import random_inputs
+from zerostride.models.execute.random_inputs import random_inputs
 from zerostride.models.formats import read_model
-from zerostride.verification.process import engines_kept
+from zerostride.runtimes.verify.process import engines_kept
 
 #: A verification asks a child process, which takes the time of many audits.
 VERIFY_EVERY = 25

@@ -20,14 +20,14 @@ import atheris
 
 with atheris.instrument_imports(include=["zerostride"]):
     import zerostride as zs
-    import zerostride.dims.parse
-    import zerostride.dims.solve
+    import zerostride.models.flow.shapes
     import zerostride.models.formats.mnn.shapes
     import zerostride.models.formats.ncnn.engine
-    import zerostride.models.formats.onnx_
+    import zerostride.models.formats.onnx.format
+    import zerostride.models.formats.onnx.reader
     import zerostride.models.formats.openvino
-    import zerostride.models.onnx
-    import zerostride.models.shapes
+    import zerostride.sizes.parse
+    import zerostride.sizes.solve
     from zerostride.cli.shapes import parse_shape
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
@@ -37,7 +37,7 @@ import harness
 from hostile_files import audited, ended, scratch
 
 # Nobody else is asked: starting a process takes the time of 300 cases.
-zerostride.models.onnx.infer_apart = fuzz_onnx.not_apart
+zerostride.models.formats.onnx.reader.infer_apart = fuzz_onnx.not_apart
 zerostride.models.formats.mnn.shapes.installed = lambda: False
 zerostride.models.formats.ncnn.engine.ask = fuzz_ncnn.ask_nobody
 
@@ -64,9 +64,9 @@ def _size(data: bytes) -> None:
         str(error)
     else:
         written = str(size)
-        again = zs.Dim(written) if len(written) <= zerostride.dims.parse.MAX_TEXT else size
+        again = zs.Dim(written) if len(written) <= zerostride.sizes.parse.MAX_TEXT else size
         assert again == size or not all(symbol.named for symbol in size.symbols), text
-        zerostride.dims.dim.bounds(size + 1)
+        zerostride.sizes.dim.bounds(size + 1)
     for read in (zs.Condition.parse, parse_shape):
         try:
             str(read(text))

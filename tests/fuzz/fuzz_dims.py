@@ -21,11 +21,11 @@ from typing import Any
 import harness
 
 import zerostride as zs
-from zerostride.dims.condition import Condition, all_of, any_of, eq, ge, ne, negation
-from zerostride.dims.dim import Dim, Number, Symbol, dim, exact_quotient, of_atom, plain
-from zerostride.dims.functions import broadcast_size, choose, floordiv, maximum, minimum
-from zerostride.dims.sizes import Answer
-from zerostride.dims.solve import (
+from zerostride.sizes.condition import Condition, all_of, any_of, eq, ge, ne, negation
+from zerostride.sizes.dim import Dim, Number, Symbol, dim, exact_quotient, of_atom, plain
+from zerostride.sizes.functions import broadcast_size, choose, floordiv, maximum, minimum
+from zerostride.sizes.shapes import Answer
+from zerostride.sizes.solve import (
     bounds_under,
     complement,
     decide,

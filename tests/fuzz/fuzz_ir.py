@@ -28,7 +28,7 @@ from zerostride import ZerostrideError
 from zerostride.models.formats import read_model
 from zerostride.models.formats.openvino import edit, find_site
 from zerostride.models.formats.openvino.opsets import OPS
-from zerostride.models.rewrite import SELF, Input, Made, Rewrite, Step
+from zerostride.models.ir.rewrite import SELF, Input, Made, Rewrite, Step
 
 NUMBERS = (
     *("0", "1", "-1", "2", "3", "5", "7", "16", "255", "2147483648", "9223372036854775807"),

@@ -20,9 +20,9 @@ import onnx
 from hostile_files import ended, engine_of, outcome_of, scratch
 from mutate import Mutator
 
-from zerostride.models import onnx as reader
-from zerostride.models.audit import audit_graph
-from zerostride.models.onnx import read_onnx
+from zerostride.models.audit.run import audit_graph
+from zerostride.models.formats.onnx import reader
+from zerostride.models.formats.onnx.reader import read_onnx
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PACKAGE = Path(onnx.__file__).parent / "backend" / "test" / "data"
@@ -68,7 +68,7 @@ def use(path: Path, number: int) -> tuple[str, str]:
 
 def strange(path: Path) -> bool:
     """Whether this file's inference ran apart, where it may ask for all that it wants."""
-    from zerostride.models import soundness
+    from zerostride.models.formats.onnx import onnx_validation as soundness
 
     return soundness.strange(onnx.load_model_from_string(path.read_bytes()))
 

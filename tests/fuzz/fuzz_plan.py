@@ -20,12 +20,12 @@ import harness
 import numpy as np
 
 import zerostride as zs
-from zerostride.code import TARGETS
-from zerostride.dims import elements
+from zerostride.core.rules import MODES, RULES
+from zerostride.derive.code import TARGETS
 from zerostride.engines import ENGINES
 from zerostride.errors import Reason
 from zerostride.ops import OPS
-from zerostride.rules import MODES, RULES
+from zerostride.sizes import elements
 
 SIZES = (0, 1, 1, 1, 2, 2, 3, 4, 5, 5, 8, 2**31, 2**62, 2**63 - 1)
 ODD_SIZES = (

@@ -13,10 +13,10 @@ import harness
 from zerostride import BroadcastError, ZerostrideError
 from zerostride.engines import ENGINES
 from zerostride.engines.model import Engine
-from zerostride.models.audit import audit_graph
+from zerostride.models.audit.run import audit_graph
 from zerostride.models.findings import Report
 from zerostride.models.formats import lowered, read_model
-from zerostride.models.graph import Graph
+from zerostride.models.ir.graph import Graph
 
 
 @functools.cache

@@ -15,11 +15,11 @@ import onnx
 from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
-from zerostride.dims.dim import dim
 from zerostride.models.flow import Flow, flow
-from zerostride.models.graph import Graph
-from zerostride.models.input_sizes import sized
-from zerostride.models.onnx import read_onnx
+from zerostride.models.flow.input_sizes import sized
+from zerostride.models.formats.onnx.reader import read_onnx
+from zerostride.models.ir.graph import Graph
+from zerostride.sizes.dim import dim
 
 Shape = Sequence[int | str | None] | None
 KINDS = {

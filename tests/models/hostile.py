@@ -15,8 +15,8 @@ import pytest
 from onnx import TensorProto, helper
 
 import zerostride as zs
-from zerostride.models.graph import Graph
-from zerostride.models.onnx import read_onnx
+from zerostride.models.formats.onnx.reader import read_onnx
+from zerostride.models.ir.graph import Graph
 from zerostride.report import text
 
 SECONDS = 10

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from zerostride.models.formats.ncnn import read
-from zerostride.models.graph import Graph
+from zerostride.models.ir.graph import Graph
 
 Shape = tuple[int, ...]
 KEYS = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (2, 11, 1, 0)}

@@ -10,12 +10,12 @@ import pytest
 import small
 
 from zerostride.engines import ENGINES
-from zerostride.models import comparing
-from zerostride.models.alike import Like, pattern
+from zerostride.models.audit import verdict as comparing
+from zerostride.models.audit.audit_cache import Like, pattern
+from zerostride.models.audit.witness import find_witness
 from zerostride.models.findings import Cause, Finding, Verdict, Witness
-from zerostride.models.graph import Node, Value
-from zerostride.models.sites import find_site
-from zerostride.models.witness import find_witness
+from zerostride.models.formats.onnx.sites import find_site
+from zerostride.models.ir.graph import Node, Value
 
 TARGETS = [name for name in ENGINES if name != "jax"]
 OPS = ("Add", "Mul", "Sub", "Pow", "Max", "Equal", "Mod")

@@ -15,13 +15,13 @@ from onnx import TensorProto, helper
 from work import calls_of
 
 import zerostride as zs
+from zerostride.core.plan import Plan
 from zerostride.engines import ENGINES, find_engine
-from zerostride.models.audit import audit_graph
+from zerostride.models.audit.run import audit_graph
 from zerostride.models.findings import Finding, Verdict
-from zerostride.models.onnx import read_onnx
-from zerostride.models.sites import find_site
-from zerostride.models.targets import transport
-from zerostride.plan import Plan
+from zerostride.models.formats.onnx.reader import read_onnx
+from zerostride.models.formats.onnx.sites import find_site
+from zerostride.models.transport.ways import transport
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 LIGHT = sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("*.onnx"))

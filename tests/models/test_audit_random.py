@@ -18,8 +18,8 @@ from random_graphs import SIZES, random_model
 from work import calls_of
 
 import zerostride as zs
+from zerostride.models.audit.many import audit_many
 from zerostride.models.findings import Finding, Verdict
-from zerostride.models.many import audit_many
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BAD = (Verdict.DIFFERENT, Verdict.REFUSED)

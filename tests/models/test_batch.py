@@ -12,9 +12,9 @@ import small
 from onnx import TensorProto, helper
 
 import zerostride as zs
-from zerostride.models.batch import without_batch
-from zerostride.models.witness import find_batch_witness
-from zerostride.plan import Plan
+from zerostride.core.plan import Plan
+from zerostride.models.audit.witness import find_batch_witness
+from zerostride.models.transport.batch import without_batch
 
 
 def operands(report: Any, name: str = "site") -> tuple[Any, ...]:

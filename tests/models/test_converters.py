@@ -16,8 +16,8 @@ from onnx import TensorProto, helper
 import zerostride as zs
 from zerostride.engines import ENGINES
 from zerostride.errors import ZerostrideError
-from zerostride.models.converters import CONVERTERS, NONE, chosen
 from zerostride.models.formats import FORMATS
+from zerostride.models.transport.converters import CONVERTERS, NONE, chosen
 
 ADD = small.model([small.node("Add", "a b")], {"a": (2, 3), "b": (3,)})
 

@@ -14,7 +14,7 @@ from onnx import TensorProto, helper
 from zerostride.errors import ModelError, ZerostrideError
 from zerostride.models.execute import call, execute, not_executed
 from zerostride.models.execute import run as walk
-from zerostride.models.onnx import read_onnx
+from zerostride.models.formats.onnx.reader import read_onnx
 
 FLOAT, INT64, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 

@@ -14,7 +14,7 @@ from ncnn_models import floats, param, write
 
 from zerostride.errors import ModelError, ZerostrideError
 from zerostride.models.execute import execute
-from zerostride.models.execute.made_up import random_inputs
+from zerostride.models.execute.random_inputs import random_inputs
 from zerostride.models.formats import read_model
 
 

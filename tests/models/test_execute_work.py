@@ -13,7 +13,7 @@ from zerostride.errors import ModelError
 from zerostride.models.execute import execute
 from zerostride.models.execute.call import MAX_WORK
 from zerostride.models.execute.work import NANOSECONDS, UNIT, nanoseconds
-from zerostride.models.onnx import read_onnx
+from zerostride.models.formats.onnx.reader import read_onnx
 
 COUNT = 2**17
 

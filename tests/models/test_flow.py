@@ -10,7 +10,7 @@ from bound import check, far, flowing, ints, model, needs, node, shapes
 from onnx import TensorProto, helper
 
 import zerostride as zs
-from zerostride.dims.condition import Condition
+from zerostride.sizes.condition import Condition
 
 SCALARS = {"i0": np.array(0), "i1": np.array(1), "a0": ints(0), "a1": ints(1)}
 

@@ -10,7 +10,7 @@ import pytest
 from bound import check, flowing, ints, model, needs, node, shapes
 from onnx import TensorProto, helper
 
-from zerostride.dims.condition import Condition
+from zerostride.sizes.condition import Condition
 
 
 def body(

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from bound import NC, NCH, Case, flowing, ints, judge, model, needs, node, shapes
 
-from zerostride.dims.dim import Dim
 from zerostride.models.flow.answers import ask
 from zerostride.models.flow.facts import Call, Fact
 from zerostride.models.flow.table import ROWS
+from zerostride.sizes.dim import Dim
 
 UNARY = "Identity Neg Abs Floor Ceil Sign Relu Sigmoid Exp Tanh Erf Sqrt IsNaN"
 ELEMENTWISE = [

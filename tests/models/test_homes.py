@@ -11,8 +11,8 @@ onnx = pytest.importorskip("onnx", reason="the model is an ONNX file")
 import small  # noqa: E402
 
 from zerostride.models.findings import Outcome  # noqa: E402
-from zerostride.verification.cache import Cache, folder  # noqa: E402
-from zerostride.verification.compare import Agreement  # noqa: E402
+from zerostride.runtimes.verify.cache import Cache, folder  # noqa: E402
+from zerostride.runtimes.verify.compare import Agreement  # noqa: E402
 
 resource = pytest.importorskip("resource", reason="limits of a process are POSIX's")
 

@@ -37,8 +37,8 @@ from onnx import helper, numpy_helper  # noqa: E402
 
 import zerostride as zs  # noqa: E402
 from zerostride.engines import find_engine  # noqa: E402
-from zerostride.models.audit import audit_graph  # noqa: E402
-from zerostride.models.onnx import read_onnx  # noqa: E402
+from zerostride.models.audit.run import audit_graph  # noqa: E402
+from zerostride.models.formats.onnx.reader import read_onnx  # noqa: E402
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -30,9 +30,9 @@ from hostile import (  # noqa: E402
 from onnx import helper  # noqa: E402
 
 import zerostride as zs  # noqa: E402
-from zerostride.models.isolated import infer_apart  # noqa: E402
-from zerostride.models.onnx import read_onnx  # noqa: E402
-from zerostride.models.soundness import nodes_of, strange  # noqa: E402
+from zerostride.models.formats.onnx.isolated_inference import infer_apart  # noqa: E402
+from zerostride.models.formats.onnx.onnx_validation import nodes_of, strange  # noqa: E402
+from zerostride.models.formats.onnx.reader import read_onnx  # noqa: E402
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

@@ -22,8 +22,8 @@ from mnn_files import Model as Mnn
 
 import zerostride as zs
 from zerostride.cli import main as command
-from zerostride.models.input_sizes import UnknownSize, advice, sized
-from zerostride.models.resolve import resolved
+from zerostride.models.flow.input_sizes import UnknownSize, advice, sized
+from zerostride.models.flow.resolved import resolved
 
 #: How a file may write a size.
 WRITTEN = (3, 1, None, "N", "M", "batch size", "it's", "x[0]", "N + 1", "2*M", "unk__7", "?", "-1")

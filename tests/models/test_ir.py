@@ -13,9 +13,9 @@ from ir_models import Ir, binary, broadcast, port
 import zerostride as zs
 from zerostride.errors import ModelError
 from zerostride.models.findings import Verdict
+from zerostride.models.flow.resolved import resolved
 from zerostride.models.formats import lowered, read_model
-from zerostride.models.graph import Graph
-from zerostride.models.resolve import resolved
+from zerostride.models.ir.graph import Graph
 
 pytest.importorskip("defusedxml", reason="IR files are read with defusedxml")
 

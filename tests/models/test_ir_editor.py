@@ -15,8 +15,8 @@ from zerostride.models.findings import Verdict
 from zerostride.models.formats import read_model
 from zerostride.models.formats.openvino import edit
 from zerostride.models.formats.openvino.sites import AXIS
-from zerostride.models.graph import Place
-from zerostride.models.rewrite import SELF, Input, Made, Rewrite, Step
+from zerostride.models.ir.graph import Place
+from zerostride.models.ir.rewrite import SELF, Input, Made, Rewrite, Step
 
 pytest.importorskip("defusedxml", reason="IR files are read with defusedxml")
 

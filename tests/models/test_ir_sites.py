@@ -13,13 +13,13 @@ import zerostride as zs
 from zerostride.engines import ENGINES
 from zerostride.errors import BroadcastError
 from zerostride.models.findings import Verdict
+from zerostride.models.flow.resolved import resolved
 from zerostride.models.formats import lowered, read_model
+from zerostride.models.formats.onnx.sites import Kind, Site
 from zerostride.models.formats.openvino import find_site
 from zerostride.models.formats.openvino.opsets import OPS
 from zerostride.models.formats.openvino.sites import AXIS, ROWS
-from zerostride.models.graph import Node, Value
-from zerostride.models.resolve import resolved
-from zerostride.models.sites import Kind, Site
+from zerostride.models.ir.graph import Node, Value
 
 pytest.importorskip("defusedxml", reason="IR files are read with defusedxml")
 
@@ -301,8 +301,8 @@ def test_no_size_is_ever_dropped(tmp_path: Path) -> None:
 
 def test_constants_with_unknown_sizes_get_symbols() -> None:
     """The hole that was there: a constant's open sizes were left out of its shape."""
-    from zerostride.models.graph import Graph
-    from zerostride.models.sites import find_site as onnx_site
+    from zerostride.models.formats.onnx.sites import find_site as onnx_site
+    from zerostride.models.ir.graph import Graph
 
     weights = Value("w", (None, 3), constant=True)
     data = Value("x", (5, 3))

@@ -16,11 +16,11 @@ import zerostride as zs
 from zerostride.cli.main import cli
 from zerostride.errors import ZerostrideError
 from zerostride.models.findings import Finding, Verdict
-from zerostride.models.graph import Graph, Node, Value
-from zerostride.models.layout import Move, Relayout, _finding, check_layout
-from zerostride.models.layout_flow import Layouts, channels_last, follow
-from zerostride.models.layout_proof import prove
-from zerostride.models.sites import find_site
+from zerostride.models.formats.onnx.sites import find_site
+from zerostride.models.ir.graph import Graph, Node, Value
+from zerostride.models.layout.changes import Move, Relayout, _finding, check_layout
+from zerostride.models.layout.images import Layouts, channels_last, follow
+from zerostride.models.layout.proof import prove
 
 onnx = pytest.importorskip("onnx", reason="the models are ONNX files")
 

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 import small
-
-from zerostride.measure.__main__ import main
-from zerostride.measure.case import BadInput
-from zerostride.measure.models import (
+from campaigns.models.command import counts
+from campaigns.models.measure import (
     Pair,
     files_in,
     light_models,
@@ -20,8 +18,10 @@ from zerostride.measure.models import (
     wrong_rewrites,
     wrong_same,
 )
-from zerostride.measure.models_report import counts
+
 from zerostride.models.findings import Check, Finding, Outcome, Verdict
+from zerostride.runtimes.probe.case import BadInput
+from zerostride.runtimes.probe.command import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FINDING = Finding("a", "Add", (), None, None, Verdict.SAME, "same_plan", "means the same")

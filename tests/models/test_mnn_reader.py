@@ -14,13 +14,13 @@ from mnn_files import Model, Numbers, Scalar, i8, i32, ints
 
 import zerostride as zs
 from zerostride import ModelError
+from zerostride.models.flow.resolved import resolved
 from zerostride.models.formats import FORMATS, lowered, module_of, read_model
 from zerostride.models.formats.mnn import lower, shapes, weights
 from zerostride.models.formats.mnn.broadcasts import ROWS, word
 from zerostride.models.formats.mnn.schema import BINARY, OPS
-from zerostride.models.graph import Graph, Node
-from zerostride.models.resolve import resolved
-from zerostride.models.sites import Kind
+from zerostride.models.formats.onnx.sites import Kind
+from zerostride.models.ir.graph import Graph, Node
 
 
 @pytest.fixture(autouse=True)

@@ -14,7 +14,7 @@ import zerostride as zs
 from zerostride.models.execute import execute
 from zerostride.models.formats import lowered, read_model
 from zerostride.models.formats.mnn import shapes
-from zerostride.models.graph import Graph, Node
+from zerostride.models.ir.graph import Graph, Node
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import pytest
 
 from zerostride.errors import ModelError
 from zerostride.models.formats.ncnn import edit, read
-from zerostride.models.rewrite import SELF, Input, Made, Rewrite, Step
+from zerostride.models.ir.rewrite import SELF, Input, Made, Rewrite, Step
 
 IN = "Input in0 0 1 in0 0=5 1=4 2=3"
 RESHAPE = Step("reshape", (Input(1),), shape=(1, 1, 5))

@@ -10,7 +10,7 @@ import pytest
 
 from zerostride import BroadcastError, ZerostrideError
 from zerostride.engines import ENGINES
-from zerostride.models.audit import audit_graph
+from zerostride.models.audit.run import audit_graph
 from zerostride.models.formats import lowered, read_model
 from zerostride.models.formats.ncnn.layers import LAYERS
 

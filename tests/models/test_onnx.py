@@ -14,8 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 import zerostride as zs
 from zerostride.errors import ModelError
-from zerostride.models.graph import Graph
-from zerostride.models.onnx import parse, read_onnx
+from zerostride.models.formats.onnx.reader import parse, read_onnx
+from zerostride.models.ir.graph import Graph
 
 LAST = onnx.defs.onnx_opset_version()
 

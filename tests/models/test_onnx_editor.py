@@ -13,8 +13,8 @@ import small
 from onnx import TensorProto, helper, numpy_helper
 
 from zerostride.errors import ModelError
-from zerostride.models.formats.onnx_ import edit
-from zerostride.models.rewrite import SELF, Input, Made, Rewrite, Step
+from zerostride.models.formats.onnx.format import edit
+from zerostride.models.ir.rewrite import SELF, Input, Made, Rewrite, Step
 
 ROW = Step("unsqueeze", (Input(1),), axes=(0,))
 IN_ROW = (ROW, SELF(Input(0), Made(0)))

@@ -16,10 +16,10 @@ import small
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from zerostride.engines import find_engine
-from zerostride.models.audit import audit_graph
+from zerostride.models.audit.run import audit_graph
 from zerostride.models.formats import read_model
-from zerostride.models.memory import uncollected
-from zerostride.models.onnx_light import light
+from zerostride.models.formats.onnx.light import light
+from zerostride.models.ir.memory import uncollected
 
 BIG = np.arange(64 * 128, dtype=np.float32).reshape(64, 128)
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"

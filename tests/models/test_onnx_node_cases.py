@@ -18,7 +18,7 @@ import pytest
 
 import zerostride as zs
 from zerostride.models.execute import execute, not_executed
-from zerostride.models.onnx import read_onnx
+from zerostride.models.formats.onnx.reader import read_onnx
 from zerostride.ops import OPS, find_op
 
 onnx = pytest.importorskip("onnx", reason="the cases are onnx's")

@@ -15,8 +15,8 @@ from onnx import numpy_helper
 from ported import by, model_of, one, ported
 
 import zerostride as zs
+from zerostride.models.ir.rewrite import SELF, Input, Made, Step
 from zerostride.models.port import passes, program, replay, run, search
-from zerostride.models.rewrite import SELF, Input, Made, Step
 
 pytestmark = pytest.mark.filterwarnings("ignore::zerostride.EngineVersionWarning")
 
@@ -74,7 +74,7 @@ def test_the_written_file_is_computed_again(
 def test_constants_of_the_written_file_are_compared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from zerostride.models import onnx_files
+    from zerostride.models.formats.onnx import external_files as onnx_files
 
     whole = onnx_files._bytes
 
@@ -87,7 +87,7 @@ def test_constants_of_the_written_file_are_compared(
 
 
 def test_the_written_file_is_audited_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from zerostride.models import onnx_editor
+    from zerostride.models.formats.onnx import editor as onnx_editor
 
     def nothing(self: Any, task: Any, constants: Any) -> None:
         self.model.graph.initializer[0].dims[:] = [5]
@@ -97,7 +97,7 @@ def test_the_written_file_is_audited_again(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_node_that_is_lost_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from zerostride.models import onnx_editor
+    from zerostride.models.formats.onnx import editor as onnx_editor
 
     def renamed(self: Any, task: Any, constants: Any) -> None:
         self.model.graph.node[0].output[0] = "other"
@@ -117,7 +117,7 @@ def test_a_pass_that_breaks_its_promise_is_stopped(
 def test_an_editor_that_cannot_say_a_rewrite_gets_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from zerostride.models import onnx_editor
+    from zerostride.models.formats.onnx import editor as onnx_editor
 
     def choosy(self: Any, task: Any, constants: Any) -> None:
         if task.rewrite.by == "constants":

@@ -14,8 +14,9 @@ import small
 from ported import model_of
 
 import zerostride as zs
-from zerostride.models import comparing, symbolic_audit
-from zerostride.models.audit import Judge
+from zerostride.models.audit import symbolic as symbolic_audit
+from zerostride.models.audit import verdict as comparing
+from zerostride.models.audit.run import Judge
 from zerostride.models.findings import Verdict
 from zerostride.models.formats import ncnn as ncnn_format
 from zerostride.models.port import audited, numbers

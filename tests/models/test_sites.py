@@ -14,8 +14,8 @@ from onnx import TensorProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import zerostride as zs
-from zerostride.models.graph import Node, Value
-from zerostride.models.sites import ROWS, Kind, find_site
+from zerostride.models.formats.onnx.sites import ROWS, Kind, find_site
+from zerostride.models.ir.graph import Node, Value
 
 LAST = onnx.defs.onnx_opset_version()
 

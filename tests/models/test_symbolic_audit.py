@@ -10,17 +10,17 @@ import pytest
 import small
 
 import zerostride as zs
-from zerostride.dims import Answer
-from zerostride.dims.condition import Condition
-from zerostride.dims.dim import Symbol, dim
-from zerostride.dims.parse import as_condition
-from zerostride.dims.solve import satisfiable
+from zerostride.derive.regions import real_shapes
 from zerostride.engines import find_engine
-from zerostride.meaning import real_shapes
-from zerostride.models.audit import audit_graph
+from zerostride.models.audit.run import audit_graph
 from zerostride.models.findings import Finding, Verdict
-from zerostride.models.graph import Graph, Node, Value
-from zerostride.models.input_sizes import sized
+from zerostride.models.flow.input_sizes import sized
+from zerostride.models.ir.graph import Graph, Node, Value
+from zerostride.sizes import Answer
+from zerostride.sizes.condition import Condition
+from zerostride.sizes.dim import Symbol, dim
+from zerostride.sizes.parse import as_condition
+from zerostride.sizes.solve import satisfiable
 
 ENGINES = ("ncnn", "openvino", "mnn", "torch", "tensorflow", "onnxruntime", "numpy", "jax")
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import zerostride as zs
+from zerostride.core.plan import Plan
+from zerostride.models.audit.witness import MOST_ELEMENTS, find_witness, smallest
 from zerostride.models.findings import Witness
-from zerostride.models.witness import MOST_ELEMENTS, find_witness, smallest
-from zerostride.plan import Plan
 
 
 def planner(**how: Any) -> Any:

@@ -15,16 +15,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from campaigns.native import command as campaign
+from campaigns.native.cases import Call, Number, View, bfloat16, dtype_of, source
+from campaigns.native.draw import calls
+from campaigns.native.judge import judge, ulps
 from native_scripts import needs_native, start
 
 import zerostride as zs
 from zerostride.compute import native
-from zerostride.measure import native as campaign
-from zerostride.measure.__main__ import main
-from zerostride.measure.native_cases import Call, Number, View, bfloat16, dtype_of, source
-from zerostride.measure.native_draw import calls
-from zerostride.measure.native_judge import judge, ulps
 from zerostride.ops import OPS
+from zerostride.runtimes.probe.command import main
 
 pytestmark = needs_native
 SAMPLE = 8_000
@@ -52,7 +52,9 @@ def test_unknown_instruction_set(capsys):
 
 
 def test_without_the_engine():
-    code = "import sys; from zerostride.measure.__main__ import main; sys.exit(main(['native']))"
+    code = (
+        "import sys; from zerostride.runtimes.probe.command import main; sys.exit(main(['native']))"
+    )
     process = start(code, ZEROSTRIDE_BACKEND="reference")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2
@@ -279,6 +281,6 @@ def test_parts_add_up(capsys):
 
 def test_shrinking_keeps_what_it_cannot_shorten():
     ((_, call),) = calls(5, 1, seed=0)
-    from zerostride.measure.native_shrink import shrink
+    from campaigns.native.shrink import shrink
 
     assert shrink(call, lambda other: other == call) == replace(call)

@@ -11,13 +11,13 @@ import time
 
 import numpy as np
 import pytest
+from campaigns.native.command import public
+from campaigns.native.draw import calls
+from campaigns.native.judge import FAMILIES, judge
 from native_scripts import needs_native, run, start
 
 import zerostride as zs
 from zerostride.compute import native
-from zerostride.measure.native import public
-from zerostride.measure.native_draw import calls
-from zerostride.measure.native_judge import FAMILIES, judge
 
 pytestmark = needs_native
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="there are no forks and POSIX signals")

@@ -6,23 +6,14 @@ import random
 
 import numpy as np
 import pytest
+from campaigns.native.cases import Call, Memory, Number, Shape, View, bfloat16, extent_of, source
+from campaigns.native.command import public
+from campaigns.native.draw import draw
+from campaigns.native.judge import judge
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from native_scripts import needs_native
 
-from zerostride.measure.native import public
-from zerostride.measure.native_cases import (
-    Call,
-    Memory,
-    Number,
-    Shape,
-    View,
-    bfloat16,
-    extent_of,
-    source,
-)
-from zerostride.measure.native_draw import draw
-from zerostride.measure.native_judge import judge
 from zerostride.ops import OPS
 
 pytestmark = needs_native

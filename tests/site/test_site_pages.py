@@ -14,8 +14,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import zerostride as zs
+from zerostride.core.rules import RULES
 from zerostride.engines import ENGINES
-from zerostride.rules import RULES
 
 ROOT = Path(__file__).parents[2]
 FENCED = re.compile(r"^(```+|~~~+).*?^\1 *$", re.DOTALL | re.MULTILINE)

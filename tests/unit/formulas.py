@@ -14,9 +14,9 @@ from typing import Any
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from zerostride.dims.condition import Condition, all_of, any_of, eq, ge, ne
-from zerostride.dims.dim import Dim, Number, Symbol, dim, of_atom
-from zerostride.dims.functions import broadcast_size, floordiv, maximum, minimum
+from zerostride.sizes.condition import Condition, all_of, any_of, eq, ge, ne
+from zerostride.sizes.dim import Dim, Number, Symbol, dim, of_atom
+from zerostride.sizes.functions import broadcast_size, floordiv, maximum, minimum
 
 Values = Mapping[Symbol, int]
 

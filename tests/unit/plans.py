@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from zerostride.plan import Plan, RuleUse
+from zerostride.core.plan import Plan, RuleUse
 
 NAMES = ("numpy", "pdpd", "ncnn", "explicit", "bidirectional", "by hand")
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from zerostride.engines import find_engine
-from zerostride.models.audit import audit_graph
+from zerostride.models.audit.run import audit_graph
 from zerostride.models.findings import Change, Check, Outcome, Report
-from zerostride.models.graph import Graph, Node, Value
+from zerostride.models.ir.graph import Graph, Node, Value
 
 #: What a hostile file may call things; no report may take any of it for more than a name.
 HOSTILE = [

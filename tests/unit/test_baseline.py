@@ -12,7 +12,7 @@ from reports import ROWS, audit_report, audited
 
 import zerostride as zs
 from zerostride.errors import ZerostrideError
-from zerostride.models.baseline import Baseline, entry_of, read_baseline
+from zerostride.models.audit.baseline import Baseline, entry_of, read_baseline
 from zerostride.models.findings import Finding, Report, Unread, Verdict
 
 WRONG = ("wrong", "Add", ((5, 5), (5,)))

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 import zerostride as zs
-from zerostride import children
 from zerostride.cli.main import cli
+from zerostride.system import children
 
 SOURCE = Path(zs.__file__).parent
 EXAMPLES = Path(__file__).parents[2] / "examples"

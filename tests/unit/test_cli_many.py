@@ -20,9 +20,9 @@ import pytest
 from commandline import Run, start
 
 from zerostride.errors import ZerostrideError
+from zerostride.models.audit.many import _Worker, audit_many, cores
 from zerostride.models.findings import Report, Unread
-from zerostride.models.many import _Worker, audit_many, cores
-from zerostride.models.search import find_models, is_single, suffixes
+from zerostride.models.formats.file_search import find_models, is_single, suffixes
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples"
@@ -104,7 +104,9 @@ def test_a_search_that_finds_nothing_says_so(tmp_path: Path) -> None:
 def test_files_of_other_programs_are_no_models_of_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zerostride.models.search.suffixes", lambda: (".xml", ".param"))
+    monkeypatch.setattr(
+        "zerostride.models.formats.file_search.suffixes", lambda: (".xml", ".param")
+    )
     (tmp_path / "pom.xml").write_text("<project/>")
     (tmp_path / "model.xml").write_text('<?xml version="1.0"?>\n<net name="x" version="11">')
     (tmp_path / "other.param").write_text("learning rate 1")
@@ -115,10 +117,10 @@ def test_files_of_other_programs_are_no_models_of_a_folder(
 
 
 def test_too_many_models_are_a_mistake(models: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("zerostride.models.search.MOST_MODELS", 3)
+    monkeypatch.setattr("zerostride.models.formats.file_search.MOST_MODELS", 3)
     with pytest.raises(ZerostrideError, match="more than 3 models"):
         find_models([str(models)])
-    monkeypatch.setattr("zerostride.models.search.MOST_ENTRIES", 3)
+    monkeypatch.setattr("zerostride.models.formats.file_search.MOST_ENTRIES", 3)
     with pytest.raises(ZerostrideError, match="more than 3 files"):
         find_models([str(models)])
 
@@ -174,7 +176,7 @@ def test_answers_do_not_depend_on_processes(models: Path) -> None:
 
 _CRASHES = """
 import os, signal
-import zerostride.models.many as many
+import zerostride.models.audit.many as many
 real = many.judged
 def judged(model, target, options):
     if "crash" in model:
@@ -195,7 +197,7 @@ def test_a_worker_that_ends_takes_its_own_model_with_it(
 ) -> None:
     for name in ("crash.onnx", "exit.onnx", "noise.onnx"):
         shutil.copy(CLEAN, models / name)
-    monkeypatch.setattr("zerostride.models.many._CHILD", f"load_package()\n{_CRASHES}")
+    monkeypatch.setattr("zerostride.models.audit.many._CHILD", f"load_package()\n{_CRASHES}")
     found = find_models([str(models)])
     answers = audit_many(found, "ncnn", jobs=2)
     failed = {Path(one.model).name: one.detail for one in answers if isinstance(one, Unread)}
@@ -210,7 +212,7 @@ def test_a_worker_that_ends_takes_its_own_model_with_it(
 def test_workers_that_cannot_start_are_an_answer(
     models: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("zerostride.models.many._CHILD", "import nothing_of_that_name")
+    monkeypatch.setattr("zerostride.models.audit.many._CHILD", "import nothing_of_that_name")
     answers = audit_many(find_models([str(models)]), "ncnn", jobs=2)
     assert all("No module named" in one.detail for one in answers if isinstance(one, Unread))
     assert all(isinstance(one, Unread) for one in answers)
@@ -219,7 +221,7 @@ def test_workers_that_cannot_start_are_an_answer(
 def test_a_script_needs_no_guard(models: Path, tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     script.write_text(
-        "from zerostride.models.many import audit_many\n"
+        "from zerostride.models.audit.many import audit_many\n"
         f"print(len(audit_many([{str(CLEAN)!r}] * 3, 'ncnn', jobs=2)))\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60)

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from zerostride import children
 from zerostride.cli.main import cli
+from zerostride.system import children
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FULL = Path("/dev/full")

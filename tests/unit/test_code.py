@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from plans import any_plan
 
 import zerostride as zs
-from zerostride.code import TARGETS, code
-from zerostride.explain.facts import names_of
-from zerostride.plan import Plan
+from zerostride.core.plan import Plan
+from zerostride.derive.code import TARGETS, code
+from zerostride.derive.explain.facts import names_of
 
 
 def run_numpy(plan: zs.Plan, names: list[str]) -> list[np.ndarray[Any, Any]]:

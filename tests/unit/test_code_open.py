@@ -15,11 +15,11 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 import zerostride as zs
-from zerostride.code import TARGETS, code, guard_code
-from zerostride.dims.dim import Dim, Symbol, calls, dim
-from zerostride.explain.facts import names_of
-from zerostride.rules import RULES
-from zerostride.symbolic import symbols
+from zerostride.core.rules import RULES
+from zerostride.core.symbolic import symbols
+from zerostride.derive.code import TARGETS, code, guard_code
+from zerostride.derive.explain.facts import names_of
+from zerostride.sizes.dim import Dim, Symbol, calls, dim
 
 #: What a plan may be made of, and the values that its symbols take.
 PIECES = [1, 2, 3, "N", "M", "K", "?", "0..2", "2*N", "N + 1", "N//2", "max(N, 2)", "bcast(N, M)"]

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zerostride as zs
-from zerostride.comparison import Comparison, Row, one_sample
+from zerostride.core.rules import RULES
+from zerostride.derive.compare import Comparison, Row, one_sample
 from zerostride.engines import ENGINES
-from zerostride.rules import RULES
 
 
 def row(found: Comparison, kind: str, name: str, rule: str | None = None) -> Row:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from commandline import Run
 
-from zerostride.code import TARGETS
+from zerostride.derive.code import TARGETS
 
 ROOT = Path(__file__).parents[2]
 #: What each shell is told after it has sourced the script: it prints what it offers for a line.

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zerostride as zs
-from zerostride.dims.condition import (
+from zerostride.sizes.condition import (
     ALWAYS,
     NEVER,
     Condition,
@@ -22,8 +22,8 @@ from zerostride.dims.condition import (
     ne,
     negation,
 )
-from zerostride.dims.dim import Dim, Symbol, dim, of_atom
-from zerostride.dims.functions import broadcast_size
+from zerostride.sizes.dim import Dim, Symbol, dim, of_atom
+from zerostride.sizes.functions import broadcast_size
 
 N, M, K, H = (of_atom(Symbol(name)) for name in "NMKH")
 BOXED_N = of_atom(Symbol("N", 1, 8))

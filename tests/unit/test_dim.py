@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zerostride as zs
-from zerostride.dims import Answer
-from zerostride.dims.condition import all_of, eq
-from zerostride.dims.dim import (
+from zerostride.sizes import Answer
+from zerostride.sizes.condition import all_of, eq
+from zerostride.sizes.dim import (
     MAX_NESTED,
     MAX_TERMS,
     Dim,
@@ -26,7 +26,7 @@ from zerostride.dims.dim import (
     lone_symbol,
     of_atom,
 )
-from zerostride.dims.functions import broadcast_size, choose, floordiv, maximum, minimum
+from zerostride.sizes.functions import broadcast_size, choose, floordiv, maximum, minimum
 
 N, M, K = (of_atom(Symbol(name)) for name in "NMK")
 

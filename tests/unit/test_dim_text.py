@@ -13,12 +13,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zerostride as zs
-from zerostride.dims.condition import all_of, any_of, eq, ne
-from zerostride.dims.dim import Dim, Symbol, of_atom
-from zerostride.dims.functions import broadcast_size, floordiv, maximum, minimum
-from zerostride.dims.parse import MAX_DEPTH, MAX_TEXT
-from zerostride.dims.solve import complement, satisfiable, simplified
 from zerostride.errors import Reason
+from zerostride.sizes.condition import all_of, any_of, eq, ne
+from zerostride.sizes.dim import Dim, Symbol, of_atom
+from zerostride.sizes.functions import broadcast_size, floordiv, maximum, minimum
+from zerostride.sizes.parse import MAX_DEPTH, MAX_TEXT
+from zerostride.sizes.solve import complement, satisfiable, simplified
 
 T = TypeVar("T")
 N, M, K = (of_atom(Symbol(name)) for name in "NMK")

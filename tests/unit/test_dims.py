@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from zerostride.dims import (
+from zerostride.errors import Misfit, Reason
+from zerostride.sizes import (
     MAX_ELEMENTS,
     MAX_RANK,
     Answer,
@@ -22,7 +23,6 @@ from zerostride.dims import (
     is_one,
     whole_numbers,
 )
-from zerostride.errors import Misfit, Reason
 
 
 class Three(enum.IntEnum):

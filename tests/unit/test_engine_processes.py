@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from zerostride.measure.case import Answer, Case
-from zerostride.measure.isolation import NoWorker, Worker
-from zerostride.verification import process as process_module
-from zerostride.verification.process import Process
-from zerostride.verification.task import Form, Task
+from zerostride.runtimes.probe.case import Answer, Case
+from zerostride.runtimes.probe.isolation import NoWorker, Worker
+from zerostride.runtimes.verify import process as process_module
+from zerostride.runtimes.verify.process import Process
+from zerostride.runtimes.verify.task import Form, Task
 
 resource = pytest.importorskip("resource", reason="limits of a process are POSIX's")
 

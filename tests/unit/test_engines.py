@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 import zerostride as zs
-from zerostride.dims import Asker
+from zerostride.core.rules import RULES
 from zerostride.engines import ENGINES, find_engine, versions
 from zerostride.ops import OPS
-from zerostride.rules import RULES
+from zerostride.sizes import Asker
 
 Shape = tuple[int, ...]
 

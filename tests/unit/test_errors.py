@@ -13,7 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zerostride as zs
-from zerostride.alignment import apply
+from zerostride.core.alignment import apply
+from zerostride.core.rules import RULES
 from zerostride.errors import (
     BroadcastError,
     Misfit,
@@ -25,7 +26,6 @@ from zerostride.errors import (
     operand_names,
     printable,
 )
-from zerostride.rules import RULES
 
 
 def error(*shapes: Any, **kwargs: Any) -> BroadcastError:

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from plans import any_plan
 
 import zerostride as zs
+from zerostride.derive.explain import as_dict, explain, facts, growth, html, svg
+from zerostride.derive.explain.facts import element_by_element, names_of, row_of
 from zerostride.errors import BroadcastError
-from zerostride.explain import as_dict, explain, facts, growth, html, svg
-from zerostride.explain.facts import element_by_element, names_of, row_of
 
 SVG = "{http://www.w3.org/2000/svg}"
 

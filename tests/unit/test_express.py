@@ -15,10 +15,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import zerostride as zs
-from zerostride.dims.dim import dim
+from zerostride.core.rules import RULES
+from zerostride.core.symbolic import symbols
 from zerostride.engines import ENGINES
-from zerostride.rules import RULES
-from zerostride.symbolic import symbols
+from zerostride.sizes.dim import dim
 
 Shape = tuple[int, ...]
 ELEMENTWISE = [name for name, rule in RULES.items() if not rule.to_target]

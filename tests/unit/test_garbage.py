@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import zerostride as zs
+from zerostride.core.rules import MODES, RULES
 from zerostride.engines import ENGINES
-from zerostride.rules import MODES, RULES
 
 GARBAGE: list[Any] = [
     *(None, True, 0, 1, -1, -2, 2.0, float("nan"), 1j, "", "numpy", "explicit", "Add", "prelu"),

@@ -16,18 +16,18 @@ import numpy as np
 import pytest
 
 import zerostride as zs
+from zerostride.core.plan import Plan
 from zerostride.errors import Reason
-from zerostride.measure.__main__ import main
-from zerostride.measure.case import Answer, BadInput, Case, Outcome, read_cases
-from zerostride.measure.catalogue import CATALOGUE, Form, row_of
-from zerostride.measure.conformance import Verdict, judge, run_engine
-from zerostride.measure.generate import generate
-from zerostride.measure.isolation import Missing, NoWorker, Worker, interpreter_for
-from zerostride.measure.kinds import KINDS
-from zerostride.measure.ladder import ladder
-from zerostride.measure.predict import expected_values, predict, shapes_of
-from zerostride.measure.runners import RUNNERS
-from zerostride.plan import Plan
+from zerostride.runtimes.probe.case import Answer, BadInput, Case, Outcome, read_cases
+from zerostride.runtimes.probe.catalogue import CATALOGUE, Form, row_of
+from zerostride.runtimes.probe.command import main
+from zerostride.runtimes.probe.conformance import Verdict, judge, run_engine
+from zerostride.runtimes.probe.generate import generate
+from zerostride.runtimes.probe.isolation import Missing, NoWorker, Worker, interpreter_for
+from zerostride.runtimes.probe.kinds import KINDS
+from zerostride.runtimes.probe.ladder import ladder
+from zerostride.runtimes.probe.predict import expected_values, predict, shapes_of
+from zerostride.runtimes.probe.runners import RUNNERS
 
 MOVES: tuple[Callable[[Any], Any], ...] = (
     np.transpose,
@@ -213,7 +213,7 @@ def test_a_worker_sees_nothing_that_lies_beside_zerostride(tmp_path: Path) -> No
         "sys.meta_path[:] = [f for f in sys.meta_path if isinstance(f, type)]\n"
         "import neighbour, zerostride\n"
         "assert zerostride.__file__.startswith(sys.argv[1]), zerostride.__file__\n"
-        "from zerostride.measure.isolation import Worker\n"
+        "from zerostride.runtimes.probe.isolation import Worker\n"
         "worker = Worker('numpy', sys.argv[2]); worker.module = 'neighbour'; worker.start()\n"
     )
     folder, name = os.path.split(sys.executable)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import zerostride as zs
-from zerostride.plan import RuleUse
+from zerostride.core.plan import RuleUse
 
 
 def pdpd() -> zs.Plan:

@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zerostride as zs
-from zerostride import planner
-from zerostride.rules import RULES
+from zerostride.core.rules import RULES
+from zerostride.engines import planning as planner
 
 ELEMENTWISE = [name for name, rule in RULES.items() if not rule.to_target]
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plugin_projects import LOSS, module_of
 
-from zerostride.accidents import checks
+from zerostride.lint import checks
 
 pytest_plugins = ["pytester"]
 SHAPES = st.sampled_from(((), (1,), (2,), (1, 2), (2, 1), (2, 2), (3,)))

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from zerostride.accidents import checks, rewrite
+from zerostride.lint import checks, rewrite
 
 pytest_plugins = ["pytester"]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from plugin_projects import ARRAYS, LOSS, module_of
 
-from zerostride.accidents import checks, loading
+from zerostride.lint import checks, loading
 
 pytest_plugins = ["pytester"]
 

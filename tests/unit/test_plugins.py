@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 
 import zerostride as zs
+from zerostride.core.plugins import PLUGINS
+from zerostride.core.rules import RULES
 from zerostride.engines import ENGINES
 from zerostride.models.formats import FORMATS
-from zerostride.plugins import PLUGINS
-from zerostride.rules import RULES
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "plugin_package"
 GOOD = """
-from zerostride.alignment import Rule
+from zerostride.core.alignment import Rule
 from zerostride.rules import align_numpy
 from zerostride.engines import Engine
 RULE = Rule("{name}", align_numpy, "As NumPy's.", "a manual")
@@ -80,7 +80,7 @@ def test_nothing_is_looked_for_until_a_name_is_not_known():
     code = """
     import sys
     import zerostride as zs
-    from zerostride.plugins import PLUGINS
+    from zerostride.core.plugins import PLUGINS
     zs.plan((3, 4), (4,)), zs.plan((5, 5), (5,), rule="pdpd"), zs.add([1.0], [2.0])
     str(zs.plan((3, 4), (4,))), zs.plan((5, 5), (5,)).express("ncnn")
     zs.plan((5, 5), (5,)).express("litert")
@@ -124,7 +124,7 @@ BROKEN = {
     "exits": ("broken:RULE", "raise SystemExit(3)", "does not load: SystemExit: 3"),
     "syntax": ("broken:RULE", "def", "does not load: SyntaxError"),
     "raises": ("broken:make", "def make(): raise OSError('disk')", "does not load: OSError: disk"),
-    "no_row": ("broken:RULE", "RULE = 3", "it is a int, not a Rule (zerostride.alignment)"),
+    "no_row": ("broken:RULE", "RULE = 3", "it is a int, not a Rule (zerostride.core.alignment)"),
     "other_name": ("broken:RULE", GOOD.format(name="else"), "its row is named 'else'"),
     "explicit": ("broken:RULE", GOOD.format(name="explicit"), "one of that name in zerostride"),
 }
@@ -181,7 +181,7 @@ def test_an_engine_may_not_take_anothers_name_or_lack_a_rule(installed):
 
 def test_a_rule_that_fails_is_a_refusal_that_names_its_package(installed):
     text = """
-    from zerostride.alignment import Rule
+    from zerostride.core.alignment import Rule
     def align(asker, shapes, attributes): return 1 // 0
     RULE = Rule("fails", align, "Fails.", "nowhere")
     """

@@ -350,7 +350,7 @@ def test_json_follows_its_schema(kind: str) -> None:
 @pytest.mark.parametrize("target", ["ncnn", "openvino", "tensorflow"])
 def test_json_of_the_examples_follows_its_schema(target: str) -> None:
     pytest.importorskip("onnx", reason="examples are ONNX files")
-    from zerostride.models.many import audit_many
+    from zerostride.models.audit.many import audit_many
 
     examples = sorted((SCHEMA.parents[2] / "examples").glob("*.onnx"))
     reports = audit_many(examples, target, jobs=1)

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zerostride as zs
-from zerostride.alignment import Rule, branches, complete, resolve
-from zerostride.dims import Answer, Asker, Undecided
+from zerostride.core.alignment import Rule, branches, complete, resolve
+from zerostride.core.rules import MODES, RULES, find_rule
 from zerostride.engines import ENGINES
 from zerostride.errors import Misfit, Reason
-from zerostride.rules import MODES, RULES, find_rule
+from zerostride.sizes import Answer, Asker, Undecided
 
 Shape = tuple[int, ...]
 ELEMENTWISE = [name for name, rule in RULES.items() if not rule.to_target]

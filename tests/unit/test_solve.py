@@ -24,8 +24,8 @@ from formulas import (
 from hypothesis import given, settings
 
 import zerostride as zs
-from zerostride.dims import Answer
-from zerostride.dims.condition import (
+from zerostride.sizes import Answer
+from zerostride.sizes.condition import (
     ALWAYS,
     NEVER,
     Condition,
@@ -36,10 +36,10 @@ from zerostride.dims.condition import (
     ne,
     negation,
 )
-from zerostride.dims.dim import Dim, Symbol, dim, of_atom
-from zerostride.dims.functions import broadcast_size, choose, floordiv, maximum
-from zerostride.dims.parse import as_condition
-from zerostride.dims.solve import (
+from zerostride.sizes.dim import Dim, Symbol, dim, of_atom
+from zerostride.sizes.functions import broadcast_size, choose, floordiv, maximum
+from zerostride.sizes.parse import as_condition
+from zerostride.sizes.solve import (
     bounds_under,
     complement,
     decide,
@@ -51,7 +51,7 @@ from zerostride.dims.solve import (
     simplified,
     values_for,
 )
-from zerostride.dims.system import System
+from zerostride.sizes.system import System
 
 N, M, K, H = (of_atom(Symbol(name)) for name in "NMKH")
 BIT = of_atom(Symbol("A", 0, 1))

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import zerostride as zs
+from zerostride.core.strict_mode import FAULTS, HOLDERS, in_force
 from zerostride.errors import STRICT
-from zerostride.strictness import FAULTS, HOLDERS, in_force
 
 #: Contexts hold where the engine can be told of them; one built from older sources cannot.
 contexts = pytest.mark.skipif(bool(FAULTS), reason="".join(FAULTS))

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from campaigns.shapes import exhaustion
+from campaigns.shapes.exhaustion import Asked, exhaust, rules, sample
 
 import zerostride as zs
-from zerostride.dims.condition import ALWAYS
-from zerostride.measure import exhaustion
-from zerostride.measure.exhaustion import Asked, exhaust, rules, sample
+from zerostride.sizes.condition import ALWAYS
 
 
 @pytest.mark.parametrize("asked", rules(1), ids=str)

@@ -11,7 +11,7 @@ import pytest
 from commandline import Run
 
 from zerostride.cli.shapes import parse_shape
-from zerostride.dims.dim import Dim
+from zerostride.sizes.dim import Dim
 
 
 @pytest.mark.parametrize(

@@ -13,12 +13,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import zerostride as zs
-from zerostride.dims.dim import Dim, Symbol, dim
-from zerostride.explain import as_dict, explain, facts, html, svg
-from zerostride.explain.facts import blocks, cells, element_by_element
-from zerostride.explain.open import Fate, fate, two_sided_where, ways
-from zerostride.rules import RULES
-from zerostride.symbolic import symbols
+from zerostride.core.rules import RULES
+from zerostride.core.symbolic import symbols
+from zerostride.derive.explain import as_dict, explain, facts, html, svg
+from zerostride.derive.explain.facts import blocks, cells, element_by_element
+from zerostride.derive.explain.open import Fate, fate, two_sided_where, ways
+from zerostride.sizes.dim import Dim, Symbol, dim
 
 SIZES = [0, 1, 1, 2, 3, "N", "M", "K", "?", "0..1", "1..8", "2*N", "N + 1", "N*M", "N//2"]
 SIZES += ["bcast(N, M)", "max(N, 2)", "M - N"]

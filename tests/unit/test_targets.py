@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.lib.stride_tricks import as_strided
 
 import zerostride as zs
-from zerostride.arrays.elsewhere import _check_out
-from zerostride.compute.targets import check_places
+from zerostride.arrays.device_fallback import _check_out
+from zerostride.compute.outputs import check_places
 
 X = np.arange(6.0).reshape(2, 3)
 single = zs.fuse(lambda x: x * x + 1)

@@ -11,7 +11,7 @@ import pytest
 
 import zerostride as zs
 from zerostride.engines import ENGINES, find_engine, versions
-from zerostride.planner import plan
+from zerostride.engines.planning import plan
 
 READ = ("tensorrt", "coreml", "litert-gpu", "tosa", "stablehlo")
 #: A document or a thread with a place in it.

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import zerostride as zs
+from zerostride.core.rules import RULES
+from zerostride.derive.size_traps import Side, Trap, size_traps
 from zerostride.engines import ENGINES
 from zerostride.errors import Misfit, Reason
-from zerostride.rules import RULES
-from zerostride.traps import Side, Trap, size_traps
 
 NUMPY = Side(RULES["numpy"])
 NCNN = Side(ENGINES["ncnn"].elementwise["ncnn"], engine="ncnn")

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from zerostride.cli import files
-from zerostride.whole_files import sweep, temporary_name, write_whole
+from zerostride.system.whole_files import sweep, temporary_name, write_whole
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="on Windows nothing is swept")
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="on Windows nothing i
 _HALF = """
 import sys, time
 from pathlib import Path
-from zerostride.whole_files import write_whole
+from zerostride.system.whole_files import write_whole
 
 def half(file):
     file.write(b"half")
@@ -153,7 +153,7 @@ def test_processes_that_sweep_at_once_do_not_meet(tmp_path):
         path.write_bytes(b"")
         age(path, 48)
     code = (
-        "import sys; from pathlib import Path; from zerostride.whole_files import write_whole\n"
+        "import sys; from pathlib import Path; from zerostride.system.whole_files import write_whole\n"
         "for k in range(50): write_whole((Path(sys.argv[1]), lambda file: file.write(b'whole')))"
     )
     running = [subprocess.Popen([sys.executable, "-c", code, tmp_path / "out"]) for _ in range(4)]

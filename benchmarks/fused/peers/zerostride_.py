@@ -61,7 +61,7 @@ def prepare(task: Task) -> Prepared:
 
 def _until_hot(call: Call) -> None:
     """Calls until the compiled tier, where there is one, has done what it will do."""
-    from zerostride.fuse import jit
+    from zerostride.fusion.jit import tier as jit
 
     if jit.mode() == "0":
         return

@@ -13,8 +13,8 @@ from ..compute import functions, unary
 from ..compute.native import promote
 from ..compute.reference import as_operand
 from ..compute.semantics import WEAK, own_kinds
-from ..fuse import reductions
-from ..fuse.value import name_of
+from ..fusion import reductions
+from ..fusion.trace.value import name_of
 from ..ops import OPS, Op
 from .model import Options
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..compute.semantics import WEAK
+from ..core.plan import Plan
 from ..ops import Op
-from ..plan import Plan
 from .model import Adapter, Fusion, Options
 from .programs import stand_in
 from .table import Row, adapter, find_row

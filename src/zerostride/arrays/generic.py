@@ -18,15 +18,15 @@ from ..compute import functions, unary
 from ..compute.foreign import NotPlain
 from ..compute.functions import _run
 from ..compute.native import copied
+from ..compute.outputs import as_target
 from ..compute.semantics import WEAK
-from ..compute.targets import as_target
+from ..core.plan import Plan
 from ..errors import BroadcastError, Reason
-from ..fuse import reductions
+from ..fusion import reductions
 from ..ops import Op
-from ..plan import Plan
 from . import dlpack, namespace
+from .device_fallback import broadcast_into, called, fused, pulled, written
 from .direct import promoted
-from .elsewhere import broadcast_into, called, fused, pulled, written
 from .model import Fusion, Options
 from .namespace import Space
 from .packing import leaves, mapped, zipped

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..compute.semantics import WEAK
-from ..fuse.graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, results_of
+from ..fusion.trace.graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, results_of
 from .namespace import Space, computed, converted, over
 from .reduce import reduce
 

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..core.plan import Plan
+from ..engines.planning import plan
 from ..ops import Op
-from ..plan import Plan
-from ..planner import plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Options:
 
 
 class Fusion(Protocol):
-    """What an adapter asks of a fused function (`zerostride.fuse.function.Fused`)."""
+    """What an adapter asks of a fused function (`zerostride.fusion.function.Fused`)."""
 
     def __call__(self, /, *operands: Any, **more: Any) -> Any:
         """The call, of NumPy arrays."""

@@ -19,17 +19,17 @@ from numpy.typing import NDArray
 
 from ..compute.semantics import WEAK, values_of, variant
 from ..compute.special import is_float
+from ..core.plan import Plan
+from ..engines.planning import plan
 from ..errors import BroadcastError, Reason
-from ..fuse.function import Compiled, Fused, sort
-from ..fuse.graph import Apply, Graph, Input, Node, Reduce, View, arguments
-from ..fuse.reducing import TRACED
-from ..fuse.run import Ready, ready, run_into
-from ..fuse.trace import Operand, operand_of
-from ..fuse.value import Value
-from ..fuse.vjp_graph import backward
+from ..fusion.function import Compiled, Fused, sort
+from ..fusion.grad.graph import backward
+from ..fusion.run import Ready, ready, run_into
+from ..fusion.trace.graph import Apply, Graph, Input, Node, Reduce, View, arguments
+from ..fusion.trace.reducing import TRACED
+from ..fusion.trace.tracing import Operand, operand_of
+from ..fusion.trace.value import Value
 from ..ops import OPS, Op
-from ..plan import Plan
-from ..planner import plan
 from .model import Options
 
 

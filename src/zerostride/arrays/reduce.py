@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..compute.special import is_float
-from ..fuse.views import some_axes
+from ..fusion.trace.views import some_axes
 from .namespace import Space, converted
 
 #: Sums of truth values and integers, by kind.

@@ -18,7 +18,7 @@ import numpy as np
 
 from ..compute.semantics import WEAK
 from ..compute.special import HALVES, is_float, working
-from ..fuse.graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, results_of
+from ..fusion.trace.graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View, results_of
 
 #: Ops of the bits of a number, which have to have its own width.
 _OF_BITS = frozenset({"nextafter"})

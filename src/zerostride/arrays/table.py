@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from ..plugins import Table
+from ..core.plugins import Table
 
 if TYPE_CHECKING:
     from .model import Adapter

@@ -26,7 +26,7 @@ from . import options, progress, reporting, tables
 from .files import write_whole
 
 if TYPE_CHECKING:
-    from ..models.baseline import Baseline
+    from ..models.audit.baseline import Baseline
     from ..models.findings import Finding
 
 #: More findings than this are shown as a table alone: some screens of drawings are read, hundreds
@@ -132,7 +132,7 @@ def _baselines(baseline: str | None, write: str | None) -> tuple[Baseline | None
     """What is known, and what is to be written over; both read before hours of work."""
     if baseline is None and write is None:
         return None, None
-    from ..models.baseline import Baseline, read_baseline
+    from ..models.audit.baseline import Baseline, read_baseline
 
     known = None if baseline is None else read_baseline(baseline)
     if write is None:
@@ -144,14 +144,14 @@ def _answers(
     words: Sequence[str], target: str, jobs: int | None, judging: dict[str, Any]
 ) -> tuple[bool, list[Report | Unread]]:
     """Whether many models were meant, and the report of each."""
-    from ..models.search import find_models, is_single
+    from ..models.formats.file_search import find_models, is_single
 
     if is_single(words):
-        from ..models.audit import audit as run
+        from ..models.audit.run import audit as run
 
         with progress.of_nodes(words[0]) as moved:
             return False, [run(words[0], target, progress=moved, **judging)]
-    from ..models.many import audit_many
+    from ..models.audit.many import audit_many
 
     with progress.bar("models", 2) as moved:
         found = find_models(words)

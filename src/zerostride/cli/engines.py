@@ -7,12 +7,12 @@ from typing import Any
 
 import click
 
-from .. import children
+from ..core.rules import RULES
 from ..engines.model import Engine
 from ..engines.table import ENGINES, find_engine
 from ..engines.versions import installed, was_measured
 from ..models.formats import FORMATS
-from ..rules import RULES
+from ..system import children
 from . import options, tables
 
 
@@ -34,7 +34,7 @@ def engines(name: str | None, measure: bool, as_json: bool) -> int:
         if name is None:
             raise click.UsageError("--measure needs the engine's name")
         words = ["probe", name, *(["--json"] if as_json else [])]
-        status = subprocess.run(children.module("zerostride.measure", *words)).returncode
+        status = subprocess.run(children.module("zerostride.runtimes.probe", *words)).returncode
         return status if status >= 0 else options.BAD_INPUT
     rows = [find_engine(name)] if name else list(ENGINES.values())
     if as_json:

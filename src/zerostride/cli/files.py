@@ -12,8 +12,8 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from .. import whole_files
 from ..errors import ZerostrideError
+from ..system import whole_files
 
 _NPY, _ZIP = b"\x93NUMPY", b"PK"
 

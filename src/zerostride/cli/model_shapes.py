@@ -11,7 +11,7 @@ from ..report import LONGEST_NAME, MOST_NOTES, shown
 from . import options, tables
 
 if TYPE_CHECKING:
-    from ..models.shapes import Shapes
+    from ..models.flow.shapes import Shapes
 
 
 @click.command(short_help="Every tensor's shape in a model, and what the model needs.")
@@ -42,7 +42,7 @@ def shapes(
     \b
     zerostride shapes model.onnx --set batch=1
     """
-    from ..models.shapes import shapes as run
+    from ..models.flow.shapes import shapes as run
 
     found = run(model, **options.given_sizes(sizes, shapes), facts=facts or None, output=output)
     if as_json:

@@ -13,11 +13,11 @@ from typing import Any, TypeVar, cast
 
 import click
 
+from ..core.plugins import Table
+from ..core.rules import MODES, RULES
 from ..engines.table import ENGINES
 from ..errors import BroadcastError, Reason, ZerostrideError
 from ..models.findings import plain
-from ..plugins import Table
-from ..rules import MODES, RULES
 from .shapes import parse_shape
 
 FOUND, BAD_INPUT = 1, 2
@@ -351,7 +351,7 @@ sizes = combine(
 
 def _converters() -> list[str]:
     """The names that `via` takes."""
-    from ..models.converters import CONVERTERS, NONE
+    from ..models.transport.converters import CONVERTERS, NONE
 
     return [*CONVERTERS, NONE]
 

@@ -8,17 +8,17 @@ from typing import Any
 import click
 import numpy as np
 
-from .. import explain as drawing
-from ..comparison import compare as compare_shapes
-from ..comparison import one_sample
 from ..compute import functions, unary
-from ..dims import elements
+from ..core.plan import Plan
+from ..core.rules import MODES, RULES, whdc
+from ..derive import explain as drawing
+from ..derive.compare import compare as compare_shapes
+from ..derive.compare import one_sample
+from ..engines.planning import plan, plan_to
 from ..engines.table import ENGINES
 from ..errors import BroadcastError, ZerostrideError
 from ..ops import OPS, Op, find_op
-from ..plan import Plan
-from ..planner import plan, plan_to
-from ..rules import MODES, RULES, whdc
+from ..sizes import elements
 from . import options
 from .files import open_array, physical_memory, write_array, write_whole
 from .options import AxesType, ShapeType, SizeType, WordOf
@@ -156,7 +156,7 @@ def _for_engine(
 
 
 def _targets() -> Iterable[str]:
-    from ..code import TARGETS  # a shell asks, and `plan.code` itself: most calls do not
+    from ..derive.code import TARGETS  # a shell asks, and `plan.code` itself: most calls do not
 
     return TARGETS
 

@@ -16,7 +16,7 @@ from . import options
 from .files import open_array, write_array
 
 if TYPE_CHECKING:
-    from ..models.graph import Array, Graph
+    from ..models.ir.graph import Array, Graph
 
 #: Bytes of a .json file of numbers, and of an archive once it is unpacked.
 MAX_JSON, MAX_UNPACKED = 2**28, 2**32
@@ -73,8 +73,8 @@ def run(
     """
     from ..models.execute import execute
     from ..models.execute.inputs import described
-    from ..models.execute.made_up import random_inputs
-    from ..models.input_sizes import read_sized
+    from ..models.execute.random_inputs import random_inputs
+    from ..models.flow.input_sizes import read_sized
 
     targets = _targets(outputs)
     graph = read_sized(model, **options.given_sizes(sizes, shapes))

@@ -11,9 +11,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from ..dims import MAX_RANK, brief
-from ..dims.parse import MAX_TEXT, read, symbol
 from ..errors import Misfit, Reason, ZerostrideError
+from ..sizes import MAX_RANK, brief
+from ..sizes.parse import MAX_TEXT, read, symbol
 from .files import open_array
 
 #: Forty digits are twice what a size can have, and few enough to be a number at once.

@@ -84,7 +84,7 @@ def verify(
     \b
     zerostride verify model.onnx --engine ncnn
     """
-    from ..verification.checks import verify as run
+    from ..runtimes.verify.checks import verify as run
 
     with bar(model) as told:
         report = run(

@@ -21,7 +21,7 @@ class Function:
         """Computes what NumPy's rule combines; NotImplemented where the reference has to."""
 
 class Program:
-    """A fused program (fuse/engine.py says what the spec is)."""
+    """A fused program (fusion/schedule/engine.py says what the spec is)."""
 
     def __init__(self, spec: tuple[Any, ...]) -> None: ...
     def run(

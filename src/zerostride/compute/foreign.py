@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..fork_gate import first_call
+from ..system.fork_gate import first_call
 
 if TYPE_CHECKING:
     from types import ModuleType

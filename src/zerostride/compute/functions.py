@@ -7,13 +7,13 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..engines.planning import plan, plan_to
 from ..ops import OPS, Op
-from ..planner import plan, plan_to
 from .foreign import any_foreign, dispatch, is_foreign
 from .labels import check_labels
 from .native import bind, compute, copied
+from .outputs import as_target
 from .reference import as_operand, shape_of
-from .targets import as_target
 
 
 class Elementwise(Protocol):

@@ -21,15 +21,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from ..core.plan import Plan
+from ..core.strict_mode import FAULTS, HOLDERS, IN_FORCE
+from ..engines.planning import plan
 from ..ops import OPS, Op
-from ..plan import Plan
-from ..planner import plan
-from ..strictness import FAULTS, HOLDERS, IN_FORCE
 from . import reference
 from .kernels import KERNELS
+from .outputs import as_target
 from .semantics import WEAK, cast, values_of, variant
 from .special import HALVES, keeps_kind
-from .targets import as_target
 
 try:
     from . import _native as _native

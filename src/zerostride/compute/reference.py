@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..core.plan import Plan
 from ..errors import BroadcastError, Reason
 from ..ops import Op, find_op
-from ..plan import Plan
 from .foreign import NotPlain, dispatch, has_own_arithmetic, is_foreign
 from .kernels import Kernel
+from .outputs import as_target
 from .semantics import WEAK, select
 from .special import is_added_float, keeps_kind
-from .targets import as_target
 
 _COMPLEX = frozenset(map(np.dtype, "FDG"))
 #: NumPy 2.4 on x86 writes wrong values into an `out` whose elements do not lie side by side.

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
+from ..core.plan import Plan
 from ..errors import BroadcastError, Reason
 from ..ops import Op, column_of
-from ..plan import Plan
 from .kernels import KERNELS, VARIANTS, Kernel
 from .special import is_added_float, keeps_kind
 

@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ..core.plan import Plan, RuleUse
+from ..engines.planning import plan
 from ..engines.table import find_engine
 from ..errors import BroadcastError, Reason
 from ..ops import OPS, Op
-from ..plan import Plan, RuleUse
-from ..planner import plan
 from .foreign import any_foreign, dispatch, is_foreign
 from .functions import _run, describe, names_of, tracing
 from .native import bind, compute

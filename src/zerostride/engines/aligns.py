@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from ..alignment import Alignment, Attributes
-from ..dims import Asker, Shape, Size
-from ..errors import Misfit, Reason
-from ..rules import (
+from ..core.alignment import Alignment, Attributes
+from ..core.rules import (
     align_ncnn,
     align_numpy,
     align_unidirectional,
@@ -17,6 +15,8 @@ from ..rules import (
     one_way_axis,
     right_aligned,
 )
+from ..errors import Misfit, Reason
+from ..sizes import Asker, Shape, Size
 
 #: Axes of a Mat. More are refused before anything else is looked at.
 NCNN_RANK = 4

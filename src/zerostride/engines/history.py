@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from ..plan import Plan
+from ..core.plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,11 +6,11 @@ they ask, as align functions do, so that sizes that are not known will do.
 
 from __future__ import annotations
 
-from ..alignment import laid_out, resolve
-from ..dims import Asker, Shape, Size
+from ..core.alignment import laid_out, resolve
+from ..core.plan import Plan
+from ..core.rules import RULES
 from ..errors import Misfit, Reason
-from ..plan import Plan
-from ..rules import RULES
+from ..sizes import Asker, Shape, Size
 
 #: TensorFlow's kernels for a binary op: BCast's axes after merging, tensorflow/core/util/bcast.h
 #: and the switch over them in cwise_ops_common.h.

@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..alignment import Rule
-from ..dims import Asker
+from ..core.alignment import Rule
+from ..core.plan import Plan
 from ..errors import Reason
-from ..plan import Plan
+from ..sizes import Asker
 
 Rules = Mapping[str, Rule]
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from ..alignment import Rule
-from ..plan import Plan
-from ..rules import RULES
+from ..core.alignment import Rule
+from ..core.plan import Plan
+from ..core.rules import RULES
 from . import aligns
 from .model import Rules
 

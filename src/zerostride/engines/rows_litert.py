@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-from ..dims import Asker
+from ..core.plan import Plan
 from ..errors import Reason
-from ..plan import Plan
+from ..sizes import Asker
 from . import aligns, limits
 from .model import Divergence, Engine, always
 from .rows import NONE_RULE, NUMPY_RULE, ONE_SLOPE, ONE_WAY, frozen, measured, modes, rows

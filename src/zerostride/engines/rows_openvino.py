@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
 
-from ..alignment import Attribute
-from ..dims import Asker
+from ..core.alignment import Attribute
+from ..core.plan import Plan
+from ..core.rules import RULES
 from ..errors import Reason
-from ..plan import Plan
-from ..rules import RULES
+from ..sizes import Asker
 from . import aligns, limits
 from .model import Divergence, Engine, Rules, always
 from .rows import (

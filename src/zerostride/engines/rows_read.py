@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
+from ..core.rules import RULES
 from ..errors import Reason
-from ..rules import RULES
 from . import aligns, limits
 from .model import Divergence, Engine, always
 from .rows import NONE_RULE, NUMPY_RULE, frozen, modes, rows

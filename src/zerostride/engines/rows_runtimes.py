@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from ..core.rules import RULES
 from ..errors import Reason
-from ..rules import RULES
 from . import aligns, limits
 from .model import Divergence, Engine, always
 from .rows import (

@@ -15,13 +15,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ..alignment import Rule
-from ..dims import Asker, Undecided
+from ..core.alignment import Rule
+from ..core.plan import Plan
+from ..core.plugins import Table, said
+from ..core.rules import guarded
 from ..errors import BroadcastError, PluginWarning, Reason
 from ..ops import COLUMNS, OPS, take_names
-from ..plan import Plan
-from ..plugins import Table, said
-from ..rules import guarded
+from ..sizes import Asker, Undecided
 from .model import Divergence, Engine, Rules, always
 from .rows_arrays import JAX, NUMPY, TENSORFLOW, TORCH
 from .rows_litert import LITERT

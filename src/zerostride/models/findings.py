@@ -9,13 +9,13 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
-from ..dims.condition import Condition
+from ..core.plan import Plan
+from ..derive.express import Expression
 from ..errors import BroadcastError
-from ..express import Expression
-from ..plan import Plan
-from .evidence import evidence
+from ..sizes.condition import Condition
 from .flow.needs import Need
-from .memory import uncollected
+from .ir.memory import uncollected
+from .sources import evidence
 
 #: Version of the JSON form; it grows by one when a field changes its meaning or goes.
 SCHEMA = 1

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from ..dims.dim import Dim, of_atom
+from ..sizes.dim import Dim, of_atom
 from .findings import Cause, Finding
-from .graph import Graph, Node, Value
-from .input_sizes import advice, named_inputs
+from .flow.input_sizes import advice, named_inputs
+from .ir.graph import Graph, Node, Value
 
 
 def with_advice(graph: Graph, findings: Sequence[Finding]) -> list[Finding]:

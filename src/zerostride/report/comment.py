@@ -8,8 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from ..dims.budget import WRITING_STEPS, allowance
 from ..models.findings import Change, Check, Finding, Outcome, Report, Unread
+from ..sizes.budget import WRITING_STEPS, allowance
 from .plain import change_text, checked, finding_text, stale_lines, unread_text
 from .words import (
     OUTCOMES,

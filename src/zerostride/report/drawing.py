@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from ..core.plan import Plan
+from ..derive.explain import explain
+from ..derive.explain.facts import blocks, cells, names_of, result_cells, stretching
 from ..errors import BroadcastError, columns
-from ..explain import explain
-from ..explain.facts import blocks, cells, names_of, result_cells, stretching
 from ..models.findings import Finding
-from ..plan import Plan
 from .markup import esc
 from .words import after_fix, names_for, refusal
 

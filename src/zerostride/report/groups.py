@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 
+from ..core.plan import Plan
 from ..errors import BroadcastError
 from ..models.findings import Finding
-from ..plan import Plan
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from .. import __version__
-from ..dims.budget import WRITING_STEPS, allowance
-from ..models.evidence import Evidence, divergences, evidence
+from ..core.plan import Plan
 from ..models.findings import Finding, Report, Unread, Verdict
-from ..plan import Plan
+from ..models.sources import Evidence, divergences, evidence
+from ..sizes.budget import WRITING_STEPS, allowance
 from . import page_work
 from .drawing import drawings, drawn_lines
 from .groups import Group, grouped

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..dims.budget import WRITING_STEPS, allowance
+from ..core.plan import Plan
+from ..derive.explain import explain
 from ..errors import BroadcastError
-from ..explain import explain
 from ..models.findings import Change, Check, Finding, Outcome, Report, Unread
-from ..plan import Plan
+from ..sizes.budget import WRITING_STEPS, allowance
 from .words import (
     LONGEST_NAME,
     MARKS,

@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from ..alignment import apply
+from ..core.alignment import apply
+from ..core.plan import Plan
+from ..derive.explain.facts import row_of
 from ..errors import BroadcastError, cut, printable, render
-from ..explain.facts import row_of
 from ..models.findings import Check, Finding, Outcome, Report, Unread, Verdict
-from ..plan import Plan
 
 #: How a verdict is marked in text, and its colour for terminals that have some.
 MARKS = {

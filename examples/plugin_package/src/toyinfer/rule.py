@@ -1,6 +1,6 @@
 """A rule: first axes stand under one another, and either operand may stretch."""
 
-from zerostride.alignment import Alignment, Rule
+from zerostride.core.alignment import Alignment, Rule
 
 
 def align_left(asker, shapes, attributes):

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from ...compute.reference import compute
+from ...core.plan import Plan, RuleUse
 from ...errors import BroadcastError
 from ...ops import find_op
-from ...plan import Plan, RuleUse
-from ..graph import Array, Node, Value
-from ..sites import Kind, Site
+from ..formats.onnx.sites import Kind, Site
+from ..ir.graph import Array, Node, Value
 from .call import Call, Unfit, room
 from .pointwise import BROADCAST
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...dims.dim import Dim
 from ...errors import ZerostrideError
-from ..graph import Array, Graph, Value
+from ...sizes.dim import Dim
+from ..ir.graph import Array, Graph, Value
 
 
 def described(values: Sequence[Value]) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Array
+from ..ir.graph import Array
 from .call import Call, Kernel, Unfit, axis_of, room
 from .reduction import product
 from .windows import convolved

@@ -13,7 +13,7 @@ import numpy as np
 
 from ...compute.kernels import KERNELS, VARIANTS, to_integer
 from ...ops import OPS, Op, find_op
-from ..graph import Array
+from ..ir.graph import Array
 from .call import Call, Kernel, Unfit
 
 # Ops of one tensor. A half float is computed as a float and rounded once, as engines do.

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Array
+from ..ir.graph import Array
 from .call import MULTIPLICATIONS, Call, Kernel, Unfit, effort, room
 
 _Function = Callable[[Array], Array]

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Array
+from ..ir.graph import Array
 from .call import Call, Kernel, Unfit, axes_of, axis_of, effort, room
 from .pointwise import rounded
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Array
+from ..ir.graph import Array
 from .call import Call, Kernel, Unfit, axes_of, effort, room
 
 #: Where the centre of a result lies in the data, by the result's place x, the scale and both sizes.

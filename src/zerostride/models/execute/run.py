@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import BroadcastError, ModelError, ZerostrideError
 from ..formats import FORMATS
-from ..graph import Array, Graph, Value
+from ..ir.graph import Array, Graph, Value
 from .broadcasts import broadcast, in_order, measured
 from .call import MAX_ALIVE, MAX_WORK, Call, Meter, Unfit, axis_of, meter, room
 from .inputs import check_inputs

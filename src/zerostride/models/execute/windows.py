@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from ..graph import Array
+from ..ir.graph import Array
 from .call import Call, Kernel, Unfit, effort, room
 
 

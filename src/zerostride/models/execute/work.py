@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from ..graph import Array
+from ..ir.graph import Array
 
 #: Nanoseconds of a unit of work.
 UNIT = 100_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...dims import MAX_RANK
-from ...dims.condition import Condition, ge
-from ...dims.dim import Dim, bounds
+from ...sizes import MAX_RANK
+from ...sizes.condition import Condition, ge
+from ...sizes.dim import Dim, bounds
 from .elementwise import by_format
 from .facts import SURPRISES, UNKNOWN, Call, Fact, Open, Refused, Unclear, sound
 from .fallback import inferred

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ...dims.condition import ge
-from ...dims.dim import Number, Symbol, dim, of_atom, plain
-from ...dims.functions import maximum
-from ..graph import Body, Node
+from ...sizes.condition import ge
+from ...sizes.dim import Number, Symbol, dim, of_atom, plain
+from ...sizes.functions import maximum
+from ..ir.graph import Body, Node
 from .facts import UNKNOWN, Fact, Open, Refused, Size, Unclear, bounds_of, is_number, place
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """Rows of ops that combine tensors by broadcasting, or leave a tensor's sizes alone.
 
-What broadcasts is judged by the rule of its site (:mod:`..sites`), which is also what an audit
+What broadcasts is judged by the rule of its site (:mod:`..formats.onnx.sites`), which is also what an audit
 judges: one table says by which rule an op broadcasts.
 """
 
@@ -13,14 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from ...dims import Answer, is_one
-from ...dims.condition import ALWAYS, Condition
-from ...dims.dim import Dim, Number, made
+from ...core.plan import Plan
+from ...core.rules import RULES
 from ...errors import BroadcastError, Reason
-from ...plan import Plan
-from ...rules import RULES
-from ..graph import Node, Value
-from ..sites import Kind, Site, find_site
+from ...sizes import Answer, is_one
+from ...sizes.condition import ALWAYS, Condition
+from ...sizes.dim import Dim, Number, made
+from ..formats.onnx.sites import Kind, Site, find_site
+from ..ir.graph import Node, Value
 from .facts import (
     UNKNOWN,
     Call,

@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from ...dims.dim import Number
-from ..onnx import package_errors
-from ..soundness import HUGE, malformed, strange_attribute
+from ...sizes.dim import Number
+from ..formats.onnx.onnx_validation import HUGE, malformed, strange_attribute
+from ..formats.onnx.reader import package_errors
 from .facts import MAX_CONTENT, SURPRISES, UNKNOWN, Call, Fact, Open, Size
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from ...dims.condition import ge
-from ...dims.dim import Number, bounds, dim, plain
-from ...dims.functions import maximum, minimum
+from ...sizes.condition import ge
+from ...sizes.dim import Number, bounds, dim, plain
+from ...sizes.functions import maximum, minimum
 from .facts import (
     FAR,
     UNKNOWN,
@@ -74,7 +74,7 @@ def sliced(
 ) -> Size:
     """How many indices a slice has.
 
-    >>> from zerostride.dims.dim import Dim
+    >>> from zerostride.sizes.dim import Dim
     >>> print(sliced(Dim("N"), 1, 2**63 - 1, 1), sliced(Dim("N"), -2, FAR, 1), sliced(7, 0, 5, 2))
     max(0, N - 1) min(2, N) 3
     """

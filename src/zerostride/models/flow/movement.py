@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ...dims import Answer, is_one
-from ...dims.condition import any_of, eq, ge
-from ...dims.dim import Number, dim, exact_quotient, of_atom, plain
-from ...dims.functions import floordiv, maximum
+from ...sizes import Answer, is_one
+from ...sizes.condition import any_of, eq, ge
+from ...sizes.dim import Number, dim, exact_quotient, of_atom, plain
+from ...sizes.functions import floordiv, maximum
 from .facts import (
     UNKNOWN,
     Call,

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from ...dims.condition import Condition, all_of, any_of, eq, ge
-from ...dims.dim import Call, Dim, Number, Symbol, dim, lone_call, lone_symbol, of_atom, plain
-from ...dims.functions import broadcast_size, maximum, minimum
-from ...dims.solve import excludes, implies, simplified
 from ...errors import printable
+from ...sizes.condition import Condition, all_of, any_of, eq, ge
+from ...sizes.dim import Call, Dim, Number, Symbol, dim, lone_call, lone_symbol, of_atom, plain
+from ...sizes.functions import broadcast_size, maximum, minimum
+from ...sizes.solve import excludes, implies, simplified
 
 #: Questions to the solver in one model. A model in use has some ten different needs; after these a
 #: need is only compared with what was said word for word.

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ...dims.condition import Condition, all_of
-from ...dims.dim import Number, Symbol, dim
-from ..graph import Graph, Value
+from ...sizes.condition import Condition, all_of
+from ...sizes.dim import Number, Symbol, dim
+from ..ir.graph import Graph, Value
 from .facts import UNKNOWN, Fact, Real, Shape
 from .needs import Failure, Need
 

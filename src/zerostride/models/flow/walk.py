@@ -7,14 +7,13 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from ...dims import MAX_ELEMENTS, MAX_RANK
-from ...dims.budget import allowance
-from ...dims.condition import ALWAYS, Condition, eq, ge
-from ...dims.dim import Dim, Number, Symbol, dim, lone_symbol, of_atom, plain
 from ...errors import printable
+from ...sizes import MAX_ELEMENTS, MAX_RANK
+from ...sizes.budget import allowance
+from ...sizes.condition import ALWAYS, Condition, eq, ge
+from ...sizes.dim import Dim, Number, Symbol, dim, lone_symbol, of_atom, plain
 from ..formats import FORMATS, module_of
-from ..graph import FileShape, Graph, Node, Value
-from ..input_sizes import named_inputs, size_in_file
+from ..ir.graph import FileShape, Graph, Node, Value
 from . import bodies
 from .answers import Answer, ask, first_line
 from .facts import (
@@ -26,6 +25,7 @@ from .facts import (
     Refused,
     Unclear,
 )
+from .input_sizes import named_inputs, size_in_file
 from .needs import Failure, Ledger, Need, decided, undecided
 from .numbers import exact
 from .result import Flow, known_part

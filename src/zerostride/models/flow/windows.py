@@ -9,9 +9,9 @@ from types import MappingProxyType
 
 import numpy as np
 
-from ...dims.condition import ge
-from ...dims.dim import Number, dim, plain
-from ...dims.functions import floordiv
+from ...sizes.condition import ge
+from ...sizes.dim import Number, dim, plain
+from ...sizes.functions import floordiv
 from .facts import (
     Call,
     Element,
@@ -188,7 +188,7 @@ def _fraction(value: float) -> Element:
 def scaled(size: Number, scale: Element) -> Size:
     """A size times a scale, rounded down; open where engines may round differently.
 
-    >>> from zerostride.dims.dim import Dim
+    >>> from zerostride.sizes.dim import Dim
     >>> print(scaled(Dim("N"), Real(2, 1)), scaled(Dim("N"), Real(3, 2)), scaled(5, Real(1, 2)))
     2*N 3*N // 2 2
     """

@@ -15,11 +15,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, cast
 
+from ...core.plugins import Table, said
 from ...errors import BroadcastError, ModelError, ZerostrideError
-from ...plugins import Table, said
-from ..graph import Body, Graph, Node, bounded
-from ..rewrite import Editor
-from ..sites import Site
+from ..ir.graph import Body, Graph, Node, bounded
+from ..ir.rewrite import Editor
+from .onnx.sites import Site
 
 
 class FormatModule(Protocol):

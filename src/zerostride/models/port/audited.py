@@ -6,18 +6,18 @@ from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ...dims.condition import Condition
 from ...engines.model import Engine
-from ..audit import Judge, prepared, reported
-from ..converters import lone_site
+from ...sizes.condition import Condition
+from ..audit.run import Judge, prepared, reported
+from ..audit.symbolic import related
 from ..findings import Finding, Report
 from ..flow import Flow
+from ..flow.input_sizes import InputShapes, Sizes, read_sized
 from ..formats import FORMATS
-from ..graph import Graph
-from ..input_sizes import InputShapes, Sizes, read_sized
-from ..shape_arithmetic import counted, shape_arithmetic
-from ..sites import Site
-from ..symbolic_audit import related
+from ..formats.onnx.sites import Site
+from ..ir.graph import Graph
+from ..transport.converters import lone_site
+from ..transport.shape_arithmetic import counted, shape_arithmetic
 from .program import Setting
 
 

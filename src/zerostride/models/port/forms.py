@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ...dims import Shape, elements
-from ...dims.dim import Dim
-from ..rewrite import SELF, Input, Made, Ref, Step
-from ..sites import Kind
+from ...sizes import Shape, elements
+from ...sizes.dim import Dim
+from ..formats.onnx.sites import Kind
+from ..ir.rewrite import SELF, Input, Made, Ref, Step
 from .layout import inserted
 from .program import Subject
 

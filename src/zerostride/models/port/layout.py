@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ...dims import Shape, elements
-from ...dims.dim import exact_quotient, plain
+from ...sizes import Shape, elements
+from ...sizes.dim import exact_quotient, plain
 
 #: Axes of the old shape and of the new one that hold the same elements.
 Segment = tuple[tuple[int, ...], tuple[int, ...]]

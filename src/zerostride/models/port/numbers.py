@@ -13,20 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from ...alignment import apply
 from ...compute.kernels import KERNELS
-from ...dims import Shape, elements
-from ...dims.condition import all_of
-from ...dims.dim import Dim, Symbol
-from ...dims.solve import values_for
+from ...core.alignment import apply
+from ...core.plan import Plan
+from ...derive.regions import not_empty, real_shapes
 from ...errors import BroadcastError
-from ...meaning import not_empty, real_shapes
 from ...ops import find_op
-from ...plan import Plan
-from ..graph import Array, FileSize
-from ..rewrite import Input
-from ..sites import Kind, Site
-from ..symbolic_audit import related
+from ...sizes import Shape, elements
+from ...sizes.condition import all_of
+from ...sizes.dim import Dim, Symbol
+from ...sizes.solve import values_for
+from ..audit.symbolic import related
+from ..formats.onnx.sites import Kind, Site
+from ..ir.graph import Array, FileSize
+from ..ir.rewrite import Input
 from .layout import segments
 from .program import Done, Program, Setting, Unwitnessed, Wrong, op_of
 

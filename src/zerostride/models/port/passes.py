@@ -23,10 +23,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ...dims import Shape, elements
 from ...ops import find_op
-from ..rewrite import Input, Made, Ref, Step
-from ..sites import Kind
+from ...sizes import Shape, elements
+from ..formats.onnx.sites import Kind
+from ..ir.rewrite import Input, Made, Ref, Step
 from .forms import (
     Steps,
     Writer,

@@ -11,21 +11,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-from ...dims import Shape
-from ...dims.dim import Symbol
+from ...core.plan import Plan
 from ...errors import BroadcastError
 from ...ops import find_op
-from ...plan import Plan
-from ..audit import Judge
-from ..batch import follow
-from ..case import sizes_of
+from ...sizes import Shape
+from ...sizes.dim import Symbol
+from ..audit.judged_site import sizes_of
+from ..audit.run import Judge
 from ..findings import Finding, Verdict
 from ..formats import FormatModule
-from ..graph import Node, Value
-from ..rewrite import Input, Ref, Step
-from ..sites import Kind, Operand, Site
-from ..sites import find_site as find_onnx_site
-from ..targets import canonical
+from ..formats.onnx.sites import Kind, Operand, Site
+from ..formats.onnx.sites import find_site as find_onnx_site
+from ..ir.graph import Node, Value
+from ..ir.rewrite import Input, Ref, Step
+from ..transport.batch import follow
+from ..transport.ways import canonical
 from .layout import filled_in, landed, regrouped
 
 #: An op and what it was done to: parts of the site by number, or further trees.

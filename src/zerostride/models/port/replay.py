@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from ...alignment import apply
-from ...dims import elements
+from ...core.alignment import apply
 from ...errors import BroadcastError, ModelError
+from ...sizes import elements
 from ..findings import Finding, Verdict
 from ..formats import FormatModule
-from ..graph import Array, Graph, Node, Value
-from ..sites import Kind, Site
+from ..formats.onnx.sites import Kind, Site
+from ..ir.graph import Array, Graph, Node, Value
 from .numbers import identical, operate, random_array
 from .program import Subject, positions_of
 

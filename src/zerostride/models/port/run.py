@@ -8,19 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ...dims import Answer
-from ...dims.condition import ALWAYS
-from ...dims.solve import allowance, satisfiable
+from ...engines.planning import as_facts
 from ...engines.table import find_engine
 from ...engines.versions import warn_if_unmeasured
 from ...errors import ModelError, ZerostrideError
-from ...planner import as_facts
-from ..converters import chosen, named
+from ...sizes import Answer
+from ...sizes.condition import ALWAYS
+from ...sizes.solve import allowance, satisfiable
 from ..findings import Change, Finding, Report
+from ..flow.input_sizes import InputShapes, Sizes
 from ..formats import format_of, path_of
-from ..graph import Node
-from ..input_sizes import InputShapes, Sizes
-from ..rewrite import Editor
+from ..ir.graph import Node
+from ..ir.rewrite import Editor
+from ..transport.converters import chosen, named
 from .audited import Audited, Question, audited
 from .numbers import sizes_for
 from .program import Setting

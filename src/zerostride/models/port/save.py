@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ...errors import ModelError
-from ...whole_files import OLD, sweep, temporary_name
+from ...system.whole_files import OLD, sweep, temporary_name
 
 
 def check_goal(path: Path) -> Path:

@@ -9,13 +9,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from ...core.plan import Plan
 from ...errors import BroadcastError, ModelError, Reason
-from ...plan import Plan
 from ..findings import Cause, Finding, Verdict
 from ..formats import FormatModule
-from ..graph import Node
-from ..rewrite import Editor, Rewrite
-from ..sites import Site
+from ..formats.onnx.sites import Site
+from ..ir.graph import Node
+from ..ir.rewrite import Editor, Rewrite
 from .audited import Audited
 from .numbers import compute
 from .passes import PASSES, Pass

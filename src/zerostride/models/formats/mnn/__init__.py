@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ....errors import ModelError
-from ...rewrite import Editor
+from ...ir.rewrite import Editor
 from .broadcasts import find_site
 from .lowering import lower
 from .reader import read

@@ -1,6 +1,6 @@
 """Which ops of an MNN file may broadcast, what is broadcast there, and by which rule.
 
-The rules are those of the engine table's row for MNN, and of :mod:`...carriers` where the op is a
+The rules are those of the engine table's row for MNN, and of :mod:`...transport.compound_engines` where the op is a
 compound: what executing the file gives. `ROWS` has every op type that may broadcast; those that
 are not modelled are rows too, so that none is left out.
 """
@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from ....alignment import Rule
+from ....core.alignment import Rule
+from ....core.rules import RULES
+from ....engines.planning import rule_row
 from ....errors import BroadcastError
 from ....ops import find_op
-from ....planner import rule_row
-from ....rules import RULES
-from ...carriers import CARRIERS
-from ...graph import FileShape, Node, Value
-from ...sites import AT_AXIS, ONE_WAY, Kind, Operand, Site
-from ...sites import find_site as find_onnx_site
+from ...ir.graph import FileShape, Node, Value
+from ...transport.compound_engines import CARRIERS
+from ..onnx.sites import AT_AXIS, ONE_WAY, Kind, Operand, Site
+from ..onnx.sites import find_site as find_onnx_site
 from .schema import OPS
 
 _NAMES = frozenset(OPS.values())

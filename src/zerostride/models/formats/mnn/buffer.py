@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...graph import Array
+from ...ir.graph import Array
 
 #: What may be read of a file, in bytes, is so many times its size, and some more for tiny files.
 #: Writers share vtables and now and then a string; a file in use is read about once.

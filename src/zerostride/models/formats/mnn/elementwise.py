@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ...graph import Value
+from ...ir.graph import Value
 from .broadcasts import word
 from .schema import DTYPES
 from .words import BOOL, INT32, Row, Said, Unsaid, Words, is_image, named

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ...graph import Node
+from ...ir.graph import Node
 from . import elementwise, movement, windows
 from .words import Row, Unsaid, Words
 

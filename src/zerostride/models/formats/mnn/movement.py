@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from ...graph import Value
+from ...ir.graph import Value
 from .words import INT32, Row, Said, Unsaid, Words, axes_of, plain_order
 
 #: An end that is no end.

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ...graph import Body, Value
+from ...ir.graph import Body, Value
 from . import weights
 from .buffer import Table, Vector
 from .schema import CONVOLUTION, DTYPES, FIELDS, NAMES, PARAMETERS, Field

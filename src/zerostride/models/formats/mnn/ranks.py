@@ -9,7 +9,7 @@ from __future__ import annotations
 from ...flow import flow
 from ...flow.facts import UNKNOWN
 from ...flow.result import known_part
-from ...graph import Graph, Value
+from ...ir.graph import Graph, Value
 from .lowering import lower
 
 

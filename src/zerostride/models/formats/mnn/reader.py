@@ -24,9 +24,9 @@ from pathlib import Path
 from types import MappingProxyType
 
 from ....errors import ModelError, printable
-from ...files import content
-from ...graph import Body, FileShape, Graph, Node, Place, Value
-from ...onnx import flattened
+from ...ir.files import content
+from ...ir.graph import Body, FileShape, Graph, Node, Place, Value
+from ..onnx.reader import flattened
 from . import parameters, shapes, weights
 from .buffer import File, Malformed, Table
 from .ranks import ranked

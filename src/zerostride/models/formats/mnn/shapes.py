@@ -17,8 +17,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from .... import children
-from ...graph import FileShape
+from ....system import children
+from ...ir.graph import FileShape
 from .weights import MAX_AXES
 
 #: Inference takes milliseconds for a network of thousands of ops; loading MNN a tenth of a second.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from ....dims.dim import dim, plain
+from ....sizes.dim import dim, plain
 from ...flow.facts import Call, Fact, Open, Results, Size, Unclear, refuse
 
 

@@ -15,8 +15,8 @@ from pathlib import Path
 import numpy as np
 
 from ....errors import ModelError
-from ...graph import Array, Value
-from ...onnx_tensors import MAX_CONTENT
+from ...ir.graph import Array, Value
+from ..onnx.tensors import MAX_CONTENT
 from .buffer import Malformed, Table, Vector
 from .schema import DTYPES
 

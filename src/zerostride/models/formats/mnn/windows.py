@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ...graph import Value
+from ...ir.graph import Value
 from .words import INT32, Row, Said, Unsaid, Words, axes_of, is_image, plain_order
 
 # Numbers over axes.

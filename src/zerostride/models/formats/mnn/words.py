@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ...graph import Array, Node, Value
+from ...ir.graph import Array, Node, Value
 
 #: The op set whose words are used.
 VERSION = 21

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from ....errors import ModelError
-from ....whole_files import write_whole
-from ...graph import Graph, Node
-from ...rewrite import Rewrite
+from ....system.whole_files import write_whole
+from ...ir.graph import Graph, Node
+from ...ir.rewrite import Rewrite
 from .layers import LAYERS
 from .program import Program, parameter
 from .reader import read_ncnn

@@ -14,7 +14,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 
-from .... import children
+from ....system import children
 
 #: A network of some hundred layers takes a second.
 SECONDS = 8.0

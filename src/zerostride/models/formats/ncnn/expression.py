@@ -14,8 +14,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from ....dims.dim import Number, plain
-from ....dims.functions import maximum, minimum
+from ....sizes.dim import Number, plain
+from ....sizes.functions import maximum, minimum
 from .sizes import Sizes, Unknown, Wrong, divided
 
 #: Longest expression: a text parameter has no more.

@@ -10,7 +10,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from ....dims.dim import Dim, Number, Symbol, of_atom
+from ....sizes.dim import Dim, Number, Symbol, of_atom
 from .layers import LAYERS, LEFTOVERS
 from .sizes import MAX_RANK, Call, Sizes, Unknown, Wrong, called, checked
 from .text import Layer, Params, shown

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ....errors import BroadcastError, ModelError
-from ...graph import Node, Value
+from ...ir.graph import Node, Value
 from .lower_products import PRODUCTS
 from .lower_windows import WINDOWS
 from .shapes import cuts, order, spans

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from ...graph import Value
+from ...ir.graph import Value
 from .sites import weights
 from .writer import NoWords, Row, Writer
 

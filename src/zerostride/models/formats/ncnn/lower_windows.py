@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-from ...graph import Value
+from ...ir.graph import Value
 from .windows import POOL, SAME, channels, groups, kernel, spatial, window
 from .writer import NoWords, Row, Writer
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ....engines.planning import engine_plan
 from ....errors import BroadcastError, ModelError
 from ....ops import find_op
-from ....planner import engine_plan
-from ...graph import Node
-from ...rewrite import Input, Ref, Rewrite, Step
+from ...ir.graph import Node
+from ...ir.rewrite import Input, Ref, Rewrite, Step
 from .sizes import MAX_RANK
 from .text import ARRAY, Layer
 

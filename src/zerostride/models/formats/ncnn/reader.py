@@ -16,10 +16,10 @@ from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
-from ....dims.dim import Dim, Number
-from ....dims.parse import read as read_size
 from ....errors import Misfit, ModelError, printable
-from ...graph import FileShape, FileSize, Graph, Node, Value
+from ....sizes.dim import Dim, Number
+from ....sizes.parse import read as read_size
+from ...ir.graph import FileShape, FileSize, Graph, Node, Value
 from . import engine
 from .inference import Inferred, infer
 from .layers import LAYERS

@@ -6,10 +6,10 @@ silent); tests/conformance/test_ncnn_format.py runs every one of them in the rea
 
 from __future__ import annotations
 
-from ....dims.dim import Dim, Number, made, plain
-from ....dims.functions import minimum
+from ....engines.planning import engine_plan
 from ....errors import BroadcastError
-from ....planner import engine_plan
+from ....sizes.dim import Dim, Number, made, plain
+from ....sizes.functions import minimum
 from .expression import evaluate
 from .sizes import (
     ABSENT,

@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from ....alignment import Rule
+from ....core.alignment import Rule
+from ....core.rules import RULES
+from ....engines.planning import rule_row
 from ....errors import BroadcastError, ModelError, Reason
 from ....ops import Op, find_op
-from ....planner import rule_row
-from ....rules import RULES
-from ...carriers import CARRIERS
-from ...graph import FileShape, Node, Value
-from ...sites import AT_AXIS, ONE_NUMBER, ONE_WAY, Kind, Operand, Site, batches
+from ...ir.graph import FileShape, Node, Value
+from ...transport.compound_engines import CARRIERS
+from ..onnx.sites import AT_AXIS, ONE_NUMBER, ONE_WAY, Kind, Operand, Site, batches
 from .layers import LAYERS, LEFTOVERS
 from .text import Param
 from .weights import FUNCTIONS

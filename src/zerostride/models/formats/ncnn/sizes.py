@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from ....dims import Answer, is_one
-from ....dims.dim import Dim, Number, Symbol, of_atom, plain
-from ....dims.functions import floordiv
+from ....sizes import Answer, is_one
+from ....sizes.dim import Dim, Number, Symbol, of_atom, plain
+from ....sizes.functions import floordiv
 from .text import Layer, Params
 
 Sizes: TypeAlias = tuple[Number, ...]

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import TypeAlias
 
 from ....errors import ModelError, printable
-from ...files import content
+from ...ir.files import content
 
 #: The first line of every file since 2017.
 MAGIC = 7767517

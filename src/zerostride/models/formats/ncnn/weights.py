@@ -21,7 +21,7 @@ from typing import BinaryIO, TypeAlias
 import numpy as np
 
 from ....errors import ModelError
-from ...graph import Array
+from ...ir.graph import Array
 from .text import Layer, Params, shown
 
 #: Marks before weights that may be stored in several ways (`ModelBinFromDataReader::load`).

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ....dims.dim import Dim, Number, plain
+from ....sizes.dim import Dim, Number, plain
 from .expression import evaluate
 from .sizes import (
     ABSENT,

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from ...graph import Node, Value
+from ...ir.graph import Node, Value
 from .sites import weights, whole
 from .sizes import Call, Sizes
 from .text import Layer

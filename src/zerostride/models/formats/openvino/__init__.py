@@ -8,7 +8,7 @@ and by which rule, :mod:`.lower` says layers in ONNX's words, :mod:`.editor` cha
 from collections.abc import Mapping
 from typing import Any
 
-from ...graph import Node
+from ...ir.graph import Node
 from .editor import edit
 from .lower import lower
 from .reader import read

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from ....alignment import apply
+from ....core.alignment import apply
+from ....core.rules import RULES
 from ....errors import BroadcastError
 from ....ops import find_op
-from ....rules import RULES
-from ...graph import Node, Value
-from ...rewrite import Input, Ref, Rewrite, Step
-from ...sites import Kind
+from ...ir.graph import Node, Value
+from ...ir.rewrite import Input, Ref, Rewrite, Step
+from ..onnx.sites import Kind
 from . import splice
 from .markup import Layer, Net, refuse
 from .opsets import canonical

@@ -16,10 +16,10 @@ from typing import BinaryIO
 import numpy as np
 
 from ....errors import ModelError
-from ....whole_files import write_whole
-from ...graph import Node, Place
-from ...resolve import resolved
-from ...rewrite import Rewrite
+from ....system.whole_files import write_whole
+from ...flow.resolved import resolved
+from ...ir.graph import Node, Place
+from ...ir.rewrite import Rewrite
 from .compile import Scope
 from .markup import Net, refuse
 from .reader import contents, parsed, read, weights_of
@@ -39,7 +39,7 @@ def edit(path: Path) -> Editor:
 
 
 class Editor:
-    """An IR, open for changes; see :class:`~zerostride.models.rewrite.Editor`."""
+    """An IR, open for changes; see :class:`~zerostride.models.ir.rewrite.Editor`."""
 
     def __init__(self, file: Path) -> None:
         self.file = file

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from ...graph import Body, Node, Value
-from ...sites import Kind
+from ...ir.graph import Body, Node, Value
+from ..onnx.sites import Kind
 from . import lower_layout, lower_windows
 from .opsets import NEWEST, canonical
 from .sites import NAMES, find_site, mode_of

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ....dims import MAX_RANK
-from ...graph import FileShape, Node, Value
+from ....sizes import MAX_RANK
+from ...ir.graph import FileShape, Node, Value
 from .tensors import element_type
 from .words import NoWords, Words
 

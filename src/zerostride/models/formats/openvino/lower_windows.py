@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from ...graph import Node, Value
+from ...ir.graph import Node, Value
 from .words import NoWords, Words
 
 Row = Callable[[Words], tuple[Node, ...]]

@@ -16,14 +16,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from ....dims import MAX_ELEMENTS
-from ....dims.dim import plain
-from ....dims.parse import read as read_size
-from ....dims.parse import unnamed
 from ....errors import Misfit, printable
-from ...files import content
-from ...graph import Body, FileShape, FileSize, Graph, Node, Place, Value
-from ...onnx import flattened
+from ....sizes import MAX_ELEMENTS
+from ....sizes.dim import plain
+from ....sizes.parse import read as read_size
+from ....sizes.parse import unnamed
+from ...ir.files import content
+from ...ir.graph import Body, FileShape, FileSize, Graph, Node, Place, Value
+from ..onnx.reader import flattened
 from .fragments import is_fragment, listed, whole
 from .markup import BODIES, MAX_FILE_BYTES, Edge, Entry, Layer, Net, Port, integer, parse, refuse
 from .opsets import NEWEST, NONDETERMINISTIC, canonical

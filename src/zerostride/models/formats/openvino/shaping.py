@@ -6,9 +6,9 @@ import itertools
 import math
 from typing import Any
 
-from ....dims.parse import unnamed
-from ...graph import FileShape
-from ...rewrite import Step
+from ....sizes.parse import unnamed
+from ...ir.graph import FileShape
+from ...ir.rewrite import Step
 from .splice import Sizes
 
 _count = itertools.count()

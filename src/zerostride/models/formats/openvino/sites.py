@@ -16,15 +16,15 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from ....alignment import Alignment, Attribute, Attributes, Rule
-from ....dims import Asker, Shape
+from ....core.alignment import Alignment, Attribute, Attributes, Rule
+from ....core.rules import RULES
 from ....engines.aligns import openvino_explicit, openvino_pdpd
 from ....engines.table import find_engine
 from ....errors import Misfit, Reason
-from ....rules import RULES
-from ...graph import FileShape, Node, Value
-from ...sites import Kind, Operand, Site
-from ...sites import find_site as onnx_site
+from ....sizes import Asker, Shape
+from ...ir.graph import FileShape, Node, Value
+from ..onnx.sites import Kind, Operand, Site
+from ..onnx.sites import find_site as onnx_site
 from .opsets import NEWEST, OPS, canonical
 
 Builder = Callable[[Node, str], "Site | None"]

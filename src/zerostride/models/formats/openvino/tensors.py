@@ -17,9 +17,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from ....dims import MAX_ELEMENTS
 from ....errors import ModelError, printable
-from ...graph import Array, Value
+from ....sizes import MAX_ELEMENTS
+from ...ir.graph import Array, Value
 from .markup import Layer, integer, refuse
 
 #: Constants up to this many elements are read at once: shapes, axes, repeats, scales.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ....core.plan import Plan
 from ....errors import BroadcastError
-from ....plan import Plan
-from ...graph import FileShape, Node, Value
-from ...sites import Kind
+from ...ir.graph import FileShape, Node, Value
+from ..onnx.sites import Kind
 from .opsets import canonical
 from .sites import find_site
 

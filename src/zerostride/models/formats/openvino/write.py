@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...graph import Array
+from ...ir.graph import Array
 from . import splice
 from .tensors import TYPES, port_name
 

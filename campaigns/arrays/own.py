@@ -1,0 +1,85 @@
+"""What a library's own function gives of the operands of a call, laid out before.
+
+Where arrays are computed by their library, its function's values are what a user of it expects,
+whatever the reference has: what is judged then is the dtypes, the layout and the function chosen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from zerostride import plan
+from zerostride.compute.native import promote
+from zerostride.compute.semantics import WEAK
+from zerostride.compute.special import HALVES
+from zerostride.ops import OPS
+
+from ..native.cases import Made, dtype_of
+from .libraries import Library
+
+Array = NDArray[Any]
+
+
+def computed_in(made: Made) -> tuple[str, ...] | None:
+    """The dtypes that the operands of a call of an op become, and the result's before `out`'s.
+
+    Returns:
+        Their names, or None: there is no one such list.
+
+    >>> computed_in(Made("add", [], [np.ones(2, "int8"), 0.5], np.ones(2), {}))
+    ('float64', 'float64', 'float64')
+    """
+    op, asked = OPS[made.op], made.options.get("dtype")
+    left_out = list(op.parameters.values())[len(made.operands) - op.tensors :]
+    kinds = [
+        type(one).__name__ if type(one) in WEAK else np.asarray(one).dtype.name
+        for one in (*made.operands, *left_out)
+    ]
+    try:
+        return promote(op, tuple(kinds), None if asked is None else np.dtype(asked).name)
+    except TypeError:  # of which the reference makes objects
+        return None
+
+
+def laid_out(made: Made) -> list[Array]:
+    """The operands in their aligned shapes; memory is in the order in which the library has it."""
+    rule = {name: value for name, value in made.options.items() if name != "dtype"}
+    laid = plan(*map(np.shape, made.operands), **rule)
+    pairs = zip(made.operands, laid.aligned, strict=True)
+    return [np.array(operand).reshape(aligned) for operand, aligned in pairs]
+
+
+def own_values(library: Library, made: Made, shape: tuple[int, ...]) -> Array | None:
+    """The result by the library's own function, or None: it is none whose values are another."""
+    names = computed_in(made)
+    if library.function is None or made.op not in dict(library.own) or names is None:
+        return None
+    with np.errstate(all="ignore"):
+        result = np.asarray(library.function(made.op, laid_out(made), names, shape))
+        result = result.astype(dtype_of(names[-1]))
+        return result if made.out is None else result.astype(made.out.dtype)
+
+
+def rounded_twice(made: Made) -> Array | None:
+    """The reference's result where float64 becomes 16-bit floats by way of float32, or None."""
+    names, asked = computed_in(made), np.dtype(made.options.get("dtype", np.float64))
+    if names is None:
+        return None
+    with np.errstate(all="ignore"):
+        operands = [
+            one.astype(np.float32) if asked.name in HALVES and _is_double(one) else one
+            for one in made.operands
+        ]
+        result = np.asarray(Made(made.op, [], operands, None, made.options).by_reference())
+        if made.out is None:
+            return result
+        if made.out.dtype.name in HALVES and _is_double(result):
+            result = result.astype(np.float32)
+        return result.astype(made.out.dtype)
+
+
+def _is_double(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype == np.float64

@@ -1,0 +1,186 @@
+"""Smaller programs and calls that show the same difference: fewer steps, operands, elements."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any
+
+from ..native.cases import Memory, Number, View, contiguous, dtype_of
+from ..native.shrink import cut, without
+from .cases import Case, Program, Step
+
+
+def shrink(case: Case, fails: Callable[[Case], bool], tries: int = 600) -> Case:
+    """A simpler case that still fails: crude, but enough to be read."""
+    again = True
+    while again:
+        again = False
+        for simpler in map(_tidy, _simpler(case)):
+            tries -= 1
+            if tries < 0:
+                return _tidy(case)
+            if simpler != case and _can_be_made(simpler) and _still(fails, simpler):
+                case, again = simpler, True
+                break
+    return _tidy(case)
+
+
+def _still(fails: Callable[[Case], bool], case: Case) -> bool:
+    try:
+        return fails(case)
+    except IndexError:  # a step's axes are no longer those of what it reads
+        return False
+
+
+def _can_be_made(case: Case) -> bool:
+    try:
+        case.make()
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _simpler(case: Case) -> Iterator[Case]:
+    """Each with one thing less."""
+    program = case.program
+    for value in sorted({*program.outputs}):
+        if len(program.outputs) > 1:
+            yield _returning(case, (value,))
+    for k in range(len(program.steps) - 1, -1, -1):
+        value = program.operands + k
+        # The step's value is a result itself; or one that it reads stands for it.
+        if program.outputs != (value,):
+            yield _returning(replace(case, outs=()), (value,))
+        for arg in program.steps[k].args:
+            if not isinstance(arg, Number):
+                yield _bypassed(case, value, arg)
+    if case.outs:
+        yield replace(case, outs=())
+        for k, out in enumerate(case.outs):
+            if out is not None and len(case.outs) > 1:
+                yield replace(case, outs=(*case.outs[:k], None, *case.outs[k + 1 :]))
+    if program.dtype is not None:
+        yield replace(case, program=replace(program, dtype=None))
+    yield from _plainer_steps(case)
+    yield from _smaller(case)
+    for k, operand in enumerate(case.operands):
+        if isinstance(operand, View):
+            yield from _plainer_operand(case, k, operand)
+
+
+def _returning(case: Case, outputs: tuple[int, ...]) -> Case:
+    outs = case.outs
+    if outs:
+        kept = [case.program.outputs.index(value) for value in outputs]
+        outs = tuple(outs[k] for k in kept)
+    return replace(case, program=replace(case.program, outputs=outputs), outs=outs)
+
+
+def _bypassed(case: Case, value: int, by: int) -> Case:
+    """Another value in place of a step's, wherever that is read or returned."""
+    program = case.program
+
+    def other(arg: Any) -> Any:
+        return by if not isinstance(arg, Number) and arg == value else arg
+
+    steps = tuple(replace(step, args=tuple(map(other, step.args))) for step in program.steps)
+    outputs = tuple(map(other, program.outputs))
+    outs = () if outputs != program.outputs else case.outs
+    return replace(case, program=replace(program, steps=steps, outputs=outputs), outs=outs)
+
+
+def _plainer_steps(case: Case) -> Iterator[Case]:
+    """Without an option, or written as a function."""
+    program = case.program
+    for k, step in enumerate(program.steps):
+        changed: list[Step] = []
+        if step.kind in ("op", "reduce"):
+            for name in step.options:
+                changed.append(replace(step, options=_left(step.options, name)))
+        if step.form != "zs" and step.kind not in ("view", "reduce"):
+            changed.append(replace(step, form="zs"))
+        for one in changed:
+            steps = (*program.steps[:k], one, *program.steps[k + 1 :])
+            yield replace(case, program=replace(program, steps=steps))
+
+
+def _left(options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    gone = {name} | ({"axis", "broadcast"} if name == "rule" else set())
+    return MappingProxyType({key: value for key, value in options.items() if key not in gone})
+
+
+def _smaller(case: Case) -> Iterator[Case]:
+    """Fewer axes and elements, counted from the right, for all operands and results alike."""
+    views = [view for view in (*case.operands, *case.outs) if isinstance(view, View)]
+    rank = max((len(view.shape) for view in views), default=0)
+    for axis in range(-1, -rank - 1, -1):
+        yield _mapped(case, functools.partial(without, axis=axis))
+        longest = max((view.shape[axis] for view in views if -axis <= len(view.shape)), default=1)
+        for n in sorted({1, 2, longest // 2, longest - 1}):
+            if 0 < n < longest:
+                yield _mapped(case, functools.partial(cut, axis=axis, n=n))
+
+
+def _mapped(case: Case, change: Callable[[View], View]) -> Case:
+    operands: list[View | Number] = [
+        change(operand) if isinstance(operand, View) else operand for operand in case.operands
+    ]
+    outs = tuple(None if out is None else change(out) for out in case.outs)
+    return replace(case, operands=tuple(operands), outs=outs)
+
+
+def _plainer_operand(case: Case, k: int, view: View) -> Iterator[Case]:
+    """In memory of its own, in C order; of ordinary values."""
+    size = dtype_of(view.dtype).itemsize
+    elements = 1
+    for n in view.shape:
+        elements *= n
+    plain = View(len(case.memories), view.dtype, 0, view.shape, contiguous(view.shape, size))
+    given = case.memories[view.memory]
+    for style in dict.fromkeys((given.style, "plain")):
+        own = Memory(size * elements, view.dtype, style, 0)
+        if given != own:
+            yield replace(
+                case,
+                memories=(*case.memories, own),
+                operands=(*case.operands[:k], plain, *case.operands[k + 1 :]),
+            )
+
+
+# Without what is not used
+
+
+def _tidy(case: Case) -> Case:
+    return _without_memories(_without_values(case))
+
+
+def _without_values(case: Case) -> Case:
+    """Without steps and operands that no result needs."""
+    program = case.program
+    needed = {*program.outputs}
+    for k in range(len(program.steps) - 1, -1, -1):
+        if program.operands + k in needed:
+            needed |= {arg for arg in program.steps[k].args if not isinstance(arg, Number)}
+    if not any(value < program.operands for value in needed):
+        needed.add(0)
+    number = {value: n for n, value in enumerate(sorted(needed))}
+    kept = [k for k in range(program.operands) if k in needed]
+    steps = tuple(
+        replace(step, args=tuple(a if isinstance(a, Number) else number[a] for a in step.args))
+        for k, step in enumerate(program.steps)
+        if program.operands + k in needed
+    )
+    outputs = tuple(number[value] for value in program.outputs)
+    made = Program(len(kept), steps, outputs, program.dtype)
+    return replace(case, program=made, operands=tuple(case.operands[k] for k in kept))
+
+
+def _without_memories(case: Case) -> Case:
+    """Without memory that nothing lies in."""
+    views = [view for view in (*case.operands, *case.outs) if isinstance(view, View)]
+    used = sorted({view.memory for view in views})
+    made = _mapped(case, lambda view: replace(view, memory=used.index(view.memory)))
+    return replace(made, memories=tuple(case.memories[k] for k in used))

@@ -1,0 +1,113 @@
+"""Smaller calls that show the same difference: fewer axes, elements, options; plainer memory."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from .cases import Call, Memory, Number, View, contiguous, dtype_of
+
+
+def shrink(call: Call, fails: Callable[[Call], bool], tries: int = 400) -> Call:
+    """A simpler call that still fails: crude, but enough to be read."""
+    again = True
+    while again:
+        again = False
+        for simpler in map(_tidy, _simpler(call)):
+            tries -= 1
+            if tries < 0:
+                return _tidy(call)
+            if _can_be_made(simpler) and fails(simpler):
+                call, again = simpler, True
+                break
+    return _tidy(call)
+
+
+def _tidy(call: Call) -> Call:
+    """Without memory that nothing lies in."""
+    views = [view for view in (*call.operands, call.out) if isinstance(view, View)]
+    used = sorted({view.memory for view in views})
+    made = _mapped(call, lambda view: replace(view, memory=used.index(view.memory)))
+    return replace(made, memories=tuple(call.memories[k] for k in used))
+
+
+def _can_be_made(call: Call) -> bool:
+    try:
+        call.make()
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _simpler(call: Call) -> list[Call]:
+    """Each with one thing less."""
+    found = [
+        replace(call, options={key: other for key, other in call.options.items() if key != name})
+        for name in call.options
+        if not (call.op == "cast" and name == "dtype")
+    ]
+    if call.out is not None:
+        found.append(replace(call, out=None))
+    views = [view for view in (*call.operands, call.out) if isinstance(view, View)]
+    rank = max((len(view.shape) for view in views), default=0)
+    for axis in range(-1, -rank - 1, -1):
+        # Axes are counted from the right, as most rules do; elsewhere the call fails otherwise.
+        found.append(_mapped(call, functools.partial(without, axis=axis)))
+        longest = max((view.shape[axis] for view in views if -axis <= len(view.shape)), default=1)
+        for n in sorted({1, 2, longest // 2, longest - 1}):
+            if 0 < n < longest:
+                found.append(_mapped(call, functools.partial(cut, axis=axis, n=n)))
+    for k, operand in enumerate(call.operands):
+        if isinstance(operand, View):
+            found += _plainer(call, k, operand)
+    return [simpler for simpler in found if simpler != call]
+
+
+def _mapped(call: Call, change: Callable[[View], View]) -> Call:
+    operands: list[View | Number] = [
+        change(operand) if isinstance(operand, View) else operand for operand in call.operands
+    ]
+    return replace(
+        call, operands=tuple(operands), out=None if call.out is None else change(call.out)
+    )
+
+
+def without(view: View, axis: int) -> View:
+    """Only the first along an axis, and the axis gone."""
+    if -axis > len(view.shape) or view.shape[axis] == 0:
+        return view
+    at = len(view.shape) + axis
+    return replace(
+        view,
+        shape=view.shape[:at] + view.shape[at + 1 :],
+        strides=view.strides[:at] + view.strides[at + 1 :],
+    )
+
+
+def cut(view: View, axis: int, n: int) -> View:
+    """At most the first `n` elements along an axis."""
+    if -axis > len(view.shape) or view.shape[axis] <= n:
+        return view
+    at = len(view.shape) + axis
+    return replace(view, shape=(*view.shape[:at], n, *view.shape[at + 1 :]))
+
+
+def _plainer(call: Call, k: int, view: View) -> list[Call]:
+    """An operand in memory of its own, in C order; of ordinary values."""
+    size = dtype_of(view.dtype).itemsize
+    elements = int(np.prod(view.shape, dtype=object)) if view.shape else 1
+    own = Memory(size * elements, view.dtype, "small", 0)
+    plain = View(len(call.memories), view.dtype, 0, view.shape, contiguous(view.shape, size))
+    made = [call.memories[view.memory].style, "plain"]
+    return [
+        replace(
+            call,
+            memories=(*call.memories, replace(own, style=style)),
+            operands=(*call.operands[:k], plain, *call.operands[k + 1 :]),
+        )
+        for style in made
+        if call.memories[view.memory] != replace(own, style=style)
+    ]

@@ -1,0 +1,286 @@
+"""Dask's arrays: lazy in, lazy out. A task computes a chunk; see `dask_lazy` for how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...compute.foreign import NotPlain
+from ...compute.reference import as_operand, shape_of
+from ...compute.semantics import WEAK
+from ...core.plan import Plan
+from ...errors import BroadcastError, Reason
+from ...fusion.function import sort
+from ...fusion.trace.reducing import TRACED
+from ...fusion.trace.tracer import is_numeric
+from ...fusion.trace.tracing import Operand, trace
+from ...fusion.trace.views import some_axes
+from ...ops import Op
+from ..model import Fusion, Options
+from . import lazy
+from .labels import common
+from .tasks import Laid, Pointwise
+
+
+class Dask:
+    """The adapter of Dask arrays of NumPy's chunks.
+
+    Shapes, dtypes and what is refused are settled when a function is called; nothing is computed
+    until Dask is asked to. NumPy's arrays among the operands are cut into chunks, and Python
+    numbers are weak.
+    """
+
+    def dtype_of(self, array: Any) -> np.dtype[Any]:
+        """NumPy's dtype of an array."""
+        found: np.dtype[Any] = np.dtype(array.dtype)
+        return found
+
+    def data_of(self, array: Any) -> Any:
+        """Refused: that would be all of it, computed in each call."""
+        raise NotPlain("is lazy: it would be computed, as a whole, in each call")
+
+    def as_dtype(self, dtype: Any) -> np.dtype[Any]:
+        """NumPy's dtype of what it takes as one."""
+        found: np.dtype[Any] = np.dtype(dtype)
+        return found
+
+    def elementwise(self, op: Op, operands: Sequence[Any], options: Options) -> Any:
+        """An op of the table, a task for each chunk."""
+        _no_out(options.out)
+        values = [_operand(one, k) for k, one in enumerate(operands)]
+        made = options.plan(op, [shape_of(value) for value in values])
+        dtype = None if options.dtype is None else np.dtype(options.dtype).name
+        task = Pointwise(op.name, made.axes_mapping, len(made.shape), made.rule, dtype)
+        # An op on almost nothing says its dtype, and refuses what it refuses.
+        empty = tuple(slice(0, int(extent == 1)) for extent in made.shape)
+        found = task(empty, *map(_sample, values)).dtype
+        chunks, arguments = _in_chunks(made, values, found)
+        return lazy.array_of(task, op.name, range(len(chunks)), chunks, arguments, found)
+
+    def broadcast(self, data: Any, made: Plan, copy: bool, out: Any) -> Any:
+        """`data` laid over the plan's shape; chunks of views, or of copies."""
+        _no_out(out)
+        (found,) = _views(made, (data,), copy)
+        return found
+
+    def views(self, made: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """The operands laid over the plan's shape, in the same chunks."""
+        return _views(made, arrays, copy=False)
+
+    def unbroadcast(self, made: Plan, grad: Any, k: int) -> Any:
+        """`grad` summed to the shape of operand `k`."""
+        if not 0 <= k < len(made.operands):
+            raise BroadcastError(
+                f"there is no operand {k}; the plan has {len(made.operands)}, counted from 0",
+                reason=Reason.OPERAND_COUNT,
+                rule=made.rule,
+                shapes=made.operands,
+            )
+        array = lazy.checked(grad, 0)
+        if array.shape != made.shape:
+            raise BroadcastError(
+                f"grad has shape {array.shape}; the result, and so its gradient, has {made.shape}",
+                reason=Reason.EXTENT_MISMATCH,
+                rule=made.rule,
+                shapes=made.operands,
+            )
+
+        def summed(x: Any) -> Any:
+            return TRACED["sum"](x, made.stretched[k], True).reshape(made.operands[k])
+
+        return _traced(summed, array, "unbroadcast")
+
+    def reduction(self, name: str, x: Any, options: Mapping[str, Any]) -> Any:
+        """A reduction: shares of chunks, and a tree of these."""
+        given = dict(options)
+        _no_out(given.pop("out", None))
+        if given.get("dtype") is not None:
+            given["dtype"] = np.dtype(given["dtype"])
+        array = lazy.checked(x, 0)
+        if name == "logsumexp":
+            found = _logsumexp(array, **given)
+            if found is not None:
+                return found
+        return _traced(lambda value: TRACED[name](value, **given), array, name)
+
+    def fused(
+        self,
+        function: Fusion,
+        operands: Sequence[Any],
+        settings: Mapping[str, Any],
+        out: Any,
+        progress: Any,
+    ) -> Any:
+        """A call of a fused function: its program on each chunk."""
+        _no_out(out)
+        if progress is not None:
+            raise TypeError(
+                "progress= is of calls that compute; a Dask array is computed later: use "
+                "dask.diagnostics.ProgressBar, or the dashboard of dask.distributed"
+            )
+        compiled, values, _ = _sorted(function, operands, settings)
+        results = lazy.computed(compiled.graph, (*values, *compiled.captured), _name(function))
+        return compiled.structure.pack(results)
+
+    def vjp(
+        self, function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any]
+    ) -> tuple[Any, Callable[..., Any]]:
+        """The result, and the function of cotangents that gives gradients; all of them lazy."""
+        from .vjp import pulled
+
+        compiled, values, call = _sorted(function, operands, settings)
+        return pulled(compiled, values, call, _name(function))
+
+
+# Operands
+
+
+def _no_out(out: Any) -> None:
+    if isinstance(out, dict):
+        out = tuple(out.values())
+    if isinstance(out, tuple | list):
+        for one in out:
+            _no_out(one)
+    elif out is not None:
+        raise TypeError(
+            "out= is written when a call computes; a Dask array is computed later: write its "
+            "result with dask.array.store, to_zarr or to_npy_stack"
+        )
+
+
+def _operand(value: Any, k: int) -> Any:
+    """An operand: a Dask array, an array of NumPy's, or a Python number."""
+    return lazy.checked(value, k) if lazy.is_lazy(value) else as_operand(value, k)
+
+
+def _sample(value: Any) -> Any:
+    """An array of the dtype and of no elements, where its axes may have none."""
+    if type(value) in WEAK:
+        return value
+    shape = tuple(1 if extent == 1 else 0 for extent in value.shape)
+    return np.ones(shape, value.dtype)
+
+
+def stand_in(value: Any, k: int) -> Any:
+    """An array of NumPy's of the same shape and dtype, in the memory of one element."""
+    if not lazy.is_lazy(value):
+        return value
+    array = lazy.checked(value, k)
+    return np.broadcast_to(np.zeros((), array.dtype.newbyteorder("=")), array.shape)
+
+
+def _sorted(
+    function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any]
+) -> tuple[Any, list[Any], Any]:
+    """What a fused function is for a call, and the call's operands."""
+    given = [stand_in(one, k) for k, one in enumerate(operands)]
+    more = {name: stand_in(one, len(given)) for name, one in settings.items()}
+    own = {id(x): one for x, one in zip(given, operands, strict=True)}
+    own |= {id(more[name]): one for name, one in settings.items()}
+    call = sort(given, more)
+    values = [own.get(id(value), value) for value in call.values]
+    values = [x if lazy.is_lazy(x) else y for x, y in zip(values, call.values, strict=True)]
+    return function.compiled(call), values, call
+
+
+def _name(function: Any) -> str:
+    name = str(getattr(function, "__name__", "fused"))
+    return name if name.isidentifier() else "fused"
+
+
+# Arrays
+
+
+def _in_chunks(
+    made: Plan, values: Sequence[Any], dtype: Any
+) -> tuple[list[tuple[int, ...]], list[tuple[Any, Any]]]:
+    """The chunks of the plan's shape, and the operands in them, with the axes that they walk."""
+    labels = [
+        tuple(None if n == 1 else axis for n, axis in zip(shape, axes, strict=True))
+        for shape, axes in zip(made.operands, made.axes_mapping, strict=True)
+    ]
+    found: list[list[Any]] = [[] for _ in made.shape]
+    for value, of in zip(values, labels, strict=True):
+        if lazy.is_lazy(value):
+            for axis, chunks in zip(of, value.chunks, strict=True):
+                if axis is not None:
+                    found[axis].append(chunks)
+    settled = lazy.as_chunks(made.shape, [common(one) for one in found], dtype)
+    named = dict(enumerate(settled))
+    return settled, [
+        (value, None) if type(value) in WEAK else (lazy.chunked(value, of, named), of)
+        for value, of in zip(values, labels, strict=True)
+    ]
+
+
+def _views(made: Plan, arrays: Sequence[Any], copy: bool) -> tuple[Any, ...]:
+    values = [_operand(one, k) for k, one in enumerate(arrays)]
+    for k, (value, shape) in enumerate(zip(values, made.operands, strict=True)):
+        if shape_of(value) != shape:
+            raise BroadcastError(
+                f"operand {k} has shape {shape_of(value)}; the plan was made for {shape}",
+                reason=Reason.EXTENT_MISMATCH,
+                rule=made.rule,
+                shapes=made.operands,
+                hint="make a plan for the arrays' own shapes",
+            )
+    values = [np.asarray(one) if type(one) in WEAK else one for one in values]
+    widest = max((one.dtype for one in values), key=lambda dtype: dtype.itemsize)
+    chunks, arguments = _in_chunks(made, values, widest)
+    return tuple(
+        lazy.array_of(
+            Laid(made.axes_mapping[k], len(chunks), copy),
+            "broadcast",
+            range(len(chunks)),
+            chunks,
+            [argument],
+            values[k].dtype,
+        )
+        for k, argument in enumerate(arguments)
+    )
+
+
+# Reductions
+
+
+def _traced(function: Callable[[Any], Any], array: Any, name: str) -> Any:
+    """A function of one array as a graph, lazily."""
+    if not is_numeric(array.dtype):
+        raise TypeError(f"operand 0 is an array of {array.dtype}, not of numbers")
+    graph, structure, captured = trace(function, [Operand(array.shape, array.dtype.name)])
+    return structure.pack(lazy.computed(graph, (array, *captured), name))
+
+
+def _logsumexp(array: Any, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Any:
+    """In one pass over chunks that are folded; None where another way does it in one task each.
+
+    A share has what was taken out, and the sum of the exponentials of what is left.
+    """
+    over = some_axes(axis, array.ndim)
+    inexact = array.dtype.kind == "f" or array.dtype.name == "bfloat16"
+    split = any(len(array.chunks[k]) > 1 for k in over)
+    if not split or not all(array.shape[k] for k in over) or not (inexact or dtype is None):
+        return None
+    result = np.dtype(dtype) if dtype is not None else array.dtype
+    if not inexact:
+        result = np.dtype(np.float64)
+    if result.kind == "c" or array.dtype.kind == "c":
+        return None
+
+    def share(x: Any) -> Any:
+        # Of 16 bits are operands and results alone: shares that were rounded to them would show.
+        x = x.astype(result) if x.dtype != result else x
+        x = x.astype("float32") if result.itemsize < 4 else x
+        apply = x.tracer.apply
+        greatest = TRACED["max"](x, over, True)
+        taken = apply("where", (apply("isfinite", (greatest,)), greatest, 0))
+        return taken, TRACED["sum"](apply("exp", (x - taken,)), over, True)
+
+    graph = trace(share, [Operand(array.shape, array.dtype.name)]).graph
+    made = lazy.shares(graph, array, "logsumexp", over)
+    return lazy.fold(made, "logsumexp", over, keepdims, result.name, "logsumexp")
+
+
+ADAPTER = Dask()

@@ -1,0 +1,133 @@
+"""Labels: which axes of a graph's nodes have the same extent in every chunk. Dask is not needed.
+
+A label is what `dask.array.blockwise` calls an index. Axes of extent 1 have none.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+
+from ...fusion.trace.graph import Apply, Node, Reduce, View, arguments
+from .tasks import Labels
+
+#: Along an axis the chunks' extents, in order.
+Extents = tuple[int, ...]
+#: For each axis of an array its chunks; None where it may have any.
+Chunks = tuple[Extents | None, ...]
+
+
+def common(given: Iterable[Extents | None]) -> Extents | None:
+    """The coarsest chunks that lie within all of these.
+
+    >>> common([(4, 4), (2, 6), None]), common([None])
+    ((2, 2, 4), None)
+    """
+    known = {one for one in given if one is not None}
+    if len(known) < 2:
+        return next(iter(known), None)
+    ends = sorted({end for one in known for end in itertools.accumulate(one)} | {0})
+    return tuple(after - before for before, after in itertools.pairwise(ends)) or (0,)
+
+
+def landings(nodes: Sequence[Node], node: Node) -> Iterator[tuple[int, int, int]]:
+    """Argument, its axis, and the node's axis that has the same extent, where that is not 1."""
+    for arg, axes in placed(node):
+        for axis, to in enumerate(axes):
+            if to is not None and nodes[arg].shape[axis] != 1:
+                yield arg, axis, to
+
+
+def placed(node: Node) -> Iterator[tuple[int, Labels]]:
+    """For each argument of a node, where its axes land on the node's.
+
+    >>> x = Reduce("sum", 3, (0,), False, "float32", (5,), "float32")
+    >>> list(placed(x))
+    [(3, (None, 0))]
+    """
+    if isinstance(node, Apply):
+        yield from zip(node.args, node.axes, strict=True)
+    elif isinstance(node, View):
+        rank = max((axis for axis in node.axes if axis is not None), default=-1) + 1
+        lands: list[int | None] = [None] * rank
+        for to, axis in enumerate(node.axes):
+            if axis is not None:
+                lands[axis] = to
+        yield node.arg, tuple(lands)
+    elif isinstance(node, Reduce):
+        kept = itertools.count()
+        rank = len(node.shape) + (0 if node.keepdims else len(node.over))
+        lands = []
+        for axis in range(rank):
+            if axis in node.over:
+                lands.append(None)
+                if node.keepdims:
+                    next(kept)
+            else:
+                lands.append(next(kept))
+        yield node.arg, tuple(lands)
+
+
+class Classes:
+    """Labels by union: axes of one extent that an op brings together have one label.
+
+    Attributes:
+        clash: whether two axes of one node came together.
+    """
+
+    def __init__(
+        self, nodes: Sequence[Node], sources: frozenset[int], wanted: Sequence[int]
+    ) -> None:
+        self._nodes = nodes
+        self._first = list(itertools.accumulate((len(node.shape) for node in nodes), initial=0))
+        self._parent = list(range(self._first[-1]))
+        needed = needed_by(nodes, sources, wanted)
+        for k in needed - sources:
+            for arg, axis, to in landings(nodes, nodes[k]):
+                self._unite(self._first[arg] + axis, self._first[k] + to)
+        self.clash = any(self._clashes(k) for k in needed)
+
+    def _root(self, place: int) -> int:
+        while self._parent[place] != place:
+            self._parent[place] = self._parent[self._parent[place]]
+            place = self._parent[place]
+        return place
+
+    def _unite(self, a: int, b: int) -> None:
+        a, b = self._root(a), self._root(b)
+        self._parent[max(a, b)] = min(a, b)
+
+    def _clashes(self, k: int) -> bool:
+        found = [one for one in self.of(k) if one is not None]
+        return len({*found}) < len(found)
+
+    def of(self, k: int) -> Labels:
+        """A node's labels."""
+        return tuple(
+            None if extent == 1 else self._root(self._first[k] + axis)
+            for axis, extent in enumerate(self._nodes[k].shape)
+        )
+
+
+class Fresh:
+    """Labels of a node's own, for one target: from there they are handed on to what it reads."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._first = list(itertools.accumulate((len(node.shape) for node in nodes), initial=0))
+
+    def of(self, k: int) -> Labels:
+        """A node's labels."""
+        return tuple(
+            None if extent == 1 else self._first[k] + axis
+            for axis, extent in enumerate(self._nodes[k].shape)
+        )
+
+
+def needed_by(nodes: Sequence[Node], sources: frozenset[int], wanted: Sequence[int]) -> set[int]:
+    """The nodes that some need, back to the sources."""
+    needed = {*wanted}
+    for k in range(len(nodes) - 1, -1, -1):
+        if k in needed and k not in sources:
+            needed.update(arguments(nodes[k]))
+    return needed

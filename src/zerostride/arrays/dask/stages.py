@@ -1,0 +1,369 @@
+"""A fused program cut into stages that chunks can be computed in. Dask is not needed.
+
+Along each axis of each node there are chunks. A reduction whose axes are in one chunk each stays
+inside a task. Another one ends a stage: tasks fold their chunks to shares (`dask_folds`), and what
+all shares become is an operand of the next stage. Axes that have to have the same chunks get the
+same *label*; a label is what `dask.array.blockwise` calls an index.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ...compute.special import HALVES, working
+from ...fusion.schedule.phases import fold_dtype
+from ...fusion.trace.graph import Apply, Graph, Input, Node, Reduce, View, arguments
+from .folds import share_dtype
+from .labels import Chunks, Classes, Extents, Fresh, common, landings, placed
+from .tasks import Labels, Part
+
+#: Reductions whose values are those of what is reduced.
+_HELD = frozenset({"sum", "prod", "min", "max"})
+
+
+@dataclass(frozen=True, slots=True)
+class Cuts:
+    """Where a graph is cut.
+
+    Attributes:
+        level: for each node the stage in which it can be computed.
+        ends: the reductions that end a stage.
+    """
+
+    level: tuple[int, ...]
+    ends: frozenset[int]
+
+
+def cut(graph: Graph, chunks_of: Mapping[int, Chunks], sizes: Mapping[int, int]) -> Cuts:
+    """Finds the reductions that one task cannot have all of.
+
+    These are over axes of several chunks, and those of little (of a row, say) along an axis that
+    something larger has several chunks of: that is not to be made one for it.
+
+    Args:
+        graph: what is to be cut.
+        chunks_of: for each input, by its index, its axes' chunks.
+        sizes: for each input how many elements it has.
+    """
+    nodes = graph.nodes
+    largest = _largest_in_chunks(graph, chunks_of, sizes)
+    chunks: list[Chunks] = []
+    level: list[int] = []
+    ends: set[int] = set()
+    for k, node in enumerate(nodes):
+        chunks.append(_chunks(nodes, node, chunks, chunks_of))
+        level.append(max((level[arg] + (arg in ends) for arg in arguments(node)), default=0))
+        if not isinstance(node, Reduce):
+            continue
+        size = math.prod(nodes[node.arg].shape)
+        for axis in node.over:
+            if len(chunks[node.arg][axis] or ()) > 1 or largest(node.arg, axis) > size:
+                ends.add(k)
+    return Cuts(tuple(level), frozenset(ends))
+
+
+def _largest_in_chunks(
+    graph: Graph, chunks_of: Mapping[int, Chunks], sizes: Mapping[int, int]
+) -> Callable[[int, int], int]:
+    """For an axis of a node the size of the largest input that has it in several chunks; or 0."""
+    inputs = frozenset(k for k, node in enumerate(graph.nodes) if isinstance(node, Input))
+    classes = Classes(graph.nodes, inputs, graph.outputs)
+    found: dict[int, int] = {}
+    for k in inputs:
+        index = graph.nodes[k].index  # type: ignore[union-attr]
+        for one, chunks in zip(classes.of(k), chunks_of[index], strict=True):
+            if one is not None and len(chunks or ()) > 1:
+                found[one] = max(found.get(one, 0), sizes[index])
+
+    def largest(k: int, axis: int) -> int:
+        label = classes.of(k)[axis]
+        return 0 if label is None else found.get(label, 0)
+
+    return largest
+
+
+def widened(graph: Graph) -> Graph:
+    """The same, with reductions of 16-bit floats held in 32 bits until they leave the program.
+
+    >>> x = Input(0, (4,), "float16")
+    >>> total = Reduce("sum", 0, (0,), False, "float32", (), "float16")
+    >>> [node.dtype for node in widened(Graph((x, total), (1,), 1)).nodes]
+    ['float16', 'float32', 'float16']
+    """
+    nodes: list[Node] = []
+    number: list[int] = []
+    for node in graph.nodes:
+        new: Node = node
+        if isinstance(node, Apply):
+            new = replace(node, args=tuple(number[arg] for arg in node.args))
+        elif isinstance(node, Reduce | View):
+            new = replace(node, arg=number[node.arg])
+        if isinstance(new, Reduce) and new.op in _HELD and new.dtype in HALVES:
+            nodes.append(replace(new, dtype="float32"))
+            axes = (tuple(range(len(new.shape))),)
+            # A cast would round.
+            dtypes = ("float32", new.dtype)
+            new = Apply("positive", (len(nodes) - 1,), axes, dtypes, new.shape, new.dtype)
+        nodes.append(new)
+        number.append(len(nodes) - 1)
+    return Graph(tuple(nodes), tuple(number[k] for k in graph.outputs), graph.inputs)
+
+
+def _chunks(
+    nodes: Sequence[Node], node: Node, chunks: Sequence[Chunks], chunks_of: Mapping[int, Chunks]
+) -> Chunks:
+    if isinstance(node, Input):
+        given = chunks_of[node.index]
+        return tuple(None if n == 1 else one for n, one in zip(node.shape, given, strict=True))
+    found: list[list[Extents | None]] = [[] for _ in node.shape]
+    for arg, axis, to in landings(nodes, node):
+        found[to].append(chunks[arg][axis])
+    return tuple(common(one) for one in found)
+
+
+# Stages
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What a stage is for.
+
+    Attributes:
+        fold: "" for a node's values; otherwise the reduction whose shares are wanted.
+        nodes: what it is made of.
+        of: the node whose axes it has: the values' own, or what is folded.
+        over: the axes that are folded.
+        whole: the shape of the node whose axes it has.
+        dtype: of its chunks.
+    """
+
+    fold: str
+    nodes: tuple[int, ...]
+    of: int
+    over: tuple[int, ...]
+    whole: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
+@dataclass(slots=True)
+class Stage:
+    """A graph with its sources and its targets, while it is put together.
+
+    Attributes:
+        nodes: of the graph, and of the shares.
+        sources: nodes that are arrays already: inputs, and what earlier stages ended in.
+        targets: what is wanted.
+        local: the reductions that give shares, each of a chunk alone.
+    """
+
+    nodes: list[Node]
+    sources: frozenset[int]
+    targets: list[Target] = field(default_factory=list)
+    local: set[int] = field(default_factory=set)
+
+    def add_result(self, k: int) -> None:
+        """Wants a node's values."""
+        node = self.nodes[k]
+        self.targets.append(Target("", (k,), k, (), node.shape, np.dtype(node.dtype)))
+
+    def add_share(self, k: int) -> None:
+        """Wants the shares of a reduction."""
+        node = self.nodes[k]
+        assert isinstance(node, Reduce)
+        inner = fold_dtype(node)
+        made: tuple[int, ...]
+        if node.op in ("argmin", "argmax"):
+            value = working(node.compute)
+            made = (self._share(node, node.op, inner), self._share(node, node.op[3:], value))
+            inner = value
+        else:
+            made = (self._share(node, node.op, inner),)
+        dtype = share_dtype(node.op, inner)
+        shape = self.nodes[node.arg].shape
+        self.targets.append(Target(node.op, made, node.arg, node.over, shape, dtype))
+
+    def _share(self, node: Reduce, op: str, dtype: str) -> int:
+        given = enumerate(self.nodes[node.arg].shape)
+        shape = tuple(1 if axis in node.over else n for axis, n in given)
+        self.nodes.append(replace(node, op=op, keepdims=True, shape=shape, dtype=dtype))
+        self.local.add(len(self.nodes) - 1)
+        return len(self.nodes) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Targets that one task makes, and what it reads.
+
+    Attributes:
+        targets: of the stage.
+        graph: without what they do not need. Its inputs are the sources, in order; its outputs are
+            the targets' nodes, in order.
+        labels: of the graph's nodes.
+        sources: for each input of the graph the stage's node, and the labels of its axes.
+        axes: for each target the labels of its axes.
+        chunks: for each label its chunks; None where no source says.
+        extents: for each label its extent in the whole arrays.
+    """
+
+    targets: tuple[Target, ...]
+    graph: Graph
+    labels: tuple[Labels, ...]
+    sources: tuple[tuple[int, Labels], ...]
+    axes: tuple[Labels, ...]
+    chunks: Mapping[int, Extents | None]
+    extents: Mapping[int, int]
+
+    def parts(self) -> tuple[Part, ...]:
+        """What a task makes."""
+        count = itertools.count()
+        return tuple(
+            Part(
+                target.fold,
+                tuple(next(count) for _ in target.nodes),
+                labels,
+                target.over,
+                target.whole,
+                target.dtype,
+            )
+            for target, labels in zip(self.targets, self.axes, strict=True)
+        )
+
+
+def groups(stage: Stage, chunks_of: Mapping[int, Chunks]) -> list[Group]:
+    """The stage's targets, those together whose tasks walk the same chunks.
+
+    Args:
+        stage: with its targets.
+        chunks_of: for each source its axes' chunks.
+    """
+    classes = Classes(stage.nodes, stage.sources, [k for one in stage.targets for k in one.nodes])
+    if classes.clash:  # an array that is read along two ways of one axis, as x[:, None] - x
+        return [_group(stage, [one], Fresh(stage.nodes), chunks_of) for one in stage.targets]
+    together = _group(stage, stage.targets, classes, chunks_of)
+    sets: dict[frozenset[int], list[Target]] = {}
+    for target, labels in zip(together.targets, together.axes, strict=True):
+        several = frozenset(
+            one for one in labels if one is not None and len(together.chunks[one] or ()) > 1
+        )
+        sets.setdefault(several, []).append(target)
+    if len(sets) == 1:
+        return [together]
+    return [_group(stage, targets, classes, chunks_of) for targets in sets.values()]
+
+
+def _group(
+    stage: Stage,
+    targets: Sequence[Target],
+    naming: Classes | Fresh,
+    chunks_of: Mapping[int, Chunks],
+) -> Group:
+    """The graph of some targets, each node once for every way in which it is labelled."""
+    nodes = stage.nodes
+    # From the targets down: which labels each node is asked for with.
+    asked: dict[int, dict[Labels, None]] = {}
+    axes = tuple(naming.of(target.of) for target in targets)
+    wanted: list[tuple[int, Labels]] = []
+    for target, labels in zip(targets, axes, strict=True):
+        own = tuple(None if a in target.over else one for a, one in enumerate(labels))
+        wanted += [(k, own) for k in target.nodes]
+    for k, own in wanted:
+        asked.setdefault(k, {})[own] = None
+    for k in range(len(nodes) - 1, -1, -1):
+        if k not in stage.sources:
+            for labels in asked.get(k, ()):
+                for arg, of_arg in _handed(nodes, k, labels, naming):
+                    asked.setdefault(arg, {})[of_arg] = None
+    # From the sources up: the nodes, with numbers of their own.
+    made: list[Node] = []
+    made_labels: list[Labels] = []
+    number: dict[tuple[int, Labels], int] = {}
+    sources: list[tuple[int, Labels]] = []
+    extents: dict[int, int] = {}
+    for k in sorted(asked):
+        node = nodes[k]
+        for labels in asked[k]:
+            for one, extent in zip(labels, node.shape, strict=True):
+                if one is not None:
+                    extents[one] = extent
+            new: Node = node
+            if k in stage.sources:
+                weak = isinstance(node, Input) and node.weak
+                new = Input(len(sources), node.shape, node.dtype, weak)
+                sources.append((k, labels))
+            elif isinstance(node, Apply):
+                handed = _handed(nodes, k, labels, naming)
+                new = replace(node, args=tuple(number[one] for one in handed))
+            elif isinstance(node, Reduce | View):
+                ((arg, of_arg),) = _handed(nodes, k, labels, naming)
+                new = replace(node, arg=number[arg, of_arg])
+            number[k, labels] = len(made)
+            made.append(new)
+            made_labels.append(labels)
+    for target, labels in zip(targets, axes, strict=True):
+        for axis, one in enumerate(labels):
+            if one is not None:
+                extents[one] = nodes[target.of].shape[axis]
+    whole = _folded_inside(stage, asked, naming)
+    return Group(
+        tuple(targets),
+        Graph(tuple(made), tuple(number[one] for one in wanted), len(sources)),
+        tuple(made_labels),
+        tuple(sources),
+        axes,
+        _chunks_by_label(sources, chunks_of, extents, whole),
+        extents,
+    )
+
+
+def _handed(
+    nodes: Sequence[Node], k: int, labels: Labels, naming: Classes | Fresh
+) -> list[tuple[int, Labels]]:
+    """The arguments of a node, with the labels that they get from its own."""
+    node = nodes[k]
+    found = []
+    for arg, lands in placed(node):
+        shape = nodes[arg].shape
+        own = naming.of(arg) if isinstance(node, Reduce) else ()
+        of_arg: list[int | None] = [None] * len(shape)
+        for axis, to in enumerate(lands):
+            if shape[axis] == 1:
+                continue
+            if isinstance(node, Reduce) and axis in node.over:
+                of_arg[axis] = own[axis]
+            elif to is not None:
+                of_arg[axis] = labels[to]
+        found.append((arg, tuple(of_arg)))
+    return found
+
+
+def _folded_inside(stage: Stage, asked: Mapping[int, object], naming: Classes | Fresh) -> set[int]:
+    """The labels of axes that are folded within a task, which has to have all of them."""
+    found: set[int] = set()
+    for k in asked:
+        node = stage.nodes[k]
+        if isinstance(node, Reduce) and k not in stage.local and k not in stage.sources:
+            of_arg = naming.of(node.arg)
+            found.update(one for one in (of_arg[axis] for axis in node.over) if one is not None)
+    return found
+
+
+def _chunks_by_label(
+    sources: Sequence[tuple[int, Labels]],
+    chunks_of: Mapping[int, Chunks],
+    extents: Mapping[int, int],
+    whole: set[int],
+) -> dict[int, Extents | None]:
+    given: dict[int, list[Extents | None]] = {one: [] for one in extents}
+    for k, labels in sources:
+        for one, chunks in zip(labels, chunks_of[k], strict=True):
+            if one is not None:
+                given[one].append(chunks)
+    return {
+        one: (extent,) if one in whole else common(given[one]) for one, extent in extents.items()
+    }

@@ -1,0 +1,145 @@
+"""Between JAX's arrays in this processor's memory and NumPy's, where they lie."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from .ops import canonical
+
+#: XLA takes NumPy's memory as its own where it begins at a multiple of this; else it copies.
+_ALIGNMENT = 64
+#: What a Python number of an array's kind is.
+NUMBERS: Mapping[str, Any] = {"i": 1, "u": 1, "f": 1.0, "V": 1.0, "c": 1j}
+#: Kinds of numbers that JAX, without `jax_enable_x64`, has no 64 bits of.
+_NARROWED = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
+
+
+def is_here(value: Any) -> bool:
+    """Whether the engine may read an operand now: all of it is in this processor's memory."""
+    if isinstance(value, jax.core.Tracer):
+        return False
+    if not isinstance(value, jax.Array):
+        return True
+    numeric(value.dtype)
+    devices = value.devices()
+    return len(devices) == 1 and next(iter(devices)).platform == "cpu"
+
+
+def all_here(values: Sequence[Any]) -> bool:
+    """Whether that is so of all of them."""
+    return all(map(is_here, values))
+
+
+@functools.lru_cache(64)
+def numeric(dtype: Any) -> np.dtype[Any]:
+    """NumPy's dtype; refused where an array holds keys of random numbers."""
+    if not isinstance(dtype, np.dtype):
+        raise TypeError(f"an array of {dtype} holds no numbers")
+    return np.dtype(dtype)
+
+
+def is_weak(value: Any) -> bool:
+    """Whether it is a number whose dtype JAX leaves to what it meets."""
+    return (
+        isinstance(value, jax.Array)
+        and value.ndim == 0
+        and value.weak_type
+        and value.dtype.kind in NUMBERS
+    )
+
+
+def settled(value: Any) -> Any:
+    """A weakly typed number of JAX's as Python's, where it is known."""
+    if is_weak(value) and not isinstance(value, jax.core.Tracer):
+        return value.item()
+    return value
+
+
+def lowered(values: Sequence[Any]) -> list[Any] | None:
+    """Operands as the engine takes them; None where one is traced, or lies elsewhere."""
+    found = []
+    for value in values:
+        if isinstance(value, jax.Array):
+            if not is_here(value):
+                return None
+            array = np.asarray(value)
+            value = value.item() if not array.ndim and is_weak(value) else array
+        found.append(value)
+    return found
+
+
+def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+    """A new array whose memory JAX takes as its own."""
+    size = math.prod(shape) * dtype.itemsize
+    memory = np.empty(size + _ALIGNMENT, np.uint8)
+    start = -memory.ctypes.data % _ALIGNMENT
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def raised(result: Any, like: Any) -> Any:
+    """An answer, that nobody else writes to, in the dtype that JAX has for it, where `like` is."""
+    array = np.asarray(result)
+    if array.dtype in _NARROWED:
+        target = canonical(array.dtype)
+        if array.dtype != target:
+            with np.errstate(all="ignore"):
+                array = array.astype(target)
+    found = _put_beside(array, like)
+    if found is not None:
+        return found
+    made = jnp.asarray(array)
+    device = None if like is None else _device(like)
+    return made if device is None else jax.device_put(made, device)
+
+
+def _put_beside(array: NDArray[Any], like: Any) -> Any:
+    """An array on the device of `like`, by the function that `jax.device_put` ends in.
+
+    What comes before it takes several times as long. None where there is more to be looked at: a
+    default device that was asked for, arrays in parts, another release of JAX.
+    """
+    put = _put()
+    if put is None or like is None or isinstance(like, jax.core.Tracer):
+        return None
+    sharding, committed = like.sharding, like.committed
+    if type(sharding) is not jax.sharding.SingleDeviceSharding:
+        return None
+    (device,) = like.devices()
+    if not committed and (jax.config.jax_default_device or device != jax.local_devices()[0]):
+        return None
+    aval = like.aval
+    if aval.weak_type or aval.dtype != array.dtype or aval.shape != array.shape:
+        aval = jax.core.ShapedArray(array.shape, array.dtype)
+    return put(aval, sharding, [array], [device], committed)
+
+
+@functools.cache
+def _put() -> Callable[..., Any] | None:
+    """`batched_device_put`, which is JAX's own; None where it does not do what is asked of it."""
+    try:
+        from jax._src.lib import xla_client
+
+        put: Callable[..., Any] = xla_client.batched_device_put
+        given, device = np.arange(2, dtype=np.float32), jax.local_devices()[0]
+        sharding = jax.sharding.SingleDeviceSharding(device)
+        made = put(jax.core.ShapedArray((2,), given.dtype), sharding, [given], [device], False)
+        as_wanted = isinstance(made, jax.Array) and not made.committed and made.dtype == given.dtype
+        return put if as_wanted and np.array_equal(np.asarray(made), given) else None
+    except (ImportError, AttributeError, TypeError, ValueError, RuntimeError):
+        return None
+
+
+def _device(like: Any) -> Any:
+    """The device that answers go to; None for the one where JAX makes arrays anyhow."""
+    if not isinstance(like, jax.Array) or isinstance(like, jax.core.Tracer) or not like.committed:
+        return None
+    (device,) = like.devices()
+    return None if device == jax.local_devices()[0] else device

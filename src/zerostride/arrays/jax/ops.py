@@ -1,0 +1,228 @@
+"""The op table in JAX's own functions: what jit, grad and vmap see."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from ...fusion.trace.graph import Axes
+from ..formulas import Renamed, formulas
+from ..replay import order_of
+
+Array = Any
+#: JAX's name where it is another than the table's.
+_NAMED = {
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+    "atan2": "arctan2",
+    "bitwise_invert": "bitwise_not",
+}
+_SAME = (
+    *("add", "subtract", "multiply", "divide", "maximum", "minimum", "fmax", "fmin", "copysign"),
+    *("nextafter", "hypot", "logaddexp", "logaddexp2", "equal", "not_equal", "less"),
+    *("less_equal", "greater", "greater_equal", "logical_and", "logical_or", "logical_xor"),
+    *("logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "where", "negative", "sqrt"),
+    *("exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "sinh", "cosh"),
+    *("tanh", "isnan", "isinf", "isfinite", "positive"),
+)
+
+
+class _Namespace(Renamed):
+    """What the formulas ask for that JAX calls otherwise."""
+
+    def cast_like(self, x: Array, like: Array) -> Array:
+        return x.astype(like.dtype)
+
+    def is_real_float(self, x: Array) -> bool:
+        return bool(jnp.issubdtype(x.dtype, jnp.floating))
+
+    def is_signed(self, x: Array) -> bool:
+        return bool(jnp.issubdtype(x.dtype, jnp.signedinteger))
+
+    def erfc(self, x: Array) -> Array:
+        return jax.scipy.special.erfc(x)
+
+    def sigmoid(self, x: Array) -> Array:
+        return jax.nn.sigmoid(x)
+
+    def floor_divide(self, a: Array, b: Array) -> Array:
+        if not self.is_real_float(a):
+            return jnp.floor_divide(a, b)
+        # JAX has NaN where a number is divided by 0.
+        zero = b == 0
+        whole = jnp.floor_divide(a, jnp.where(zero, jnp.ones_like(b), b))
+        return jnp.where(zero, lax.stop_gradient(a / b), whole)
+
+
+def _power(a: Array, b: Array) -> Array:
+    if jnp.issubdtype(a.dtype, jnp.inexact):
+        return jnp.power(a, b)
+    return _whole_power(a, b)
+
+
+def _whole_power(a: Array, b: Array) -> Array:
+    """Integers by repeated squaring, wrapping around; JAX's own reads six bits of the exponent.
+
+    A negative exponent, which cannot be refused while values are not known, gives 0, or what 1 and
+    -1 have.
+    """
+
+    def step(k: Any, held: tuple[Array, Array]) -> tuple[Array, Array]:
+        result, square = held
+        odd = (b >> k.astype(b.dtype)) & 1 == 1
+        return jnp.where(odd, result * square, result), square * square
+
+    bits = 8 * a.dtype.itemsize
+    start = (jnp.ones_like(a + b), a + jnp.zeros_like(b))
+    result, _ = lax.fori_loop(0, bits, step, start)
+    if not jnp.issubdtype(a.dtype, jnp.signedinteger):
+        return result
+    one = jnp.where(b % 2 == 1, a, a * a)
+    return jnp.where(b >= 0, result, jnp.where(abs(a) == 1, one, jnp.zeros_like(a)))
+
+
+def _of_floats(name: str) -> Callable[[Array], Array]:
+    """A rounding, of a complex number's parts; integers and truth values are whole already."""
+    function = getattr(jnp, name)
+    return lambda x: function(x) if jnp.issubdtype(x.dtype, jnp.inexact) else x
+
+
+def _clip(x: Array, low: Array, high: Array) -> Array:
+    return jnp.minimum(jnp.maximum(x, low), high)
+
+
+@functools.cache
+def _ops() -> Mapping[str, Callable[..., Array]]:
+    return {
+        **{name: getattr(jnp, name) for name in _SAME},
+        **{name: getattr(jnp, own) for name, own in _NAMED.items()},
+        **{name: _of_floats(name) for name in ("floor", "ceil", "round", "trunc")},
+        **formulas(_Namespace(jnp)),
+        "abs": lambda x: x if x.dtype == bool else jnp.abs(x),
+        "clip": _clip,
+        "erf": jax.scipy.special.erf,
+        "pow": _power,
+        "sigmoid": jax.nn.sigmoid,
+    }
+
+
+def _axiswise(name: str, **more: Any) -> Callable[[Array, tuple[int, ...], bool], Array]:
+    function = getattr(jnp, name)
+
+    def reduced(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+        return function(x, axis=axes, keepdims=keep, **more)
+
+    return reduced
+
+
+def _total(name: str) -> Callable[[Array, tuple[int, ...], bool], Array]:
+    function = getattr(jnp, name)
+    return lambda x, axes, keep: function(x, axis=axes, keepdims=keep, dtype=x.dtype)
+
+
+def _place(name: str) -> Callable[[Array, tuple[int, ...], bool], Array]:
+    """Where the first of the least or greatest is, in C order over all the axes."""
+    function = getattr(jnp, name)
+
+    extreme = getattr(jnp, name.removeprefix("arg"))
+
+    def found(x: Array, axes: tuple[int, ...], keep: bool) -> Array:
+        if jnp.iscomplexobj(x):  # ordered by the real part, then by the imaginary one
+            best = extreme(x, axis=axes, keepdims=True)
+            return _FIRST((x == best) | (x != x), axes, keep)
+        if len(axes) == 1:
+            return function(x, axis=axes[0], keepdims=keep)
+        kept = [axis for axis in range(x.ndim) if axis not in axes]
+        rows = [x.shape[axis] for axis in kept]
+        count = math.prod(x.shape[axis] for axis in axes)
+        result = function(x.transpose(*kept, *axes).reshape(*rows, count), axis=-1)
+        if keep:
+            result = result.reshape([1 if k in axes else n for k, n in enumerate(x.shape)])
+        return result
+
+    return found
+
+
+_FIRST = _place("argmax")
+
+
+class Jax:
+    """JAX, as a replay asks for it."""
+
+    reductions: Mapping[str, Callable[[Array, tuple[int, ...], bool], Array]] = {
+        "sum": _total("sum"),
+        "prod": _total("prod"),
+        "min": _axiswise("min"),
+        "max": _axiswise("max"),
+        "any": _axiswise("any"),
+        "all": _axiswise("all"),
+        "argmin": _place("argmin"),
+        "argmax": _place("argmax"),
+    }
+
+    @property
+    def ops(self) -> Mapping[str, Callable[..., Array]]:
+        """For each op of the table but "cast", a function of arrays of one dtype."""
+        return _ops()
+
+    def number(self, value: Any) -> Array:
+        """An array without axes."""
+        return jnp.asarray(value, canonical(value.dtype))
+
+    def cast(self, array: Array, dtype: str) -> Array:
+        """As :func:`zerostride.cast`, in the dtype that JAX has for it."""
+        target = canonical(np.dtype(dtype))
+        given = canonical(array.dtype)
+        if given == target:
+            # A dtype that is JAX's own to choose is settled by now.
+            return lax.convert_element_type(array, target)
+        if target == np.bool_:
+            return array != 0
+        if target.kind not in "iu" or not jnp.issubdtype(given, jnp.floating):
+            return lax.convert_element_type(array, target)
+        return _saturated(array, target)
+
+    def laid(self, array: Array, axes: Axes, shape: tuple[int, ...]) -> Array:
+        """By `lax.broadcast_in_dim`, which moves nothing; dropped axes go first."""
+        dropped = tuple(axis for axis, to in enumerate(axes) if to is None)
+        if dropped:
+            array = lax.squeeze(array, dropped)
+        places = tuple(to for to in axes if to is not None)
+        if array.shape == shape and places == (*range(len(shape)),):
+            return array
+        return lax.broadcast_in_dim(array, shape, places)
+
+    def turned(self, array: Array, axes: Axes, shape: tuple[int, ...]) -> Array:
+        """An array with its axes in another order."""
+        order = order_of(axes, array.shape)
+        if order != (*range(len(order)),):
+            array = lax.transpose(array, order)
+        return array if array.shape == shape else lax.reshape(array, shape)
+
+
+def canonical(dtype: Any) -> np.dtype[Any]:
+    """The dtype that JAX has for NumPy's: without `jax_enable_x64` there are none of 64 bits."""
+    found: np.dtype[Any] = np.dtype(jax.dtypes.canonicalize_dtype(np.dtype(dtype)))
+    return found
+
+
+def _saturated(array: Array, target: np.dtype[Any]) -> Array:
+    """Floats as integers: those beyond the range become its ends, NaN 0."""
+    info = np.iinfo(target)
+    wide = array if array.dtype.itemsize > 2 else array.astype(jnp.float32)
+    above = wide >= math.ldexp(1.0, info.bits - (target.kind == "i"))
+    below = wide < float(info.min)
+    inside = jnp.where(above | below | jnp.isnan(wide), jnp.zeros_like(wide), wide).astype(target)
+    least, most = (np.asarray(end, target) for end in (info.min, info.max))
+    return jnp.where(above, most, jnp.where(below, least, inside))

@@ -1,0 +1,375 @@
+"""PyTorch's tensors: read where they lie, with gradients, traced, and on devices (`torch_run`)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch.utils._python_dispatch import _disable_current_modes
+
+from ...compute.foreign import NotPlain
+from ...compute.native import copied
+from ...compute.outputs import check_places, check_shape
+from ...compute.special import keeps_kind
+from ...core.plan import Plan
+from ...errors import BroadcastError, Reason
+from ...fusion.function import Fused
+from ...ops import Op
+from .. import programs
+from ..direct import call, reduced
+from ..generic import Generic
+from ..model import Fusion, Options
+from ..packing import mapped
+from .data import as_numpy, from_numpy, to_numpy
+from .running import Way, pulled, run, way_of, why_not_plain
+
+
+class Torch(Generic):
+    """The adapter of PyTorch."""
+
+    promotes = True
+
+    # What the generic adapter asks.
+
+    def is_here(self, array: Any) -> bool:
+        """Whether the engine may read a tensor now."""
+        return way_of((array,)) in (Way.NATIVE, Way.RECORDED)
+
+    def to_numpy(self, array: Any) -> NDArray[Any]:
+        """The array of a tensor's memory."""
+        return to_numpy(array)
+
+    def writable(self, array: Any) -> NDArray[Any]:
+        """The same of an `out`."""
+        return _writable(array)
+
+    def from_numpy(self, result: NDArray[Any], like: Any) -> Any:
+        """The tensor of an answer's memory."""
+        return from_numpy(result)
+
+    def dtype_of(self, array: Any) -> np.dtype[Any]:
+        """NumPy's dtype of a tensor."""
+        return as_numpy(array.dtype)
+
+    def data_of(self, array: Any) -> Any:
+        """NumPy's array of the memory of what a fused function takes from elsewhere."""
+        reason = why_not_plain(array)
+        if reason:
+            raise NotPlain(reason)
+        return to_numpy(array)
+
+    def as_dtype(self, dtype: Any) -> np.dtype[Any]:
+        """NumPy's dtype of PyTorch's or NumPy's."""
+        return as_numpy(dtype) if isinstance(dtype, torch.dtype) else np.dtype(dtype)
+
+    # The protocol.
+
+    def elementwise(self, op: Op, operands: Sequence[Any], options: Options) -> Any:
+        """An op of the table."""
+        dtype = None if options.dtype is None else self.as_dtype(options.dtype)
+        if _way(operands, options.out) is Way.NATIVE:
+            if options.out is not None:
+                return _written(super().elementwise(op, operands, options), options.out)
+            arrays = [*map(_lowered, operands)]
+            return from_numpy(np.asarray(call(op, arrays, options, dtype)))
+        function = programs.fused_op(op, options, dtype)
+        made = self._prepared(function, operands, {}, own=options.engine != "numpy")
+        return self._finished(made, options.out)
+
+    def broadcast(self, data: Any, made: Plan, copy: bool, out: Any) -> Any:
+        """A view with stride 0 where it stretches."""
+        if out is not None:
+            if _way((data,), out) is Way.NATIVE:
+                return _written(super().broadcast(data, made, copy, out), out)
+            function = programs.fused_broadcast(made.shape, made.axes_mapping[0])
+            return self._computed(function, (data,), {}, out)
+        if copy and _way((data,), None) is Way.NATIVE:
+            return from_numpy(copied(made.view(0, to_numpy(data))))
+        (view,) = self.views(made, (data,))
+        return view.clone(memory_format=torch.contiguous_format) if copy else view
+
+    def views(self, made: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """Views of the plan's shape, which PyTorch differentiates: not to be written to."""
+        return tuple(_view(made, k, array) for k, array in enumerate(arrays))
+
+    def unbroadcast(self, made: Plan, grad: Any, k: int) -> Any:
+        """`grad` summed to the shape of operand `k`."""
+        if _way((grad,), None) is Way.NATIVE:
+            return super().unbroadcast(made, grad, k)
+        if tuple(grad.shape) != made.shape:
+            return made.unbroadcast(programs.stand_in(_shape(grad), self.dtype_of(grad)), k)
+        made.strides(k, (0,) * len(made.operands[k]) if 0 <= k < len(made.operands) else ())
+        function = programs.fused_adjoint(made.operands[k], made.stretched[k])
+        return self._computed(function, (grad,), {}, None)
+
+    def reduction(self, name: str, x: Any, options: Mapping[str, Any]) -> Any:
+        """A reduction by name."""
+        out, dtype = options.get("out"), options.get("dtype")
+        if _way((x,), out) is Way.NATIVE:
+            if out is None:
+                return from_numpy(np.asarray(reduced(name, to_numpy(x), options, self.as_dtype)))
+            return _written(super().reduction(name, x, options), out)
+        function = programs.fused_reduction(
+            name,
+            options.get("axis"),
+            options.get("keepdims", False),
+            None if dtype is None else self.as_dtype(dtype),
+        )
+        return self._computed(function, (x,), {}, out)
+
+    def fused(
+        self,
+        function: Fusion,
+        operands: Sequence[Any],
+        settings: Mapping[str, Any],
+        out: Any,
+        progress: Any,
+    ) -> Any:
+        """A call of a fused function."""
+        _check_settings(settings)
+        if _way((*operands, *settings.values()), out) is Way.NATIVE:
+            if out is None:
+                return _native(function, operands, settings, progress)
+            return _written(super().fused(function, operands, settings, out, progress), out)
+        if progress is not None:
+            raise TypeError(
+                "progress= is told of tensors in memory that need no gradient; leave it out here"
+            )
+        return self._computed(function, operands, settings, out)
+
+    def vjp(
+        self, function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any]
+    ) -> tuple[Any, Callable[..., Any]]:
+        """A fused function's result, and the function of cotangents that gives gradients."""
+        _check_settings(settings)
+        made = self._prepared(function, operands, settings)
+        values = (*made.values, *_captured(made))
+        results = run(made.program, values)
+        wanted = [k < len(operands) for k in range(len(values))]
+
+        def pull(cotangents: Any) -> tuple[Any, ...]:
+            leaves = made.compiled.structure.unpack(cotangents, "a cotangent")
+            given = [
+                _cotangent(leaf, result, k)
+                for k, (leaf, result) in enumerate(zip(leaves, results, strict=True))
+            ]
+            found = pulled(made.program, values, given, wanted)
+            pairs = zip(operands, found, strict=False)
+            return tuple(_gradient(operand, one) for operand, one in pairs)
+
+        return made.compiled.structure.pack(results), pull
+
+    # Programs.
+
+    def _prepared(
+        self,
+        function: Any,
+        operands: Sequence[Any],
+        settings: Mapping[str, Any],
+        *,
+        own: bool = True,
+    ) -> programs.Prepared:
+        with _untraced():  # what the function does to tensors from elsewhere is done
+            return programs.prepared(function, operands, settings, self._shown, own=own)
+
+    def _shown(self, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return programs.stand_in(_shape(value), as_numpy(value.dtype))
+        return _NUMBERS[type(value)][0] if type(value) in _NUMBERS else value
+
+    def _computed(
+        self,
+        function: Fused | Fusion,
+        operands: Sequence[Any],
+        settings: Mapping[str, Any],
+        out: Any,
+    ) -> Any:
+        """A fused function's results, by whatever way its operands have to go."""
+        return self._finished(self._prepared(function, operands, settings), out)
+
+    def _finished(self, made: programs.Prepared, out: Any) -> Any:
+        values = (*made.values, *_captured(made))
+        results = run(made.program, values)
+        structure = made.compiled.structure
+        named = zip(structure.unpack(out, "out"), structure.named_outs(), strict=True)
+        targets = [(k, *pair) for k, pair in enumerate(named) if pair[0] is not None]
+        for k, target, name in targets:
+            _check_takes(target, results[k], name)
+        for k, target, _ in targets:
+            results[k] = target.copy_(results[k])
+        return structure.pack(results)
+
+
+ADAPTER = Torch()
+
+#: Numbers that PyTorch traces: what they are like, and what makes them known.
+_NUMBERS: dict[type, tuple[Any, Callable[[Any], Any]]] = {
+    torch.SymInt: (1, int),
+    torch.SymFloat: (1.0, float),
+    torch.SymBool: (True, bool),
+}
+
+
+def _known(value: Any) -> Any:
+    return _NUMBERS[type(value)][1](value) if type(value) in _NUMBERS else value
+
+
+def _lowered(value: Any) -> Any:
+    return to_numpy(value) if isinstance(value, Tensor) else _known(value)
+
+
+def _native(
+    function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any], progress: Any
+) -> Any:
+    """A call of a fused function by the engine, without an `out`."""
+    more = {name: _lowered(value) for name, value in settings.items()}
+    if progress is not None:
+        more["progress"] = progress
+    result = function.of_library(*map(_lowered, operands), **more)
+    return mapped(result, lambda one: from_numpy(np.asarray(one)))
+
+
+def _tensors(values: Sequence[Any]) -> list[Tensor]:
+    return [value for value in values if isinstance(value, Tensor)]
+
+
+def _way(operands: Sequence[Any], out: Any) -> Way:
+    """How a call runs; refused where a gradient would be lost in an `out`."""
+    given = _tensors(operands)
+    if out is None:
+        return way_of(given)
+    targets = _leaves(out)
+    way = way_of((*given, *targets))
+    if torch.is_grad_enabled() and any(one.requires_grad for one in (*given, *targets)):
+        raise RuntimeError(
+            "out= does not take part in automatic differentiation, and one of the tensors requires "
+            "a gradient; leave out= out, or call under torch.no_grad()"
+        )
+    return way
+
+
+def _leaves(out: Any) -> list[Tensor]:
+    """The tensors of an `out`, however it is packed."""
+    if isinstance(out, dict):
+        out = tuple(out.values())
+    if isinstance(out, tuple | list):
+        return [leaf for one in out for leaf in _leaves(one)]
+    return [out] if isinstance(out, Tensor) else []
+
+
+def _written(result: Any, out: Any) -> Any:
+    """A result, once autograd knows that its memory was written to behind its back."""
+    for target in _leaves(out):
+        if not target.is_inference():
+            torch.autograd.graph.increment_version(target)
+    return result
+
+
+def _check_out(out: Tensor, name: str = "out") -> None:
+    if out.is_conj() or out.is_neg():
+        raise TypeError(
+            f"{name} has its conjugate or negative bit set, and cannot be written to where it "
+            "lies; give x.resolve_conj() or x.resolve_neg()"
+        )
+
+
+def _writable(out: Tensor) -> NDArray[Any]:
+    _check_out(out)
+    return to_numpy(out)
+
+
+def _check_takes(out: Any, result: Tensor, name: str) -> None:
+    """Refuses what cannot hold a result; before anything is written, if there are several."""
+    if not isinstance(out, Tensor):
+        raise TypeError(f"{name} is a tensor, not {type(out).__name__}")
+    _check_out(out, name)
+    # Sizes and strides that PyTorch traces become numbers where they have to be looked at alone.
+    if out.shape != result.shape:
+        check_shape(_shape(out), _shape(result), name=name)
+    if not keeps_kind(as_numpy(result.dtype), as_numpy(out.dtype)):
+        raise TypeError(
+            f"the result has {result.dtype}, which does not become {name}'s {out.dtype} within its "
+            "kind"
+        )
+    if not out.is_contiguous():
+        size = out.element_size()
+        check_places(_shape(out), [int(step) * size for step in out.stride()], size, name)
+
+
+def _check_settings(settings: Mapping[str, Any]) -> None:
+    """Refuses tensors within tuples, lists and dicts, which would stay what they are."""
+    for name, value in settings.items():
+        if isinstance(value, tuple | list | dict) and _leaves(value):
+            raise TypeError(
+                f"{name}= holds tensors in a {type(value).__name__}; pass each as an operand"
+            )
+
+
+def _shape(tensor: Tensor) -> tuple[int, ...]:
+    """A tensor's shape in numbers: sizes that PyTorch traces become what they are."""
+    return tuple(map(int, tensor.shape))
+
+
+def _captured(made: programs.Prepared) -> list[Tensor]:
+    """What the function took from elsewhere, where its operands are: tensors as they are, so that
+    autograd sees what is written to them before a backward pass."""
+    compiled = made.compiled
+    if not compiled.sources:
+        return []
+    device = next(one.device for one in made.values if isinstance(one, Tensor))
+    with _untraced():
+        pairs = list(zip(compiled.sources, compiled.captured, strict=True))
+    if torch._C._len_torch_dispatch_stack():  # PyTorch traces, and takes new tensors as constants
+        return [_shared(data).to(device) for _, data in pairs]
+    return [
+        (one.given if isinstance(one.given, Tensor) else _shared(data)).to(device)
+        for one, data in pairs
+    ]
+
+
+def _untraced() -> AbstractContextManager[Any]:
+    """Without the modes by which PyTorch traces."""
+    return _disable_current_modes() if torch._C._len_torch_dispatch_stack() else nullcontext()
+
+
+def _shared(array: NDArray[Any]) -> Tensor:
+    return from_numpy(array if array.flags.writeable else array.copy())
+
+
+def _view(made: Plan, k: int, array: Any) -> Any:
+    if not isinstance(array, Tensor):  # a number
+        array = from_numpy(np.array(array))
+    if _shape(array) != made.operands[k]:
+        made.view(k, programs.stand_in(_shape(array), np.dtype(bool)))  # says what is wrong
+    return array.reshape(made.aligned[k]).expand(made.shape)
+
+
+def _cotangent(given: Any, result: Tensor, k: int) -> Tensor | None:
+    if given is None:
+        return None
+    if not result.is_floating_point():
+        raise TypeError(
+            f"result {k} is of {result.dtype}, which has no gradient: its cotangent is None"
+        )
+    tensor = given if isinstance(given, Tensor) else torch.as_tensor(given, device=result.device)
+    if tensor.shape != result.shape:
+        raise BroadcastError(
+            f"the cotangent of result {k} has shape {_shape(tensor)}; the result has "
+            f"{_shape(result)}",
+            reason=Reason.EXTENT_MISMATCH,
+        )
+    return tensor.to(result.dtype)
+
+
+def _gradient(operand: Any, found: Tensor | None) -> Any:
+    """A gradient; zeros where nothing comes back, None of integers and truth values."""
+    if found is not None:
+        return found
+    if isinstance(operand, Tensor):
+        return torch.zeros_like(operand) if operand.is_floating_point() else None
+    return torch.zeros((), dtype=torch.float64) if type(operand) is float else None

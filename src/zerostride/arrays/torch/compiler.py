@@ -1,0 +1,55 @@
+"""What torch.compile has to know of zerostride; imported after PyTorch's compiler (`torch_watch`).
+
+Its front end, Dynamo, reads the bytecode of what a compiled function calls. zerostride's functions
+are not to be read so: each is written into the graph as a call, and the op behind it (`torch_op`)
+is found when that graph is traced.
+"""
+
+from __future__ import annotations
+
+import gc
+from typing import Any
+
+import torch
+from torch._dynamo import trace_rules
+
+from ...compute import functions, unary
+from ...fusion import reductions
+from ...fusion.function import Fused
+from ...fusion.trace.reducing import TRACED
+from ...lint import checks
+from ...ops import OPS
+
+#: The looks of strict mode, and what is left of them in a graph: they hand operands on.
+_HANDED_ON: dict[Any, Any] = {
+    checks.against: lambda left, right: right,
+    checks.pair: lambda left, right: (left, right),
+    checks.args: lambda function, /, *given: given,
+    checks.args_of: lambda root, path, /, *given: given,
+}
+
+
+def register() -> None:
+    """Tells PyTorch's compiler of every public function, and of the fused ones that there are."""
+    # The package's own frames run as they are where a graph breaks at a call.
+    trace_rules.add(__name__.partition(".")[0])
+    # What strict mode writes into code under test would break each of its graphs.
+    while _HANDED_ON:  # once: a second time is refused
+        original, handed_on = _HANDED_ON.popitem()
+        # Of the package's own files nothing is read.
+        handed_on.__code__ = handed_on.__code__.replace(co_filename="<zerostride>")
+        torch._dynamo.substitute_in_graph(original)(handed_on)
+    found = [getattr(functions, name, None) or getattr(unary, name) for name in OPS]
+    found += [getattr(reductions, name) for name in TRACED if hasattr(reductions, name)]
+    found += [one for one in gc.get_objects() if type(one) is Fused]
+    for one in (*found, functions.broadcast):
+        allow(one)
+
+
+def allow(function: Any) -> None:
+    """Has calls of a function written into graphs as they are."""
+    known: Any = torch.compiler.allow_in_graph
+    try:
+        known(function)
+    except TypeError:  # the engine's functions have no weak references, and live for ever
+        trace_rules._allowed_callable_ids.add(id(function))

@@ -1,0 +1,125 @@
+"""`zerostride::run`: a program as one op of PyTorch's, for torch.compile and torch.export.
+
+A program goes into PyTorch's graphs as text, so that what was traced, or exported and loaded
+elsewhere, needs nothing but zerostride to run.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...fusion.trace.graph import Apply, Constant, Graph, Input, Node, Reduce, View
+from ...fusion.trace.tracing import Operand
+from ..programs import Program
+from .data import as_torch
+from .running import pulled, run
+
+_NODES: dict[str, type[Any]] = {
+    kind.__name__: kind for kind in (Input, Constant, Apply, Reduce, View)
+}
+
+
+def text_of(program: Program) -> str:
+    """A program as text.
+
+    >>> x = Input(0, (2,), "float32")
+    >>> program = Program(Graph((x,), (0,), 1), (Operand((2,), "float32"),))
+    >>> program_of(text_of(program)).graph == program.graph
+    True
+    """
+    found = vars(program).get("_text")
+    if found is None:
+        graph = program.graph
+        nodes = [[type(node).__name__, *_fields(node)] for node in graph.nodes]
+        operands = [_fields(operand) for operand in program.operands]
+        found = json.dumps([nodes, graph.outputs, operands], separators=(",", ":"))
+        vars(program)["_text"] = found
+    return str(found)
+
+
+@functools.lru_cache(4096)
+def program_of(text: str) -> Program:
+    """The program of a text."""
+    nodes, outputs, operands = json.loads(text)
+    made: list[Node] = [_NODES[kind](*map(_tuples, values)) for kind, *values in nodes]
+    known = tuple(Operand(*map(_tuples, values)) for values in operands)
+    return Program(Graph(tuple(made), tuple(outputs), len(known)), known)
+
+
+def _fields(value: Any) -> list[Any]:
+    return [getattr(value, field.name) for field in fields(value)]
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+# The op
+
+_SCHEMA = "(Tensor[] tensors, Scalar[] numbers, str kinds, str program) -> Tensor[]"
+_TENSOR, _NUMBER = "tn"
+_MOST = 2**63 - 1
+
+
+def run_as_op(program: Program, values: Sequence[Any]) -> list[Tensor]:
+    """A program's results, as PyTorch traces them."""
+    tensors = [value for value in values if isinstance(value, Tensor)]
+    # What has more than 64 bits is a constant of the program.
+    numbers = [
+        value if type(value) is not int or abs(value) <= _MOST else 0
+        for value in values
+        if not isinstance(value, Tensor)
+    ]
+    kinds = "".join(_TENSOR if isinstance(value, Tensor) else _NUMBER for value in values)
+    return list(_run(tensors, numbers, kinds, text_of(program)))
+
+
+def _values(kinds: str, tensors: Sequence[Tensor], numbers: Sequence[Any]) -> list[Any]:
+    """The operands in the program's order."""
+    arrays, others = iter(tensors), iter(numbers)
+    return [next(arrays if kind == _TENSOR else others) for kind in kinds]
+
+
+def _computed(
+    tensors: Sequence[Tensor], numbers: Sequence[Any], kinds: str, program: str
+) -> list[Tensor]:
+    return run(program_of(program), _values(kinds, tensors, numbers))
+
+
+def _shaped(
+    tensors: Sequence[Tensor], numbers: Sequence[Any], kinds: str, program: str
+) -> list[Tensor]:
+    return [
+        torch.empty(node.shape, dtype=as_torch(np.dtype(node.dtype)), device=tensors[0].device)
+        for node in program_of(program).outputs
+    ]
+
+
+def _setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    tensors, ctx.numbers, ctx.kinds, ctx.program = inputs
+    ctx.save_for_backward(*tensors)
+    ctx.set_materialize_grads(False)
+
+
+def _backward(ctx: Any, cotangents: Sequence[Tensor | None]) -> tuple[Any, ...]:
+    values = _values(ctx.kinds, ctx.saved_tensors, ctx.numbers)
+    wanted = iter(ctx.needs_input_grad[0])
+    mask = [kind == _TENSOR and next(wanted) for kind in ctx.kinds]
+    found = pulled(program_of(ctx.program), values, cotangents, mask)
+    pairs = zip(ctx.kinds, found, strict=True)
+    gradients = [one for kind, one in pairs if kind == _TENSOR]
+    # An empty list counts as one of tensors, a list of numbers as one thing.
+    return gradients, None if ctx.numbers else [], None, None
+
+
+_run: Any = torch.library.custom_op("zerostride::run", _computed, mutates_args=(), schema=_SCHEMA)
+_run.register_fake(_shaped)
+_run.register_autograd(_backward, setup_context=_setup_context)

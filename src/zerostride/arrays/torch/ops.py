@@ -1,0 +1,254 @@
+"""The op table in PyTorch's own functions, for tensors that the native engine cannot read."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ...fusion.trace.graph import Axes
+from ..formulas import Renamed, formulas
+from ..replay import aligned, order_of
+from .data import as_torch
+
+#: Integers that PyTorch has few functions for: computed in another dtype, and wrapped around.
+_WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
+#: What gives the same bits in int64 as in uint64, and what does once the order is the same.
+_MODULAR = frozenset(
+    {
+        *("add", "subtract", "multiply", "negative", "square", "squared_difference", "sum"),
+        *("prod", "equal", "not_equal", "bitwise_and", "bitwise_or", "bitwise_xor", "where"),
+        *("bitwise_invert", "bitwise_left_shift", "any", "all", "logical_not", "logical_and"),
+        *("logical_or", "logical_xor", "positive", "abs", "floor", "ceil", "round", "trunc"),
+    }
+)
+_ORDERED = frozenset(
+    {
+        *("less", "less_equal", "greater", "greater_equal", "maximum", "minimum", "fmax", "fmin"),
+        *("clip", "min", "max", "argmin", "argmax"),
+    }
+)
+_LEAST = -(2**63)
+#: Of PyTorch's name where it is another than the table's.
+_NAMED = {
+    "asin": "arcsin",
+    "acos": "arccos",
+    "atan": "arctan",
+    "asinh": "arcsinh",
+    "acosh": "arccosh",
+    "atanh": "arctanh",
+    "bitwise_invert": "bitwise_not",
+    "equal": "eq",
+    "not_equal": "ne",
+    "less": "lt",
+    "less_equal": "le",
+    "greater": "gt",
+    "greater_equal": "ge",
+}
+_SAME = (
+    *("add", "subtract", "multiply", "divide", "pow", "maximum", "minimum", "copysign"),
+    *("nextafter", "hypot", "atan2", "logaddexp", "logaddexp2", "logical_and", "logical_or"),
+    *("logical_xor", "logical_not", "bitwise_and", "bitwise_or", "bitwise_xor", "where", "clip"),
+    *("negative", "sqrt", "exp", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan"),
+    *("sinh", "cosh", "tanh", "sigmoid", "erf", "isnan", "isinf", "isfinite"),
+)
+
+
+class _Namespace(Renamed):
+    """What the formulas ask for that PyTorch calls otherwise."""
+
+    def cast_like(self, x: Tensor, like: Tensor) -> Tensor:
+        return x.to(like.dtype)
+
+    def is_real_float(self, x: Tensor) -> bool:
+        return bool(x.is_floating_point())
+
+    def is_signed(self, x: Tensor) -> bool:
+        return bool(x.dtype.is_signed)
+
+    def floor_divide(self, a: Tensor, b: Tensor) -> Tensor:
+        return torch.div(a, b, rounding_mode="floor")
+
+    def left_shift(self, a: Tensor, b: Tensor) -> Tensor:
+        return torch.bitwise_left_shift(a, b)
+
+    def right_shift(self, a: Tensor, b: Tensor) -> Tensor:
+        return torch.bitwise_right_shift(a, b)
+
+    def erfc(self, x: Tensor) -> Tensor:
+        result: Tensor = torch.special.erfc(x)
+        return result
+
+    def sign(self, x: Tensor) -> Tensor:
+        return torch.sgn(x)
+
+
+def _of_floats(name: str) -> Callable[[Tensor], Tensor]:
+    """A rounding, of a complex number's parts; integers and truth values are whole already."""
+    function = getattr(torch, name)
+
+    def rounded(x: Tensor) -> Tensor:
+        if x.is_complex():  # each part, as NumPy
+            return torch.view_as_complex(function(torch.view_as_real(x.resolve_conj())))
+        result: Tensor = function(x) if x.is_floating_point() else x.clone()
+        return result
+
+    return rounded
+
+
+def _of_numbers(name: str, otherwise: str) -> Callable[[Tensor, Tensor], Tensor]:
+    of_floats, of_others = getattr(torch, name), getattr(torch, otherwise)
+
+    def chosen(a: Tensor, b: Tensor) -> Tensor:
+        result: Tensor = of_floats(a, b) if a.is_floating_point() else of_others(a, b)
+        return result
+
+    return chosen
+
+
+def _widened(function: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """Of unsigned integers, that PyTorch has few functions for, in signed ones."""
+
+    def called(*args: Any) -> Tensor:
+        given = next((x.dtype for x in args if isinstance(x, Tensor) and x.dtype in _WIDER), None)
+        if given is None or (given == torch.uint64 and name not in (*_MODULAR, *_ORDERED)):
+            result: Tensor = function(*args)
+            return result
+        turned = given == torch.uint64 and name in _ORDERED
+        wide = _WIDER[given]
+        result = function(*(_signed(x, wide, turned) for x in args))
+        if result.dtype != wide or name.startswith("arg"):
+            return result
+        return (result ^ _LEAST if turned else result).to(given)
+
+    return called
+
+
+def _signed(x: Any, wide: torch.dtype, turned: bool) -> Any:
+    """An unsigned integer as a signed one: of the same bits modulo its width, or in its order."""
+    if not isinstance(x, Tensor) or x.dtype not in _WIDER:
+        return x
+    return x.to(wide) ^ _LEAST if turned else x.to(wide)
+
+
+def _absolute(x: Tensor) -> Tensor:
+    return x.clone() if x.dtype == torch.bool else torch.abs(x)
+
+
+@functools.cache
+def _ops() -> Mapping[str, Callable[..., Tensor]]:
+    found: dict[str, Callable[..., Any]] = {
+        **{name: getattr(torch, name) for name in _SAME},
+        **{name: getattr(torch, own) for name, own in _NAMED.items()},
+        **{name: _of_floats(name) for name in ("floor", "ceil", "round", "trunc")},
+        **formulas(_Namespace(torch)),
+        "fmax": _of_numbers("fmax", "maximum"),
+        "fmin": _of_numbers("fmin", "minimum"),
+        "abs": _absolute,
+        "positive": torch.clone,
+    }
+    return {name: _widened(function, name) for name, function in found.items()}
+
+
+def _prod(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
+    for axis in sorted(axes, reverse=True):
+        x = torch.prod(x, axis, keepdim=keep)
+    return x
+
+
+def _place(name: str) -> Callable[[Tensor, tuple[int, ...], bool], Tensor]:
+    """Where the first of the least or greatest is, in C order over all the axes."""
+    function = getattr(torch, name)
+
+    def found(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:
+        if x.dtype == torch.bool:
+            x = x.to(torch.uint8)
+        kept = [axis for axis in range(x.ndim) if axis not in axes]
+        rows = [x.shape[axis] for axis in kept]
+        count = math.prod(x.shape[axis] for axis in axes)
+        flat = x.permute(*kept, *axes).reshape(*rows, count)
+        result: Tensor = function(flat, -1)
+        if keep:
+            result = result.reshape([1 if k in axes else n for k, n in enumerate(x.shape)])
+        return result
+
+    return found
+
+
+def _truth(name: str) -> Callable[[Tensor, tuple[int, ...], bool], Tensor]:
+    function = getattr(torch, name)
+    return lambda x, axes, keep: function(x, axes, keepdim=keep)
+
+
+_REDUCTIONS: Mapping[str, Callable[[Tensor, tuple[int, ...], bool], Tensor]] = {
+    name: _widened(function, name)
+    for name, function in {
+        "sum": lambda x, axes, keep: torch.sum(x, axes, keepdim=keep, dtype=x.dtype),
+        "prod": _prod,
+        "min": _truth("amin"),
+        "max": _truth("amax"),
+        "any": _truth("any"),
+        "all": _truth("all"),
+        "argmin": _place("argmin"),
+        "argmax": _place("argmax"),
+    }.items()
+}
+
+
+class Torch:
+    """PyTorch, as a replay asks for it; numbers are made on one device."""
+
+    reductions = _REDUCTIONS
+
+    def __init__(self, device: Any) -> None:
+        self._device = device
+
+    @property
+    def ops(self) -> Mapping[str, Callable[..., Tensor]]:
+        """For each op of the table but "cast", a function of tensors of one dtype."""
+        return _ops()
+
+    def number(self, value: Any) -> Tensor:
+        """A tensor without axes."""
+        dtype = as_torch(value.dtype)
+        return torch.full((), value.item(), dtype=dtype, device=self._device)
+
+    def cast(self, array: Tensor, dtype: str) -> Tensor:
+        """As :func:`zerostride.cast`."""
+        target = as_torch(np.dtype(dtype))
+        if array.dtype == target:
+            return array
+        if target == torch.bool:
+            return array != 0
+        if not array.is_floating_point() or target.is_floating_point or target.is_complex:
+            return array.to(target)
+        return _saturated(array, target)
+
+    def laid(self, array: Tensor, axes: Axes, shape: tuple[int, ...]) -> Tensor:
+        """A view with stride 0 where it stretches."""
+        sizes = tuple(array.shape)
+        if axes != (*range(len(shape) - len(sizes), len(shape)),):
+            array = array.reshape(aligned(axes, sizes, len(shape)))
+        return array if tuple(array.shape) == shape else array.expand(shape)
+
+    def turned(self, array: Tensor, axes: Axes, shape: tuple[int, ...]) -> Tensor:
+        """A view with the axes in another order."""
+        return array.permute(order_of(axes, array.shape)).reshape(shape)
+
+
+def _saturated(array: Tensor, target: torch.dtype) -> Tensor:
+    """Floats as integers: those beyond the range become its ends, NaN 0."""
+    wide = array if array.dtype == torch.float64 else array.to(torch.float64)
+    info = np.iinfo(str(target).removeprefix("torch."))
+    above, below = wide >= math.ldexp(1.0, info.bits - (info.min < 0)), wide < float(info.min)
+    inside = torch.where(above | below | torch.isnan(wide), 0.0, wide).to(target)
+    ends = [
+        torch.full((), end, dtype=target, device=array.device)
+        for end in (int(info.max), int(info.min))
+    ]
+    return torch.where(above, ends[0], torch.where(below, ends[1], inside))

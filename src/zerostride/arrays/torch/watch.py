@@ -1,0 +1,60 @@
+"""Waits for PyTorch's compiler, to tell it of zerostride (`torch_known`); imports nothing itself.
+
+What a compiled function calls has to be known before it is compiled, and PyTorch may be imported
+after zerostride: so the import of `torch._dynamo` is looked out for, and that of nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+_COMPILER = "torch._dynamo"
+
+
+class _Watch:
+    """On `sys.meta_path`: finds one module, as the other finders do, and adds to its loader."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        """The module's spec; None of all other modules."""
+        if name != _COMPILER:
+            return None
+        for finder in sys.meta_path:
+            spec = None if finder is self else finder.find_spec(name, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _Telling(spec.loader, self)  # type: ignore[assignment]
+                return spec
+        return None
+
+
+class _Telling:
+    """A loader that tells of zerostride when its module is there."""
+
+    def __init__(self, loader: Any, watch: _Watch) -> None:
+        self._loader = loader
+        self._watch = watch
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def exec_module(self, module: Any) -> None:
+        """Loads the module."""
+        self._loader.exec_module(module)
+        if self._watch in sys.meta_path:
+            sys.meta_path.remove(self._watch)
+        _tell()
+
+
+def watch() -> None:
+    """Sees to it that PyTorch's compiler knows zerostride's functions, once it is imported."""
+    if _COMPILER in sys.modules:
+        _tell()
+    elif not any(type(finder) is _Watch for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Watch())
+
+
+def _tell() -> None:
+    from .compiler import register
+
+    register()

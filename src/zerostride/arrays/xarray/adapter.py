@@ -1,0 +1,385 @@
+"""xarray's arrays: dimensions have names, and names are the rule.
+
+Operands are aligned by xarray itself: indexes joined as `arithmetic_join` says, dimensions in the
+order in which they appear, coordinates and attributes merged as its own arithmetic merges them.
+What holds the values (NumPy, Dask, CuPy …) is computed as it would be without names.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...compute.foreign import OPERAND, NotPlain, dispatch, is_foreign
+from ...compute.functions import _run
+from ...compute.semantics import WEAK
+from ...core.plan import Plan, RuleUse
+from ...errors import BroadcastError, Reason
+from ...fusion import reductions
+from ...fusion.function import sort
+from ...ops import Op
+from ..model import Fusion, Options
+from ..packing import leaves, zipped
+from ..programs import stand_in
+from .names import Names, check
+
+_TAKE_DATA = "compute with the arrays' .data, whose axes have places"
+
+
+class Named:
+    """The adapter of DataArrays and Variables."""
+
+    def dtype_of(self, array: Any) -> np.dtype[Any]:
+        """NumPy's dtype of an array."""
+        data = _check(array).data
+        found: np.dtype[Any] = dispatch().dtype_of(data) if is_foreign(data) else data.dtype
+        return found
+
+    def data_of(self, array: Any) -> Any:
+        """Refused: a function of the data would not know the names."""
+        raise NotPlain("its dimensions' names would be lost", f"{OPERAND}; or take its .data")
+
+    def as_dtype(self, dtype: Any) -> np.dtype[Any]:
+        """NumPy's dtype."""
+        found: np.dtype[Any] = np.dtype(dtype)
+        return found
+
+    def elementwise(self, op: Op, operands: Sequence[Any], options: Options) -> Any:
+        """An op of the table."""
+        for name in ("rule", "axis", "broadcast", "engine"):
+            value = getattr(options, name)
+            if value is not None:
+                raise BroadcastError(
+                    f"{name}={value!r} says where axes land, and the dimensions of DataArrays say "
+                    "that by their names",
+                    reason=Reason.ATTRIBUTE,
+                    hint=_TAKE_DATA,
+                )
+        _refuse_out(options.out)
+
+        def compute(*data: Any) -> Any:
+            return _run(op, data, None, None, None, None, options.dtype, None)
+
+        attributed = operands[len(operands) - 2 :] if op.name == "where" else operands
+        return _with_attributes(_applied(compute, operands), attributed)
+
+    def broadcast(self, data: Any, made: Plan, copy: bool, out: Any) -> Any:
+        """Refused: the new axes would have no names."""
+        _refuse("broadcast", "its expand_dims or broadcast_like, which name the new dimensions")
+
+    def views(self, made: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
+        """The operands of a plan of names, broadcast by xarray."""
+        names = _names_of(made)
+        if names is None:
+            _refuse("views of a plan of places", _TAKE_DATA)
+        import xarray as xr
+
+        found = xr.broadcast(*_joined(arrays))
+        for one in found:
+            if one.dims != names or one.shape != made.shape:
+                raise BroadcastError(
+                    f"the arrays have {one.shape} along {one.dims}; the plan was made for "
+                    f"{made.shape} along {names}",
+                    reason=Reason.EXTENT_MISMATCH,
+                    rule=made.rule,
+                    shapes=made.operands,
+                )
+        return tuple(found)
+
+    def unbroadcast(self, made: Plan, grad: Any, k: int) -> Any:
+        """`grad` summed over the dimensions that operand `k` lacks."""
+        names = _names_of(made)
+        if names is None:
+            _refuse("the gradient of a plan of places", _TAKE_DATA)
+        if grad.dims != names:
+            raise BroadcastError(
+                f"grad is of {grad.dims}; the result, and so its gradient, is of {names}",
+                reason=Reason.RANK,
+                rule=made.rule,
+                shapes=made.operands,
+            )
+        # The numbers of the plan are checked by a gradient without memory.
+        made.unbroadcast(np.broadcast_to(np.float32(0), grad.shape), k)
+        over = tuple(names[axis] for axis in made.stretched[k])
+        dtype = self.dtype_of(grad)
+        kept = {"dtype": dtype} if dtype.kind not in "biu" else {}
+        return self.reduction("sum", grad, {"axis": over, "keepdims": False, **kept})
+
+    def reduction(self, name: str, x: Any, options: Mapping[str, Any]) -> Any:
+        """A reduction over dimensions by name, or by place."""
+        given = dict(options)
+        _refuse_out(given.pop("out", None))
+        dims = _dimensions(_check(x), given.pop("axis", None))
+        keepdims = given.pop("keepdims", False)
+        function = functools.partial(getattr(reductions, name), **given)
+        if not dims:
+            return _with_attributes(x.copy(data=_held(function(x.data, axis=()))), [x])
+
+        def reduced(data: Any, axis: Any = None) -> Any:
+            return function(data, axis=axis)
+
+        return x.reduce(reduced, dim=dims, keepdims=keepdims)
+
+    def fused(
+        self,
+        function: Fusion,
+        operands: Sequence[Any],
+        settings: Mapping[str, Any],
+        out: Any,
+        progress: Any,
+    ) -> Any:
+        """A call of a fused function, each result of all dimensions together."""
+        _refuse_out(out)
+        named = [name for name, value in settings.items() if _is_named(value)]
+        rest = {name: value for name, value in settings.items() if name not in named}
+        if progress is not None:
+            rest["progress"] = progress
+        given = [*operands, *(settings[name] for name in named)]
+        packed: list[Any] = []
+
+        def compute(*data: Any) -> Any:
+            more = dict(zip(named, data[len(operands) :], strict=True))
+            packed[:] = [function(*data[: len(operands)], **more, **rest)]
+            _check_places(function, data[: len(operands)], {**more, **rest}, given, named)
+            return next(leaves(packed))
+
+        try:
+            first = _with_attributes(_applied(compute, given), given)
+        except ValueError as error:
+            self._refuse_shapes(packed, error)
+        return zipped(packed[0], None, lambda one, _: self._like(first, one))
+
+    def _like(self, first: Any, data: Any) -> Any:
+        """A result with the names and coordinates of another."""
+        if tuple(np.shape(data)) != first.shape:
+            self._refuse_shapes([data], None)
+        return first.copy(data=_held(data))
+
+    def _refuse_shapes(self, packed: Sequence[Any], error: ValueError | None) -> NoReturn:
+        if error is not None and (not packed or isinstance(error, BroadcastError)):
+            raise error
+        raise BroadcastError(
+            "a result has not the shape of all dimensions together, so that there are no names "
+            "for its axes",
+            reason=Reason.RANK,
+            hint="reduce the result by name, or " + _TAKE_DATA,
+        ) from error
+
+    def vjp(
+        self, function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any]
+    ) -> tuple[Any, Callable[..., Any]]:
+        """Refused: cotangents have places."""
+        _refuse("vjp", _TAKE_DATA)
+
+
+def plan_of(operands: Sequence[Any]) -> Plan:
+    """The plan of DataArrays and Variables: an axis for each name, in the order of appearance.
+
+    The operands' shapes are written in that order, as xarray transposes them; indexes are joined
+    first, so that sizes are those of what both have.
+
+    Raises:
+        BroadcastError: dimensions of one name and two sizes.
+    """
+    joined = _joined(operands)
+    sizes: dict[Hashable, int] = {}
+    for one in joined:
+        if len({*one.dims}) < len(one.dims):
+            raise BroadcastError(
+                f"the dimensions {one.dims} have one name twice, which says two places",
+                reason=Reason.DUPLICATE_AXES,
+                shapes=tuple(tuple(one.shape) for one in joined),
+            )
+        for name, size in zip(one.dims, one.shape, strict=True):
+            if sizes.setdefault(name, size) != size:
+                raise BroadcastError(
+                    f"dimension {name!r} has {sizes[name]} and {size} elements; a dimension of a "
+                    "name never stretches",
+                    reason=Reason.EXTENT_MISMATCH,
+                    shapes=tuple(tuple(one.shape) for one in joined),
+                )
+    order = {name: place for place, name in enumerate(sizes)}
+    mapping = tuple(tuple(sorted(order[name] for name in one.dims)) for one in joined)
+    shape = tuple(sizes.values())
+    shapes = tuple(tuple(shape[place] for place in places) for places in mapping)
+    return Plan(shape, shapes, mapping, RuleUse("xarray", {"axes": tuple(map(str, sizes))}))
+
+
+# Pieces
+
+
+def _check_places(
+    function: Fusion,
+    data: Sequence[Any],
+    settings: Mapping[str, Any],
+    given: Sequence[Any],
+    named: Sequence[str],
+) -> None:
+    """Refuses a fused function in which places and names are two things.
+
+    Args:
+        function: fused.
+        data: its operands, as xarray lays them out.
+        settings: its keywords, with the same of those that have names.
+        given: the operands, and these settings, as the user has them.
+        named: what these settings are called.
+    """
+    more = {name: one for name, one in settings.items() if name != "progress"}
+    call = sort([_shown(one) for one in data], {name: _shown(one) for name, one in more.items()})
+    compiled = function.compiled(call)
+    dims = tuple(dict.fromkeys(name for one in given if _is_named(one) for name in one.dims))
+    by_name = dict(zip(named, given[len(data) :], strict=True))
+    users = [*given[: len(data)], *(by_name.get(name) for name in call.named)]
+    operands = [
+        Names(tuple(one.dims), np.ndim(value)) if _is_named(one) else None
+        for one, value in zip(users, call.values, strict=True)
+    ]
+    operands += [None] * len(compiled.sources)
+    key = ("names", tuple(operands), dims)
+    if key not in compiled.derived:
+        check(compiled.graph, operands, dims)
+        compiled.derived[key] = True
+
+
+def _shown(value: Any) -> Any:
+    """What tells a signature of data."""
+    if not is_foreign(value):
+        return value
+    return stand_in(tuple(value.shape), dispatch().dtype_of(value))
+
+
+def _applied(compute: Callable[..., Any], operands: Sequence[Any]) -> Any:
+    """A function of the data, aligned; the result with names and coordinates."""
+    import xarray as xr
+
+    given = [np.asarray(one) if isinstance(one, list | tuple) else one for one in operands]
+    named = [_check(one) for one in given if _is_named(one)]
+    options = _options()
+    if not options.get("arithmetic_broadcast", True) and len({one.dims for one in named}) > 1:
+        raise BroadcastError(
+            "the operands have other dimensions, and xarray's option arithmetic_broadcast is off",
+            reason=Reason.RANK,
+            shapes=tuple(one.shape for one in named),
+        )
+    if options.get("arithmetic_compat", "minimal") != "minimal" and len(named) > 1:
+        raise TypeError(
+            "xarray's option arithmetic_compat is read by its own operators alone; set it to "
+            "'minimal', or merge the coordinates first"
+        )
+    result = xr.apply_ufunc(
+        compute,
+        *given,
+        join=options["arithmetic_join"],
+        dask="allowed",
+        # Of the coordinates, as its own arithmetic; the result's own attributes and name follow.
+        keep_attrs="override",
+    )
+    names = {one.name for one in named if isinstance(one, xr.DataArray)}
+    if names:
+        result.name = names.pop() if len(names) == 1 else None
+    return result
+
+
+def _with_attributes(result: Any, operands: Sequence[Any]) -> Any:
+    """A result with the attributes that xarray's arithmetic gives it, as its options say."""
+    import xarray as xr
+
+    bare: list[Any] = [xr.Variable((), 0, one.attrs) for one in operands if _is_named(one)]
+    result.attrs = functools.reduce(operator.add, bare[1:], bare[0] + 0).attrs if bare else {}
+    return result
+
+
+def _options() -> Mapping[str, Any]:
+    """xarray's options."""
+    import xarray as xr
+
+    found: Mapping[str, Any] = xr.get_options()
+    return found
+
+
+def _joined(operands: Sequence[Any]) -> list[Any]:
+    """Named operands, their indexes joined."""
+    import xarray as xr
+
+    for one in operands:
+        if not _is_named(one):
+            kind = type(one).__name__
+            raise BroadcastError(
+                f"a plan of names is of DataArrays and Variables alone, not of {kind}",
+                reason=Reason.BAD_EXTENT,
+            )
+        _check(one)
+    arrays = [one for one in operands if isinstance(one, xr.DataArray)]
+    try:
+        found = iter(xr.align(*arrays, join=_options()["arithmetic_join"], copy=False))
+    except ValueError as error:
+        raise BroadcastError(
+            str(error),
+            reason=Reason.EXTENT_MISMATCH,
+            shapes=tuple(tuple(one.shape) for one in operands),
+        ) from error
+    return [next(found) if isinstance(one, xr.DataArray) else one for one in operands]
+
+
+def _is_named(value: Any) -> bool:
+    return hasattr(value, "dims") and type(value) not in WEAK
+
+
+def _check(array: Any) -> Any:
+    """An array, and no collection of them."""
+    if not hasattr(array, "data"):
+        raise TypeError(
+            f"a {type(array).__name__} is many arrays; map the function over it "
+            "(Dataset.map(zerostride.sqrt)), or take its variables"
+        )
+    return array
+
+
+def _held(data: Any) -> Any:
+    return data if is_foreign(data) else np.asarray(data)
+
+
+def _dimensions(x: Any, axis: Any) -> list[Hashable]:
+    """The names of the dimensions that `axis` means: names, places, or all for None."""
+    if axis is None:
+        return list(x.dims)
+    given = axis if isinstance(axis, tuple | list) else (axis,)
+    found: list[Hashable] = []
+    for one in given:
+        name = one
+        if one not in x.dims and hasattr(one, "__index__"):
+            place = operator.index(one)
+            if not -x.ndim <= place < x.ndim:
+                raise BroadcastError(f"there is no axis {place} of {x.ndim}", reason=Reason.RANK)
+            name = x.dims[place]
+        if name not in x.dims:
+            there = ", ".join(map(str, x.dims)) or "none"
+            raise BroadcastError(
+                f"there is no dimension {name!r}; there are: {there}",
+                reason=Reason.RANK,
+            )
+        if name in found:
+            raise BroadcastError(f"axis {axis!r} names one twice", reason=Reason.DUPLICATE_AXES)
+        found.append(name)
+    return found
+
+
+def _names_of(made: Plan) -> tuple[str, ...] | None:
+    """The names of a plan's axes, or None: they have places alone."""
+    return made.rule.attributes.get("axes") if made.rule == "xarray" else None
+
+
+def _refuse_out(out: Any) -> None:
+    if any(one is not None for one in leaves((out,))):
+        raise TypeError("out= is not there for DataArrays: " + _TAKE_DATA)
+
+
+def _refuse(what: str, instead: str) -> NoReturn:
+    raise TypeError(f"{what} is not there for DataArrays: {instead}")
+
+
+ADAPTER = Named()

@@ -1,0 +1,154 @@
+"""Which dimension each axis of a fused function is of, where the operands' dimensions have names.
+
+Within the function axes have places. Here its graph is read once more with the names: where two
+dimensions come to lie on one axis, or an axis is counted that lies elsewhere in the user's array,
+the function is refused, whatever the sizes are. A square array would hide it otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from ...errors import BroadcastError, Reason
+from ...fusion.trace.graph import Apply, Graph, Input, Node, Reduce, View
+
+#: For each axis the dimension it is of, counted among all; None of one of extent 1 or of no name.
+Labels = tuple[int | None, ...]
+_INSTEAD = "compute with the arrays' .data, whose axes have places; or do that outside, by name"
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """An operand with names, as the function is given it: laid out like the result.
+
+    Attributes:
+        dims: its dimensions as the user has them.
+        rank: of what the function is given, which has new axes between those.
+    """
+
+    dims: tuple[Hashable, ...]
+    rank: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Value:
+    """What is known of a node.
+
+    Attributes:
+        labels: of its axes.
+        order: its dimensions in the order in which xarray would have them.
+        has_places: whether it is made of arrays without names, and of none with names.
+    """
+
+    labels: Labels
+    order: tuple[int, ...] = ()
+    has_places: bool = False
+
+
+def check(graph: Graph, operands: Sequence[Names | None], dims: Sequence[Hashable]) -> None:
+    """Refuses a graph in which places and names are two things.
+
+    Args:
+        graph: of the function.
+        operands: for each input of the graph what names it has, or None.
+        dims: all dimensions, in the order of the result's.
+
+    Raises:
+        BroadcastError: dimensions of two names meet, or change their places.
+
+    >>> turned = View(0, (1, 0), (2, 2), "float32")
+    >>> graph = Graph((Input(0, (2, 2), "float32"), turned), (1,), 1)
+    >>> check(graph, [Names(("t", "x"), 2)], ("t", "x"))
+    Traceback (most recent call last):
+    zerostride.errors.BroadcastError: zerostride refuses
+      dimension 'x' comes to lie on 't' in the fused function, where axes have places and no names
+      fix: compute with the arrays' .data, whose axes have places; or do that outside, by name
+    """
+    values: list[_Value] = []
+    for node in graph.nodes:
+        values.append(_value(node, values, operands, dims))
+    for k in graph.outputs:
+        for place, label in enumerate(values[k].labels):
+            if len(values[k].labels) == len(dims) and label is not None and label != place:
+                _refuse(dims[label], dims[place])
+
+
+def _value(
+    node: Node,
+    values: Sequence[_Value],
+    operands: Sequence[Names | None],
+    dims: Sequence[Hashable],
+) -> _Value:
+    if isinstance(node, Input):
+        named = operands[node.index]
+        if named is None:
+            return _Value((None,) * len(node.shape), has_places=bool(node.shape))
+        places = range(len(dims) - named.rank, len(dims))
+        labels = tuple(place if dims[place] in named.dims else None for place in places)
+        return _Value(labels, tuple(map(dims.index, named.dims)))
+    if isinstance(node, Apply):
+        args = [values[arg] for arg in node.args]
+        if any(arg.has_places for arg in args):
+            for arg in args:
+                _check_counted("an array without names", arg, dims)
+        return _applied(node, args, dims)
+    if isinstance(node, View):
+        source = values[node.arg]
+        labels = tuple(None if axis is None else source.labels[axis] for axis in node.axes)
+        return _Value(labels, source.order, source.has_places)
+    if isinstance(node, Reduce):
+        source = values[node.arg]
+        if 0 < len(node.over) < len(source.labels):
+            _check_counted("a reduction", source, dims)
+        return _reduced(node, source)
+    return _Value(())
+
+
+def _applied(node: Apply, args: Sequence[_Value], dims: Sequence[Hashable]) -> _Value:
+    found: list[int | None] = [None] * len(node.shape)
+    for arg, axes in zip(args, node.axes, strict=True):
+        for label, to in zip(arg.labels, axes, strict=True):
+            if label is None or to is None:
+                continue
+            before = found[to]
+            if before is not None and before != label:
+                _refuse(dims[label], dims[before])
+            found[to] = label
+    order = tuple(dict.fromkeys(one for arg in args for one in arg.order))
+    return _Value(tuple(found), order, not order and any(arg.has_places for arg in args))
+
+
+def _reduced(node: Reduce, source: _Value) -> _Value:
+    gone = {source.labels[axis] for axis in node.over}
+    labels = [
+        None if axis in node.over else label
+        for axis, label in enumerate(source.labels)
+        if node.keepdims or axis not in node.over
+    ]
+    whole = len(node.over) == len(source.labels)
+    kept = () if whole else source.order  # an axis that is kept still has its place
+    order = kept if node.keepdims else tuple(one for one in kept if one not in gone)
+    return _Value(tuple(labels), order, source.has_places and bool(labels))
+
+
+def _check_counted(what: str, value: _Value, dims: Sequence[Hashable]) -> None:
+    """Refuses to count axes that are not where xarray would have them: the last of all."""
+    if value.order != tuple(range(len(dims) - len(value.order), len(dims))):
+        said = ", ".join(repr(dims[one]) for one in value.order)
+        raise BroadcastError(
+            f"{what} goes by the places of axes, and those of the array of ({said}) lie elsewhere "
+            f"among ({', '.join(map(repr, dims))})",
+            reason=Reason.RANK,
+            hint=_INSTEAD,
+        )
+
+
+def _refuse(one: Hashable, other: Hashable) -> NoReturn:
+    raise BroadcastError(
+        f"dimension {one!r} comes to lie on {other!r} in the fused function, where axes have "
+        "places and no names",
+        reason=Reason.RANK,
+        hint=_INSTEAD,
+    )

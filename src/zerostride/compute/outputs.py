@@ -1,0 +1,162 @@
+"""Floor 4: what `out=` is given: whether it can hold a result, and what is said where it cannot.
+
+Every call that writes into an array of its caller's comes through here, those of other libraries'
+arrays too, so that what is wrong is said in the same words everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..core.plan import Plan
+from ..errors import BroadcastError, Reason
+from .foreign import has_own_arithmetic
+
+#: What NumPy may try before it gives up to say whether strides that fit no pattern overlap. Arrays
+#: of a dozen axes take some hundreds.
+_MOST_WORK = 100_000
+
+
+def as_target(
+    out: Any, shape: tuple[int, ...], made: Plan | None = None, name: str = "out"
+) -> NDArray[Any] | None:
+    """`out` as the array to write to, or None; refused if it could not hold the result.
+
+    Args:
+        out: an array, or a tuple of one.
+        shape: the result's.
+        made: the plan that it has this shape by, for messages.
+        name: what the caller wrote where it is one of several: "out[1]".
+
+    Raises:
+        BroadcastError: it has another shape.
+        TypeError: it is no array, or a masked one.
+        ValueError: it is read-only, or lies on itself.
+    """
+    if isinstance(out, tuple):
+        if len(out) != 1:
+            raise TypeError(f"{name} is an array or a tuple of one, not of {len(out)}")
+        (out,) = out
+    if out is None:
+        return None
+    if not isinstance(out, np.ndarray):
+        raise TypeError(f"{name} is an array, not {type(out).__name__}")
+    if isinstance(out, np.ma.MaskedArray):
+        raise TypeError(f"{name} is a masked array, whose mask would stay as it is; pass its data")
+    if has_own_arithmetic(out):
+        raise TypeError(
+            f"{name} is a {type(out).__name__}, whose arithmetic is its own; pass np.asarray(out)"
+        )
+    check_shape(out.shape, shape, made, name)
+    if not out.flags.writeable:
+        raise ValueError(f"{name} is read-only; give a new array, or a copy of it")
+    if not out.flags.forc:
+        check_places(out.shape, out.strides, out.itemsize, name)
+    return out
+
+
+def check_shape(
+    given: tuple[int, ...], result: tuple[int, ...], made: Plan | None = None, name: str = "out"
+) -> None:
+    """Refuses an `out` of a shape that the result does not have, nor is broadcast to.
+
+    Args:
+        given: its shape.
+        result: the result's. As for NumPy's ufuncs, it may be broadcast into a larger `out`.
+        made: the plan that the result has its shape by, for the message.
+        name: what the caller wrote where it is one of several.
+
+    >>> check_shape((5, 2, 3), (2, 3))
+    >>> try:
+    ...     check_shape((2, 4), (2, 3))
+    ... except BroadcastError as error:
+    ...     print(error)
+    out does not fit the result
+      out has shape (2, 4); the result has (2, 3), which is 3 along axis 1, where out has 4
+      fix: give an out of shape (2, 3)
+    """
+    if given == result:
+        return
+    lead = len(given) - len(result)
+    for axis, size in enumerate(result):
+        if lead + axis >= 0 and size in (1, given[lead + axis]):
+            continue
+        here = f"{given[lead + axis]}" if lead + axis >= 0 else "none"
+        raise BroadcastError(
+            f"{name} has shape {given}; the result has {result}, which is {size} along axis "
+            f"{axis}, where {name} has {here}",
+            reason=Reason.EXTENT_MISMATCH,
+            rule=made.rule if made is not None else "",
+            shapes=made.operands if made is not None else (),
+            axis=axis,
+            names=("data",) if made is not None and len(made.operands) == 1 else (),
+            headline=f"{name} does not fit the result",
+            hint=f"give an out of shape {result}",
+        )
+
+
+def check_places(
+    shape: Sequence[int], strides: Sequence[int], itemsize: int, name: str = "out"
+) -> None:
+    """Refuses an `out` in whose memory two elements are one, or share bytes.
+
+    Args:
+        shape: its shape.
+        strides: in bytes.
+        itemsize: bytes of an element.
+        name: what the caller wrote where it is one of several.
+
+    >>> try:
+    ...     check_places((3, 4), (8, 0), 8)
+    ... except ValueError as error:
+    ...     for part in str(error).split(": "):
+    ...         print(part)
+    out lies on itself
+    its 4 elements along axis 1 are 0 bytes apart and share memory; a result has a value for each
+    give a new array, or a copy (out.copy(), of a tensor out.clone())
+    """
+    axis = _shared_axis(shape, strides, itemsize)
+    if axis is not None:
+        raise ValueError(
+            f"{name} lies on itself: its {shape[axis]} elements along axis {axis} are "
+            f"{abs(strides[axis])} bytes apart and share memory; a result has a value for each: "
+            f"give a new array, or a copy ({name}.copy(), of a tensor {name}.clone())"
+        )
+
+
+def _shared_axis(shape: Sequence[int], strides: Sequence[int], itemsize: int) -> int | None:
+    """The first axis along which elements share memory, or None."""
+    if 0 in shape:
+        return None
+    steps = sorted((abs(s), n) for s, n in zip(strides, shape, strict=True) if n > 1)
+    reach = itemsize  # bytes, from the first to the last of the axes before
+    for step, size in steps:
+        if step < reach:
+            break
+        reach += step * (size - 1)
+    else:
+        return None  # each axis steps over all that is within
+    for axis, (step, size) in enumerate(zip(strides, shape, strict=True)):
+        if step == 0 and size > 1:
+            return axis
+    # Two elements that share memory differ along a first axis. All elements lie in one lattice, so
+    # that they do so wherever one of them is the first along this axis, and the axes before at 0.
+    memory = np.zeros((), f"V{itemsize}")
+    whole = np.lib.stride_tricks.as_strided(memory, tuple(shape), tuple(strides), writeable=False)
+    work: Any = _MOST_WORK  # an integer, of which NumPy's stubs know two
+    for axis in range(len(shape)):
+        before = (slice(1),) * axis
+        first, rest = whole[*before, :1], whole[*before, 1:]
+        try:
+            if np.shares_memory(first, rest, max_work=work):
+                return axis
+        except np.exceptions.TooHardError:
+            return None  # nor does NumPy know
+    return None
+
+
+__all__ = ["as_target", "check_places", "check_shape"]

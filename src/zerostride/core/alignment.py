@@ -1,0 +1,465 @@
+"""Floor 2: what a rule is, and the one driver that turns a rule and shapes into a Plan.
+
+A rule places axes (`align`); :func:`resolve` then finds each result size by asking, along each
+result axis, whether sizes are equal and whether one of them is 1 and may stretch. :func:`apply` is
+the driver: validate, align, resolve, make the Plan; whatever small fact is raised on the way is
+enriched here, once, into a BroadcastError.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from ..errors import BroadcastError, Misfit, Reason, operand_names
+from ..sizes import Asker, Shape, Size, as_shape, brief, is_array, is_open, whole_numbers
+from .plan import Plan, RuleUse
+
+if TYPE_CHECKING:
+    from ..sizes.condition import Condition
+
+Attributes = Mapping[str, Any]
+Mapping_ = tuple[int | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alignment:
+    """Where axes land: what a rule's align function answers.
+
+    Attributes:
+        rank: number of result axes.
+        mapping: for each operand, the result axis of each axis, or None where it is dropped.
+        stretch: for each operand, the result axes along which it may stretch. Where no axis of an
+            operand lands it always may.
+    """
+
+    rank: int
+    mapping: tuple[Mapping_, ...]
+    stretch: tuple[Collection[int], ...]
+
+
+AlignFunction = Callable[[Asker, tuple[Shape, ...], Attributes], Alignment]
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """An attribute of a rule: its default (None: none) and whether it must be given."""
+
+    default: Any = None
+    required: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A row of the rule table: one way to broadcast, with its source.
+
+    Attributes:
+        name: the rule's name.
+        align: places the operands' axes.
+        summary: one sentence.
+        source: document and section, or the release it was measured on.
+        attributes: the attributes it takes.
+        to_target: the second shape is the target of a Broadcast op, not an operand.
+        operands: least and most number of operands (for `to_target`: data and target).
+        max_rank: most axes of the result, or None.
+        one_way: what to say where an operand that may not stretch would have to.
+        silent: the reasons for which an engine does not refuse but goes wrong.
+        check: raises Misfit for finished plans that the engine cannot carry; asks of sizes what it
+            must know.
+        advise: what to do about what `check` refuses, or None: planned before it is proposed. Takes
+            the row, the shapes, the use of the rule and the reason.
+    """
+
+    name: str
+    align: AlignFunction
+    summary: str
+    source: str
+    attributes: Mapping[str, Attribute] = field(default_factory=dict)
+    to_target: bool = False
+    operands: tuple[int, int] = (2, 2)
+    max_rank: int | None = None
+    one_way: str = "it may not stretch"
+    silent: frozenset[Reason] = frozenset()
+    check: Callable[[Plan, Asker], None] | None = None
+    advise: Callable[[Rule, Sequence[Any], RuleUse, Reason], str | None] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        values = [getattr(self, row.name) for row in fields(self)]
+        # A view of the table's attributes cannot be pickled; a copy of them can.
+        return Rule, tuple(dict(v) if isinstance(v, Mapping) else v for v in values)
+
+
+def apply(
+    rule: Rule,
+    shapes: Sequence[Any],
+    attributes: Attributes,
+    *,
+    engine: str | None = None,
+    op: str | None = None,
+    facts: Condition | None = None,
+) -> Plan:
+    """The Plan that `rule` gives for `shapes`, or a BroadcastError that explains itself.
+
+    Args:
+        rule: the row of the table.
+        shapes: the operands' shapes; for a Broadcast op the data's shape and the target shape.
+        attributes: the attributes given (None counts as not given).
+        engine: whose version of the rule this is, for messages.
+        op: the op asked about, for messages.
+        facts: what is known of sizes that are no numbers.
+    """
+    given = {name: value for name, value in attributes.items() if value is not None}
+    try:
+        if facts is None:
+            return _build(rule, shapes, given, engine, op)
+        return _build_open(rule, shapes, given, engine, op, facts)
+    except Misfit as misfit:
+        problem = misfit
+    if facts is None and problem.reason is Reason.BAD_EXTENT and any(map(is_open, shapes)):
+        # Found out this late, sizes that are no numbers cost nothing where all are.
+        try:
+            return _build_open(rule, shapes, given, engine, op, facts)
+        except Misfit as misfit:
+            problem = misfit
+    raise _enrich(problem, rule, shapes, RuleUse(rule.name, given, engine, op))
+
+
+def _build_open(
+    rule: Rule,
+    shapes: Sequence[Any],
+    given: Attributes,
+    engine: str | None,
+    op: str | None,
+    facts: Condition | None,
+) -> Plan:
+    from .symbolic import build_open
+
+    try:
+        return build_open(rule, shapes, given, engine, op, facts)
+    except ArithmeticError as fault:  # an expression beyond all bounds
+        raise Misfit(Reason.UNKNOWN_SIZE, f"{fault}; give some sizes as numbers") from None
+
+
+def _build(
+    rule: Rule,
+    shapes: Sequence[Any],
+    given: Attributes,
+    engine: str | None = None,
+    op: str | None = None,
+) -> Plan:
+    sizes = tuple(map(as_shape, shapes))
+    check_count(rule, sizes)
+    full = complete(rule, given)
+    asker = Asker()
+    alignment = rule.align(asker, sizes, full)
+    if rule.max_rank is not None and alignment.rank > rule.max_rank:
+        raise Misfit(
+            Reason.RANK_LIMIT, f"{alignment.rank} axes; the most it carries is {rule.max_rank}"
+        )
+    result = resolve(asker, sizes, alignment, rule)
+    last = len(sizes) - rule.to_target
+    # Attributes as they were understood: a caller's list may change later.
+    use = RuleUse(rule.name, {name: full[name] for name in given}, engine, op)
+    plan = Plan(result, sizes[:last], alignment.mapping[:last], use)
+    if rule.check is not None:
+        rule.check(plan, asker)
+    return plan
+
+
+def check_count(rule: Rule, sizes: Sequence[Shape]) -> None:
+    """Refuses more operands, or fewer, than the rule takes."""
+    least, most = rule.operands
+    if not least <= len(sizes) <= most:
+        wanted = f"{least}" if least == most else f"{least} or more"
+        raise Misfit(
+            Reason.OPERAND_COUNT,
+            f"{len(sizes)} shape{'' if len(sizes) == 1 else 's'} given; it takes {wanted}",
+        )
+
+
+def complete(rule: Rule, given: Attributes) -> Attributes:
+    """The attributes with defaults filled in; extra, missing and malformed ones are a Misfit."""
+    if not given and not rule.attributes:
+        return given
+    for name in given:
+        if name not in rule.attributes:
+            raise Misfit(Reason.ATTRIBUTE, f"rule {rule.name!r} has no attribute {name!r}")
+    full = {name: row.default for name, row in rule.attributes.items()}
+    full.update((name, _well_formed(name, value)) for name, value in given.items())
+    for name, row in rule.attributes.items():
+        if row.required and name not in given:
+            raise Misfit(Reason.ATTRIBUTE, f"rule {rule.name!r} needs the attribute {name!r}")
+    return full
+
+
+def _well_formed(name: str, value: Any) -> Any:
+    """An attribute as a whole number, or (axes_mapping) a tuple of them."""
+    listed = name == "axes_mapping"
+    whole = whole_numbers(value if listed else (value,))
+    if whole is None:
+        expected = "a list of whole numbers" if listed else "a whole number"
+        raise Misfit(Reason.ATTRIBUTE, f"{name} is {expected}, not {brief(value)}")
+    return whole if listed else whole[0]
+
+
+def resolve(
+    asker: Asker, shapes: Sequence[Shape], alignment: Alignment, rule: Rule
+) -> tuple[Size, ...]:
+    """The result's sizes: along each axis equal sizes, or a 1 that may stretch to the other."""
+    landing: list[list[tuple[int, Size]]] = [[] for _ in range(alignment.rank)]
+    for k, (shape, mapping) in enumerate(zip(shapes, alignment.mapping, strict=True)):
+        for size, axis in zip(shape, mapping, strict=True):
+            if axis is not None:
+                landing[axis].append((k, size))
+    result: list[Size] = []
+    for axis, sizes in enumerate(landing):
+        out: Size = 1
+        holders: list[int] = []  # operands whose size here is `out`
+        for k, size in sizes:
+            if not holders or asker.equal(out, size):
+                out = out if holders else size
+                holders.append(k)
+            elif axis in alignment.stretch[k] and asker.is_one(size):
+                continue
+            elif all(axis in alignment.stretch[h] for h in holders) and asker.is_one(out):
+                out, holders = size, [k]
+            else:
+                raise _mismatch(asker, rule, shapes, alignment, axis, (out, size))
+        result.append(out)
+    return tuple(result)
+
+
+def _mismatch(
+    asker: Asker,
+    rule: Rule,
+    shapes: Sequence[Shape],
+    alignment: Alignment,
+    axis: int,
+    pair: tuple[Size, Size],
+) -> Misfit:
+    out, size = pair
+    against = f"{out} against {size}"
+    rows = laid_out(shapes, alignment)
+    if not any(alignment.stretch):
+        return Misfit(
+            Reason.NOT_IDENTICAL, f"{against}, and nothing may stretch", axis=axis, rows=rows
+        )
+    if asker.is_one(out) or asker.is_one(size):
+        return Misfit(Reason.ONE_WAY, f"{against}: {rule.one_way}", axis=axis, rows=rows)
+    return Misfit(Reason.EXTENT_MISMATCH, f"{against}, and neither is 1", axis=axis, rows=rows)
+
+
+def laid_out(shapes: Sequence[Shape], alignment: Alignment) -> list[list[Any]]:
+    """Each operand's sizes at the result's rank, None where no axis lands."""
+    rows = []
+    for shape, mapping in zip(shapes, alignment.mapping, strict=True):
+        row: list[Any] = [None] * alignment.rank
+        for size, axis in zip(shape, mapping, strict=True):
+            if axis is not None:
+                row[axis] = size
+        rows.append(row)
+    return rows
+
+
+def _enrich(misfit: Misfit, rule: Rule, shapes: Sequence[Any], use: RuleUse) -> BroadcastError:
+    """The small fact, with everything a reader needs around it."""
+    arrays_given(shapes, rule=use, names=("data", "target") if rule.to_target else ())
+    written = tuple(map(_as_written, shapes))
+    reason = misfit.reason  # the hint is kept, and with the misfit it would keep all of its frames
+    return BroadcastError(
+        misfit.detail,
+        reason=reason,
+        rule=use,
+        shapes=written,
+        axis=misfit.axis,
+        silent=reason in rule.silent,
+        rows=misfit.rows,
+        names=("data", "target") if rule.to_target else (),
+        hint=lambda: suggest(rule, written, use, reason),
+    )
+
+
+def arrays_given(shapes: Sequence[Any], *, rule: str = "", names: Sequence[str] = ()) -> None:
+    """Refuses arrays that are given for their shapes, in the words of what is meant.
+
+    Raises:
+        BroadcastError: with the arrays' shapes in the place of the arrays.
+    """
+    called = operand_names(names, len(shapes))
+    arrays = [name for name, shape in zip(called, shapes, strict=True) if is_array(shape)]
+    if not arrays:
+        return
+    are = "is an array" if len(arrays) == 1 else "are arrays"
+    raise BroadcastError(
+        f"{' and '.join(arrays)} {are}, where shapes are expected",
+        headline="zerostride plans shapes, not arrays",
+        reason=Reason.BAD_EXTENT,
+        rule=rule,
+        shapes=tuple(tuple(s.shape) if is_array(s) else _as_written(s) for s in shapes),
+        names=names,
+        hint=f"pass {' and '.join(f'{name}.shape' for name in arrays)}",
+    )
+
+
+def _as_written(shape: Any) -> Any:
+    """Sizes as a tuple, as far as they are a shape; what is not is kept for the message."""
+    try:
+        return as_shape(shape)
+    except Misfit:
+        return tuple(shape) if isinstance(shape, (list, tuple)) else shape
+
+
+def _is_shape(shape: Any) -> bool:
+    try:
+        return is_open(shape) or as_shape(shape) is shape
+    except Misfit:
+        return False
+
+
+# What to propose.
+
+
+def suggest(rule: Rule, shapes: Sequence[Any], use: RuleUse, reason: Reason) -> str | None:
+    """A change after which the rule does accept the shapes; planned before it is proposed.
+
+    Where no change helps, another rule that accepts them as they are.
+    """
+    if rule.advise is not None and (said := rule.advise(rule, shapes, use, reason)):
+        return said
+    for proposal, words in _proposals(rule, shapes, use.attributes, reason):
+        if plan_or_none(rule, *proposal):
+            return words
+    if reason in _ADVICE:
+        return _ADVICE[reason]
+    return None if use.engine else _other_rule(rule, shapes, use.attributes)
+
+
+def _other_rule(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> str | None:
+    from .rules import RULES  # the table is made of what is defined here
+
+    for other in RULES.values():
+        if other.to_target != rule.to_target or other.name == rule.name:
+            continue
+        if plan := plan_or_none(other, shapes, attributes):
+            return f"{RuleUse(other.name, attributes).label} gives {text(plan.shape)}"
+    return None
+
+
+_ADVICE = {
+    Reason.BAD_EXTENT: "give sizes as whole numbers from 0, for example 2,3,4",
+    Reason.TOO_LARGE: "check the sizes for a mistake, or split the computation",
+    Reason.NOT_IDENTICAL: "make the shapes equal, or name a rule that broadcasts",
+}
+
+#: Placements tried for one operand; C(8, 4) = 70 covers every model in practice.
+_MOST_PLACEMENTS = 70
+
+
+def _proposals(
+    rule: Rule, shapes: Sequence[Any], attributes: Attributes, reason: Reason
+) -> Iterator[tuple[tuple[Sequence[Any], Attributes], str]]:
+    if reason in (Reason.BAD_EXTENT, Reason.TOO_LARGE) or len(shapes) != 2:
+        return
+    if not all(map(_is_shape, shapes)):
+        return  # no shape to change
+    first, second = shapes
+    rank = max(len(first), len(second))
+    if reason in (Reason.ATTRIBUTE, Reason.AXIS_RANGE):
+        for name in attributes:
+            without = {key: value for key, value in attributes.items() if key != name}
+            row = rule.attributes.get(name)
+            then = f" (it is {row.default} then)" if row and row.default is not None else ""
+            yield ((shapes, without), f"leave out {name}{then}")
+    if "axis" in rule.attributes:
+        for axis in range(rank + 1):
+            yield ((shapes, {**attributes, "axis": axis}), f"use axis={axis}")
+    if "broadcast" in rule.attributes:
+        yield ((shapes, {**attributes, "broadcast": 1}), "set broadcast=1")
+    if "axes_mapping" in rule.attributes and len(first) <= len(second):
+        mappings = itertools.combinations(range(len(second)), len(first))
+        for mapping in itertools.islice(mappings, _MOST_PLACEMENTS):
+            changed = {**attributes, "axes_mapping": mapping}
+            yield ((shapes, changed), f"use axes_mapping={list(mapping)}")
+    small = 0 if rule.to_target or len(first) < len(second) else 1
+    if len(shapes[small]) < len(shapes[1 - small]):
+        name = "data" if rule.to_target else "xy"[small]
+        for placed in placements(shapes[small], rank):
+            pair = (placed, second) if small == 0 else (first, placed)
+            yield ((pair, attributes), f"reshape {name} to {text(placed)}")
+    if not rule.to_target and rule.operands == (2, 2):
+        yield (((second, first), attributes), "swap the operands")
+
+
+def placements(shape: Sequence[int], rank: int) -> Iterator[Shape]:
+    """`shape` with ones put in, the fewest first, without leading ones of no use."""
+    seen = set()
+    places = itertools.combinations(range(rank), len(shape))
+    for axes in itertools.islice(places, _MOST_PLACEMENTS):
+        row = [1] * rank
+        for size, axis in zip(shape, axes, strict=True):
+            row[axis] = size
+        lead = axes[0] if axes else rank
+        for kept in (tuple(row[lead:]), tuple(row)):
+            seen.add(kept)
+    yield from sorted(seen - {tuple(shape)}, key=_placement_order)
+
+
+def _placement_order(placed: Shape) -> tuple[int, list[int]]:
+    # Sizes that are not known have no order; they go where numbers from 2 go.
+    return len(placed), [size if type(size) is int else 2 for size in placed]
+
+
+def text(shape: Shape) -> str:
+    """A shape as Python prints one; sizes that are not known by their names."""
+    sizes = ", ".join(map(str, shape))
+    return f"({sizes},)" if len(shape) == 1 else f"({sizes})"
+
+
+def plan_or_none(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> Plan | None:
+    """The plan if the rule accepts the shapes, whatever sizes that are not known are; else None."""
+    try:
+        if any(map(is_open, shapes)):
+            from .symbolic import build_open
+
+            made = build_open(rule, shapes, attributes, None, None, None)
+            return None if len(made.conditions) else made
+        return _build(rule, shapes, attributes)
+    except Misfit:
+        return None
+
+
+# At which sizes a rule would align otherwise.
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One way the alignment may go: the answers it needs, and what it then is."""
+
+    answers: tuple[tuple[tuple[Size, Size], bool], ...]
+    alignment: Alignment | None  # None: refused
+
+
+def branches(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> tuple[Branch, ...]:
+    """How the rule aligns these sizes, then how it would if one answer were another.
+
+    More than one only for rules whose alignment depends on sizes.
+    """
+    sizes = tuple(map(as_shape, shapes))
+    given = {name: value for name, value in attributes.items() if value is not None}
+    full = complete(rule, given)
+
+    def run(forced: Sequence[bool]) -> Branch:
+        asker = Asker(forced)
+        try:
+            alignment = rule.align(asker, sizes, full)
+        except Misfit:
+            return Branch(tuple(asker.asked), None)
+        return Branch(tuple(asker.asked), alignment)
+
+    found = [run(())]
+    actual = [answer for _, answer in found[0].answers]
+    for turn in range(len(actual)):
+        found.append(run([*actual[:turn], not actual[turn]]))
+    return tuple(found)

@@ -1,0 +1,164 @@
+"""Floor 2: every way that a function may go which asks of sizes that are not known.
+
+Such a function is run once for either answer of each question that may be answered both ways.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from ..errors import Misfit, Reason
+from ..sizes import Asker
+from ..sizes.budget import PARTS_A_STEP, work
+from ..sizes.condition import Condition, all_of, eq, negation
+from ..sizes.dim import Atom
+from ..sizes.system import System
+
+T = TypeVar("T")
+
+#: Ways to go through one rule. ncnn's has 4 at most, pdpd's one for each axis of B.
+MAX_LEAVES = 512
+
+
+class Forks(Asker):
+    """Answers by what is known; where both answers are possible, by its script, then yes.
+
+    Attributes:
+        given: what is known, as far as it is a conjunction.
+        script: the answers to the first questions, and whether each might have been the other.
+        taken: the same of all questions so far, with what was asked.
+        required: what must hold on this way beside the answers.
+    """
+
+    __slots__ = ("given", "required", "script", "system", "taken", "touched")
+
+    def __init__(self, given: System, touched: frozenset[Atom], script: Script) -> None:
+        super().__init__()
+        self.given = given
+        self.script = script
+        self.taken: list[tuple[Condition, bool, bool]] = []
+        self.required: list[Condition] = []
+        self.touched = set(touched)
+        self.system: System | None = None
+
+    @property
+    def path(self) -> Condition:
+        """The answers that might have been others."""
+        return all_of(asked if yes else negation(asked) for asked, yes, fork in self.taken if fork)
+
+    def equal(self, a: Any, b: Any) -> bool:
+        """Are the two sizes equal, on this way?"""
+        if type(a) is int and type(b) is int:
+            return a == b
+        return self._answer(eq(a, b))
+
+    def is_one(self, a: Any) -> bool:
+        """Is the size 1, on this way?"""
+        return a == 1 if type(a) is int else self._answer(eq(a, 1))
+
+    def forbid(self, a: Any, b: Any, misfit: Callable[[], Misfit]) -> None:
+        """Refuses the two being equal; where that is not known, requires that they are not."""
+        equal = eq(a, b)
+        if equal.always:
+            raise misfit()
+        if not equal.never:
+            self.required.append(negation(equal))
+
+    def _answer(self, asked: Condition) -> bool:
+        if asked.always or asked.never:
+            return asked.always
+        position = len(self.taken)
+        if position < len(self.script):
+            yes, fork = self.script[position]
+        else:
+            yes, fork = self._decided(asked)
+        self.taken.append((asked, yes, fork))
+        self.touched.update(atom for monomial, _ in asked.size.terms for atom in monomial)
+        return yes
+
+    def _decided(self, asked: Condition) -> tuple[bool, bool]:
+        """The answer, and whether the other one is possible too."""
+        atoms = {atom for monomial, _ in asked.size.terms for atom in monomial}
+        if self.touched.isdisjoint(atoms) and len(atoms) == 1:
+            return True, True  # nothing is known of this one
+        # A way that is taken although it contradicts what is known leads to a leaf of no values.
+        if self.system is None:
+            self.system = self.given.copy()
+            self._learn(self.taken)
+        if_equal, unless = self.system.copy(), self.system.copy()
+        if not if_equal.assume(asked.kind, asked.size):
+            return False, False
+        other = negation(asked)
+        if not unless.assume(other.kind, other.size):
+            return True, False
+        self.system = None
+        return True, True
+
+    def _learn(self, taken: Sequence[tuple[Condition, bool, bool]]) -> None:
+        assert self.system is not None
+        work(PARTS_A_STEP * len(taken))
+        for asked, yes, fork in taken:
+            if fork:
+                literal = asked if yes else negation(asked)
+                self.system.assume(literal.kind, literal.size)
+
+
+#: Answers to questions in order, and whether each might have been the other.
+Script: TypeAlias = tuple[tuple[bool, bool], ...]
+
+
+def conjunction(given: Condition) -> System:
+    """What is known, as far as it is a conjunction."""
+    system = System()
+    for clause in given.clauses:
+        if clause.kind in ("==", "!=", ">="):
+            system.assume(clause.kind, clause.size)
+    return system
+
+
+@dataclass(frozen=True, slots=True)
+class Way(Generic[T]):
+    """One way that a function that asks may go.
+
+    Attributes:
+        path: the answers it needs.
+        required: what it forbids, turned round.
+        found: what it answers, or the Misfit that it raises.
+    """
+
+    path: Condition
+    required: Condition
+    found: T | Misfit
+
+
+def explore(run: Callable[[Asker], T], given: Condition) -> Iterator[Way[T]]:
+    """Every way that `run` may go.
+
+    Raises:
+        Misfit: there are more than MAX_LEAVES.
+    """
+    waiting: list[Script] = [()]
+    known = conjunction(given)
+    touched = frozenset(
+        atom for size in given.sizes() for monomial, _ in size.terms for atom in monomial
+    )
+    for _ in range(MAX_LEAVES):
+        if not waiting:
+            return
+        script = waiting.pop()
+        asker = Forks(known, touched, script)
+        found: T | Misfit
+        try:
+            found = run(asker)
+        except Misfit as misfit:
+            found = misfit
+        answers = tuple((yes, fork) for _, yes, fork in asker.taken)
+        waiting += [
+            (*answers[:k], (False, True))
+            for k in range(len(answers) - 1, len(script) - 1, -1)
+            if answers[k][1]
+        ]
+        yield Way(asker.path, all_of(asker.required), found)
+    raise Misfit(Reason.UNKNOWN_SIZE, f"more than {MAX_LEAVES} cases; give some sizes as numbers")

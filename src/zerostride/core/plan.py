@@ -1,0 +1,412 @@
+"""Floor 1: the Plan, the one value that everything else is derived from. Start reading here.
+
+A rule does a single thing: it chooses, for each operand, which result axis each operand axis lands
+on. A :class:`Plan` is that choice, checked and canonical. Views, strides, drawings, rewrites and
+gradients are computed from the Plan and know nothing of rules.
+
+Two plans are equal when they mean the same: same result shape, same aligned operand shapes. Which
+rule made them, and how the operands were written, is provenance and takes no part in equality.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import BroadcastError, Reason, printable
+from ..sizes import Shape, check_elements
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from ..derive.express import Expression
+    from ..derive.shape_guard import Guard
+    from ..sizes.condition import Condition
+    from .symbolic import Open
+
+
+class RuleUse(str):
+    """The name of a rule, with the attributes it was used with and the engine that used it.
+
+    It is a plain string (``plan.rule == "pdpd"``) that remembers where it came from.
+
+    >>> use = RuleUse("pdpd", {"axis": 1}, engine="openvino")
+    >>> use == "pdpd", use.label
+    (True, "openvino's rule 'pdpd' axis=1")
+    """
+
+    __slots__ = ("attributes", "engine", "op")
+    attributes: Mapping[str, Any]
+    engine: str | None
+    op: str | None
+
+    def __new__(
+        cls,
+        name: str,
+        attributes: Mapping[str, Any] | None = None,
+        engine: str | None = None,
+        op: str | None = None,
+    ) -> RuleUse:
+        """Names a use of rule `name`."""
+        self = super().__new__(cls, name)
+        self.attributes = MappingProxyType(dict(attributes or {}))
+        self.engine = engine
+        self.op = op
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RuleUse, (str(self), dict(self.attributes), self.engine, self.op)
+
+    @property
+    def name(self) -> str:
+        """The bare name, as a plain string."""
+        return str(self)
+
+    @property
+    def label(self) -> str:
+        """Name, attributes and engine, as messages print them."""
+        owner = f"{self.engine}'s " if self.engine else ""
+        values = "".join(f" {key}={_listed(value)}" for key, value in self.attributes.items())
+        return f"{owner}rule {str(self)!r}{values}"
+
+
+#: Characters of an attribute that a label shows; a list of 64 axes still fits.
+_LONGEST_VALUE = 260
+
+
+def _listed(value: Any) -> str:
+    """A value as it is written in a call, a tuple as a list; one line, cut off where long."""
+    text = printable(list(value) if isinstance(value, tuple) else value)
+    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
+
+
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Plan:
+    """How operands of given shapes become one result shape.
+
+    Made by :func:`zerostride.plan` and :func:`zerostride.plan_to`. Frozen; equal and hashed by
+    (shape, aligned) alone.
+
+    Attributes:
+        shape: the result's sizes, outermost first.
+        operands: the operands' shapes as the caller wrote them.
+        axes_mapping: for each operand, the result axis of each of its axes; None for an axis of
+            extent 1 that the rule drops.
+        rule: the rule and its attributes, where the plan came from.
+        aligned: each operand's shape at the result's rank, 1 wherever nothing lands. Reshape an
+            operand to it, then broadcast to `shape`.
+        stretched: for each operand, the result axes where `aligned` is 1 and the result is not.
+            With sizes that are not known: where it is not certain that the two are the same.
+        open: what a plan carries whose sizes are not all known; None otherwise.
+
+    >>> import zerostride as zs
+    >>> p = zs.plan((2, 3, 4, 5), (3, 4), rule="pdpd", axis=1)
+    >>> p.shape, p.aligned[1], p.stretched[1]
+    ((2, 3, 4, 5), (1, 3, 4, 1), (0, 3))
+    >>> p == zs.plan((2, 3, 4, 5), (3, 4, 1))
+    True
+    """
+
+    shape: Shape
+    operands: tuple[Shape, ...]
+    axes_mapping: tuple[tuple[int | None, ...], ...]
+    rule: RuleUse
+    open: Open | None = None
+    aligned: tuple[Shape, ...] = field(init=False)
+    stretched: tuple[tuple[int, ...], ...] = field(init=False)
+
+    def __post_init__(self) -> None:
+        if self.open is not None:
+            object.__setattr__(self, "aligned", self.open.aligned)
+            object.__setattr__(self, "stretched", tuple(map(self._stretches, self.aligned)))
+            return
+        check_elements(self.shape)
+        aligned = tuple(map(self._align, self.operands, self.axes_mapping))
+        object.__setattr__(self, "aligned", aligned)
+        object.__setattr__(self, "stretched", tuple(map(self._stretches, aligned)))
+
+    def _align(self, operand: Shape, mapping: Sequence[int | None]) -> Shape:
+        """The operand's sizes where its axes land; axes keep their order, drops have extent 1."""
+        if operand == self.shape and mapping == (*range(len(operand)),):
+            return operand  # lies on the result as it is: the commonest case
+        if len(operand) != len(mapping):
+            raise AssertionError(f"{len(mapping)} places for the {len(operand)} axes of {operand}")
+        sizes: list[Any] = [1] * len(self.shape)
+        last = -1
+        for size, axis in zip(operand, mapping, strict=True):
+            if axis is None:
+                if size != 1:
+                    raise AssertionError(f"an axis of extent {size} cannot be dropped")
+                continue
+            if not last < axis < len(sizes):
+                raise AssertionError(f"axes {mapping} transpose or leave the result {self.shape}")
+            if size not in (1, self.shape[axis]):
+                raise AssertionError(f"extent {size} cannot become {self.shape[axis]}")
+            sizes[axis] = size
+            last = axis
+        return tuple(sizes)
+
+    def _stretches(self, aligned: Shape) -> tuple[int, ...]:
+        if aligned == self.shape:
+            return ()
+        return tuple(k for k, size in enumerate(aligned) if size != self.shape[k])
+
+    # Value semantics.
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Plan):
+            return NotImplemented
+        return self.shape == other.shape and self.aligned == other.aligned
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.aligned))
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(map(str, self.operands))
+        return f"<Plan {shapes} -> {self.shape} by {self.rule.label}>"
+
+    def __str__(self) -> str:
+        return self.explain()
+
+    @property
+    def rank(self) -> int:
+        """Number of result axes."""
+        return len(self.shape)
+
+    @property
+    def two_sided(self) -> bool:
+        """Whether two operands each stretch along an axis that the other one fills.
+
+        That is the (N, 1) against (N,) accident, which makes (N, N).
+        """
+        return sum(map(bool, self.stretched)) > 1 and self.shape not in self.aligned
+
+    # Sizes that are not known yet.
+
+    @property
+    def conditions(self) -> Condition:
+        """What must hold for the plan to exist: if and only if it does, there is one.
+
+        A sequence of clauses, empty if there is a plan for all sizes; called with values it is true
+        or false, and `str` has it in words.
+
+        >>> import zerostride as zs
+        >>> p = zs.plan(("N", 1, "H"), ("C", "H"))
+        >>> p.shape, len(p.conditions)
+        ((Dim('N'), Dim('C'), Dim('H')), 0)
+        >>> print(zs.plan(("N", 3), ("M", 3)).conditions)
+        M == N or N == 1 or M == 1
+        """
+        from .symbolic import conditions
+
+        return conditions(self)
+
+    @property
+    def cases(self) -> tuple[Plan, ...]:
+        """A Plan for each way the axes may land, with its condition; none where there is one way.
+
+        >>> import zerostride as zs
+        >>> for case in zs.plan(("H", "W"), ("W",), rule="ncnn").cases:
+        ...     print(case.conditions, "->", case.aligned[1])
+        H == W -> (Dim('W'), 1)
+        H != W -> (1, Dim('W'))
+        """
+        from .symbolic import cases
+
+        return cases(self)
+
+    def bind(self, /, *shapes: Any, **sizes: Any) -> Plan:
+        """The plan for sizes put in: by name, by the operands' real shapes, or as a mapping.
+
+        Arrays of any library stand for their shapes.
+
+        A size may be bound to a number, or to another size (then the plan stays symbolic).
+
+        Raises:
+            BroadcastError: there is no plan for these sizes; a name or a shape does not fit.
+
+        >>> import zerostride as zs
+        >>> p = zs.plan(("N", 1, "H"), ("C", "H"))
+        >>> p.bind(N=2, C=3, H=4) == zs.plan((2, 1, 4), (3, 4)) == p.bind((2, 1, 4), (3, 4))
+        True
+        """
+        from ..derive.shape_guard import bind
+
+        return bind(self, shapes, sizes)
+
+    def guard(self) -> Guard:
+        """The conditions as a check on real shapes or arrays, which gives the plan for them.
+
+        >>> import zerostride as zs
+        >>> check = zs.plan(("N", 3), ("M", 3)).guard()
+        >>> check((4, 3), (1, 3)).shape
+        (4, 3)
+        """
+        from ..derive.shape_guard import Guard
+
+        return Guard(self)
+
+    # Data.
+
+    def views(self, *arrays: Any) -> tuple[NDArray[Any], ...]:
+        """Read-only views of the result's shape, stride 0 where an operand stretches; no copy.
+
+        Arrays of another library give that library's. Raises BroadcastError if an array's shape is
+        not the operand's.
+
+        >>> import numpy as np, zerostride as zs
+        >>> _, b = zs.plan((2, 3), (3,)).views(np.zeros((2, 3)), np.arange(3))
+        >>> b.shape, b.strides
+        ((2, 3), (0, 8))
+        """
+        if self.open is not None:
+            return self.bind(*map(np.shape, arrays)).views(*arrays)
+        if len(arrays) != len(self.operands):
+            raise BroadcastError(
+                f"{len(arrays)} arrays for a plan of {len(self.operands)} operands",
+                reason=Reason.OPERAND_COUNT,
+                rule=self.rule,
+                shapes=self.operands,
+            )
+        if not all(type(array) is np.ndarray for array in arrays):
+            from ..compute.foreign import any_foreign, dispatch
+
+            if any_foreign(arrays):
+                return dispatch().views(self, arrays)  # type: ignore[no-any-return]
+        return tuple(self.view(k, array) for k, array in enumerate(arrays))
+
+    def view(self, k: int, array: Any) -> NDArray[Any]:
+        """Operand `k` as a read-only view of the result's shape; see :meth:`views`."""
+        self._need_numbers("a view")
+        data = np.asarray(array)
+        if data.shape != self.operands[k]:
+            raise BroadcastError(
+                f"operand {k} has shape {data.shape}; the plan was made for {self.operands[k]}",
+                reason=Reason.EXTENT_MISMATCH,
+                rule=self.rule,
+                shapes=self.operands,
+                hint="make a plan for the arrays' own shapes",
+            )
+        # Inserting and removing axes of extent 1 never copies; nor does broadcast_to.
+        placed = data.reshape(self.aligned[k], copy=False)
+        try:
+            return np.broadcast_to(placed, self.shape)
+        except ValueError:
+            raise BroadcastError(
+                f"a view of {self.shape} in {data.dtype} has more bytes than NumPy can count",
+                reason=Reason.TOO_LARGE,
+                rule=self.rule,
+                shapes=self.operands,
+            ) from None
+
+    def strides(self, k: int, strides: Sequence[int]) -> tuple[int, ...]:
+        """Operand `k`'s strides in result order, in the unit given; 0 where it stretches.
+
+        >>> import zerostride as zs
+        >>> zs.plan((2, 3, 4), (3, 1)).strides(1, (8, 8))
+        (0, 8, 0)
+        """
+        self._need_numbers("strides")
+        if not 0 <= k < len(self.operands):
+            raise BroadcastError(
+                f"there is no operand {k}; the plan has {len(self.operands)}, counted from 0",
+                reason=Reason.OPERAND_COUNT,
+                rule=self.rule,
+                shapes=self.operands,
+            )
+        if len(strides) != len(self.operands[k]):
+            raise BroadcastError(
+                f"{len(strides)} strides for operand {k} of rank {len(self.operands[k])}",
+                reason=Reason.RANK,
+                rule=self.rule,
+                shapes=self.operands,
+            )
+        result = [0] * self.rank
+        for axis, stride in zip(self.axes_mapping[k], strides, strict=True):
+            if axis is not None and axis not in self.stretched[k]:
+                result[axis] = stride
+        return tuple(result)
+
+    def _need_numbers(self, what: str) -> None:
+        if self.open is not None:
+            raise BroadcastError(
+                f"{what} needs all sizes as numbers",
+                reason=Reason.UNKNOWN_SIZE,
+                rule=self.rule,
+                shapes=self.operands,
+                hint="bind the sizes first: plan.bind(N=4), or plan.bind(*shapes)",
+            )
+
+    # What higher floors make of a plan. These imports are the ones the floors' linter lists.
+
+    def unbroadcast(self, grad: Any, k: int) -> NDArray[Any]:
+        """The adjoint of broadcasting: `grad`, of the result's shape, summed to operand k's shape.
+
+        >>> import numpy as np, zerostride as zs
+        >>> zs.plan((2, 3), (3,)).unbroadcast(np.ones((2, 3)), 1)
+        array([2., 2., 2.])
+        """
+        self._need_numbers("a gradient")
+        from ..fusion.grad.adjoint import unbroadcast
+
+        return unbroadcast(self, grad, k)
+
+    def explain(self, names: Sequence[str] = (), *, color: bool = False) -> str:
+        """The aligned drawing, which axes stretch, how much the result grows, and warnings.
+
+        Args:
+            names: what to call the operands; x, y, z ... otherwise.
+            color: mark stretched axes with terminal colours.
+        """
+        from ..derive.explain import explain
+
+        return explain(self, names, color=color)
+
+    def svg(self, names: Sequence[str] = ()) -> str:
+        """The aligned drawing as an SVG document."""
+        from ..derive.explain import svg
+
+        return svg(self, names)
+
+    def _repr_html_(self) -> str:
+        from ..derive.explain import html
+
+        return html(self)
+
+    def express(self, rule: str, *, engine: str | None = None, op: str | None = None) -> Expression:
+        """How to say this plan in another rule, or on an engine.
+
+        Args:
+            rule: name of a rule, or of an engine (its rules are tried in order).
+            engine: the engine whose version of `rule` is meant.
+            op: the op, where the engine's ops differ.
+
+        Raises:
+            NotExpressible: if no reshape of the operands makes the rule mean this.
+
+        >>> import zerostride as zs
+        >>> zs.plan((5, 5), (5,)).express("ncnn").shapes
+        ((5, 5), (1, 5))
+        """
+        from ..derive.express import express
+
+        return express(self, rule, engine=engine, op=op)
+
+    def code(self, target: str, names: Sequence[str] = ()) -> str:
+        """Source that computes the broadcast operands in another framework, ready to paste.
+
+        >>> import zerostride as zs
+        >>> print(zs.plan((2, 3, 4), (3,), rule="pdpd", axis=1).code("numpy"))
+        import numpy as np
+        <BLANKLINE>
+        # x: (2, 3, 4), y: (3,) -> (2, 3, 4)
+        x = np.broadcast_to(x, (2, 3, 4))
+        y = np.broadcast_to(y.reshape(1, 3, 1), (2, 3, 4))
+        """
+        from ..derive.code import code
+
+        return code(self, target, names)

@@ -1,0 +1,281 @@
+"""Floor 0: strict mode: broadcasts that are more often accidents than meant are refused.
+
+Three of them: two operands that stretch against each other ((N, 1) against (N,) makes (N, N)),
+operands of lower rank than the result, whose missing axes a rule has to guess, and results larger
+than a limit. :func:`strict` makes the limits: an option where a rule's name is taken, or a context.
+
+What they are checked by is in `strict_rows`. What is in force in a context is looked up where plans
+are made (`planner`), and is a part of what a plan is cached by.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
+
+from ..errors import Reason
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+_F = TypeVar("_F", bound=Callable[..., Any])
+
+
+class Strict(str):
+    """Limits, with the name of the rule that they hold of; made by :func:`zerostride.strict`.
+
+    A string, so that it stands wherever a rule's name does; a context manager, and a decorator of
+    functions. Immutable: one may be used any number of times, nested, and by many threads at once.
+
+    Attributes:
+        rule: the rule's name; None is the default of whoever is asked.
+        max_growth: how many times the elements of its largest operand a result may have; None: any.
+        two_sided: whether operands may stretch against each other.
+        new_axes: whether operands may have fewer axes than the result.
+    """
+
+    __slots__ = ("max_growth", "new_axes", "rule", "two_sided")
+    rule: str | None
+    max_growth: float | None
+    two_sided: bool
+    new_axes: bool
+
+    def __new__(
+        cls,
+        rule: str | None = None,
+        max_growth: float | None = None,
+        two_sided: bool = False,
+        new_axes: bool = False,
+    ) -> Strict:
+        """Limits, already checked."""
+        said = [] if rule is None else [repr(str(rule))]
+        said += [] if max_growth is None else [f"max_growth={max_growth}"]
+        said += ["two_sided=True"] * two_sided + ["new_axes=True"] * new_axes
+        # What it is as a string tells it from every other one: it is compared and hashed as such.
+        self = super().__new__(cls, f"zs.strict({', '.join(said)})")
+        self.rule, self.max_growth = rule, max_growth
+        self.two_sided, self.new_axes = two_sided, new_axes
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Strict, (self.rule, self.max_growth, self.two_sided, self.new_axes)
+
+    def __repr__(self) -> str:
+        return str(self)
+
+    def allowing(self, reason: Reason, growth: int) -> Strict:
+        """The same with one allowance more; `growth` is that of the plan at hand."""
+        return Strict(
+            self.rule,
+            growth if reason is Reason.GROWTH else self.max_growth,
+            self.two_sided or reason is Reason.TWO_SIDED,
+            self.new_axes or reason is Reason.NEW_AXES,
+        )
+
+    # A context.
+
+    def __enter__(self) -> Strict:
+        if self.rule is not None:
+            raise TypeError(
+                f"{self} names a rule, and a context holds for all rules: leave {self.rule!r} out"
+            )
+        check_engine()
+        IN_FORCE.set(_Frame(self, IN_FORCE.get()))
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        IN_FORCE.set(_without(IN_FORCE.get(), self))
+
+    def __call__(self, function: _F) -> _F:
+        """The function with these limits in force while it runs."""
+        if not callable(function):
+            raise TypeError(f"zs.strict decorates functions, not a {type(function).__name__}")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise TypeError(
+                "a generator's caller runs between its yields, and would be in the context, too: "
+                "open `with zs.strict():` inside of it, where nothing is yielded"
+            )
+
+        async def later(*args: Any, **named: Any) -> Any:
+            with self:
+                return await function(*args, **named)
+
+        def now(*args: Any, **named: Any) -> Any:
+            with self:
+                return function(*args, **named)
+
+        run: Any = later if inspect.iscoroutinefunction(function) else now
+        return cast(_F, functools.wraps(function)(run))
+
+
+@overload
+def strict(rule: _F, /) -> _F: ...
+@overload
+def strict(
+    rule: str | None = None,
+    *,
+    max_growth: float | None = None,
+    two_sided: bool = False,
+    new_axes: bool = False,
+) -> Strict: ...
+def strict(
+    rule: Any = None,
+    *,
+    max_growth: float | None = None,
+    two_sided: bool = False,
+    new_axes: bool = False,
+) -> Any:
+    """Refuses broadcasts that are more often accidents than meant; each can be allowed.
+
+    As an option it takes the place of a rule's name, wherever one is taken. As a context manager,
+    or as a decorator, it holds for every plan and every computation of zerostride's that the
+    thread, or the asynchronous task, makes within: functions that are fused within it, calls whose
+    plans are cached, arrays of other libraries. The innermost context decides alone, and an option
+    of a call before all contexts: so one call is allowed what the rest is not.
+
+    A generator has no context of its own: what it opens around a `yield` holds in its caller, too,
+    until it goes on. Yield outside of the block, give the option to each call, or take the steps in
+    a copy: `contextvars.copy_context().run(next, generator)`.
+
+    Args:
+        rule: the rule's name, or None for the default of the call or of its engine; not in a
+            context, which holds for all rules. Or the function that `@zs.strict` decorates.
+        max_growth: how many times the elements of its largest operand a result may have, at least
+            1. None is any number. It also holds of Broadcast ops (:func:`zerostride.broadcast`).
+        two_sided: allow operands that stretch against each other, so that none has the result's
+            shape: (N, 1) against (N,), or an outer product.
+        new_axes: allow operands of fewer axes than the result. Numbers and other operands of rank 0
+            always are. Where a Broadcast op's target is written down, its axes are no new ones.
+
+    Returns:
+        A :class:`Strict`; of a function that function, in whose calls it is in force.
+
+    Raises:
+        TypeError: `max_growth` is no number, an allowance is no truth value, `rule` no name; when
+            entered: it names a rule.
+        ValueError: `max_growth` is less than 1.
+
+    What is refused is a BroadcastError of reason "two_sided", "new_axes" or "growth". What only
+    asks what engines or files mean (`audit`, `compare`, `supports`) is not affected by a context.
+
+    >>> import numpy as np, zerostride as zs
+    >>> predicted, target = np.ones((3, 1)), np.ones(3)
+    >>> try:
+    ...     zs.subtract(predicted, target, rule=zs.strict())
+    ... except zs.BroadcastError as error:
+    ...     print(error)
+    strict mode refuses what rule 'numpy' makes of x and y
+      x  3 1
+      y  . 3
+           ^ result axis 1: x stretches here and y along axis 0, so the result has 9 elements, 3 \
+times the largest operand's
+      fix: reshape y to (3, 1); or allow it: zs.strict(two_sided=True, new_axes=True)
+    >>> zs.subtract(predicted, target[None, :], rule=zs.strict(two_sided=True)).shape
+    (3, 3)
+    """
+    decorated = callable(rule) and not isinstance(rule, str)
+    if isinstance(rule, Strict) or not (rule is None or decorated or isinstance(rule, str)):
+        raise TypeError(f"a rule's name is a string, not {rule!r}")
+    allowances: dict[str, Any] = {"two_sided": two_sided, "new_axes": new_axes}
+    for name, value in allowances.items():
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} is True or False, not {value!r}")
+    if max_growth is not None:
+        number: Any = max_growth
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            raise TypeError(f"max_growth is a number, not {max_growth!r}")
+        if not 1 <= max_growth < math.inf:
+            raise ValueError(f"max_growth is 1 or more, not {max_growth}; None allows any growth")
+    limits = Strict(None if decorated else rule, max_growth, two_sided, new_axes)
+    return limits(rule) if decorated else limits
+
+
+# What is in force.
+
+#: Who counts the contexts that anybody may be in: the native engine, whose calls go by Python then.
+HOLDERS: list[Callable[[int], object]] = []
+#: Why contexts would not hold, if they would not.
+FAULTS: list[str] = []
+
+
+class _Frame:
+    """A context that was entered. It counts as long as anybody may be in it.
+
+    A task that was started within keeps it, though the block that opened it be over: contexts are
+    copied. So it is counted from its beginning to its end, and not from enter to exit.
+    """
+
+    __slots__ = ("holders", "limits", "outer")
+
+    def __init__(self, limits: Strict, outer: _Frame | None) -> None:
+        self.limits = limits
+        self.outer = outer
+        self.holders = tuple(HOLDERS)
+        for hold in self.holders:
+            hold(1)
+
+    def __del__(self) -> None:
+        for hold in self.holders:  # its own: modules lose their names when Python ends
+            hold(-1)
+
+
+#: The innermost context of this thread or asynchronous task.
+IN_FORCE: ContextVar[_Frame | None] = ContextVar("zerostride.strict", default=None)
+
+
+def check_engine() -> None:
+    """Refuses contexts that would not hold.
+
+    Raises:
+        RuntimeError: the native engine was built before it could be told.
+    """
+    if FAULTS:
+        raise RuntimeError(f"zs.strict() as a context: {FAULTS[0]}")
+
+
+def _without(frame: _Frame | None, limits: Strict) -> _Frame | None:
+    """What is in force when a context ends: usually what was around it.
+
+    Generators may end theirs out of turn. Then what was entered since stays; a context that was
+    left elsewhere is not here at all.
+    """
+    inner: list[Strict] = []
+    at = frame
+    while at is not None and at.limits is not limits:
+        inner.append(at.limits)
+        at = at.outer
+    if at is None:
+        return frame
+    rest = at.outer
+    for one in reversed(inner):
+        rest = _Frame(one, rest)
+    return rest
+
+
+def in_force() -> Strict | None:
+    """The limits in force here, or None."""
+    frame = IN_FORCE.get()
+    return None if frame is None else frame.limits
+
+
+@contextmanager
+def unrestricted() -> Iterator[None]:
+    """A context for what the package makes itself, which nobody could write otherwise."""
+    token = IN_FORCE.set(None)
+    try:
+        yield
+    finally:
+        IN_FORCE.reset(token)
+
+
+__all__ = ["IN_FORCE", "Strict", "in_force", "strict", "unrestricted"]

@@ -1,0 +1,60 @@
+"""A plan as a StableHLO module: the mapping of axes is what `broadcast_in_dim` takes.
+
+Source: StableHLO specification, `broadcast_in_dim`: an operand's axis goes to the result's axis
+that `broadcast_dimensions` names, and stretches where its size is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...core.plan import Plan
+from ...sizes import Shape
+
+
+def stablehlo_source(plan: Plan, names: Sequence[str]) -> str:
+    """A module whose function `main` gives each operand broadcast.
+
+    >>> import zerostride as zs
+    >>> print(stablehlo_source(zs.plan((2, 3), (2,), rule="pdpd", axis=0), ["x", "y"]))
+    // x: (2, 3), y: (2,) -> (2, 3)
+    func.func public @main(%x: tensor<2x3xf32>, %y: tensor<2xf32>)
+        -> (tensor<2x3xf32>, tensor<2x3xf32>) {
+      %y.broadcast = stablehlo.broadcast_in_dim %y, dims = [0]
+          : (tensor<2xf32>) -> tensor<2x3xf32>
+      return %x, %y.broadcast : tensor<2x3xf32>, tensor<2x3xf32>
+    }
+    """
+    result = _type(plan.shape)
+    shapes = ", ".join(f"{n}: {shape}" for n, shape in zip(names, plan.operands, strict=True))
+    given = ", ".join(
+        f"%{n}: {_type(shape)}" for n, shape in zip(names, plan.operands, strict=True)
+    )
+    results = ", ".join([result] * len(names))
+    lines = [
+        f"// {shapes} -> {plan.shape}",
+        f"func.func public @main({given})",
+        f"    -> ({results}) {{",
+    ]
+    made = []
+    rows = zip(names, plan.operands, plan.axes_mapping, strict=True)
+    for name, shape, mapping in rows:
+        kept = tuple(size for size, axis in zip(shape, mapping, strict=True) if axis is not None)
+        places = [axis for axis in mapping if axis is not None]
+        value = f"%{name}"
+        if kept != shape:  # an axis of size 1 lands nowhere
+            said = f"({_type(shape)}) -> {_type(kept)}"
+            lines.append(f"  %{name}.reshaped = stablehlo.reshape {value} : {said}")
+            value = f"%{name}.reshaped"
+        if kept != plan.shape:
+            lines += [
+                f"  %{name}.broadcast = stablehlo.broadcast_in_dim {value}, dims = {places}",
+                f"      : ({_type(kept)}) -> {result}",
+            ]
+            value = f"%{name}.broadcast"
+        made.append(value)
+    return "\n".join([*lines, f"  return {', '.join(made)} : {results}", "}"])
+
+
+def _type(shape: Shape) -> str:
+    return f"tensor<{''.join(f'{size}x' for size in shape)}f32>"

@@ -1,0 +1,497 @@
+"""Floor 3: the same shapes under every rule and on every engine, against one reference.
+
+The answer to "what would this mean elsewhere?" in one table: a row that means something else while
+nothing complains is marked, and so is one that agrees only at the sizes given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..core.alignment import Attributes, apply, arrays_given
+from ..core.plan import Plan
+from ..core.rules import RULES
+from ..core.strict_mode import Strict
+from ..core.strict_rule import strict_row
+from ..engines import ENGINES
+from ..engines.history import past_notes
+from ..engines.planning import as_facts
+from ..errors import BroadcastError, Misfit, Reason, default_names
+from ..sizes import Shape, as_shape, is_open
+from .size_traps import Side, Trap, size_traps
+
+if TYPE_CHECKING:
+    from ..sizes.condition import Condition
+    from .regions import Kind, Meanings
+
+
+class Part(NamedTuple):
+    """Sizes at which a row does not mean what the reference means; of sizes that are not known.
+
+    Attributes:
+        kind: "different", "silent" (it goes wrong and does not say so) or "refused".
+        when: for which sizes.
+        values: an example.
+        detail: what is wrong, in a phrase; empty where the alignment is.
+    """
+
+    kind: str
+    when: Condition
+    values: Mapping[str, int]
+    detail: str
+
+    def __str__(self) -> str:
+        word = {"silent": "nonsense"}.get(self.kind, self.kind)
+        when = str(self.when)
+        where = f" when {when}" if len(when) <= _LONGEST else " for some sizes"
+        where = "" if self.when.always else where
+        named = ", ".join(f"{name}={value}" for name, value in self.values.items())
+        example = f", for example {named}" if named and where else ""
+        return word + where + example + (f": {self.detail}" if self.detail else "")
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        when, values = str(self.when), dict(self.values)
+        return {"kind": self.kind, "when": when, "values": values, "detail": self.detail}
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one rule, or one engine's version of a rule, makes of the shapes.
+
+    Attributes:
+        kind: "rule" (what a document says) or "engine" (what a release does).
+        name: the rule's or the engine's name.
+        rule: the rule's name.
+        release: the engine's measured release, or the one that was read about; empty for a rule.
+        attributes: what the rule was used with.
+        answer: the plan, or the error that refuses the shapes.
+        verdict: against the reference: "same", "same_here" (only at these sizes: see `traps`),
+            "different", "refused", or "only_here" (the reference refuses, this does not). Of sizes
+            that are not known: "same" for all of them, "same_here" for some (see `parts`), or
+            "unknown".
+        traps: the sizes at which it would mean something else.
+        notes: what older releases of the engine did with these shapes, where that was otherwise.
+        parts: of sizes that are not known: for which of them it is not the same.
+    """
+
+    kind: str
+    name: str
+    rule: str
+    release: str
+    attributes: Attributes
+    answer: Plan | BroadcastError
+    verdict: str
+    traps: tuple[Trap, ...] = ()
+    notes: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+
+    @property
+    def run(self) -> bool:
+        """Whether it was run, not only read about: False for rules too."""
+        return self.kind == "engine" and ENGINES[self.name].run
+
+    @property
+    def silent(self) -> bool:
+        """Whether a wrong meaning would pass unnoticed."""
+        if self.parts and self.verdict == "refused":
+            return any(part.kind == "silent" for part in self.parts)
+        if isinstance(self.answer, BroadcastError):
+            return self.answer.silent
+        return self.verdict == "different"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        from .explain import as_dict  # drawings are loaded by those who ask for them
+
+        said: dict[str, Any] = {
+            "kind": self.kind,
+            "name": self.name,
+            "rule": self.rule,
+            "release": self.release,
+            "run": self.run,
+            "attributes": dict(self.attributes),
+            "verdict": self.verdict,
+            "silent": self.silent,
+            "traps": [trap.as_dict() for trap in self.traps],
+            "notes": list(self.notes),
+            "parts": [part.as_dict() for part in self.parts],
+        }
+        if isinstance(self.answer, Plan):
+            return {**said, "plan": as_dict(self.answer), "refusal": None}
+        refusal = {"reason": self.answer.reason.value, "detail": self.answer.detail}
+        return {**said, "plan": None, "refusal": refusal}
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The rows of a comparison; as text, data and JSON.
+
+    Attributes:
+        shapes: the operands' shapes.
+        reference: the row that the others are held against.
+        rows: one a rule, then one for each rule of each engine.
+    """
+
+    shapes: tuple[Shape, ...]
+    reference: Row
+    rows: tuple[Row, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "shapes": [[_size(size) for size in shape] for shape in self.shapes],
+            "reference": self.reference.as_dict(),
+            "rows": [row.as_dict() for row in self.rows],
+        }
+
+    def to_json(self, indent: int | None = 2) -> str:
+        """The same as a JSON document."""
+        import json
+
+        return json.dumps(self.as_dict(), indent=indent)
+
+    def __str__(self) -> str:
+        shapes = " and ".join(map(_text, self.shapes))
+        which = ", for sizes from 1 up" if any(map(is_open, self.shapes)) else ""
+        lines = [f"{shapes}, against {self.reference.kind} {_label(self.reference)}{which}", ""]
+        heads = ("", "kind", "name", "release", "result", "aligned", "meaning")
+        lines += _table([heads, *map(_cells, self.rows)])
+        legend = _OPEN_LEGEND if which else _LEGEND
+        notes = [f"  {mark} {text}" for mark, text in legend.items() if self._has(mark)]
+        # A rule and the engine that has it part at the same sizes: once is enough.
+        told = {trap.shapes: trap for row in reversed(self.rows) for trap in row.traps}
+        notes += [f"  {trap}" for trap in told.values()]
+        notes += [f"  {note}" for row in self.rows for note in row.notes]
+        notes += [f"  {', '.join(names)}: {part}" for part, names in self._parts().items()]
+        return "\n".join([*lines, "", *notes] if notes else lines)
+
+    def _parts(self) -> dict[str, list[str]]:
+        """What is said of sizes that part rules, with the rows of which it is said."""
+        told: dict[str, list[str]] = {}
+        for row in self.rows:
+            if isinstance(row.answer, BroadcastError):
+                continue  # the table has it
+            for part in row.parts:
+                names = told.setdefault(str(part), [])
+                if _label(row) not in names:
+                    names.append(_label(row))
+        return told
+
+    def _has(self, mark: str) -> bool:
+        return any(_mark(row) == mark for row in self.rows)
+
+
+_LEGEND = {
+    "!": "silent: it computes something else, or nonsense, and does not say so",
+    "~": "the same only at these sizes",
+}
+_OPEN_LEGEND = {**_LEGEND, "~": "the same for some sizes, not for all"}
+
+
+def compare(
+    *shapes: Any,
+    reference: str = "numpy",
+    axis: int | None = None,
+    facts: Any = None,
+    batch_axis: int | None = None,
+) -> Comparison:
+    """What every rule and every engine makes of element-wise operands of these shapes.
+
+    Args:
+        shapes: the operands' shapes.
+        reference: the rule, or else the engine (with its default rule), that says what is meant; or
+            :func:`zerostride.strict` of a rule, which refuses more.
+        axis: for the rules that have it; the others are asked without.
+        facts: what is known of sizes that are no numbers; see :func:`zerostride.plan`. Such sizes
+            are taken to be 1 at least.
+        batch_axis: the axis of the result that counts samples. Engines whose ops see one sample
+            (ncnn) are asked without it, as a converter hands operands to them. None: shapes are
+            taken as every engine holds them.
+
+    Raises:
+        BroadcastError: malformed shapes, an unknown reference, or an axis that is not a number.
+            Shapes that a rule refuses are a row, not an error.
+
+    >>> import zerostride as zs
+    >>> rows = zs.compare((3, 5), (5,)).rows
+    >>> next(row.verdict for row in rows if row.name == "ncnn")
+    'same_here'
+    >>> rows = zs.compare(("H", "W"), ("W",)).rows
+    >>> next(str(row.parts[0]) for row in rows if row.name == "ncnn")
+    'different when H == W and W != 1, for example H=2, W=2'
+    >>> rows = zs.compare((1, 16, 8, 8), (16, 1, 1), batch_axis=0).rows
+    >>> next(row.answer for row in rows if (row.kind, row.name) == ("engine", "ncnn")).operands
+    ((16, 8, 8), (16, 1, 1))
+    """
+    sizes = _checked(shapes, axis)
+    judge = _reference(reference, axis)
+    made = _compared(sizes, judge, axis, facts)
+    if batch_axis is None:
+        return made
+    sample = one_sample(sizes, batch_axis)
+    inner = axis if axis is None or axis <= batch_axis else axis - 1
+    without = _compared(sample, _reference(reference, inner), inner, facts)
+    said = f"without axis {batch_axis}, the batch: {' and '.join(map(_text, sample))}"
+    rows = [
+        replace(other, notes=(f"{other.name} is asked {said}", *other.notes))
+        if other.kind == "engine" and ENGINES[other.name].samples
+        else row
+        for row, other in zip(made.rows, without.rows, strict=True)
+    ]
+    return replace(made, rows=tuple(rows))
+
+
+def one_sample(shapes: Sequence[Shape], batch_axis: int) -> tuple[Shape, ...]:
+    """Right-aligned operands without an axis of their result: the one that counts samples.
+
+    Raises:
+        BroadcastError: no operand has that axis.
+
+    >>> one_sample([(1, 16, 8, 8), (16, 1, 1)], 0)
+    ((16, 8, 8), (16, 1, 1))
+    """
+    rank = max(map(len, shapes), default=0)
+    if not 0 <= batch_axis < rank:
+        raise BroadcastError(
+            f"batch axis {batch_axis} of a result of {rank} axes",
+            reason=Reason.AXIS_RANGE,
+            shapes=shapes,
+        )
+    inside = rank - 1 - batch_axis
+    return tuple(
+        shape[: len(shape) - 1 - inside] + shape[len(shape) - inside :]
+        if len(shape) > inside
+        else shape
+        for shape in shapes
+    )
+
+
+def _compared(sizes: tuple[Shape, ...], judge: Side, axis: int | None, facts: Any) -> Comparison:
+    """Every row for these shapes."""
+    if any(map(is_open, sizes)):
+        return _compare_open(sizes, judge, axis, as_facts(() if facts is None else facts))
+    meant = judge.plan(sizes)
+    return Comparison(
+        sizes,
+        _row(judge, sizes, judge, meant),
+        tuple(_row(side, sizes, judge, meant) for side in _sides(axis)),
+    )
+
+
+def _checked(shapes: Sequence[Any], axis: Any) -> tuple[Shape, ...]:
+    """The shapes, well-formed; what is wrong with all rows alike is an error of its own."""
+    try:
+        if any(map(is_open, shapes)):
+            from ..core.symbolic import open_shape
+
+            sizes = tuple(map(open_shape, shapes, default_names(len(shapes))))
+        else:
+            sizes = tuple(map(as_shape, shapes))
+        if not sizes:
+            raise Misfit(Reason.OPERAND_COUNT, "no shapes given; compare takes two or more")
+        if axis is not None and (isinstance(axis, bool) or not hasattr(axis, "__index__")):
+            raise Misfit(Reason.ATTRIBUTE, f"axis is a whole number, not {axis!r}")
+    except Misfit as misfit:
+        arrays_given(shapes)
+        raise BroadcastError(misfit.detail, reason=misfit.reason, shapes=shapes) from None
+    return sizes
+
+
+def _sides(axis: int | None) -> Iterator[Side]:
+    """Every element-wise rule, then every engine's rules."""
+    for rule in RULES.values():
+        if not rule.to_target:
+            yield _with_axis(Side(rule), axis)
+    for engine in ENGINES.values():
+        for rule in engine.elementwise.values():
+            yield _with_axis(Side(rule, engine=engine.name), axis)
+
+
+def _with_axis(side: Side, axis: int | None) -> Side:
+    attributes: dict[str, Any] = {}
+    # onnx6 broadcasts only where it is told to; asked about a broadcast, it is.
+    if "broadcast" in side.rule.attributes:
+        attributes["broadcast"] = 1
+    if axis is not None and "axis" in side.rule.attributes:
+        attributes["axis"] = axis
+    return Side(side.rule, attributes, side.engine)
+
+
+def _reference(name: Any, axis: int | None) -> Side:
+    if isinstance(name, Strict):
+        side = _reference("numpy" if name.rule is None else name.rule, axis)
+        return replace(side, rule=strict_row(side.rule, name))
+    for side in _sides(axis):
+        if name == (side.engine or side.rule.name):
+            return side
+    known = dict.fromkeys(side.engine or side.rule.name for side in _sides(None))
+    raise BroadcastError(
+        f"there is no element-wise rule or engine {name!r}",
+        reason=Reason.UNKNOWN_RULE,
+        hint=f"one of {', '.join(known)}",
+    )
+
+
+def _compare_open(
+    shapes: tuple[Shape, ...], judge: Side, axis: int | None, facts: Condition
+) -> Comparison:
+    """The comparison of sizes that are not known."""
+    from .regions import not_empty
+
+    known = facts & not_empty(shapes)
+    meant = _open_answer(judge, shapes, facts)
+    return Comparison(
+        shapes,
+        _open_row(judge, shapes, meant, meant, known),
+        tuple(
+            _open_row(side, shapes, _open_answer(side, shapes, facts), meant, known)
+            for side in _sides(axis)
+        ),
+    )
+
+
+def _open_answer(side: Side, shapes: tuple[Shape, ...], facts: Condition) -> Plan | BroadcastError:
+    try:
+        return apply(side.rule, shapes, side.attributes, engine=side.engine, facts=facts)
+    except BroadcastError as error:
+        return error
+
+
+def _open_row(
+    side: Side,
+    shapes: tuple[Shape, ...],
+    answer: Plan | BroadcastError,
+    meant: Plan | BroadcastError,
+    known: Condition,
+) -> Row:
+    from ..sizes.shapes import Answer
+
+    parts: list[Part] = []
+    if isinstance(meant, BroadcastError):
+        verdict = "refused" if isinstance(answer, BroadcastError) else "only_here"
+    elif (found := _meanings(meant, side, shapes, known)) is None:
+        verdict = "unknown"
+    else:
+        unsure = found.possible("same") is Answer.UNKNOWN
+        for kind in _BAD:
+            example = found.example(kind)
+            if example is None:
+                unsure = unsure or found.possible(kind) is Answer.UNKNOWN
+                continue
+            region, values = example
+            named = {symbol.name: values[symbol] for symbol in found.symbols}
+            simple = len(found.regions) <= _MOST_REGIONS
+            when = found.words(kind) if simple else found.where(kind)
+            parts.append(Part(kind, when, named, region.detail))
+        if not parts:
+            verdict = "unknown" if unsure else "same"
+        elif found.possible("same") is not Answer.NO:
+            verdict = "same_here"
+        else:
+            verdict = "different" if any(p.kind == "different" for p in parts) else "refused"
+    return _row_of(side, answer, verdict, parts=tuple(parts))
+
+
+def _meanings(
+    meant: Plan, side: Side, shapes: tuple[Shape, ...], known: Condition
+) -> Meanings | None:
+    """The regions of a comparison; None where the sizes are beyond what is worked with."""
+    from .regions import meanings
+
+    try:
+        return meanings(meant, side, shapes, known=known)
+    except Misfit as misfit:
+        if misfit.reason is not Reason.UNKNOWN_SIZE:
+            raise
+        return None
+
+
+#: Regions up to which their conditions are put together in few words; that takes seconds for more.
+_MOST_REGIONS = 12
+#: Characters of a condition that is said; a longer one is for programs.
+_LONGEST = 200
+#: What a rule may do that is not the same, worst first.
+_BAD: tuple[Kind, ...] = ("different", "silent", "refused")
+
+
+def _row(side: Side, shapes: tuple[Shape, ...], judge: Side, meant: Plan | BroadcastError) -> Row:
+    answer = side.plan(shapes)
+    traps: tuple[Trap, ...] = ()
+    if isinstance(answer, BroadcastError):
+        verdict = "refused"
+    elif isinstance(meant, BroadcastError):
+        verdict = "only_here"
+    elif answer != meant:
+        verdict = "different"
+    else:
+        traps = size_traps(side, shapes, judge)
+        verdict = "same_here" if traps else "same"
+    notes = past_notes(side.engine, answer) if isinstance(answer, Plan) else ()
+    return _row_of(side, answer, verdict, traps=traps, notes=notes)
+
+
+def _row_of(
+    side: Side,
+    answer: Plan | BroadcastError,
+    verdict: str,
+    *,
+    traps: tuple[Trap, ...] = (),
+    notes: tuple[str, ...] = (),
+    parts: tuple[Part, ...] = (),
+) -> Row:
+    engine = ENGINES[side.engine] if side.engine else None
+    return Row(
+        "engine" if engine else "rule",
+        engine.name if engine else side.rule.name,
+        side.rule.name,
+        engine.release if engine else "",
+        side.attributes,
+        answer,
+        verdict,
+        traps,
+        notes,
+        parts,
+    )
+
+
+def _label(row: Row) -> str:
+    several = row.kind == "engine" and len(ENGINES[row.name].elementwise) > 1
+    return f"{row.name} {row.rule}" if several else row.name
+
+
+def _mark(row: Row) -> str:
+    return "!" if row.silent else "~" if row.verdict == "same_here" else ""
+
+
+def _cells(row: Row) -> tuple[str, ...]:
+    attributes = "".join(f" {name}={value}" for name, value in row.attributes.items())
+    read = "" if row.run or row.kind == "rule" else " read, not run"
+    start = (_mark(row), row.kind, _label(row) + attributes, row.release + read)
+    if isinstance(row.answer, BroadcastError):
+        word = "nonsense" if row.answer.silent else "refused"
+        return (*start, "-", "-", f"{word}: {row.answer.detail}")
+    aligned = " ".join(map(_text, row.answer.aligned))
+    return (*start, _text(row.answer.shape), aligned, row.verdict.replace("_", " "))
+
+
+def _size(size: Any) -> int | str:
+    return size if isinstance(size, int) else str(size)
+
+
+def _text(shape: Shape) -> str:
+    if not is_open(shape):
+        return str(shape)
+    from .explain.open import shape_text
+
+    return shape_text(shape)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]

@@ -1,0 +1,63 @@
+"""The last resort of an expression: a Broadcast op before each operand that would stretch."""
+
+from __future__ import annotations
+
+from ...core.alignment import Rule, apply
+from ...core.plan import Plan
+from ...engines.model import Engine
+from ...errors import BroadcastError
+from ...sizes import Shape
+from .expression import Expression
+
+#: The mode in which a Broadcast op is told where every axis goes.
+_MODE = "explicit"
+
+
+def laid_out(
+    plan: Plan, row: Rule, engine: Engine, operands: tuple[Shape, ...]
+) -> Expression | None:
+    """Every operand broadcast to the result's shape first, for an engine that stretches nothing.
+
+    Args:
+        plan: what is meant.
+        row: the engine's element-wise rule.
+        engine: it must have a Broadcast op with the mode explicit.
+        operands: as they are written.
+
+    Returns:
+        None where the engine has no such op or stretches by itself, or where the sizes do not tell
+        what is needed.
+    """
+    broadcast = engine.to_target.get(_MODE)
+    if broadcast is None or any(rule.name != "none" for rule in engine.elementwise.values()):
+        return None
+    mapping: list[tuple[int, ...] | None] = []
+    for k, shape in enumerate(operands):
+        axes = plan.axes_mapping[k]
+        if shape == plan.shape and plan.aligned[k] == plan.shape:
+            mapping.append(None)
+            continue
+        places = tuple(axis for axis in axes if axis is not None)
+        if len(places) < len(axes) or not _lands(plan, k, broadcast, places):
+            return None
+        mapping.append(places)
+    shapes = (plan.shape,) * len(operands)
+    try:
+        made = apply(row, shapes, {}, engine=engine.name)
+    except BroadcastError:
+        return None
+    changed = tuple(axes is not None for axes in mapping)
+    return Expression(
+        shapes, {}, False, (), made.shape, made.rule, changed, explicit=tuple(mapping)
+    )
+
+
+def _lands(plan: Plan, k: int, broadcast: Rule, axes: tuple[int, ...]) -> bool:
+    """Whether the Broadcast op, told these axes, lays operand `k` as the plan does."""
+    facts = plan.open.given if plan.open is not None else None
+    try:
+        made = apply(broadcast, (plan.operands[k], plan.shape), {"axes_mapping": axes}, facts=facts)
+    except BroadcastError:
+        return False
+    decided = made.open is None or not len(made.conditions)
+    return decided and made.shape == plan.shape and made.aligned[0] == plan.aligned[k]

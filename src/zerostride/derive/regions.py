@@ -1,0 +1,221 @@
+"""Floor 3: where two rules mean the same, for sizes that are not known: regions, not one answer.
+
+For numbers, two plans are equal or they are not. For symbols the question is *where*: for which
+values the target means what the source means, for which it means something else, refuses, or goes
+wrong without refusing. Each region is a condition, with values that lie in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias
+
+from ..core.branching import explore
+from ..core.plan import Plan, RuleUse
+from ..core.symbolic import Leaf, Open, align_operands, mismatch, open_leaves, ways_of
+from ..engines.model import Divergence
+from ..errors import Misfit, Reason
+from ..sizes import Answer, Shape
+from ..sizes.budget import work
+from ..sizes.condition import ALWAYS, NEVER, Condition, all_of, any_of, eq, ge, negation
+from ..sizes.dim import Dim, Number, Symbol, dim
+from ..sizes.solve import compatible, simplified, values_for
+from .size_traps import Side
+
+Kind: TypeAlias = Literal["same", "different", "silent", "refused"]
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """Values for which the target does one thing.
+
+    Attributes:
+        kind: it means the same, something else, goes wrong without refusing, or refuses.
+        condition: where.
+        reason: the code of what is wrong; None where nothing is.
+        detail: what is wrong, in a phrase; empty where nothing is, or the alignment is.
+        aligned: the operands as the target aligns them; () where it does not.
+    """
+
+    kind: Kind
+    condition: Condition
+    reason: Reason | None = None
+    detail: str = ""
+    aligned: tuple[Shape, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Meanings:
+    """The regions of one comparison.
+
+    Attributes:
+        known: what holds everywhere: the caller's facts, and that the source has a plan.
+        regions: what the target does, region by region; they exclude one another.
+        symbols: the symbols that have a say.
+    """
+
+    known: Condition
+    regions: tuple[Region, ...]
+    symbols: tuple[Symbol, ...] = field(default=())
+
+    def where(self, *kinds: Kind) -> Condition:
+        """Where the target does one of these, not simplified."""
+        return any_of(region.condition for region in self.regions if region.kind in kinds)
+
+    def possible(self, *kinds: Kind) -> Answer:
+        """Whether there are values for which the target does one of these."""
+        answers = {self.reached(region) for region in self.regions if region.kind in kinds}
+        if Answer.YES in answers:
+            return Answer.YES
+        return Answer.UNKNOWN if Answer.UNKNOWN in answers else Answer.NO
+
+    def reached(self, region: Region) -> Answer:
+        """Whether there are values in a region."""
+        return compatible(self.known, region.condition)
+
+    def words(self, *kinds: Kind) -> Condition:
+        """Where the target does one of these, simplified by what is known."""
+        others = negation(any_of(r.condition for r in self.regions if r.kind not in kinds))
+        ways = (simplified(way, self.known) for way in (self.where(*kinds), others))
+        return min(ways, key=lambda way: len(str(way)))
+
+    def example(self, *kinds: Kind) -> tuple[Region, dict[Symbol, int]] | None:
+        """A region of one of these kinds with values in it; None where none were found."""
+        for region in self.regions:
+            if region.kind in kinds:
+                values = values_for(all_of([self.known, region.condition]), self.symbols)
+                if values is not None:
+                    return region, values
+        return None
+
+
+def meanings(
+    source: Plan,
+    target: Side,
+    shapes: Sequence[Shape],
+    *,
+    known: Condition = ALWAYS,
+    divergences: Iterable[Divergence] = (),
+) -> Meanings:
+    """What `target` makes of the shapes, against the plan that says what is meant.
+
+    Args:
+        source: what is meant, of sizes that are numbers or not.
+        target: the rule judged.
+        shapes: what the target is asked: for a Broadcast op the data's shape and the target's.
+        known: what is known of the symbols, beside what the source was given.
+        divergences: the engine's, which may strike plans of the target.
+
+    Raises:
+        Misfit: the sizes are beyond what is worked with (`Reason.UNKNOWN_SIZE`).
+    """
+    given = all_of([known, source.open.given if source.open is not None else ALWAYS])
+    exists = source.open.exists if source.open is not None else ALWAYS
+    where = all_of([given, exists])
+    sizes = [size for shape in (*source.operands, *shapes) for size in shape]
+    symbols = tuple(dict.fromkeys(s for size in sizes for s in dim(size).symbols))
+    found: list[Region] = []
+    try:
+        leaves = open_leaves(target.rule, shapes, target.attributes, where)
+    except Misfit as misfit:  # asked what it cannot be, whatever the sizes are
+        if misfit.reason is Reason.UNKNOWN_SIZE:
+            raise
+        return Meanings(where, (Region("refused", ALWAYS, misfit.reason, misfit.detail),), symbols)
+    for leaf in leaves:
+        for meant in ways_of(source):
+            work(len(sizes) + len(leaf.clauses))
+            here = all_of([leaf.path, meant.when])
+            if here.never:
+                continue
+            found += _regions(leaf, meant, source, target, here, where, divergences)
+    return Meanings(where, tuple(r for r in found if not r.condition.never), symbols)
+
+
+def _regions(
+    leaf: Leaf,
+    meant: Leaf,
+    source: Plan,
+    target: Side,
+    here: Condition,
+    known: Condition,
+    divergences: Iterable[Divergence],
+) -> Iterator[Region]:
+    if leaf.misfit is not None:
+        yield _refused(leaf, leaf.misfit, here)
+        return
+    for axis, clause in leaf.clauses:
+        misfit = (
+            mismatch(leaf, axis, certain=False)
+            if axis is not None
+            else Misfit(Reason.WRONG_RESULT, f"not where {negation(clause)}")
+        )
+        work(len(here) + len(clause))
+        yield _refused(leaf, misfit, all_of([here, negation(clause)]))
+        here = all_of([here, clause])
+    operands = leaf.sizes[: len(leaf.mapping)]
+    aligned = align_operands(operands, leaf.mapping, len(leaf.shape))
+    wanted = align_operands(source.operands, meant.mapping, len(meant.shape))
+    differs = _differs((leaf.shape, *aligned), (meant.shape, *wanted))
+    yield Region("different", all_of([here, differs]), aligned=aligned)
+    here = all_of([here, negation(differs)])
+    for divergence in divergences:
+        struck = _struck(leaf, operands, aligned, target, all_of([known, here]), divergence)
+        if not struck.never:
+            kind: Kind = "different" if divergence.effect is Reason.WRONG_RESULT else "refused"
+            yield Region(kind, all_of([here, struck]), divergence.effect, divergence.text, aligned)
+            here = all_of([here, negation(struck)])
+    yield Region("same", here, aligned=aligned)
+
+
+def _refused(leaf: Leaf, misfit: Misfit, here: Condition) -> Region:
+    kind: Kind = "silent" if misfit.reason in leaf.rule.silent else "refused"
+    return Region(kind, here, misfit.reason, misfit.detail)
+
+
+def _differs(a: Sequence[Shape], b: Sequence[Shape]) -> Condition:
+    """That a result or an aligned operand is another one."""
+    if len(a) != len(b) or any(len(x) != len(y) for x, y in zip(a, b, strict=True)):
+        return ALWAYS
+    return any_of(
+        negation(eq(x, y))
+        for one, other in zip(a, b, strict=True)
+        for x, y in zip(one, other, strict=True)
+        if x != y
+    )
+
+
+def _struck(
+    leaf: Leaf,
+    operands: tuple[Shape, ...],
+    aligned: tuple[Shape, ...],
+    target: Side,
+    known: Condition,
+    divergence: Divergence,
+) -> Condition:
+    """Where a divergence strikes the plan of a leaf."""
+    strikes = divergence.strikes
+    if strikes is None:
+        return NEVER
+    use = RuleUse(target.rule.name, target.attributes, target.engine, target.op)
+    made = Plan(leaf.shape, operands, leaf.mapping, use, Open(known, (leaf,), aligned))
+    return any_of(
+        way.path for way in explore(lambda asker: strikes(made, asker), known) if way.found is True
+    )
+
+
+def not_empty(shapes: Iterable[Shape]) -> Condition:
+    """That no tensor of these shapes is without elements."""
+    return all_of(ge(size, 1) for shape in shapes for size in shape if isinstance(size, Dim))
+
+
+def real_shapes(shapes: Iterable[Shape], values: Mapping[Symbol, int]) -> tuple[Shape, ...]:
+    """Shapes of numbers, for values of the symbols."""
+
+    def number(size: Number) -> int:
+        return size if isinstance(size, int) else size.evaluate(values)
+
+    return tuple(tuple(map(number, shape)) for shape in shapes)
+
+
+__all__ = ["Meanings", "Region", "meanings", "not_empty", "real_shapes"]

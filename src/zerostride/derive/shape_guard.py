@@ -1,0 +1,227 @@
+"""Floor 3: from sizes that are not known to real ones: binding a plan, and checking real shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ..core.alignment import resolve
+from ..core.plan import Plan
+from ..core.symbolic import Leaf, assemble, replaced_shape, substituted, symbols
+from ..errors import BroadcastError, Misfit, Reason, operand_names
+from ..sizes import Asker, as_shape, brief
+from ..sizes.condition import Condition, all_of
+from ..sizes.dim import Dim, Number, Symbol, dim, of_atom, plain
+from ..sizes.parse import as_dim
+from ..sizes.shapes import as_tuple, whole_number
+from ..sizes.solve import listing
+from ..sizes.system import System
+
+
+def bind(plan: Plan, shapes: Sequence[Any], sizes: Mapping[str, Any]) -> Plan:
+    """The plan with sizes put in; see :meth:`zerostride.Plan.bind`."""
+    named: dict[Any, Any] = dict(sizes)
+    if shapes and isinstance(shapes[0], Mapping):
+        named = {**shapes[0], **named}
+        shapes = shapes[1:]
+    shapes = [getattr(shape, "shape", shape) for shape in shapes]  # an array stands for its own
+    if plan.open is None:
+        _only_numbers(plan, shapes, named)
+        return plan
+    try:
+        values = _values(plan, named)
+        values.update(_matched(plan, shapes, values))
+    except Misfit as misfit:
+        raise _refused(plan, misfit.detail, misfit.reason) from None
+    numbers = {symbol: value for symbol, value in values.items() if isinstance(value, int)}
+    for symbol, number in numbers.items():
+        if number < symbol.low or (symbol.high is not None and number > symbol.high):
+            said = f"{symbol.name} is {number}, outside its bounds {symbol.text}"
+            raise _refused(plan, said, Reason.BAD_EXTENT)
+    missing = [s for s in (*symbols(plan), *plan.open.given.symbols) if s not in numbers]
+    if not missing:
+        return _concrete(plan, numbers)
+    try:
+        leaves = tuple(substituted(leaf, values) for leaf in plan.open.leaves)
+        operands = tuple(replaced_shape(shape, values) for shape in plan.operands)
+        given = plan.open.given.substitute(values)
+        kept = tuple(leaf for leaf in leaves if not leaf.path.never)
+        return assemble(plan.rule, operands, kept, given)
+    except Misfit as misfit:
+        raise _refused(plan, misfit.detail, misfit.reason, misfit.axis) from None
+    except ArithmeticError as fault:  # a size that does not exist for these values
+        raise _refused(plan, str(fault), Reason.BAD_EXTENT) from None
+
+
+def _only_numbers(plan: Plan, shapes: Sequence[Any], named: Mapping[Any, Any]) -> None:
+    """Binding a plan that has no unknown sizes changes nothing; what does not fit is refused."""
+    if named:
+        said = f"there is no size {brief(next(iter(named)))} to bind: all sizes are numbers"
+        raise _refused(plan, said, Reason.ATTRIBUTE)
+    if shapes and tuple(map(_whole, shapes)) != plan.operands:
+        said = f"the plan was made for {', '.join(map(str, plan.operands))}"
+        raise _refused(plan, said, Reason.EXTENT_MISMATCH)
+
+
+def _whole(shape: Any) -> Any:
+    try:
+        return as_shape(shape)
+    except Misfit:
+        return shape
+
+
+def _refused(plan: Plan, said: str, reason: Reason, axis: int | None = None) -> BroadcastError:
+    return BroadcastError(said, reason=reason, rule=plan.rule, shapes=plan.operands, axis=axis)
+
+
+def _values(plan: Plan, named: Mapping[Any, Any]) -> dict[Symbol, Number]:
+    """The values given by name (or by Dim or Symbol)."""
+    assert plan.open is not None
+    known = {s.name: s for s in (*symbols(plan), *plan.open.given.symbols)}
+    values: dict[Symbol, Number] = {}
+    for key, value in named.items():
+        name = key.words if isinstance(key, Dim) else getattr(key, "name", key)
+        if name not in known:
+            those = ", ".join(known) or "none"
+            raise Misfit(
+                Reason.ATTRIBUTE, f"there is no size {brief(name)} to bind; there are: {those}"
+            )
+        if isinstance(value, str | Dim):
+            values[known[name]] = plain(as_dim(value) if isinstance(value, str) else value)
+        else:
+            values[known[name]] = as_shape((whole_number(value),))[0]
+    return values
+
+
+def _matched(
+    plan: Plan, shapes: Sequence[Any], values: Mapping[Symbol, Number]
+) -> dict[Symbol, Number]:
+    """The values that make the operands' sizes those of real shapes."""
+    if not shapes:
+        return {}
+    if len(shapes) != len(plan.operands):
+        plural = "" if len(shapes) == 1 else "s"
+        said = f"{len(shapes)} shape{plural} for a plan of {len(plan.operands)} operands"
+        raise Misfit(Reason.OPERAND_COUNT, said)
+    names = operand_names((), len(shapes))
+    system = System()
+    for symbol, value in values.items():
+        system.assume("==", of_atom(symbol) - value)
+    wanted: list[Symbol] = []
+    for name, shape, operand in zip(names, shapes, plan.operands, strict=True):
+        if shape is None:
+            continue
+        real = as_shape(as_tuple(shape))
+        if len(real) != len(operand):
+            said = f"{name} has rank {len(real)}; the plan was made for {len(operand)} axes"
+            raise Misfit(Reason.RANK, said)
+        for axis, (size, number) in enumerate(zip(operand, real, strict=True)):
+            wanted += dim(size).symbols
+            if not system.assume("==", dim(size) - number):
+                said = f"axis {axis} of {name} is {number}; the plan was made for {dim(size).words}"
+                raise Misfit(Reason.EXTENT_MISMATCH, said)
+    found = {s: plain(system.reduced(of_atom(s))) for s in dict.fromkeys(wanted)}
+    return {symbol: value for symbol, value in found.items() if isinstance(value, int)}
+
+
+def _concrete(plan: Plan, values: Mapping[Symbol, int]) -> Plan:
+    """The plan of numbers: of the one leaf whose path holds."""
+    assert plan.open is not None
+    where = listing(values)
+    if not plan.open.given.evaluate(values):
+        said = f"{where} contradicts what is given: {plan.open.given}"
+        raise _refused(plan, said, Reason.EXTENT_MISMATCH)
+    try:
+        operands = tuple(_numbers(shape, values) for shape in plan.operands)
+    except ArithmeticError as fault:
+        raise _refused(plan, f"for {where} {fault}", Reason.BAD_EXTENT) from None
+    for shape in operands:
+        if any(size < 0 for size in shape):
+            raise _refused(plan, f"for {where} an operand is {shape}", Reason.BAD_EXTENT)
+    leaf = next((leaf for leaf in plan.open.leaves if leaf.path.evaluate(values)), None)
+    if leaf is None:
+        raise _refused(plan, f"there is no plan for {where}", Reason.EXTENT_MISMATCH)
+    refused = _fault(leaf, values)
+    if refused is not None:
+        error = BroadcastError(
+            f"for {where}: {refused.detail}",
+            reason=refused.reason,
+            rule=plan.rule,
+            shapes=operands,
+            axis=refused.axis,
+            rows=refused.rows,
+            silent=refused.reason in leaf.rule.silent,
+        )
+        raise error
+    try:
+        return Plan(_numbers(leaf.shape, values), operands, leaf.mapping, plan.rule)
+    except Misfit as misfit:
+        raise _refused(plan, misfit.detail, misfit.reason) from None
+    except ArithmeticError as fault:  # of a target's size
+        raise _refused(plan, f"for {where} {fault}", Reason.BAD_EXTENT) from None
+
+
+def _fault(leaf: Leaf, values: Mapping[Symbol, int]) -> Misfit | None:
+    """Why there is no plan on this leaf for these values, or None."""
+    if leaf.misfit is None and leaf.fits.evaluate(values):
+        return None
+    sizes = tuple(_numbers(shape, values) for shape in leaf.sizes)
+    asker = Asker()
+    try:  # of numbers the rule itself says what is wrong first
+        resolve(asker, sizes, leaf.rule.align(asker, sizes, leaf.attributes), leaf.rule)
+    except Misfit as misfit:
+        return misfit
+    return leaf.misfit or Misfit(Reason.EXTENT_MISMATCH, "the sizes do not fit")
+
+
+def _numbers(shape: Iterable[Number], values: Mapping[Symbol, int]) -> tuple[int, ...]:
+    return tuple(size if isinstance(size, int) else size.evaluate(values) for size in shape)
+
+
+class Guard:
+    """A check of real shapes against a plan's conditions.
+
+    Called with arrays or shapes, one for each operand (for a Broadcast op the data; the target's
+    sizes are given by name), it returns the plan for them, or raises a BroadcastError that says
+    which condition does not hold. `str` is the condition.
+    """
+
+    __slots__ = ("plan",)
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+
+    def __call__(self, /, *operands: Any, **sizes: Any) -> Plan:
+        """The plan for these arrays or shapes; a BroadcastError if there is none."""
+        return self.plan.bind(*operands, **sizes)
+
+    @property
+    def condition(self) -> Condition:
+        """What is checked: what the caller was given to know, and what the plan needs."""
+        if self.plan.open is None:
+            return self.plan.conditions
+        return all_of([self.plan.open.given, self.plan.conditions])
+
+    def __str__(self) -> str:
+        return str(self.condition)
+
+    def __repr__(self) -> str:
+        return f"<Guard {self}>"
+
+    def code(self, names: Sequence[str] = ()) -> str:
+        """The check as Python source: symbols read from the operands' shapes, then assertions.
+
+        >>> import zerostride as zs
+        >>> print(zs.plan(("N", 3), ("M", 3)).guard().code())
+        assert len(x.shape) == 2 and x.shape[1] == 3, "x is not (N, 3)"
+        N, _ = x.shape
+        assert len(y.shape) == 2 and y.shape[1] == 3, "y is not (M, 3)"
+        M, _ = y.shape
+        assert M == N or N == 1 or M == 1, "x and y do not broadcast on axis 0"
+        """
+        from .code import guard_code
+
+        return guard_code(self.plan, names)
+
+
+__all__ = ["Guard", "bind"]

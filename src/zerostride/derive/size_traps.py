@@ -1,0 +1,273 @@
+"""Floor 3: at which sizes a rule that agrees with another one here would mean something else.
+
+Some rules look at sizes to decide where axes land. Two rules may then agree on the shapes at hand
+and differ at others: on ncnn (3, 5) + (5,) is what NumPy means, and (5, 5) + (5,) is not. A
+:class:`Trap` names the condition and carries shapes that fulfil it, planned under both rules.
+
+How it is found: the rules are asked to align the operands once more, with sizes that know whose
+axis they are. Each question the rule then asks ("is axis 0 of x equal to axis 0 of y?") is a place
+where it may turn. For each, result axes are given other extents until the answer turns, the
+broadcast being the same otherwise: what stretched still stretches, what was equal still is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from ..core.alignment import Attributes, Rule, apply, complete
+from ..core.plan import Plan
+from ..core.rules import RULES
+from ..errors import BroadcastError, Misfit, operand_names
+from ..sizes import Asker, Shape, as_shape
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A rule with everything else that `apply` needs: one of the two that are compared."""
+
+    rule: Rule
+    attributes: Attributes = field(default_factory=dict)
+    engine: str | None = None
+    op: str | None = None
+
+    def plan(self, shapes: Sequence[Shape]) -> Plan | BroadcastError:
+        """The plan for `shapes`, or the error that refuses them."""
+        try:
+            return apply(self.rule, shapes, self.attributes, engine=self.engine, op=self.op)
+        except BroadcastError as error:
+            # An answer to keep, and no fault: without the frames that it went through.
+            return error.with_traceback(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Trap:
+    """Sizes at which two rules part that agree on the shapes at hand.
+
+    Attributes:
+        condition: the sizes at which they part, in words.
+        shapes: the witness: the same operands (and target) at such sizes.
+        reference: the reference's plan for the witness.
+        target: the other rule's plan for it, or its error (then `silent`: the engine itself would
+            go on and be wrong).
+        words: one sentence.
+    """
+
+    condition: str
+    shapes: tuple[Shape, ...]
+    reference: Plan
+    target: Plan | BroadcastError
+    words: str
+
+    def __str__(self) -> str:
+        return self.words
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        got = self.target.aligned if isinstance(self.target, Plan) else None
+        return {
+            "condition": self.condition,
+            "shapes": [list(shape) for shape in self.shapes],
+            "reference": [list(shape) for shape in self.reference.aligned],
+            "target": None if got is None else [list(shape) for shape in got],
+            "words": self.words,
+        }
+
+
+def size_traps(
+    target: Side | Rule,
+    shapes: Sequence[Any],
+    reference: Side | Rule = RULES["numpy"],
+    names: Sequence[Any] = (),
+) -> tuple[Trap, ...]:
+    """The sizes at which `target` would no longer mean what `reference` means.
+
+    Args:
+        target: the rule judged; a :class:`Side` where it has attributes or belongs to an engine.
+        shapes: the shapes at hand; for Broadcast rules the data's and the target shape.
+        reference: the rule that says what is meant.
+        names: what to call the operands.
+
+    Returns:
+        One trap a condition. None where the two do not agree on `shapes` in the first place, where
+        one refuses them, and where no other sizes part them. A witness that the target refuses
+        counts only if the engine would not refuse it (`error.silent`).
+
+    >>> import zerostride as zs
+    >>> from zerostride.rules import RULES
+    >>> for trap in size_traps(RULES["ncnn"], [(3, 5), (5,)]):
+    ...     print(trap)
+    where axis 0 of x is as long as axis 0 of y, for example (5, 5) and (5,): rule 'numpy' \
+reads y as (1, 5), rule 'ncnn' as (5, 1)
+    >>> size_traps(RULES["mnn"], [(3, 5), (5,)])
+    ()
+    """
+    target, reference = _side(target), _side(reference)
+    sizes = tuple(map(as_shape, shapes))
+    meant = reference.plan(sizes)
+    if isinstance(meant, BroadcastError) or target.plan(sizes) != meant:
+        return ()
+    called = operand_names(names, len(sizes))
+    holders = _holders(meant, sizes)
+    found: dict[str, Trap] = {}
+    for question in (*_questions(target, sizes), *_questions(reference, sizes)):
+        condition = question.condition(called)
+        if condition not in found:
+            trap = _first_trap(question, condition, holders, sizes, target, reference, called)
+            if trap is not None:
+                found[condition] = trap
+    return tuple(found.values())
+
+
+def _side(rule: Side | Rule) -> Side:
+    return rule if isinstance(rule, Side) else Side(rule)
+
+
+# Which axes a rule asks about.
+
+
+class _Located(int):
+    """A size that knows whose it is."""
+
+    place: tuple[int, int]
+
+    def __new__(cls, size: int, operand: int, axis: int) -> _Located:
+        self = super().__new__(cls, size)
+        self.place = (operand, axis)
+        return self
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A question of an align function: is the size at `place` equal to `other`?
+
+    Attributes:
+        place: operand and axis.
+        other: operand and axis, or a number.
+        answer: yes or no, at the shapes at hand.
+    """
+
+    place: tuple[int, int]
+    other: tuple[int, int] | int
+    answer: bool
+
+    def at(self, shapes: Sequence[Shape]) -> bool:
+        """The answer at other sizes."""
+        operand, axis = self.place
+        return bool(shapes[operand][axis] == _value(self.other, shapes))
+
+    def condition(self, names: Sequence[str]) -> str:
+        """When the answer is the other one, in words."""
+        who, axis = names[self.place[0]], self.place[1]
+        if isinstance(self.other, int):
+            return f"where axis {axis} of {who} is {'not ' if self.answer else ''}{self.other}"
+        against = f"axis {self.other[1]} of {names[self.other[0]]}"
+        turned = f"is not as long as {against}" if self.answer else f"is as long as {against}"
+        return f"where axis {axis} of {who} {turned}"
+
+
+def _value(other: tuple[int, int] | int, shapes: Sequence[Shape]) -> Any:
+    return other if isinstance(other, int) else shapes[other[0]][other[1]]
+
+
+def _questions(side: Side, shapes: Sequence[Shape]) -> Iterator[_Question]:
+    """What the rule's align function asks of these shapes."""
+    located = tuple(
+        tuple(_Located(size, operand, axis) for axis, size in enumerate(shape))
+        for operand, shape in enumerate(shapes)
+    )
+    asker = Asker()
+    try:
+        side.rule.align(asker, located, complete(side.rule, side.attributes))
+    except Misfit:
+        return
+    for pair, answer in asker.asked:
+        # A pair in the order of the operands reads better, whichever the rule looked at first.
+        places = sorted(size.place for size in pair if isinstance(size, _Located))
+        if not places or len(set(places)) == 1 < len(places):
+            continue
+        plain = next((size for size in pair if type(size) is int), None)
+        if plain == 0:
+            continue  # a model whose sizes are known to hold numbers does not come to hold none
+        yield _Question(places[0], places[1] if plain is None else plain, answer)
+
+
+# Other sizes for the same broadcast.
+
+
+def _holders(plan: Plan, shapes: Sequence[Shape]) -> Mapping[int, list[tuple[int, int]]]:
+    """For each result axis that may change: the operand axes that have its extent.
+
+    Where two operands both have extent 1, one of them may be there to stretch; such an axis is
+    left alone, because another extent would be another broadcast.
+    """
+    mapping: list[Sequence[int | None]] = list(plan.axes_mapping)
+    if len(shapes) > len(mapping):  # the target of a Broadcast op is right-aligned
+        mapping.append(range(plan.rank - len(shapes[-1]), plan.rank))
+    found: dict[int, list[tuple[int, int]]] = {}
+    for operand, places in enumerate(mapping):
+        for axis, place in enumerate(places):
+            if place is not None and shapes[operand][axis] == plan.shape[place]:
+                found.setdefault(place, []).append((operand, axis))
+    return {
+        place: axes for place, axes in found.items() if plan.shape[place] != 1 or len(axes) == 1
+    }
+
+
+def _first_trap(
+    question: _Question,
+    condition: str,
+    holders: Mapping[int, list[tuple[int, int]]],
+    shapes: tuple[Shape, ...],
+    target: Side,
+    reference: Side,
+    names: Sequence[str],
+) -> Trap | None:
+    """The witness nearest to the shapes at hand that turns the question and parts the rules."""
+    for witness in _witnesses(question, holders, shapes):
+        meant = reference.plan(witness)
+        if isinstance(meant, BroadcastError):
+            continue
+        got = target.plan(witness)
+        if isinstance(got, BroadcastError) and not got.silent:
+            continue
+        if got != meant:
+            words = f"{condition}, for example {_listing(witness)}: {_parting(meant, got, names)}"
+            return Trap(condition, witness, meant, got, words)
+    return None
+
+
+def _witnesses(
+    question: _Question, holders: Mapping[int, list[tuple[int, int]]], shapes: tuple[Shape, ...]
+) -> Iterator[tuple[Shape, ...]]:
+    """Shapes that turn the question, one result axis having another extent; least change first."""
+    places = [question.place] + ([] if isinstance(question.other, int) else [question.other])
+    groups = [axes for axes in holders.values() if any(place in axes for place in places)]
+    taken = {size for shape in shapes for size in shape}
+    fresh = next(size for size in range(2, len(taken) + 3) if size not in taken)
+    values = [*(_value(place, shapes) for place in places), 1, fresh]
+    if isinstance(question.other, int):
+        values.append(question.other)
+    for axes in sorted(groups, key=len):
+        for value in dict.fromkeys(values):
+            changed = [list(shape) for shape in shapes]
+            for operand, axis in axes:
+                changed[operand][axis] = value
+            witness = tuple(map(tuple, changed))
+            if witness != shapes and question.at(witness) != question.answer:
+                yield witness
+
+
+def _listing(shapes: Sequence[Shape]) -> str:
+    return " and ".join(filter(None, (", ".join(map(str, shapes[:-1])), str(shapes[-1]))))
+
+
+def _parting(meant: Plan, got: Plan | BroadcastError, names: Sequence[str]) -> str:
+    if isinstance(got, BroadcastError):
+        label = getattr(got.rule, "label", f"rule {str(got.rule)!r}")
+        return f"{label} goes silently wrong ({got.detail})"
+    for name, reads, other in zip(names, meant.aligned, got.aligned, strict=False):
+        if reads != other:
+            return f"{meant.rule.label} reads {name} as {reads}, {got.rule.label} as {other}"
+    return f"{meant.rule.label} gives {meant.shape}, {got.rule.label} {got.shape}"

@@ -1,0 +1,454 @@
+"""Floor 3: `plan` and `plan_to`, where names become rows and rows become Plans.
+
+The result is cached on the shapes and everything else that was asked, because the same few shapes
+are asked again and again.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..core.alignment import Rule, apply
+from ..core.plan import Plan, RuleUse
+from ..core.rules import find_rule
+from ..core.strict_mode import IN_FORCE, Strict, strict
+from ..core.strict_rule import strict_row
+from ..errors import BroadcastError, Misfit, Reason
+from ..ops import FEW, OPS, Op, column_of, find_op
+from ..sizes import Asker, Shape, as_shape, brief, is_open, is_plain, whole_numbers
+from .model import Divergence, Engine, Rules, Support, always
+from .table import find_engine
+from .versions import warn_if_unmeasured
+
+if TYPE_CHECKING:
+    from ..sizes.condition import Condition
+
+#: Plans kept. A plan is about 1 KiB; a large model has some thousand distinct pairs of shapes.
+CACHE_SIZE = 8192
+
+
+def plan(
+    *shapes: Any,
+    rule: str | None = None,
+    axis: int | None = None,
+    broadcast: int | None = None,
+    engine: str | None = None,
+    op: str | None = None,
+    facts: Any = None,
+) -> Plan:
+    """How element-wise operands of these shapes are combined.
+
+    Args:
+        shapes: the operands' shapes, outermost size first. A size is a number, or not known yet:
+            a name ("N"), "?", bounds ("1..8"), an expression ("2*N + 1"), or a :class:`Dim`.
+            An array of sizes is a shape, too; of any other array pass its `shape`. xarray's
+            DataArrays are planned by their dimensions' names.
+        rule: name of an element-wise rule; "numpy" if neither rule nor engine is given. Or limits
+            with or without one: :func:`zerostride.strict`.
+        axis: where the smaller operand starts, for the rules that have it (pdpd, paddle, onnx6).
+            None is the rule's default, or the engine's when one is given.
+        broadcast: onnx6's attribute; 1 allows broadcasting.
+        engine: ask what executing it on that engine's measured release gives.
+        op: the op meant, where an engine's ops differ ("prelu").
+        facts: what is known of sizes that are no numbers: "N >= 1", or a list of such.
+
+    Raises:
+        BroadcastError: if the shapes do not combine; `silent` if the engine would go wrong.
+
+    >>> import zerostride as zs
+    >>> zs.plan((3, 5), (5,), engine="ncnn").aligned
+    ((3, 5), (1, 5))
+    >>> zs.plan((5, 5), (5,), engine="ncnn").aligned
+    ((5, 5), (5, 1))
+    >>> print(zs.plan(("N", 3), ("M", 3), facts="N >= 2").conditions)
+    M == N or M == 1
+    """
+    frame = IN_FORCE.get()
+    limits = None if frame is None else frame.limits
+    if rule.__class__ is Strict:
+        rule, limits = _apart(rule)
+    if facts is not None:
+        return _plan(shapes, rule, axis, broadcast, engine, op, limits, as_facts(facts))
+    try:
+        if not all(map(is_plain, shapes)):
+            if any(hasattr(shape, "dims") for shape in shapes):
+                return _of_names(shapes, rule or engine)
+            shapes = tuple(tuple(shape) if is_open(shape) else as_shape(shape) for shape in shapes)
+        return _cached(shapes, rule, axis, broadcast, engine, op, limits)
+    except (Misfit, TypeError):
+        # Malformed, or not hashable: the driver says what is wrong with it.
+        return _plan(shapes, rule, axis, broadcast, engine, op, limits)
+
+
+def engine_plan(*shapes: Shape, engine: str, op: str | None = None) -> Plan:
+    """What an engine makes of shapes, whatever strict mode is in force: it is asked, not used."""
+    asked = (None, None, None, engine, op, None)
+    return _cached(shapes, *asked) if all(map(is_plain, shapes)) else _plan(shapes, *asked)
+
+
+def _apart(rule: Any) -> tuple[str | None, Strict | None]:
+    """The name of a rule, and the limits it comes with."""
+    return (rule.rule, rule) if isinstance(rule, Strict) else (rule, None)
+
+
+def _of_names(arrays: tuple[Any, ...], said: str | None) -> Plan:
+    """The plan of xarray's arrays, whose dimensions' names are the rule."""
+    from ..arrays.xarray.adapter import plan_of
+
+    if said is not None:
+        raise BroadcastError(
+            f"the dimensions of DataArrays say where they land by their names; {said!r} has "
+            "nothing to say",
+            reason=Reason.ATTRIBUTE,
+            hint="give their shapes to plan by places",
+        )
+    return plan_of(arrays)
+
+
+def _plan(
+    shapes: tuple[Shape, ...],
+    rule: str | None,
+    axis: int | None,
+    broadcast: int | None,
+    engine: str | None,
+    op: str | None,
+    limits: Strict | None,
+    facts: Condition | None = None,
+) -> Plan:
+    row, op = _elementwise_row(rule, engine, op)
+    if limits is not None:
+        row = strict_row(row, limits)
+    attributes = {"axis": axis, "broadcast": broadcast}
+    return apply(row, shapes, attributes, engine=engine, op=op, facts=facts)
+
+
+#: Typed, so that axis=True and axis=1.0 do not find the plan of axis=1; shapes are plain by then.
+_cached = functools.lru_cache(CACHE_SIZE, typed=True)(_plan)
+
+
+def _elementwise_row(
+    rule: str | None, engine: str | Engine | None, op: str | None
+) -> tuple[Rule, str | None]:
+    """The rule's row, and the canonical name of the op."""
+    _refuse_function(rule)
+    if engine is None:
+        return find_rule("numpy" if rule is None else rule, to_target=False), _canonical(op, None)
+    row = _engine_row(engine)
+    name = _canonical(op, row)
+    if name is not None and row.name not in NAMELESS and not has_op(row, op):
+        raise BroadcastError(
+            without_op(row, name),
+            reason=Reason.NO_OP,
+            rule=RuleUse(next(iter(row.elementwise)), engine=row.name, op=name),
+        )
+    return _pick(row, row.ops.get(name or "", row.elementwise), rule), name
+
+
+def _engine_row(engine: str | Engine) -> Engine:
+    """The row of an engine; of one that is named the installed release is looked at."""
+    if isinstance(engine, Engine):
+        return engine
+    row = find_engine(engine)  # refuses what is no name
+    warn_if_unmeasured(engine)
+    return row
+
+
+def _refuse_function(rule: Any) -> None:
+    """Says what is missing where `zs.strict` itself stands for what it returns."""
+    if rule is strict:
+        raise BroadcastError(
+            "zs.strict is the function that makes limits; a rule is named by what it returns",
+            reason=Reason.UNKNOWN_RULE,
+            hint="write zs.strict(), with parentheses",
+        )
+
+
+def _canonical(op: Any, engine: Engine | None) -> str | None:
+    if op is None or (engine is not None and isinstance(op, str) and op in engine.ops):
+        return op
+    return _meant(op, engine).name
+
+
+def _meant(op: Any, engine: Engine | None) -> Op:
+    """The op by the engine's own name for it ("Mod" differs), or else by anybody's."""
+    name = op if type(op) in (str, int) else str(op)
+    return _found(name, None if engine is None else engine.name)
+
+
+@functools.lru_cache(1024)
+def _found(name: str | int, engine: str | None) -> Op:
+    if engine is not None:
+        try:
+            return find_op(name, engine)
+        except BroadcastError:
+            pass  # the array API's name, say
+    return find_op(name)
+
+
+def _pick(engine: Engine, rules: Rules, name: Any) -> Rule:
+    """The engine's version of a rule or mode; its first where none is named."""
+    if not rules:
+        what = "op that broadcasts to a target shape"
+        unread = engine.broadcasts is None
+        raise BroadcastError(
+            f"nothing was read about an {what} on {engine.name}"
+            if unread
+            else f"{engine.name} has no {what}",
+            reason=Reason.NO_OP,
+            rule=RuleUse(name or "unidirectional", engine=engine.name),
+        )
+    if name is None:
+        return next(iter(rules.values()))
+    found = (row for mode, row in rules.items() if name in (mode, row.name))
+    rule = next(found, None)
+    if rule is None:
+        raise BroadcastError(
+            f"{engine.name} has no rule {name!r} here",
+            reason=Reason.NO_RULE,
+            rule=RuleUse(str(name), engine=engine.name),
+            hint=f"{engine.name} has {', '.join(rules)}",
+        )
+    return rule
+
+
+def plan_to(
+    data: Any,
+    target: Any,
+    mode: str | None = None,
+    axes_mapping: Sequence[int] | None = None,
+    engine: str | None = None,
+    op: str | None = None,
+    facts: Any = None,
+) -> Plan:
+    """How a Broadcast (Expand, broadcast_to) op lays data of one shape over a target shape.
+
+    Args:
+        data: the data's shape.
+        target: the target shape. Under engine="torch" or "paddle" −1 keeps the data's extent.
+        mode: "numpy" (one way; the default), "bidirectional" or "explicit"; with an engine its own
+            default. Or limits with or without one: :func:`zerostride.strict`.
+        axes_mapping: for mode "explicit", the target axis of each data axis, rising.
+        engine: ask what that engine's measured release does.
+        op: the op meant, where the engine has several.
+        facts: what is known of sizes that are no numbers; see :func:`plan`.
+
+    Returns:
+        A Plan with one operand, the data.
+
+    >>> import zerostride as zs
+    >>> p = zs.plan_to((16,), (1, 16, 50, 50), mode="explicit", axes_mapping=[1])
+    >>> p.shape, p.axes_mapping
+    ((1, 16, 50, 50), ((1,),))
+    """
+    frame = IN_FORCE.get()
+    limits = None if frame is None else frame.limits
+    if mode.__class__ is Strict:
+        mode, limits = _apart(mode)
+    plain = is_plain(data) and is_plain(target) and (axes_mapping is None or is_plain(axes_mapping))
+    if facts is None and plain:
+        try:
+            return _cached_to(data, target, mode, axes_mapping, engine, op, limits)
+        except TypeError:
+            pass  # not hashable: what is wrong with it is said below
+    return _plan_to(data, target, mode, axes_mapping, engine, op, limits, facts)
+
+
+def _plan_to(
+    data: Any,
+    target: Any,
+    mode: str | None,
+    axes_mapping: Sequence[int] | None,
+    engine: str | None,
+    op: str | None,
+    limits: Strict | None,
+    facts: Any = None,
+) -> Plan:
+    row, name = _target_row(mode, engine, op)
+    attributes = {"axes_mapping": axes_mapping}
+    if engine is not None and find_engine(engine).keeps:
+        target = _keep(row, data, target, engine)
+    if limits is not None:
+        row = strict_row(row, limits, target)
+    known = None if facts is None else as_facts(facts)
+    return apply(row, (data, target), attributes, engine=engine, op=name, facts=known)
+
+
+_cached_to = functools.lru_cache(CACHE_SIZE, typed=True)(_plan_to)
+
+
+def as_facts(facts: Any) -> Condition:
+    """What a caller knows as one condition; a BroadcastError says what cannot be read."""
+    from ..sizes.condition import Condition, all_of
+
+    if isinstance(facts, str | Condition):
+        facts = (facts,)
+    try:
+        parts = list(facts)
+    except TypeError:
+        parts = [facts]
+    for part in parts:
+        if not isinstance(part, str | Condition):
+            raise BroadcastError(
+                f"a fact is a condition such as 'N >= 1', not {brief(part)}",
+                reason=Reason.ATTRIBUTE,
+            )
+    return all_of(Condition.parse(part) if isinstance(part, str) else part for part in parts)
+
+
+def _target_row(mode: Any, engine: str | Engine | None, op: Any) -> tuple[Rule, str | None]:
+    _refuse_function(mode)
+    if not isinstance(op, str | None):
+        find_op(str(op))  # says that there is none
+    if engine is None:
+        return find_rule("numpy" if mode is None else mode, to_target=True), op
+    row = _engine_row(engine)
+    rules = row.to_target if op is None else row.ops.get(op.lower(), row.to_target)
+    return _pick(row, rules, mode), op
+
+
+def _keep(row: Rule, data: Any, target: Any, engine: str) -> Any:
+    """The target with −1 replaced by the extent of the data's axis there."""
+    if not isinstance(target, tuple | list) or not isinstance(data, tuple | list):
+        return target  # the driver says what is wrong with it
+    kept = list(target)
+    for k, size in enumerate(kept):
+        if whole_numbers((size,)) == (-1,):
+            axis = k - (len(kept) - len(data))
+            if axis < 0:
+                raise BroadcastError(
+                    "-1 keeps the extent of an axis that the data does not have",
+                    reason=Reason.BAD_EXTENT,
+                    rule=RuleUse(row.name, engine=engine),
+                    shapes=(tuple(data), tuple(target)),
+                    axis=k,
+                    names=("data", "target"),
+                )
+            kept[k] = data[axis]
+    return tuple(kept)
+
+
+def rule_row(
+    rule: str | None,
+    *,
+    engine: str | Engine | None = None,
+    op: str | None = None,
+    to_target: bool = False,
+) -> Rule:
+    """The row that `plan` (or `plan_to`) would use for these names; an engine's row may be given.
+
+    Args:
+        rule: the rule's name, or None for the default.
+        engine: an engine's name, or a row that a converter changed.
+        op: the op's name.
+        to_target: ask for the Broadcast op.
+    """
+    if to_target:
+        return _target_row(rule, engine, op)[0]
+    return _elementwise_row(rule, engine, op)[0]
+
+
+def supports(
+    engine: str, op: str = "add", dtype: Any = None, shapes: Sequence[Any] = ()
+) -> Support:
+    """Whether an engine's measured release carries an op on a dtype and shapes.
+
+    Args:
+        engine: the engine's name.
+        op: any engine's name for the op; "expand" (or "broadcast") asks for the Broadcast op, whose
+            two shapes are the data's and the target.
+        dtype: anything NumPy understands as a dtype, or None to leave it out.
+        shapes: the operands' shapes, or none to ask for the op alone.
+
+    >>> import zerostride as zs
+    >>> zs.supports("ncnn", "Add", "float32", [(2, 3, 4, 5, 6), (6,)]).ok
+    False
+    """
+    row = find_engine(engine)
+    to_target = str(op).lower() in BROADCAST_OPS
+    if not to_target and not has_op(row, op):
+        return Support(False, without_op(row, _meant(op, row).name), row.source)
+    name = None if to_target else _canonical(op, row)
+    element = None if dtype is None else _dtype_name(dtype)
+    if element is not None and (limit := dtype_limit(row, name, element)):
+        return Support(False, limit.text, limit.source)
+    if not shapes:
+        return Support(True, f"{engine} has the op", row.source)
+    try:
+        if to_target:
+            data, target = _data_and_target(shapes)
+            made = _plan_to(data, target, None, None, engine, None, None)
+        else:
+            made = engine_plan(*shapes, engine=engine, op=op)
+    except BroadcastError as error:
+        return Support(False, error.detail, row.source)
+    for divergence in row.divergences_of(name, element):
+        if divergence.strikes is not None and divergence.strikes(made, Asker()):
+            return Support(False, divergence.text, divergence.source)
+    return Support(True, f"planned to {made.shape}", row.source)
+
+
+def dtype_limit(engine: Engine, op: str | None, dtype: str) -> Divergence | None:
+    """Why an engine does not carry an op on a dtype, whatever the shapes; None where it does.
+
+    Args:
+        engine: its row.
+        op: the op's canonical name; None for the Broadcast op.
+        dtype: NumPy's name of it.
+    """
+    if op is not None and op in OPS and OPS[op].refuses(engine.name, dtype):
+        said = f"{engine.name}'s {op} does not take {dtype}"
+        return Divergence(said, Reason.DTYPE, engine.source, strikes=always)
+    for row in engine.divergences if op is not None else ():
+        if row.dtypes and row.strikes is always and row.concerns(op, dtype):
+            return row
+    return None
+
+
+def without_op(engine: Engine, op: str) -> str:
+    """That an engine lacks an op; of one that was read about alone, that nothing is known of it."""
+    if engine.has or (engine.run and not (engine.name in FEW and OPS[op].tensors == 1)):
+        return f"{engine.name} has no op for {op}"
+    return f"nothing was read about {op} on {engine.name}"
+
+
+#: Names of the Broadcast op in the engines.
+BROADCAST_OPS = frozenset({"expand", "broadcast", "broadcast_to", "broadcastto", "expand_v2"})
+#: Engines that no model file is written for: what they lack, the writer of the code composes.
+NAMELESS = frozenset({"numpy", "torch", "tensorflow", "jax"})
+
+
+def _data_and_target(shapes: Sequence[Any]) -> tuple[Any, Any]:
+    if len(shapes) == 2:
+        return shapes[0], shapes[1]
+    raise BroadcastError(
+        f"{len(shapes)} shapes given; it takes the data's and the target",
+        reason=Reason.OPERAND_COUNT,
+        shapes=shapes,
+    )
+
+
+def has_op(engine: Engine, op: Any) -> bool:
+    """Whether an engine has an op, by any engine's name for it."""
+    if isinstance(op, str) and op in engine.ops:
+        return True
+    row = _meant(op, engine)
+    if engine.name == "numpy":
+        return bool(row.numpy)
+    if engine.has and row.name not in engine.has:
+        return False
+    column = engine.reads or column_of(engine.name)
+    return column in row.names or column in row.reversed_names
+
+
+def _dtype_name(dtype: Any) -> str:
+    import numpy as np
+
+    try:
+        return str(np.dtype(dtype))
+    except TypeError:
+        raise BroadcastError(f"there is no dtype {dtype!r}", reason=Reason.DTYPE) from None
+
+
+__all__ = ["dtype_limit", "has_op", "plan", "plan_to", "rule_row", "supports", "without_op"]

@@ -1,0 +1,192 @@
+"""Gradients of fused functions: a result, and the function that takes its cotangents back.
+
+The pullback is one fused program of operands and cotangents (`vjp_graph`). It computes again what
+it needs of the forward values, and the adjoints of broadcasts are sums in the same passes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...compute.reference import as_operand
+from ...compute.special import cast, is_float
+from ...errors import BroadcastError, Reason
+from ..function import Call, Compiled, Fused, run, sort
+from ..run import Ready, ready, run_into
+from ..trace.graph import Graph, Node
+from ..trace.tracing import Operand, operand_of
+from .graph import backward
+
+
+@dataclass(frozen=True, slots=True)
+class Gradients:
+    """How the gradients of one signature are computed.
+
+    Attributes:
+        ready: their graph; None where all of them are 0.
+        places: for each operand, which of its outputs is the gradient; None where that is 0.
+        operands: what they are the gradients of.
+    """
+
+    ready: Ready | None
+    places: tuple[int | None, ...]
+    operands: tuple[Operand, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pullback:
+    """Takes the cotangents of a call's results back to its operands; see :meth:`Fused.vjp`.
+
+    It holds the operands themselves: what is written to them between is part of what it computes.
+    """
+
+    gradients: Gradients
+    compiled: Compiled
+    values: tuple[Any, ...]
+
+    def __call__(self, cotangents: Any) -> tuple[Any, ...]:
+        """The gradients of the results' inner product with cotangents.
+
+        Args:
+            cotangents: packed as the function's results are, each of its result's shape; None for
+                0, and for results that are integers or truth values.
+
+        Returns:
+            For each operand that was given by position an array (a NumPy scalar at rank 0) of its
+            shape and dtype; None for integers and truth values.
+
+        Raises:
+            BroadcastError: a cotangent has another shape than its result.
+            TypeError: cotangents are packed otherwise, are complex, or are of results that have
+                none.
+
+        >>> import zerostride as zs
+        >>> _, pullback = zs.fuse(lambda x, row: x * row).vjp(np.ones((2, 3)), np.arange(3.0))
+        >>> pullback(np.ones((2, 3)))[1]
+        array([2., 2., 2.])
+        """
+        forward = self.compiled.graph
+        leaves = self.compiled.structure.unpack(cotangents, "a cotangent")
+        given = [
+            _cotangent(leaf, forward.nodes[k], position)
+            for position, (k, leaf) in enumerate(zip(forward.outputs, leaves, strict=True))
+        ]
+        results: Sequence[Any] = ()
+        if self.gradients.ready is not None:
+            results = run_into(
+                self.gradients.ready,
+                (*self.values, *self.compiled.captured, *given),
+                [None] * len(self.gradients.ready.graph.outputs),
+            )
+        return tuple(
+            _zero(operand) if place is None else results[place]
+            for operand, place in zip(self.gradients.operands, self.gradients.places, strict=True)
+        )
+
+    @property
+    def graph(self) -> Graph | None:
+        """What is computed of operands, captured arrays and cotangents; None where all is 0."""
+        return None if self.gradients.ready is None else self.gradients.ready.graph
+
+
+def pulled(fused: Fused, operands: Sequence[Any], more: Mapping[str, Any]) -> tuple[Any, Pullback]:
+    """The result of a call, and its pullback; `Fused.vjp`."""
+    call = sort(operands, more)
+    compiled = fused.compiled(call)
+    gradients = gradients_of(compiled, call)
+    results = run(compiled, call.values, [None] * compiled.structure.count)
+    return compiled.structure.pack(results), Pullback(gradients, compiled, call.values)
+
+
+def gradients_of(compiled: Compiled, call: Call) -> Gradients:
+    """How the gradients of a call's signature are computed; made once."""
+    found: Gradients | None = compiled.derived.get("gradients")
+    if found is None:
+        made = _gradients(compiled, call.operands, len(call.operands) - len(call.named))
+        found = compiled.derived.setdefault("gradients", made)
+    return found
+
+
+def _gradients(compiled: Compiled, operands: Sequence[Operand], count: int) -> Gradients:
+    for node in compiled.graph.nodes:
+        dtype = np.dtype(node.dtype)
+        if dtype.kind not in "biu" and not is_float(dtype):
+            raise TypeError(
+                f"gradients are of real numbers, and the function computes with {dtype}"
+            )
+    known = [*operands, *map(operand_of, compiled.captured)]
+    made = backward(compiled.graph, known, count)
+    prepared = ready(made.graph) if made.graph.outputs else None
+    return Gradients(prepared, made.places, tuple(operands[:count]))
+
+
+def _cotangent(given: Any, node: Node, position: int) -> Any:
+    """A cotangent as an array of its result's shape and dtype."""
+    dtype = np.dtype(node.dtype)
+    if given is None:
+        return np.broadcast_to(np.zeros((), dtype), node.shape)
+    if not is_float(dtype):
+        raise TypeError(
+            f"result {position} is of {dtype}, which has no gradient: its cotangent is None"
+        )
+    array = np.asarray(as_operand(given))
+    if array.shape != node.shape:
+        raise BroadcastError(
+            f"the cotangent of result {position} has shape {array.shape}; the result has "
+            f"{node.shape}",
+            reason=Reason.EXTENT_MISMATCH,
+        )
+    if array.dtype == dtype and array.dtype.isnative:
+        return array
+    try:
+        return np.asarray(cast(array, dtype))
+    except TypeError as error:
+        raise TypeError(f"the cotangent of result {position}: {error}") from None
+
+
+def _zero(operand: Operand) -> Any:
+    dtype = np.dtype(operand.dtype)
+    return np.zeros(operand.shape, dtype)[()] if is_float(dtype) else None
+
+
+def vjp(
+    function: Callable[..., Any], /, *operands: Any, **more: Any
+) -> tuple[Any, Callable[..., Any]]:
+    """A function's result, and the function that takes its cotangents back to the operands.
+
+    Args:
+        function: of arrays, fused by :func:`zerostride.fuse` or not. One that is not is traced in
+            each call: fuse what is called again, and use its `vjp`.
+        operands: arrays, of any library, lists and numbers.
+        more: keyword arguments of the function.
+
+    Returns:
+        What the function returns, and its pullback: called with cotangents that are packed as the
+        results are, it gives a tuple of gradients, one for each operand, of its shape and dtype,
+        and None for integers and truth values. A broadcast's adjoint is a sum to the operand's
+        shape.
+        Where a function has no derivative, the gradient is PyTorch's (0 of abs at 0, half to each
+        of equals in maximum, equal shares to the largest elements of max).
+
+    Raises:
+        TraceError: the function does what cannot be fused.
+        BroadcastError: shapes that do not combine.
+        TypeError: complex numbers.
+
+    >>> import zerostride as zs
+    >>> total, pullback = zs.vjp(lambda x, y: zs.sum(x * y), [[1.0, 2.0], [3.0, 4.0]], [5.0, 6.0])
+    >>> total, *pullback(1.0)
+    (np.float64(56.0), array([[5., 6.],
+           [5., 6.]]), array([4., 6.]))
+    """
+    if isinstance(function, Fused):
+        return function.vjp(*operands, **more)
+
+    def called(*values: Any, **settings: Any) -> Any:  # a function may have a parameter `out`
+        return function(*values, **settings)
+
+    return Fused(called).vjp(*operands, **more)

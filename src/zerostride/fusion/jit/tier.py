@@ -1,0 +1,334 @@
+"""The compiled tier: programs that are hot become machine code, where llvmlite is installed.
+
+A program is run by the interpreter (native/fused/body.h) from its first call on. Once it has done
+so much work that compiling is small beside it, its phases' bodies are written as LLVM's
+intermediate representation (jit_ir), compiled in a thread of their own, and take the interpreter's
+place from the next call on. Results are the same, bit for bit.
+
+`ZEROSTRIDE_JIT=0` leaves all of it out; `eager` compiles what a program's first call wants before
+that call returns (for tests and benchmarks); `1` is what happens by itself. Whatever goes wrong
+leaves the interpreter in its place, and `explain` says so.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import importlib.util
+import itertools
+import os
+import queue
+import threading
+import time
+import warnings
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ...system.fork_gate import first_call
+from ..schedule.program import Program
+from . import phases as jit_ir
+
+#: Steps times elements after which a program is hot: about the time that a compilation takes
+#: (10 to 40 ms of a thread; a step of the interpreter takes 0.05 to 0.1 ns an element), so that no
+#: program spends more on being compiled than on being run before.
+HOT = 3e8
+_MODES = ("0", "1", "eager")
+#: A body as `_native.Program.machines` has it: instruction set, phase, splats, results, whether its
+#: result is so large that it is stored past the caches, and whether it is compiled.
+Wanted = tuple[str, int, int, tuple[int, ...], bool, bool]
+
+
+class Native(Protocol):
+    """What is asked of `_native.Program`."""
+
+    def watch(self, work: float, hot: Any, /) -> None:
+        """Calls `hot(program)` after calls of so much work, if they made bodies; and so on."""
+
+    def watcher(self) -> Any:
+        """The `hot` that it was given, or None."""
+
+    def machines(self) -> list[Wanted]:
+        """The bodies that were made."""
+
+    def install(
+        self,
+        isa: str,
+        phase: int,
+        splats: int,
+        results: tuple[int, ...],
+        streamed: bool,
+        address: int,
+        scratch: int,
+        past: bool,
+        owner: Any,
+        /,
+    ) -> bool:
+        """Takes machine code for one of them, and keeps its owner alive."""
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
+class Code:
+    """Machine code, as long as this object lives.
+
+    Attributes:
+        address: of the function.
+        seconds: that compiling it took.
+        tracker: LLVM's, which has the memory.
+    """
+
+    address: int
+    seconds: float
+    tracker: Any
+
+
+@functools.cache
+def mode() -> str:
+    """Whether programs are compiled: ZEROSTRIDE_JIT, and "0" where there is no llvmlite."""
+    wanted = os.environ.get("ZEROSTRIDE_JIT", "").strip().lower() or "1"
+    if wanted not in _MODES:
+        warnings.warn(
+            f"ZEROSTRIDE_JIT is {wanted!r}; it is {', '.join(_MODES)} or unset",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        wanted = "1"
+    if wanted != "0" and importlib.util.find_spec("llvmlite") is None:
+        if wanted == "eager":
+            warnings.warn(
+                "ZEROSTRIDE_JIT=eager needs llvmlite: pip install 'zerostride[jit]'",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+        return "0"
+    return wanted
+
+
+# LLVM
+
+_known: weakref.WeakValueDictionary[tuple[str, jit_ir.Target], Code] = weakref.WeakValueDictionary()
+#: Held while LLVM works, inside the gate: a child of a fork would have a half-done LLVM.
+_working = threading.RLock()
+_numbers = itertools.count()
+
+
+@functools.cache
+def _llvm() -> tuple[Any, Any]:
+    """llvmlite's binding, and what links code into this process: 50 KB a function are kept, where
+    an engine for each, the older way, takes 800."""
+    llvm: Any = importlib.import_module("llvmlite.binding")
+    # Newer releases do it by themselves, and say that they do by an error.
+    with contextlib.suppress(RuntimeError):
+        llvm.initialize()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.check_jit_execution()  # some systems forbid code in memory: an OSError, and no crash
+    return llvm, llvm.create_lljit_compiler()
+
+
+def _dispose(tracker: Any) -> None:
+    with first_call:
+        tracker.close()
+
+
+def assemble(text: str, target: jit_ir.Target) -> Code:
+    """Compiles a function's text, or finds what was made of the same text and still lives.
+
+    Raises:
+        ImportError: llvmlite cannot be imported.
+        OSError: the system forbids code that is made while running.
+        RuntimeError: LLVM refuses the text.
+    """
+    with first_call, _working:
+        known = _known.get((text, target))
+        if known is not None:
+            return known
+        llvm, lljit = _llvm()  # once, 100 ms and more
+        begun = time.perf_counter()
+        with llvm.parse_assembly(text) as module:
+            machine_code = _machine(target).emit_object(module)
+        library = llvm.JITLibraryBuilder().add_object_img(machine_code).export_symbol("body")
+        tracker = library.link(lljit, f"zerostride.{next(_numbers)}")
+        code = Code(tracker["body"], time.perf_counter() - begun, tracker)
+        # By itself LLVM's would go wherever the last reference goes, under LLVM's own lock.
+        weakref.finalize(code, _dispose, tracker).atexit = False
+        _known[text, target] = code
+        return code
+
+
+@functools.cache
+def _machine(target: jit_ir.Target) -> Any:
+    """LLVM's generator of code."""
+    llvm, _ = _llvm()
+    return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
+        cpu=target.processor, features=target.features, opt=2, jit=True, codemodel="jitdefault"
+    )
+
+
+# Programs
+
+
+class Tier:
+    """What the compiled tier has done for one program.
+
+    >>> from zerostride.fusion.schedule.program import Program
+    >>> Tier(Program((), ())).describe()
+    'interpreted'
+    """
+
+    def __init__(self, program: Program) -> None:
+        self._phases = program.phases
+        self._made: list[Code] = []
+        self._left: set[tuple[Any, ...]] = set()
+        self._error = ""
+
+    def __call__(self, native: Native) -> None:
+        """The program is hot."""
+        if mode() == "eager":
+            self.compile(native)
+        else:
+            WORKER.add(functools.partial(self.compile, native))
+
+    def compile(self, native: Native) -> None:
+        """Compiles what the program wants by now, and installs it."""
+        try:
+            for wanted in native.machines():
+                if not wanted[-1] and wanted not in self._left:
+                    self._compile(native, wanted)
+        except Exception as error:  # noqa: BLE001 the interpreter goes on; `describe` tells
+            self._error = f"{type(error).__name__}: {error}"
+
+    def _compile(self, native: Native, wanted: Wanted) -> None:
+        isa, phase, splats, results, streamed, _ = wanted
+        target = jit_ir.TARGETS.get(isa)
+        if target is None or isa != _engine().isa():
+            return
+        forms = functools.partial(_engine().kernel_forms, isa)
+        function = jit_ir.write(self._phases[phase], results, splats, target, forms, streamed)
+        if function is None:
+            self._left.add(wanted)
+            return
+        code = assemble(function.text, target)
+        body = (isa, phase, splats, results, streamed)
+        if native.install(*body, code.address, function.scratch, function.past, code):
+            self._made.append(code)
+
+    @property
+    def compiled(self) -> bool:
+        """Whether anything is."""
+        return bool(self._made)
+
+    def describe(self) -> str:
+        """One line for `explain`."""
+        if self._error:
+            return f"interpreted; compiling it failed: {self._error}"
+        if not self._made:
+            return "interpreted, by kernels alone" if self._left else "interpreted"
+        took = 1e3 * sum(code.seconds for code in self._made)
+        all_of_them = len(self._made) + len(self._left)
+        return f"compiled: {len(self._made)} of {all_of_them} bodies, in {took:.0f} ms"
+
+
+def _engine() -> Any:
+    from ...compute import _native
+
+    return _native
+
+
+def attach(program: Program, native: Native) -> None:
+    """Has a program watched, that it be compiled when it is hot."""
+    if mode() != "0":
+        native.watch(0.0 if mode() == "eager" else HOT, Tier(program))
+
+
+def is_compiled(native: Native) -> bool:
+    """Whether phases of a program are machine code of their own by now."""
+    tier = native.watcher()
+    return isinstance(tier, Tier) and tier.compiled
+
+
+def describe(native: Native) -> str:
+    """How a program is run now: one line for `explain`."""
+    tier = native.watcher()
+    return tier.describe() if isinstance(tier, Tier) else "interpreted"
+
+
+class _Worker:
+    """The thread that compiles, begun by the first program that is hot."""
+
+    def __init__(self) -> None:
+        self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._start = threading.Lock()
+        self._guarded = False
+        self._closing = False
+
+    def add(self, job: Callable[[], None]) -> None:
+        """Does something as soon as it is its turn."""
+        with self._start:
+            if self._closing:
+                return
+            self._guard()
+            self._jobs.put(job)
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="zerostride-jit", daemon=True
+                )
+                self._thread.start()
+
+    def wait(self) -> None:
+        """Returns when what was added before is done."""
+        done = threading.Event()
+        self.add(done.set)
+        while not self._closing and not done.wait(0.05):
+            pass
+
+    def _run(self) -> None:
+        jobs = self._jobs
+        while (job := jobs.get()) is not None and not self._closing:
+            job()
+            del job  # a program that it names lives no longer for it
+
+    def _guard(self) -> None:
+        """Forks wait for a compilation to end, and so does the end of the process."""
+        if self._guarded:
+            return
+        self._guarded = True
+        atexit.register(self._close)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self._before_fork,
+                after_in_parent=self._after_fork,
+                after_in_child=self._child,
+            )
+
+    def _before_fork(self) -> None:
+        first_call.shut()  # before the locks that a first call takes
+        self._start.acquire()
+        _working.acquire()
+
+    def _after_fork(self) -> None:
+        self._release()
+        first_call.open()
+
+    def _release(self) -> None:
+        _working.release()
+        self._start.release()
+
+    def _child(self) -> None:
+        """A child has no such thread. What waited stays interpreted there."""
+        self._jobs = queue.SimpleQueue()
+        self._thread = None
+        self._release()  # the gate is a new one there
+
+    def _close(self) -> None:
+        with self._start:
+            self._closing = True
+        if self._thread is not None:
+            self._jobs.put(None)
+            self._thread.join()
+
+
+WORKER = _Worker()

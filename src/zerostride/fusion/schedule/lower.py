@@ -1,0 +1,476 @@
+"""A graph as a program: what the engine runs of what a function computes.
+
+`schedule` says which phases there are; here each becomes loads, steps and stores. The axes of ops,
+views and reductions are composed down to the slots, so that a phase knows nothing but its box.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections import ChainMap
+from collections.abc import Collection, Hashable, Mapping, Sequence
+from dataclasses import replace
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+import numpy as np
+
+from ...compute.special import HALVES, cast, working
+from ..trace.graph import Apply, Constant, Graph, Input, Node, Number, Reduce, View, arguments
+from .batch import batched, find_group
+from .materialize import Kept, keep
+from .phases import MOST_OPERANDS, Pass, Schedule, Sink, fold_dtype, root, schedule
+from .program import Literal, Load, Phase, Program, Step, Store, Walk
+from .repeated import hold_repeated
+from .simplify import in_two_steps, simplified
+
+#: Dtypes whose values are 16-bit floats without rounding.
+_EXACT_IN_16_BITS = frozenset({"bool", "int8", "uint8"})
+#: Those that the engine knows.
+DTYPES = frozenset(
+    {
+        *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
+        *("float16", "bfloat16", "float32", "float64"),
+    }
+)
+#: Ops of the bits of a number, which have to have its own width.
+_OF_BITS = frozenset({"nextafter"})
+
+#: What these reductions are of truth values.
+_OF_BOOLS: Mapping[str, str] = {"min": "all", "max": "any"}
+
+Kernels = Collection[tuple[str, str]]
+
+
+class LoweringError(Exception):
+    """The engine has no way to compute a graph; the reference does. Its text says why."""
+
+
+def lower(graph: Graph, *, kernels: Kernels | None = None) -> Program:
+    """The program of a graph.
+
+    Args:
+        graph: what to compute.
+        kernels: the engine's: pairs of an op and the dtype of its last operand. None: those of the
+            engine that is installed; all that there could be, where none is.
+
+    Raises:
+        LoweringError: the engine lacks a dtype or an op of the graph.
+
+    >>> x, y = Input(0, (2, 3), "float32"), Input(1, (3,), "float32")
+    >>> dtypes = ("float32",) * 3
+    >>> total = Apply("add", (0, 1), ((0, 1), (1,)), dtypes, (2, 3), "float32")
+    >>> (phase,) = lower(Graph((x, y, total), (2,), 2)).phases
+    >>> phase.shape, phase.loads[1].walk, phase.steps[0].op
+    ((2, 3), (-1, 0), 'add')
+    """
+    check(graph, _kernels() if kernels is None else kernels)
+    graph = in_two_steps(simplified(graph))
+    made = schedule(graph)
+    hold_repeated(graph.nodes, made)
+    program, emissions = _emitted(graph, made)
+    group = find_group(program)
+    members = None if group is None else group.axes.keys()
+    computed, loaded = ([getattr(one, of) for one in emissions] for of in ("made", "loaded"))
+    kept = keep(graph.nodes, made, computed, loaded, members)
+    if kept:
+        with_kept, _ = _emitted(graph, made, kept)
+        wider = find_group(with_kept)
+        same = members == (None if wider is None else wider.axes.keys())
+        if same and max(map(_operands, with_kept.phases)) <= MOST_OPERANDS:
+            program, group = with_kept, wider
+    most = max(map(_operands, program.phases))
+    if most > MOST_OPERANDS:
+        raise LoweringError(f"{most} arrays meet in one pass; the engine takes {MOST_OPERANDS}")
+    return program if group is None else batched(program, group)
+
+
+def _emitted(
+    graph: Graph, made: Schedule, kept: Mapping[int, Kept] | None = None
+) -> tuple[Program, list[Emission]]:
+    """The program of a schedule, without batch.
+
+    Without `kept`, each phase that has too many operands becomes two, with half of the sinks each;
+    the schedule then has these.
+    """
+    sources: dict[int, list[Sink]] = {}
+    targets: dict[int, dict[int, Sink]] = {}
+    for node, one in (kept or {}).items():
+        sources.setdefault(one.source, []).append(one.sink)
+        for k in one.targets:
+            targets.setdefault(k, {})[node] = one.sink
+    ready: dict[int, Sink] = {}
+    passes: list[Pass] = []
+    emissions: list[Emission] = []
+    phases: list[Phase] = []
+    ahead = made.passes[::-1]
+    while ahead:
+        one_pass = ahead.pop()
+        sinks, k = one_pass.sinks, len(passes)
+        whole = replace(one_pass, sinks=(*sinks, *sources.get(k, ())))
+        there = ChainMap(targets[k], ready) if k in targets else ready
+        emission = Emission(graph.nodes, made, whole, there)
+        phase = emission.phase()
+        half = len(sinks) // 2 if kept is None and _operands(phase) > MOST_OPERANDS else 0
+        if half:
+            ahead += [replace(one_pass, sinks=part) for part in (sinks[half:], sinks[:half])]
+            continue
+        passes.append(one_pass)
+        emissions.append(emission)
+        phases.append(phase)
+        ready.update((sink.node, sink) for sink in sinks if made.held.get(sink.node) is sink)
+    made.passes = passes
+    return Program(tuple(made.slots), tuple(phases)), emissions
+
+
+def _operands(phase: Phase) -> int:
+    return len(phase.loads) + len(phase.stores)
+
+
+@functools.cache
+def _kernels() -> Kernels | None:
+    try:
+        from ...compute import _native
+    except ImportError:
+        return None
+    return frozenset(_native.kernels())
+
+
+# What can be lowered
+
+
+def check(graph: Graph, kernels: Kernels | None) -> None:
+    """Refuses what the engine cannot compute."""
+    for node in graph.nodes:
+        if node.dtype not in DTYPES:
+            raise LoweringError(f"the engine has no {node.dtype}")
+        if isinstance(node, Apply):
+            _check_op(graph.nodes, node, kernels)
+
+
+def _check_op(nodes: Sequence[Node], node: Apply, kernels: Kernels | None) -> None:
+    for dtype in node.compute:
+        if dtype not in DTYPES:
+            raise LoweringError(f"the engine computes {node.op} in no {dtype}")
+    if node.op == "cast":
+        return
+    operand = node.compute[len(node.args) - 1]
+    if node.op in _OF_BITS and operand in HALVES:
+        raise LoweringError(f"{node.op} of {operand} is no float32's rounded")
+    if kernels is not None and (node.op, working(operand)) not in kernels:
+        raise LoweringError(f"the engine has no {node.op} of {operand}")
+    for arg, dtype in zip(node.args, node.compute, strict=False):
+        number = nodes[arg]
+        if isinstance(number, Constant) and number.weak and not _fits(number.value, dtype):
+            raise LoweringError(f"{node.op}: the number {number.value} is no {dtype}")
+    if node.op == "pow" and operand.startswith("int") and not _is_natural(nodes[node.args[1]]):
+        raise LoweringError("a negative power of integers is an error, which the engine cannot see")
+
+
+def _fits(number: Number, dtype: str) -> bool:
+    if np.dtype(dtype).kind not in "iu":
+        return True
+    info = np.iinfo(dtype)
+    return bool(info.min <= number <= info.max)
+
+
+def _is_natural(power: Node) -> bool:
+    if isinstance(power, Constant):
+        return power.value >= 0
+    return power.dtype[0] in "ub"
+
+
+# A phase
+
+
+class Emission:
+    """Makes a phase: values are added as they are needed, each once, and sorted at the end."""
+
+    def __init__(
+        self, nodes: Sequence[Node], made: Schedule, one: Pass, ready: Mapping[int, Sink]
+    ) -> None:
+        """
+        Args:
+            nodes: the graph's.
+            made: the schedule, for its slots.
+            one: the phase to make.
+            ready: the sinks by which earlier phases have stored nodes.
+        """
+        self._nodes = nodes
+        self._slots = made.slots
+        self._inputs = made.inputs
+        self._pass = one
+        self._ready = ready
+        self._values: list[Load | Literal | Step] = []
+        self._known: dict[Hashable, int] = {}
+        self._stretching: set[int] = set()  # the loads that are
+        #: For each node and way its arguments and their ways.
+        self._reads: dict[tuple[int, Walk], list[tuple[int, Walk]]] = {}
+        #: The nodes that the phase takes from `ready`.
+        self.loaded: set[int] = set()
+        #: For each node and each way (without axes of extent 1) in which the box walks it, a value.
+        self.made: dict[tuple[int, Walk], int] = {}
+
+    def phase(self) -> Phase:
+        """The phase."""
+        for k, walks in sorted(self._needed().items()):
+            for key, walk in walks.items():
+                self.made[k, key] = self._compute(k, key, walk)
+        stores = [self._store(sink) for sink in self._pass.sinks]
+        return _sorted(self._pass.shape, self._values, stores, self._stretching)
+
+    def _needed(self) -> dict[int, dict[Walk, Walk]]:
+        """The nodes to compute or load, and all ways in which the box walks each."""
+        needed: dict[int, dict[Walk, Walk]] = {}
+        for sink in self._pass.sinks:
+            top, walk = self._top(sink)
+            needed.setdefault(top, {})[self._key(top, walk)] = walk
+        ahead = [-k for k in needed]
+        heapify(ahead)
+        while ahead:
+            k = -heappop(ahead)
+            if k in self._ready:
+                self.loaded.add(k)
+                continue
+            for key in needed[k]:
+                self._reads[k, key] = []
+            for position, arg in enumerate(arguments(self._nodes[k])):
+                axes = _axes_of(self._nodes, k, position)
+                if arg not in needed:
+                    needed[arg] = {}
+                    heappush(ahead, -arg)
+                for key, walk in needed[k].items():
+                    onward = tuple(-1 if axis < 0 else axes[axis] for axis in walk)
+                    there = self._key(arg, onward)
+                    self._reads[k, key].append((arg, there))
+                    needed[arg].setdefault(there, onward)
+        return needed
+
+    def _top(self, sink: Sink) -> tuple[int, Walk]:
+        """The node that a sink takes from the box, and how the box walks it."""
+        along = tuple(range(len(self._pass.shape)))
+        return root(self._nodes, sink), along if sink.walk is None else sink.walk
+
+    def _key(self, k: int, walk: Walk) -> Walk:
+        shape = self._nodes[k].shape
+        return tuple(-1 if axis < 0 or shape[axis] == 1 else axis for axis in walk)
+
+    # Values
+
+    def _compute(self, k: int, key: Walk, walk: Walk) -> int:
+        """A node's value, in the dtype that values of its dtype are computed in."""
+        node = self._nodes[k]
+        if k in self._ready:
+            sink = self._ready[k]
+            held = tuple(-1 if axis < 0 else sink.place[axis] for axis in walk)
+            return self._load(sink.slot, held, node.dtype)
+        if isinstance(node, Input):
+            return self._load(self._inputs[node.index], walk, node.dtype)
+        if isinstance(node, Constant):
+            return self._literal(node.value, node.dtype)
+        if isinstance(node, Apply):
+            return self._apply(node, [self.made[arg] for arg in self._reads[k, key]])
+        (under,) = self._reads[k, key]  # a view's: a reduction is held
+        return self.made[under]
+
+    def _apply(self, node: Apply, values: Sequence[int]) -> int:
+        """An op's value, of its arguments'."""
+        args = tuple(
+            self._taken(arg, value, dtype)
+            for arg, value, dtype in zip(node.args, values, node.compute, strict=False)
+        )
+        if node.op == "positive":  # itself
+            return self._convert(args[0], working(node.dtype))
+        if node.op == "cast":
+            given = node.compute[0]
+            rounded = node.dtype in HALVES and given not in _EXACT_IN_16_BITS
+            if rounded and not self._is_stored_as(node.args[0], node.dtype):
+                return self._rounded(args[0], node.dtype)
+            return self._convert(args[0], working(node.dtype))
+        value = self._step(node.op, args, tuple(map(working, node.compute)))
+        return self._convert(value, working(node.dtype))
+
+    def _step(self, op: str, args: tuple[int, ...], dtypes: tuple[str, ...]) -> int:
+        """A step, or a cheaper one that gives the same."""
+        number = self._values[args[-1]]
+        if isinstance(number, Literal) and op == "divide" and _is_power_of_two(number.value):
+            inverse = self._literal(1 / number.value, number.dtype)  # exact
+            return self._add(Step("multiply", (args[0], inverse), dtypes))
+        if isinstance(number, Literal) and op == "pow" and number.value == 2:
+            return self._add(Step("square", args[:1], dtypes[1:]))
+        return self._add(Step(op, args, dtypes))
+
+    def _is_stored_as(self, k: int, dtype: str) -> bool:
+        node = self._nodes[k]
+        return isinstance(node, Input) and node.dtype == dtype
+
+    def _folded(self, node: Reduce, arg: int, value: int) -> int:
+        """What a reduction folds, in the dtype that it folds."""
+        taken = self._taken(arg, value, node.compute)
+        if node.op in ("argmin", "argmax"):
+            bools = _dtype(self._values[taken]) == "bool"
+            return self._convert(taken, "uint8") if bools else taken
+        return self._convert(taken, fold_dtype(node))
+
+    def _taken(self, k: int, value: int, dtype: str) -> int:
+        """A node's value as an op that computes in `dtype` takes it."""
+        node = self._nodes[k]
+        weak = isinstance(node, Input | Constant) and node.weak
+        if isinstance(node, Constant) and weak:
+            return self._literal(node.value, dtype)
+        wider = weak or (node.dtype != dtype and node.dtype not in _EXACT_IN_16_BITS)
+        if dtype in HALVES and wider:
+            return self._rounded(value, dtype)
+        return self._convert(value, working(dtype))
+
+    def _rounded(self, value: int, dtype: str) -> int:
+        """A value rounded to a 16-bit float."""
+        return self._convert(self._convert(value, dtype), working(dtype))
+
+    def _convert(self, value: int, dtype: str) -> int:
+        given = _dtype(self._values[value])
+        literal = self._values[value]
+        if given == dtype:
+            return value
+        if isinstance(literal, Literal) and not {given, dtype} & HALVES:
+            return self._literal(cast(np.asarray(literal.value, given), np.dtype(dtype)), dtype)
+        return self._add(Step("convert", (value,), (given, dtype)))
+
+    def _load(self, slot: int, walk: Walk, dtype: str) -> int:
+        """What lies in a slot, as values of its node's dtype are computed.
+
+        What is read once for each point of the box is converted by a step, which the compiled tier
+        does in registers; what stretches, as it is loaded, once for all the rows that it is for.
+        """
+        shape, own = self._slots[slot].shape, self._slots[slot].dtype
+        key = tuple(-1 if axis < 0 or shape[axis] == 1 else axis for axis in walk)
+        stretches = any(axis < 0 and n > 1 for axis, n in zip(key, self._pass.shape, strict=True))
+        value = self._add(Load(slot, walk, working(own) if stretches else own), (slot, key))
+        if stretches:
+            self._stretching.add(value)
+        return self._convert(value, working(dtype))
+
+    def _literal(self, value: Any, dtype: str) -> int:
+        """A number as one of a dtype, of 16-bit floats as the float32 of the rounded one."""
+        number = np.asarray(value, np.dtype(dtype)).astype(working(dtype)).item()
+        # Numbers that are equal need not be the same: 0.0 and -0.0.
+        return self._add(Literal(number, working(dtype)), (repr(number), working(dtype)))
+
+    def _add(self, value: Load | Literal | Step, key: Hashable | None = None) -> int:
+        number = self._known.setdefault(value if key is None else key, len(self._values))
+        if number == len(self._values):
+            self._values.append(value)
+        return number
+
+    def _store(self, sink: Sink) -> Store:
+        """Where a sink's value goes: the box's axes that are not folded walk its slot's."""
+        node = self._nodes[sink.node]
+        top, along = self._top(sink)
+        value = self.made[top, self._key(top, along)]
+        if not (isinstance(node, Reduce) and sink.fold):
+            dtype = self._slots[sink.slot].dtype
+            value = self._before_rounding(value, dtype)
+            if dtype in HALVES:
+                value = self._convert(value, dtype)
+            walk = sink.place if sink.walk is None else tuple(range(len(along)))
+            return Store(value, sink.slot, walk)
+        value = self._folded(node, top, value)
+        axes = _axes_of(self._nodes, sink.node, 0)
+        places = [-1] * len(along)
+        for axis, place in zip(axes, sink.place, strict=True):
+            if axis not in node.over:
+                places[axis] = place
+        fold = node.op
+        if _dtype(self._values[value]) == "bool":
+            fold = _OF_BOOLS.get(fold, fold)
+        return Store(value, sink.slot, tuple(places), fold)
+
+    def _before_rounding(self, value: int, dtype: str) -> int:
+        """What a slot of 16-bit floats is to be given: it rounds as a cast does."""
+        back = self._values[value]
+        if not (dtype in HALVES and isinstance(back, Step) and back.dtypes[0] == dtype):
+            return value
+        rounding = self._values[back.args[0]]
+        if isinstance(rounding, Step) and rounding.dtypes[0] == "float32":
+            return rounding.args[0]
+        return back.args[0]
+
+
+def _is_power_of_two(number: Number) -> bool:
+    """Whether the inverse is a float32, too, and no subnormal one."""
+    mantissa, exponent = math.frexp(number)
+    return abs(mantissa) == 0.5 and abs(exponent) < 120
+
+
+def _axes_of(nodes: Sequence[Node], k: int, position: int) -> Walk:
+    """For each axis of a node, its argument's that lies there, or -1."""
+    node = nodes[k]
+    if isinstance(node, Apply):
+        lands = {to: axis for axis, to in enumerate(node.axes[position]) if to is not None}
+        return tuple(lands.get(axis, -1) for axis in range(len(node.shape)))
+    if isinstance(node, View):
+        return tuple(-1 if axis is None else axis for axis in node.axes)
+    rank = len(nodes[arguments(node)[0]].shape)
+    assert isinstance(node, Reduce)
+    return tuple(axis for axis in range(rank) if node.keepdims or axis not in node.over)
+
+
+def _dtype(value: Load | Literal | Step) -> str:
+    return value.dtypes[-1] if isinstance(value, Step) else value.dtype
+
+
+def _sorted(
+    shape: tuple[int, ...],
+    values: Sequence[Load | Literal | Step],
+    stores: Sequence[Store],
+    stretching: Collection[int],
+) -> Phase:
+    """A phase of values in the order in which they were found: those that are read, by kind."""
+    values, same = _converted_as_loaded(values, stores, stretching)
+    read = {same.get(store.value, store.value) for store in stores}
+    for k in range(len(values) - 1, -1, -1):
+        if k in read and isinstance(step := values[k], Step):
+            read.update(step.args)
+    kinds = (Load, Literal, Step)
+    order = sorted(read, key=lambda k: (kinds.index(type(values[k])), k))
+    number = {k: new for new, k in enumerate(order)}
+    kept = [values[k] for k in order]
+    return Phase(
+        shape,
+        tuple(value for value in kept if isinstance(value, Load)),
+        tuple(value for value in kept if isinstance(value, Literal)),
+        tuple(
+            Step(value.op, tuple(number[arg] for arg in value.args), value.dtypes)
+            for value in kept
+            if isinstance(value, Step)
+        ),
+        tuple(replace(one, value=number[same.get(one.value, one.value)]) for one in stores),
+    )
+
+
+def _converted_as_loaded(
+    values: Sequence[Load | Literal | Step], stores: Sequence[Store], stretching: Collection[int]
+) -> tuple[list[Load | Literal | Step], dict[int, int]]:
+    """Loads that stretch, in the dtype that they are only ever converted to; and the loads that
+    stand for those conversions."""
+    users: dict[int, set[int]] = {}
+    for k, value in enumerate(values):
+        for arg in value.args if isinstance(value, Step) else ():
+            users.setdefault(arg, set()).add(k)
+    for store in stores:
+        users.setdefault(store.value, set()).add(-1)
+    made, same = list(values), dict[int, int]()
+    for k in sorted(stretching):
+        value = values[k]
+        if not isinstance(value, Load) or len(users.get(k, ())) != 1:  # equal conversions are one
+            continue
+        (user,) = users[k]
+        step = values[user] if user >= 0 else None
+        if isinstance(step, Step) and step.op == "convert" and step.dtypes[-1] not in HALVES:
+            made[k] = replace(value, dtype=step.dtypes[-1])
+            same[user] = k
+    for k, value in enumerate(made if same else ()):
+        if isinstance(value, Step):
+            made[k] = replace(value, args=tuple(same.get(arg, arg) for arg in value.args))
+    return made, same

@@ -1,0 +1,93 @@
+"""Values that a phase stores for later ones, rather than each computing them again.
+
+Only what is dear is: pieces of it in a batch, and otherwise what is small as a whole."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
+
+from ...compute.special import working
+from ..trace.graph import Apply, Node
+from .phases import DEAR, WHOLE_BYTES, Schedule, Sink, cone, costs, root
+from .program import Walk
+
+#: Bytes of a number.
+_WIDEST = 8
+
+#: The nodes that a phase computes, each with the ways in which its box walks them.
+Computed = Collection[tuple[int, Walk]]
+
+
+class Kept(NamedTuple):
+    """A value, the phase that stores it, and those that load it."""
+
+    sink: Sink
+    source: int
+    targets: set[int]
+
+
+def keep(
+    nodes: Sequence[Node],
+    made: Schedule,
+    computed: Sequence[Computed],
+    loaded: Sequence[Collection[int]],
+    members: Collection[int] | None,
+) -> dict[int, Kept]:
+    """What is to be kept, by its node. Adds a temporary to the schedule for each.
+
+    Args:
+        nodes: the graph's.
+        made: its schedule.
+        computed: what each phase computes.
+        loaded: the nodes that each phase loads, as earlier ones store them.
+        members: the phases that run piece by piece; None if none do.
+    """
+    work = costs(nodes)
+    kept: dict[int, Kept] = {}
+    phases = sorted(range(len(made.passes)) if members is None else members)
+    whole = _whole_boxes(nodes, made, computed, phases)
+    if members is None:
+        whole = {node: at for node, at in whole.items() if _is_small(made.passes[at[0]].shape)}
+    for k in phases:
+        cut, seen = set(loaded[k]), set[int]()
+        for sink in made.passes[k].sinks:
+            for node in cone(nodes, root(nodes, sink), cut.__contains__, seen):
+                source, walk = whole.get(node, (k, ()))
+                if node in cut or source >= k or work[node] < DEAR:
+                    continue
+                cut.add(node)
+                if node not in kept:
+                    kept[node] = Kept(_temporary(nodes, made, node, source, walk), source, set())
+                kept[node].targets.add(k)
+    return kept
+
+
+def _is_small(shape: tuple[int, ...]) -> bool:
+    return math.prod(shape) * _WIDEST <= WHOLE_BYTES
+
+
+def _whole_boxes(
+    nodes: Sequence[Node], made: Schedule, computed: Sequence[Computed], members: Sequence[int]
+) -> Mapping[int, tuple[int, Walk]]:
+    """For each node that some phase computes at every point of its box anew: the first such phase,
+    and how its box walks the node."""
+    found: dict[int, tuple[int, Walk]] = {}
+    for k in members:
+        shape = made.passes[k].shape
+        for node, walk in computed[k]:
+            spread = any(axis < 0 and n != 1 for axis, n in zip(walk, shape, strict=True))
+            if isinstance(nodes[node], Apply) and not spread:
+                found.setdefault(node, (k, walk))
+    return found
+
+
+def _temporary(nodes: Sequence[Node], made: Schedule, node: int, k: int, walk: Walk) -> Sink:
+    """A temporary of the shape of a phase's box, for a node that the box walks so."""
+    slot = made.add_temporary(working(nodes[node].dtype), made.passes[k].shape)
+    place = [-1] * len(nodes[node].shape)
+    for axis, to in enumerate(walk):
+        if to >= 0:
+            place[to] = axis
+    return Sink(node, slot, tuple(place), walk=walk)

@@ -1,0 +1,349 @@
+"""Which phases a graph is computed in, and what each of them stores.
+
+Reductions cut a graph: what reads one is a phase after it. All else is computed where it is read,
+again in each phase, but for small parts that are stretched: these are phases of their own before.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from heapq import heappop, heappush
+
+from ...compute.special import HALVES, working
+from ..trace.graph import Apply, Graph, Input, Node, Reduce, View, arguments
+from .program import Slot, Walk
+
+#: Bytes of an element, where that is no part of the name.
+_BYTES = {"bool": 1, "bfloat16": 2}
+
+#: What an op takes beside an addition, on rows in the caches. What is not here takes 1; loading
+#: and storing a temporary take 2 to 3.
+COSTS: Mapping[str, int] = {
+    "positive": 0,
+    **dict.fromkeys(("divide", "sqrt", "reciprocal", "remainder", "fmod", "floor_divide"), 3),
+    **dict.fromkeys(("exp", "log", "log2", "log10", "expm1", "log1p", "sigmoid", "rsqrt"), 6),
+    **dict.fromkeys(("sin", "cos", "tanh", "elu", "selu", "celu", "swish"), 8),
+    **dict.fromkeys(("tan", "asin", "acos", "atan", "sinh", "cosh", "erf", "hypot"), 10),
+    **dict.fromkeys(("asinh", "acosh", "atanh", "gelu", "gelu_tanh", "softplus", "mish"), 12),
+    **dict.fromkeys(("pow", "atan2", "logaddexp", "logaddexp2"), 16),
+}
+#: What a value has to cost at least to be stored rather than computed again.
+DEAR = 6
+#: A larger temporary should not be there as a whole: second caches hold little more.
+WHOLE_BYTES = 256 << 10
+#: A part whose result is no larger than that, has so many times fewer elements than what it is
+#: stretched over, …
+_HOIST_RATIO = 8
+#: … and spares so many additions (some microseconds, of which another phase takes one) is hoisted.
+_HOIST_WORK = 1 << 15
+
+#: Arrays that a phase loads and stores at most (native/nest.h).
+MOST_OPERANDS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Sink:
+    """A node that a phase stores.
+
+    Attributes:
+        node: which.
+        slot: where it goes.
+        place: for each axis of the node, the slot's; -1 where it has extent 1 and the slot none.
+        fold: whether the node is a reduction that the phase folds, so that its box is that of the
+            reduction's argument.
+        walk: how the box walks the node, if not axis by axis; the slot has the box's axes then.
+    """
+
+    node: int
+    slot: int
+    place: tuple[int, ...]
+    fold: bool = False
+    walk: Walk | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """A phase to be: the box's extents, and the sinks whose values have that shape."""
+
+    shape: tuple[int, ...]
+    sinks: tuple[Sink, ...]
+
+
+@dataclass(slots=True)
+class Schedule:
+    """Slots and phases.
+
+    Attributes:
+        slots: those of operands, of results, then temporaries.
+        passes: in the order in which they run.
+        held: the sink by which phases after its own find a node's values.
+        inputs: the slot of each operand that there is.
+        temporaries: how many slots are temporaries.
+    """
+
+    slots: list[Slot] = field(default_factory=list)
+    passes: list[Pass] = field(default_factory=list)
+    held: dict[int, Sink] = field(default_factory=dict)
+    inputs: dict[int, int] = field(default_factory=dict)
+    temporaries: int = 0
+
+    def add_temporary(self, dtype: str, shape: tuple[int, ...]) -> int:
+        """The number of a new slot."""
+        self.slots.append(Slot("temp", self.temporaries, dtype, shape))
+        self.temporaries += 1
+        return len(self.slots) - 1
+
+
+def schedule(graph: Graph) -> Schedule:
+    """The phases of a graph, without batch."""
+    made = Schedule()
+    nodes = graph.nodes
+    inputs = [node for node in nodes if isinstance(node, Input)]
+    made.slots += [Slot("input", node.index, node.dtype, node.shape) for node in inputs]
+    made.inputs = {node.index: k for k, node in reversed([*enumerate(inputs)])}
+    loose = _hold_reductions(graph, made)
+    sinks = [*made.held.values(), *loose]
+    _hoist(nodes, made, sinks)
+    made.passes = _grouped(nodes, made, sinks)
+    return made
+
+
+# What is stored
+
+
+def fold_dtype(node: Reduce) -> str:
+    """The dtype that a reduction's result has in its slot."""
+    if node.op in ("argmin", "argmax"):
+        return "int64"
+    if node.op in ("any", "all"):
+        return "bool"
+    given, result = working(node.compute), working(node.dtype)
+    wider = node.op in ("sum", "prod") and (given, result) != ("float64", "float32")
+    return result if wider else given
+
+
+def itemsize(dtype: str) -> int:
+    """The bytes of an element.
+
+    >>> itemsize("bfloat16"), itemsize("uint32")
+    (2, 4)
+    """
+    return _BYTES.get(dtype) or int(dtype.lstrip("uintfloa")) // 8
+
+
+def _hold_reductions(graph: Graph, made: Schedule) -> list[Sink]:
+    """Slots for the results and for all reductions; the sinks of results that are none."""
+    nodes = graph.nodes
+    read = _read_again(graph)
+    loose = []
+    for index, k in enumerate(graph.outputs):
+        made.slots.append(Slot("output", index, nodes[k].dtype, nodes[k].shape))
+        slot = len(made.slots) - 1
+        under, place = _through_views(nodes, k)
+        if isinstance(nodes[under], Reduce) and _takes(
+            nodes[under], nodes[k].dtype, read=under in read
+        ):
+            made.held.setdefault(under, Sink(under, slot, place, fold=True))
+        if under not in made.held or made.held[under].slot != slot:
+            loose.append(Sink(k, slot, tuple(range(len(nodes[k].shape)))))
+    for k, node in enumerate(nodes):
+        if isinstance(node, Reduce) and k not in made.held:
+            gone = node.over if node.keepdims else ()
+            made.held[k] = replace(
+                temporary(made, k, node.shape, fold_dtype(node), gone), fold=True
+            )
+    return loose
+
+
+def _takes(node: Node, dtype: str, *, read: bool) -> bool:
+    """Whether a reduction may be folded into a result of this dtype. What others read is not to be
+    rounded to 16 bits before."""
+    assert isinstance(node, Reduce)
+    return fold_dtype(node) == working(dtype) and not (read and dtype in HALVES)
+
+
+def _read_again(graph: Graph) -> set[int]:
+    """The nodes that ops or several results read, through views."""
+    nodes = graph.nodes
+    readers = [arg for node in nodes if not isinstance(node, View) for arg in arguments(node)]
+    shown = Counter(_through_views(nodes, k)[0] for k in graph.outputs)
+    twice = {k for k, times in shown.items() if times > 1}
+    return {_through_views(nodes, k)[0] for k in readers} | twice
+
+
+def _through_views(nodes: Sequence[Node], k: int) -> tuple[int, tuple[int, ...]]:
+    """The node that views show, and for each of its axes that of the view; -1 where it has none."""
+    place = tuple(range(len(nodes[k].shape)))
+    while isinstance(node := nodes[k], View):
+        under = nodes[node.arg].shape
+        shown = {axis: place[a] for a, axis in enumerate(node.axes) if axis is not None}
+        place = tuple(shown.get(axis, -1) for axis in range(len(under)))
+        k = node.arg
+    return k, place
+
+
+def temporary(
+    made: Schedule, k: int, shape: tuple[int, ...], dtype: str, gone: Iterable[int] = ()
+) -> Sink:
+    """A new temporary for a node, without its axes `gone`."""
+    left = [axis for axis in range(len(shape)) if axis not in gone]
+    slot = made.add_temporary(dtype, tuple(shape[axis] for axis in left))
+    where = {axis: i for i, axis in enumerate(left)}
+    return Sink(k, slot, tuple(where.get(a, -1) for a in range(len(shape))))
+
+
+# Parts that become phases
+
+
+def root(nodes: Sequence[Node], sink: Sink) -> int:
+    """The node whose shape the box of a sink's phase has."""
+    node = nodes[sink.node]
+    return node.arg if isinstance(node, Reduce) and sink.fold else sink.node
+
+
+def cone(
+    nodes: Sequence[Node], top: int, is_cut: Callable[[int], bool], seen: set[int] | None = None
+) -> Iterator[int]:
+    """The nodes that a node is computed from, itself first, each after all that read it.
+
+    Args:
+        nodes: the graph's.
+        top: where to begin.
+        is_cut: whether a node is the last of its branch. It is asked after the node was given.
+        seen: nodes to leave out, to which the given ones are added.
+    """
+    seen = set() if seen is None else seen
+    ahead = [] if top in seen else [-top]
+    seen.add(top)
+    while ahead:
+        k = -heappop(ahead)
+        yield k
+        if not is_cut(k):
+            for arg in arguments(nodes[k]):
+                if arg not in seen:
+                    seen.add(arg)
+                    heappush(ahead, -arg)
+
+
+def costs(nodes: Sequence[Node]) -> list[int]:
+    """What computing each node takes (`COSTS`), along the longest way to it from what is loaded."""
+    work = [0] * len(nodes)
+    for k, node in enumerate(nodes):
+        if isinstance(node, Apply):
+            before = max(work[arg] for arg in node.args)
+            # What is loaded is converted on the way; a cast to its own dtype only spreads a value.
+            free = node.op == "cast" and (not before or nodes[node.args[0]].dtype == node.dtype)
+            work[k] = before if free else before + COSTS.get(node.op, 1)
+        elif isinstance(node, View):
+            work[k] = work[node.arg]
+    return work
+
+
+def _hoist(nodes: Sequence[Node], made: Schedule, sinks: list[Sink]) -> None:
+    """Adds a sink for each part that becomes a phase of its own."""
+    results = {sink.node: sink for sink in sinks}
+    work = costs(nodes)
+    #: For each extent of a box the nodes that were looked at: in a box that is no larger, the
+    #: answer is the same.
+    looked: dict[int, set[int]] = {}
+    for sink in sinks:  # it grows meanwhile: a part may have parts
+        top = root(nodes, sink)
+        whole = math.prod(nodes[top].shape)
+        if work[top] * whole < _HOIST_WORK:  # no part of it takes more
+            continue
+
+        def is_held(k: int, sink: Sink = sink) -> bool:
+            return made.held.get(k, sink) is not sink
+
+        for k in cone(nodes, top, is_held, looked.setdefault(whole, set())):
+            if k == top or is_held(k) or not _worth_a_phase(nodes, k, whole, work[k]):
+                continue
+            kept = results.get(k)
+            if kept is None or made.slots[kept.slot].dtype in HALVES:
+                kept = temporary(made, k, nodes[k].shape, working(nodes[k].dtype))
+                sinks.append(kept)
+            made.held[k] = kept
+
+
+def _worth_a_phase(nodes: Sequence[Node], k: int, whole: int, work: int) -> bool:
+    node = nodes[k]
+    elements = math.prod(node.shape)
+    return (
+        isinstance(node, Apply)
+        and elements > 1  # a value for all is computed once, anyway
+        and elements * _HOIST_RATIO <= whole
+        and elements * itemsize(working(node.dtype)) <= WHOLE_BYTES
+        and work * whole >= _HOIST_WORK
+    )
+
+
+# What is stored together
+
+
+def _grouped(nodes: Sequence[Node], made: Schedule, sinks: Sequence[Sink]) -> list[Pass]:
+    """Phases in order: sinks over one box that wait for nothing that the others store."""
+    stages = _stages(nodes, made, sinks)
+    read = _read(nodes, made, sinks)
+    groups: dict[tuple[int, tuple[int, ...]], list[Sink]] = {}
+    there: dict[tuple[int, ...], list[int]] = {}  # the stages of the phases over each box, rising
+
+    def join(sink: Sink, stage: int, shape: tuple[int, ...]) -> None:
+        if (stage, shape) not in groups:
+            insort(there.setdefault(shape, []), stage)
+        groups.setdefault((stage, shape), []).append(sink)
+
+    waiting = []
+    for sink in sinks:
+        shape = nodes[root(nodes, sink)].shape
+        if sink in read or sink.fold:
+            join(sink, stages[sink], shape)
+        else:
+            waiting.append((sink, shape))
+    for sink, shape in waiting:  # joins the first phase that there is anyway
+        later = there.get(shape, [])
+        first = bisect_left(later, stages[sink])
+        join(sink, later[first] if first < len(later) else stages[sink], shape)
+    order = sorted(groups, key=lambda key: key[0])
+    return [Pass(shape, tuple(groups[stage, shape])) for stage, shape in order]
+
+
+def _stages(nodes: Sequence[Node], made: Schedule, sinks: Sequence[Sink]) -> dict[Sink, int]:
+    """For each sink how many phases have to be over before its own."""
+    stages: dict[Sink, int] = {}
+    own: list[int] = []  # the same of each node where its own sink computes it, …
+    others: list[int] = []  # … and where others read it
+    for k, node in enumerate(nodes):
+        own.append(max((others[arg] for arg in arguments(node)), default=0))
+        held = made.held.get(k)
+        if held is not None:
+            stages[held] = others[root(nodes, held)] if held.fold else own[k]
+        others.append(own[k] if held is None else stages[held] + 1)
+    for sink in sinks:
+        stages.setdefault(sink, others[root(nodes, sink)])
+    return stages
+
+
+def _read(nodes: Sequence[Node], made: Schedule, sinks: Sequence[Sink]) -> set[Sink]:
+    """The sinks whose values another's phase loads."""
+    read: set[Sink] = set()
+    seen: set[int] = set()
+    for sink in sinks:
+        top = root(nodes, sink)
+        ahead = []
+        if made.held.get(top, sink) is not sink:
+            read.add(made.held[top])
+        elif top not in seen:
+            seen.add(top)
+            ahead.append(top)
+        while ahead:
+            for arg in arguments(nodes[ahead.pop()]):
+                if arg in made.held:
+                    read.add(made.held[arg])
+                elif arg not in seen:
+                    seen.add(arg)
+                    ahead.append(arg)
+    return read

@@ -1,0 +1,121 @@
+"""Bounds how often a program computes a value: one that many phases would compute is stored.
+
+Each phase computes again what it reads of earlier phases' values, but for reductions. In a chain of
+n reductions the last phase would compute all n links, and the program would have n * n steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ...compute.special import HALVES, working
+from ..trace.graph import Apply, Node, View, arguments
+from .phases import MOST_OPERANDS, Pass, Schedule, Sink, cone, costs, root, temporary
+
+#: Phases that may compute a value, before it or what is made of it is stored. Networks' blocks and
+#: losses with their gradients have fewer phases than that.
+_MOST_TIMES = 16
+
+
+def hold_repeated(nodes: Sequence[Node], made: Schedule) -> None:
+    """Adds sinks to a schedule until no phase computes what `_MOST_TIMES` phases before it do.
+
+    What is stored is what later phases read of the values that are made of such a one; the one
+    itself, where phases still compute it after as many times again.
+    """
+    ahead = [half for one in reversed(made.passes) for half in reversed(_halves(one))]
+    made.passes = []
+    work = costs(nodes)
+    times = [0] * len(nodes)
+    pending = _readers(nodes, ahead)
+    ready: set[int] = set()
+    while ahead:
+        one = ahead.pop()
+        computed = _computed(nodes, one, ready)
+        for sink in one.sinks:
+            pending[_shown(nodes, root(nodes, sink))] -= 1
+        for k in computed:
+            if not times[k] and isinstance(nodes[k], Apply):
+                for arg in arguments(nodes[k]):
+                    pending[_shown(nodes, arg)] -= 1
+            times[k] += work[k] > 0  # what is only loaded may be loaded again
+        if any(times[k] > _MOST_TIMES for k in computed):
+            chosen = [k for k in _chosen(nodes, computed, times, pending) if k not in made.held]
+            one, others = _with_sinks(nodes, made, one, chosen)
+            ahead += others
+        made.passes.append(one)
+        ready.update(sink.node for sink in one.sinks if made.held.get(sink.node) is sink)
+
+
+def _halves(one: Pass) -> list[Pass]:
+    """A phase as those that it becomes, as each takes only so many sinks."""
+    if len(one.sinks) <= MOST_OPERANDS:
+        return [one]
+    half = len(one.sinks) // 2
+    first, second = replace(one, sinks=one.sinks[:half]), replace(one, sinks=one.sinks[half:])
+    return [*_halves(first), *_halves(second)]
+
+
+def _shown(nodes: Sequence[Node], k: int) -> int:
+    """The node that views show."""
+    while isinstance(node := nodes[k], View):
+        k = node.arg
+    return k
+
+
+def _readers(nodes: Sequence[Node], passes: Sequence[Pass]) -> list[int]:
+    """For each node how many ops and sinks read it, through views."""
+    count = [0] * len(nodes)
+    tops = [root(nodes, sink) for one in passes for sink in one.sinks]
+    args = [arg for node in nodes if isinstance(node, Apply) for arg in node.args]
+    for k in (*tops, *args):
+        count[_shown(nodes, k)] += 1
+    return count
+
+
+def _computed(nodes: Sequence[Node], one: Pass, ready: set[int]) -> list[int]:
+    """The nodes that a phase computes, rising."""
+    seen: set[int] = set()
+    for sink in one.sinks:
+        for _ in cone(nodes, root(nodes, sink), ready.__contains__, seen):
+            pass
+    return sorted(seen - ready)
+
+
+def _chosen(
+    nodes: Sequence[Node], computed: Sequence[int], times: Sequence[int], pending: Sequence[int]
+) -> list[int]:
+    """The nodes to store, of those that a phase computes."""
+    chosen: list[int] = []
+    often: set[int] = set()  # those that are computed too often, and what is made of them
+    read: set[int] = set()
+    for k in computed:
+        if times[k] > _MOST_TIMES or not often.isdisjoint(arguments(nodes[k])):
+            often.add(k)
+        if times[k] > 2 * _MOST_TIMES:
+            read.update(_shown(nodes, arg) for arg in arguments(nodes[k]))
+    for k in computed:
+        last = times[k] > 2 * _MOST_TIMES and k not in read
+        if isinstance(nodes[k], Apply) and k in often and (pending[k] or last):
+            chosen.append(k)
+    return chosen
+
+
+def _with_sinks(
+    nodes: Sequence[Node], made: Schedule, one: Pass, chosen: Sequence[int]
+) -> tuple[Pass, list[Pass]]:
+    """A phase that stores nodes, too, and phases after it for those over other boxes."""
+    stored = {sink.node: sink for sink in one.sinks if not sink.fold}
+    more: list[Sink] = []
+    others: list[Pass] = []
+    for k in chosen:
+        sink = stored.get(k)
+        if sink is None or made.slots[sink.slot].dtype in HALVES:
+            sink = temporary(made, k, nodes[k].shape, working(nodes[k].dtype))
+            if nodes[k].shape == one.shape:
+                more.append(sink)
+            else:
+                others.append(Pass(nodes[k].shape, (sink,)))
+        made.held[k] = sink
+    return replace(one, sinks=(*one.sinks, *more)), others

@@ -1,0 +1,142 @@
+"""Graphs that compute the same: without reductions of single elements, with others in two steps."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from ...compute.special import HALVES
+from ..trace.graph import Apply, Constant, Graph, Node, Reduce, View, arguments
+from .phases import fold_dtype
+
+
+def simplified(graph: Graph) -> Graph:
+    """The same, each of whose reductions folds some axis of another extent than 1.
+
+    >>> from .graph import Input
+    >>> x = Input(0, (2, 1), "float32")
+    >>> total = Reduce("sum", 0, (1,), False, "float32", (2,), "float32")
+    >>> simplified(Graph((x, total), (1,), 1)).nodes[1].op
+    'cast'
+    """
+    if not any(_is_single(graph.nodes, node) for node in graph.nodes):
+        return graph
+    nodes: list[Node] = []
+    number: list[int] = []  # of each node of the graph, in `nodes`
+    for node in graph.nodes:
+        new = _renumbered(node, number)
+        if isinstance(new, Reduce) and _is_single(nodes, new):
+            new = _of_single(nodes, new)
+        nodes.append(new)
+        number.append(len(nodes) - 1)
+    return _pruned(Graph(tuple(nodes), tuple(number[k] for k in graph.outputs), graph.inputs))
+
+
+def _is_single(nodes: Sequence[Node], node: Node) -> bool:
+    if not isinstance(node, Reduce):
+        return False
+    shape = nodes[node.arg].shape
+    return all(shape[axis] == 1 for axis in node.over)
+
+
+def _of_single(nodes: list[Node], node: Reduce) -> Node:
+    """The conversion that a reduction of single elements is; positions are 0."""
+    if node.op in ("argmin", "argmax"):
+        nodes.append(Constant(0, "int64"))
+        int64 = ("int64", "int64")
+        return Apply("cast", (len(nodes) - 1,), ((),), int64, node.shape, "int64")
+    kept = [a for a in range(len(nodes[node.arg].shape)) if node.keepdims or a not in node.over]
+    lands = {axis: to for to, axis in enumerate(kept)}
+    axes = tuple(lands.get(axis) for axis in range(len(nodes[node.arg].shape)))
+    compute = "bool" if node.op in ("any", "all") else node.compute
+    # A cast would round to 16 bits.
+    op = "positive" if node.dtype in HALVES else "cast"
+    return Apply(op, (node.arg,), (axes,), (compute, node.dtype), node.shape, node.dtype)
+
+
+#: Elements from which on another phase costs nothing to speak of.
+_LARGE = 1 << 15
+
+
+def in_two_steps(graph: Graph) -> Graph:
+    """The same, with reductions folded in two steps where the first can be part of a batch.
+
+    A loss is a sum over all axes of what rows' sums went into: folded over each row's axes first,
+    it is one more phase over the rows, and a small one after them.
+
+    >>> from .graph import Input
+    >>> x = Input(0, (512, 64), "float32")
+    >>> rows = Reduce("max", 0, (1,), True, "float32", (512, 1), "float32")
+    >>> less = Apply("subtract", (0, 1), ((0, 1),) * 2, ("float32",) * 3, x.shape, "float32")
+    >>> total = Reduce("sum", 2, (0, 1), False, "float32", (), "float32")
+    >>> [one.shape for one in in_two_steps(Graph((x, rows, less, total), (3,), 1)).nodes[-2:]]
+    [(512, 1), ()]
+    """
+    nodes: list[Node] = []
+    number: list[int] = []
+    #: The reductions that go into each node of the graph, as the bits of an integer; and for each
+    #: shape and the axes that are folded, the reductions of that.
+    under: list[int] = []
+    known: dict[tuple[int, ...], dict[tuple[int, ...], int]] = {}
+    for k, node in enumerate(graph.nodes):
+        inside = 0
+        for arg in arguments(node):
+            inside |= under[arg]
+        new = _renumbered(node, number)
+        if isinstance(new, Reduce) and isinstance(node, Reduce):
+            shape = graph.nodes[node.arg].shape
+            alike = known.setdefault(shape, {})
+            first = _first_axes(shape, node, inside, alike)
+            if first:
+                nodes.append(_folded(nodes, new, first))
+                inner = nodes[-1].dtype
+                new = replace(new, arg=len(nodes) - 1, compute=inner)
+            alike[node.over] = alike.get(node.over, 0) | 1 << k
+            inside |= 1 << k
+        under.append(inside)
+        nodes.append(new)
+        number.append(len(nodes) - 1)
+    return Graph(tuple(nodes), tuple(number[k] for k in graph.outputs), graph.inputs)
+
+
+def _first_axes(
+    shape: tuple[int, ...], node: Reduce, inside: int, alike: Mapping[tuple[int, ...], int]
+) -> tuple[int, ...]:
+    """The axes to fold first: all that an earlier reduction of such values folds, if fewer."""
+    if node.op in ("argmin", "argmax") or math.prod(shape) < _LARGE:
+        return ()
+    found: dict[int, tuple[int, ...]] = {}  # by the first such reduction
+    for over, those in alike.items():
+        both = tuple(axis for axis in node.over if axis in over)
+        rest = [axis for axis in node.over if axis not in over]
+        fewer = math.prod(shape[a] for a in both) > 1 and math.prod(shape[a] for a in rest) > 1
+        if fewer and inside & those:
+            found[inside & those & -(inside & those)] = both
+    return found[min(found)] if found else ()
+
+
+def _folded(nodes: Sequence[Node], node: Reduce, over: tuple[int, ...]) -> Reduce:
+    """A reduction over some of its axes, which stay with extent 1."""
+    given = enumerate(nodes[node.arg].shape)
+    shape = tuple(1 if axis in over else extent for axis, extent in given)
+    return replace(node, over=over, keepdims=True, shape=shape, dtype=fold_dtype(node))
+
+
+def _pruned(graph: Graph) -> Graph:
+    """Without the nodes that no output needs."""
+    needed = set(graph.outputs)
+    for k in range(len(graph.nodes) - 1, -1, -1):
+        if k in needed:
+            needed.update(arguments(graph.nodes[k]))
+    number = {k: new for new, k in enumerate(sorted(needed))}
+    nodes = tuple(_renumbered(graph.nodes[k], number) for k in number)
+    return Graph(nodes, tuple(number[k] for k in graph.outputs), graph.inputs)
+
+
+def _renumbered(node: Node, number: Mapping[int, int] | Sequence[int]) -> Node:
+    if isinstance(node, Apply):
+        return replace(node, args=tuple(number[arg] for arg in node.args))
+    if isinstance(node, Reduce | View):
+        return replace(node, arg=number[node.arg])
+    return node

@@ -1,0 +1,196 @@
+"""Where in a user's function something was written, and refusals that show it."""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import linecache
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from types import FrameType, TracebackType
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ...errors import BroadcastError, TraceError
+
+#: Folders whose frames are not the user's.
+_OURS = tuple(
+    os.path.dirname(os.path.abspath(path)) + os.sep
+    for path in (os.path.dirname(__file__), np.__file__)
+)  # zerostride's folder, of which this file's is one
+
+#: Libraries whose frames are not the user's either.
+_LIBRARIES = ("torch", "jax", "dask", "xarray", "pandas", "cupy", "array_api_strict", "scipy")
+#: Errors whose message is what they were made of.
+_PLAIN = (TypeError, ValueError, IndexError, AttributeError, OverflowError, ZeroDivisionError)
+#: What the user's own `raise` is.
+_RAISES = frozenset({dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]})
+#: Where modules of PyTorch keep what they are given as attributes.
+_OF_MODULES = ("_parameters", "_buffers", "_modules")
+#: How far an object is looked for: `model.layer.weight`; and among how many parts of a container.
+_DEEPEST, _MOST = 3, 100
+#: Characters of a line that are shown.
+_LONGEST = 160
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A line of source.
+
+    Attributes:
+        filename: the file.
+        line: its number in the file, from 1.
+        function: the function it stands in.
+        text: the line itself; "" where the source is not to be had.
+    """
+
+    filename: str
+    line: int
+    function: str
+    text: str
+
+    def __str__(self) -> str:
+        where = f"{self.filename}:{self.line} in {self.function}"
+        text = self.text if len(self.text) <= _LONGEST else self.text[:_LONGEST] + " …"
+        return f"{where}\n    {text}" if text else where
+
+
+def current_place() -> Place:
+    """The line that is being executed, of the innermost function that is not zerostride's,
+    NumPy's or an array library's.
+
+    >>> current_place().line > 0
+    True
+    """
+    frame = _current_frame()
+    return _place(frame, frame.f_lineno)
+
+
+def _current_frame() -> FrameType:
+    frame = sys._getframe(1)
+    while frame.f_back is not None and _is_ours(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
+def called(given: Any) -> str:
+    """What the function whose line is being executed calls an object: a name, or what is in one.
+
+    >>> weights = {"bias": [1.0]}
+    >>> called(weights), called(weights["bias"]), called([1.0])
+    ('weights', "weights['bias']", '')
+    """
+    frame = _current_frame()
+    code = frame.f_code
+    words = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
+    known = {**frame.f_globals, **frame.f_locals}
+    ahead = [(name, known[name]) for name in sorted(words & known.keys())]
+    for _ in range(_DEEPEST):
+        for name, value in ahead:
+            if value is given:
+                return name
+        ahead = [
+            (name + part, one)
+            for name, value in ahead
+            for part, one in _parts(value, code.co_names)
+        ]
+    return ""
+
+
+def is_in_place() -> bool:
+    """Whether the line that is being executed is at an operator in place, as `y += x`."""
+    frame = _current_frame()
+    here = (one for one in dis.get_instructions(frame.f_code) if one.offset == frame.f_lasti)
+    return any(one.opname == "BINARY_OP" and one.argrepr.endswith("=") for one in here)
+
+
+def _parts(value: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
+    """What an object holds, and how that is written; attributes are those of `names`."""
+    if type(value) is dict:
+        yield from ((f"[{key!r}]", one) for key, one in islice(value.items(), _MOST))
+    elif type(value) in (list, tuple):
+        yield from ((f"[{k}]", one) for k, one in enumerate(islice(value, _MOST)))
+    held = getattr(value, "__dict__", {})
+    for kept in (held, *(held.get(name) for name in _OF_MODULES)):
+        if isinstance(kept, Mapping):
+            yield from ((f".{name}", kept[name]) for name in names if name in kept)
+
+
+def _place(frame: FrameType, line: int) -> Place:
+    filename = frame.f_code.co_filename
+    text = linecache.getline(filename, line, frame.f_globals).strip()
+    return Place(filename, line, frame.f_code.co_name, text)
+
+
+def tell_place(error: Exception, function: Any) -> None:
+    """Adds the user's line to what an error says, unless the user raised it.
+
+    Args:
+        error: one that is being handled; its traceback begins with a frame of zerostride's.
+        function: what is traced; where it begins is told of errors of what it returned.
+    """
+    last = _last_of_the_user(error.__traceback__)
+    if last is None:
+        place = place_of(function)
+    elif last.tb_next is None and last.tb_frame.f_code.co_code[last.tb_lasti] in _RAISES:
+        return
+    else:
+        place = str(_place(last.tb_frame, last.tb_lineno))
+    if not place:
+        return
+    if isinstance(error, TraceError | BroadcastError):
+        error.place = error.place or place
+    elif type(error) in _PLAIN and len(error.args) == 1 and isinstance(error.args[0], str):
+        if place not in error.args[0]:
+            error.args = ("\n  ".join([error.args[0], place]),)
+    elif place not in getattr(error, "__notes__", ()):
+        error.add_note(place)
+
+
+def _last_of_the_user(traceback: TracebackType | None) -> TracebackType | None:
+    found = None
+    while traceback is not None:
+        if not _is_ours(traceback.tb_frame.f_code.co_filename):
+            found = traceback
+        traceback = traceback.tb_next
+    return found
+
+
+def place_of(function: Any) -> str:
+    """Where a function begins, as a place is shown; "" where that is not known, or is here."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None or _is_ours(code.co_filename):
+        return ""
+    text = linecache.getline(code.co_filename, code.co_firstlineno).strip()
+    return str(Place(code.co_filename, code.co_firstlineno, code.co_name, text))
+
+
+def _is_ours(filename: str) -> bool:
+    """Whether a file is zerostride's, NumPy's, or of a library whose arrays meet values."""
+    path = os.path.abspath(filename)
+    return path.startswith(_OURS) or path.startswith(tuple(_folders()))
+
+
+def _folders() -> Iterator[str]:
+    for name in _LIBRARIES:
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if file:
+            yield os.path.dirname(os.path.abspath(file)) + os.sep
+
+
+def refuse(detail: str, hint: str) -> NoReturn:
+    """Raises the TraceError of the user's current line."""
+    raise TraceError(detail, str(current_place()), hint)
+
+
+def no_out(out: Any) -> None:
+    """Refuses an `out` within a traced function."""
+    if out is not None:
+        refuse(
+            "out= in a fused function would write before all is computed",
+            "leave it out, and give out= to the fused call",
+        )

@@ -1,0 +1,153 @@
+"""How a function packs its results: one, or a tuple, a list or a dict of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ...compute.foreign import is_foreign
+from ...compute.semantics import WEAK
+from ...errors import TraceError
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Structure:
+    """A result, or a container of them.
+
+    Attributes:
+        kind: None for one result; otherwise the container's type: tuple or a named one, list, dict.
+        keys: of a dict.
+        parts: what the container holds.
+    """
+
+    kind: type[Any] | None = None
+    keys: tuple[Any, ...] = ()
+    parts: tuple[Structure, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many results there are in all."""
+        return 1 if self.kind is None else sum(part.count for part in self.parts)
+
+    @property
+    def is_plain_tuple(self) -> bool:
+        """Whether it is a tuple of results, and neither a named one nor one of containers."""
+        return self.kind is tuple and all(part.kind is None for part in self.parts)
+
+    def pack(self, results: Sequence[Any]) -> Any:
+        """The results as the function returns them.
+
+        >>> Structure(tuple, (), (Structure(), Structure())).pack([1, 2])
+        (1, 2)
+        """
+        return self._pack(iter(results))
+
+    def _pack(self, results: Iterator[Any]) -> Any:
+        if self.kind is None:
+            return next(results)
+        parts = [part._pack(results) for part in self.parts]
+        if self.kind is dict:
+            return dict(zip(self.keys, parts, strict=True))
+        make = getattr(self.kind, "_make", self.kind)  # a named tuple's
+        return make(parts)
+
+    def unpack(self, given: Any, what: str) -> list[Any]:
+        """The parts of something that is packed the same way, None for what is not there.
+
+        Raises:
+            TypeError: it is packed in another way.
+
+        >>> Structure(tuple, (), (Structure(), Structure())).unpack(None, "out")
+        [None, None]
+        """
+        if given is None:
+            return [None] * self.count
+        if self.kind is None:
+            if type(given) is tuple and len(given) == 1:  # as NumPy's ufuncs take it
+                (given,) = given
+            return [given]
+        parts = self._parts(given, what)
+        return [
+            leaf
+            for part, one in zip(self.parts, parts, strict=True)
+            for leaf in part.unpack(one, what)
+        ]
+
+    def named_outs(self) -> list[str]:
+        """How a caller writes the parts of an `out` that is packed the same way.
+
+        >>> Structure(dict, ("a",), (Structure(list, (), (Structure(), Structure())),)).named_outs()
+        ["out['a'][0]", "out['a'][1]"]
+        """
+        return self._named("out")
+
+    def _named(self, name: str) -> list[str]:
+        if self.kind is None:
+            return [name]
+        keys = self.keys if self.kind is dict else range(len(self.parts))
+        pairs = zip(keys, self.parts, strict=True)
+        return [leaf for key, part in pairs for leaf in part._named(f"{name}[{key!r}]")]
+
+    def _parts(self, given: Any, what: str) -> list[Any]:
+        if self.kind is dict:
+            if isinstance(given, dict) and {*given} <= {*self.keys}:
+                return [given.get(key) for key in self.keys]
+        elif isinstance(given, tuple | list) and len(given) == len(self.parts):
+            return list(given)
+        raise TypeError(f"{what} is packed as the results are, {self}; not {_named(given)}")
+
+    def __str__(self) -> str:
+        if self.kind is None:
+            return "an array"
+        if self.kind is dict:
+            return f"a dict of {', '.join(map(repr, self.keys))}"
+        return f"a {self.kind.__name__} of {len(self.parts)}"
+
+
+def structure_of(
+    returned: Any, lift: Callable[[Any], _T], place: str = ""
+) -> tuple[Structure, list[_T]]:
+    """How results are packed, and each of them by `lift`; `place` is where the function stands.
+
+    Raises:
+        TraceError: the function returns what is no array.
+    """
+    leaves: list[_T] = []
+
+    def visit(part: Any) -> Structure:
+        if isinstance(part, dict):
+            keys = tuple(part)
+            return Structure(dict, keys, tuple(visit(part[key]) for key in keys))
+        if isinstance(part, tuple | list):
+            return Structure(type(part), (), tuple(map(visit, part)))
+        if not _is_array(part):
+            raise TraceError(
+                f"a fused function returns arrays, or tuples, lists or dicts of them; "
+                f"not {_named(part)}",
+                place,
+                "return the arrays, and do the rest outside of the function",
+            )
+        leaves.append(lift(part))
+        return Structure()
+
+    return visit(returned), leaves
+
+
+def _is_array(part: Any) -> bool:
+    return (
+        type(part) in WEAK
+        or isinstance(part, np.ndarray | np.generic)
+        or hasattr(type(part), "__zerostride_trace__")
+        or is_foreign(part)
+    )
+
+
+def _named(given: Any) -> str:
+    if isinstance(given, tuple | list | dict):
+        return f"a {type(given).__name__} of {len(given)}"
+    return "None" if given is None else f"{type(given).__name__}"

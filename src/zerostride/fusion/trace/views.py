@@ -1,0 +1,143 @@
+"""Which axes a view of a value has: indices, transposition, and shapes that differ by ones."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+from ...errors import BroadcastError, Reason
+from .graph import Axes
+from .source import refuse
+
+_WHERE = "choose by values with zs.where(condition, a, b); cut outside of the fused function"
+
+
+def one_axis(axis: Any, rank: int) -> int:
+    """An axis counted from 0.
+
+    >>> one_axis(-1, 3)
+    2
+    """
+    if isinstance(axis, str):
+        refuse(
+            f"axis {axis!r} is a name, and axes of values have places",
+            "count the axis, from 0 or from the end; or do that outside, where arrays have names",
+        )
+    place = operator.index(axis)
+    if not -rank <= place < rank:
+        raise BroadcastError(f"axis {place} of an array of {rank} axes", reason=Reason.AXIS_RANGE)
+    return place % rank
+
+
+def some_axes(axis: Any, rank: int) -> tuple[int, ...]:
+    """Axes counted from 0, rising; all for None.
+
+    >>> some_axes((-1, 0), 3), some_axes(None, 2)
+    ((0, 2), (0, 1))
+    """
+    if axis is None:
+        return tuple(range(rank))
+    given = axis if isinstance(axis, tuple | list) else (axis,)
+    places = sorted(one_axis(one, rank) for one in given)
+    if len({*places}) < len(places):
+        raise BroadcastError(f"axis {axis!r} names one twice", reason=Reason.DUPLICATE_AXES)
+    return tuple(places)
+
+
+def indexed(shape: tuple[int, ...], key: Any) -> Axes:
+    """The axes of value[key]: new ones, whole ones, and none for 0 where there is one element."""
+    keys = list(key) if isinstance(key, tuple) else [key]
+    for one in keys:
+        if hasattr(type(one), "__zerostride_trace__") or not (
+            one is None or one is Ellipsis or _is_simple(one)
+        ):
+            refuse("elements are chosen by values, which cannot be fused", _WHERE)
+    rank = sum(one is not None and one is not Ellipsis for one in keys)
+    if rank > len(shape):
+        raise IndexError(f"{rank} indices for an array of {len(shape)} axes")
+    ellipses = sum(one is Ellipsis for one in keys)
+    if ellipses > 1:
+        raise IndexError("an index can only have a single ellipsis ('...')")
+    if not ellipses:
+        keys.append(Ellipsis)
+    axes: list[int | None] = []
+    axis = 0
+    for one in keys:
+        if one is None:
+            axes.append(None)
+        elif one is Ellipsis:
+            rest = len(shape) - rank
+            axes.extend(range(axis, axis + rest))
+            axis += rest
+        else:
+            if _keeps(one, shape[axis]):
+                axes.append(axis)
+            axis += 1
+    return tuple(axes)
+
+
+def _is_simple(one: Any) -> bool:
+    if hasattr(type(one), "__zerostride_trace__") or type(one) is bool:
+        return False
+    return isinstance(one, slice) or hasattr(one, "__index__")
+
+
+def _keeps(one: Any, size: int) -> bool:
+    """Whether the axis stays; an index takes it away, which is fine where it has extent 1."""
+    if isinstance(one, slice):
+        if len(range(*one.indices(size))) != size or (size > 1 and one.step not in (None, 1)):
+            refuse(f"a slice of {size} elements that leaves some out cannot be fused", _WHERE)
+        return True
+    if not -size <= operator.index(one) < size:
+        raise IndexError(f"index {one} is out of bounds for an axis of {size} elements")
+    if size != 1:
+        refuse(f"one of {size} elements cannot be taken in a fused function", _WHERE)
+    return False
+
+
+def ordered(rank: int, order: Any) -> Axes:
+    """The axes of a transposed value; all the other way round for None."""
+    if order is None:
+        return tuple(reversed(range(rank)))
+    places = tuple(one_axis(axis, rank) for axis in order)
+    if sorted(places) != list(range(rank)):
+        raise ValueError(f"axes {order!r} are no order of the {rank} axes")
+    return places
+
+
+def reshaped(shape: tuple[int, ...], given: Any) -> Axes:
+    """The axes of a value in a shape that differs by axes of extent 1."""
+    wanted = [operator.index(size) for size in (given if hasattr(given, "__iter__") else (given,))]
+    if wanted.count(-1) == 1:
+        wanted[wanted.index(-1)] = _missing(shape, wanted)
+    long = [axis for axis, size in enumerate(shape) if size != 1]
+    if [shape[axis] for axis in long] != [size for size in wanted if size != 1]:
+        refuse(
+            f"{shape} is reshaped to {tuple(wanted)}, which merges or splits axes",
+            "reshape outside of the fused function; inside, axes of extent 1 come and go",
+        )
+    rest = iter(long)
+    return tuple(None if size == 1 else next(rest) for size in wanted)
+
+
+def _missing(shape: Sequence[int], wanted: Sequence[int]) -> int:
+    """The size that -1 stands for."""
+    total = rest = 1
+    for size in shape:
+        total *= size
+    for size in wanted:
+        rest *= size if size != -1 else 1
+    if rest == 0 or total % rest:
+        raise ValueError(f"cannot reshape array of shape {tuple(shape)} into {tuple(wanted)}")
+    return total // rest
+
+
+def squeezed(shape: tuple[int, ...], axis: Any) -> Axes:
+    """The axes that stay where those of extent 1 go: all, or those named."""
+    if axis is None:
+        return tuple(k for k, size in enumerate(shape) if size != 1)
+    gone = some_axes(axis, len(shape))
+    if any(shape[k] != 1 for k in gone):
+        raise ValueError("cannot select an axis to squeeze out which has size not equal to one")
+    return tuple(k for k in range(len(shape)) if k not in gone)

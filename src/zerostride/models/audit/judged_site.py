@@ -1,0 +1,240 @@
+"""One site whose source is planned and whose way to the target is known, about to be judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...core.alignment import apply
+from ...core.plan import Plan
+from ...derive.express import Expression
+from ...derive.size_traps import Side
+from ...engines.history import past_notes
+from ...engines.model import Divergence, Engine, always
+from ...engines.planning import dtype_limit
+from ...errors import BroadcastError, Reason
+from ...sizes import Shape
+from ...sizes.condition import Condition
+from ..findings import Finding, Verdict, Witness
+from ..formats.onnx.sites import Kind, Operand, Site
+from ..transport.batch import Sample
+from ..transport.element_types import KERNELS, UNFIT
+from ..transport.pnnx import RULE as PNNX
+from ..transport.pnnx import reshaped
+from ..transport.ways import canonical
+
+#: Kinds that compute element by element, where dtypes are what engines differ in.
+_BY_ELEMENT = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU})
+
+
+def sizes_of(part: Operand) -> Shape:
+    """The sizes of an operand: numbers, or symbols."""
+    return tuple(size for size in part.shape or () if size is not None)
+
+
+def finding_of(
+    site: Site,
+    source: Plan | BroadcastError | None,
+    target: Plan | BroadcastError | None,
+    verdict: Verdict,
+    reason: str,
+    message: str,
+    fix: Expression | None = None,
+    witness: Witness | None = None,
+    notes: tuple[str, ...] = (),
+    when: Condition | None = None,
+    values: Mapping[str, int] | None = None,
+) -> Finding:
+    """The finding of a site."""
+    operands = tuple((part.name, part.shape) for part in site.operands)
+    return Finding(
+        site.node.path,
+        site.node.op,
+        operands,
+        source,
+        target,
+        verdict,
+        str(reason),
+        message,
+        fix,
+        witness,
+        notes,
+        when,
+        values,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """A site and the rule by which an engine carries it."""
+
+    site: Site
+    engine: Engine
+    target: Side
+
+    @property
+    def dtype(self) -> str | None:
+        """The element type of an element-wise op's operands, where the model says it."""
+        return self._element if self.site.kind in _BY_ELEMENT else None
+
+    @property
+    def _element(self) -> str | None:
+        """The element type of the operands.
+
+        Of a selection the first is the condition; of a power the base decides, and converters
+        convert the exponent; of a quantisation the scale.
+        """
+        if canonical(self.site) == "pow":
+            part = self.site.operands[0]
+        else:
+            part = self.site.operands[1 if self.site.kind is Kind.PER_AXIS else -1]
+        return part.tensor.dtype if part.tensor is not None else None
+
+    @property
+    def divergences(self) -> tuple[Divergence, ...]:
+        """What the engine's row says about this op on this dtype, beside a narrower one."""
+        every = self.engine.divergences_of(self.target.op or str(self.site.kind), self.dtype)
+        return tuple(
+            row for row in every if row.narrows is None and not (row.dtypes and self._kernel)
+        )
+
+    @property
+    def _kernel(self) -> bool | None:
+        """Whether the node's op set has or lacks a kernel, where no engine's row says it."""
+        row = KERNELS.get((self.engine.name, self.site.node.op))
+        hit = row is not None and self.site.node.version in row[0] and self._element in row[1]
+        return row[2] if row is not None and hit else None
+
+    @property
+    def narrowed(self) -> Divergence | None:
+        """The engine computes the op in a narrower dtype, and a number may not fit in it."""
+        every = self.engine.divergences_of(self.target.op or str(self.site.kind), self.dtype)
+        for row in every:
+            if row.narrows is not None and not self._fits(row.narrows):
+                return row
+        return None
+
+    def _fits(self, dtype: str) -> bool:
+        """Whether all numbers of operands and results are known, and fit in an integer dtype."""
+        values = [part.tensor for part in self.site.operands]
+        numbers = [
+            None if value is None else value.content for value in (*values, *self.site.node.outputs)
+        ]
+        least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+        return all(
+            content is not None
+            and all(isinstance(number, int) and least <= number <= most for number in content)
+            for content in numbers
+        )
+
+    @property
+    def unfit(self) -> Divergence | None:
+        """Why the engine does not carry the op on this dtype, whatever the shapes."""
+        unfit = UNFIT.get((self.engine.name, self.site.stands_for))
+        if unfit is not None and self._element in unfit.dtypes:
+            return unfit
+        kernel = self._kernel
+        if kernel is False:
+            said = f"no kernel for {self._element} in op set {self.site.node.version}"
+            return Divergence(said, Reason.DTYPE, self.engine.source, strikes=always)
+        if self.dtype is None or kernel:
+            return None
+        kinds = [self.dtype]
+        if self.op == "pow" and self.engine.name == "onnxruntime":
+            exponent = self.site.operands[-1].tensor  # it takes another type, if it is one of these
+            kinds += [exponent.dtype] if exponent is not None and exponent.dtype else []
+        limits = (dtype_limit(self.engine, self.target.op, kind) for kind in kinds)
+        limit = next((limit for limit in limits if limit is not None), None)
+        return None if limit is not None and limit.narrows is not None else limit
+
+    @property
+    def op(self) -> str:
+        """The op that a counter-example computes; "add" where none has its name."""
+        return canonical(self.site) or "add"
+
+
+@dataclass(frozen=True, slots=True)
+class Case(Carried):
+    """A carried site whose source is planned.
+
+    Attributes:
+        bare: the verdict alone is asked: no fix and no numbers of what is not the same.
+    """
+
+    source: Plan
+    sample: Sample
+    bare: bool = False
+
+    @property
+    def shapes(self) -> tuple[Shape, ...]:
+        """What the target's rule is asked: for a Broadcast op the target shape comes last."""
+        if not self.target.rule.to_target:
+            return self.sample.shapes
+        return (*self.sample.shapes, sizes_of(self.site.operands[-1]))
+
+    @property
+    def meaning(self) -> Side | None:
+        """The source's rule for the shapes that the target sees; None where none says it."""
+        if self.site.rule.to_target != self.target.rule.to_target:
+            return None
+        axis = self.site.attributes.get("axis")
+        # Without the batch axis, an `axis` attribute counts one axis fewer.
+        tries = [self.site.attributes]
+        if axis is not None and self.sample.axis is not None:
+            tries.append({**self.site.attributes, "axis": axis - 1})
+        facts = self.sample.plan.open.given if self.sample.plan.open is not None else None
+        for attributes in tries:
+            try:
+                said = apply(self.site.rule, self.shapes, attributes, facts=facts)
+            except BroadcastError:
+                continue
+            if said == self.sample.plan:
+                return Side(self.site.rule, attributes)
+        return None
+
+    def plan(self, shapes: tuple[Shape, ...]) -> Plan | BroadcastError:
+        """The target's plan; a rule of two operands takes more of them two by two."""
+        if len(shapes) <= self.target.rule.operands[1]:
+            return self.target.plan(shapes)
+        steps: list[Plan] = []
+        so_far = shapes[0]
+        for shape in shapes[1:]:
+            step = self.target.plan((so_far, shape))
+            if isinstance(step, BroadcastError):
+                return step
+            steps.append(step)
+            so_far = step.shape
+        return in_a_row(steps)
+
+    def finding(
+        self, made: Plan | BroadcastError, verdict: Verdict, reason: str, message: str, **more: Any
+    ) -> Finding:
+        """The finding of this case."""
+        notes: tuple[str, ...] = ()
+        # What older releases did is known for numbers.
+        if isinstance(made, Plan) and made.open is None and self.site.kind is Kind.ELEMENTWISE:
+            # After pnnx operands are of one rank, and that is what an older release was given.
+            given = reshaped(made) if self.target.rule is PNNX else made
+            notes = past_notes(self.engine.name, given)
+        more.setdefault("notes", notes)
+        return finding_of(self.site, self.source, made, verdict, reason, message, **more)
+
+
+def in_a_row(steps: Sequence[Plan]) -> Plan:
+    """Plans of two operands as one: the result of each is the first operand of the next."""
+    onwards: Sequence[int | None] = range(steps[-1].rank)
+    mappings = []
+    for step in reversed(steps):
+        through, own = step.axes_mapping
+        mappings.append(_through(own, onwards))
+        onwards = _through(through, onwards)
+    operands = (steps[0].operands[0], *(step.operands[1] for step in steps))
+    return Plan(steps[-1].shape, operands, (tuple(onwards), *reversed(mappings)), steps[-1].rule)
+
+
+def _through(places: Sequence[int | None], onwards: Sequence[int | None]) -> tuple[int | None, ...]:
+    """Where axes land after a further step."""
+    return tuple(None if axis is None else onwards[axis] for axis in places)

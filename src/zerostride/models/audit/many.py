@@ -1,0 +1,307 @@
+"""Audits of many models: each in a process of its own, several at once, answers in order.
+
+A worker is a Python that reads tasks from its input and writes reports to its output. It is started
+by name and not as a copy of this process, so a script needs no `if __name__ == "__main__"`, and a
+model that ends its worker ends nothing else.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import queue
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import IO, Any
+
+from ...engines.planning import as_facts
+from ...engines.table import find_engine
+from ...engines.versions import warn_if_unmeasured
+from ...errors import BroadcastError, ZerostrideError, printable
+from ...system import children
+from ..findings import Report, Unread
+from ..flow.input_sizes import UnknownSize
+from .run import audit
+
+#: How often, in seconds, somebody who waits looks whether they were interrupted.
+_BEAT = 0.2
+#: Characters of what a worker said before it ended.
+_LAST_WORDS = 300
+#: Options that name sizes or inputs of models; what is noted of a model that has none so called.
+_SIZES = ("sizes", "input_shapes")
+_NOT_HERE = "no size or input of it is called {!r}: what was given is for other models"
+_CHILD = """
+load_package()
+from zerostride.models.audit.many import serve
+serve()
+"""
+
+Progress = Callable[[int, int], None]
+
+
+def cores() -> int:
+    """How many processes may run at once."""
+    if hasattr(os, "sched_getaffinity"):
+        return max(1, len(os.sched_getaffinity(0)))
+    return os.cpu_count() or 1
+
+
+def audit_many(
+    models: Sequence[str | Path | Unread],
+    target: str,
+    *,
+    jobs: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> list[Report | Unread]:
+    """Audits models, several at once.
+
+    Args:
+        models: files; what could not even be found is handed through.
+        target: an engine's name.
+        jobs: how many at once; the number of cores if None. 1: in this process.
+        progress: called with the number of models done and of all.
+        options: as for :func:`~zerostride.models.audit.run.audit`.
+
+    Returns:
+        A report of each model, in their order, whatever `jobs` is; an :class:`Unread` for one that
+        cannot be read or that ended its process.
+
+    Raises:
+        BroadcastError: there is no such engine.
+        ZerostrideError: an option makes no sense, whatever the model.
+    """
+    find_engine(target)
+    if options.get("facts") is not None:
+        as_facts(options["facts"])  # what cannot be read is said once, not of each model
+    warn_if_unmeasured(target)
+    answers: list[Report | Unread | None] = [
+        one if isinstance(one, Unread) else None for one in models
+    ]
+    tasks = [k for k, answer in enumerate(answers) if answer is None]
+    count = min(jobs or cores(), len(tasks))
+    total = len(models)
+    done = total - len(tasks)
+
+    def answered(k: int, answer: Report | Unread) -> None:
+        nonlocal done
+        answers[k] = answer
+        done += 1
+        if progress is not None:
+            progress(done, total)
+
+    names = {k: str(models[k]) for k in tasks}
+    if count <= 1 or not sys.executable:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            for k in tasks:
+                answered(k, judged(names[k], target, options))
+    else:
+        _at_once(names, target, options, count, answered)
+    _check_sizes(options, answers)
+    return [answer for answer in answers if answer is not None]
+
+
+def _audited(model: str, target: str, options: Mapping[str, Any]) -> Report:
+    """The report of one model of many: sizes that it has not are for others, which a note says."""
+    missing: list[str] = []
+    while True:
+        try:
+            report = audit(model, target, **options)
+        except UnknownSize as error:
+            kept = {
+                given: {key: value for key, value in options[given].items() if key != error.name}
+                for given in _SIZES
+                if options.get(given)
+            }
+            if error.name in missing:
+                raise
+            missing.append(error.name)
+            options = {**options, **kept}
+        else:
+            return replace(report, notes=(*report.notes, *map(_NOT_HERE.format, missing)))
+
+
+def _check_sizes(options: Mapping[str, Any], answers: Sequence[Report | Unread | None]) -> None:
+    """Refuses the name of a size that no model has."""
+    reports = [one for one in answers if isinstance(one, Report)]
+    for name in (str(key) for given in _SIZES for key in options.get(given) or ()):
+        note = _NOT_HERE.format(name)
+        if reports and all(note in report.notes for report in reports):
+            raise UnknownSize(name, f"no size or input of any model is called {name!r}")
+
+
+def judged(model: str, target: str, options: Mapping[str, Any]) -> Report | Unread:
+    """The report of a model; whatever is wrong with it is its own affair."""
+    try:
+        return _audited(model, target, options)
+    except (ZerostrideError, BroadcastError) as error:
+        return Unread(model, str(error))
+    except MemoryError:
+        return Unread(model, f"{model}: not enough memory")
+    except OSError as error:
+        return Unread(model, f"{model}: {error.strerror or error}")
+    except Exception as error:  # noqa: BLE001 - a fault of ours is one model's line, as in the CLI
+        said = printable(str(error))[:_LAST_WORDS]
+        return Unread(
+            model, f"{model}: internal error ({type(error).__name__}: {said}); please report it"
+        )
+
+
+def _at_once(
+    names: Mapping[int, str],
+    target: str,
+    options: Mapping[str, Any],
+    count: int,
+    answered: Callable[[int, Report | Unread], None],
+) -> None:
+    """Hands tasks to workers, each with a thread that waits for it."""
+    waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+    ready: queue.SimpleQueue[tuple[int, Report | Unread]] = queue.SimpleQueue()
+    for k in names:
+        waiting.put(k)
+    workers = [_Worker() for _ in range(count)]
+
+    def tend(worker: _Worker) -> None:
+        while not worker.stopped:
+            try:
+                k = waiting.get_nowait()
+            except queue.Empty:
+                return
+            ready.put((k, worker.ask(names[k], target, options)))
+
+    threads = [threading.Thread(target=tend, args=(one,), daemon=True) for one in workers]
+    try:
+        for thread in threads:
+            thread.start()
+        left = len(names)
+        while left:
+            try:
+                answered(*ready.get(timeout=_BEAT))
+            except queue.Empty:
+                continue
+            left -= 1
+    finally:
+        for worker in workers:
+            worker.stop()
+        for thread in threads:
+            thread.join(_BEAT * 5)
+
+
+class _Worker:
+    """A process that audits one model after the other, started when first asked."""
+
+    def __init__(self) -> None:
+        self.stopped = False
+        self._process: subprocess.Popen[bytes] | None = None
+        self._words: IO[bytes] | None = None
+        self._lock = threading.Lock()
+
+    def ask(self, model: str, target: str, options: Mapping[str, Any]) -> Report | Unread:
+        """The worker's answer; if it ends, what it said last."""
+        try:
+            process = self._started()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            pickle.dump((model, target, dict(options)), process.stdin)
+            process.stdin.flush()
+            answer = pickle.load(process.stdout)
+        except (OSError, EOFError, ValueError, pickle.PickleError) as error:
+            # ValueError: the pipe is closed while it is read, by an interrupt that stops workers.
+            return Unread(model, f"{model}: {self._end(error)}")
+        return answer if isinstance(answer, Report | Unread) else Unread(model, str(answer))
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        with self._lock:
+            if self.stopped:
+                raise EOFError
+            if self._process is None:
+                self._words = tempfile.TemporaryFile()  # noqa: SIM115 - closed when it ends
+                self._process = subprocess.Popen(
+                    children.source(_CHILD),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=self._words,
+                )
+            return self._process
+
+    def _end(self, error: Exception) -> str:
+        """How the worker ended; the next model gets a new one."""
+        with self._lock:
+            process, self._process = self._process, None
+            words, self._words = self._words, None
+        if process is None:
+            return f"its process could not be started: {error}"
+        _close(process)
+        status = process.returncode
+        said = f"with status {status}"
+        if status < 0:
+            try:
+                said = f"by {signal.Signals(-status).name}"
+            except ValueError:
+                said = f"by signal {-status}"
+        return f"the process that read it was ended {said}{_last_line(words)}"
+
+    def stop(self) -> None:
+        """Ends the worker, whatever it does."""
+        with self._lock:
+            self.stopped = True
+            process, self._process = self._process, None
+            words, self._words = self._words, None
+        if process is not None:
+            process.kill()
+            _close(process)
+        if words is not None:
+            words.close()
+
+
+def _last_line(words: IO[bytes] | None) -> str:
+    """What a worker wrote last on its error output."""
+    if words is None:
+        return ""
+    with words as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - 4 * _LAST_WORDS))
+        lines = file.read().decode("utf-8", "replace").strip().splitlines()
+    return f": {printable(lines[-1])[:_LAST_WORDS]}" if lines else ""
+
+
+def _close(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            try:
+                pipe.close()
+            except OSError:
+                continue  # what was not written yet has nobody to read it
+    try:
+        process.wait(timeout=_BEAT * 10)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def serve() -> None:
+    """What a worker does: reads tasks from its input until it ends.
+
+    Its output is for answers alone; what libraries print goes where errors go. An interrupt is the
+    parent's to handle, which then ends its workers.
+    """
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    warnings.simplefilter("ignore")  # the parent has said it once
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    while True:
+        try:
+            model, target, options = pickle.load(sys.stdin.buffer)
+        except EOFError:
+            return
+        said = pickle.dumps(judged(model, target, options))
+        answers.write(said)
+        answers.flush()

@@ -1,0 +1,524 @@
+"""The meaning audit: for every broadcast of a model, what it means there and on another engine."""
+
+from __future__ import annotations
+
+import copy
+from collections import ChainMap
+from collections.abc import Callable, Hashable, Mapping, MutableMapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ...core.plan import Plan
+from ...derive.size_traps import Side
+from ...engines.model import Engine
+from ...engines.planning import as_facts
+from ...engines.table import ENGINES, find_engine
+from ...engines.versions import warn_if_unmeasured
+from ...errors import BroadcastError, Reason, ZerostrideError, printable
+from ...sizes import Answer, Shape
+from ...sizes.condition import ALWAYS, Condition
+from ...sizes.solve import allowance, satisfiable
+from ..findings import Cause, Finding, Report, Verdict
+from ..flow import Flow, Need
+from ..flow.input_sizes import InputShapes, Sizes, advice, read_sized
+from ..flow.resolved import resolved
+from ..formats import FORMATS, lowered, module_of
+from ..formats.onnx.sites import Kind, Operand, Site
+from ..ir.graph import Graph
+from ..ir.memory import uncollected
+from ..layout.changes import check_layout, layout_findings
+from ..open_sizes import with_advice
+from ..transport.batch import BatchAxes, Sample, batch_axes, contracted_batch, whole, without_batch
+from ..transport.converters import carried_by, chosen, lone_site, met, named, note_of
+from ..transport.pnnx import carried
+from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
+from ..transport.ways import NotJudged, canonical, transport
+from .audit_cache import Like, pattern
+from .judged_site import Carried, Case, finding_of, sizes_of
+from .known_numbers import fitting
+from .symbolic import carried_as_is, compare_open, is_open, related
+from .verdict import compare_case, narrowed, other_values, struck
+from .witness import find_batch_witness
+
+#: Engines whose tensors hold one sample, without the batch axis.
+BATCHLESS = frozenset(name for name, row in ENGINES.items() if row.samples)
+
+
+def audit(
+    model: str | Path,
+    target: str,
+    via: str | None = None,
+    *,
+    batch_axis: int | None = None,
+    facts: Any = None,
+    sizes: Sizes | None = None,
+    input_shapes: InputShapes | None = None,
+    layout: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Judges every broadcast of a model against what `target` would make of it.
+
+    Each node is judged as if carried over op for op. Of every node that may broadcast there is a
+    finding; what cannot be judged is `unknown`.
+
+    Args:
+        model: a model file; its format is known by the end of its name.
+        target: an engine's name.
+        via: judge what this converter makes of each node, not the node itself: "pnnx" for ncnn,
+            "onnx-parser" for TensorRT, "mnnconvert" for MNN; "none": op for op. None: the last two
+            where the model is an ONNX file, which gets to these engines through them, else "none".
+        batch_axis: for engines without a batch axis, which axis of the model's inputs it is; −1 for
+            none. None: axis 0 where its extent is 1.
+        facts: what is known of sizes that the model leaves open: "N >= 1", or a list of such.
+        sizes: numbers for sizes: {"N": 4} for one that the model names, {"x[0]": 4} for an input's
+            axis.
+        input_shapes: shapes by the name of an input, or in the order of the inputs; None for an
+            axis that stays open.
+        layout: "nhwc": say also what every operand must become where images are channels-last.
+        progress: called with the number of nodes done and of all.
+
+    Raises:
+        ModelError: the file cannot be read.
+        BroadcastError: there is no such engine.
+    """
+    engine = find_engine(target)
+    named(via, target)
+    check_layout(layout)
+    warn_if_unmeasured(target)
+    with uncollected():  # once for both: looking through what is there takes as long each time
+        graph = read_sized(model, sizes, input_shapes)
+        known = ALWAYS if facts is None else as_facts(facts)
+        if satisfiable(known) is Answer.NO:
+            raise ZerostrideError(f"what is given holds for no sizes: {known}")
+        way = chosen(via, target, graph.format)
+        return audit_graph(
+            graph,
+            engine,
+            None if way is None else way.name,
+            batch_axis=batch_axis,
+            facts=known,
+            layout=layout,
+            progress=progress,
+        )
+
+
+def audit_graph(
+    graph: Graph,
+    engine: Engine,
+    via: str | None = None,
+    *,
+    batch_axis: int | None = None,
+    facts: Condition = ALWAYS,
+    layout: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Report:
+    """Judges every broadcast of a graph; see :func:`audit`."""
+    with allowance(), uncollected():
+        return _audit_graph(graph, engine, via, batch_axis, facts, layout, progress)
+
+
+def _audit_graph(
+    graph: Graph,
+    engine: Engine,
+    via: str | None,
+    batch_axis: int | None,
+    facts: Condition,
+    layout: str | None,
+    progress: Callable[[int, int], None] | None,
+) -> Report:
+    graph, judge, found = prepared(graph, engine, via, batch_axis, facts)
+    judged = []
+    module = module_of(graph)
+    folded = shape_arithmetic(graph)
+    for done, node in enumerate(graph.nodes):
+        site = module.find_site(node) or lone_site(node, via)
+        if site is not None:
+            finding = judge(site)
+            judged.append((node, counted(finding) if id(node) in folded else finding))
+        if progress is not None:
+            progress(done + 1, len(graph.nodes))
+    findings = fitting(graph, engine, judged)
+    if layout is not None:
+        relaid, said = layout_findings(graph)
+        findings += relaid
+        graph = replace(graph, notes=(*graph.notes, *said))
+    return reported(graph, engine, via, batch_axis, findings, found, judge.batch)
+
+
+def reported(
+    graph: Graph,
+    engine: Engine,
+    via: str | None,
+    batch_axis: int | None,
+    findings: Sequence[Finding],
+    found: Flow | None,
+    batch: BatchAxes,
+) -> Report:
+    """The report of a graph's findings, with what is to be said beside them."""
+    notes = graph.notes
+    needs: tuple[Need, ...] = ()
+    if found is not None:
+        failures = tuple(f"no sizes make {failure} work" for failure in found.failures)
+        notes, needs = (*graph.notes, *failures, *found.notes), found.conditions
+    if any(finding.reason == Cause.UNKNOWN_SHAPE for finding in findings):
+        how = advice(graph)
+        notes = (*notes, _OPEN_SIZES.format(how=how)) if how else notes
+    notes = (*notes, *batch.samples.notes)
+    if drops_batch(graph, engine.name) and not _has_axis(graph, batch_axis):
+        notes = (*notes, f"no input of the model has an axis {batch_axis}: nothing is a batch")
+    notes = (*notes, *folding_note(sum(one.reason == Cause.FOLDED for one in findings)))
+    way = note_of(via)
+    if way is not None:
+        notes = (*notes, way)
+    if not engine.run:
+        said = f"{engine.name} {engine.release} was read about, not run: {engine.source}"
+        notes = (*notes, said)
+    told = tuple(with_advice(graph, findings))
+    return Report(graph.path, engine.name, via, engine.release, told, notes, needs)
+
+
+def prepared(
+    graph: Graph,
+    engine: Engine,
+    via: str | None,
+    batch_axis: int | None,
+    facts: Condition,
+) -> tuple[Graph, Judge, Flow | None]:
+    """The graph with the sizes that flow through it, what judges its sites, and the flow."""
+    graph, known, found = resolved(graph, facts)
+    batch = BatchAxes()
+    if drops_batch(graph, engine.name):
+        batch = batch_axes(lowered(graph), batch_axis, engine.name, via=via)
+    return graph, Judge(met(via, engine), via, batch, known), found
+
+
+_OPEN_SIZES = (
+    "some findings are unknown; numbers for open sizes of the inputs may decide them: {how}"
+)
+
+
+def drops_batch(graph: Graph, engine: str) -> bool:
+    """Whether an engine's tensors lack the batch axis that the graph's may have.
+
+    A file of that engine's own format holds what the engine holds: there is no batch to drop.
+    """
+    return engine in BATCHLESS and FORMATS[graph.format].engine != engine
+
+
+def _has_axis(graph: Graph, axis: int | None) -> bool:
+    """Whether an input has, or may have, this axis; of "none" (−1) nobody asks."""
+    return (
+        axis is None
+        or axis < 0
+        or any(v.shape is None or axis < len(v.shape) for v in graph.inputs)
+    )
+
+
+class Judge:
+    """Judges sites, those that differ in names alone once: models repeat their blocks."""
+
+    def __init__(self, engine: Engine, via: str | None, batch: BatchAxes, needs: Condition) -> None:
+        self.engine = engine
+        self.via = via
+        self.batch = batch
+        self.needs = needs
+        self._sample_needs = batch.needs_of_one(needs)
+        self._narrowed = frozenset(
+            dtype for row in engine.divergences if row.narrows for dtype in row.dtypes
+        )
+        self._bare = False
+        self._found: MutableMapping[Hashable, Finding] = {}
+        self._patterns: MutableMapping[Hashable, tuple[Finding, tuple[int, ...]]] = {}
+        self._aside: tuple[dict[Hashable, Finding], dict[Hashable, Any]] = ({}, {})
+
+    def __call__(self, site: Site) -> Finding:
+        """The finding of a site."""
+        named = any(part.missing for part in site.operands) or site.kind in _NAMED
+        if named or contracted_batch(site, self.batch) is not None:
+            return self._fresh(site)
+        rest = self.key(site, sized=False)
+        key = (rest, _sizes(site))
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._alike(site, rest)
+        return _renamed(found, site)
+
+    def _alike(self, site: Site, rest: Hashable) -> Finding:
+        """The finding of a site that may be like another one but for its sizes, names marked."""
+        known = pattern(site, rest)
+        if known is None:
+            return self._fresh(_marked(site))
+        alike, sizes = known
+        if alike in self._patterns:
+            finding, old = self._patterns[alike]
+            like = Like(finding, dict(zip(old, sizes, strict=True)))
+            return like.resized() or self._fresh(_marked(site), like)
+        finding = self._fresh(_marked(site))
+        self._patterns[alike] = finding, sizes
+        return finding
+
+    def aside(self) -> Judge:
+        """The same judge for values that come and go: their batch axes are forgotten with it.
+
+        It is asked whether rewrites mean the same; of those that do not it says no more.
+        """
+        made = copy.copy(self)
+        made.batch = BatchAxes(self.batch)
+        made._bare = True
+        found, patterns = self._aside
+        made._found = ChainMap(found, self._found)
+        made._patterns = ChainMap(patterns, self._patterns)
+        return made
+
+    def source(self, site: Site, shapes: tuple[Shape, ...]) -> Plan:
+        """What a site means in the model, where what the model needs holds; or BroadcastError."""
+        known = related(self.needs, shapes)
+        return site.plan(shapes, None if known.always else known)
+
+    def _fresh(self, site: Site, like: Like | None = None) -> Finding:
+        return _judge(
+            site,
+            self.engine,
+            self.via,
+            self.batch,
+            self.needs,
+            self._sample_needs,
+            like,
+            bare=self._bare,
+        )
+
+    def key(self, site: Site, *, sized: bool = True) -> Hashable:
+        """Everything of a site that a verdict may depend on; without sizes, all but those."""
+        node, batch = site.node, self.batch
+        rest = (
+            site.kind,
+            site.op,
+            site.rule.name,
+            _frozen(site.attributes),
+            tuple([(part.constant, _batch_axis(part, batch)) for part in site.operands]),
+            node.op,
+            node.domain,
+            node.version,
+            _frozen(node.attributes),
+            tuple(
+                [
+                    None if value is None else (value.constant, value.dtype, batch.of(value))
+                    for value in node.inputs
+                ]
+            ),
+            self._numbers(site),
+        )
+        return (rest, _sizes(site)) if sized else rest
+
+    def _numbers(self, site: Site) -> Hashable:
+        """The numbers that are known, where the engine computes in a narrower dtype."""
+        values = [part.tensor for part in site.operands]
+        if not any(value is not None and value.dtype in self._narrowed for value in values):
+            return None
+        return tuple(
+            [None if value is None else value.content for value in (*values, *site.node.outputs)]
+        )
+
+
+def _sizes(site: Site) -> Hashable:
+    """The sizes of a site's operands, and of what its node reads."""
+    return (
+        tuple([part.shape for part in site.operands]),
+        tuple([None if value is None else value.shape for value in site.node.inputs]),
+    )
+
+
+#: Stands for the name of an operand while a site is judged.
+_MARK = "\x00{}\x00"
+#: Kinds whose findings name more than operands.
+_NAMED = frozenset({Kind.CUSTOM, Kind.NOT_MODELLED})
+
+
+def _marked(site: Site) -> Site:
+    """The site with marks for names; spelled out, since `replace` takes three times as long."""
+    parts = [
+        Operand(_MARK.format(k), part.shape, part.constant, part.missing, part.tensor)
+        for k, part in enumerate(site.operands)
+    ]
+    return Site(site.node, site.kind, tuple(parts), site.rule, site.attributes, site.op)
+
+
+def _frozen(attributes: Mapping[str, Any]) -> Hashable:
+    if not attributes:
+        return ()
+    return tuple(sorted((name, repr(value)) for name, value in attributes.items()))
+
+
+def _renamed(finding: Finding, site: Site) -> Finding:
+    """The finding of a site that is like this one, said of this one."""
+    words = (finding.message, *finding.notes)
+    if any("\x00" in said or "\\x00" in said for said in words):
+        words = tuple([_named(said, site.operands) for said in words])
+    return Finding(
+        site.node.path,
+        site.node.op,
+        tuple([(part.name, part.shape) for part in site.operands]),
+        finding.source,
+        finding.target,
+        finding.verdict,
+        finding.reason,
+        words[0],
+        finding.fix,
+        finding.witness,
+        words[1:],
+        finding.when,
+        finding.values,
+    )
+
+
+def _named(words: str, operands: Sequence[Operand]) -> str:
+    """What was said of marks, said of the operands' names."""
+    for k, part in enumerate(operands):
+        mark = _MARK.format(k)
+        words = words.replace(repr(mark), repr(part.name)).replace(mark, part.name)
+        # Some sentences are written with names as they may be shown.
+        words = words.replace(printable(mark), printable(part.name))
+    return words
+
+
+def _judge(
+    site: Site,
+    engine: Engine,
+    via: str | None,
+    batch: BatchAxes,
+    needs: Condition,
+    sample_needs: Condition,
+    like: Like | None = None,
+    *,
+    bare: bool = False,
+) -> Finding:
+    """One finding: can it be judged, what does the source mean, what does the target."""
+    unknown = _not_judged(site)
+    if unknown is not None:
+        return _of_any_shape(site, engine, via, unknown)
+    shapes = tuple(sizes_of(part) for part in site.operands)
+    known = related(needs, shapes)
+    try:
+        source = None if like is None else like.source
+        source = source or site.plan(shapes, None if known.always else known)
+    except BroadcastError as error:
+        if error.reason is Reason.UNKNOWN_SIZE:
+            said = f"its sizes are beyond what is worked with: {error.detail}"
+            unknown = finding_of(site, None, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
+            return _of_any_shape(site, engine, via, unknown)
+        return _invalid(site, error)
+    lost = contracted_batch(site, batch)
+    if lost is not None:
+        return _across(site, source, lost, engine, ())
+    axes: Sequence[int | None] = [_batch_axis(part, batch) for part in site.operands]
+    if via == "pnnx":
+        axes = carried(site, axes)
+    one = tuple(map(batch.of_one, shapes))
+    if one != shapes:
+        known = related(sample_needs, one)
+    sample = _sample(site, source, one, axes, known) if engine.name in BATCHLESS else whole(source)
+    if sample.across is not None:
+        return _across(site, source, site.operands[sample.across].name, engine, axes)
+    try:
+        side = carried_by(via)(site, engine)
+    except NotJudged as answer:
+        return finding_of(site, source, None, Verdict.UNKNOWN, Cause.NOT_MEASURED, str(answer))
+    except BroadcastError as error:
+        verdict = Verdict.DIFFERENT if error.silent else Verdict.REFUSED
+        return finding_of(site, source, error, verdict, error.reason, error.detail)
+    case = Case(site, engine, side, source, sample, bare)
+    if (limit := case.unfit) is not None:
+        return struck(case, case.plan(case.shapes), limit)
+    if not is_open(case):
+        return other_values(case, narrowed(case, compare_case(case, like)))
+    return other_values(case, narrowed(case, compare_open(case, known)))
+
+
+def _sample(
+    site: Site,
+    source: Plan,
+    shapes: tuple[Shape, ...],
+    axes: Sequence[int | None],
+    known: Condition,
+) -> Sample:
+    """The site as an engine sees it that sees one sample, of these shapes."""
+    if shapes[: len(source.operands)] != source.operands:
+        with suppress(BroadcastError):  # what works for no single sample is judged as it is
+            source = site.plan(shapes, None if known.always else known)
+    return without_batch(source, axes[: len(source.operands)])
+
+
+def _batch_axis(part: Operand, batch: BatchAxes) -> int | None:
+    """The operand's batch axis; a part of a tensor may have lost it."""
+    axis = batch.of(part.tensor)
+    return axis if axis is not None and axis < len(part.shape or ()) else None
+
+
+def _not_judged(site: Site) -> Finding | None:
+    """A finding for what cannot be planned: custom ops, ops not modelled, unknown shapes."""
+    node = site.node
+    if site.kind is Kind.CUSTOM:
+        said = f"nothing is known about {node.op} of domain {node.domain!r}"
+        return finding_of(site, None, None, Verdict.UNKNOWN, Cause.CUSTOM_OP, said)
+    if site.kind is Kind.NOT_MODELLED:
+        said = f"{node.op} may broadcast in a way that is not modelled"
+        return finding_of(site, None, None, Verdict.UNKNOWN, Cause.NOT_MODELLED, said)
+    for part in site.operands:
+        if part.missing is not None and part.shape is None:
+            said = f"{part.name!r} is needed, and its data is missing: {part.missing}"
+            return finding_of(site, None, None, Verdict.UNKNOWN, Cause.MISSING_DATA, said)
+    for part in site.operands:
+        if part.shape is None:
+            said = f"the shape of {part.name!r} is not known"
+            return finding_of(site, None, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
+    return None
+
+
+def _of_any_shape(site: Site, engine: Engine, via: str | None, unknown: Finding) -> Finding:
+    """The same by the same rule, though a shape is not known; else that it is unknown."""
+    if unknown.reason != Cause.UNKNOWN_SHAPE or engine.name in BATCHLESS:
+        return unknown
+    if any(part.shape is None and not _is_tensor(part) for part in site.operands):
+        return unknown
+    try:
+        case = Carried(site, engine, carried_by(via)(site, engine))
+    except (NotJudged, BroadcastError):
+        return unknown
+    if case.unfit or not carried_as_is(site, case.target, case.divergences):
+        return unknown
+    said = f"means the same on {engine.name}, by the same rule, whatever the shapes"
+    same = finding_of(site, None, None, Verdict.SAME, Cause.SAME_PLAN, said)
+    return other_values(case, narrowed(case, same))
+
+
+def _is_tensor(part: Operand) -> bool:
+    """Whether an operand is known to be a tensor: a sequence has no element type."""
+    return part.tensor is not None and part.tensor.dtype is not None
+
+
+def _invalid(site: Site, error: BroadcastError) -> Finding:
+    said = f"the model itself does not broadcast here: {error.detail}"
+    return finding_of(site, error, None, Verdict.REFUSED, Cause.INVALID, said)
+
+
+def _across(
+    site: Site, source: Plan, name: str, engine: Engine, axes: Sequence[int | None]
+) -> Finding:
+    """A broadcast along the axis that the target drops, with what the target would then give."""
+    said = (
+        f"{name!r} broadcasts across the batch axis, which {engine.name} does not have; "
+        "if the batch is another axis, name it (batch_axis)"
+    )
+    witness = None
+    if site.kind is Kind.ELEMENTWISE and len(axes) == 2:
+        try:
+            side = transport(site, engine)
+        except (NotJudged, BroadcastError):
+            side = None  # without an op of its own there is nothing that could be computed
+        if side is not None:
+            model = Side(site.rule, site.attributes).plan
+            op = canonical(site) or "add"
+            witness = find_batch_witness(source.operands, model, side.plan, axes, op)
+    return finding_of(site, source, None, Verdict.DIFFERENT, Cause.BATCH, said, witness=witness)

@@ -1,0 +1,335 @@
+"""Judging a broadcast whose sizes are not all known: for which of them the target differs.
+
+The answer is a condition, simplified by what the model itself needs, with sizes for which it holds;
+the witness is computed for those. Tensors without elements are set apart: a verdict is about sizes
+from 1, and what the target does with 0 is a note.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ...core.alignment import Rule, complete
+from ...core.plan import Plan, RuleUse
+from ...derive.express import Expression
+from ...derive.regions import Kind, Meanings, Region, meanings, not_empty, real_shapes
+from ...derive.size_traps import Side
+from ...engines.model import Divergence
+from ...errors import BroadcastError, Misfit, Reason
+from ...sizes import Answer, Shape
+from ...sizes.budget import Same, SpentError, kept, used_up
+from ...sizes.condition import ALWAYS, Condition, all_of
+from ...sizes.dim import Dim, Symbol, dim
+from ...sizes.solve import implies, listing
+from ..findings import Cause, Finding, Verdict, Witness
+from ..formats.onnx.sites import Site
+from .fixes import expressed
+from .judged_site import Case, finding_of, sizes_of
+from .witness import find_witness
+
+_BAD: tuple[Kind, ...] = ("different", "silent", "refused")
+_BEYOND = "whether sizes part the two is beyond what is decided here"
+#: How a region is said, by its kind.
+_WORDS: Mapping[Kind, str] = {
+    "different": "different when {when}, for example {values}: {detail}",
+    "silent": "when {when} it does not refuse, but computes nonsense or crashes, "
+    "for example {values}: {detail}",
+    "refused": "refused when {when}, for example {values}: {detail}",
+}
+_ALWAYS: Mapping[Kind, str] = {
+    "different": "different for all sizes: {detail}",
+    "silent": "it does not refuse, but computes nonsense or crashes: {detail}",
+    "refused": "refused for all sizes: {detail}",
+}
+_CAUSES: Mapping[Kind, Cause] = {"different": Cause.OTHER_ALIGNMENT, "silent": Cause.SILENT}
+
+
+def is_open(case: Case) -> bool:
+    """Whether a size that has a say is not a number."""
+    return case.sample.plan.open is not None or any(
+        isinstance(size, Dim) for shape in case.shapes for size in shape
+    )
+
+
+def compare_open(case: Case, known: Condition) -> Finding:
+    """The finding of a case with sizes that are not known.
+
+    Args:
+        case: the site, its source plan and the target's rule.
+        known: what the model and the caller say of the symbols.
+    """
+    if carried_as_is(case.site, case.target, case.divergences, case.shapes):
+        return _as_is(case)
+    try:
+        return _compared(case, known)
+    except (SpentError, Misfit) as problem:
+        if isinstance(problem, Misfit) and problem.reason is not Reason.UNKNOWN_SIZE:
+            raise
+        return _unknown(case, str(problem))
+
+
+def _compared(case: Case, known: Condition) -> Finding:
+    """The finding of a case whose target may align the operands otherwise."""
+    if len(case.shapes) > case.target.rule.operands[1]:
+        return _unknown(case, f"{len(case.shapes)} operands of sizes that are not known")
+    filled = all_of([known, not_empty(case.shapes)])
+    found = _meanings(case, case.shapes, filled)
+    if case.bare and any(found.possible(kind) is not Answer.NO for kind in _BAD):
+        return _unknown(case, "not the same")
+    possible = {kind: found.possible(kind) for kind in ("same", *_BAD)}
+    bad = [kind for kind in _BAD if possible[kind] is Answer.YES]
+    certain = possible["same"] is Answer.NO
+    if not bad and certain:
+        # Nowhere the same: sizes for which the model works are not needed to say so.
+        bad = [kind for kind in _BAD if possible[kind] is Answer.UNKNOWN]
+    if not bad:
+        # A verdict is about where the model works: whether it does anywhere is not asked here.
+        if any(possible[kind] is Answer.UNKNOWN for kind in _BAD):
+            return _unknown(case, str(SpentError()) if used_up() else _BEYOND)
+        return _same(case, found, known)
+    examples = {
+        kind: example for kind in bad if (example := _example(found, kind, certain)) is not None
+    }
+    if not examples:
+        return _unknown(case, "there are sizes that part the two, but none were found")
+    worst = next(iter(examples))
+    when = found.words(*bad)
+    region, values = examples[worst]
+    if certain:
+        verdict = Verdict.REFUSED if bad == ["refused"] else Verdict.DIFFERENT
+        reason: str = _CAUSES.get(worst) or str(region.reason)
+    else:
+        verdict = Verdict.SAME_HERE
+        reason = str(region.reason) if bad == ["refused"] else Cause.SIZE_TRAP
+    told = {worst: examples[worst]} if certain else examples
+    said = "; ".join(
+        _words(case, found, kind, *example, certain=certain) for kind, example in told.items()
+    )
+    return case.finding(
+        _target(case),
+        verdict,
+        reason,
+        f"on {case.engine.name} {said}",
+        fix=_fix(case, filled),
+        witness=_witness(case, values),
+        when=when,
+        values={symbol.name: value for symbol, value in values.items()},
+    )
+
+
+def _example(found: Meanings, kind: Kind, certain: bool) -> tuple[Region, dict[Symbol, int]] | None:
+    """A region of a kind, with values for the symbols that have a say here.
+
+    Without values where none were found, if it is certain that no sizes mean the same.
+    """
+    example = found.example(kind)
+    if example is None:
+        regions = (r for r in found.regions if r.kind == kind and found.reached(r) is not Answer.NO)
+        return next(((region, {}) for region in regions if certain), None)
+    region, values = example
+    return region, {symbol: values[symbol] for symbol in found.symbols}
+
+
+def _meanings(case: Case, shapes: tuple[Shape, ...], known: Condition) -> Meanings:
+    return meanings(
+        case.sample.plan, case.target, shapes, known=known, divergences=case.divergences
+    )
+
+
+def _target(case: Case) -> Plan | BroadcastError:
+    """The target's plan, for what values it may have one."""
+    return case.plan(case.shapes)
+
+
+def carried_as_is(
+    site: Site,
+    target: Side,
+    divergences: Iterable[Divergence],
+    shapes: tuple[Shape, ...] | None = None,
+) -> bool:
+    """Whether the target aligns operands as the model does, whatever their sizes.
+
+    Args:
+        site: the broadcast.
+        target: the rule by which the target carries it.
+        divergences: what the engine does otherwise with this op.
+        shapes: what the target is given, or None where that is not known.
+    """
+    meant, rule = site.rule, target.rule
+    # No tensor of the model has more axes than its own engine carries.
+    ranks = meant.max_rank if shapes is None else max(map(len, shapes), default=0)
+    if rule.max_rank is not None and (ranks is None or ranks > rule.max_rank):
+        return False
+    return (
+        rule.align is meant.align
+        and rule.to_target == meant.to_target
+        and rule.check in (None, meant.check)
+        and rule.operands[0] <= len(site.operands) <= rule.operands[1]
+        and _asked(rule, target.attributes) == _asked(meant, site.attributes)
+        and (shapes is None or shapes == tuple(sizes_of(part) for part in site.operands))
+        and not any(row.may_strike(rule.name, ranks) for row in divergences)
+    )
+
+
+def _asked(rule: Rule, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The attributes that the rule reads, defaults filled in."""
+    given = {k: v for k, v in attributes.items() if v is not None and k in rule.attributes}
+    return complete(rule, given)
+
+
+def _as_is(case: Case) -> Finding:
+    """The same rule on both sides: what is known of the model's sizes makes no difference."""
+    use = RuleUse(case.target.rule.name, case.target.attributes, case.engine.name, case.target.op)
+    said = f"means the same on {case.engine.name}{_everywhere(case, _symbols(case))}"
+    return case.finding(replace(case.source, rule=use), Verdict.SAME, Cause.SAME_PLAN, said)
+
+
+def _symbols(case: Case) -> tuple[Symbol, ...]:
+    """The symbols in what is broadcast."""
+    sizes = (size for shape in (*case.source.operands, *case.shapes) for size in shape)
+    return tuple(dict.fromkeys(symbol for size in sizes for symbol in dim(size).symbols))
+
+
+def _unknown(case: Case, said: str) -> Finding:
+    return finding_of(case.site, case.source, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
+
+
+def _same(case: Case, found: Meanings, known: Condition) -> Finding:
+    """The same for all sizes from 1; what happens to tensors without elements is a note."""
+    said = f"means the same on {case.engine.name}{_everywhere(case, found.symbols)}"
+    notes: tuple[str, ...] = ()
+    with_empty = _meanings(case, case.shapes, known)
+    example = with_empty.example(*_BAD)
+    if example is not None:
+        region, values = example
+        real = case.plan(real_shapes(case.shapes, values))
+        what = real.detail if isinstance(real, BroadcastError) else region.detail
+        notes = (f"for {listing(values)}: {what or 'it means something else'}",)
+    made = _target(case)
+    return case.finding(made, Verdict.SAME, Cause.SAME_PLAN, said, notes=notes)
+
+
+def _everywhere(case: Case, symbols: Sequence[Symbol]) -> str:
+    """The sizes that a verdict is about, in words."""
+    names = ", ".join(symbol.name for symbol in symbols)
+    needs = case.sample.plan.conditions
+    said = f" for every {names}" if names else ""
+    return f"{said} that the model takes ({needs})" if len(needs) else said
+
+
+def _words(
+    case: Case,
+    found: Meanings,
+    kind: Kind,
+    region: Region,
+    values: Mapping[Symbol, int],
+    *,
+    certain: bool,
+) -> str:
+    when = found.words(kind)
+    detail = region.detail or _alignment(case, region)
+    if certain or when.always or not values:
+        return _ALWAYS[kind].format(detail=detail)
+    return _WORDS[kind].format(when=when, values=listing(values), detail=detail)
+
+
+def _alignment(case: Case, region: Region) -> str:
+    """How the target aligns what it aligns otherwise."""
+    for part, meant, aligned in zip(
+        case.site.operands, case.sample.plan.aligned, region.aligned, strict=False
+    ):
+        if meant != aligned:
+            return f"{part.name!r} is aligned as {_shape(aligned)}; the model means {_shape(meant)}"
+    return f"the result is not {_shape(case.sample.plan.shape)}"
+
+
+def _shape(shape: Shape) -> str:
+    sizes = ", ".join(map(str, shape))
+    return f"({sizes},)" if len(shape) == 1 else f"({sizes})"
+
+
+# Shown and mended.
+
+
+def _witness(case: Case, values: Mapping[Symbol, int]) -> Witness | None:
+    """Numbers on which the two differ, at these sizes."""
+    meaning = case.meaning
+    needed = {symbol for shape in case.shapes for size in shape for symbol in dim(size).symbols}
+    if meaning is None or not needed <= values.keys():
+        return None
+    shapes = real_shapes(case.shapes, values)
+    return find_witness(shapes, meaning.plan, case.plan, case.op, renamed=False)
+
+
+def _fix(case: Case, known: Condition) -> Expression | None:
+    """The operands reshaped so that the target means the same, for all sizes or where it says."""
+    limited: Expression | None = None
+    for shapes in _forms(case):
+        asked = (*shapes, *case.shapes[len(shapes) :])
+        found = _meanings(case, asked, known)
+        if found.possible("same") is not Answer.YES:
+            continue
+        bad = found.possible(*_BAD)
+        if bad is Answer.NO:
+            return _expression(case, shapes, None)
+        if bad is Answer.YES and limited is None:
+            limited = _expression(case, shapes, found.words("same"))
+    said = expressed(case)
+    if said is not None and said.only_if is not None and implies(known, said.only_if):
+        said = replace(said, only_if=None)
+    if limited is None or (said is not None and said.only_if is None):
+        return said
+    return limited
+
+
+def _forms(case: Case) -> Iterator[tuple[Shape, ...]]:
+    """Shapes to try for the operands, least change first."""
+    meant = case.sample.plan
+    first, *rest = meant.operands
+    outer = tuple(_without_outer(aligned) for aligned in meant.aligned[1:])
+    for shapes in ((first, *meant.aligned[1:]), (first, *outer), meant.aligned):
+        if shapes != meant.operands and len(shapes) == 1 + len(rest):
+            yield shapes
+
+
+def _without_outer(shape: Shape) -> Shape:
+    filled = [axis for axis, size in enumerate(shape) if size != 1]
+    return shape[filled[0] :] if filled else ()
+
+
+def _expression(case: Case, shapes: tuple[Shape, ...], only_if: Condition | None) -> Expression:
+    meant = case.sample.plan
+    changed = tuple(a != b for a, b in zip(shapes, meant.operands, strict=True))
+    use = RuleUse(case.target.rule.name, case.target.attributes, case.engine.name, case.target.op)
+    return Expression(shapes, {}, False, (), meant.shape, use, changed, only_if=only_if)
+
+
+#: Clauses of the needs that a site is judged by: as premises, fewer are safe.
+MAX_PREMISES = 12
+
+
+def related(needs: Condition, shapes: Any) -> Condition:
+    """The clauses of a model's needs that speak of the symbols in these shapes, the short first."""
+    named = [size for shape in shapes for size in shape if type(size) is not int]
+    wanted = {symbol for size in named for symbol in dim(size).symbols}
+    if not wanted:
+        return ALWAYS
+    about = _about(Same(needs))
+    places = sorted({place for symbol in wanted for place in about.get(symbol, ())})
+    found = [needs[place] for place in places]
+    return all_of(sorted(found, key=lambda clause: len(clause.symbols))[:MAX_PREMISES])
+
+
+@kept
+def _about(where: Same) -> Mapping[Symbol, Sequence[int]]:
+    """The places of the clauses that speak of each symbol."""
+    found: dict[Symbol, list[int]] = {}
+    for place, clause in enumerate(where.value.clauses):
+        for symbol in clause.symbols:
+            found.setdefault(symbol, []).append(place)
+    return found
+
+
+__all__ = ["carried_as_is", "compare_open", "is_open", "related"]

@@ -1,0 +1,143 @@
+"""Counter-examples: numbers that show two plans of the same operands to differ.
+
+Rules ask sizes only whether they are equal and whether they are 1. So sizes can be renamed: any
+one-to-one change that keeps 0 and 1 keeps every plan, and the smallest such sizes make a
+counter-example that a person can check by hand.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from ...core.plan import Plan
+from ...errors import BroadcastError
+from ...sizes import Shape, elements
+from ..findings import Witness
+
+#: A counter-example is computed on at most so many elements.
+MOST_ELEMENTS = 1 << 16
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+Planner = Callable[[tuple[Shape, ...]], Plan | BroadcastError]
+
+
+def smallest(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
+    """The shapes with sizes above 1 renamed 2, 3, 4 ... in order of size.
+
+    >>> smallest([(64, 128, 1), (128, 1)])
+    ((2, 3, 1), (3, 1))
+    """
+    # Symbols are in no order but the one they come in, which a set would not keep.
+    sizes = sorted(dict.fromkeys(size for shape in shapes for size in shape if size > 1))
+    names = {size: small for small, size in enumerate(sizes, start=2)}
+    return tuple(tuple(names.get(size, size) for size in shape) for shape in shapes)
+
+
+def find_witness(
+    shapes: Sequence[Shape],
+    source: Planner,
+    target: Planner,
+    op: str,
+    *,
+    renamed: bool = True,
+) -> Witness | None:
+    """Numbers on which the two plans give different results, or None where none are found.
+
+    Args:
+        shapes: the operands' shapes.
+        source: plans the operands as the model means them.
+        target: plans them as the target does.
+        op: the op to compute; add where it has no NumPy function of the name.
+        renamed: make the sizes as small as they can be; otherwise take them as they are.
+    """
+    small = smallest(shapes) if renamed else tuple(shapes)
+    a, b = source(small), target(small)
+    if isinstance(a, BroadcastError):
+        return None
+    if isinstance(b, BroadcastError):
+        said = "nonsense, or a crash" if b.silent else "refused"
+        return Witness(small, op, (), list(a.shape), f"{said}: {b.detail}")
+    if a == b or max(elements(a.shape), elements(b.shape)) > MOST_ELEMENTS:
+        return None
+    if a.shape != b.shape:
+        return Witness(small, op, (), list(a.shape), list(b.shape))
+    return _by_value(small, a, b, op) or _by_value(small, a, b, "add")
+
+
+def find_batch_witness(
+    shapes: Sequence[Shape], source: Planner, target: Planner, batch: Sequence[int | None], op: str
+) -> Witness | None:
+    """The same where the target holds operands without their batch axis.
+
+    Where the numbers agree at sizes like those given, sizes that are all equal are tried: a target
+    that aligns by size goes wrong there.
+
+    Args:
+        shapes: the operands' shapes in the model.
+        source: plans them as the model means them.
+        target: plans what is left of them as the target does.
+        batch: for each operand the axis that the target drops, or None.
+        op: the op to compute.
+    """
+    equal = tuple(tuple(min(size, 2) for size in shape) for shape in shapes)
+    for tried in (smallest(shapes), equal):
+        a = source(tried)
+        b = target(tuple(map(_without, tried, batch)))
+        if isinstance(a, BroadcastError):
+            continue
+        if isinstance(b, BroadcastError):
+            said = "nonsense, or a crash" if b.silent else "refused"
+            return Witness(tried, op, (), list(a.shape), f"{said}: {b.detail}")
+        if max(elements(a.shape), elements(b.shape)) > MOST_ELEMENTS:
+            return None
+        if _wide(a.shape) != _wide(b.shape):
+            return Witness(tried, op, (), list(a.shape), list(b.shape))
+        if any(elements(x) != elements(_without(x, k)) for x, k in zip(tried, batch, strict=True)):
+            continue  # a batch of more than one: what is left of it is not the operand
+        found = _by_value(tried, a, b, op) or _by_value(tried, a, b, "add")
+        if found is not None:
+            return found
+    return None
+
+
+def _wide(shape: Shape) -> Shape:
+    """The axes that hold more than one number: a batch of one is lost without loss."""
+    return tuple(size for size in shape if size != 1)
+
+
+def _without(shape: Shape, axis: int | None) -> Shape:
+    return shape if axis is None else shape[:axis] + shape[axis + 1 :]
+
+
+def _by_value(shapes: Sequence[Shape], a: Plan, b: Plan, op: str) -> Witness | None:
+    function = getattr(np, op, None)
+    if not isinstance(function, np.ufunc) or function.nin != 2 or len(shapes) < 2:
+        return None
+    data = []
+    start = 0
+    for shape in shapes:
+        count = elements(shape)
+        data.append(np.arange(start, start + count, dtype=np.float64).reshape(shape))
+        # Operands continue counting, so that no two elements are alike.
+        start += count if op == "add" else 0
+    try:
+        with np.errstate(all="ignore"):
+            # Ops of more operands take them one after the other.
+            left, right = (functools.reduce(function, _views(plan, data)) for plan in (a, b))
+    except TypeError:
+        return None  # bitwise ops on floats: shown by adding instead
+    right = np.reshape(right, left.shape)
+    differs = ~((left == right) | (np.isnan(left) & np.isnan(right)))
+    if not differs.any():
+        return None
+    index = tuple(int(k) for k in np.argwhere(differs)[0])
+    return Witness(tuple(shapes), op, index, left[index].item(), right[index].item())
+
+
+def _views(plan: Plan, data: Sequence[Array]) -> tuple[Array, ...]:
+    """The plan's views of the data, which it may hold without an axis of extent 1."""
+    return plan.views(*map(np.reshape, data, plan.operands))

@@ -1,0 +1,68 @@
+"""Random inputs for a model, from a seed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import numpy as np
+
+from ...errors import ZerostrideError
+from ..flow.input_sizes import advice
+from ..ir.graph import Array, Graph, Value
+from .call import room
+from .inputs import shown
+
+
+def random_array(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
+    """Numbers that models take: floats of 0 to 1 (images, masks), integers of 0 to 3, truth values.
+
+    A mask below 0 overflows where models multiply by the largest float, and engines then differ.
+    """
+    kind = np.dtype(dtype)
+    if kind.kind == "b":
+        return rng.integers(0, 2, shape).astype(bool)
+    if kind.kind in "iu":
+        return rng.integers(0, 4, shape).astype(kind)
+    if kind.kind == "c":
+        return (rng.uniform(0, 1, shape) + 1j * rng.uniform(0, 1, shape)).astype(kind)
+    return rng.uniform(0, 1, shape).astype(kind)
+
+
+def random_inputs(
+    graph: Graph,
+    seed: int,
+    given: Collection[str] = (),
+) -> dict[str, Array]:
+    """An array for every input of a model but those that are given.
+
+    Args:
+        graph: the model.
+        seed: equal seeds give equal arrays, whatever else is given.
+        given: names of inputs that are there already.
+
+    Raises:
+        ZerostrideError: a size is not known.
+    """
+    return {
+        value.name: _one(graph, position, value, seed)
+        for position, value in enumerate(graph.inputs)
+        if value.name not in given
+    }
+
+
+def _one(graph: Graph, position: int, value: Value, seed: int) -> Array:
+    where = f"{graph.path}: input {value.name!r}, {shown(value)}"
+    # Where a file does not say (a single layer of a document), floats are meant.
+    dtype = value.dtype or "float32"
+    if value.shape is None:
+        raise ZerostrideError(f"{where}: its shape is not known: {advice(graph)}")
+    shape = []
+    for axis, size in enumerate(value.shape):
+        if not isinstance(size, int):
+            raise ZerostrideError(f"{where}: its axis {axis} has no size: {advice(graph)}")
+        shape.append(size)
+    try:
+        room(shape, dtype)
+    except ValueError as error:
+        raise ZerostrideError(f"{where}: {error}") from None
+    return random_array(np.random.default_rng([seed, position]), tuple(shape), dtype)

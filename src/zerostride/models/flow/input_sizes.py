@@ -1,0 +1,505 @@
+"""The sizes of a model's inputs: what each open one is called, and numbers that a caller gives.
+
+Everything that takes sizes (audit, port, verify, run, shapes) takes a graph from here, and every
+message that advises to give a size takes its words from :func:`advice`, so what it says is what
+:func:`sized` accepts.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import re
+import shlex
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NoReturn, TypeAlias
+
+from ...errors import Misfit, ZerostrideError, printable
+from ...sizes import MAX_ELEMENTS, MAX_RANK, whole_numbers
+from ...sizes.dim import Dim, Number, Symbol, lone_symbol, of_atom, plain
+from ...sizes.parse import MAX_TEXT, read, unnamed
+from ..formats import module_of, read_model
+from ..ir.graph import FileShape, FileSize, Graph, Value
+
+#: Numbers for sizes: by a name that the file gives, or by an input and an axis ("x[0]").
+Sizes: TypeAlias = Mapping[str, int]
+#: Shapes by the input's name or position. An axis that is None stays as the file has it; a name
+#: is what an axis that the file leaves open is called.
+InputShapes: TypeAlias = Mapping[Any, Sequence[Any]] | Sequence[Sequence[Any]]
+
+#: Characters of a size's name that are kept.
+LONGEST_NAME = 200
+#: Names that tools invent for sizes they know nothing of: the same one may stand for several.
+_INVENTED = re.compile(r"unk__\d+|\?|-1|None|")
+#: A hyphen between words joins them; exporters write differences with spaces.
+_HYPHENATED = re.compile(r"[^\W\d]\w*-[^\W\d]")
+_AXIS = re.compile(r"(.*)\[(-?\d{1,9})\]", re.DOTALL)
+#: Names that an error lists.
+_MOST_LISTED = 12
+
+
+class UnknownSize(ZerostrideError):  # noqa: N818 - says what is wrong
+    """No size or input is called so.
+
+    Attributes:
+        name: the name that was given.
+    """
+
+    def __init__(self, name: str, words: str) -> None:
+        super().__init__(words)
+        self.name = name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return UnknownSize, (self.name, str(self))
+
+
+# What sizes are called.
+
+
+def shown_name(name: str) -> str:
+    """A name as it may be shown on terminals; an endless one cut, and still its own."""
+    if len(name) > LONGEST_NAME:
+        name = f"{name[:LONGEST_NAME]}~{hashlib.sha256(name.encode()).hexdigest()[:12]}"
+    return printable(name)
+
+
+def size_of_text(text: str) -> Dim | None:
+    """The size that a file writes as text; None where it says nothing.
+
+    What reads as neither a name nor an expression is a name with odd characters, and so is text of
+    more than MAX_TEXT characters.
+    """
+    short = len(text) <= MAX_TEXT  # searching a longer one takes minutes
+    if short and _INVENTED.fullmatch(text.strip()):
+        return None
+    if short and not _HYPHENATED.search(text):
+        try:
+            found = read(text)
+        except (Misfit, ArithmeticError, RecursionError):
+            pass  # a name that exporters are free to choose
+        else:
+            if isinstance(found, Dim):
+                return found
+    return of_atom(Symbol(shown_name(text)))
+
+
+def size_in_file(size: FileSize) -> Number | None:
+    """A size of a file as a number, an expression or a symbol; None where it says nothing."""
+    if size is None or isinstance(size, Dim):
+        return size
+    if isinstance(size, int):
+        return size if 0 <= size <= MAX_ELEMENTS else None
+    return size_of_text(str(size))
+
+
+def _written(value: Value) -> FileShape:
+    return value.shape if value.declared is None else value.declared
+
+
+def named_inputs(graph: Graph) -> tuple[tuple[Number, ...] | None, ...]:
+    """The shape of each input, every open size a symbol: "x[0]" where the file has no name for it.
+
+    None for an input whose rank is not known.
+    """
+    files = [_written(value) for value in graph.inputs]
+    sizes = [None if shape is None else tuple(map(size_in_file, shape)) for shape in files]
+    taken = {symbol.name for shape in sizes for size in shape or () for symbol in _symbols(size)}
+    made: list[tuple[Number, ...] | None] = []
+    for value, shape in zip(graph.inputs, sizes, strict=True):
+        if shape is None:
+            made.append(None)
+            continue
+        whole: list[Number] = []
+        for axis, size in enumerate(shape):
+            if size is None:
+                name = _unique(f"{printable(value.name)}[{axis}]", taken)
+                size = unnamed(0, None, name)
+            whole.append(size)
+        made.append(tuple(whole))
+    return tuple(made)
+
+
+def _symbols(size: Number | None) -> tuple[Symbol, ...]:
+    return size.symbols if isinstance(size, Dim) else ()
+
+
+def _unique(name: str, taken: set[str]) -> str:
+    made, count = name, 1
+    while made in taken:
+        count += 1
+        made = f"{name}'{count}"
+    taken.add(made)
+    return made
+
+
+# What to write to give them.
+
+
+def advice(graph: Graph, sizes: Iterable[Any] | None = None) -> str:
+    """The options that give numbers to open sizes, as they are pasted; "" where none does.
+
+    Args:
+        graph: the model.
+        sizes: what is to become numbers; None: every size of the inputs.
+    """
+    shapes = named_inputs(graph)
+    open_ = [symbol for shape in shapes for size in shape or () for symbol in _symbols(size)]
+    wanted = open_
+    if sizes is not None:
+        asked = {symbol for size in sizes for symbol in _symbols(size)}
+        wanted = [symbol for symbol in open_ if symbol in asked]
+    words = [f"--set {shlex.quote(f'{name}=NUMBER')}" for name in _names(wanted)]
+    if sizes is None:
+        pairs = zip(graph.inputs, shapes, strict=True)
+        words += [
+            f"--input-shape {shlex.quote(f'{printable(value.name)}=SIZES')}"
+            for value, shape in pairs
+            if shape is None
+        ]
+    more = len(words) - _MOST_LISTED
+    return " ".join(words[:_MOST_LISTED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _names(symbols: Iterable[Symbol]) -> Iterator[str]:
+    return iter(dict.fromkeys(symbol.name for symbol in symbols))
+
+
+# Numbers for them.
+
+
+def read_sized(
+    path: str | Path, sizes: Sizes | None = None, input_shapes: InputShapes | None = None
+) -> Graph:
+    """The graph of a model file with the sizes that a caller gives; see :func:`sized`."""
+    return sized(read_model(path), sizes, input_shapes)
+
+
+def sized(
+    graph: Graph, sizes: Sizes | None = None, input_shapes: InputShapes | None = None
+) -> Graph:
+    """The graph with numbers in place of sizes.
+
+    Args:
+        graph: the model.
+        sizes: numbers by name: of a size that the file names, or of an input's axis ("x[0]").
+        input_shapes: shapes by the name or the position of an input, or for the inputs in order.
+
+    Raises:
+        UnknownSize: there is no such size or input.
+        ZerostrideError: a number is no size, or contradicts the file or another one.
+    """
+    if not sizes and not input_shapes:
+        return graph
+    given = _Given(graph)
+    for key, shape in _by_input(input_shapes):
+        given.shape(key, shape)
+    for name, number in (sizes or {}).items():
+        given.size(name, number)
+    shapes = given.shapes()
+    again = getattr(module_of(graph), "read_sized", None)
+    if again is not None:
+        names = [value.name for value in graph.inputs]
+        made: Graph = again(Path(graph.path), dict(zip(names, shapes, strict=True)))
+        return replace(given.named_inside(made), sized=True)
+    inputs = {id(value): k for k, value in enumerate(graph.inputs)}
+
+    def change(value: Value, _: int) -> Value:
+        k = inputs.get(id(value))
+        if k is None or shapes[k] is None:
+            return value
+        return replace(value, shape=shapes[k], declared=shapes[k])
+
+    return replace(given.named_inside(graph.with_values(change)), sized=True)
+
+
+def _by_input(shapes: InputShapes | None) -> Iterator[tuple[Any, Sequence[Any]]]:
+    if shapes is None:
+        return iter(())
+    return iter(shapes.items() if isinstance(shapes, Mapping) else enumerate(shapes))
+
+
+@dataclass
+class _Given:
+    """What a caller says of a graph's sizes, put together.
+
+    Attributes:
+        graph: the model.
+        files: the inputs' shapes as the file has them, open sizes symbols.
+        names: what the inputs are called.
+        values: the numbers of symbols, each with what said so.
+        equal: expressions of the file with the numbers that they are.
+    """
+
+    graph: Graph
+    files: list[tuple[Number, ...] | None] = field(init=False)
+    names: list[str] = field(init=False)
+    values: dict[Symbol, tuple[int, str]] = field(default_factory=dict)
+    equal: list[tuple[Dim, int, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.files = list(named_inputs(self.graph))
+        self.names = [printable(value.name) for value in self.graph.inputs]
+
+    def shape(self, key: Any, shape: Any) -> None:
+        """Takes the shape of an input."""
+        k = self._input(key)
+        where = f"input {self.names[k]!r}"
+        if isinstance(shape, str | bytes) or not isinstance(shape, Iterable):
+            self._refuse(f"{where}: {brief_of(shape)} is no shape; give its sizes in order")
+        wanted = [self._axis(where, axis, size) for axis, size in enumerate(shape)]
+        if len(wanted) > MAX_RANK:
+            self._refuse(f"{where}: {len(wanted)} axes; at most {MAX_RANK}")
+        file = self.files[k]
+        if file is None:
+            taken = {symbol.name for made in self.files for size in made or ()
+                     for symbol in _symbols(size)}  # fmt: skip
+            self.files[k] = tuple(
+                unnamed(0, None, _unique(f"{self.names[k]}[{axis}]", taken))
+                if size is None
+                else size
+                for axis, size in enumerate(wanted)
+            )
+            return
+        if len(file) != len(wanted):
+            self._refuse(
+                f"{where} is {_shape(file)} in the file, of rank {len(file)}; "
+                f"{_shape(wanted)} has rank {len(wanted)}"
+            )
+        for axis, size in enumerate(wanted):
+            if size is not None:
+                self._equate(k, axis, size, f"{where}, axis {axis}")
+
+    def _axis(self, where: str, axis: int, size: Any) -> Number | None:
+        """A size that a caller gives: a number, a name, or None for what the file says."""
+        if size is None or isinstance(size, Dim):
+            return size
+        if isinstance(size, str):
+            return size_of_text(size)
+        return self._number(f"{where}, axis {axis}", size)
+
+    def _number(self, where: str, number: Any) -> int:
+        sizes = whole_numbers((number,))
+        if sizes is None or not 0 <= sizes[0] <= MAX_ELEMENTS:
+            self._refuse(f"{where}: {brief_of(number)} is not a size from 0 to 2^63-1")
+        return sizes[0]
+
+    def size(self, name: str, number: Any) -> None:
+        """Takes the number of a size by its name."""
+        found = self._number(f"size {shown_name(str(name))!r}", number)
+        key = shown_name(str(name))
+        said = f"{key}={found}"
+        symbols = self._known()
+        if key in symbols:
+            self._bind(symbols[key], found, said)
+            return
+        places = self._invented(key)
+        at = _AXIS.fullmatch(str(name))
+        if not places and at is not None and printable(at[1]) in self.names:
+            k, axis = self.names.index(printable(at[1])), int(at[2])
+            file = self.files[k]
+            if file is None:
+                self._refuse(
+                    f"the rank of input {self.names[k]!r} is not known; give its whole shape: "
+                    f"--input-shape {shlex.quote(f'{self.names[k]}=SIZES')}"
+                )
+            if not -len(file) <= axis < len(file):
+                self._refuse(f"{said}: input {self.names[k]!r} is {_shape(file)}, of rank "
+                             f"{len(file)}")  # fmt: skip
+            places = [(k, axis % len(file))]
+        if not places:
+            known = [*symbols, *(f"{name}[axis]" for name in self.names)]
+            raise UnknownSize(
+                key,
+                f"{self.graph.path}: no size is called {key!r}{_near(key, symbols)}"
+                f" (sizes: {_listed(known)})",
+            )
+        for k, axis in places:
+            self._equate(k, axis, found, said)
+
+    def _known(self) -> dict[str, Symbol]:
+        """The sizes that have names, in the inputs and inside the model."""
+        found: dict[str, Symbol] = {}
+        for shape in self.files:
+            for size in shape or ():
+                found.update((symbol.name, symbol) for symbol in _symbols(size))
+        for value in self.graph.values():
+            inside = (*(_written(value) or ()), *(value.shape or ()))
+            for text in {size for size in inside if isinstance(size, str)}:
+                for symbol in _symbols(size_of_text(text)):
+                    found.setdefault(symbol.name, symbol)
+        return found
+
+    def _invented(self, key: str) -> list[tuple[int, int]]:
+        """The inputs' axes that a tool has called so, which is no name of one size."""
+        return [
+            (k, axis)
+            for k, value in enumerate(self.graph.inputs)
+            for axis, size in enumerate(_written(value) or ())
+            if isinstance(size, str) and size.strip() == key and size_of_text(size) is None
+        ]
+
+    def _input(self, key: Any) -> int:
+        if isinstance(key, int) and not isinstance(key, bool):
+            if 0 <= key < len(self.names):
+                return key
+            self._refuse(f"{key + 1} shapes are given; the model has {len(self.names)} inputs")
+        name = printable(str(key))
+        if name not in self.names:
+            raise UnknownSize(
+                name,
+                f"{self.graph.path}: no input is called {name!r}{_near(name, self.names)}"
+                f" (inputs: {_listed(self.names)})",
+            )
+        return self.names.index(name)
+
+    def _equate(self, k: int, axis: int, given: Number, said: str) -> None:
+        """Notes that an axis of the file has a given size."""
+        file = (self.files[k] or ())[axis]
+        symbol = lone_symbol(file)
+        if file == given:
+            return
+        if symbol is not None and isinstance(given, int):
+            self._bind(symbol, given, said)
+        elif symbol is not None and not symbol.named:
+            whole = list(self.files[k] or ())
+            whole[axis] = given
+            self.files[k] = tuple(whole)
+        elif isinstance(file, Dim) and isinstance(given, int):
+            self.equal.append((file, given, said))
+        else:
+            self._refuse(
+                f"input {self.names[k]!r} is {_shape(self.files[k] or ())} in the file: its axis "
+                f"{axis} is {file}, not {given}"
+            )
+
+    def _bind(self, symbol: Symbol, number: int, said: str) -> None:
+        before, by = self.values.setdefault(symbol, (number, said))
+        if before != number:
+            self._refuse(f"{symbol.name} is {before} by {by}, and {number} by {said}")
+        low, high = symbol.low, symbol.high
+        if not (low or 0) <= number <= (high or number):
+            bounds = f"{low or 0}..{'' if high is None else high}"
+            self._refuse(f"{said}: the file bounds {symbol.name} by {bounds}")
+
+    def _solve(self) -> None:
+        """Finds what expressions of one size make it, and that numbers are what expressions are."""
+        left = self.equal
+        while left:
+            rest = []
+            for size, number, said in left:
+                known = self._put(size)
+                if isinstance(known, int):
+                    if known != number:
+                        self._refuse(f"{said}: the file has {size} there, which is {known}")
+                    continue
+                symbol, factor = _linear(known)
+                if symbol is None:
+                    rest.append((size, number, said))
+                    continue
+                value, over = divmod(number - known.const, factor)
+                if over or value < 0:
+                    self._refuse(f"{said}: the file has {size} there, which is never {number}")
+                self._bind(symbol, value, said)
+            if len(rest) == len(left):
+                return  # of several sizes: the number is taken, what it says of them is not known
+            left = rest
+
+    def _put(self, size: Number) -> Number:
+        if not isinstance(size, Dim):
+            return size
+        try:
+            return plain(size.substitute({s: number for s, (number, _) in self.values.items()}))
+        except ArithmeticError:
+            self._refuse(f"the size {size} does not exist for these numbers")
+
+    def shapes(self) -> list[tuple[Number, ...] | None]:
+        """The inputs' shapes with everything put in."""
+        self._solve()
+        numbers = {size: number for size, number, _ in self.equal}
+        made: list[tuple[Number, ...] | None] = []
+        for k, file in enumerate(self.files):
+            if file is None:
+                made.append(None)
+                continue
+            shape = tuple(
+                numbers[size] if isinstance(size, Dim) and size in numbers else self._put(size)
+                for size in file
+            )
+            for size, was in zip(shape, file, strict=True):
+                if isinstance(size, int) and not 0 <= size <= MAX_ELEMENTS:
+                    self._refuse(f"input {self.names[k]!r}: its size {was} becomes {size}")
+            made.append(shape)
+        return made
+
+    def named_inside(self, graph: Graph) -> Graph:
+        """The graph with numbers for the names that the file gives sizes inside the model."""
+        if not any(symbol.named for symbol in self.values):
+            return graph
+
+        def put(shape: FileShape) -> FileShape:
+            if shape is None or not any(isinstance(size, str) for size in shape):
+                return shape
+            return tuple(self._inside(size) for size in shape)
+
+        def change(value: Value, _: int) -> Value:
+            shape, declared = put(value.shape), put(value.declared)
+            if shape == value.shape and declared == value.declared:
+                return value
+            return replace(value, shape=shape, declared=declared)
+
+        return graph.with_values(change)
+
+    def _inside(self, size: FileSize) -> FileSize:
+        if not isinstance(size, str):
+            return size
+        found = size_of_text(size)
+        if found is None or self.values.keys().isdisjoint(found.symbols):
+            return size
+        return self._put(found)
+
+    def _refuse(self, words: str) -> NoReturn:
+        raise ZerostrideError(f"{self.graph.path}: {words}")
+
+
+def _linear(size: Number) -> tuple[Symbol | None, int]:
+    """The one symbol of a*N + b, and a."""
+    if isinstance(size, Dim) and len(size.terms) == 1:
+        ((monomial, factor),) = size.terms
+        if len(monomial) == 1 and isinstance(monomial[0], Symbol):
+            return monomial[0], factor
+    return None, 1
+
+
+def brief_of(value: object) -> str:
+    """A value of a caller in a few characters."""
+    return printable(repr(value))[:80]
+
+
+def _shape(sizes: Sequence[Any]) -> str:
+    return f"({', '.join('?' if size is None else str(size) for size in sizes)})"
+
+
+def _listed(names: Collection[str]) -> str:
+    shown = [shown_name(name) for name in dict.fromkeys(names)]
+    more = len(shown) - _MOST_LISTED
+    return (", ".join(shown[:_MOST_LISTED]) or "none") + (f" and {more} more" if more > 0 else "")
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    by_letters = {known.casefold(): known for known in names}
+    found = difflib.get_close_matches(name.casefold()[:LONGEST_NAME], by_letters, 3)
+    return f"; did you mean {' or '.join(repr(by_letters[one]) for one in found)}?" if found else ""
+
+
+__all__ = [
+    "InputShapes",
+    "Sizes",
+    "UnknownSize",
+    "advice",
+    "named_inputs",
+    "read_sized",
+    "size_in_file",
+    "sized",
+]

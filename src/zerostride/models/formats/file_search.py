@@ -1,0 +1,132 @@
+"""Finding the model files that words name: files, folders and patterns."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ...errors import ZerostrideError
+from ..findings import Unread
+from . import FORMATS
+
+#: Models of one call; more are a mistake, such as a search from the root of a disk.
+MOST_MODELS = 100_000
+#: Entries of folders that a search looks at.
+MOST_ENTRIES = 2_000_000
+#: What a file whose suffix others use too has near its beginning. A file that is named itself is
+#: read whatever it holds; of a folder's files only those are models.
+_MARKS = {".xml": b"<net", ".param": b"7767517"}
+_BEGINNING = 65_536
+
+
+def suffixes() -> tuple[str, ...]:
+    """The ends of model files' names."""
+    return tuple(suffix for row in FORMATS.values() for suffix in row.suffixes)
+
+
+def find_models(words: Sequence[str]) -> list[str | Unread]:
+    """The models that words name, each once, in the order of the words.
+
+    A file is taken as it is. A folder stands for the model files in it and below it, in the order
+    of their paths: hidden files and folders are passed over, links to folders are not followed,
+    nor are links out of the folder. A pattern (`*`, `?`, `[...]`, `**`) stands for the model files
+    and the folders that match it, unless a file has that very name.
+
+    Raises:
+        ZerostrideError: there are more than are looked at.
+    """
+    found: dict[str, str | Unread] = {}
+    for word in words:
+        for one in _named(word):
+            key = one if isinstance(one, str) else f"\0{one.model}"
+            found.setdefault(os.path.normpath(key), one)
+            if len(found) > MOST_MODELS:
+                raise ZerostrideError(f"{word}: there are more than {MOST_MODELS:,} models")
+    return list(found.values())
+
+
+def is_single(words: Sequence[str]) -> bool:
+    """Whether words name one model by its file's name, and are no search."""
+    return len(words) == 1 and not os.path.isdir(words[0]) and not _is_pattern(words[0])
+
+
+def _is_pattern(word: str) -> bool:
+    return glob.has_magic(word) and not os.path.lexists(word)
+
+
+def _named(word: str) -> Iterator[str | Unread]:
+    if os.path.isdir(word):
+        yield from _or_nothing(word, _in_folder(word))
+    elif _is_pattern(word):
+        yield from _or_nothing(word, _matching(word))
+    else:
+        yield word
+
+
+def _or_nothing(word: str, models: Iterator[str | Unread]) -> Iterator[str | Unread]:
+    """The models, or that there are none: a search that finds nothing is a mistake somewhere."""
+    nothing = True
+    for model in models:
+        nothing = False
+        yield model
+    if nothing:
+        known = " ".join(suffixes())
+        yield Unread(word, f"{word}: no model files there ({known})")
+
+
+def _matching(pattern: str) -> Iterator[str | Unread]:
+    try:
+        matches = sorted(glob.iglob(pattern, recursive=True))
+    except (OSError, ValueError) as error:
+        raise ZerostrideError(f"{pattern}: {error}") from None
+    for match in matches:
+        if os.path.isdir(match):
+            # A pattern with ** names the files below a folder itself.
+            if "**" not in pattern:
+                yield from _in_folder(match)
+        elif _is_model(Path(match)):
+            yield match
+
+
+def _in_folder(folder: str) -> Iterator[str | Unread]:
+    root = os.path.realpath(folder)
+    looked = 0
+    failures: list[OSError] = []
+    for here, folders, files in os.walk(folder, onerror=failures.append):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        looked += len(folders) + len(files)
+        if looked > MOST_ENTRIES:
+            raise ZerostrideError(f"{folder}: there are more than {MOST_ENTRIES:,} files")
+        for name in sorted(files):
+            path = Path(here, name)
+            if not name.startswith(".") and _stays(path, root) and _is_model(path):
+                yield str(path)
+    for error in failures:
+        yield Unread(str(error.filename), f"{error.filename}: {error.strerror}")
+
+
+def _stays(path: Path, root: str) -> bool:
+    """Whether a file is in the folder, or a link to a file in it."""
+    if not path.is_symlink():
+        return True
+    real = os.path.realpath(path)
+    return os.path.commonpath((root, real)) == root
+
+
+def _is_model(path: Path) -> bool:
+    """Whether a file that nobody named is a model's, by its name, or by what it begins with."""
+    name = path.name.lower()
+    if not name.endswith(suffixes()) or not path.is_file():
+        return False
+    mark = next((mark for suffix, mark in _MARKS.items() if name.endswith(suffix)), None)
+    if mark is None:
+        return True
+    if name.endswith(".pnnx.param"):
+        return False  # pnnx's own notes beside ncnn's file, in ops that ncnn lacks
+    try:
+        with path.open("rb") as file:
+            return mark in file.read(_BEGINNING)
+    except OSError:
+        return True  # reading it as a model says why it cannot be read

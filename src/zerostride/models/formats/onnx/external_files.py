@@ -1,0 +1,92 @@
+"""An ONNX model written to a file, with the external files that it names beside it."""
+
+from __future__ import annotations
+
+import filecmp
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ....errors import ModelError
+from .messages import tensors_of
+from .tensors import location_of
+
+if TYPE_CHECKING:
+    import onnx
+
+#: Bytes that a protocol buffer ends at.
+_MOST_BYTES = 2**31 - 1
+
+
+def save(
+    model: onnx.ModelProto, path: Path, source: Path, *, touched: bool = True
+) -> tuple[Path, ...]:
+    """Writes a model, and copies the external files that it names, where they are not there.
+
+    Args:
+        model: what is written.
+        path: where it goes.
+        source: the file that it was read from, whose folder has the external files.
+        touched: whether it is not the same as that file any more, whose bytes are copied otherwise.
+
+    Returns:
+        The files that were made, `path` first.
+
+    Raises:
+        ModelError: a file cannot be written, or an external file would take the place of another
+            one.
+    """
+    made = [path]
+    try:
+        path.write_bytes(_bytes(model, path) if touched else source.read_bytes())
+        for file, goal in _external(model, source.parent, path.parent):
+            made.append(goal)
+            goal.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, goal)
+    except OSError as error:
+        _remove(made)
+        raise ModelError(f"{error.filename or path}: {error.strerror or error}") from None
+    except ModelError:
+        _remove(made)
+        raise
+    return tuple(made)
+
+
+def _bytes(model: onnx.ModelProto, path: Path) -> bytes:
+    try:
+        data: bytes = model.SerializeToString()
+    except (ValueError, RuntimeError) as error:
+        raise ModelError(f"{path}: {error}") from None
+    if len(data) > _MOST_BYTES:
+        raise ModelError(f"{path}: {len(data)} bytes; an ONNX file ends at 2 GiB")
+    return data
+
+
+def _external(model: onnx.ModelProto, old: Path, new: Path) -> Iterator[tuple[Path, Path]]:
+    """The external files that a folder lacks, and where they go."""
+    found = (location_of(tensor)[1] for tensor in tensors_of(model) if tensor.external_data)
+    for relative in sorted({Path(location) for location in found if location is not None}):
+        file, goal = old / relative, new / relative
+        if not os.path.isfile(file) or not file.resolve().is_relative_to(old.resolve()):
+            continue  # the reader says that it is missing
+        if not goal.exists():
+            yield file, goal
+        elif not goal.is_file() or not (
+            goal.samefile(file) or filecmp.cmp(file, goal, shallow=False)
+        ):
+            raise ModelError(
+                f"{goal}: the model needs its data under this name, and something else is there; "
+                "write the model to an empty folder"
+            )
+
+
+def _remove(files: Sequence[Path]) -> None:
+    for file in files:
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
+
+
+__all__ = ["save"]

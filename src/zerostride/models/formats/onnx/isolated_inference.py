@@ -1,0 +1,58 @@
+"""Shape inference in a child process, for files that hold what no exporter writes.
+
+The onnx package's inference has ended the process, and has asked for all memory there is, on
+operator attributes and sizes that no model in use has (a negative `batch_dims`, a Range to 2^40).
+Such a file is still read and audited: its inference runs apart, under limits, and may fail there.
+"""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+from typing import TYPE_CHECKING
+
+from ....system import children
+
+if TYPE_CHECKING:
+    import onnx
+
+#: Inference takes milliseconds for a network of thousands of nodes.
+SECONDS = 8.0
+#: What the child may use beyond what it starts with and four times the model.
+MEMORY = 1 << 29
+
+_CHILD = """
+import onnx.shape_inference
+data = sys.stdin.buffer.read()
+limit_memory(int(sys.argv[1]) + 4 * len(data))
+try:
+    model = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(data), data_prop=True)
+    sys.stdout.buffer.write(model.SerializeToString())
+except Exception as error:
+    sys.exit(f"{type(error).__name__}: {error}")
+"""
+
+
+def infer_apart(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with the shapes that inference finds, found in a process of its own.
+
+    Raises:
+        RuntimeError: inference failed, took too long, or ended its process; says which.
+    """
+    import onnx
+
+    command = children.source(_CHILD, str(MEMORY))
+    try:
+        done = subprocess.run(
+            command, input=model.SerializeToString(), capture_output=True, timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"it took longer than {SECONDS:.0f} s") from None
+    except OSError as error:
+        raise RuntimeError(f"it could not be started apart: {error}") from None
+    if done.returncode < 0:
+        raise RuntimeError(f"it was ended by {signal.Signals(-done.returncode).name}")
+    if done.returncode:
+        last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+        raise RuntimeError(last[0] if last else f"it ended with status {done.returncode}")
+    return onnx.load_model_from_string(done.stdout)

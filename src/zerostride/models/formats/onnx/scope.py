@@ -1,0 +1,65 @@
+"""A graph of an ONNX file with the names in it, inside the graph around it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ...ir.graph import Place
+from .onnx_validation import text
+
+if TYPE_CHECKING:
+    import onnx
+
+
+@dataclass(eq=False)
+class Scope:
+    """A graph of the file with what is defined in it, inside the one around it."""
+
+    graph: onnx.GraphProto
+    outer: Scope | None
+    place: Place
+    initializers: dict[str, onnx.TensorProto] = field(default_factory=dict)
+    makers: dict[str, int] = field(default_factory=dict)
+    inputs: set[str] = field(default_factory=set)
+    #: How often a tensor of this graph is read, here and in bodies; as an output of a graph, too.
+    reads: Counter[str] = field(default_factory=Counter)
+    #: New nodes by the position that they go before; −1: at the front.
+    before: dict[int, list[onnx.NodeProto]] = field(default_factory=dict)
+    #: New nodes by the position that they go behind.
+    behind: dict[int, list[onnx.NodeProto]] = field(default_factory=dict)
+    #: Results of moves that were added here: op, operand, numbers to the new tensor's name.
+    moved: dict[tuple[str, str, tuple[int, ...]], str] = field(default_factory=dict)
+    #: Lists of numbers that were added as constants.
+    lists: dict[tuple[int, ...], str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.initializers = {text(tensor.name): tensor for tensor in self.graph.initializer}
+        self.inputs = {text(entry.name) for entry in self.graph.input}
+        for position, node in enumerate(self.graph.node):
+            self.makers.update((text(name), position) for name in node.output if name)
+
+    def defines(self, name: str) -> bool:
+        """Whether a name is this graph's own."""
+        return name in self.initializers or name in self.makers or name in self.inputs
+
+    def owner(self, name: str) -> Scope | None:
+        """The graph, from this one outwards, whose name it is."""
+        scope: Scope | None = self
+        while scope is not None and not scope.defines(name):
+            scope = scope.outer
+        return scope
+
+
+def spliced(scope: Scope) -> None:
+    """Puts the new nodes where they go."""
+    if not any((*scope.before.values(), *scope.behind.values())):
+        return
+    nodes = list(scope.graph.node)
+    order = list(scope.before.get(-1, ()))
+    for position, node in enumerate(nodes):
+        order += (*scope.before.get(position, ()), node, *scope.behind.get(position, ()))
+    copies = [type(node).FromString(node.SerializeToString()) for node in order]
+    del scope.graph.node[:]
+    scope.graph.node.extend(copies)

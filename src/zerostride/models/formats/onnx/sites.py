@@ -1,0 +1,378 @@
+"""Which nodes of an ONNX model may broadcast, what is broadcast there, and by which rule.
+
+One site a node: an element-wise op with all its operands, a Gemm with its C, a normalisation with
+its scale and bias. `ROWS` has every op type of the ai.onnx domain that may broadcast in any version
+of its document; those that cannot be judged yet are rows too, so that none is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from ....core.alignment import Alignment, Attribute, Attributes, Rule, apply
+from ....core.plan import Plan
+from ....core.rules import RULES, right_aligned
+from ....errors import Misfit, Reason
+from ....sizes import Asker, Shape
+from ...ir.graph import FileShape, Node, Value
+
+if TYPE_CHECKING:
+    from ....sizes.condition import Condition
+
+
+class Kind(StrEnum):
+    """What sort of broadcast a site is: engines are asked by kind."""
+
+    ELEMENTWISE = "elementwise"
+    WHERE = "where"
+    EXPAND = "expand"
+    PRELU = "prelu"
+    CLIP = "clip"
+    GEMM = "gemm"
+    MATMUL = "matmul"
+    CHANNEL = "channel"
+    TRAILING = "trailing"
+    PER_AXIS = "per_axis"
+    ATTENTION = "attention"
+    NOT_MODELLED = "not_modelled"
+    CUSTOM = "custom"
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """What a site broadcasts: a tensor of the model, or a part of one (the batch axes)."""
+
+    name: str
+    shape: FileShape
+    constant: bool = False
+    missing: str | None = None
+    tensor: Value | None = None  # the tensor whose outer axes these are
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One broadcast of the model.
+
+    Attributes:
+        node: where it is.
+        kind: how engines are asked about it.
+        operands: what is broadcast; for EXPAND the data and a target whose sizes are its shape.
+        rule: the source's rule.
+        attributes: the rule's attributes.
+        op: the op in ONNX's words, or by its name in the op table where ONNX has none; the node's
+            own where it is empty.
+        whole: the op on the operands is all that the node computes; a sum with weights is not.
+    """
+
+    node: Node
+    kind: Kind
+    operands: tuple[Operand, ...]
+    rule: Rule
+    attributes: Mapping[str, Any]
+    op: str = ""
+    whole: bool = True
+
+    @property
+    def stands_for(self) -> str:
+        """The op by which engines are asked."""
+        return self.op or self.node.op
+
+    def plan(self, shapes: tuple[Shape, ...], facts: Condition | None = None) -> Plan:
+        """The source's plan for operands of these shapes, where `facts` hold of their symbols."""
+        return apply(self.rule, shapes, self.attributes, facts=facts)
+
+
+Builder = Callable[[Node], "Site | None"]
+
+
+def find_site(node: Node) -> Site | None:
+    """The site of a node, or None if it cannot broadcast."""
+    from .quantised_sites import CONTRIB  # its rows are made of what is here
+    from .quantised_sites import ROWS as QUANTISED
+
+    if node.domain == "com.microsoft" and node.op in CONTRIB:
+        return CONTRIB[node.op](node)
+    if node.domain == "ai.onnx.ml":
+        return None  # trees, encoders, scalers: numbers in attributes, and one tensor of data
+    if node.domain != "":
+        return unjudged(node, Kind.CUSTOM)
+    builder = ROWS.get(node.op) or QUANTISED.get(node.op)
+    return builder(node) if builder is not None else None
+
+
+# The source's rules: ONNX, 'Multidirectional and unidirectional broadcasting' (Broadcasting.md).
+
+
+def _align_one_way(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
+    """The others right-aligned to the first, which does not stretch."""
+    rank, mapping = right_aligned(shapes)
+    if rank > len(shapes[0]):
+        raise Misfit(Reason.RANK, f"an operand has rank {rank}, the first only {len(shapes[0])}")
+    return Alignment(rank, mapping, ((), *[range(rank)] * (len(shapes) - 1)))
+
+
+def _align_at_axis(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
+    return vectors_along(shapes, attributes["axis"])
+
+
+def vectors_along(shapes: tuple[Shape, ...], axis: int) -> Alignment:
+    """Vectors along one axis of the first; nothing stretches but where no axis lands."""
+    rank = len(shapes[0])
+    if not 0 <= axis < rank:
+        raise Misfit(Reason.AXIS_RANGE, f"axis {axis} of data of rank {rank}")
+    for k, shape in enumerate(shapes[1:], start=1):
+        if len(shape) != 1:
+            raise Misfit(Reason.RANK, f"operand {k} has rank {len(shape)}; it must be a vector")
+    places = (tuple(range(rank)), *[(axis,)] * (len(shapes) - 1))
+    return Alignment(rank, places, ((),) * len(shapes))
+
+
+def _align_one_number(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
+    """Every operand after the first is one number, as () or (1,); the first does not change."""
+    rank = len(shapes[0])
+    for k, shape in enumerate(shapes[1:], start=1):
+        if len(shape) > 1 or not all(map(asker.is_one, shape)):
+            raise Misfit(Reason.RANK, f"operand {k} is {shape}; it must be one number")
+    places = (tuple(range(rank)), *[(None,) * len(shape) for shape in shapes[1:]])
+    return Alignment(rank, places, ((), *[range(rank)] * (len(shapes) - 1)))
+
+
+BOTH_WAYS, _LEGACY, _IDENTICAL = RULES["numpy"], RULES["onnx6"], RULES["none"]
+#: Named apart from the rules of `rules`: these take operands where those take a target shape.
+ONE_WAY = replace(
+    RULES["unidirectional"],
+    name="one_way",
+    align=_align_one_way,
+    summary="The others right-aligned to the first, which does not stretch.",
+    source="ONNX, Broadcasting.md, unidirectional",
+    to_target=False,
+    operands=(1, 16),
+    one_way="only the later operands may stretch, to the first",
+)
+AT_AXIS = replace(
+    RULES["pdpd"],
+    name="at_axis",
+    attributes=MappingProxyType({"axis": Attribute(required=True)}),
+    one_way="a vector along the axis has its size",
+    align=_align_at_axis,
+    summary="Vectors along one axis of the first operand.",
+    source="ONNX operator documents: a vector along an axis",
+    operands=(1, 16),
+)
+ONE_NUMBER = replace(
+    ONE_WAY,
+    name="one_number",
+    align=_align_one_number,
+    summary="Every operand after the first is one number.",
+    source="ONNX operator document, Clip: min and max are scalars; ONNX Runtime takes (1,) too",
+)
+
+
+def operand_of(value: Value) -> Operand:
+    """A whole tensor as an operand."""
+    return Operand(value.name, value.shape, value.constant, value.missing, value)
+
+
+def given(node: Node) -> tuple[Operand, ...]:
+    """The operands of a node that are not left out."""
+    return tuple(operand_of(value) for value in node.inputs if value is not None)
+
+
+def input_at(node: Node, position: int) -> Value | None:
+    """A node's input, or None where it is left out."""
+    return node.inputs[position] if position < len(node.inputs) else None
+
+
+def unjudged(node: Node, kind: Kind) -> Site:
+    """The site of a node that may broadcast and cannot be judged."""
+    return Site(node, kind, given(node), BOTH_WAYS, {})
+
+
+def _binary(node: Node) -> Site:
+    """Two operands: the NumPy rule from opset 7 on, `broadcast` and `axis` before."""
+    if node.version >= 7:
+        return Site(node, Kind.ELEMENTWISE, given(node), BOTH_WAYS, {})
+    attributes = {key: node.attributes.get(key) for key in ("broadcast", "axis")}
+    if not attributes["broadcast"]:
+        attributes["axis"] = None  # exporters write the axis even where it means nothing
+    return Site(node, Kind.ELEMENTWISE, given(node), _LEGACY, attributes)
+
+
+def _variadic(node: Node) -> Site | None:
+    """Two operands or more: the NumPy rule from opset 8 on, identical shapes before."""
+    operands = given(node)
+    rule = BOTH_WAYS if node.version >= 8 else _IDENTICAL
+    return Site(node, Kind.ELEMENTWISE, operands, rule, {}) if len(operands) > 1 else None
+
+
+def _where(node: Node) -> Site:
+    return Site(node, Kind.WHERE, given(node), BOTH_WAYS, {})
+
+
+def _expand(node: Node) -> Site:
+    """Data and target; where the target's numbers are not known, the output's shape says it."""
+    data, target = input_at(node, 0), input_at(node, 1)
+    content = target.content if target is not None else None
+    shape: FileShape = content
+    if content is None and node.outputs and node.outputs[0].known:
+        shape = node.outputs[0].shape
+    name = target.name if target is not None else ""
+    missing = target.missing if target is not None and shape is None else None
+    operands = (
+        operand_of(data) if data is not None else Operand("", None),
+        Operand(name, shape, True, missing),
+    )
+    return Site(node, Kind.EXPAND, operands, RULES["bidirectional"], {})
+
+
+#: A PRelu without a slope is no PRelu.
+_SLOPE = replace(ONE_WAY, operands=(2, 2))
+
+
+def _prelu(node: Node) -> Site:
+    """The slope goes one way to the data; before opset 7 it was one number or one a channel."""
+    operands = given(node)
+    if node.version >= 7 or len(operands) != 2 or operands[1].shape in ((1,), ()):
+        return Site(node, Kind.PRELU, operands, _SLOPE, {})
+    return Site(node, Kind.PRELU, operands, AT_AXIS, {"axis": 1})
+
+
+def _clip(node: Node) -> Site | None:
+    operands = given(node)
+    return Site(node, Kind.CLIP, operands, ONE_NUMBER, {}) if len(operands) > 1 else None
+
+
+def gemm(node: Node) -> Site | None:
+    """C goes to the product's shape (M, N)."""
+    a, b, c = (input_at(node, position) for position in range(3))
+    if c is None:
+        return None
+    shape: FileShape = None
+    if a is not None and b is not None and a.shape is not None and b.shape is not None:
+        rows = a.shape[::-1] if node.attributes.get("transA") else a.shape
+        columns = b.shape[::-1] if node.attributes.get("transB") else b.shape
+        if len(rows) == 2 and len(columns) == 2:
+            shape = (rows[0], columns[1])
+    # The product's rows are A's, so they carry the batch where A's do.
+    name = f"{a.name if a else ''}@{b.name if b else ''}"
+    product = Operand(name, shape, tensor=None if node.attributes.get("transA") else a)
+    if node.version >= 7:
+        return Site(node, Kind.GEMM, (product, operand_of(c)), ONE_WAY, {})
+    attributes = {"broadcast": node.attributes.get("broadcast")}
+    return Site(node, Kind.GEMM, (product, operand_of(c)), _LEGACY, attributes)
+
+
+def batches(operands: Sequence[Operand]) -> tuple[Operand, ...] | None:
+    """The axes before the last two of factors; None where no factor has such axes."""
+    if all(part.shape is not None and len(part.shape) <= 2 for part in operands):
+        return None
+    return tuple(
+        replace(
+            part,
+            shape=None if part.shape is None else part.shape[:-2],
+            name=f"{part.name}[batch]",
+        )
+        for part in operands
+    )
+
+
+def _matmul(node: Node) -> Site | None:
+    """The axes before the last two, as numpy.matmul; none where both ranks are 2 or less."""
+    operands = given(node)[:2]
+    batch = batches(operands)
+    if batch is None:
+        return None
+    return Site(node, Kind.MATMUL, batch, BOTH_WAYS, {})
+
+
+def _channel(node: Node) -> Site:
+    """Vectors along axis 1, the channels."""
+    if node.op == "GroupNormalization" and node.version < 21:
+        # Scale and bias have one number a group there, which no plan of axes says.
+        return unjudged(node, Kind.NOT_MODELLED)
+    return Site(node, Kind.CHANNEL, given(node), AT_AXIS, {"axis": 1})
+
+
+def _trailing(node: Node) -> Site:
+    """Scale and bias go one way to the data."""
+    return Site(node, Kind.TRAILING, given(node), ONE_WAY, {})
+
+
+def _per_axis(node: Node) -> Site:
+    """One scale, or one for each index of `axis`; blocks are not a broadcast of axes."""
+    operands = given(node)
+    scale = operands[1].shape if len(operands) > 1 else None
+    data = operands[0].shape if operands else None
+    if node.attributes.get("block_size") or (scale is not None and len(scale) > 1):
+        return unjudged(node, Kind.NOT_MODELLED)
+    if scale is not None and scale in ((), (1,)):
+        return Site(node, Kind.PER_AXIS, operands, ONE_WAY, {})
+    axis = node.attributes.get("axis", 1)
+    if axis < 0 and data is not None:
+        axis += len(data)
+    return Site(node, Kind.PER_AXIS, operands, AT_AXIS, {"axis": axis})
+
+
+def _if_given(*positions: int) -> Builder:
+    """A row for ops that broadcast only if one of these inputs is there."""
+
+    def build(node: Node) -> Site | None:
+        if any(input_at(node, position) is not None for position in positions):
+            return unjudged(node, Kind.NOT_MODELLED)
+        return None
+
+    return build
+
+
+def _einsum(node: Node) -> Site | None:
+    """The document broadcasts ellipses alone; NumPy and ONNX Runtime also stretch a letter's 1."""
+    equation = str(node.attributes.get("equation", "")).replace(" ", "")
+    operands = given(node)
+    if len(operands) > 1 and ("..." in equation or _stretched_letters(equation, operands)):
+        return unjudged(node, Kind.NOT_MODELLED)
+    return None
+
+
+def _stretched_letters(equation: str, operands: Sequence[Operand]) -> set[str]:
+    """The letters of an Einsum that are 1 in one operand and known to be more in another."""
+    sizes: dict[str, set[Any]] = {}
+    for term, part in zip(equation.split("->")[0].split(","), operands, strict=False):
+        for letter, size in zip(term, part.shape or (), strict=False):
+            sizes.setdefault(letter, set()).add(size)
+    return {
+        letter
+        for letter, found in sizes.items()
+        if 1 in found and any(isinstance(size, int) and size != 1 for size in found)
+    }
+
+
+def _rows(builder: Builder, names: str) -> dict[str, Builder]:
+    return dict.fromkeys(names.split(), builder)
+
+
+ROWS: Mapping[str, Builder] = MappingProxyType(
+    {
+        **_rows(
+            _binary,
+            "Add Sub Mul Div Pow Mod And Or Xor BitShift BitwiseAnd BitwiseOr BitwiseXor "
+            "Equal Greater Less GreaterOrEqual LessOrEqual StringConcat",
+        ),
+        **_rows(_variadic, "Max Min Sum Mean"),
+        **_rows(_where, "Where"),
+        **_rows(_expand, "Expand"),
+        **_rows(_prelu, "PRelu"),
+        **_rows(_clip, "Clip"),
+        **_rows(gemm, "Gemm"),
+        **_rows(_matmul, "MatMul"),
+        **_rows(_channel, "BatchNormalization InstanceNormalization GroupNormalization"),
+        **_rows(_trailing, "LayerNormalization RMSNormalization"),
+        **_rows(_per_axis, "QuantizeLinear DequantizeLinear"),
+        **_rows(_if_given(3), "Attention"),
+        **_rows(_if_given(4, 5), "LinearAttention"),
+        **_rows(_einsum, "Einsum"),
+    }
+)

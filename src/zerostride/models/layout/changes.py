@@ -1,0 +1,292 @@
+"""A model's images made channels-last: what every operand of every broadcast must become.
+
+Converters from NCHW to NHWC transpose images, and guess by equal sizes to which axis a constant
+such as (512, 1, 1) or (32,) belongs. Here nothing is guessed: a broadcast's plan says on which axis
+of the result every axis of an operand lands; the image's layout says where that axis goes; so the
+operand must become its aligned form with the axes in the new order. Each answer is computed: random
+data, laid out by the model's plan and transposed, must equal the changed operand laid out by
+NumPy's rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...core.alignment import apply
+from ...core.plan import Plan, RuleUse
+from ...core.rules import RULES
+from ...derive.express import Expression
+from ...errors import BroadcastError, ZerostrideError
+from ...sizes import Shape
+from ..audit.judged_site import finding_of, sizes_of
+from ..findings import Cause, Finding, Verdict
+from ..formats import lowered, module_of
+from ..formats.onnx.sites import Kind, Operand, Site
+from ..ir.graph import Graph
+from ..transport.ways import canonical
+from .images import Layouts, Perm, follow
+from .proof import prove
+
+#: Layouts that can be asked for.
+LAYOUTS = ("nhwc",)
+_JUDGED = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU, Kind.EXPAND})
+#: Kinds whose other operands are vectors along the channels, wherever those are.
+_OF_CHANNELS = frozenset({Kind.CHANNEL, Kind.CLIP})
+_NUMPY = RULES["numpy"]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What one operand becomes: a row of the table that a converter's user wants.
+
+    Attributes:
+        name: the operand.
+        before, after: its shape now, and channels-last.
+        perm: its aligned form's axes in their new order.
+        how: "stays", "image" (the converter transposes it), "reshape" or "transpose".
+        constant: whether it is a constant, which is changed once and for all; else an op must be
+            put before the node.
+    """
+
+    name: str
+    before: tuple[Any, ...]
+    after: tuple[Any, ...]
+    perm: Perm
+    how: str
+    constant: bool
+
+    @property
+    def changes(self) -> bool:
+        """Whether a converter that only transposes images would leave it wrong."""
+        return self.how in ("reshape", "transpose")
+
+    def describe(self) -> str:
+        """In words."""
+        if self.how == "stays":
+            return f"{self.name!r} stays {_text(self.before)}"
+        if self.how == "image":
+            return f"{self.name!r} is an image: {_text(self.before)} is {_text(self.after)} then"
+        verb = {"reshape": "reshape", "transpose": "transpose"}[self.how]
+        order = f" (axes {_text(self.perm)} of its aligned form)" if verb == "transpose" else ""
+        what = "the constant " if self.constant else "put an op before the node: "
+        return f"{what}{self.name!r}: {verb} {_text(self.before)} to {_text(self.after)}{order}"
+
+
+@dataclass(frozen=True, slots=True)
+class Relayout(Expression):
+    """The fix of a finding about the layout: an Expression whose operands may be transposed.
+
+    Attributes:
+        moves: what each operand becomes.
+    """
+
+    moves: tuple[Move, ...] = ()
+
+    def describe(self, names: Sequence[Any] = ()) -> str:
+        """The change in a line."""
+        named = [str(name) for name in names] or [move.name for move in self.moves]
+        said = [
+            replace(move, name=name).describe()
+            for move, name in zip(self.moves, named, strict=False)
+            if move.changes
+        ]
+        return "; ".join(said) or "nothing to change"
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        said = Expression.as_dict(self)
+        moves = [
+            {
+                "operand": move.name,
+                "before": [_plain(size) for size in move.before],
+                "after": [_plain(size) for size in move.after],
+                "perm": move.perm,
+                "how": move.how,
+                "constant": move.constant,
+            }
+            for move in self.moves
+        ]
+        return {**said, "moves": moves}
+
+
+def _plain(size: Any) -> Any:
+    return size if isinstance(size, int) else str(size)
+
+
+def _text(shape: Sequence[Any]) -> str:
+    return "(" + ", ".join(map(str, shape)) + ("," if len(shape) == 1 else "") + ")"
+
+
+def check_layout(layout: str | None) -> None:
+    """Refuses a layout that is not known."""
+    if layout is not None and layout not in LAYOUTS:
+        raise ZerostrideError(f"there is no layout {layout!r}; known: {', '.join(LAYOUTS)}")
+
+
+def layout_findings(graph: Graph) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
+    """A finding for every broadcast, and notes: where the layout cannot be followed.
+
+    Args:
+        graph: the model, with all that is known of its sizes.
+    """
+    layouts = follow(lowered(graph))
+    find = module_of(graph).find_site
+    sites = [site for node in graph.nodes if (site := find(node)) is not None]
+    return tuple(_finding(site, layouts) for site in sites), tuple(layouts.notes)
+
+
+def _finding(site: Site, layouts: Layouts) -> Finding:
+    images = [layouts.of(part.tensor) for part in site.operands]
+    if site.kind not in _JUDGED:
+        return _other(site, images)
+    shapes = tuple(sizes_of(part) for part in site.operands)
+    unknown = next((part for part in site.operands if part.shape is None), None)
+    if unknown is not None or any(None in (part.shape or ()) for part in site.operands):
+        name = (unknown or site.operands[0]).name
+        said = f"channels-last: a size of {name!r} is not known"
+        return finding_of(site, None, None, Verdict.UNKNOWN, Cause.LAYOUT, said)
+    try:
+        plan = site.plan(shapes)
+    except BroadcastError as error:
+        said = f"channels-last: the model itself does not broadcast here: {error.detail}"
+        return finding_of(site, error, None, Verdict.UNKNOWN, Cause.LAYOUT, said)
+    if plan.open is not None and len(plan.open.accepted) > 1:
+        said = "channels-last: how the operands lie depends on sizes that are not known"
+        return finding_of(site, plan, None, Verdict.UNKNOWN, Cause.LAYOUT, said)
+    perm = next((p for p in images if p is not None and len(p) == plan.rank), None)
+    if perm is None and any(p is not None for p in images):
+        said = "channels-last: the image has fewer axes than the result, so it is put back before"
+        return finding_of(site, plan, plan, Verdict.SAME, Cause.LAYOUT, said)
+    if perm is None:
+        said = "channels-last: no operand is an image, nothing changes"
+        return finding_of(site, plan, plan, Verdict.SAME, Cause.LAYOUT, said)
+    return _moved(site, plan, perm, images)
+
+
+def _other(site: Site, images: Sequence[Perm | None]) -> Finding:
+    """Kinds whose operands do not lie on axes of an image one by one."""
+    if all(perm is None for perm in images):
+        said, verdict = "channels-last: no operand is an image, nothing changes", Verdict.SAME
+    elif site.kind in _OF_CHANNELS:
+        said = "channels-last: vectors along the channels stay as they are"
+        verdict = Verdict.SAME
+    elif site.kind in (Kind.CUSTOM, Kind.NOT_MODELLED):
+        said = f"channels-last: nothing is known of the axes of {site.node.op}"
+        verdict = Verdict.UNKNOWN
+    else:
+        said = "channels-last: the image is put back into the model's order before this op"
+        verdict = Verdict.SAME
+    return finding_of(site, None, None, verdict, Cause.LAYOUT, said)
+
+
+def _moved(site: Site, plan: Plan, perm: Perm, images: Sequence[Perm | None]) -> Finding:
+    """An image, and what must become of what is broadcast with it."""
+    moves = _moves(site, plan, perm, images)
+    after = tuple(move.after for move in moves)
+    result = tuple(plan.shape[axis] for axis in perm)
+    rows = tuple((len(move.after), move.how) for move in moves)
+    name = (canonical(site) or "add") if site.kind is not Kind.EXPAND else ""
+    proof = prove(plan, plan.operands, perm, rows, name)
+    if proof.fault is not None:
+        said = f"channels-last: {moves[proof.fault].name!r} as changed is not what the model means"
+        return finding_of(site, plan, None, Verdict.UNKNOWN, Cause.LAYOUT, said)
+    if not any(move.changes for move in moves):
+        said = "channels-last: nothing changes but the image itself"
+        made = _planned(site, after)
+        return finding_of(
+            site,
+            plan,
+            made,
+            Verdict.SAME,
+            Cause.LAYOUT,
+            said,
+            notes=(*_traps(site, plan), proof.words),
+        )
+    left = tuple(m.after if m.how == "image" else m.before for m in moves)
+    rule = RuleUse("unidirectional" if site.kind is Kind.EXPAND else "numpy")
+    changed = tuple(move.changes for move in moves)
+    fix = Relayout(after, {}, False, (), result, rule, changed, moves=moves)
+    said = "; ".join(move.describe() for move in moves if move.changes)
+    notes = tuple(m.describe() for m in moves if not m.changes)
+    return finding_of(
+        site,
+        plan,
+        _planned(site, left),
+        Verdict.DIFFERENT,
+        Cause.LAYOUT,
+        f"channels-last, {said}",
+        fix=fix,
+        witness=proof.witness,
+        notes=(*notes, *_traps(site, plan), proof.words),
+    )
+
+
+def _planned(site: Site, shapes: tuple[Shape, ...]) -> Plan | BroadcastError:
+    try:
+        return apply(RULES["bidirectional"] if site.kind is Kind.EXPAND else _NUMPY, shapes, {})
+    except BroadcastError as error:
+        return error
+
+
+def _moves(site: Site, plan: Plan, perm: Perm, images: Sequence[Perm | None]) -> tuple[Move, ...]:
+    made = []
+    for k, part in enumerate(site.operands):
+        if k >= len(plan.aligned):  # the target of a Broadcast op: a list of sizes
+            made.append(_target(part, perm))
+        else:
+            made.append(_move(part, plan, k, perm, images[k]))
+    return tuple(made)
+
+
+def _target(part: Operand, perm: Perm) -> Move:
+    """The list of sizes that an Expand goes to, in the new order; it names all axes."""
+    before = sizes_of(part)
+    whole = (1,) * (len(perm) - len(before)) + before
+    after = tuple(whole[axis] for axis in perm)
+    how = "stays" if after == before else "reshape"
+    return Move(part.name, before, after, perm, how, part.constant)
+
+
+def _move(part: Operand, plan: Plan, k: int, perm: Perm, image: Perm | None) -> Move:
+    before = plan.operands[k]
+    aligned = plan.aligned[k]
+    whole = tuple(aligned[axis] for axis in perm)
+    if image is not None and len(image) == len(before) == plan.rank and image == perm:
+        return Move(part.name, before, whole, perm, "image", part.constant)
+    # Leading ones are not needed, but an operand keeps as many axes as it has.
+    after = whole
+    while len(after) > len(before) and after[0] == 1:
+        after = after[1:]
+    filled = [axis for axis in range(plan.rank) if aligned[axis] != 1]
+    moved = [axis for axis in perm if aligned[axis] != 1]
+    if image is not None:
+        return Move(part.name, before, after, perm, "transpose", part.constant)
+    if after == before and filled == moved:
+        return Move(part.name, before, after, perm, "stays", part.constant)
+    how = "reshape" if filled == moved else "transpose"
+    return Move(part.name, before, after, perm, how, part.constant)
+
+
+# Sizes that mislead.
+
+
+def _traps(site: Site, plan: Plan) -> tuple[str, ...]:
+    """Equal sizes that would let a guess by sizes put an operand's axis elsewhere."""
+    said = []
+    for part, shape, aligned in zip(site.operands, plan.operands, plan.aligned, strict=False):
+        if len(shape) == plan.rank:
+            continue  # it says itself which axis is which
+        for axis, size in enumerate(aligned):
+            twins = [a for a, other in enumerate(plan.shape) if a != axis and other == size]
+            if size == 1 or not twins:
+                continue
+            where = (
+                f"axes {', '.join(map(str, twins))} have" if twins[1:] else f"axis {twins[0]} has"
+            )
+            said.append(
+                f"{part.name!r} lies on axis {axis} of the result; {where} the size {size} too, so "
+                "who matches sizes may put it elsewhere"
+            )
+    return tuple(dict.fromkeys(said))

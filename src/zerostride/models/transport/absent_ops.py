@@ -1,0 +1,63 @@
+"""Compound ops that an engine certainly does not have, beside the rows of :mod:`.compound_engines`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+_ATTENTION = "ScaledDotProductAttention"
+_INTEGER = ("ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul")
+_QUANTISED = ("QuantizeLinear", "DequantizeLinear")
+_NO_OPERANDS = "scales and zero points belong to tensors there, and are no operands"
+#: Ops that an engine certainly does not have, with what was looked through.
+ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
+    {
+        **{(op, "numpy"): "NumPy has no quantisation" for op in _QUANTISED},
+        **{(op, "jax"): "jax.numpy, jax.lax and jax.nn have no quantisation" for op in _QUANTISED},
+        **{(op, "ncnn"): "its layers of int8 hold their scales as weights" for op in _QUANTISED},
+        **{
+            (op, engine): said
+            for op in _INTEGER
+            for engine, said in (
+                ("mnn", "MNN's converter refuses it"),
+                ("ncnn", "its layers of int8 hold their scales as weights"),
+                ("onnx-parser", "its ONNX parser does not take it"),
+                ("litert", _NO_OPERANDS),
+                ("litert-gpu", _NO_OPERANDS),
+                ("stablehlo", _NO_OPERANDS),
+                ("coreml", "coremltools 8.3, mil/ops/defs, has none"),
+            )
+        },
+        **{
+            (f"{name}Normalization", "litert-gpu"): "converters write MUL and ADD, which are judged"
+            " there"
+            for name in ("Batch", "Instance", "Group", "Layer", "RMS")
+        },
+        **{
+            (f"{name}Normalization", "coreml"): "coremltools 8.3, mil/ops/defs, has none"
+            for name in ("Group", "RMS")
+        },
+        **{
+            (_ATTENTION, engine): "converters write products, a sum and a softmax"
+            for engine in ("litert", "litert-gpu", "tosa", "stablehlo")
+        },
+        **{
+            ("FakeQuantize", engine): said
+            for engine, said in (
+                ("ncnn", "its layers of int8 hold their scales as weights"),
+                ("mnn", "its op set has none with ranges as operands"),
+                ("tosa", "TOSA 1.0 lists no such operator"),
+                ("stablehlo", "StableHLO 1.9 has quantised types, and no such op"),
+                ("litert", "its FAKE_QUANT has one range, as attributes"),
+                ("tensorrt", "its quantising layers have scales, and no ranges"),
+                ("coreml", "coremltools 8.3, mil/ops/defs, has none"),
+            )
+        },
+        # Of three operands and more it is a row of `MANY`.
+        ("Mean", "mnn"): "the converter writes a division without divisor, which ends the process",
+        ("GroupNormalization", "mnn"): "MNN's converter refuses it",
+        ("RMSNormalization", "mnn"): "MNN's converter refuses it",
+        ("PRelu", "tosa"): "TOSA 1.0 lists no such operator; converters write it in several",
+        ("PRelu", "stablehlo"): "StableHLO 1.9 lists no such op; converters write it in several",
+    }
+)

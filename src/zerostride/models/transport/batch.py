@@ -1,0 +1,283 @@
+"""The batch axis that ncnn holds apart from a tensor's axes.
+
+ncnn's layers see one sample. A converter takes the batch axis out of every value that descends from
+a graph input: axis 0, as long as its extent is 1 or counts samples, and no op has moved it. This
+module follows that axis through the graph, and takes it out of a site's shapes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...core.plan import Plan
+from ...core.symbolic import assemble
+from ...sizes import Shape
+from ...sizes.condition import ALWAYS, Condition, all_of
+from ...sizes.dim import Dim, Symbol, lone_symbol, plain
+from ..formats.onnx.sites import Kind, Site
+from ..ir.graph import Graph, Node, Value
+from .batch_sizes import BY_SAMPLE, Samples, outer_sizes, sizes_of_samples
+from .node_axes import new_axis
+
+#: Ops whose result says something about a tensor but does not hold its samples.
+_DETACHES = frozenset({"Shape", "Size", "NonZero", "ConstantOfShape", "Range", "EyeLike"})
+
+
+class BatchAxes:
+    """Which values carry a batch axis, and which axis it is.
+
+    Values are told apart by identity: two branches of an If may use one name for two tensors.
+
+    Attributes:
+        home: where the engine expects the batch; an axis that an op has moved elsewhere is kept.
+        samples: the open sizes that count samples; to the engine they are 1.
+        dropped: whether axes are dropped. A converter that knows of no batch keeps them all.
+    """
+
+    __slots__ = ("_places", "_under", "dropped", "home", "samples")
+
+    def __init__(
+        self,
+        under: BatchAxes | None = None,
+        *,
+        home: int = 0,
+        samples: Samples | None = None,
+        dropped: bool = True,
+    ) -> None:
+        """Knows of no axis but what `under` knows."""
+        self._places: dict[int, int] = {}
+        self._under = under
+        self.home: int = home if under is None else under.home
+        self.dropped: bool = dropped if under is None else under.dropped
+        self.samples: Samples = samples or (Samples() if under is None else under.samples)
+
+    def of(self, value: Value | None) -> int | None:
+        """The value's batch axis, where the engine drops it.
+
+        Of one axis alone it means the same whether it is kept or dropped: it is kept.
+        """
+        if not self.dropped or value is None or len(value.shape or ()) < 2:
+            return None
+        place = self.place(value)
+        return place if place == self.home else None
+
+    def place(self, value: Value | None) -> int | None:
+        """Where the batch is in the value, be it that an op has moved it; or None."""
+        if value is None or value.constant or value.shape is None:
+            return None
+        if len(value.shape) > self.home and self.counts(value.shape[self.home]):
+            return self.home
+        place = self._places.get(id(value))
+        return self._under.place(value) if place is None and self._under is not None else place
+
+    def counts(self, size: object) -> bool:
+        """Whether a size counts samples."""
+        return bool(self.samples.symbols) and lone_symbol(size) in self.samples.symbols
+
+    def put(self, value: Value, axis: int) -> None:
+        """Notes that `axis` is the value's batch axis."""
+        self._places[id(value)] = axis
+
+    def of_one(self, shape: Shape) -> Shape:
+        """A shape as it is for one sample."""
+        if not self.samples.symbols:
+            return shape
+        return tuple(
+            plain(size.substitute(self._ones)) if isinstance(size, Dim) else size for size in shape
+        )
+
+    def needs_of_one(self, needs: Condition) -> Condition:
+        """What is left of a model's needs for one sample; what one sample contradicts is left out.
+
+        The sizes that are left over are those of the sample alone.
+        """
+        if not self.samples.symbols:
+            return needs
+        clauses = [clause.substitute(self._ones) for clause in needs.clauses]
+        return all_of(clause for clause in clauses if not clause.never)
+
+    @property
+    def _ones(self) -> dict[Symbol, int]:
+        return dict.fromkeys(self.samples.symbols, 1)
+
+
+def batch_axes(
+    graph: Graph, override: int | None = None, engine: str = "ncnn", *, via: str | None = None
+) -> BatchAxes:
+    """For every value that carries a batch axis, which one it is.
+
+    Args:
+        graph: the model.
+        override: the batch axis of every graph input, whatever its extent; a negative number says
+            that there is none. None: axis 0 where its extent is 1 or counts samples.
+        engine: what drops the axis.
+        via: a converter. pnnx takes every open axis 0 for a batch (load_onnx.cpp), and drops the
+            batch where an op of the model is defined by samples.
+    """
+    axes = BatchAxes(
+        home=max(0, override or 0),
+        samples=_samples(graph, override, engine, via),
+        dropped=(override is None or override >= 0)
+        and (via != "pnnx" or override is not None or knows_batch(graph)),
+    )
+    for value in graph.inputs:
+        shape = value.shape or ()
+        if len(shape) > axes.home and (override is not None or shape[axes.home] == 1):
+            axes.put(value, axes.home)
+    for node in graph.nodes:
+        follow(node, axes)
+    return axes
+
+
+def knows_batch(graph: Graph) -> bool:
+    """Whether an op of the model tells pnnx that axis 0 is the batch."""
+    return any(node.op in BY_SAMPLE for node in graph.nodes)
+
+
+def _samples(graph: Graph, override: int | None, engine: str, via: str | None) -> Samples:
+    if override is not None and override < 0:
+        return Samples()
+    if override is not None:
+        return Samples(frozenset(outer_sizes(graph, override)))
+    found = sizes_of_samples(graph, engine)
+    return found if via is None else Samples(frozenset(outer_sizes(graph)))
+
+
+def follow(node: Node, axes: BatchAxes) -> None:
+    """Hands the batch axis of a node's operands to its results."""
+    if node.op in BY_SAMPLE:
+        _by_sample(node, axes)
+    carriers = [v for v in node.inputs if v is not None and axes.place(v) is not None]
+    if not carriers or node.op in _DETACHES:
+        return
+    # The operand of the highest rank decides: smaller ones are laid over it from the right.
+    carrier = max(carriers, key=lambda value: len(value.shape or ()))
+    axis = axes.place(carrier)
+    if axis is None or carrier.shape is None:
+        return
+    for value in node.outputs:
+        place = new_axis(node, carrier, value, axis)
+        if place is not None and value.shape and value.shape[place] == carrier.shape[axis]:
+            axes.put(value, place)
+
+
+def _by_sample(node: Node, axes: BatchAxes) -> None:
+    """Axis 0 of the data is the batch, though it may have been lost on the way here."""
+    data = node.inputs[0] if node.inputs else None
+    if data is None or data.constant or axes.home != 0 or axes.place(data) is not None:
+        return
+    if data.shape and data.shape[0] == 1:
+        axes.put(data, 0)
+
+
+def contracted_batch(site: Site, batch: BatchAxes) -> str | None:
+    """The operand of a product whose batch axis is one that the product multiplies over.
+
+    Without the batch such an operand is a vector, and the product another one. The rows of a Gemm's
+    A are the exception: they are the rows of the result, and leave with them.
+    """
+    if site.kind not in (Kind.MATMUL, Kind.GEMM):
+        return None
+    for position, value in enumerate(site.node.inputs[:2]):
+        axis = batch.of(value)
+        if value is None or axis is None:
+            continue
+        outside = len(value.shape or ()) - 2
+        rows = site.kind is Kind.GEMM and position == 0 and not site.node.attributes.get("transA")
+        if axis >= outside + rows:
+            return value.name
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A site without its batch axis.
+
+    Attributes:
+        shapes: the operands' shapes as the target holds them.
+        plan: the source's plan without the batch axis.
+        axis: the result axis that was the batch, or None where no operand carried one.
+        across: the operand that broadcasts across the batch axis, which then means nothing.
+    """
+
+    shapes: tuple[Shape, ...]
+    plan: Plan
+    axis: int | None = None
+    across: int | None = None
+
+
+def whole(plan: Plan) -> Sample:
+    """A site on an engine that drops no axis."""
+    return Sample(plan.operands, plan)
+
+
+def without_batch(plan: Plan, batch: Sequence[int | None]) -> Sample:
+    """What is left of a site's plan and shapes when the batch axis is dropped.
+
+    Args:
+        plan: the source's plan.
+        batch: for each operand its batch axis, or None. An operand without one loses an axis of
+            extent 1 that lies on the batch of another.
+    """
+    carriers = {k: axis for k, axis in enumerate(batch) if axis is not None}
+    if not carriers:
+        return Sample(*_with_an_axis(plan.operands, plan))
+    landed = {k: plan.axes_mapping[k][axis] for k, axis in carriers.items()}
+    in_place = [axis for k, axis in carriers.items() if landed[k] == axis]
+    outer = plan.shape[: 1 + max(axis or 0 for axis in landed.values())]
+    if not in_place and any(size != 1 for size in outer):
+        # Laid under an operand of higher rank, the batch would have to become another axis.
+        return Sample(plan.operands, plan, None, next(iter(carriers)))
+    # An operand of higher rank with ones alone there keeps them, and so does the result.
+    result_axis = in_place[0] if in_place else -1
+    shapes, mappings = [], []
+    for k, (shape, mapping) in enumerate(zip(plan.operands, plan.axes_mapping, strict=True)):
+        own = batch[k]
+        under = mapping.index(result_axis) if result_axis in mapping else None
+        if own != under and any(shape[axis] != 1 for axis in (own, under) if axis is not None):
+            return Sample(plan.operands, plan, result_axis, k)
+        gone = under if own is None else own
+        kept = [axis for axis in range(len(shape)) if axis != gone]
+        shapes.append(tuple(shape[axis] for axis in kept))
+        mappings.append(tuple(_inner(mapping[axis], result_axis) for axis in kept))
+    result = tuple(size for axis, size in enumerate(plan.shape) if axis != result_axis)
+    left = _rebuilt(plan, result, tuple(shapes), tuple(mappings))
+    return Sample(*_with_an_axis(left.operands, left), result_axis if in_place else None)
+
+
+def _inner(axis: int | None, gone: int) -> int | None:
+    """A result axis where another one is gone; −1 says that none is."""
+    if axis is None or axis == gone:
+        return None
+    return axis if gone < 0 or axis < gone else axis - 1
+
+
+def _rebuilt(
+    plan: Plan,
+    result: Shape,
+    shapes: tuple[Shape, ...],
+    mapping: tuple[tuple[int | None, ...], ...],
+) -> Plan:
+    """The plan of other shapes that means the same; what it needed to exist it still needs."""
+    if plan.open is None:
+        return Plan(result, shapes, mapping, plan.rule)
+    whole = plan.open.accepted
+    leaf = replace(
+        whole[0],
+        path=ALWAYS,
+        clauses=tuple((None, clause) for clause in plan.open.exists),
+        shape=result,
+        mapping=mapping,
+        alignment=None,
+        sizes=shapes,
+    )
+    return assemble(plan.rule, shapes, (leaf,), plan.open.given)
+
+
+def _with_an_axis(shapes: tuple[Shape, ...], plan: Plan) -> tuple[tuple[Shape, ...], Plan]:
+    """What has no axis at all is a vector of one: engines of samples have no rank 0."""
+    if plan.rank:
+        return shapes, plan
+    count = len(shapes)
+    return ((1,),) * count, Plan((1,), ((1,),) * count, ((0,),) * count, plan.rule)

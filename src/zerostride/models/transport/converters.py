@@ -1,0 +1,296 @@
+"""The converters by which a model gets to an engine: a row each.
+
+What a converter writes is not what the engine's own functions take: TensorRT's network wants
+operands of one rank, and its ONNX parser makes them so. A converter's row has the engine as its
+work meets it. Where a converter is the usual way, it is what an audit judges unless another one is
+named; `via="none"` judges every node as if it were carried over op for op.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+
+from ...core.rules import RULES
+from ...derive.size_traps import Side
+from ...engines.model import Divergence, Engine, always
+from ...engines.rows import NUMPY_RULE, frozen, modes, rows
+from ...engines.rows_read import TENSORRT
+from ...engines.rows_runtimes import MNN
+from ...errors import BroadcastError, Reason, ZerostrideError
+from ...ops import OPS
+from ..formats.onnx.sites import ONE_WAY, Kind, Site, given
+from ..ir.graph import Node
+from .pnnx import pnnx_transport
+from .ways import transport
+
+#: Asks for no converter: op for op.
+NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Converter:
+    """A row of the table.
+
+    Attributes:
+        name: what `via` is called.
+        target: the engine that it writes for.
+        reads: the formats that it reads, by their names in `formats`.
+        usual: whether it is judged where nobody names a converter.
+        engine: the engine's row as the converter's work meets it; None: as it is.
+        carry: the rule by which a site arrives on the engine; raises as `transport` does.
+        release: the converter's release.
+        run: whether it was run (True) or only read.
+        dies_of_one: ONNX ops of any number of operands that end its process if they have one.
+    """
+
+    name: str
+    target: str
+    reads: frozenset[str]
+    usual: bool
+    engine: Engine | None
+    carry: Callable[[Site, Engine], Side]
+    release: str
+    run: bool = True
+    dies_of_one: frozenset[str] = frozenset()
+
+
+# TensorRT's ONNX parser.
+
+_PARSER = (
+    "onnx/onnx-tensorrt 10.1, importerUtils.cpp, broadcastTensors; onnxOpImporters.cpp; "
+    "docs/operators.md: read"
+)
+_PADDED = replace(
+    NUMPY_RULE, max_rank=8, summary="Ones are put before the shorter shape; both may stretch."
+)
+
+
+def _read(text: str, effect: Reason, ops: str, dtypes: str) -> Divergence:
+    names, elements = frozen(ops), frozen(dtypes)
+    return Divergence(text, effect, _PARSER, run=False, strikes=always, ops=names, dtypes=elements)
+
+
+_PARSED = replace(
+    TENSORRT,
+    elementwise=rows(_PADDED, source=_PARSER),
+    ops=MappingProxyType(
+        {
+            "where": rows(replace(_PADDED, operands=(3, 3)), source=_PARSER),
+            "prelu": rows(replace(ONE_WAY, max_rank=8, operands=(2, 2)), source=_PARSER),
+        }
+    ),
+    to_target=modes(_PARSER, bidirectional=replace(RULES["bidirectional"], max_rank=8)),
+    reads="onnx",
+    has=frozen(
+        "add subtract multiply divide pow fmod remainder maximum minimum equal greater less "
+        "greater_equal less_equal logical_and logical_or logical_xor where prelu"
+    ),
+    divergences=(
+        _read(
+            "its ONNX parser takes no integers here",
+            Reason.DTYPE,
+            "pow prelu",
+            "int32 int64",
+        ),
+    ),
+)
+
+
+def _parsed(site: Site, engine: Engine) -> Side:
+    """As `transport`, of op sets whose broadcasts the parser takes."""
+    if site.node.domain == "" and site.node.version < 7:
+        raise BroadcastError(
+            "TensorRT's ONNX parser takes no broadcasts of op sets before 7",
+            reason=Reason.NO_OP,
+            shapes=[part.shape for part in site.operands],
+        )
+    return transport(site, engine, "onnx-parser")
+
+
+# MNN's converter.
+
+_CONVERTED = "MNN 3.6.1, mnnconvert and MNN, run: tests/conformance/test_mnnconvert.py"
+#: ONNX ops that the converter does not know, by canonical name.
+_NOT_CONVERTED = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor"})
+#: Run: the converter takes a second operand without asking whether there is one.
+_DIES_OF_ONE = frozenset({"Max", "Mean", "Min", "Sum"})
+#: What the expressions of MNN's own interface do wrong, and the converter's files do not.
+_OF_EXPRESSIONS = frozenset({"uint8", "float64"})
+
+
+def _narrowed(text: str, ops: str, dtypes: str) -> Divergence:
+    return Divergence(
+        text,
+        Reason.WRONG_RESULT,
+        _CONVERTED,
+        strikes=always,
+        ops=frozen(ops),
+        dtypes=frozen(dtypes),
+        narrows="int32",
+    )
+
+
+_WRITTEN = replace(
+    MNN,
+    reads="onnx",
+    has=frozenset(name for name, op in OPS.items() if "mnn" in op.names) - _NOT_CONVERTED
+    | {"logical_and", "where", "prelu"},
+    divergences=(
+        *(row for row in MNN.divergences if not row.dtypes & _OF_EXPRESSIONS),
+        _narrowed("uint32 and uint64 become int32", "", "uint32 uint64"),
+        _narrowed(
+            "unsigned numbers become int32, which does not wrap below 0", "subtract", "uint8 uint16"
+        ),
+    ),
+)
+
+
+def _converted(site: Site, engine: Engine) -> Side:
+    """As `transport`; small integers do not outlive being constants."""
+    if len(site.operands) == 1 and site.node.op in _DIES_OF_ONE:
+        raise BroadcastError(
+            f"mnnconvert 3.6.1 ends with a segmentation fault on a {site.node.op} of one operand",
+            reason=Reason.CRASH,
+            shapes=[part.shape for part in site.operands],
+            silent=True,
+            hint="leave the node out: it hands on its operand",
+        )
+    if site.kind is Kind.ELEMENTWISE:
+        dtypes = {part.tensor.dtype for part in site.operands if part.constant and part.tensor}
+        shapes = [part.shape for part in site.operands]
+        if "uint8" in dtypes:
+            said = "MNN does not load what its converter makes of a constant of uint8"
+            raise BroadcastError(said, reason=Reason.DTYPE, shapes=shapes)
+        if "int8" in dtypes:
+            said = "MNN reads other numbers from a constant of int8"
+            raise BroadcastError(said, reason=Reason.WRONG_RESULT, shapes=shapes, silent=True)
+    return transport(site, engine, "mnnconvert")
+
+
+#: Every converter by its name.
+CONVERTERS: Mapping[str, Converter] = MappingProxyType(
+    {
+        row.name: row
+        for row in (
+            Converter(
+                "pnnx",
+                "ncnn",
+                frozenset({"onnx"}),
+                False,
+                None,
+                pnnx_transport,
+                "pnnx 20261020",
+            ),
+            Converter(
+                "onnx-parser",
+                "tensorrt",
+                frozenset({"onnx"}),
+                True,
+                _PARSED,
+                _parsed,
+                "onnx/onnx-tensorrt 10.1",
+                run=False,
+            ),
+            Converter(
+                "mnnconvert",
+                "mnn",
+                frozenset({"onnx"}),
+                True,
+                _WRITTEN,
+                _converted,
+                "MNN 3.6.1",
+                dies_of_one=_DIES_OF_ONE,
+            ),
+        )
+    }
+)
+
+
+def named(via: str | None, target: str) -> Converter | None:
+    """The converter that is called so; None where none is asked for.
+
+    Raises:
+        ZerostrideError: it does not exist, or writes for another engine.
+    """
+    if via is None or via == NONE:
+        return None
+    row = CONVERTERS.get(via)
+    if row is not None and row.target == target:
+        return row
+    fitting = [name for name, row in CONVERTERS.items() if row.target == target]
+    known = ", ".join(f"{name} (for {one.target})" for name, one in CONVERTERS.items())
+    close = difflib.get_close_matches(via, [*fitting, NONE], 1) if row is None else []
+    hint = f"; did you mean {close[0]}?" if close else ""
+    raise ZerostrideError(
+        f"via={via!r} does not write for {target}; known: {known}; none judges op for op{hint}"
+    )
+
+
+def chosen(via: str | None, target: str, format: str) -> Converter | None:
+    """The converter by which a model of a format gets to an engine; None for op for op.
+
+    Args:
+        via: a converter's name, "none" for op for op, or None for the usual way.
+        target: the engine's name.
+        format: the model's format.
+
+    Raises:
+        ZerostrideError: the converter writes for another engine, or reads other formats.
+    """
+    row = named(via, target)
+    if row is None:
+        usual = (one for one in CONVERTERS.values() if one.usual and one.target == target)
+        return None if via == NONE else next((o for o in usual if format in o.reads), None)
+    if format not in row.reads:
+        reads = ", ".join(sorted(row.reads))
+        raise ZerostrideError(f"{row.name} reads {reads} models; this one is of {format}")
+    return row
+
+
+def met(via: str | None, engine: Engine) -> Engine:
+    """The engine's row as a converter's work meets it."""
+    row = CONVERTERS.get(via or "")
+    return engine if row is None or row.engine is None else row.engine
+
+
+def carried_by(via: str | None) -> Callable[[Site, Engine], Side]:
+    """By which rule a site arrives, through a converter or op for op."""
+    row = CONVERTERS.get(via or "")
+    return transport if row is None else row.carry
+
+
+def lone_site(node: Node, via: str | None) -> Site | None:
+    """The site of a node of one operand that a converter does not survive, or None.
+
+    Nothing broadcasts there; the model does not get through all the same.
+    """
+    row = CONVERTERS.get(via or "")
+    if row is None or node.domain != "" or node.op not in row.dies_of_one or len(node.inputs) != 1:
+        return None
+    return Site(node, Kind.ELEMENTWISE, given(node), RULES["numpy"], {})
+
+
+def note_of(via: str | None) -> str | None:
+    """What a report says of the converter that it judges, where that is the usual one."""
+    row = CONVERTERS.get(via or "")
+    if row is None or not row.usual:
+        return None
+    how = "run" if row.run else "read"
+    written = f"judged as {row.name} writes it ({row.release}: {how})"
+    return f"{written}; via='none' (--via none) judges op for op"
+
+
+__all__ = [
+    "CONVERTERS",
+    "NONE",
+    "Converter",
+    "carried_by",
+    "chosen",
+    "lone_site",
+    "met",
+    "named",
+    "note_of",
+]

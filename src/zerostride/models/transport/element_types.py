@@ -1,0 +1,81 @@
+"""Element types that an engine's compound ops refuse or get wrong, as measured.
+
+The engine table has no row for a compound op (a product, a clamp), so its element types are here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from ...engines.model import Divergence, always
+from ...errors import Reason
+
+_OWN = "tests/conformance/test_compounds.py, run: "
+_ORT, _MNN = "ONNX Runtime's kernel", "MNN's ONNX converter"
+
+
+def _unfit(said: str, effect: Reason, by: str, dtypes: str) -> Divergence:
+    names = frozenset(dtypes.split())
+    return Divergence(said, effect, _OWN + by, strikes=always, dtypes=names)
+
+
+_WHOLE = "int32 uint32 int64 uint64"
+_LONG = ("int32", "uint32", "int64")
+_NO_KERNEL = "the CPU has no kernel for that element type"
+_ZEROS = "a product of matrices of integers is 0 throughout"
+_UNQUANTISED = "a product of tensors without quantisation gives wrong numbers"
+#: What no row of the engine table says, since it has no such op: element types that go wrong.
+UNFIT: Mapping[tuple[str, str], Divergence] = MappingProxyType(
+    {
+        **{
+            ("mnn", op): _unfit(_ZEROS, Reason.WRONG_RESULT, _MNN, f"int8 uint8 {_WHOLE}")
+            for op in ("MatMul", "Gemm")
+        },
+        **{
+            ("litert", op): _unfit(_UNQUANTISED, Reason.WRONG_RESULT, "BATCH_MATMUL", "int8 int16")
+            for op in ("MatMul", "Gemm")
+        },
+        **{
+            ("onnxruntime", op): _unfit(_NO_KERNEL, Reason.DTYPE, _ORT, dtypes)
+            for op, dtypes in (
+                ("Mean", "float64"),
+                ("MatMul", "bfloat16"),
+                ("Gemm", f"bfloat16 {_WHOLE}"),
+                ("Clip", "bfloat16 int16 uint16"),
+            )
+        },
+        **{
+            ("tensorflow", op): _unfit(_NO_KERNEL, Reason.DTYPE, "tf.linalg.matmul", dtypes)
+            for op, dtypes in (
+                ("MatMul", "int8 uint8 uint16 uint32 uint64"),
+                ("Gemm", "int8 uint8 int16 uint16 uint32 uint64"),
+            )
+        },
+        ("mnn", "PRelu"): _unfit("slopes of whole numbers", Reason.DTYPE, _MNN, f"int8 {_WHOLE}"),
+        **{
+            ("torch", op): _unfit(_NO_KERNEL, Reason.DTYPE, said, dtypes)
+            for op, said, dtypes in (
+                ("MatMul", "torch.matmul", "uint32 uint64"),
+                ("Gemm", "torch.addmm", "uint32 uint64"),
+                ("Clip", "torch.clamp", "uint16 uint32 uint64"),
+            )
+        },
+    }
+)
+#: Kernels that some op sets alone have (True) or lack (False), whatever the row says of the newest
+#: one: op sets, and element types.
+KERNELS: Mapping[tuple[str, str], tuple[range, frozenset[str], bool]] = MappingProxyType(
+    {
+        ("onnxruntime", "PRelu"): (
+            range(16, 19),
+            frozenset(["float64", "int32", "uint32", "int64"]),
+            True,
+        ),
+        ("onnxruntime", "Max"): (range(1, 8), frozenset({"float64"}), False),
+        ("onnxruntime", "Min"): (range(1, 8), frozenset({"float64"}), False),
+        ("onnxruntime", "Clip"): (range(11, 12), frozenset({"float64"}), False),
+    }
+)
+
+__all__ = ["KERNELS", "UNFIT"]

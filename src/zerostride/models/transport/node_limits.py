@@ -1,0 +1,185 @@
+"""Why an engine does not take a compound op, whatever it broadcasts: of a node, or of its types.
+
+The rows of `carriers` name these functions. Each says why, in words, or None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..ir.graph import Node
+
+
+class NotJudged(Exception):  # noqa: N818 - an answer, not a fault
+    """Nothing is known about this kind of site on this engine."""
+
+
+def one_type(kinds: tuple[str, ...]) -> str | None:
+    """All operands have one element type."""
+    return "operands of several element types" if len(set(kinds)) > 1 else None
+
+
+def no_double(kinds: tuple[str, ...]) -> str | None:
+    """No float64."""
+    return "operands of float64" if "float64" in kinds else None
+
+
+def double_alone(kinds: tuple[str, ...]) -> str | None:
+    """float64 in all operands, or in none."""
+    return "float64 beside other element types" if {"float64"} < set(kinds) else None
+
+
+def half_beside(kinds: tuple[str, ...]) -> str | None:
+    """PyTorch: one element type, or half data beside float32."""
+    data, *others = kinds
+    return None if data == "float16" and {*others} == {"float32"} else one_type(kinds)
+
+
+def quantised_data(node: Node) -> str | None:
+    """ONNX Runtime: data and scale are floats, of one type before op set 23."""
+    kinds = tuple(str(value.dtype) for value in node.inputs[:2] if value and value.dtype)
+    if any(kind.startswith("int") for kind in kinds):
+        return "data of whole numbers"
+    return one_type(kinds) if node.version < 23 else None
+
+
+def without_kernels(lacking: str) -> Callable[[tuple[str, ...]], str | None]:
+    """Refuses element types for which there is no kernel."""
+    names = frozenset(lacking.split())
+    return lambda kinds: next((f"operands of {kind}" for kind in kinds if kind in names), None)
+
+
+def matrices(node: Node) -> str | None:
+    """Operands of two axes at least."""
+    ranks = [len(value.shape or ()) for value in node.inputs if value is not None]
+    return f"an operand has rank {min(ranks)}; it takes matrices" if min(ranks) < 2 else None
+
+
+def gpu_weights(node: Node) -> str | None:
+    """LiteRT's GPU delegate: a constant second factor becomes the filter of a convolution."""
+    rank = len(node.inputs[1].shape or ()) if node.inputs[1] is not None else 2
+    said = f"a constant second factor of rank {rank}; it takes a matrix" if rank != 2 else None
+    return said or matrices(node)
+
+
+def gpu_filter(node: Node) -> str | None:
+    """It makes no filter of the first factor."""
+    first = node.inputs[0]
+    return "a constant first factor" if first is not None and first.constant else None
+
+
+def gpu_factors(node: Node) -> str | None:
+    """Both factors of a product are made at run time, and are matrices."""
+    return gpu_filter(node) or matrices(node)
+
+
+def spatial(node: Node) -> str | None:
+    """Data with axes beside batch and channels."""
+    rank = len(node.inputs[0].shape or ()) if node.inputs and node.inputs[0] else 0
+    return f"data of rank {rank} have no axis to normalise along" if rank < 3 else None
+
+
+def several(node: Node) -> str | None:
+    """PyTorch: more than one element to normalise."""
+    shape = node.inputs[0].shape if node.inputs and node.inputs[0] else None
+    return spatial(node) or ("one element a channel" if set((shape or ())[2:]) == {1} else None)
+
+
+def fixed_vector(node: Node) -> str | None:
+    """MNN's converter: a constant vector is no second factor of a batch of matrices."""
+    ranks = [len(value.shape or ()) for value in node.inputs[:2] if value is not None]
+    data = node.inputs[0]
+    rows = data.shape[-2] if data is not None and data.shape is not None and ranks[0] > 2 else 1
+    return "a batch of matrices times a constant vector" if ranks[1:] == [1] and rows != 1 else None
+
+
+def one_number(*positions: int, as_vector: bool = True) -> Callable[[Node], str | None]:
+    """Refuses nodes with more than one number at these inputs, or with one as a vector."""
+    taken = (None, (), (1,)) if as_vector else (None, ())
+
+    def said(node: Node) -> str | None:
+        for position in positions:
+            value = node.inputs[position] if position < len(node.inputs) else None
+            if value is not None and value.shape not in taken:
+                return f"{value.name!r} has shape {value.shape}; it takes one number"
+        return None
+
+    return said
+
+
+def offset_of_zero(node: Node) -> str | None:
+    """TensorRT's ONNX parser takes zero points that are 0, and not of uint8."""
+    point = node.inputs[2] if len(node.inputs) > 2 else None
+    if point is not None and point.dtype == "uint8":
+        return "a zero point of uint8"
+    return "the zero point is not 0" if point is not None and any(point.content or ()) else None
+
+
+def one_batch(node: Node) -> str | None:
+    """TOSA's MATMUL: zero points of one number, factors that both have the same one batch axis."""
+    first, second = (value.shape or () for value in node.inputs[:2] if value is not None)
+    ranks, same = {len(first), len(second)}, first[:1] == second[:1]
+    fits = ranks == {2} or (ranks == {3} and same)
+    return one_number(2, 3)(node) or (None if fits else f"factors of shapes {first} and {second}")
+
+
+#: Element types without a kernel of LiteRT's: of all its ops, and of products.
+LITERT_NONE = without_kernels("float64 uint16 uint32 uint64")
+LITERT_FEW = without_kernels("float64 uint8 uint16 int32 uint32 int64 uint64")
+
+#: Element types that quantising ops do not take: data and scales are float32, the rest 8 bits wide.
+_WIDER = "float16 bfloat16 float64 int16 uint16 int4 uint4 int2 uint2 float8e4m3fn float8e5m2"
+FLOAT_EIGHT = without_kernels(_WIDER)
+TENSORFLOW_EIGHT = without_kernels(f"{_WIDER} uint8")
+COREML_EIGHT = without_kernels(f"{_WIDER.removeprefix('float16 ')} int32")
+
+
+def first_axes(node: Node) -> str | None:
+    """Paddle: a vector of scales goes along axis 0 or 1."""
+    data, scale = node.inputs[:2]
+    axis = int(node.attributes.get("axis", 1))
+    if scale is None or scale.shape in (None, (), (1,)) or axis in (0, 1):
+        return None
+    rank = len(data.shape) if data is not None and data.shape is not None else None
+    inside = rank is not None and axis + rank in (0, 1)
+    return None if inside else f"scales along axis {axis}; it takes axis 0 or 1"
+
+
+def value_rank(node: Node) -> str | None:
+    """OpenVINO's CPU plugin takes an attention apart, and fails on a value of more axes."""
+    query, key, value, *more = [() if part is None else part.shape or () for part in node.inputs]
+    scores = query, key, *more[:1]
+    stacked = any(size != 1 for shape in scores for size in shape[:-2])
+    more_axes = stacked and len(value) > max(map(len, scores))
+    return "a value of more axes than the scores have" if more_axes else None
+
+
+def mnn_quantised(node: Node) -> str:
+    """MNN's converter writes FloatToInt8 for a QuantizeLinear, whatever it quantises."""
+    return (
+        "its converter's FloatToInt8 hands out numbers that are 128 off; where they are "
+        "dequantised again, axes 0 and 1 are exchanged, or the file does not load"
+    )
+
+
+def mnn_dequantised(node: Node) -> str | None:
+    """MNN's converter folds constants alone, and lays a scale for an axis along the last one.
+
+    Raises:
+        NotJudged: constants of more axes, which are right as weights of a convolution alone.
+    """
+    data, scale = node.inputs[:2]
+    if data is None or scale is None or not data.constant:
+        return "its converter exchanges axes 0 and 1, or writes a file that does not load"
+    rank, axis = len(data.shape or ()), int(node.attributes.get("axis", 1))
+    if scale.shape in ((), (1,)) or axis in (-1, rank - 1):
+        return None
+    if rank > 2:
+        raise NotJudged("right on mnn as the weights of a convolution, and wrong elsewhere")
+    return "its converter lays the scale along the last axis"
+
+
+def mnn_epsilon(node: Node) -> str | None:
+    """MNN's converter has a default of its own."""
+    given = "epsilon" in node.attributes or node.domain != ""
+    return None if given else "its converter takes 1e-10 for an epsilon that is left out, not 1e-5"

@@ -1,0 +1,266 @@
+"""How a site is carried out on an engine, by kind of site.
+
+Element-wise ops, Expand and PRelu are asked of the engine table; compounds (a Gemm, a
+normalisation) of `carriers`. What has no row for an engine is not judged: it is `unknown`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from ...core.alignment import Rule
+from ...derive.size_traps import Side
+from ...engines.model import Engine
+from ...engines.planning import NAMELESS, has_op, rule_row, without_op
+from ...errors import BroadcastError, Reason
+from ...ops import find_op
+from ..formats.onnx.sites import Kind, Site
+from ..ir.graph import FileShape
+from .absent_ops import ABSENT
+from .compound_engines import AS_WRITTEN, CARRIERS, CONTRIB_OPENVINO, MANY
+from .node_limits import NotJudged as NotJudged
+
+#: Kinds whose rule is a row of the engine table, where `carriers` has none.
+_TABLED = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU})
+
+
+def transport(site: Site, engine: Engine, via: str = "") -> Side:
+    """The rule and attributes with which a site's node arrives on an engine, op for op.
+
+    Args:
+        site: what is broadcast.
+        engine: the engine's row, as what writes the node meets it.
+        via: the converter whose rows of `carriers` come before the engine's own.
+
+    Raises:
+        BroadcastError: the engine has no such op.
+        NotJudged: nothing is known about it.
+    """
+    if site.node.domain == "com.microsoft":
+        return _contributed(site, engine)
+    own_rule = _own_rule(site, engine)
+    if own_rule is not None:
+        op = None if site.kind is Kind.EXPAND else canonical(site)
+        return Side(own_rule, site.attributes, engine.name, op)
+    many = MANY.get((engine.name, site.stands_for)) if len(site.operands) > 2 else None
+    if many is not None:
+        return Side(many.rule, {}, engine.name, canonical(site))
+    if site.kind is Kind.EXPAND:
+        if engine.broadcasts is None:
+            raise NotJudged(f"nothing was read about broadcasting to a shape on {engine.name}")
+        own = site.rule.name in engine.to_target  # OpenVINO's Broadcast has a mode for each rule
+        row = rule_row(site.rule.name if own else None, engine=engine, to_target=True)
+        if own:
+            return Side(row, site.attributes, engine.name)
+        return Side(row, _last_axes(site) if "axes_mapping" in row.attributes else {}, engine.name)
+    absent = (site.stands_for, engine.name) in ABSENT
+    if site.kind in _TABLED and not absent and engine.name not in CARRIERS.get(site.stands_for, {}):
+        op = canonical(site)
+        if engine.name not in NAMELESS and engine.name != "onnxruntime":
+            _check_has(engine, site, op)
+        _check_opset(engine, site)
+        row = rule_row(None, engine=engine, op=op)
+        plain = engine.constants and op not in engine.ops
+        if plain and _with_small_constant(site) and not _whole_constant(site, engine):
+            row = next(iter(engine.constants.values()))
+        if op is not None and op in engine.dynamic and _compiled_open(site):
+            row = next(iter(engine.dynamic[op].values()))
+        kept = {k: v for k, v in site.attributes.items() if k in row.attributes and v is not None}
+        return Side(row, kept, engine.name, op)
+    return _compound(site, engine, via)
+
+
+#: Ops of com.microsoft that OpenVINO's frontend computes in float, then only casts (2026.4.1, run:
+#: tests/conformance/test_quantised.py).
+_CAST_ALONE = frozenset({"QLinearAdd", "QLinearMul"})
+
+
+def _contributed(site: Site, engine: Engine) -> Side:
+    """ONNX Runtime's own ops, as its document says; OpenVINO carries some of them."""
+    op = site.node.op
+    if engine.name == "openvino" and op in _CAST_ALONE:
+        said = "openvino: the result is cut off and wraps around, not rounded and saturated"
+        raise _refusal(site, said, Reason.WRONG_RESULT, silent=True)
+    if engine.name == "onnxruntime" or (engine.name == "openvino" and op in CONTRIB_OPENVINO):
+        return Side(site.rule, site.attributes, engine.name, op)
+    if engine.name == "openvino":
+        raise NotJudged(f"{op} of com.microsoft on openvino has not been looked at")
+    raise _refusal(site, f"{op} is an op of ONNX Runtime; {engine.name} has none", Reason.NO_OP)
+
+
+def _own_rule(site: Site, engine: Engine) -> Rule | None:
+    """The engine's version of the rule that a file of its own format names, where it names one."""
+    if site.node.domain != engine.name:
+        return None
+    _check_measured(site, engine)
+    if site.kind is Kind.EXPAND:
+        rows = engine.to_target
+    elif site.kind is Kind.ELEMENTWISE:
+        op, last = canonical(site) or "", site.operands[-1]
+        kind = last.tensor.dtype if last.tensor is not None else None
+        rows = engine.ops.get(op, engine.elementwise)
+        rows = rows if kind is None else engine.typed.get((op, kind), rows)
+    else:
+        return None
+    return next((row for row in rows.values() if row.name == site.rule.name), None)
+
+
+def _check_measured(site: Site, engine: Engine) -> None:
+    """What OpenVINO's CPU plugin makes of some layers depends on more than shapes and types."""
+    if engine.name != "openvino" or site.rule.name not in ("none", "pdpd"):
+        return
+    if site.kind is Kind.WHERE and site.rule.name == "pdpd":
+        raise NotJudged("Select with pdpd compiles for some shapes; which was not measured")
+    single = [part.constant and _elements(part.shape) == 1 for part in site.operands]
+    if any(single):
+        few = all(_elements(part.shape) == 1 for part in site.operands)
+        if few or (single[-1] and site.attributes.get("axis")):
+            raise NotJudged("OpenVINO reshapes a constant of one number before it lays it out")
+
+
+def _last_axes(site: Site) -> Mapping[str, Any]:
+    """An Expand said explicitly: the data's axes are the target's last ones."""
+    data, target = (len(part.shape or ()) for part in site.operands)
+    return {"axes_mapping": tuple(range(max(0, target - data), target))}
+
+
+def _with_small_constant(site: Site) -> bool:
+    """Whether an operand is a constant of no more elements than the others."""
+    counts = [_elements(part.shape) for part in site.operands]
+    if None in counts:
+        return False
+    known = [count for count in counts if count is not None]
+    return any(
+        part.constant and count == min(known)
+        for part, count in zip(site.operands, known, strict=True)
+    )
+
+
+def _whole_constant(site: Site, engine: Engine) -> bool:
+    """Whether a constant is of no float: LiteRT's GPU lays it out as a tensor, from the batch on.
+
+    google-ai-edge/LiteRT#9664: read.
+    """
+    tensors = [part.tensor for part in site.operands if part.constant and part.shape]
+    kinds = [value.dtype for value in tensors if value is not None]
+    return engine.name == "litert-gpu" and any(k and not k.startswith("float") for k in kinds)
+
+
+def _elements(shape: FileShape) -> int | None:
+    """How many elements there are, of a shape of numbers."""
+    if shape is None or not all(isinstance(size, int) for size in shape):
+        return None
+    return math.prod(size for size in shape if isinstance(size, int))
+
+
+def _compiled_open(site: Site) -> bool:
+    """Whether the sizes by which a vector slope finds its axis are unknown to a compiler."""
+    data, slope = (part.shape or () for part in site.operands[:2])
+    return (
+        len(data) > 1
+        and len(slope) == 1
+        and not (isinstance(data[1], int) and isinstance(slope[0], int))
+    )
+
+
+def _compound(site: Site, engine: Engine, via: str) -> Side:
+    _check_opset(engine, site)
+    name = site.stands_for
+    carriers = CARRIERS.get(name, {})
+    rows = carriers.get(via) or carriers.get(engine.name, ())
+    weights = all(part.constant for part in site.operands[1:])
+    for row in rows:
+        if row.weights in (None, weights):
+            said = row.needs(site.node) if row.needs is not None else None
+            if said is not None:
+                raise _refusal(site, f"{engine.name} refuses: {said}", Reason.RANK)
+            said = row.wrong(site.node) if row.wrong is not None else None
+            if said is not None:
+                raise _refusal(site, f"{engine.name}: {said}", Reason.WRONG_RESULT, silent=True)
+            kinds = [value.dtype for value in site.node.inputs if value is not None]
+            known = tuple(kind for kind in kinds if kind is not None)
+            if row.types is not None and len(known) == len(kinds) and (said := row.types(known)):
+                raise _refusal(site, f"{engine.name} does not take {said}", Reason.DTYPE)
+            rule = site.rule if row.rule is AS_WRITTEN else row.rule
+            return Side(rule, _attributes(site, rule), engine.name, name)
+    if rows:
+        said = f"{engine.name}'s {name} takes constants only for all operands but the first"
+        raise _refusal(site, said, Reason.NO_OP)
+    absent = ABSENT.get((name, via)) or ABSENT.get((name, engine.name))
+    if absent is not None:
+        said = f"{engine.name} has no {name}: {absent}"
+        raise _refusal(site, said, Reason.NO_OP)
+    raise NotJudged(f"{name} on {engine.name} has not been looked at")
+
+
+def _attributes(site: Site, rule: Rule) -> Mapping[str, Any]:
+    """The rule's attributes, from the site's or the node's."""
+    if "axis" not in rule.attributes:
+        return {}
+    if "axis" in site.attributes:
+        return site.attributes
+    axis = int(site.node.attributes.get("axis", -1))
+    # Counted from the last axis, so that a batch axis more or less does not matter.
+    return {"axis": axis if axis < 0 else axis - len(site.operands[0].shape or ())}
+
+
+def _refusal(site: Site, said: str, reason: Reason, *, silent: bool = False) -> BroadcastError:
+    shapes = [part.shape for part in site.operands]
+    return BroadcastError(said, reason=reason, shapes=shapes, silent=silent)
+
+
+#: Element-wise ops of ONNX whose broadcast is that of another op of the table.
+_ALIKE = MappingProxyType({"Sum": "add", "Mean": "add"})
+#: ONNX ops that are several of the table: the attribute that says which, and the op by its value.
+_BY_ATTRIBUTE: Mapping[str, tuple[str, Mapping[Any, str]]] = MappingProxyType(
+    {
+        "Mod": ("fmod", {1: "fmod"}),
+        "BitShift": ("direction", {"RIGHT": "bitwise_right_shift", "LEFT": "bitwise_left_shift"}),
+    }
+)
+
+
+def canonical(site: Site) -> str | None:
+    """The op table's name for the site's op, or None where the table has no row."""
+    if site.kind is Kind.WHERE:
+        return "where"
+    name = _ALIKE.get(site.stands_for, site.stands_for)
+    if name in _BY_ATTRIBUTE:
+        attribute, names = _BY_ATTRIBUTE[name]
+        name = names.get(site.node.attributes.get(attribute), name)
+    try:
+        return find_op(name).name
+    except BroadcastError:
+        return None
+
+
+def _check_has(engine: Engine, site: Site, op: str | None) -> None:
+    if op is None:
+        raise NotJudged(f"{site.stands_for} is not in the op table, so {engine.name} was not asked")
+    if not has_op(engine, op):
+        said = without_op(engine, op)
+        if not (engine.run or engine.has):
+            raise NotJudged(said)
+        raise _refusal(site, said, Reason.NO_OP)
+
+
+#: The first opset for which ONNX Runtime has a kernel, where that is not 7 (run: opsets 1 to 8).
+_FIRST_KERNEL = MappingProxyType(
+    {**dict.fromkeys(("Max", "Min", "Sum", "Mean", "InstanceNormalization"), 6), "MatMul": 1}
+)
+
+
+def _check_opset(engine: Engine, site: Site) -> None:
+    node = site.node
+    if node.domain:
+        return
+    if engine.name == "onnxruntime" and node.version < _FIRST_KERNEL.get(node.op, 7):
+        raise BroadcastError(
+            f"ONNX Runtime has no kernel for {node.op} of opset {node.version}",
+            reason=Reason.NO_OP,
+            shapes=[part.shape for part in site.operands],
+            hint="convert the model to opset 7 or later, operands reshaped",
+        )

@@ -1,0 +1,239 @@
+"""Compares engines with zerostride's predictions: both refuse, or equal shape and equal values.
+
+:func:`judge` is the comparison, a pure function of a case, a prediction and an outcome. A
+prediction is contradicted by anything but its own fulfilment; what the engine table itself
+declares (a refusal that the engine fails to make, a crash, a wrong result) is counted apart and
+never as agreement.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from ...core.plan import Plan
+from ...errors import BroadcastError, Reason
+from .case import Answer, BadInput, Case, Outcome, Recorded
+from .catalogue import row_of
+from .isolation import Worker, ask_all
+from .kinds import KINDS
+from .predict import expected_values, numpy_result, predict, striking
+
+
+class Verdict(StrEnum):
+    """How a prediction and an outcome compare."""
+
+    REFUSE = "refuse"  # both refuse
+    EQUAL = "equal"  # equal shape and equal values
+    SILENT = "silent"  # predicted: the engine does not refuse, and its answer is worth nothing
+    CRASH = "crash"  # a valid plan, and the table's divergences say that it kills the engine
+    WRONG = "wrong"  # a valid plan, and the table's divergences say that the answer is wrong
+    DECLINED = "declined"  # the engine transposes, which a plan cannot say
+    DISAGREE = "disagree"  # anything else
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A case with its verdict, and what each side said."""
+
+    case: Case
+    verdict: Verdict
+    predicted: str
+    outcome: str
+
+    def to_json(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**self.case.to_json(), "predicted": self.predicted, "outcome": self.outcome}
+
+
+@dataclass(slots=True)
+class EngineReport:
+    """What came of one engine: counts an op, and the disagreements.
+
+    Attributes:
+        engine: its name.
+        version: the release that ran; empty where none did.
+        missing: why it did not run; empty where it did.
+        counts: (op, verdict) to number of cases.
+        distinct: number of different cases.
+        unmodelled: cases of ops that the catalogue does not have, an op.
+        findings: every disagreement.
+    """
+
+    engine: str
+    version: str = ""
+    missing: str = ""
+    counts: Counter[tuple[str, Verdict]] = field(default_factory=Counter)
+    distinct: int = 0
+    unmodelled: Counter[str] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def cases(self) -> int:
+        """Number of cases that were judged."""
+        return sum(self.counts.values())
+
+    def count(self, verdict: Verdict) -> int:
+        """Number of cases of that verdict."""
+        return sum(n for (_, v), n in self.counts.items() if v is verdict)
+
+    def ops(self) -> list[str]:
+        """The ops, in the order in which they came."""
+        return list(dict.fromkeys(op for op, _ in self.counts))
+
+    def add(self, finding: Finding) -> None:
+        """Counts a case; keeps it if it is a disagreement."""
+        self.counts[label(finding.case), finding.verdict] += 1
+        if finding.verdict is Verdict.DISAGREE:
+            self.findings.append(finding)
+
+    def to_json(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "engine": self.engine,
+            "version": self.version,
+            "missing": self.missing,
+            "cases": self.cases,
+            "distinct": self.distinct,
+            "ops": {
+                op: {v.value: self.counts[op, v] for v in Verdict if self.counts[op, v]}
+                for op in self.ops()
+            },
+            "unmodelled": dict(self.unmodelled),
+            "disagreements": [finding.to_json() for finding in self.findings],
+        }
+
+
+def label(case: Case) -> str:
+    """The op with the attribute that chooses its rule."""
+    rule = case.attrs.get("auto_broadcast") or case.attrs.get("mode")
+    return f"{case.op} {rule}" if rule else case.op
+
+
+def judge(case: Case, predicted: Plan | BroadcastError, outcome: Outcome) -> Verdict:
+    """The comparison. Never an agreement by default."""
+    if outcome.answer is Answer.BROKEN:
+        return Verdict.DISAGREE
+    if isinstance(predicted, Plan):
+        return _judge_plan(case, predicted, outcome)
+    if predicted.silent:
+        return _judge_silent(case, predicted, outcome)
+    if outcome.answer is Answer.REFUSED:
+        return Verdict.REFUSE
+    if outcome.answer is Answer.RESULT and predicted.reason == Reason.TRANSPOSES:
+        return Verdict.DECLINED
+    return Verdict.DISAGREE
+
+
+def _judge_plan(case: Case, made: Plan, outcome: Outcome) -> Verdict:
+    if outcome.answer is not Answer.RESULT:
+        # What dies on some shapes may refuse to compile on others of the same kind.
+        known = striking(case, made, frozenset({Reason.CRASH}))
+        return Verdict.CRASH if known else Verdict.DISAGREE
+    assert outcome.values is not None
+    kind = KINDS[row_of(case).kind]
+    if outcome.shape == made.shape and kind.matches(outcome.values, expected_values(case, made)):
+        return Verdict.EQUAL
+    known = striking(case, made, frozenset({Reason.WRONG_RESULT}))
+    return Verdict.WRONG if known else Verdict.DISAGREE
+
+
+#: Silent reasons for which anything may happen: the engine writes beyond an array, and what comes
+#: of it (a refusal, any answer, even NumPy's, a crash later on) depends on what lies there.
+UNDEFINED = frozenset({Reason.OVERRUN})
+
+
+def _judge_silent(case: Case, predicted: BroadcastError, outcome: Outcome) -> Verdict:
+    """The engine must not refuse; and if it gives NumPy's answer, it was no nonsense.
+
+    An empty result proves nothing either way, and NumPy's answer is wrong
+    under pdpd and where a mapping says otherwise.
+    """
+    if predicted.reason in UNDEFINED:
+        return Verdict.SILENT
+    if outcome.answer is Answer.REFUSED:
+        return Verdict.DISAGREE
+    if outcome.answer is Answer.RESULT:
+        sane = numpy_result(case)
+        assert outcome.values is not None
+        kind = KINDS[row_of(case).kind]
+        own = "axes_mapping" not in case.attrs and case.attrs.get("auto_broadcast") != "pdpd"
+        proves = own and outcome.values.size > 0 and sane is not None and outcome.shape == sane[0]
+        if proves and sane and kind.matches(outcome.values, sane[1]):
+            return Verdict.DISAGREE
+    return Verdict.SILENT
+
+
+def describe(predicted: Plan | BroadcastError) -> str:
+    """A prediction in a phrase."""
+    if isinstance(predicted, Plan):
+        return f"{predicted.shape} from {', '.join(map(str, predicted.aligned))}"
+    return f"{'silent ' if predicted.silent else ''}refusal ({predicted.reason})"
+
+
+def contradicts(recorded: Recorded, predicted: Plan | BroadcastError) -> bool:
+    """Whether a verified case and a prediction differ in shape or in where axes land."""
+    if recorded.result is None or isinstance(predicted, BroadcastError):
+        return (recorded.result is None) == isinstance(predicted, Plan)
+    if predicted.shape != recorded.result:
+        return True
+    if recorded.maps is None:
+        return False
+    return recorded.aligned()[: len(predicted.aligned)] != predicted.aligned
+
+
+def run_engine(
+    worker: Worker, cases: Sequence[Case], advance: Callable[[], None] = lambda: None
+) -> EngineReport:
+    """Runs the cases on a started worker and judges each.
+
+    Cases that are predicted to go wrong silently run last: they may ruin the worker's memory.
+    """
+    report = EngineReport(worker.engine, worker.version, distinct=len(set(map(str, cases))))
+    predictions = [(case, predict(case)) for case in cases]
+    careful = [pair for pair in predictions if not _is_silent(pair[1])]
+    for (case, predicted), (_, outcome) in zip(
+        careful, ask_all(worker, (case for case, _ in careful)), strict=True
+    ):
+        report.add(_finding(case, predicted, outcome))
+        advance()
+    for case, predicted in predictions:
+        if _is_silent(predicted):
+            report.add(_finding(case, predicted, worker.ask(case)))
+            advance()
+    return report
+
+
+def _is_silent(predicted: Plan | BroadcastError) -> bool:
+    return isinstance(predicted, BroadcastError) and predicted.silent
+
+
+def _finding(case: Case, predicted: Plan | BroadcastError, outcome: Outcome) -> Finding:
+    verdict = judge(case, predicted, outcome)
+    said = describe(predicted) if verdict is Verdict.DISAGREE else ""
+    return Finding(case, verdict, said, outcome.describe() if said else "")
+
+
+def check_recorded(report: EngineReport, recorded: Iterable[Recorded]) -> list[Case]:
+    """The cases of a file that the catalogue has; contradictions and the rest go to the report."""
+    kept = []
+    for each in recorded:
+        try:
+            row_of(each.case)
+        except BadInput:
+            report.unmodelled[each.case.op] += 1
+            continue
+        kept.append(each.case)
+        predicted = predict(each.case)
+        if contradicts(each, predicted) and not _beyond(predicted):
+            said = f"line {each.line} of the file: {each.result}"
+            report.findings.append(Finding(each.case, Verdict.DISAGREE, describe(predicted), said))
+    return kept
+
+
+def _beyond(predicted: Plan | BroadcastError) -> bool:
+    """Transposing is the engine's business and no plan's."""
+    return isinstance(predicted, BroadcastError) and predicted.reason == Reason.TRANSPOSES

@@ -1,0 +1,96 @@
+"""What zerostride says about a case, and the values that follow from its plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...core.plan import Plan
+from ...engines.model import Divergence
+from ...engines.planning import plan, plan_to
+from ...engines.table import find_engine
+from ...errors import BroadcastError, Reason
+from ...sizes import Asker
+from .case import Array, Case, Shape, as_values
+from .catalogue import Form, Row, row_of
+from .kinds import KINDS
+
+
+def shapes_of(case: Case, row: Row) -> list[Shape]:
+    """The shapes of the case's operands; a target shape is not one."""
+    if row.form is Form.TO:
+        return [case.a]
+    return [case.a, case.b, *(() if case.c is None else (case.c,))]
+
+
+def predict(case: Case) -> Plan | BroadcastError:
+    """The plan that zerostride gives for the case, or its refusal."""
+    row, attrs = row_of(case), case.attrs
+    try:
+        if row.form is not Form.TO:
+            return plan(
+                *shapes_of(case, row),
+                engine=case.engine,
+                op=row.ask,
+                rule=attrs.get("auto_broadcast"),
+                axis=attrs.get("axis"),
+            )
+        # JAX's lax.broadcast_in_dim has no mode; what it does is the mode explicit.
+        in_dim = "broadcast_dimensions" in attrs
+        return plan_to(
+            case.a,
+            case.b,
+            engine=case.engine,
+            op=row.ask,
+            mode="explicit" if in_dim else attrs.get("mode"),
+            axes_mapping=attrs["broadcast_dimensions"] if in_dim else attrs.get("axes_mapping"),
+        )
+    except BroadcastError as error:
+        return error
+
+
+def expected_values(case: Case, made: Plan) -> Array:
+    """Every pass's result by NumPy over the plan's views, one row a pass."""
+    row = row_of(case)
+    kind = KINDS[row.kind]
+    return as_values(
+        [
+            np.asarray(kind.function(*made.views(*operands)))
+            for operands in kind.operands(shapes_of(case, row), _exact(case, row))
+        ]
+    )[1]
+
+
+def _exact(case: Case, row: Row) -> str:
+    """The dtype to compute in: the case's own where results are exact, else a wider one."""
+    return case.dtype if KINDS[row.kind].tolerance == 0.0 else "float64"
+
+
+def numpy_result(case: Case) -> tuple[Shape, Array] | None:
+    """Shape and elements that NumPy's own rule would give; None where it refuses."""
+    row = row_of(case)
+    kind = KINDS[row.kind]
+    shapes: Sequence[Shape] = shapes_of(case, row)
+    try:
+        result = np.broadcast_shapes(*shapes, *((case.b,) if row.form is Form.TO else ()))
+    except ValueError:
+        return None
+    return as_values(
+        [
+            np.asarray(kind.function(*(np.broadcast_to(x, result) for x in operands)))
+            for operands in kind.operands(shapes, _exact(case, row))
+        ]
+    )
+
+
+def striking(case: Case, made: Plan, effects: frozenset[Reason]) -> Divergence | None:
+    """A divergence of the case's engine that strikes the plan with one of these effects."""
+    for divergence in find_engine(case.engine).divergences_of(made.rule.op, case.dtype):
+        if (
+            divergence.effect in effects
+            and divergence.strikes
+            and divergence.strikes(made, Asker())
+        ):
+            return divergence
+    return None

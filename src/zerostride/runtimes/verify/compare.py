@@ -1,0 +1,102 @@
+"""An engine's numbers beside zerostride's own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from ...compute.semantics import DTYPES
+from ...models.findings import Outcome
+from .task import Array
+
+#: Units in the last place by which an engine's single operation may be off: libraries differ in
+#: the last bits of powers and quotients; ncnn divides by an approximate reciprocal.
+ULPS = 8
+_LOOSE: Mapping[str, int] = MappingProxyType(
+    {
+        **dict.fromkeys(("divide", "remainder", "floor_divide", "fmod"), 64),
+        **dict.fromkeys(("pow", "atan2", "logaddexp", "Mean"), 256),
+    }
+)
+#: The same for compounds, which add many numbers up in an order of their own, and whole models.
+COMPOUND_ULPS, MODEL_ULPS = 4096, 65536
+#: Compounds that are computed in single precision, whatever their operands are, by ONNX's documents
+#: (stash_type).
+_SINGLE = frozenset({"GroupNormalization", "LayerNormalization", "RMSNormalization"})
+#: The same for ncnn's approximations.
+NCNN_ULPS = 8192
+#: A larger difference is a disagreement in any type: 4096 units of half precision are 4 times the
+#: number itself, and random operands that are aligned otherwise differ by less.
+WIDEST = 2.0**-4
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """How two results compare; the fields are those of a :class:`~..models.findings.Check`."""
+
+    outcome: Outcome
+    detail: str
+    elements: int
+    error: float
+
+
+def tolerance(
+    engine: str, op: str, dtype: np.dtype[np.generic], *, compound: bool, source: str = ""
+) -> float:
+    """The largest difference that is no disagreement, relative to the larger of 1 and the number.
+
+    Args:
+        engine: what computes.
+        op: the op.
+        dtype: of the result.
+        compound: the op adds many numbers up.
+        source: the engine whose file says what is meant, and which may compute narrower, too.
+
+    >>> tolerance("torch", "add", np.dtype("int64"), compound=False)
+    0.0
+    >>> tolerance("torch", "MatMul", np.dtype("float16"), compound=True)
+    0.0625
+    """
+    if dtype.kind not in "fc":
+        return 0.0
+    rows = [DTYPES[name] for name in (engine, source) if name in DTYPES]
+    kinds = [np.dtype(row.computes_in.get(dtype.name, dtype.name)) for row in rows]
+    kinds += [dtype, *([np.dtype(np.float32)] if op in _SINGLE else ())]
+    narrow = max(float(np.finfo(kind).eps) for kind in kinds)
+    ulps = COMPOUND_ULPS if compound else _LOOSE.get(op, ULPS)
+    return min(narrow * (max(ulps, NCNN_ULPS) if engine == "ncnn" else ulps), WIDEST)
+
+
+def compare(expected: Array, made: Array, most: float, *, any_rank: bool = False) -> Agreement:
+    """Whether an engine's result is the one that is meant.
+
+    Args:
+        expected: zerostride's own.
+        made: the engine's.
+        most: see :func:`tolerance`.
+        any_rank: one number is the same with or without axes (ncnn has no rank 0).
+    """
+    if any_rank and expected.size == made.size == 1:
+        made = made.reshape(expected.shape)
+    if made.shape != expected.shape:
+        said = f"its result has the shape {made.shape}; the model means {expected.shape}"
+        return Agreement(Outcome.DIFFERS, said, 0, 0.0)
+    wide = np.complex128 if "c" in (expected.dtype.kind, made.dtype.kind) else np.float64
+    a, b = expected.astype(wide), made.astype(wide)
+    with np.errstate(all="ignore"):
+        error = np.abs(a - b) / np.maximum(1, np.abs(a))
+        error = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, error)
+    error = np.where(np.isnan(error), np.inf, error)
+    largest = float(error.max(initial=0.0))
+    if largest <= most:
+        return Agreement(Outcome.AGREES, "", expected.size, largest)
+    index = tuple(int(i) for i in np.unravel_index(int(error.argmax()), error.shape))
+    wrong = int((error > most).sum())
+    said = (
+        f"{wrong} of {expected.size} numbers differ: result[{', '.join(map(str, index))}] is "
+        f"{made[index]:g}, and the model means {expected[index]:g}"
+    )
+    return Agreement(Outcome.DIFFERS, said, expected.size, largest)

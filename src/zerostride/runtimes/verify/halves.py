@@ -1,0 +1,92 @@
+"""Weights in half precision: whether a file stores them so, and a model whose own are rounded so.
+
+pnnx and OpenVINO's converter store weights as float16 unless told otherwise. What they compute then
+differs by more than the rounding of single operations, and by less than wrong weights do.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from ...errors import ModelError
+from ...models.formats import read_model
+from ...models.ir.graph import Array, Body, Graph, Node, Value
+
+#: Elements of a constant from which on it counts as a weight; smaller ones are often whole numbers.
+_LEAST = 16
+
+
+def halved(array: Array) -> Array:
+    """The numbers of an array after float16; what overflows there stays."""
+    if array.dtype not in (np.float32, np.float64):
+        return array
+    with np.errstate(over="ignore"):
+        small = array.astype(np.float16).astype(array.dtype)
+    return np.where(np.isfinite(small), small, array)
+
+
+def stores_halves(file: Path) -> bool:
+    """Whether every large weight of a file is a float16, or could be one.
+
+    Single numbers and small tensors do not count; a file without large weights stores none.
+    """
+    found = False
+    for value in read_model(file).values():
+        if value.source is None or value.dtype not in ("float16", "float32"):
+            continue
+        try:
+            array = value.data()
+        except ModelError:
+            continue  # missing: the engine will say so
+        if array.ndim > 1 and array.size >= _LEAST:
+            if not np.array_equal(halved(array), array):
+                return False
+            found = True
+    return found
+
+
+def with_halves(graph: Graph) -> Graph:
+    """The graph, its weights rounded to float16."""
+    made: dict[int, Value] = {}
+
+    def value_of(value: Value) -> Value:
+        source = value.source
+        if source is None or value.dtype not in ("float32", "float64"):
+            return value
+        if id(value) not in made:
+            made[id(value)] = replace(value, source=lambda: halved(source()))
+        return made[id(value)]
+
+    def node_of(node: Node) -> Node:
+        inputs = tuple(None if value is None else value_of(value) for value in node.inputs)
+        return replace(node, inputs=inputs, bodies=tuple(map(body_of, node.bodies)))
+
+    def body_of(body: Body) -> Body:
+        outputs = tuple(None if value is None else value_of(value) for value in body.outputs)
+        return replace(body, nodes=tuple(map(node_of, body.nodes)), outputs=outputs)
+
+    outputs = tuple(map(value_of, graph.outputs))
+    return replace(graph, nodes=tuple(map(node_of, graph.nodes)), outputs=outputs)
+
+
+@contextmanager
+def onnx_with_halves(path: str) -> Iterator[str]:
+    """A copy of an ONNX file whose weights are rounded to float16, there while it is used."""
+    import onnx
+    from onnx import numpy_helper
+
+    model = onnx.load(path)
+    for tensor in model.graph.initializer:
+        if tensor.data_type in (onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE):
+            array = numpy_helper.to_array(tensor)
+            tensor.CopyFrom(numpy_helper.from_array(halved(array), tensor.name))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "halves.onnx")
+        onnx.save(model, file)
+        yield str(file)

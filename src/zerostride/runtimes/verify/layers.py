@@ -1,0 +1,64 @@
+"""A layer of a file on the engine whose file it is: the engine is given the layer itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from types import MappingProxyType
+
+from ...models.formats.onnx.sites import Kind, Site
+from ...models.ir.graph import Graph, Value
+from .task import Form, Task
+
+#: Engines that are asked so, by the name of their format.
+FORMATS: Mapping[str, str] = MappingProxyType({"openvino": "openvino"})
+
+
+def is_own(site: Site, engine: str) -> bool:
+    """Whether a site's node is a layer of a file of that engine's own format."""
+    return site.node.domain == engine and engine in FORMATS
+
+
+def layer_task(site: Site) -> tuple[Task, Graph]:
+    """The layer as a task, and as a graph of its own whose inputs the task's operands are.
+
+    Numbers that the layer's meaning depends on, a target shape and the axes of a mapping, are a
+    part of the task.
+    """
+    node = site.node
+    numbers = _numbers(site)
+    inputs = [
+        replace(value, name=f"x{k}", content=numbers[k])
+        if k in numbers
+        else replace(value, name=f"x{k}", constant=False, content=None, reals=None, source=None)
+        for k, value in enumerate(node.inputs)
+        if value is not None
+    ]
+    given = tuple(value for k, value in enumerate(inputs) if k not in numbers)
+    output = Value("y", None)
+    alone = replace(node, inputs=tuple(inputs), outputs=(output,))
+    graph = Graph(node.name, node.domain, node.version, given, (alone,), outputs=(output,))
+    attributes = {
+        "version": f"opset{node.version}",
+        "data": dict(node.attributes),
+        "numbers": {str(k): content for k, content in numbers.items()},
+    }
+    fixed = tuple(
+        value.constant
+        for k, value in enumerate(node.inputs)
+        if value is not None and k not in numbers
+    )
+    return Task(Form.LAYER, node.op, attributes, constant=fixed), graph
+
+
+def _numbers(site: Site) -> dict[int, tuple[int, ...]]:
+    """By position, the operands of a Broadcast that are shapes and axes."""
+    if site.kind is not Kind.EXPAND:
+        return {}
+    target = site.operands[1].shape or ()
+    found = {1: tuple(size for size in target if isinstance(size, int))}
+    axes = site.attributes.get("axes_mapping")
+    return found if axes is None else {**found, 2: tuple(axes)}
+
+
+__all__ = ["is_own", "layer_task"]

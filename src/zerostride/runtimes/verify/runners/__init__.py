@@ -1,0 +1,109 @@
+"""How each engine is called, in the child process. Engines are imported when one is loaded."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from ....ops import OPS, Op
+from ..task import Array, Form, Task
+
+#: A task on operands; the results in the order of the outputs.
+Perform = Callable[[Task, Sequence[Array]], Sequence[Array]]
+#: An op of the op table on operands, with attributes of the engine's own.
+Call = Callable[[Op, Sequence[Array], Mapping[str, Any]], Array]
+
+
+class Refused(Exception):  # noqa: N818 - an answer
+    """The engine said no in its own way, without an exception."""
+
+
+class Absent(Exception):  # noqa: N818 - an answer
+    """There is no way to call the engine for this; nothing is known about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Runner:
+    """An engine, loaded.
+
+    Attributes:
+        version: its release.
+        forms: form of task to what carries it out.
+    """
+
+    version: str
+    forms: Mapping[Form, Perform]
+
+    def run(self, task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
+        """The engine's results.
+
+        Raises:
+            Absent: it cannot be called for this; anything else is how it refuses.
+        """
+        if task.form not in self.forms:
+            raise Absent(f"{task.op} cannot be run by itself")
+        return self.forms[task.form](task, arrays)
+
+
+#: Engine to the module that calls it. To add an engine: a module with `load_ENGINE`, and a row.
+MODULES: Mapping[str, str] = MappingProxyType(
+    {
+        **dict.fromkeys(("numpy", "torch", "jax", "tensorflow", "paddle"), "libraries"),
+        **dict.fromkeys(("onnxruntime", "openvino"), "graphs"),
+        **dict.fromkeys(("ncnn", "mnn"), "nets"),
+        "litert": "lite",
+    }
+)
+
+
+def load_runner(engine: str) -> Runner:
+    """The engine, imported.
+
+    Raises:
+        ImportError: it is not installed for this interpreter.
+    """
+    module = importlib.import_module(f"{__name__}.{MODULES[engine]}")
+    loaded: Runner = getattr(module, f"load_{engine}")()
+    return loaded
+
+
+def by_op(call: Call) -> Perform:
+    """Tasks of the form OP: more than two operands are taken two by two."""
+
+    def perform(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
+        row = OPS[task.op]
+        made = call(row, arrays[: row.operands], task.attributes)
+        for array in arrays[row.operands :]:
+            made = call(row, (made, array), task.attributes)
+        return [made]
+
+    return perform
+
+
+#: Of a normalisation, where the node does not say it.
+_EPSILON = 1e-5
+
+
+def epsilon_of(attrs: Mapping[str, Any]) -> float:
+    """What a normalisation adds to the variance."""
+    return float(attrs.get("epsilon", _EPSILON))
+
+
+#: A function of an op's attributes and its operands, of the engine's own type.
+Function = Callable[[Mapping[str, Any], Any], Any]
+
+
+def by_table(
+    table: Mapping[str, Function], enter: Callable[[Array], Any], leave: Callable[[Any], Array]
+) -> Perform:
+    """Tasks of the form COMPOUND: a function an op, between two conversions."""
+
+    def perform(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
+        if task.op not in table:
+            raise Absent(f"nothing runs {task.op} by itself")
+        return [leave(table[task.op](task.attributes, [enter(array) for array in arrays]))]
+
+    return perform

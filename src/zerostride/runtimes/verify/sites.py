@@ -1,0 +1,385 @@
+"""A broadcast of a model as a task for an engine, and what zerostride itself says the result is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ...compute.kernels import KERNELS
+from ...derive.size_traps import Side
+from ...engines.model import Engine
+from ...errors import BroadcastError, ModelError
+from ...models.audit.judged_site import sizes_of
+from ...models.audit.run import BATCHLESS
+from ...models.execute import execute
+from ...models.execute.broadcasts import PLANNED, broadcast
+from ...models.execute.call import Call, Unfit
+from ...models.execute.program import TABLE
+from ...models.flow.input_sizes import advice
+from ...models.formats import FormatModule, module_of
+from ...models.formats.onnx.sites import Kind, Operand, Site
+from ...models.formats.onnx.sites import find_site as onnx_site
+from ...models.ir.graph import Graph, Node
+from ...models.transport.batch import BatchAxes, Sample, contracted_batch, whole, without_batch
+from ...models.transport.ways import NotJudged, transport
+from ...ops import OPS, column_of
+from .data import operand
+from .layers import is_own, layer_task
+from .task import Array, Form, Task
+
+#: Elements of one result; more are not made for a check.
+MAX_ELEMENTS = 2**24
+#: Of a node whose file has no op set.
+_OPSET = 21
+#: Engines that run a compound as the one ONNX node that it is (MNN through its own converter).
+_NODE_ENGINES = frozenset({"onnxruntime", "openvino", "mnn"})
+#: Element types that tensors have on an engine, where those are few, and what converters make of
+#: others.
+_HOLDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
+    {
+        "ncnn": dict.fromkeys(("float32", "float16", "bfloat16", "float64"), "float32"),
+        "mnn": {
+            **dict.fromkeys(("float32", "float16", "bfloat16"), "float32"),
+            **dict.fromkeys(("int32", "int64"), "int32"),
+            "bool": "bool",
+        },
+    }
+)
+_LOGICAL = ("logical_and", "logical_or", "logical_xor")
+
+
+class Skip(Exception):  # noqa: N818 - an answer
+    """Why a site is not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """A site ready to be filled with numbers.
+
+    Attributes:
+        site, task: what is run, and how.
+        shapes: of the operands in the model.
+        given: of the operands as the engine gets them, without the batch axis where it has none.
+        result: the result's shape there; None: as the model has it, but for `dropped`.
+        dropped: the axis of the model's result that the engine does not have.
+        dtypes: of the operands.
+        turned: which operands the engine gets transposed, where the op says so in an attribute.
+        word: of a compound, the node in ONNX's words.
+        layer: of a layer that is run as it stands, the layer as a graph of its own.
+        note: what a reader should know, such as a type that stands for another.
+    """
+
+    site: Site
+    task: Task
+    shapes: tuple[tuple[int, ...], ...]
+    given: tuple[tuple[int, ...], ...]
+    dtypes: tuple[str, ...]
+    result: tuple[int, ...] | None = None
+    dropped: int | None = None
+    word: Node | None = None
+    note: str = ""
+    turned: tuple[int, ...] = ()
+    layer: Graph | None = None
+
+    @property
+    def compound(self) -> bool:
+        """Whether it is more than one element-wise operation."""
+        return self.site.kind not in PLANNED
+
+    @property
+    def op(self) -> str:
+        """The op by which data are drawn."""
+        if self.word is not None:
+            return self.word.op
+        if self.compound:
+            return self.site.stands_for
+        return self.task.op if self.task.op in OPS else _canonical(self.site)
+
+    def operands(self, seed: int) -> list[Array]:
+        """Random operands in the model's shapes."""
+        rng = np.random.default_rng(seed)
+        return [
+            operand(rng, self.op, k, shape, dtype)
+            for k, (shape, dtype) in enumerate(zip(self.shapes, self.dtypes, strict=True))
+        ]
+
+    def as_given(self, arrays: Sequence[Array]) -> list[Array]:
+        """The operands as the engine gets them."""
+        given = [array.reshape(shape) for array, shape in zip(arrays, self.given, strict=True)]
+        return [array.T if k in self.turned else array for k, array in enumerate(given)]
+
+    def expected(self, arrays: Sequence[Array]) -> Array:
+        """What the model means, by zerostride's own plan and values."""
+        made = self._computed(tuple(arrays))
+        if self.result is not None:
+            return np.ascontiguousarray(made).reshape(self.result)
+        return made if self.dropped is None else made.squeeze(self.dropped)
+
+    def _computed(self, arrays: tuple[Array, ...]) -> Array:
+        if self.layer is not None:
+            named = {f"x{k}": array for k, array in enumerate(arrays)}
+            (alone,) = execute(self.layer, named).values()
+            return alone
+        if self.word is None:
+            # A file of an engine's own means what that engine computes.
+            domain = self.site.node.domain
+            return broadcast(self.site, Call(self.site.node, arrays), domain or None)
+        given = iter(arrays)
+        placed = tuple(None if value is None else next(given) for value in self.word.inputs)
+        with np.errstate(all="ignore"):
+            made = TABLE[self.word.op](Call(self.word, placed))
+        return np.asarray(made[0] if isinstance(made, tuple) else made)
+
+
+def prepare(site: Site, engine: Engine, batch: BatchAxes, graph: Graph) -> Plain:
+    """The site of a graph as a task.
+
+    Raises:
+        Skip: it cannot be run by itself on that engine; says why.
+    """
+    shapes = _shapes(site, graph)
+    try:
+        source = site.plan(shapes)
+    except BroadcastError as error:
+        raise Skip(f"the model itself does not broadcast here: {error.detail}") from None
+    if _count(source.shape) > MAX_ELEMENTS:
+        raise Skip(f"its result has {_count(source.shape)} elements; at most {MAX_ELEMENTS} here")
+    lost = contracted_batch(site, batch)
+    axes = [_batch_axis(part, batch) for part in site.operands]
+    if engine.name in BATCHLESS:
+        sample = without_batch(source, axes[: len(source.operands)])
+    else:
+        sample = whole(source)
+    if lost is not None or sample.across is not None:
+        raise Skip(f"it broadcasts across the batch axis, which {engine.name} does not have")
+    if is_own(site, engine.name):
+        return _layer(site)
+    try:
+        side = transport(site, engine)
+    except NotJudged as answer:
+        raise Skip(str(answer)) from None
+    except BroadcastError as error:
+        if not (engine.name == "onnxruntime" and _is_onnx(site)):
+            raise Skip(f"there is no op to run: {error.detail}") from None
+        side = Side(site.rule, {}, engine.name, None)  # it says so itself
+    if site.kind in PLANNED:
+        return _planned(site, engine, side, shapes, sample)
+    return _compound(site, engine, batch, module_of(graph))
+
+
+def _shapes(site: Site, graph: Graph) -> tuple[tuple[int, ...], ...]:
+    if site.kind in (Kind.CUSTOM, Kind.NOT_MODELLED):
+        raise Skip(f"{site.node.op} is not modelled")
+    for part in site.operands:
+        if part.shape is None:
+            raise Skip(said(f"the shape of {part.name!r} is not known", advice(graph)))
+    sizes = [size for part in site.operands for size in part.shape or ()]
+    unknown = [size for size in sizes if not isinstance(size, int)]
+    if unknown:
+        whose = next(p.name for p in site.operands if unknown[0] in (p.shape or ()))
+        words = f"{whose!r} has a size that is not known"
+        raise Skip(said(words, advice(graph, unknown) or advice(graph)))
+    return tuple(
+        tuple(int(size) for size in sizes_of(part) if isinstance(size, int))
+        for part in site.operands
+    )
+
+
+def said(words: str, how: str) -> str:
+    """A sentence with what to write, where something can be written."""
+    return f"{words}: {how}" if how else words
+
+
+def _count(shape: Sequence[Any]) -> int:
+    total = 1
+    for size in shape:
+        total *= int(size)
+    return total
+
+
+def _batch_axis(part: Operand, batch: BatchAxes) -> int | None:
+    axis = batch.of(part.tensor)
+    return axis if axis is not None and axis < len(part.shape or ()) else None
+
+
+def _planned(
+    site: Site, engine: Engine, side: Side, shapes: tuple[tuple[int, ...], ...], sample: Sample
+) -> Plain:
+    """An element-wise op or a Broadcast op, in the engine's own terms."""
+    given = tuple(tuple(map(int, shape)) for shape in sample.shapes)
+    result = tuple(map(int, sample.plan.shape))
+    if site.kind is Kind.EXPAND:
+        task = Task(Form.TO, "expand", {"mode": side.rule.name}, target=shapes[1])
+        kinds, note = _dtypes(site, engine, "expand", 1)
+        return Plain(site, task, shapes[:1], given[:1], kinds, result, note=note)
+    op = side.op or "add"
+    kinds, note = _dtypes(site, engine, op, len(shapes))
+    node = site.node
+    if engine.name == "onnxruntime" and _is_onnx(site):
+        attributes = {k: v for k, v in node.attributes.items() if k != "consumed_inputs"}
+        task = Task(Form.NODE, node.op, attributes, opset=node.version)
+        return Plain(site, task, shapes, given, kinds, result, note=note)
+    if side.op not in OPS:
+        form = Form.NODE if engine.name in _NODE_ENGINES else Form.COMPOUND
+        constant = tuple(part.constant for part in site.operands)
+        task = Task(form, site.stands_for, constant=constant, opset=max(_OPSET, node.version))
+        return Plain(site, task, shapes, given, kinds, result, note=note)
+    if engine.name == "mnn" and _is_onnx(site) and len(shapes) > OPS[op].operands:
+        # One op of MNN's takes all operands; two by two would be another thing.
+        constant = tuple(part.constant for part in site.operands)
+        task = Task(Form.NODE, node.op, dict(node.attributes), (), constant, node.version)
+        return Plain(site, task, shapes, given, kinds, result, note=note)
+    if site.stands_for == "Mean":
+        # Engines have no mean of operands; it is their sum that broadcasts.
+        site, note = replace(site, op="Sum"), "run as the sum"
+    if op not in KERNELS or column_of(engine.name) not in ("numpy", *OPS[op].names):
+        raise Skip(f"{engine.name} has no single op for {op}")
+    task = Task(Form.OP, op, dict(side.attributes))
+    return Plain(site, task, shapes, given, kinds, result, note=note)
+
+
+def _is_onnx(site: Site) -> bool:
+    """Whether the node is a model of ONNX as it stands."""
+    return site.node.domain == "" and site.node.op == site.stands_for and site.node.version > 0
+
+
+def _canonical(site: Site) -> str:
+    from ...models.transport.ways import canonical
+
+    return canonical(site) or "add"
+
+
+def _dtypes(site: Site, engine: Engine, op: str, count: int) -> tuple[tuple[str, ...], str]:
+    """The operands' element types, and a note where one stands for another."""
+    said = [part.tensor.dtype if part.tensor is not None else None for part in site.operands]
+    common = next((name for name in said[op == "where" :] if name is not None), _usual(op))
+    if op == "pow" and engine.name != "onnxruntime":
+        said[1:] = [common] * (count - 1)  # converters convert the exponent
+    kinds, notes = [], {}
+    for k in range(count):
+        first = op == "where" and k == 0
+        # A condition is of truth values; MNN's files say integers.
+        name = "bool" if first else said[k] or common
+        kinds.append(_standing(engine, name))
+        if kinds[-1] != name:
+            notes[name] = kinds[-1]
+    return tuple(kinds), "; ".join(f"{b} stands for {a}" for a, b in notes.items())
+
+
+def _standing(engine: Engine, name: str) -> str:
+    """The type in which an operand is made: NumPy's own, and one that the engine holds.
+
+    Raises:
+        Skip: the engine has no such tensors, or none are made here.
+    """
+    holds = _HOLDS.get(engine.name)
+    if holds is None:
+        return _made(name)
+    if name not in holds:
+        raise Skip(f"{engine.name} holds no tensors of {name}")
+    return holds[name]
+
+
+def _layer(site: Site) -> Plain:
+    """A layer on the engine whose file it is."""
+    task, graph = layer_task(site)
+    shapes, dtypes = [], []
+    known = [value.dtype for value in graph.inputs if value.dtype not in (None, "bool")]
+    for k, value in enumerate(graph.inputs):
+        if not value.known:
+            raise Skip(f"the shape of {value.name!r} is not known")
+        shapes.append(tuple(int(str(size)) for size in value.shape or ()))
+        condition = site.kind is Kind.WHERE and k == 0
+        usual = "bool" if condition else next(iter(known), _usual(_canonical(site)))
+        dtypes.append(_made(value.dtype or str(usual)))
+    both = tuple(shapes)
+    return Plain(site, task, both, both, tuple(dtypes), layer=graph)
+
+
+def _usual(op: str) -> str:
+    """The element type of an op's operands where the file does not say it."""
+    return "bool" if op in _LOGICAL else "int32" if op.startswith("bitwise") else "float32"
+
+
+def _made(dtype: str) -> str:
+    """An element type of which operands can be made here: NumPy's own."""
+    if np.dtype(dtype).isbuiltin != 1:
+        raise Skip(f"no operands of {dtype} are made here")
+    return dtype
+
+
+def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule) -> Plain:
+    """A product, a normalisation or a clamp, as one node or one layer."""
+    words = module.lower(site.node)
+    if words is None or words[-1].op not in TABLE:
+        raise Skip(f"{site.node.op} is not one op that is computed here")
+    word = words[-1]
+    if len(words) > 1:
+        # What comes before (a transpose) broadcasts nothing.
+        last = onnx_site(word)
+        if engine.name in BATCHLESS or last is None or last.kind is not site.kind:
+            raise Skip(f"{site.node.op} is several ops in ONNX's words")
+    values = [value for value in word.inputs if value is not None]
+    for value in values:
+        if not value.known:
+            raise Skip(f"the shape of {value.name!r} is not known")
+    shapes = tuple(tuple(int(str(size)) for size in value.shape or ()) for value in values)
+    # ncnn's product keeps its one row: a blob of one axis is a column to it.
+    kept = site.kind is Kind.GEMM
+    axes = [None if kept else batch.of(value) for value in values]
+    if site.kind is Kind.MATMUL:
+        axes = _both(shapes, axes)
+    given = tuple(
+        shape if axis is None else shape[:axis] + shape[axis + 1 :]
+        for shape, axis in zip(shapes, axes, strict=True)
+    )
+    kinds = tuple(_standing(engine, value.dtype or "float32") for value in values)
+    attributes = dict(word.attributes)
+    missing = [k for k, value in enumerate(word.inputs) if value is None]
+    form = Form.NODE if engine.name in _NODE_ENGINES else Form.COMPOUND
+    if form is Form.NODE and missing:
+        attributes[""] = missing
+    turned: tuple[int, ...] = ()
+    if form is Form.COMPOUND:
+        turned = tuple(k for k, name in enumerate(("transA", "transB")) if attributes.pop(name, 0))
+        factors = [attributes.pop(name, 1.0) for name in ("alpha", "beta")]
+        if missing or any(factor != 1 for factor in factors):
+            raise Skip(f"{word.op} with factors or without an operand is no single call")
+        if any(len(given[k]) != 2 for k in turned):
+            raise Skip(f"{word.op} transposes an operand that is no matrix on {engine.name}")
+    constant = tuple(value.constant for value in values)
+    task = Task(form, word.op, attributes, constant=constant, opset=word.version)
+    dropped = batch.of(word.outputs[0]) if word.outputs and not kept else None
+    return Plain(site, task, shapes, given, kinds, None, dropped, word, turned=turned)
+
+
+def _both(shapes: Sequence[tuple[int, ...]], axes: Sequence[int | None]) -> list[int | None]:
+    """The batch axes of two factors; one without a batch loses a 1 that lies on the other's."""
+    pairs = zip(shapes, axes, strict=True)
+    lost = next((axis - len(shape) for shape, axis in pairs if axis is not None), None)
+    return [
+        len(shape) + lost
+        if axis is None and lost is not None and len(shape) >= -lost > 2 and shape[lost] == 1
+        else axis
+        for shape, axis in zip(shapes, axes, strict=True)
+    ]
+
+
+def fill(plain: Plain, seed: int) -> tuple[list[Array], Array]:
+    """Operands as the engine gets them, and the result that is meant.
+
+    Raises:
+        Skip: zerostride itself does not compute this.
+    """
+    arrays = plain.operands(seed)
+    try:
+        return plain.as_given(arrays), plain.expected(arrays)
+    except (Unfit, ModelError, BroadcastError, ValueError, TypeError) as error:
+        raise Skip(f"zerostride does not compute it: {error}") from None
+
+
+__all__ = ["MAX_ELEMENTS", "Plain", "Skip", "fill", "prepare"]

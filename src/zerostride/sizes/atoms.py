@@ -1,0 +1,240 @@
+"""Floor 0: what the expressions of `dim` are made of, and what their terms alone tell of them.
+
+An expression is a sum of products of *atoms*: symbols, and applications of the functions of
+`FUNCTIONS`. Here are the atoms, the order that they are written in, and bounds.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Union
+
+from ..errors import printable
+from .shapes import Answer
+
+if TYPE_CHECKING:
+    from .dim import Dim
+
+
+class Symbol(NamedTuple):
+    """A whole number that is not known yet.
+
+    Attributes:
+        name: what it is called in words and in ``bind``.
+        low: its least value.
+        high: its greatest value, or None.
+        named: the file or the caller gave the name; otherwise shapes show its bounds instead.
+    """
+
+    name: str
+    low: int = 0
+    high: int | None = None
+    named: bool = True
+
+    @property
+    def text(self) -> str:
+        """How a shape shows it: its name; bounds or ``?`` where it has none of its own."""
+        if self.named:
+            return name_of(self)
+        if self.high is None:
+            return f"{self.low}.." if self.low else "?"
+        return f"{self.low}..{self.high}"
+
+
+class Call:
+    """A function of sizes that is no polynomial: opaque, equal to itself.
+
+    Attributes:
+        function: a name in `FUNCTIONS`.
+        arguments: sizes; for "choose" pairs of a condition and a size.
+    """
+
+    __slots__ = ("_hash", "arguments", "function")
+
+    def __init__(self, function: str, arguments: tuple[Any, ...]) -> None:
+        self.function = function
+        self.arguments = arguments
+        self._hash = hash((function, arguments))  # looked up often, and long
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Call):
+            return NotImplemented
+        return self is other or (
+            self._hash == other._hash
+            and self.function == other.function
+            and self.arguments == other.arguments
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Call, (self.function, self.arguments)
+
+    def __repr__(self) -> str:
+        return f"Call({self.function!r}, {self.arguments!r})"
+
+    @property
+    def name(self) -> str:
+        """How words show it."""
+        return self.write(name_of)
+
+    def write(self, name: Callable[[Symbol], str]) -> str:
+        """The application as text, symbols written by `name`."""
+        return FUNCTIONS[self.function].text(self.arguments, name)
+
+
+def name_of(symbol: Symbol) -> str:
+    """A symbol's name on one line: it may come from a model file."""
+    return symbol.name if symbol.name.isprintable() else printable(symbol.name)
+
+
+Atom: TypeAlias = Symbol | Call
+Monomial: TypeAlias = tuple[Atom, ...]
+Terms: TypeAlias = tuple[tuple[Monomial, int], ...]
+#: Least and greatest value; None is without end.
+Interval: TypeAlias = tuple[int | None, int | None]
+Number: TypeAlias = Union[int, "Dim"]
+
+
+# A total order, so that a sum has one way to be written: atoms may share their name.
+
+
+@functools.lru_cache(1 << 14)
+def atom_order(atom: Atom) -> tuple[Any, ...]:
+    """What the factors of a product are sorted by."""
+    if isinstance(atom, Symbol):
+        low, high = atom.low, atom.high
+        return atom.name, "", (low is None, low or 0, high is None, high or 0, atom.named)
+    order = FUNCTIONS[atom.function].order
+    return atom.name, atom.function, tuple(map(order, atom.arguments))
+
+
+@functools.lru_cache(1 << 14)
+def _order(monomial: Monomial) -> tuple[int, tuple[Any, ...]]:
+    return -len(monomial), tuple(map(atom_order, monomial))
+
+
+def term_order(term: tuple[Monomial, int]) -> tuple[int, tuple[Any, ...]]:
+    """What the terms of a sum are sorted by."""
+    return _order(term[0])
+
+
+def structure(size: Number) -> tuple[Any, ...]:
+    """What tells a size from every other, in a form that can be sorted by."""
+    if isinstance(size, int):
+        return size, ()
+    return size.const, tuple((_order(monomial), factor) for monomial, factor in size.terms)
+
+
+# The functions that are no polynomials.
+
+
+class Function(NamedTuple):
+    """A row: how a function is written, evaluated, bounded and substituted in.
+
+    Attributes:
+        text: its arguments as text.
+        evaluate: its value for values of the symbols.
+        bounds: its interval.
+        substitute: the function of changed arguments.
+        sizes: the sizes in its arguments.
+        order: what an argument is sorted by.
+    """
+
+    text: Callable[[tuple[Any, ...], Callable[[Symbol], str]], str]
+    evaluate: Callable[[tuple[Any, ...], Mapping[Symbol, int]], int]
+    bounds: Callable[[tuple[Any, ...]], Interval]
+    substitute: Callable[[tuple[Any, ...], Mapping[Symbol, Number]], Number]
+    sizes: Callable[[tuple[Any, ...]], Iterable[Number]] = iter
+    order: Callable[[Any], tuple[Any, ...]] = structure
+
+
+#: Filled by `functions`, which is made of what is defined above.
+FUNCTIONS: dict[str, Function] = {}
+
+
+# What is in an expression.
+
+
+def calls(size: Dim) -> Iterator[Call]:
+    """The applications in a size, those in arguments first."""
+    for monomial, _ in size.terms:
+        for atom in monomial:
+            if isinstance(atom, Call):
+                for argument in FUNCTIONS[atom.function].sizes(atom.arguments):
+                    if not isinstance(argument, int):
+                        yield from calls(argument)
+                yield atom
+
+
+def symbols_in(size: Dim) -> Iterator[Symbol]:
+    """The symbols in a size as often as they are written, those in arguments included."""
+    for monomial, _ in size.terms:
+        for atom in monomial:
+            if isinstance(atom, Symbol):
+                yield atom
+            else:
+                for argument in FUNCTIONS[atom.function].sizes(atom.arguments):
+                    if not isinstance(argument, int):
+                        yield from symbols_in(argument)
+
+
+# Intervals.
+
+
+def bounds(size: Number) -> Interval:
+    """Least and greatest value, term by term: right, and tight where no symbol occurs twice."""
+    if isinstance(size, int):
+        return size, size
+    low: int | None = size.const
+    high: int | None = size.const
+    for monomial, factor in size.terms:
+        least, most = _monomial_bounds(monomial)
+        if factor < 0:
+            least, most = most, least
+        low = None if low is None or least is None else low + factor * least
+        high = None if high is None or most is None else high + factor * most
+    return low, high
+
+
+def atom_bounds(atom: Atom) -> Interval:
+    """Least and greatest value of an atom."""
+    if isinstance(atom, Symbol):
+        return atom.low, atom.high
+    return FUNCTIONS[atom.function].bounds(atom.arguments)
+
+
+def _monomial_bounds(monomial: Monomial) -> Interval:
+    if len(monomial) == 1:
+        return atom_bounds(monomial[0])
+    low, high = atom_bounds(monomial[0])
+    for atom in monomial[1:]:
+        low, high = _product((low, high), atom_bounds(atom))
+    return low, high
+
+
+def _product(a: Interval, b: Interval) -> Interval:
+    if a[0] is not None and b[0] is not None and a[0] >= 0 and b[0] >= 0:
+        return a[0] * b[0], None if a[1] is None or b[1] is None else a[1] * b[1]
+    if None in (*a, *b):
+        return None, None
+    corners = [x * y for x in a for y in b]  # type: ignore[operator]
+    return min(corners), max(corners)
+
+
+def decide_zero(size: Number) -> Answer:
+    """Whether an expression is 0: by its interval, and by what divides its coefficients."""
+    if isinstance(size, int):
+        return Answer.NO if size else Answer.YES
+    if not size.terms:
+        return Answer.NO if size.const else Answer.YES
+    low, high = bounds(size)
+    if (low is not None and low > 0) or (high is not None and high < 0):
+        return Answer.NO
+    if low == 0 == high:
+        return Answer.YES
+    divisor = math.gcd(*(factor for _, factor in size.terms))
+    return Answer.NO if size.const % divisor else Answer.UNKNOWN

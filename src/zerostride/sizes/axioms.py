@@ -1,0 +1,165 @@
+"""Floor 0: what the functions of sizes mean, as formulas that a solver can work with.
+
+A literal is false at values for which its size does not exist.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Collection, Iterator
+
+from .atoms import Call, Number, calls
+from .condition import ALWAYS, Condition, all_of, any_of, eq, equality, ge, negation
+from .dim import Dim, dim, of_atom
+
+
+def _may_fail(call: Call) -> bool:
+    """Whether there may be values for which an application does not exist."""
+    if call.function == "floordiv":
+        divisor = call.arguments[1]
+        return bool(divisor.terms) or divisor.const < 1
+    return call.function in ("bcast", "choose")
+
+
+def _has_calls(size: Dim) -> bool:
+    return any(isinstance(atom, Call) for monomial, _ in size.terms for atom in monomial)
+
+
+def _partial(size: Dim) -> bool:
+    return _has_calls(size) and any(map(_may_fail, calls(size)))
+
+
+def _outer_calls(size: Dim) -> Iterator[Call]:
+    """The applications in a size, without those that only one case of a "choose" has."""
+    for monomial, _ in size.terms:
+        for atom in monomial:
+            if isinstance(atom, Call):
+                yield atom
+                if atom.function != "choose":
+                    for argument in atom.arguments:
+                        yield from _outer_calls(argument)
+
+
+@functools.lru_cache(1 << 10)
+def exists(size: Number) -> Condition:
+    """That a size exists: that sizes broadcast, that a divisor is not 0.
+
+    >>> N, M = Dim("N"), Dim("M")
+    >>> print(exists(N // M), exists(N * M))
+    M >= 1 always
+    """
+    size = dim(size)
+    return (
+        all_of(map(_call_exists, dict.fromkeys(_outer_calls(size)))) if _partial(size) else ALWAYS
+    )
+
+
+def _call_exists(call: Call) -> Condition:
+    if not _may_fail(call):
+        return ALWAYS
+    if call.function == "bcast":
+        return all_of(
+            any_of([eq(a, b), eq(a, 1), eq(b, 1)])
+            for a, b in itertools.combinations(call.arguments, 2)
+        )
+    if call.function == "choose":
+        return any_of(all_of([_guarded(when), exists(value)]) for when, value in _cases(call))
+    return ge(call.arguments[1], 1)
+
+
+def _guarded(condition: Condition) -> Condition:
+    """The condition with what makes its literals exist: then ``x == 0 or x != 0`` says that."""
+    if condition.kind == "and":
+        return all_of(map(_guarded, condition.parts))
+    if condition.kind == "or":
+        return any_of(map(_guarded, condition.parts))
+    return all_of([condition, exists(condition.size)])
+
+
+def _cases(call: Call) -> Iterator[tuple[Condition, Number]]:
+    """The cases of a "choose", none of which overlap."""
+    before: list[Condition] = []
+    for condition, value in call.arguments:
+        yield all_of([*before, condition]), value
+        before.append(complement(condition))
+
+
+@functools.lru_cache(1 << 12)
+def complement(condition: Condition) -> Condition:
+    """That a condition does not hold, whether or not its sizes exist.
+
+    >>> from zerostride.sizes.condition import eq
+    >>> print(complement(eq(Dim("N") // Dim("M"), 3)))
+    N // M != 3 or M <= 0
+    """
+    if condition.kind == "and":
+        return any_of(map(complement, condition.parts))
+    if condition.kind == "or":
+        return all_of(map(complement, condition.parts))
+    if not _partial(condition.size):
+        return negation(condition)
+    return any_of([negation(condition), complement(exists(condition.size))])
+
+
+@functools.lru_cache(1 << 10)
+def meaning(size: Dim) -> Condition:
+    """That a size exists, and what its functions mean, as far as formulas can say it.
+
+    Left unsaid, and so taken to be any number in its bounds: a quotient by a symbol.
+    """
+    return all_of(map(_axiom, dict.fromkeys(_outer_calls(size))))
+
+
+def _axiom(call: Call) -> Condition:
+    size = of_atom(call)
+    if call.function == "bcast":
+        return all_of(
+            [
+                any_of(equality(size, argument) for argument in call.arguments),
+                *(any_of([eq(a, 1), equality(a, size)]) for a in call.arguments),
+            ]
+        )
+    if call.function in ("max", "min"):
+        sign = 1 if call.function == "max" else -1
+        return all_of(
+            [
+                any_of(equality(size, argument) for argument in call.arguments),
+                *(ge((size - a) * sign, 0) for a in call.arguments),
+            ]
+        )
+    if call.function == "choose":
+        return any_of(
+            all_of([meant(when), equality(size, value), meaning(dim(value))])
+            for when, value in _cases(call)
+        )
+    whole, divisor = call.arguments
+    if _may_fail(call):
+        return ge(divisor, 1)
+    return all_of(
+        [ge(whole - size * divisor.const, 0), ge(size * divisor.const + divisor.const - 1, whole)]
+    )
+
+
+def meant(condition: Condition) -> Condition:
+    """The condition with what its functions mean, so that these can be taken for symbols."""
+    sizes = [size for size in dict.fromkeys(condition.sizes()) if _has_calls(size)]
+    if not sizes:
+        return condition
+    # What exists wherever the condition holds is said once; the rest only where it is needed.
+    said = {*condition.clauses}
+    literals = {clause.size for clause in said if not clause.parts}
+    everywhere = [
+        size for size in sizes if size in literals or said.issuperset(exists(size).clauses)
+    ]
+    return all_of([_meant(condition, everywhere), *map(meaning, everywhere)])
+
+
+def _meant(condition: Condition, said: Collection[Dim]) -> Condition:
+    if condition.kind == "and":
+        return all_of(_meant(part, said) for part in condition.parts)
+    if condition.kind == "or":
+        return any_of(_meant(part, said) for part in condition.parts)
+    if condition.size in said or not _has_calls(condition.size):
+        return condition
+    return all_of([condition, meaning(condition.size)])

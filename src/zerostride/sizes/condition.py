@@ -1,0 +1,467 @@
+"""Floor 0: formulas over sizes: what must hold for a plan to exist, and what a caller knows.
+
+A :class:`Condition` is built of ``size == 0``, ``size != 0`` and ``size >= 0`` with *and* and *or*;
+negation goes down to those three. Making one normalises it as far as that is cheap: what holds for
+all values is `ALWAYS`, what holds for none is `NEVER`, nothing is said twice. Deciding more than
+that is :mod:`.solve`'s.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Literal, TypeAlias
+
+from .atoms import Call, Number, Symbol, bounds, decide_zero, name_of, structure
+from .dim import Dim, dim, lone_symbol, made, of_atom, weight_of
+from .functions import grouped
+from .shapes import Answer
+
+Kind: TypeAlias = Literal["true", "false", "==", "!=", ">=", "and", "or"]
+
+
+class Condition:
+    """What must hold of sizes: a sequence of clauses, of which every one must hold.
+
+    Empty means always. Called with values for its symbols it is true or false; `str` has it in
+    words. Made by comparing sizes (``N >= 1``, ``N.equals(M)``) and with ``&``, ``|`` and ``~``;
+    text (``"N >= 1"``) is read by ``zs.Condition.parse``.
+
+    >>> import zerostride as zs
+    >>> needs = zs.plan(("N", 3), ("M", 3)).conditions
+    >>> print(needs)
+    M == N or N == 1 or M == 1
+    >>> needs(N=4, M=1), needs(N=4, M=3), len(needs)
+    (True, False, 1)
+    """
+
+    __slots__ = ("_hash", "_order", "_symbols", "_text", "_weight", "kind", "parts", "size")
+
+    kind: Kind
+    size: Dim
+    parts: tuple[Condition, ...]
+    _hash: int
+    _order: tuple[Any, ...]
+    _symbols: tuple[Symbol, ...]
+    _text: str
+    _weight: int
+
+    @staticmethod
+    def parse(text: str) -> Condition:
+        """Reads ``"N >= 1"``, ``"1 <= N <= 8"``, ``"N % 8 == 0"``, ``"H == W or N == 1"``."""
+        from .parse import as_condition, explained
+
+        with explained(text):
+            return as_condition(text)
+
+    # Value semantics.
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Condition):
+            return NotImplemented
+        return (
+            self.kind == other.kind
+            and self.size == other.size
+            and (self.parts == other.parts or frozenset(self.parts) == frozenset(other.parts))
+        )
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            self._hash = hash((self.kind, self.size.const, self.size.terms, frozenset(self.parts)))
+            return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _make, (self.kind, self.size, self.parts)
+
+    def __and__(self, other: Condition) -> Condition:
+        return all_of((self, other))
+
+    def __or__(self, other: Condition) -> Condition:
+        return any_of((self, other))
+
+    def __invert__(self) -> Condition:
+        return negation(self)
+
+    # A sequence of clauses.
+
+    @property
+    def clauses(self) -> tuple[Condition, ...]:
+        """The parts of which every one must hold; none where it always holds."""
+        if self.kind == "true":
+            return ()
+        return self.parts if self.kind == "and" else (self,)
+
+    def __len__(self) -> int:
+        return len(self.clauses)
+
+    def __iter__(self) -> Iterator[Condition]:
+        return iter(self.clauses)
+
+    def __getitem__(self, position: int) -> Condition:
+        return self.clauses[position]
+
+    @property
+    def always(self) -> bool:
+        """Written so that it plainly holds for all values; see :func:`decide` for the rest."""
+        return self.kind == "true"
+
+    @property
+    def never(self) -> bool:
+        """Written so that it plainly holds for none."""
+        return self.kind == "false"
+
+    # As a predicate.
+
+    def __call__(self, values: Mapping[str, int] | None = None, /, **more: int) -> bool:
+        """Whether it holds for these values, by the names of its symbols.
+
+        Raises:
+            KeyError: a symbol has no value.
+        """
+        given = {**(values or {}), **more}
+        return self.evaluate({symbol: given[symbol.name] for symbol in self.symbols})
+
+    def evaluate(self, values: Mapping[Symbol, int]) -> bool:
+        """Whether it holds for these values of its symbols.
+
+        A size that does not exist for them (two that do not broadcast) makes its part false.
+        """
+        if self.kind == "and":
+            return all(part.evaluate(values) for part in self.parts)
+        if self.kind == "or":
+            return any(part.evaluate(values) for part in self.parts)
+        if self.kind in ("true", "false"):
+            return self.kind == "true"
+        try:
+            number = self.size.evaluate(values)
+        except ArithmeticError:
+            return False
+        return _holds(self.kind, number)
+
+    def decide(self, given: Condition | None = None) -> Decision:
+        """Whether it holds for all values that `given` allows, for none, or for some; and why.
+
+        >>> import zerostride as zs
+        >>> print(zs.Condition.parse("2*N == 7").decide())
+        no: for no values
+        """
+        from .solve import decide
+
+        return decide(self, given)
+
+    # Parts.
+
+    @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """The symbols in it, each once."""
+        try:
+            return self._symbols
+        except AttributeError:
+            each = (part.symbols for part in self.parts) if self.parts else (self.size.symbols,)
+            self._symbols = tuple(dict.fromkeys(symbol for some in each for symbol in some))
+            return self._symbols
+
+    @property
+    def weight(self) -> int:
+        """How much there is to look at: its literals, and the atoms in their sizes."""
+        try:
+            return self._weight
+        except AttributeError:
+            own = 0 if self.parts else 1 + weight_of(self.size) // 2
+            self._weight = own + sum(part.weight for part in self.parts)
+            return self._weight
+
+    def sizes(self) -> Iterator[Dim]:
+        """The sizes that are compared with 0."""
+        if self.parts:
+            for part in self.parts:
+                yield from part.sizes()
+        elif self.kind not in ("true", "false"):
+            yield self.size
+
+    def substitute(self, values: Mapping[Symbol, Number]) -> Condition:
+        """The condition with symbols replaced; false where a size plainly does not exist."""
+        if self.kind == "and":
+            return all_of(part.substitute(values) for part in self.parts)
+        if self.kind == "or":
+            return any_of(part.substitute(values) for part in self.parts)
+        if self.kind in ("true", "false"):
+            return self
+        try:
+            size = self.size.substitute(values)
+        except ArithmeticError as fault:
+            if isinstance(fault, OverflowError):
+                raise
+            return NEVER
+        return _compared(self.kind, size)
+
+    # Words.
+
+    def __str__(self) -> str:
+        try:
+            return self._text
+        except AttributeError:
+            self._text = self.write(name_of)
+            return self._text
+
+    def __repr__(self) -> str:
+        return f"<Condition {self}>"
+
+    def write(self, name: Callable[[Symbol], str]) -> str:
+        """The condition as text that Python reads, symbols written by `name`."""
+        if self.kind == "true":
+            return "always"
+        if self.kind == "false":
+            return "never"
+        if self.kind == "and":
+            return " and ".join(_write_parts(self.parts, name))
+        if self.kind == "or":
+            return " or ".join(part.write(name) for part in self.parts)
+        return _write_atom(self.kind, self.size, name)
+
+
+class Decision:
+    """An answer with its reason: yes, no, or unknown.
+
+    Attributes:
+        answer: an :class:`~zerostride.sizes.Answer`.
+        reason: why, in words; of an unknown one, values for which it holds and others.
+    """
+
+    __slots__ = ("answer", "reason")
+
+    def __init__(self, answer: Answer, reason: str) -> None:
+        self.answer = answer
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.answer.name.lower()}: {self.reason}"
+
+    def __repr__(self) -> str:
+        return f"<Decision {self}>"
+
+
+def _make(kind: Kind, size: Dim, parts: tuple[Condition, ...] = ()) -> Condition:
+    condition = object.__new__(Condition)
+    condition.kind = kind
+    condition.size = size
+    condition.parts = parts
+    return condition
+
+
+_ZERO = dim(0)
+ALWAYS = _make("true", _ZERO)
+NEVER = _make("false", _ZERO)
+
+
+@functools.lru_cache(1 << 14, typed=True)  # 2.0 and "N" are equal to sizes
+def eq(a: Number, b: Number) -> Condition:
+    """That two sizes are the same number. Kept, because rules ask the same again and again.
+
+    >>> print(eq(Dim("min(N, 64)"), Dim("N")))
+    N <= 64
+    """
+    size = dim(a) - b
+    return _extreme(size) or _compared("==", size)
+
+
+def equality(a: Number, b: Number) -> Condition:
+    """The same, as it is written: what defines ``min(a, b)`` must not be put by means of it."""
+    return _compared("==", dim(a) - b)
+
+
+def ne(a: Number, b: Number) -> Condition:
+    """That two sizes are different numbers."""
+    return negation(eq(a, b))
+
+
+def _extreme(size: Dim) -> Condition | None:
+    """``min(a, b) - a == 0`` as what it says: that a is the lesser one; None for anything else."""
+    for (atom, *more), factor in size.terms:
+        if not isinstance(atom, Call) or more or atom.function not in ("max", "min"):
+            continue
+        if abs(factor) != 1 or len(atom.arguments) != 2:
+            continue
+        one = of_atom(atom) - size * factor
+        if one in atom.arguments:
+            other = atom.arguments[one == atom.arguments[0]]
+            return ge(other, one) if atom.function == "min" else ge(one, other)
+    return None
+
+
+def ge(a: Number, b: Number) -> Condition:
+    """That a size is at least another."""
+    return _compared(">=", dim(a) - b)
+
+
+def _compared(kind: Kind, size: Dim) -> Condition:
+    if not size.terms:
+        return ALWAYS if _holds(kind, size.const) else NEVER
+    if kind == ">=":
+        low, high = bounds(size)
+        if low is not None and low >= 0:
+            return ALWAYS
+        if high is not None and high < 0:
+            return NEVER
+        divisor = math.gcd(*(factor for _, factor in size.terms))
+        if divisor > 1:
+            size = _divided(size, divisor)
+        return _make(kind, size)
+    answer = decide_zero(size)
+    if answer is not Answer.UNKNOWN:
+        return ALWAYS if (answer is Answer.YES) == (kind == "==") else NEVER
+    divisor = math.gcd(size.const, *(factor for _, factor in size.terms))
+    if size.terms[0][1] < 0:
+        size = -size
+    return _make(kind, size if divisor == 1 else _divided(size, divisor))
+
+
+def _divided(size: Dim, divisor: int) -> Dim:
+    """The size with every factor divided; the number in it is rounded down."""
+    return made(size.const // divisor, tuple((m, factor // divisor) for m, factor in size.terms))
+
+
+def _holds(kind: Kind, number: int) -> bool:
+    if kind == "==":
+        return number == 0
+    return number != 0 if kind == "!=" else number >= 0
+
+
+def negation(condition: Condition) -> Condition:
+    """That a condition does not hold, of values for which its sizes exist.
+
+    Where a size does not exist, ``==`` and ``!=`` are both false; `axioms.complement` says of all
+    values that a condition does not hold.
+    """
+    if condition.kind == "and":
+        return any_of(map(negation, condition.parts))
+    if condition.kind == "or":
+        return all_of(map(negation, condition.parts))
+    if condition.kind in ("true", "false"):
+        return NEVER if condition.kind == "true" else ALWAYS
+    if condition.kind == ">=":
+        return _compared(">=", -condition.size - 1)
+    return _make("!=" if condition.kind == "==" else "==", condition.size)
+
+
+def all_of(conditions: Iterable[Condition]) -> Condition:
+    """That every one holds."""
+    return _joined("and", "false", conditions)
+
+
+def any_of(conditions: Iterable[Condition]) -> Condition:
+    """That at least one holds."""
+    return _joined("or", "true", conditions)
+
+
+def _joined(kind: Literal["and", "or"], ends: str, conditions: Iterable[Condition]) -> Condition:
+    found: dict[Condition, None] = {}
+    for condition in conditions:
+        if condition.kind == ends:
+            return condition
+        if condition.kind == kind:
+            found.update(dict.fromkeys(condition.parts))
+        elif condition.kind not in ("true", "false"):
+            found[condition] = None
+    if not found:
+        return ALWAYS if kind == "and" else NEVER
+    if len(found) == 1:
+        return next(iter(found))
+    for condition in found:
+        if condition.kind == "!=" and _make("==", condition.size) in found:
+            return NEVER if kind == "and" else ALWAYS
+    return _make(kind, _ZERO, tuple(found))
+
+
+def order_of(condition: Condition) -> tuple[Any, ...]:
+    """What conditions are sorted by; the same for those that are equal."""
+    try:
+        return condition._order
+    except AttributeError:
+        parts = tuple(sorted(map(order_of, condition.parts)))
+        condition._order = condition.kind, structure(condition.size), parts
+        return condition._order
+
+
+def in_order(condition: Condition) -> Condition:
+    """The equal condition whose parts are in the one order that depends on nothing but them."""
+    if not condition.parts:
+        return condition
+    parts = tuple(sorted(map(in_order, condition.parts), key=order_of))
+    return _make(condition.kind, condition.size, parts)
+
+
+# Words.
+
+
+def _write_parts(parts: Sequence[Condition], name: Callable[[Symbol], str]) -> Iterator[str]:
+    """The parts of an *and*, each as text; the two ends of one size together."""
+    ends = {part.size.terms: part for part in parts if part.kind == ">="}
+    for part in parts:
+        other = ends.get(tuple((monomial, -factor) for monomial, factor in part.size.terms))
+        if other is None or ends.get(part.size.terms) is not part or _remainder(part.size):
+            yield f"({part.write(name)})" if part.kind == "or" else part.write(name)
+        elif part.size.terms[0][1] > 0:
+            middle = made(0, part.size.terms).write(name)
+            yield f"{-part.size.const} <= {middle} <= {other.size.const}"
+
+
+def _write_atom(kind: Kind, size: Dim, name: Callable[[Symbol], str]) -> str:
+    """``size kind 0`` with the negative terms on the other side."""
+    sign: str = kind
+    if (remainder := _remainder(size)) is not None:
+        whole, divisor, factor, rest = remainder
+        sign = "<=" if factor < 0 and kind == ">=" else kind
+        return f"{grouped(whole, name)} % {divisor} {sign} {rest}"
+    left = made(0, tuple((m, factor) for m, factor in size.terms if factor > 0))
+    right = made(0, tuple((m, -factor) for m, factor in size.terms if factor < 0))
+    if left.terms and right.terms:
+        left, right = (left + size.const, right) if size.const > 0 else (left, right - size.const)
+    elif left.terms:
+        right = right - size.const
+    else:
+        left, right, sign = right, left + size.const, "<=" if kind == ">=" else kind
+    return f"{left.write(name)} {sign} {right.write(name)}"
+
+
+def _remainder(size: Dim) -> tuple[Dim, int, int, int] | None:
+    """``(x, n, sign, r)`` where the size is ``sign * (x % n - r)``, sign 1 or -1."""
+    for monomial, factor in size.terms:
+        call = monomial[0]
+        if len(monomial) != 1 or not isinstance(call, Call) or call.function != "floordiv":
+            continue
+        whole, divisor = call.arguments
+        if divisor == abs(factor):
+            sign = -1 if factor > 0 else 1
+            rest = whole - of_atom(call) * divisor - size * sign
+            if not rest.terms:
+                return whole, divisor.const, sign, rest.const
+    return None
+
+
+def is_lone(condition: Condition) -> tuple[Symbol, int] | None:
+    """The symbol and the number where the condition is ``symbol == number``."""
+    if condition.kind != "==" or len(condition.size.terms) != 1:
+        return None
+    symbol = lone_symbol(condition.size - condition.size.const)
+    return None if symbol is None else (symbol, -condition.size.const)
+
+
+__all__ = [
+    "ALWAYS",
+    "NEVER",
+    "Condition",
+    "Decision",
+    "all_of",
+    "any_of",
+    "eq",
+    "ge",
+    "in_order",
+    "is_lone",
+    "ne",
+    "negation",
+    "order_of",
+]

@@ -1,0 +1,496 @@
+"""Floor 0: a size that is not a number yet, in one normal form.
+
+A :class:`Dim` is a polynomial with whole coefficients over *atoms*: symbols (``N``, or an unnamed
+size with bounds), and applications of the few functions of `FUNCTIONS` that are no polynomial
+(floor division, maximum, the broadcast of several sizes), which are opaque: equal to themselves.
+Equal polynomials have equal normal forms, so ``2*N + N`` and ``3*N`` are equal and hash alike.
+
+Symbols stand for whole numbers from 0. Nothing is assumed of them: N may be 0, or 1.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .atoms import (
+    FUNCTIONS,
+    Atom,
+    Call,
+    Interval,
+    Monomial,
+    Number,
+    Symbol,
+    Terms,
+    atom_order,
+    bounds,
+    calls,
+    decide_zero,
+    name_of,
+    structure,
+    symbols_in,
+    term_order,
+)
+from .shapes import Answer
+
+if TYPE_CHECKING:
+    from .condition import Condition
+
+
+def _text(symbol: Symbol) -> str:
+    return symbol.text
+
+
+#: Terms of the longest expression that is multiplied out; a longer product is refused.
+MAX_TERMS = 256
+#: Atoms in an application of a function, counted as often as they are written. Remainders of
+#: remainders double with each sign (x % y is x - x // y * y), so that a line of text could fill
+#: the memory.
+MAX_WRITTEN = 4000
+#: Functions within functions: what walks an expression recurses as deep.
+MAX_NESTED = 32
+#: Sizes in one maximum or broadcast: each pair of them is a clause, and nobody reads more.
+MAX_ARGUMENTS = 16
+
+
+def size_order(size: Dim) -> tuple[Any, ...]:
+    """Sizes in the order of their words; those of the same words in some order."""
+    return size.words, structure(size)
+
+
+class Dim:
+    """A size: a number, a symbol, or an expression of them.
+
+    Args:
+        value: a whole number, a name, or text: ``"N"``, ``"?"``, ``"1..8"``, ``"0.."``,
+            ``"2*N + 1"``, ``"(N + 1) // 2"``.
+
+    ``==`` is equality of expressions: it says whether two sizes are *written* alike, and never
+    guesses. Whether they are equal as numbers is asked with :meth:`equals`, whose answer may be
+    unknown. ``<=`` and the like make conditions, for ``facts=``.
+
+    >>> import zerostride as zs
+    >>> N, M = zs.Dim("N"), zs.Dim("M")
+    >>> 2 * N + N == 3 * N, N == M
+    (True, False)
+    >>> print((N + 1) * 2 - M, (2 * N + 1).equals(0), N.equals(M))
+    -M + 2*N + 2 never M == N
+    """
+
+    __slots__ = ("_given", "_hash", "_weight", "const", "terms")
+
+    const: int
+    terms: Terms
+    _hash: int
+    _given: Condition | None
+    _weight: tuple[int, int]
+
+    def __new__(cls, value: int | str | Dim | Symbol = 0) -> Dim:
+        """The size that `value` writes; text is read once, and an unnamed size is a new one."""
+        if isinstance(value, Dim):
+            return value
+        if isinstance(value, Symbol):
+            return of_atom(value)
+        from .parse import as_dim, explained
+
+        with explained(value):
+            return as_dim(value)
+
+    # Value semantics.
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Dim):
+            return self.const == other.const and self.terms == other.terms
+        if isinstance(other, int):
+            return not self.terms and self.const == other
+        if isinstance(other, str):
+            # A number is equal to numbers: it cannot hash like its text too.
+            return bool(self.terms) and str(self) == other
+        return NotImplemented
+
+    def __hash__(self) -> int:
+        try:
+            return self._hash
+        except AttributeError:
+            # Equal to the number it may be, and to the text it is written as.
+            self._hash = hash(str(self)) if self.terms else hash(self.const)
+            return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        given = getattr(self, "_given", None)
+        return made, (self.const, self.terms) if given is None else (self.const, self.terms, given)
+
+    def __str__(self) -> str:
+        return self.write(_text)
+
+    def __repr__(self) -> str:
+        return f"Dim({str(self)!r})"
+
+    def write(self, name: Callable[[Symbol], str]) -> str:
+        """The expression as text, symbols written by `name`."""
+        if not self.terms:
+            return str(self.const)
+        alone = len(self.terms) == 1 and not self.const and self.terms[0][1] == 1
+        parts: list[str] = []
+        for monomial, factor in self.terms:
+            closed = alone and len(monomial) == 1
+            product = "*".join(_written(atom, name, closed=closed) for atom in monomial)
+            size = product if abs(factor) == 1 else f"{abs(factor)}*{product}"
+            sign = ("-" if factor < 0 else "") if not parts else (" - " if factor < 0 else " + ")
+            parts.append(sign + size)
+        if self.const:
+            parts.append(f" {'-' if self.const < 0 else '+'} {abs(self.const)}")
+        return "".join(parts)
+
+    @property
+    def words(self) -> str:
+        """The expression with every symbol by its name, as conditions write it."""
+        return self.write(name_of)
+
+    # Arithmetic.
+
+    def __add__(self, other: Number) -> Dim:
+        if isinstance(other, int):
+            return made(self.const + other, self.terms) if other else self
+        if not isinstance(other, Dim):
+            return NotImplemented
+        if not other.terms:
+            return made(self.const + other.const, self.terms)
+        return _collect(self.const + other.const, itertools.chain(self.terms, other.terms))
+
+    __radd__ = __add__
+
+    def __neg__(self) -> Dim:
+        return made(-self.const, tuple((monomial, -factor) for monomial, factor in self.terms))
+
+    def __sub__(self, other: Number) -> Dim:
+        if not isinstance(other, Dim) or not other.terms:
+            return self + -other
+        less = ((monomial, -factor) for monomial, factor in other.terms)
+        return _collect(self.const - other.const, itertools.chain(self.terms, less))
+
+    def __rsub__(self, other: Number) -> Dim:
+        return -self + other
+
+    def __mul__(self, other: Number) -> Dim:
+        if isinstance(other, int):
+            if other == 0:
+                return made(0, ())
+            scaled = tuple((monomial, factor * other) for monomial, factor in self.terms)
+            return made(self.const * other, scaled)
+        if not isinstance(other, Dim):
+            return NotImplemented
+        if not other.terms:
+            return self * other.const
+        if not self.terms:
+            return other * self.const
+        if len(self.terms) * len(other.terms) > MAX_TERMS:
+            raise OverflowError("a size of too many terms")
+        left = (*self.terms, *([((), self.const)] if self.const else []))
+        right = (*other.terms, *([((), other.const)] if other.const else []))
+        terms = [(tuple(sorted(a + b, key=atom_order)), m * n) for a, m in left for b, n in right]
+        return _collect(0, terms)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Number) -> Dim:
+        return _rows.floordiv(self, other)
+
+    def __mod__(self, other: Number) -> Dim:
+        return self - _rows.floordiv(self, other) * other
+
+    # Conditions. `==` stays equality of expressions.
+
+    def equals(self, other: Number) -> Condition:
+        """The condition that both are the same number."""
+        from .condition import eq
+
+        return eq(self, other)
+
+    def differs(self, other: Number) -> Condition:
+        """The condition that they are different numbers."""
+        from .condition import ne
+
+        return ne(self, other)
+
+    def __ge__(self, other: Number) -> Condition:
+        from .condition import ge
+
+        return ge(self, other)
+
+    def __le__(self, other: Number) -> Condition:
+        return dim(other) >= self
+
+    def __gt__(self, other: Number) -> Condition:
+        return self >= dim(other) + 1
+
+    def __lt__(self, other: Number) -> Condition:
+        return dim(other) >= self + 1
+
+    # The two questions of a rule.
+
+    def equal_to(self, other: Any) -> Answer:
+        """Whether it equals `other` for all values of the symbols, for none, or for some."""
+        return decide_zero(self - other)
+
+    def is_one(self) -> Answer:
+        """Whether it is 1 for all values of the symbols, for none, or for some."""
+        return decide_zero(self - 1)
+
+    # What is known of it.
+
+    @property
+    def constant(self) -> int | None:
+        """The number it is, or None."""
+        return None if self.terms else self.const
+
+    def __int__(self) -> int:
+        if self.terms:
+            raise TypeError(f"the size {self} is not a number; bind its symbols first")
+        return self.const
+
+    @property
+    def interval(self) -> Interval:
+        """Least and greatest value, None where there is no end.
+
+        Of a size in a plan's shape: of all values for which the plan exists.
+
+        >>> import zerostride as zs
+        >>> zs.Dim("1..8").interval, zs.plan(("N",), (2,)).conditions
+        ((1, 8), <Condition N == 2 or N == 1>)
+        """
+        given = getattr(self, "_given", None)
+        if given is None and next(calls(self), None) is None:
+            return bounds(self)
+        from .condition import ALWAYS
+        from .solve import bounds_under
+
+        return bounds_under(self, ALWAYS if given is None else given)
+
+    @property
+    def low(self) -> int | None:
+        """Its least value."""
+        return self.interval[0]
+
+    @property
+    def high(self) -> int | None:
+        """Its greatest value; None where there is no end."""
+        return self.interval[1]
+
+    @property
+    def symbols(self) -> tuple[Symbol, ...]:
+        """The symbols in it, each once, those in arguments of functions included."""
+        return tuple(dict.fromkeys(symbols_in(self)))
+
+    def under(self, given: Condition | None) -> Dim:
+        """The same size, its interval that of the values for which `given` holds."""
+        return made(self.const, self.terms, given)
+
+    # Values for symbols.
+
+    def substitute(self, values: Mapping[Symbol, Number]) -> Dim:
+        """The size with symbols replaced, also in the arguments of functions.
+
+        Raises:
+            ArithmeticError: it does not exist for these values, or becomes too long. Sizes that do
+                not broadcast are not looked for.
+        """
+        total = made(self.const, ())
+        for monomial, factor in self.terms:
+            product: Number = factor
+            for atom in monomial:
+                product = product * _replaced(atom, values)
+            total = total + product
+        return total
+
+    def evaluate(self, values: Mapping[Symbol, int]) -> int:
+        """The number it is for these values of its symbols.
+
+        Raises:
+            KeyError: a symbol has no value.
+            ArithmeticError: it does not exist for these values: sizes that do not broadcast, a
+                divisor below 1.
+        """
+        total = self.const
+        for monomial, factor in self.terms:
+            for atom in monomial:
+                factor *= (
+                    values[atom]
+                    if isinstance(atom, Symbol)
+                    else FUNCTIONS[atom.function].evaluate(atom.arguments, values)
+                )
+            total += factor
+        return total
+
+
+def _written(atom: Atom, name: Callable[[Symbol], str], *, closed: bool) -> str:
+    """An atom as a factor: in parentheses where it would fall apart."""
+    if isinstance(atom, Symbol):
+        return name(atom)
+    text = atom.write(name)
+    return f"({text})" if atom.function in ("floordiv", "choose") and not closed else text
+
+
+def made(const: int, terms: Terms, given: Condition | None = None) -> Dim:
+    """The Dim of these parts, which are in normal form already."""
+    size = object.__new__(Dim)
+    size.const = const
+    size.terms = terms
+    if given is not None:
+        size._given = given
+    return size
+
+
+def _collect(const: int, terms: Iterable[tuple[Monomial, int]]) -> Dim:
+    """The normal form of a sum: each monomial once, none with factor 0, in order."""
+    found: dict[Monomial, int] = {}
+    for monomial, factor in terms:
+        found[monomial] = found.get(monomial, 0) + factor
+    const += found.pop((), 0)
+    kept = [term for term in found.items() if term[1]]
+    if len(kept) > MAX_TERMS:
+        raise OverflowError("a size of too many terms")
+    if len(kept) > 1:
+        kept.sort(key=term_order)
+    return made(const, tuple(kept))
+
+
+def of_atom(atom: Atom) -> Dim:
+    """The size that is one atom."""
+    return made(0, (((atom,), 1),))
+
+
+def applied(function: str, arguments: tuple[Any, ...]) -> Dim:
+    """The size that is an application of a function.
+
+    Raises:
+        OverflowError: it would be too long, or nested too deep, to work with.
+    """
+    call = Call(function, arguments)
+    written, nested = _atom_weight(call)
+    many = len(arguments) > MAX_ARGUMENTS and function != "choose"
+    if many or written > MAX_WRITTEN or nested > MAX_NESTED:
+        raise OverflowError("a size of too many functions")
+    return of_atom(call)
+
+
+def weight_of(size: Number) -> int:
+    """Atoms in an expression as often as they are written."""
+    return _weight(size)[0]
+
+
+def _weight(size: Number) -> tuple[int, int]:
+    """Atoms in an expression as often as they are written; functions within functions."""
+    if isinstance(size, int):
+        return 0, 0
+    try:
+        return size._weight
+    except AttributeError:
+        weights = [_atom_weight(atom) for monomial, _ in size.terms for atom in monomial]
+        written = sum(weight for weight, _ in weights)
+        size._weight = written, max((nested for _, nested in weights), default=0)
+        return size._weight
+
+
+def _atom_weight(atom: Atom) -> tuple[int, int]:
+    if isinstance(atom, Symbol):
+        return 1, 0
+    weights = [_weight(size) for size in FUNCTIONS[atom.function].sizes(atom.arguments)]
+    written = sum(weight for weight, _ in weights)
+    return 1 + written, 1 + max((nested for _, nested in weights), default=0)
+
+
+def dim(value: Number) -> Dim:
+    """A number or a size as a Dim; TypeError of anything else."""
+    if isinstance(value, Dim):
+        return value
+    return made(value if type(value) is int else operator.index(value), ())
+
+
+def plain(value: Number) -> Number:
+    """A Dim that is a number as that number; anything else as it is."""
+    return value.const if isinstance(value, Dim) and not value.terms else value
+
+
+def lone_symbol(value: Any) -> Symbol | None:
+    """The symbol that a size is, or None."""
+    if isinstance(value, Dim) and value.const == 0 and len(value.terms) == 1:
+        monomial, factor = value.terms[0]
+        if factor == 1 and len(monomial) == 1 and isinstance(monomial[0], Symbol):
+            return monomial[0]
+    return None
+
+
+def lone_call(size: Dim) -> Call | None:
+    """The application that a size is, or None."""
+    if size.const == 0 and len(size.terms) == 1:
+        monomial, factor = size.terms[0]
+        if factor == 1 and len(monomial) == 1 and isinstance(monomial[0], Call):
+            return monomial[0]
+    return None
+
+
+def _replaced(atom: Atom, values: Mapping[Symbol, Number]) -> Number:
+    if isinstance(atom, Symbol):
+        return values.get(atom, of_atom(atom))
+    return FUNCTIONS[atom.function].substitute(atom.arguments, values)
+
+
+def exact_quotient(size: Number, divisor: Number) -> Dim | None:
+    """What multiplied by `divisor` gives `size`, where the division of polynomials has no rest.
+
+    It says nothing of a divisor that is 0.
+
+    >>> print(exact_quotient(Dim("N*H"), Dim("H")), exact_quotient(Dim("N + 1"), 2))
+    N None
+    """
+    rest, divisor = dim(size), dim(divisor)
+    if divisor == 0:
+        return None
+    lead, lead_factor = divisor.terms[0] if divisor.terms else ((), divisor.const)
+    quotient = dim(0)
+    for _ in range(MAX_TERMS):
+        if rest == 0:
+            return quotient
+        monomial, factor = rest.terms[0] if rest.terms else ((), rest.const)
+        left = list(monomial)
+        for atom in lead:
+            if atom not in left:
+                return None
+            left.remove(atom)
+        if factor % lead_factor:
+            return None
+        part = factor // lead_factor
+        step = _collect(0, [(tuple(left), part)])
+        quotient, rest = quotient + step, rest - step * divisor
+    return None
+
+
+from . import functions as _rows  # noqa: E402 - fills FUNCTIONS
+
+__all__ = [
+    "MAX_NESTED",
+    "MAX_TERMS",
+    "Atom",
+    "Call",
+    "Dim",
+    "Interval",
+    "Number",
+    "Symbol",
+    "applied",
+    "bounds",
+    "calls",
+    "decide_zero",
+    "dim",
+    "exact_quotient",
+    "lone_call",
+    "lone_symbol",
+    "made",
+    "name_of",
+    "of_atom",
+    "plain",
+    "size_order",
+    "weight_of",
+]

@@ -1,0 +1,295 @@
+"""Floor 0: sizes and conditions as text.
+
+A size: ``3``, ``N``, ``?``, ``-1``, ``1..8``, ``0..``, ``..8``, and sums, differences, products,
+``//``, ``%``, ``max(..)``, ``min(..)`` and ``bcast(..)`` of numbers and names. A condition:
+comparisons of sizes, chained as in mathematics, joined with ``and`` and ``or``. Text is hostile:
+bounded in length and depth.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn, TypeVar
+
+from ..errors import BroadcastError, Misfit, Reason
+from .atoms import Number, Symbol
+from .condition import ALWAYS, NEVER, Condition, all_of, any_of, eq, ge, ne
+from .dim import Dim, dim, of_atom, plain
+from .functions import broadcast_size, floordiv, maximum, minimum
+from .shapes import MAX_ELEMENTS, brief
+
+#: Longest text of one size or condition.
+MAX_TEXT = 1000
+#: A size that is not known, as OpenVINO's IR writes it beside ``?``.
+UNKNOWN = "-1"
+#: Parentheses within parentheses.
+MAX_DEPTH = 32
+
+_RANGE = re.compile(r"\s*(?:(\?)|(\d{1,20})?\s*\.\.\s*(\d{1,20})?)\s*", re.ASCII)
+_TOKEN = re.compile(r"\s*([0-9]+|[^\W\d]\w*(?:\.\w+)*|\|\||&&|//|[<>=!]=|[-+*/%(),<>])\s*")
+_NUMBER = re.compile(r"\s*\d{1,20}\s*", re.ASCII)
+_count = itertools.count(1)
+
+
+def as_dim(value: Any) -> Dim:
+    """A size from a whole number or from text; an unnamed one (``?``) is a new size."""
+    if isinstance(value, str):
+        found = read(value)
+        return found if isinstance(found, Dim) else unnamed(*found, f"?{next(_count)}")
+    from .shapes import whole_number
+
+    return dim(whole_number(value))
+
+
+@functools.lru_cache(1 << 12)
+def read(text: str) -> Dim | tuple[int, int | None]:
+    """An expression, or the bounds of a size that has no name; a Misfit says what is wrong."""
+    if _NUMBER.fullmatch(text):
+        return dim(_bounded(int(text)))
+    if text.strip() == UNKNOWN:
+        return 0, None
+    found = _RANGE.fullmatch(text)
+    if found is None or (found[1] is None and found[2] is None and found[3] is None):
+        return _Reader(text).whole_size()
+    low = 0 if found[2] is None else _bounded(int(found[2]))
+    high = None if found[3] is None else _bounded(int(found[3]))
+    if high is not None and high < low:
+        raise Misfit(Reason.BAD_EXTENT, f"the size {text.strip()} has its bounds in disorder")
+    return dim(low) if low == high else (low, high)
+
+
+def unnamed(low: int, high: int | None, name: str) -> Dim:
+    """A size known by its bounds alone; `name` is what conditions call it."""
+    return of_atom(Symbol(name, low, high, named=False))
+
+
+#: What Python assigns by, where a condition was meant.
+_ONE_SIGN = re.compile(r"(?<![<>=!])=(?!=)")
+
+
+@contextmanager
+def explained(value: object) -> Iterator[None]:
+    """Turns the small fact into an error that a caller may see."""
+    try:
+        yield
+    except Misfit as misfit:
+        hint = "write N, ?, 1..8, 2*N + 1; conditions as N >= 1 or N % 8 == 0"
+        if isinstance(value, str) and _ONE_SIGN.search(value):
+            hint = "an equality has two signs, N == 16"
+        raise BroadcastError(misfit.detail, reason=misfit.reason, hint=hint) from None
+
+
+@functools.lru_cache(1 << 10)
+def as_condition(text: str) -> Condition:
+    """A condition from text; a Misfit says what is wrong."""
+    if text.strip() in ("always", "never"):
+        return ALWAYS if text.strip() == "always" else NEVER
+    return _Reader(text).whole_condition()
+
+
+def symbol(name: str) -> Dim:
+    """The size of this name, whatever characters are in it."""
+    return of_atom(Symbol(name))
+
+
+def _bounded(number: int) -> int:
+    if number > MAX_ELEMENTS:
+        raise Misfit(Reason.BAD_EXTENT, f"a size of {number} is not in 0 .. 2^63-1")
+    return number
+
+
+T = TypeVar("T")
+
+_COMPARISONS: dict[str, Callable[[Dim, Dim], Condition]] = {
+    "==": eq,
+    "!=": ne,
+    ">=": ge,
+    "<=": lambda a, b: ge(b, a),
+    ">": lambda a, b: ge(a, b + 1),
+    "<": lambda a, b: ge(b, a + 1),
+}
+
+
+class _Reader:
+    """Recursive descent over the tokens of one text."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        if len(text) > MAX_TEXT:
+            raise Misfit(Reason.BAD_EXTENT, f"{len(text)} characters are too many for a size")
+        self.tokens: list[str] = []
+        position = 0
+        while position < len(text):
+            found = _TOKEN.match(text, position)
+            if found is None:
+                if not text[position:].strip():
+                    break
+                self.fail()
+            self.tokens.append(found[1])
+            position = found.end()
+        self.depth = 0
+
+    def fail(self) -> NoReturn:
+        raise Misfit(
+            Reason.BAD_EXTENT,
+            f"{brief(self.text)} is no size: a number, a name, ?, 1..8, or as 2*N + 1",
+        )
+
+    def take(self, *wanted: str) -> str | None:
+        if self.tokens and self.tokens[0] in wanted:
+            return self.tokens.pop(0)
+        return None
+
+    def whole_size(self) -> Dim:
+        found = self._ended(self.sum)
+        if not found.terms and not 0 <= found.const <= MAX_ELEMENTS:
+            raise Misfit(Reason.BAD_EXTENT, f"a size of {brief(found.const)} is not in 0 .. 2^63-1")
+        return found
+
+    def whole_condition(self) -> Condition:
+        return self._ended(self.either)
+
+    def _ended(self, part: Callable[[], T]) -> T:
+        try:
+            found = part()
+        except (ArithmeticError, RecursionError):
+            self.fail()
+        if self.tokens:
+            self.fail()
+        return found
+
+    def either(self) -> Condition:
+        parts = [self.both()]
+        while self.take("or", "||"):
+            parts.append(self.both())
+        return any_of(parts)
+
+    def both(self) -> Condition:
+        parts = [self.comparison()]
+        while self.take("and", "&&"):
+            parts.append(self.comparison())
+        return all_of(parts)
+
+    def comparison(self) -> Condition:
+        grouped = self._group()
+        if grouped is not None:
+            return grouped
+        sizes, signs = [self.sum()], []
+        while sign := self.take(*_COMPARISONS):
+            signs.append(sign)
+            sizes.append(self.sum())
+        if not signs:
+            self.fail()
+        pairs = zip(sizes, signs, sizes[1:], strict=False)
+        return all_of(_COMPARISONS[sign](a, b) for a, sign, b in pairs)
+
+    def _group(self) -> Condition | None:
+        """A condition in parentheses; None where the parenthesis opens a size."""
+        kept, depth = self.tokens.copy(), self.depth
+        if not self.take("(") or depth >= MAX_DEPTH:
+            return None
+        self.depth += 1
+        try:
+            found = self.either()
+            if self.take(")"):
+                return found
+        except Misfit:
+            pass  # what stands there may still be a size
+        finally:
+            self.depth = depth
+        self.tokens = kept
+        return None
+
+    def sum(self) -> Dim:
+        total = self.product()
+        while sign := self.take("+", "-"):
+            part = self.product()
+            total = total + part if sign == "+" else total - part
+        return total
+
+    def product(self) -> Dim:
+        total = self.factor()
+        while sign := self.take("*", "//", "%"):
+            part = self.factor()
+            if sign == "*":
+                total = total * part
+            else:
+                quotient = floordiv(total, part)
+                total = quotient if sign == "//" else total - quotient * part
+        return total
+
+    def factor(self) -> Dim:
+        if not self.tokens:
+            self.fail()
+        token = self.tokens.pop(0)
+        negative = False
+        while token == "-" and self.tokens:
+            negative = not negative
+            token = self.tokens.pop(0)
+        found = self._unsigned(token)
+        return -found if negative else found
+
+    def _unsigned(self, token: str) -> Dim:
+        if token == "(":
+            return self._inside(self.sum)
+        if token.isascii() and token.isdigit():
+            return dim(_bounded(int(token)) if len(token) <= 20 else self.fail())
+        if not (token[0].isalpha() or token[0] == "_") or token in ("and", "or"):
+            self.fail()
+        if token.lower() in _FUNCTIONS and self.take("("):
+            return self._inside(lambda: self._call(_FUNCTIONS[token.lower()]))
+        return symbol(token)
+
+    def _inside(self, part: Callable[[], Dim]) -> Dim:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            self.fail()
+        found = part()
+        if not self.take(")"):
+            self.fail()
+        self.depth -= 1
+        return found
+
+    def _call(self, function: Callable[..., Dim]) -> Dim:
+        sizes = [self.sum()]
+        while self.take(","):
+            sizes.append(self.sum())
+        return function(*sizes)
+
+
+_FUNCTIONS: dict[str, Callable[..., Dim]] = {
+    "bcast": broadcast_size,
+    "max": maximum,
+    "min": minimum,
+}
+
+
+def read_shape(shape: tuple[Any, ...], prefix: str) -> tuple[Number, ...]:
+    """A shape whose sizes may be numbers, text, None (not known) or Dims.
+
+    Args:
+        shape: the sizes.
+        prefix: what to call the operand: an unnamed size is ``prefix[axis]`` in words.
+    """
+    from .shapes import whole_number
+
+    sizes: list[Number] = []
+    for axis, size in enumerate(shape):
+        if size is None:
+            size = "?"
+        if isinstance(size, str):
+            found = read(size)
+            made = found if isinstance(found, Dim) else unnamed(*found, f"{prefix}[{axis}]")
+            sizes.append(plain(made))
+        elif isinstance(size, Dim):
+            sizes.append(plain(size))
+        else:
+            number = whole_number(size)
+            if not 0 <= number <= MAX_ELEMENTS:
+                raise Misfit(Reason.BAD_EXTENT, f"a size of {brief(number)} is not in 0 .. 2^63-1")
+            sizes.append(number)
+    return tuple(sizes)

@@ -1,0 +1,509 @@
+"""Floor 0: what decides a :class:`Condition`: values for which it holds, or none; bounds of a size.
+
+A conjunction is a :class:`.system.System`; a disjunction is solved part by part. Where a system is
+not exact, *yes* still comes with values that were checked and *no* with a proof; what is neither is
+*unknown*.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from .atoms import Atom, Interval, Number, Symbol, bounds
+from .axioms import complement, exists, meaning, meant
+from .budget import PARTS_A_STEP, POOR_STEPS, Budget, allowance, charge, kept, overdrawn, used_up
+from .condition import (
+    ALWAYS,
+    NEVER,
+    Condition,
+    Decision,
+    all_of,
+    any_of,
+    in_order,
+)
+from .dim import Dim, dim, of_atom, plain
+from .parts import by_remainder, points, separate, thinned
+from .shapes import Answer
+from .system import MAX_STEPS, GivenUpError, System, value_at
+
+
+def _solutions(condition: Condition, budget: Budget) -> Iterator[System]:
+    """Systems of which every solution of a condition solves one, and nothing else does."""
+    ways = [([condition], System())]
+    while ways:
+        waiting, parent = ways.pop()
+        system = parent.copy()
+        choices = _assumed(waiting, system, budget)
+        if choices is None:
+            continue
+        open_parts = []
+        remaining = []
+        for choice in choices:
+            answers = [_answer(part, system) for part in choice.parts]
+            if True not in answers:
+                parts = zip(choice.parts, answers, strict=True)
+                open_parts.append([part for part, answer in parts if answer is None])
+                remaining.append(choice)
+        budget.spend(1 + sum(choice.weight for choice in choices) // 4)
+        if not remaining:
+            yield system
+            continue
+        position = min(range(len(remaining)), key=lambda k: len(open_parts[k]))
+        del remaining[position]
+        for part in reversed(open_parts[position]):
+            ways.append(([part, *remaining], system))
+
+
+def _assumed(waiting: list[Condition], system: System, budget: Budget) -> list[Condition] | None:
+    """Puts literals into a system; returns the disjunctions among what waits.
+
+    None where something contradicts the system.
+    """
+    choices: list[Condition] = []
+    while waiting:
+        condition = waiting.pop()
+        if condition.kind == "or":
+            choices.append(condition)
+        elif condition.kind == "and":
+            waiting += condition.parts
+        elif condition.kind != "true":
+            before = system.spent
+            if condition.kind == "false" or not system.assume(condition.kind, condition.size):
+                budget.spend(1)
+                return None
+            budget.spend(system.spent - before)
+    return choices
+
+
+def _answer(condition: Condition, system: System) -> bool | None:
+    """A quick look at whether a part follows from the system, or contradicts it."""
+    if condition.parts or condition.kind in ("true", "false"):
+        return False if condition.kind == "false" else None
+    size = system.reduced(condition.size)
+    low, high = system.interval(size)
+    if condition.kind == ">=":
+        if low is not None and low >= 0:
+            return True
+        return False if high is not None and high < 0 else None
+    if (low is not None and low > 0) or (high is not None and high < 0):
+        return condition.kind == "!="
+    return condition.kind == "==" if low == 0 == high else None
+
+
+#: What a part of a condition takes before a value is tried: 30 to 40 microseconds.
+_STEPS_A_PART = 3
+
+
+def satisfiable(condition: Condition) -> Answer:
+    """Whether there are values for which it holds; the same in any order of its clauses."""
+    if condition.kind in ("true", "false"):
+        return Answer.YES if condition.kind == "true" else Answer.NO
+    if used_up():
+        # What is left unknown for want of an allowance is not kept.
+        if overdrawn():
+            return Answer.UNKNOWN
+        answer, steps = _poorly(condition)
+    else:
+        answer, steps = _satisfiable(condition)
+    charge(steps, condition)
+    return answer
+
+
+@functools.lru_cache(1 << 14)
+def _satisfiable(condition: Condition, limit: int = MAX_STEPS) -> tuple[Answer, int]:
+    """The answer and the steps that it took."""
+    budget = Budget(limit)
+    # Looking through a condition takes steps, too: of one that is too long nothing is looked at.
+    if condition.weight // 4 > limit:
+        return Answer.UNKNOWN, 1
+    found = _find(in_order(condition), budget, quick=True)
+    return found if isinstance(found, Answer) else Answer.YES, budget.spent
+
+
+@kept
+def _poorly(condition: Condition) -> tuple[Answer, int]:
+    """The same, of a question that comes when the allowance is used up."""
+    return _satisfiable.__wrapped__(condition, POOR_STEPS)
+
+
+def values_for(condition: Condition, symbols: Iterable[Symbol] = ()) -> dict[Symbol, int] | None:
+    """Values for which a condition holds, checked; None where none were found.
+
+    Args:
+        condition: what must hold.
+        symbols: symbols that need a value too.
+    """
+    if overdrawn():
+        return None
+    budget = Budget()
+    if condition.weight // 4 > budget.limit:
+        return None
+    found = _find(condition, budget)
+    charge(budget.spent)
+    if isinstance(found, Answer):
+        return None
+    for turn, symbol in enumerate(symbols):
+        if symbol not in found:
+            low, high = symbol.low, symbol.high
+            pleasant = max(low, 2 + turn)
+            found[symbol] = pleasant if high is None else min(pleasant, high)
+    return found
+
+
+def _find(
+    condition: Condition, budget: Budget, *, quick: bool = False
+) -> dict[Symbol, int] | Answer:
+    """Values of its symbols for which a condition holds; NO if there are none, or UNKNOWN.
+
+    What shares no symbols is solved apart: one part without solutions answers for all of them.
+
+    Args:
+        condition: what must hold.
+        budget: how much work it may be.
+        quick: any values do, not the pleasant ones.
+    """
+    values: dict[Symbol, int] = {}
+    unsure = False
+    budget.spent += 1 + condition.weight // 4
+    condition = thinned(condition)
+    if condition.never:
+        return Answer.NO
+    for part in separate(condition):
+        budget.spent += _STEPS_A_PART
+        found = _found(part, budget, quick)
+        if found is Answer.NO:
+            return Answer.NO
+        if isinstance(found, Answer):
+            unsure = True
+        else:
+            values.update(found)
+    if unsure:
+        return Answer.UNKNOWN
+    return {symbol: values[symbol] for symbol in condition.symbols}
+
+
+def _found(part: Condition, budget: Budget, quick: bool) -> dict[Symbol, int] | Answer:
+    """The same for what hangs together, in the way that is cheapest for it."""
+    ways = [_tried, _solved, _by_remainder] if quick else [_solved, _tried, _by_remainder]
+    for way in ways:
+        # Half of what is left: there is always something for what comes after.
+        own = Budget((budget.limit - budget.spent + 1) // 2)
+        try:
+            found = way(part, own)
+        except (GivenUpError, OverflowError):
+            continue
+        finally:
+            budget.spent += own.spent
+        if found is not Answer.UNKNOWN:
+            return found
+    return Answer.UNKNOWN
+
+
+def _tried(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
+    """Values that come to mind, or UNKNOWN."""
+    cost = 1 + part.weight // 8
+    for values in points(part):
+        budget.spend(cost)
+        if part.evaluate(values):
+            return values
+    return Answer.UNKNOWN
+
+
+def _by_remainder(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
+    """What holds for one of the remainders, or for none."""
+    found: dict[Symbol, int] | Answer = Answer.UNKNOWN
+    cost = 1 + part.weight
+    for case, given in by_remainder(part):
+        budget.spend(cost)
+        found = Answer.NO if case.never else _solved(case, budget)
+        if not isinstance(found, Answer):
+            names = {symbol.name: value for symbol, value in found.items()}
+            values = {s: names.get(s.name, 0) for s in part.symbols}
+            for symbol, (step, rest) in given.items():
+                values[symbol] = (
+                    step * names.get(symbol.name, -((rest - symbol.low) // step)) + rest
+                )
+            return values if part.evaluate(values) else Answer.UNKNOWN
+        if found is Answer.UNKNOWN:
+            return found
+    return found
+
+
+def _solved(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
+    """What its systems have for solutions."""
+    symbols = part.symbols
+    unsure = False
+    for system in _solutions(meant(part), budget):
+        before = system.spent
+        model = system.model()
+        budget.spend(system.spent - before)
+        if model is None:
+            unsure = unsure or not system.exact
+            continue
+        values = _symbol_values(system, symbols, model)
+        if values is not None and part.evaluate(values):
+            return values
+        unsure = True
+    return Answer.UNKNOWN if unsure else Answer.NO
+
+
+def _symbol_values(
+    system: System, symbols: Sequence[Symbol], model: Mapping[Atom, int]
+) -> dict[Symbol, int] | None:
+    """Values of the symbols from those of the free atoms; the remaining ones are chosen."""
+    chosen = dict(model)
+    values: dict[Symbol, int] = {}
+    for turn, symbol in enumerate(symbols, start=1):
+        value = system.values.get(symbol, of_atom(symbol))
+        for monomial, _ in value.terms:
+            for atom in monomial:
+                if atom not in chosen:
+                    options = system.candidates(atom, 1, turn)
+                    if not options:
+                        return None
+                    chosen[atom] = options[0]
+        values[symbol] = value_at(value, chosen)
+        if values[symbol] < symbol.low or (
+            symbol.high is not None and values[symbol] > symbol.high
+        ):
+            return None
+    return values
+
+
+def implies(given: Condition, condition: Condition) -> bool:
+    """Whether a condition certainly holds wherever `given` does."""
+    if condition.always or condition in given.clauses:
+        return True
+    return compatible(given, complement(condition)) is Answer.NO
+
+
+def excludes(given: Condition, condition: Condition) -> bool:
+    """Whether a condition certainly holds nowhere where `given` does."""
+    if condition.never:
+        return True
+    return compatible(given, condition) is Answer.NO
+
+
+def compatible(given: Condition, condition: Condition) -> Answer:
+    """Whether both can hold at once.
+
+    Putting the question together is work each time that it is asked, so it is counted each time.
+    """
+    if overdrawn():
+        return Answer.UNKNOWN
+    charge(1 + (len(given) + len(condition)) // PARTS_A_STEP)
+    return satisfiable(all_of([given, condition]))
+
+
+def decide(condition: Condition, given: Condition | None = None) -> Decision:
+    """Whether it holds for all values that `given` allows, for none, or for some; and why."""
+    known = ALWAYS if given is None else given
+    holds, fails = all_of([known, condition]), all_of([known, complement(condition)])
+    can_hold, can_fail = satisfiable(holds), satisfiable(fails)
+    where = "" if known.always else f" where {known}"
+    if can_fail is Answer.NO:
+        return Decision(Answer.YES, f"for all values{where}")
+    if can_hold is Answer.NO:
+        return Decision(Answer.NO, f"for no values{where}")
+    if Answer.UNKNOWN in (can_hold, can_fail):
+        return Decision(Answer.UNKNOWN, f"{condition} is beyond what is decided here{where}")
+    symbols = dict.fromkeys((*condition.symbols, *known.symbols))
+    yes, no = values_for(holds, symbols), values_for(fails, symbols)
+    return Decision(
+        Answer.UNKNOWN, f"it holds for {listing(yes or {})}, not for {listing(no or {})}"
+    )
+
+
+def listing(values: Mapping[Symbol, int]) -> str:
+    """Values of symbols in words.
+
+    >>> listing({Symbol("N"): 2})
+    'N=2'
+    """
+    return ", ".join(f"{symbol.name}={value}" for symbol, value in values.items()) or "all values"
+
+
+def bounds_under(size: Dim, given: Condition) -> Interval:
+    """Least and greatest value of a size over all values for which `given` holds.
+
+    Where there are no such values: over all.
+    """
+    if overdrawn():
+        return bounds(size)
+    if used_up():
+        ends, steps = _poor_bounds(size, given)
+    else:
+        ends, steps = _bounds_under(size, given)
+    charge(steps, (size, given))
+    return ends
+
+
+@kept
+def _poor_bounds(size: Dim, given: Condition) -> tuple[Interval, int]:
+    """The same, of a question that comes when the allowance is used up."""
+    return _bounds_under.__wrapped__(size, given, POOR_STEPS)
+
+
+@functools.lru_cache(1 << 12)
+def _bounds_under(size: Dim, given: Condition, limit: int = MAX_STEPS) -> tuple[Interval, int]:
+    """The ends and the steps that they took."""
+    budget = Budget(limit)
+    if given.weight // 4 > limit:
+        return bounds(size), 1
+    try:
+        ends = _ends(size, in_order(given), budget)
+    except (GivenUpError, OverflowError):
+        ends = None
+    return bounds(size) if ends is None else ends, budget.spent
+
+
+def _ends(size: Dim, given: Condition, budget: Budget) -> Interval | None:
+    """Least and greatest value over the solutions; None where there are none."""
+    everywhere = bounds(size)
+    low: int | None = None
+    high: int | None = None
+    found = False
+    low_open = high_open = False
+    mine = set(size.symbols)
+    related = [p for p in separate(thinned(given)) if not mine.isdisjoint(p.symbols)]
+    for system in _solutions(all_of([*map(meant, related), meaning(size)]), budget):
+        ends = system.extremes(size)
+        if ends is None:
+            continue
+        found = True
+        if ends[0] is None:
+            low_open = True
+        elif low is None or ends[0] < low:
+            low = ends[0]
+        if ends[1] is None:
+            high_open = True
+        elif high is None or ends[1] > high:
+            high = ends[1]
+        if high_open and (low_open or low == everywhere[0]):
+            break
+    if not found:
+        return None
+    # A system that is not exact may know less than the size itself.
+    if low_open or low is None or (everywhere[0] is not None and low < everywhere[0]):
+        low = everywhere[0]
+    if high_open or high is None or (everywhere[1] is not None and high > everywhere[1]):
+        high = everywhere[1]
+    return low, high
+
+
+def pinned(size: Number, given: Condition) -> Number:
+    """The size with what the clauses of `given` that are equalities say put in.
+
+    >>> import zerostride as zs
+    >>> print(pinned(zs.Dim("2*N"), zs.Condition.parse("N == 3")))
+    6
+    """
+    size = dim(size)
+    system = System()
+    waiting = [clause.size for clause in given.clauses if clause.kind == "=="]
+    for _ in range(len(waiting)):
+        later = []
+        for equation in waiting:
+            further = system.copy()
+            if not further.assume("==", equation):
+                return plain(size)
+            # 2*N == 3*M is solved by a number that nobody has heard of; N == 3 may come.
+            if _invented(further):
+                later.append(equation)
+            else:
+                system = further
+        if len(later) == len(waiting):
+            break
+        waiting = later
+    try:
+        return plain(system.reduced(size))
+    except OverflowError:
+        return size
+
+
+def _invented(system: System) -> bool:
+    """Whether the solution is in terms of symbols that are nobody's."""
+    atoms = (atom for v in system.values.values() for m, _ in v.terms for atom in m)
+    return any(isinstance(atom, Symbol) and atom.low is None for atom in atoms)
+
+
+#: Clauses that are weighed against one another; of more, each is simplified by itself.
+MAX_CLAUSES = 10
+#: Clauses that are simplified at all: forty names on one axis make 780, as simple as they can be.
+MAX_SIMPLIFIED = 48
+
+
+def simplified(condition: Condition, given: Condition = ALWAYS) -> Condition:
+    """An equal condition (where `given` holds) without what is said twice or cannot be."""
+    if condition.kind in ("true", "false"):
+        return condition
+    if max(len(condition), len(condition.parts)) > MAX_SIMPLIFIED:
+        return all_of(clause for clause in condition.clauses if clause not in given.clauses)
+    if implies(given, condition):
+        return ALWAYS
+    if excludes(given, condition):
+        return NEVER
+    clauses = list(condition.clauses)
+    if len(clauses) > MAX_CLAUSES:
+        return all_of(_simpler_clause(clause, given) for clause in clauses)
+    for position in range(len(clauses)):
+        others = all_of([given, *clauses[:position], *clauses[position + 1 :]])
+        clauses[position] = _simpler_clause(clauses[position], others)
+    position = 0
+    while position < len(clauses):
+        others = all_of([given, *clauses[:position], *clauses[position + 1 :]])
+        if implies(others, clauses[position]):
+            del clauses[position]
+        else:
+            position += 1
+    return all_of(clauses)
+
+
+def _simpler_clause(clause: Condition, given: Condition) -> Condition:
+    if clause.kind != "or" or len(clause.parts) > MAX_SIMPLIFIED:
+        return clause
+    parts = [
+        simplified(part, given) if part.kind == "and" else part
+        for part in clause.parts
+        if not excludes(given, part)
+    ]
+    position = 0
+    while position < len(parts):
+        others = parts[:position] + parts[position + 1 :]
+        if others and implies(all_of([given, parts[position]]), any_of(others)):
+            parts = others
+        else:
+            position += 1
+    whole = any_of(parts)
+    return any_of(_wider_part(part, whole, given) for part in parts)
+
+
+def _wider_part(part: Condition, whole: Condition, given: Condition) -> Condition:
+    """A part of an "or" without what the other parts make needless: A or not A and B is A or B."""
+    kept = list(part.clauses)
+    for clause in part.clauses if part.kind == "and" else ():
+        fewer = [other for other in kept if other is not clause]
+        if fewer and implies(all_of([given, *fewer]), whole):
+            kept = fewer
+    return all_of(kept)
+
+
+__all__ = [
+    "System",
+    "allowance",
+    "bounds_under",
+    "compatible",
+    "complement",
+    "decide",
+    "excludes",
+    "exists",
+    "implies",
+    "listing",
+    "meaning",
+    "meant",
+    "pinned",
+    "satisfiable",
+    "simplified",
+    "values_for",
+]
