@@ -1,4 +1,7 @@
-"""The command line: ``python -m campaigns real-models``, ``forks``, ``leaks``."""
+"""The command line: ``python -m campaigns COMMAND``.
+
+Exit status 0: no disagreement; 1: at least one; 2: bad input, or nothing could be run.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,27 @@ import sys
 
 import click
 
+from zerostride.runtimes.probe.command import run_command
+
+from .commands import COMMANDS
 from .forks import forks
 from .leaks import leaks
 from .real_models.command import real_models
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
-def main() -> None:
+def campaigns() -> None:
     """Long measurements of zerostride, each a command."""
 
 
-main.add_command(forks)
-main.add_command(leaks)
-main.add_command(real_models)
+for command in (*COMMANDS, real_models, forks, leaks):
+    campaigns.add_command(command)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs the command line; returns the exit status."""
+    return run_command(campaigns, "python -m campaigns", arguments)
+
 
 if __name__ == "__main__":
     sys.exit(main())

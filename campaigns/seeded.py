@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from rich.console import Console
@@ -153,8 +154,8 @@ class Part:
 
 
 def campaign(
-    options: argparse.Namespace,
-    run_isa: Callable[[str, argparse.Namespace], Any],
+    options: SimpleNamespace,
+    run_isa: Callable[[str, SimpleNamespace], Any],
     show: Callable[[Sequence[Any], int], None],
 ) -> int:
     """Runs each instruction set that is asked for, and shows the results; the exit status."""
@@ -169,7 +170,7 @@ def campaign(
 
 
 def conclude(
-    options: argparse.Namespace,
+    options: SimpleNamespace,
     results_of: Callable[[], Iterator[Any]],
     show: Callable[[Sequence[Any], int], None],
 ) -> int:
@@ -181,7 +182,7 @@ def conclude(
         return 2
     except KeyboardInterrupt:
         return 130
-    if options.json:
+    if options.as_json:
         print(json.dumps([asdict(result) for result in results], indent=1))
     else:
         show(results, options.seed)
@@ -203,7 +204,7 @@ def isas(wanted: str | None) -> list[str]:
 
 
 def run_parts(
-    module: str, isa: str, options: argparse.Namespace, collect: Callable[[Part], None]
+    module: str, isa: str, options: SimpleNamespace, collect: Callable[[Part], None]
 ) -> None:
     """Runs a module's `judging` on all cases, in so many processes at a time as are asked for.
 
@@ -213,7 +214,7 @@ def run_parts(
         options: of the command.
         collect: is given each process that has ended.
     """
-    bar = progress(isa, options.cases, options.json)
+    bar = progress(isa, options.cases, options.as_json)
     with tempfile.TemporaryDirectory() as folder, bar as advance:
         parts = list(_start(module, isa, options, Path(folder)))
         try:
@@ -226,7 +227,7 @@ def run_parts(
                 _pipe(part).close()
 
 
-def _start(module: str, isa: str, options: argparse.Namespace, folder: Path) -> Iterator[Part]:
+def _start(module: str, isa: str, options: SimpleNamespace, folder: Path) -> Iterator[Part]:
     blocks = -(-options.cases // BLOCK)
     share = -(-blocks // options.jobs) * BLOCK
     for first in range(options.first, options.first + options.cases, share):

@@ -8,12 +8,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import zerostride as zs
+from zerostride import errors
 from zerostride.core.alignment import Rule
 from zerostride.core.rules import RULES
 from zerostride.engines import ENGINES, Engine
 
 DOCS = Path(__file__).parent
 MADE = "<!-- Made by docs/generate.py from the tables; edit those. -->\n\n"
+
+#: Where the public names lie that `zerostride/__init__.py` imports at once.
+PLACES = {
+    "Plan": "core.plan",
+    "whdc": "core.rules",
+    "strict": "core.strict_mode",
+    **dict.fromkeys(("plan", "plan_to", "supports"), "engines.planning"),
+    "backend": "compute.native",
+    **{name: "errors" for name in zs.__all__ if name in vars(errors)},
+}
 
 #: Shapes that show a rule best, with its attributes.
 SHOWN = {
@@ -132,9 +143,25 @@ def _engine(engine: Engine) -> str:
     return "\n".join(lines) + "\n"
 
 
+def stub() -> str:
+    """`zerostride/__init__.pyi`: every public name, and the module that has it."""
+    parts = ["# Made by docs/generate.py: what type checkers read of `zerostride/__init__.py`.\n"]
+    modules: dict[str, list[str]] = {}
+    for name in zs.__all__:
+        home = zs._LATER.get(name) or PLACES[name]
+        modules.setdefault(home, []).append(name)
+    for home, names in sorted(modules.items()):
+        listed = "".join(f"    {name} as {name},\n" for name in sorted(names))
+        parts.append(f"from .{home} import (\n{listed})\n")
+    parts.append("\nfrom .system.version import __version__ as __version__\n__all__ = [\n")
+    parts += [f'    "{name}",\n' for name in sorted(zs.__all__)]
+    return "".join(parts) + "]\n"
+
+
 def pages() -> dict[Path, str]:
     """Every made file with its content."""
     return {
+        DOCS.parent / "src" / "zerostride" / "__init__.pyi": stub(),
         DOCS / "rules.md": rules_page(),
         DOCS / "engines.md": engines_page(),
         DOCS / "pictures" / "pdpd.svg": shown_plan(RULES["pdpd"]).svg(),

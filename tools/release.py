@@ -46,7 +46,7 @@ def faults(root: Path, tag: str | None) -> Iterator[str]:
     if not VERSION.fullmatch(version):
         yield f"pyproject.toml: {version!r} is no version (1.2.3, 1.2.3rc1, 1.2.3.post1)"
     if (said := in_package(root)) != version:
-        yield f"src/zerostride/__init__.py says {said}, and pyproject.toml {version}"
+        yield f"src/zerostride/system/version.py says {said}, and pyproject.toml {version}"
     headings = [match.groupdict() for match in HEADING.finditer(text(root / "CHANGELOG.md"))]
     if not headings:
         yield f"CHANGELOG.md has no heading '## {version} ({UNRELEASED})'"
@@ -83,7 +83,7 @@ def in_pyproject(root: Path) -> str:
 def in_package(root: Path) -> str | None:
     """The version that users can ask for, without importing what may not be built."""
     said = re.search(
-        r'^__version__ = "([^"]*)"$', text(root / "src/zerostride/__init__.py"), re.MULTILINE
+        r'^__version__ = "([^"]*)"$', text(root / "src/zerostride/system/version.py"), re.MULTILINE
     )
     return said and said[1]
 

@@ -1,4 +1,4 @@
-"""Arrays of other libraries against the reference: ``python -m zerostride.runtimes.probe arrays``.
+"""Arrays of other libraries against the reference: ``python -m campaigns arrays``.
 
 Seeded calls with each library's arrays (`arrays_draw`), under each rule, are to give what the
 reference gives for NumPy's: values, dtype and shape, as an array of the library where the operands
@@ -9,11 +9,11 @@ Exit status 0: no difference; 1: at least one; 2: bad input, or nothing installe
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import numpy as np
 from rich.table import Table
@@ -89,12 +89,12 @@ def tallied_names(first: int, count: int, seed: int, until: float = float("inf")
     return tally
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: SimpleNamespace) -> int:
     """The subcommand; returns the exit status."""
     return conclude(options, lambda: _tallies(options), _print)
 
 
-def _tallies(options: argparse.Namespace) -> Iterator[Tally]:
+def _tallies(options: SimpleNamespace) -> Iterator[Tally]:
     rules = options.rule or RULES
     for rule in rules:
         if rule not in RULES:

@@ -1,4 +1,4 @@
-"""Fused expressions against the reference: ``python -m zerostride.runtimes.probe fuse``.
+"""Fused expressions against the reference: ``python -m campaigns fuse``.
 
 Seeded random programs (`fuse_draw`) are traced and run as a user's functions are, and their results
 compared with the reference's for a graph that was made without tracing (`fuse_graph`), to the bit
@@ -10,12 +10,12 @@ Exit status 0: no difference; 1: at least one; 2: no native engine, or bad input
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 from rich.table import Table
 
@@ -117,12 +117,12 @@ def child(arguments: Sequence[str] | None = None) -> int:
     )
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: SimpleNamespace) -> int:
     """The subcommand; returns the exit status."""
     return campaign(options, _run_isa, _print)
 
 
-def _run_isa(isa: str, options: argparse.Namespace) -> Result[Tally]:
+def _run_isa(isa: str, options: SimpleNamespace) -> Result[Tally]:
     total: Result[Tally] = Result(isa)
     run_parts(__name__, isa, options, lambda part: total.add(_result_of(part, options.seed)))
     return total

@@ -1,4 +1,4 @@
-"""Gradients of fused expressions: ``python -m zerostride.runtimes.probe gradients``.
+"""Gradients of fused expressions: ``python -m campaigns gradients``.
 
 Random programs (`gradients_draw`) in float64: what `fused.vjp` gives beside torch.autograd on the
 same expression with the broadcasts written out as views (`gradients_torch`). And each
@@ -12,7 +12,6 @@ Exit status 0: no difference; 1: at least one; 2: bad input, or no PyTorch.
 
 from __future__ import annotations
 
-import argparse
 import importlib.util
 import json
 import sys
@@ -20,6 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -227,14 +227,14 @@ def measure(
     return result
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: SimpleNamespace) -> int:
     """The command; see the module."""
     if importlib.util.find_spec("torch") is None:
         print("error: PyTorch is not installed: pip install zerostride[torch]", file=sys.stderr)
         return 2
-    with progress("gradients", options.cases, options.json) as advance:
+    with progress("gradients", options.cases, options.as_json) as advance:
         result = measure(options.cases, options.seed, options.first, options.seconds, advance)
-    if options.json:
+    if options.as_json:
         print(json.dumps(_as_json(result), indent=1))
     else:
         _print(Console(soft_wrap=True), result)

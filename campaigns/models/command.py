@@ -1,4 +1,4 @@
-"""``python -m zerostride.runtimes.probe models``: a row for each model file and engine."""
+"""``python -m campaigns models``: a row for each model file and engine."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def _apart(
     if batch_axis is not None:
         options.append(f"--batch-axis={batch_axis}")
     for engine in engines:
-        words = ["models", "--json", "--here", "--models", str(file), "--target", engine, *options]
-        command = children.module("zerostride.runtimes.probe", *words)
+        words = ["models", "--json", "--here", str(file), "--target", engine, *options]
+        command = children.module("campaigns", *words)
         pair = Pair(str(file), "", engine)
         try:
             done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS)

@@ -1,4 +1,4 @@
-"""``python -m zerostride.runtimes.probe port``: random graphs ported to every engine with limits.
+"""``python -m campaigns port``: random graphs ported to every engine with limits.
 
 Of each graph is asked: does the port say of everything that is left why it is; does the result
 compute what the model computed, bit for bit with NumPy and where ONNX Runtime is installed there

@@ -1,4 +1,4 @@
-"""The native engine against the reference: ``python -m zerostride.runtimes.probe native``.
+"""The native engine against the reference: ``python -m campaigns native``.
 
 Seeded calls of the public functions (`native_draw`) are computed by both and compared
 (`native_judge`), in processes of their own (`campaign`).
@@ -8,12 +8,12 @@ Exit status 0: no difference; 1: at least one; 2: no native engine, or bad input
 
 from __future__ import annotations
 
-import argparse
 import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 from rich.table import Table
@@ -114,12 +114,12 @@ def child(arguments: Sequence[str] | None = None) -> int:
     )
 
 
-def run(options: argparse.Namespace) -> int:
+def run(options: SimpleNamespace) -> int:
     """The subcommand; returns the exit status."""
     return campaign(options, _run_isa, _print)
 
 
-def _run_isa(isa: str, options: argparse.Namespace) -> Result[Tally]:
+def _run_isa(isa: str, options: SimpleNamespace) -> Result[Tally]:
     total: Result[Tally] = Result(isa)
     run_parts(__name__, isa, options, lambda part: total.add(_result_of(part, options.seed)))
     return total

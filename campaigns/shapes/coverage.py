@@ -4,7 +4,7 @@ Each tool reads the same file, stripped of every shape but the inputs'. Looked a
 that nodes of the main graph make, constants left out. A size is *said* where it is a number or an
 expression of the inputs' names; a name that the inputs do not have was made up, and says nothing.
 What is said is compared with what ONNX Runtime makes of a few sizes. Run as
-``python -m zerostride.runtimes.probe coverage MODEL...``.
+``python -m campaigns coverage MODEL...``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``python -m zerostride.runtimes.probe coverage``: sizes through models, a table for each."""
+"""``python -m campaigns coverage``: sizes through models, a table for each."""
 
 from __future__ import annotations
 

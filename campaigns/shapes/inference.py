@@ -2,7 +2,7 @@
 
 Shapes are generated; every tool says what comes out; and all small numbers are put in, with NumPy
 (for pdpd OpenVINO on numbers) as the judge, which knows nothing of symbols. An answer is tight,
-looser than it could be, or wrong. Run as ``python -m zerostride.runtimes.probe inference``.
+looser than it could be, or wrong. Run as ``python -m campaigns inference``.
 
 A tool that cannot be told bounds is told that nothing is known, and judged by what it was told.
 """

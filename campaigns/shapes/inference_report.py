@@ -1,4 +1,4 @@
-"""``python -m zerostride.runtimes.probe inference``: every tool's answers, counted and shown."""
+"""``python -m campaigns inference``: every tool's answers, counted and shown."""
 
 from __future__ import annotations
 

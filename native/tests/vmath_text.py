@@ -1,4 +1,4 @@
-"""Writes src/zerostride/fuse/vmath.ll: kernels' functions of floats, for the compiled tier.
+"""Writes src/zerostride/fusion/jit/vmath.ll: kernels' functions of floats, for the compiled tier.
 
     python native/tests/vmath_text.py [--check]
 
@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 NATIVE = Path(__file__).resolve().parents[1]
-TARGET = NATIVE.parent / "src" / "zerostride" / "fuse" / "vmath.ll"
+TARGET = NATIVE.parent / "src" / "zerostride" / "fusion" / "jit" / "vmath.ll"
 #: Name, functor, operands.
 FUNCTIONS = (
     *((name, name.capitalize(), 1) for name in ("exp", "expm1", "log", "log1p", "log2", "log10")),

@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from campaigns.__main__ import main
 from campaigns.arrays.command import RULES, tallied
 from campaigns.arrays.draw import cases
 from campaigns.arrays.judge import judged
 from campaigns.arrays.libraries import ROWS, installed
 
 from zerostride.runtimes.probe.case import BadInput
-from zerostride.runtimes.probe.command import main
 
 strict = pytest.importorskip("array_api_strict", reason="array_api_strict is not installed")
 HERE, ELSEWHERE = ROWS["array_api_strict"], ROWS["array_api_strict elsewhere"]

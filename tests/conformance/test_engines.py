@@ -1,6 +1,6 @@
 """A sample of generated cases, and every rank that each engine carries, on the real engines.
 
-The whole: ``python -m zerostride.runtimes.probe conformance --all --cases 20000``. An engine in another
+The whole: ``python -m campaigns conformance --all --cases 20000``. An engine in another
 environment is named by ``ZEROSTRIDE_PYTHON_PADDLE=/path/to/python``.
 """
 

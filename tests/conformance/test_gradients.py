@@ -10,12 +10,12 @@ import pytest
 
 pytest.importorskip("torch", reason="its autograd is what gradients are held against")
 
+from campaigns.__main__ import main
 from campaigns.gradients.command import BOUND, Result, judge, measure, ours
 from campaigns.gradients.draw import MOST_STEPS, REDUCTIONS, draw
 from campaigns.gradients.in_torch import Judged
 
 from zerostride.fusion.grad.table import RULES, STEPS
-from zerostride.runtimes.probe.command import main
 
 pytestmark = pytest.mark.conformance
 

@@ -1,6 +1,6 @@
 """Shape inference of other tools beside ours, and a judge that can be shown wrong answers.
 
-The whole: ``python -m zerostride.runtimes.probe inference --cases 5000``.
+The whole: ``python -m campaigns inference --cases 5000``.
 """
 
 from __future__ import annotations

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from campaigns.__main__ import main
 from campaigns.arrays import xarray_arithmetic as arrays_xarray
 from campaigns.arrays.command import tallied_names
 
 import zerostride as zs
-from zerostride.runtimes.probe.command import main
 
 xr = pytest.importorskip("xarray", reason="xarray is not installed")
 pytestmark = pytest.mark.conformance

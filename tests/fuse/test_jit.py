@@ -405,7 +405,7 @@ _HEAD = """
 import os, threading, time
 import numpy as np
 import zerostride as zs
-from zerostride.fuse import jit
+from zerostride.fusion.jit import tier as jit
 jit.HOT = 1e5
 
 def made(k):

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from campaigns.__main__ import main
 from campaigns.fuse import command as campaign
 from campaigns.fuse.bounds import bounds
 from campaigns.fuse.cases import Case, Program, Step, function_source, source
@@ -27,7 +28,6 @@ import zerostride as zs
 from zerostride.compute import native
 from zerostride.fusion import reference
 from zerostride.fusion.trace.graph import Graph
-from zerostride.runtimes.probe.command import main
 
 SAMPLE = 800
 needs_native = pytest.mark.skipif(

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import small
+from campaigns.__main__ import main
 from campaigns.models.command import counts
 from campaigns.models.measure import (
     Pair,
@@ -21,7 +22,6 @@ from campaigns.models.measure import (
 
 from zerostride.models.findings import Check, Finding, Outcome, Verdict
 from zerostride.runtimes.probe.case import BadInput
-from zerostride.runtimes.probe.command import main
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FINDING = Finding("a", "Add", (), None, None, Verdict.SAME, "same_plan", "means the same")
@@ -73,7 +73,7 @@ def test_what_cannot_be_read_is_said(tmp_path: Path, capsys: pytest.CaptureFixtu
     (pair,) = measure(file, ["numpy"])
     assert "not a readable ONNX model" in pair.missing["read"]
     assert pair.ok
-    assert main(["models", "--models", str(tmp_path), "--target", "numpy", "--here"]) == 0
+    assert main(["models", str(tmp_path), "--target", "numpy", "--here"]) == 0
     said = capsys.readouterr().out
     assert "not read" in said
     assert "0 wrong same, 0 wrong rewrites, 0 faults" in said
@@ -88,7 +88,7 @@ def test_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert files_in([tmp_path / "o.txt"]) == [tmp_path / "o.txt"]
     with pytest.raises(BadInput, match="no such file"):
         files_in([tmp_path / "p"])
-    assert main(["models", "--models", str(tmp_path / "p")]) == 2
+    assert main(["models", str(tmp_path / "p")]) == 2
     assert main(["models", "--target", "nobody"]) == 2
     assert "there is no engine 'nobody'" in capsys.readouterr().err
     assert {"numpy", "ncnn", "litert"} <= set(targets())
@@ -97,7 +97,7 @@ def test_places(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_json_has_a_row_for_each_pair(capsys: pytest.CaptureFixture[str]) -> None:
     file = str(EXAMPLES / "clean.onnx")
-    status = main(["models", "--models", file, "--target", "numpy", "stablehlo", "--json"])
+    status = main(["models", file, "--target", "numpy", "--target", "stablehlo", "--json"])
     report = json.loads(capsys.readouterr().out)
     assert status == 0
     assert [pair["target"] for pair in report["pairs"]] == ["numpy", "stablehlo"]

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from campaigns.__main__ import main
 from campaigns.models.port_graphs import random_model
 from campaigns.models.ports import _differs
 
 import zerostride.models.port as porting
-from zerostride.runtimes.probe.command import main
 
 
 def test_graphs_are_models_and_the_same_again() -> None:

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from campaigns.__main__ import main
 from campaigns.native import command as campaign
 from campaigns.native.cases import Call, Number, View, bfloat16, dtype_of, source
 from campaigns.native.draw import calls
@@ -24,7 +25,6 @@ from native_scripts import needs_native, start
 import zerostride as zs
 from zerostride.compute import native
 from zerostride.ops import OPS
-from zerostride.runtimes.probe.command import main
 
 pytestmark = needs_native
 SAMPLE = 8_000
@@ -52,9 +52,7 @@ def test_unknown_instruction_set(capsys):
 
 
 def test_without_the_engine():
-    code = (
-        "import sys; from zerostride.runtimes.probe.command import main; sys.exit(main(['native']))"
-    )
+    code = "import sys; from campaigns.__main__ import main; sys.exit(main(['native']))"
     process = start(code, ZEROSTRIDE_BACKEND="reference")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2

@@ -14,13 +14,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from campaigns.__main__ import main
 
 import zerostride as zs
 from zerostride.core.plan import Plan
 from zerostride.errors import Reason
 from zerostride.runtimes.probe.case import Answer, BadInput, Case, Outcome, read_cases
 from zerostride.runtimes.probe.catalogue import CATALOGUE, Form, row_of
-from zerostride.runtimes.probe.command import main
 from zerostride.runtimes.probe.conformance import Verdict, judge, run_engine
 from zerostride.runtimes.probe.generate import generate
 from zerostride.runtimes.probe.isolation import Missing, NoWorker, Worker, interpreter_for

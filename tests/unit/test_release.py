@@ -33,9 +33,10 @@ def checkout(
     changelog: str = "## 1.2.3 (unreleased)\n",
 ) -> Path:
     """A folder with the three files that say a version."""
-    (folder / "src" / "zerostride").mkdir(parents=True)
+    system = folder / "src" / "zerostride" / "system"
+    system.mkdir(parents=True)
     (folder / "pyproject.toml").write_text(f'[project]\nversion = "{project}"\n')
-    (folder / "src" / "zerostride" / "__init__.py").write_text(f'__version__ = "{package}"\n')
+    (system / "version.py").write_text(f'__version__ = "{package}"\n')
     (folder / "CHANGELOG.md").write_text(HEAD + changelog)
     return folder
 
@@ -68,7 +69,7 @@ def test_this_checkout_agrees(release: ModuleType, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("files", "tag", "line"),
     [
-        ({"package": "1.2.2"}, None, "__init__.py says 1.2.2, and pyproject.toml 1.2.3"),
+        ({"package": "1.2.2"}, None, "system/version.py says 1.2.2, and pyproject.toml 1.2.3"),
         ({"project": "1.2"}, None, "'1.2' is no version"),
         ({"changelog": "## 1.2.2 (unreleased)\n"}, None, "CHANGELOG.md begins with 1.2.2"),
         ({"changelog": "## Later\n"}, None, "no heading '## 1.2.3 (unreleased)'"),

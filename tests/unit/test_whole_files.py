@@ -153,7 +153,8 @@ def test_processes_that_sweep_at_once_do_not_meet(tmp_path):
         path.write_bytes(b"")
         age(path, 48)
     code = (
-        "import sys; from pathlib import Path; from zerostride.system.whole_files import write_whole\n"
+        "import sys; from pathlib import Path\n"
+        "from zerostride.system.whole_files import write_whole\n"
         "for k in range(50): write_whole((Path(sys.argv[1]), lambda file: file.write(b'whole')))"
     )
     running = [subprocess.Popen([sys.executable, "-c", code, tmp_path / "out"]) for _ in range(4)]

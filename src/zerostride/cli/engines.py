@@ -33,7 +33,7 @@ def engines(name: str | None, measure: bool, as_json: bool) -> int:
     if measure:
         if name is None:
             raise click.UsageError("--measure needs the engine's name")
-        words = ["probe", name, *(["--json"] if as_json else [])]
+        words = [name, *(["--json"] if as_json else [])]
         status = subprocess.run(children.module("zerostride.runtimes.probe", *words)).returncode
         return status if status >= 0 else options.BAD_INPUT
     rows = [find_engine(name)] if name else list(ENGINES.values())

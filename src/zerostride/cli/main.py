@@ -12,7 +12,6 @@ from typing import Any, NoReturn
 
 import click
 
-from .. import __version__
 from ..errors import (
     BroadcastError,
     EngineVersionWarning,
@@ -20,6 +19,7 @@ from ..errors import (
     ZerostrideError,
     printable,
 )
+from ..system.version import __version__
 from . import options
 from .audit import audit
 from .engines import engines

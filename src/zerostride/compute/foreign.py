@@ -7,12 +7,12 @@ is found to be foreign goes to `zerostride.arrays.dispatch`, which is imported t
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from ..system.fork_gate import first_call
+from ..core.hooks import find_dispatch, find_library
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -58,16 +58,8 @@ def any_foreign(operands: Iterable[Any]) -> bool:
     return False
 
 
-@functools.cache
-def _find_row() -> Callable[[type], Any]:
-    with first_call:
-        from ..arrays.table import find_row
-
-    return find_row
-
-
 def _is_foreign(kind: type) -> bool:
-    return _find_row()(kind) is not None
+    return find_library(kind) is not None
 
 
 def library_of(operand: Any) -> str:
@@ -76,7 +68,7 @@ def library_of(operand: Any) -> str:
     >>> library_of(np.zeros(3))
     'numpy'
     """
-    row = _find_row()(type(operand))
+    row = find_library(type(operand))
     return type(operand).__module__.partition(".")[0] if row is None else str(row.name)
 
 
@@ -90,10 +82,7 @@ def has_own_arithmetic(value: Any) -> bool:
     return own is not None and own is not np.ndarray.__array_ufunc__
 
 
-@functools.cache  # an import within a function costs a microsecond each time
+@functools.cache
 def dispatch() -> ModuleType:
     """The module that hands operands to their library's adapter."""
-    with first_call:
-        from ..arrays import dispatch
-
-    return dispatch
+    return cast("ModuleType", find_dispatch())

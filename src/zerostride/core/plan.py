@@ -15,18 +15,15 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..errors import BroadcastError, Reason, printable
 from ..sizes import Shape, check_elements
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from ..derive.express import Expression
-    from ..derive.shape_guard import Guard
+    from ..attachments import PlanMethods
     from ..sizes.condition import Condition
     from .symbolic import Open
+else:
+    PlanMethods = object  # attached when all rooms are there
 
 
 class RuleUse(str):
@@ -85,7 +82,7 @@ def _listed(value: Any) -> str:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Plan:
+class Plan(PlanMethods):
     """How operands of given shapes become one result shape.
 
     Made by :func:`zerostride.plan` and :func:`zerostride.plan_to`. Frozen; equal and hashed by
@@ -219,89 +216,7 @@ class Plan:
 
         return cases(self)
 
-    def bind(self, /, *shapes: Any, **sizes: Any) -> Plan:
-        """The plan for sizes put in: by name, by the operands' real shapes, or as a mapping.
-
-        Arrays of any library stand for their shapes.
-
-        A size may be bound to a number, or to another size (then the plan stays symbolic).
-
-        Raises:
-            BroadcastError: there is no plan for these sizes; a name or a shape does not fit.
-
-        >>> import zerostride as zs
-        >>> p = zs.plan(("N", 1, "H"), ("C", "H"))
-        >>> p.bind(N=2, C=3, H=4) == zs.plan((2, 1, 4), (3, 4)) == p.bind((2, 1, 4), (3, 4))
-        True
-        """
-        from ..derive.shape_guard import bind
-
-        return bind(self, shapes, sizes)
-
-    def guard(self) -> Guard:
-        """The conditions as a check on real shapes or arrays, which gives the plan for them.
-
-        >>> import zerostride as zs
-        >>> check = zs.plan(("N", 3), ("M", 3)).guard()
-        >>> check((4, 3), (1, 3)).shape
-        (4, 3)
-        """
-        from ..derive.shape_guard import Guard
-
-        return Guard(self)
-
-    # Data.
-
-    def views(self, *arrays: Any) -> tuple[NDArray[Any], ...]:
-        """Read-only views of the result's shape, stride 0 where an operand stretches; no copy.
-
-        Arrays of another library give that library's. Raises BroadcastError if an array's shape is
-        not the operand's.
-
-        >>> import numpy as np, zerostride as zs
-        >>> _, b = zs.plan((2, 3), (3,)).views(np.zeros((2, 3)), np.arange(3))
-        >>> b.shape, b.strides
-        ((2, 3), (0, 8))
-        """
-        if self.open is not None:
-            return self.bind(*map(np.shape, arrays)).views(*arrays)
-        if len(arrays) != len(self.operands):
-            raise BroadcastError(
-                f"{len(arrays)} arrays for a plan of {len(self.operands)} operands",
-                reason=Reason.OPERAND_COUNT,
-                rule=self.rule,
-                shapes=self.operands,
-            )
-        if not all(type(array) is np.ndarray for array in arrays):
-            from ..compute.foreign import any_foreign, dispatch
-
-            if any_foreign(arrays):
-                return dispatch().views(self, arrays)  # type: ignore[no-any-return]
-        return tuple(self.view(k, array) for k, array in enumerate(arrays))
-
-    def view(self, k: int, array: Any) -> NDArray[Any]:
-        """Operand `k` as a read-only view of the result's shape; see :meth:`views`."""
-        self._need_numbers("a view")
-        data = np.asarray(array)
-        if data.shape != self.operands[k]:
-            raise BroadcastError(
-                f"operand {k} has shape {data.shape}; the plan was made for {self.operands[k]}",
-                reason=Reason.EXTENT_MISMATCH,
-                rule=self.rule,
-                shapes=self.operands,
-                hint="make a plan for the arrays' own shapes",
-            )
-        # Inserting and removing axes of extent 1 never copies; nor does broadcast_to.
-        placed = data.reshape(self.aligned[k], copy=False)
-        try:
-            return np.broadcast_to(placed, self.shape)
-        except ValueError:
-            raise BroadcastError(
-                f"a view of {self.shape} in {data.dtype} has more bytes than NumPy can count",
-                reason=Reason.TOO_LARGE,
-                rule=self.rule,
-                shapes=self.operands,
-            ) from None
+    # Memory.
 
     def strides(self, k: int, strides: Sequence[int]) -> tuple[int, ...]:
         """Operand `k`'s strides in result order, in the unit given; 0 where it stretches.
@@ -310,7 +225,7 @@ class Plan:
         >>> zs.plan((2, 3, 4), (3, 1)).strides(1, (8, 8))
         (0, 8, 0)
         """
-        self._need_numbers("strides")
+        self.need_numbers("strides")
         if not 0 <= k < len(self.operands):
             raise BroadcastError(
                 f"there is no operand {k}; the plan has {len(self.operands)}, counted from 0",
@@ -331,7 +246,8 @@ class Plan:
                 result[axis] = stride
         return tuple(result)
 
-    def _need_numbers(self, what: str) -> None:
+    def need_numbers(self, what: str) -> None:
+        """Raises BroadcastError if a size is not a number; `what` begins the message."""
         if self.open is not None:
             raise BroadcastError(
                 f"{what} needs all sizes as numbers",
@@ -340,73 +256,3 @@ class Plan:
                 shapes=self.operands,
                 hint="bind the sizes first: plan.bind(N=4), or plan.bind(*shapes)",
             )
-
-    # What higher floors make of a plan. These imports are the ones the floors' linter lists.
-
-    def unbroadcast(self, grad: Any, k: int) -> NDArray[Any]:
-        """The adjoint of broadcasting: `grad`, of the result's shape, summed to operand k's shape.
-
-        >>> import numpy as np, zerostride as zs
-        >>> zs.plan((2, 3), (3,)).unbroadcast(np.ones((2, 3)), 1)
-        array([2., 2., 2.])
-        """
-        self._need_numbers("a gradient")
-        from ..fusion.grad.adjoint import unbroadcast
-
-        return unbroadcast(self, grad, k)
-
-    def explain(self, names: Sequence[str] = (), *, color: bool = False) -> str:
-        """The aligned drawing, which axes stretch, how much the result grows, and warnings.
-
-        Args:
-            names: what to call the operands; x, y, z ... otherwise.
-            color: mark stretched axes with terminal colours.
-        """
-        from ..derive.explain import explain
-
-        return explain(self, names, color=color)
-
-    def svg(self, names: Sequence[str] = ()) -> str:
-        """The aligned drawing as an SVG document."""
-        from ..derive.explain import svg
-
-        return svg(self, names)
-
-    def _repr_html_(self) -> str:
-        from ..derive.explain import html
-
-        return html(self)
-
-    def express(self, rule: str, *, engine: str | None = None, op: str | None = None) -> Expression:
-        """How to say this plan in another rule, or on an engine.
-
-        Args:
-            rule: name of a rule, or of an engine (its rules are tried in order).
-            engine: the engine whose version of `rule` is meant.
-            op: the op, where the engine's ops differ.
-
-        Raises:
-            NotExpressible: if no reshape of the operands makes the rule mean this.
-
-        >>> import zerostride as zs
-        >>> zs.plan((5, 5), (5,)).express("ncnn").shapes
-        ((5, 5), (1, 5))
-        """
-        from ..derive.express import express
-
-        return express(self, rule, engine=engine, op=op)
-
-    def code(self, target: str, names: Sequence[str] = ()) -> str:
-        """Source that computes the broadcast operands in another framework, ready to paste.
-
-        >>> import zerostride as zs
-        >>> print(zs.plan((2, 3, 4), (3,), rule="pdpd", axis=1).code("numpy"))
-        import numpy as np
-        <BLANKLINE>
-        # x: (2, 3, 4), y: (3,) -> (2, 3, 4)
-        x = np.broadcast_to(x, (2, 3, 4))
-        y = np.broadcast_to(y.reshape(1, 3, 1), (2, 3, 4))
-        """
-        from ..derive.code import code
-
-        return code(self, target, names)

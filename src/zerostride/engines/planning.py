@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..core.alignment import Rule, apply
+from ..core.hooks import dtype_name, plan_of_labelled
 from ..core.plan import Plan, RuleUse
 from ..core.rules import find_rule
 from ..core.strict_mode import IN_FORCE, Strict, strict
@@ -95,8 +96,6 @@ def _apart(rule: Any) -> tuple[str | None, Strict | None]:
 
 def _of_names(arrays: tuple[Any, ...], said: str | None) -> Plan:
     """The plan of xarray's arrays, whose dimensions' names are the rule."""
-    from ..arrays.xarray.adapter import plan_of
-
     if said is not None:
         raise BroadcastError(
             f"the dimensions of DataArrays say where they land by their names; {said!r} has "
@@ -104,7 +103,7 @@ def _of_names(arrays: tuple[Any, ...], said: str | None) -> Plan:
             reason=Reason.ATTRIBUTE,
             hint="give their shapes to plan by places",
         )
-    return plan_of(arrays)
+    return plan_of_labelled(arrays)
 
 
 def _plan(
@@ -443,10 +442,8 @@ def has_op(engine: Engine, op: Any) -> bool:
 
 
 def _dtype_name(dtype: Any) -> str:
-    import numpy as np
-
     try:
-        return str(np.dtype(dtype))
+        return dtype_name(dtype)
     except TypeError:
         raise BroadcastError(f"there is no dtype {dtype!r}", reason=Reason.DTYPE) from None
 

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from ..core.hooks import render_report
 from ..core.plan import Plan
 from ..derive.express import Expression
 from ..errors import BroadcastError
@@ -418,18 +419,12 @@ class Report:
 
     def to_html(self) -> str:
         """The report as one self-contained HTML document."""
-        from ..report import html
-
-        return html(self)
+        return render_report(self, "html")
 
     def to_markdown(self) -> str:
         """The report as Markdown for a pull request, short enough for a comment."""
-        from ..report import markdown
-
-        return markdown(self)
+        return render_report(self, "markdown")
 
     def __str__(self) -> str:
-        from ..report import text
-
         with uncollected():
-            return text(self)
+            return render_report(self, "text")

@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from .. import __version__
 from ..core.plan import Plan
 from ..models.findings import Finding, Report, Unread, Verdict
 from ..models.sources import Evidence, divergences, evidence
 from ..sizes.budget import WRITING_STEPS, allowance
+from ..system.version import __version__
 from . import page_work
 from .drawing import drawings, drawn_lines
 from .groups import Group, grouped

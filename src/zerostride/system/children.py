@@ -12,7 +12,7 @@ import os
 import sys
 from pathlib import Path
 
-_PACKAGE = Path(__file__).resolve().parent
+_PACKAGE = Path(__file__).resolve().parent.parent
 #: Runs before the child's own source, with `sys` and `json` imported and `sys.argv[1:]` its words.
 #:
 #: load_package: this zerostride, whichever the interpreter has, and nothing else from beside it.

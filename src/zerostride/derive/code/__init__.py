@@ -16,7 +16,7 @@ from .targets import TARGETS, Each, Target
 
 
 def guard_code(plan: Plan, names: Sequence[str] = ()) -> str:
-    """A plan's conditions as assertions over real shapes; see :meth:`zerostride.derive.shape_guard.Guard.code`.
+    """A plan's conditions as assertions over real shapes; `Guard.code` calls it.
 
     Raises:
         BroadcastError: a condition speaks of a size that the shapes do not tell, or a name cannot

@@ -26,6 +26,7 @@ def unbroadcast(plan: Plan, grad: Any, k: int) -> NDArray[Any]:
     array([[100.],
            [100.]])
     """
+    plan.need_numbers("a gradient")
     if is_foreign(grad):
         return dispatch().unbroadcast(plan, grad, k)  # type: ignore[no-any-return]
     return reference.unbroadcast(plan, grad, k, _summed)

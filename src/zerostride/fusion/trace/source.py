@@ -15,13 +15,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from ... import errors
 from ...errors import BroadcastError, TraceError
 
 #: Folders whose frames are not the user's.
 _OURS = tuple(
-    os.path.dirname(os.path.abspath(path)) + os.sep
-    for path in (os.path.dirname(__file__), np.__file__)
-)  # zerostride's folder, of which this file's is one
+    os.path.dirname(os.path.abspath(path)) + os.sep for path in (errors.__file__, np.__file__)
+)
 
 #: Libraries whose frames are not the user's either.
 _LIBRARIES = ("torch", "jax", "dask", "xarray", "pandas", "cupy", "array_api_strict", "scipy")

@@ -1,7 +1,7 @@
 """Rows of ops that combine tensors by broadcasting, or leave a tensor's sizes alone.
 
-What broadcasts is judged by the rule of its site (:mod:`..formats.onnx.sites`), which is also what an audit
-judges: one table says by which rule an op broadcasts.
+What broadcasts is judged by the rule of its site (:mod:`..formats.onnx.sites`), which is also
+what an audit judges: one table says by which rule an op broadcasts.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ _FUNCTIONS = ("read", "find_site", "lower", "edit")
 
 
 _OWN = (
-    Format("onnx", (".onnx",), "onnx_"),
+    Format("onnx", (".onnx",), "onnx.format"),
     Format("ncnn", (".param",), "ncnn", engine="ncnn"),
     Format("openvino", (".xml",), "openvino", engine="openvino", hints=True),
     Format("mnn", (".mnn",), "mnn", engine="mnn", writable=False),

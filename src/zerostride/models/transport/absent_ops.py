@@ -1,4 +1,4 @@
-"""Compound ops that an engine certainly does not have, beside the rows of :mod:`.compound_engines`."""
+"""Compound ops that an engine lacks, beside the rows of :mod:`.compound_engines`."""
 
 from __future__ import annotations
 

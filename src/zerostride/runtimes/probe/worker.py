@@ -1,7 +1,7 @@
 """The child process: loads one engine and answers cases until its input ends.
 
-Run as ``python -m zerostride.runtimes.probe.worker ENGINE``. Frames go over the process's first output;
-whatever the engine itself prints goes nowhere.
+Run as ``python -m zerostride.runtimes.probe.worker ENGINE``. Frames go over the process's first
+output; whatever the engine itself prints goes nowhere.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from ... import __version__
 from ...models.findings import Outcome
+from ...system.version import __version__
 from ...system.whole_files import write_whole
 from .compare import Agreement
 

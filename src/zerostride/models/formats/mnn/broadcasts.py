@@ -1,8 +1,8 @@
 """Which ops of an MNN file may broadcast, what is broadcast there, and by which rule.
 
-The rules are those of the engine table's row for MNN, and of :mod:`...transport.compound_engines` where the op is a
-compound: what executing the file gives. `ROWS` has every op type that may broadcast; those that
-are not modelled are rows too, so that none is left out.
+The rules are those of the engine table's row for MNN, and of :mod:`...transport.compound_engines`
+where the op is a compound: what executing the file gives. `ROWS` has every op type that may
+broadcast; those that are not modelled are rows too, so that none is left out.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """ONNX files as neutral graphs. The onnx package reads, inlines functions and infers shapes.
 
 A file is hostile input: it is bounded in size, external data is looked for but never opened, what
-the package's C++ cannot be trusted with is kept from it (see :mod:`.onnx_validation`), and whatever it
-raises becomes one line that names the file, or a note.
+the package's C++ cannot be trusted with is kept from it (see :mod:`.onnx_validation`), and
+whatever it raises becomes one line that names the file, or a note.
 """
 
 from __future__ import annotations

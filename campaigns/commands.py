@@ -1,0 +1,250 @@
+"""The commands of campaigns that draw cases: options, and what is run with them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import click
+
+from zerostride.engines import find_engine
+from zerostride.errors import BroadcastError
+from zerostride.runtimes.probe.case import BadInput, Case, Recorded, read_cases
+from zerostride.runtimes.probe.catalogue import CATALOGUE
+from zerostride.runtimes.probe.command import (
+    MakeCases,
+    as_json,
+    interpreters,
+    pythons,
+    run_engines,
+)
+from zerostride.runtimes.probe.conformance import EngineReport, check_recorded
+from zerostride.runtimes.probe.generate import generate
+
+Command = Callable[..., Any]
+_COUNT = click.IntRange(1)
+
+seed = click.option("--seed", type=int, default=0, show_default=True)
+first = click.option("--first", type=int, default=0, help="Number of the first case.")
+seconds = click.option("--seconds", type=float, default=1e9, help="Begin no case after this long.")
+
+
+def cases(default: int, of: str = "") -> Callable[[Command], Command]:
+    """The option that says how many cases are drawn."""
+    return click.option("--cases", type=_COUNT, default=default, show_default=True, help=of or None)
+
+
+@click.command()
+@click.option("--engine", multiple=True, metavar="NAME", help="One of " + ", ".join(CATALOGUE))
+@click.option("--all", "every", is_flag=True, help="Every engine.")
+@cases(20_000, "Of an engine.")
+@click.option("--cases-file", metavar="FILE", help="Verified cases, one JSON object a line.")
+@seed
+@pythons
+@as_json
+def conformance(
+    engine: tuple[str, ...],
+    every: bool,
+    cases: int,
+    cases_file: str | None,
+    seed: int,
+    python: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Run real engines on generated or recorded cases, against zerostride's predictions."""
+    if every == bool(engine):
+        raise click.UsageError("give --engine NAME, or --all")
+    names = list(CATALOGUE) if every else list(dict.fromkeys(engine))
+    if cases_file is None:
+        make: MakeCases = lambda report: list(generate(report.engine, cases, seed))  # noqa: E731
+    else:
+        make = _recorded(cases_file)
+    return run_engines(dict.fromkeys(names, make), python, as_json)
+
+
+def _recorded(path: str) -> MakeCases:
+    """What gives each engine its cases of a file; names the engines that nobody judges."""
+    by_engine: dict[str, list[Recorded]] = {}
+    for recorded in read_cases(path):
+        by_engine.setdefault(recorded.case.engine, []).append(recorded)
+    for name in sorted(set(by_engine) - set(CATALOGUE)):
+        click.echo(f"not judged: {len(by_engine[name])} cases of {name}", err=True)
+
+    def make(report: EngineReport) -> list[Case]:
+        return check_recorded(report, by_engine.get(report.engine, []))
+
+    return make
+
+
+@click.command()
+@click.option("--rank", type=click.IntRange(0, 3), default=2, show_default=True)
+@click.option("--samples", type=int, default=100_000, show_default=True, help="Of rank 3 and 4.")
+@click.option("--jobs", type=_COUNT, default=os.cpu_count() or 1, show_default=True)
+@seed
+@as_json
+def exhaustion(rank: int, samples: int, jobs: int, seed: int, as_json: bool) -> int:
+    """Compare symbolic plans with concrete ones: all small cases, and samples."""
+    from .shapes.exhaustion import run_all
+
+    return run_all(rank, samples, seed, jobs, as_json)
+
+
+@click.command()
+@cases(5000)
+@seed
+@as_json
+def inference(cases: int, seed: int, as_json: bool) -> int:
+    """Judge the shape inference of other tools and ours by brute force."""
+    from .shapes.inference_report import run
+
+    return run(cases, seed, as_json)
+
+
+@click.command()
+@click.argument("models", nargs=-1, required=True, metavar="MODEL...")
+@as_json
+def coverage(models: tuple[str, ...], as_json: bool) -> int:
+    """Count how much each tool says of the sizes in ONNX models, and whether it is so."""
+    from .shapes.coverage_report import run
+
+    return run(models, as_json)
+
+
+@click.command()
+@click.option("--graphs", type=_COUNT, default=1000, show_default=True)
+@click.option("--target", multiple=True, metavar="ENGINE", help="Default: all.")
+@first
+@seed
+@as_json
+def port(graphs: int, target: tuple[str, ...], first: int, seed: int, as_json: bool) -> int:
+    """Port random graphs: what is left, and whether the results are equal."""
+    from .models.ports import run
+
+    return run(graphs, seed, target, first, as_json)
+
+
+@click.command()
+@click.argument("places", nargs=-1, metavar="PLACE...")
+@click.option("--target", multiple=True, metavar="ENGINE", help="Default: all.")
+@click.option("--batch-axis", type=int, help="The models' batch axis; -1 for none.")
+@click.option("--here", is_flag=True, help="No process of its own for each pair.")
+@pythons
+@as_json
+def models(
+    places: tuple[str, ...],
+    target: tuple[str, ...],
+    batch_axis: int | None,
+    here: bool,
+    python: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Audit, verify, port and verify model files (files, folders) for every engine."""
+    from .models.command import run
+
+    try:
+        for name in target:
+            find_engine(name)
+    except BroadcastError as error:
+        raise BadInput(str(error)) from error
+    return run(places, target, interpreters(python), batch_axis, as_json, apart=not here)
+
+
+@click.command()
+@click.option("--nodes", type=_COUNT, default=1000, show_default=True, help="Of a format.")
+@click.option("--format", "formats", multiple=True, metavar="NAME", help="Default: all.")
+@click.option("--engine", multiple=True, metavar="NAME", help="Default: all.")
+@seed
+@pythons
+@as_json
+def verdicts(
+    nodes: int,
+    formats: Sequence[str],
+    engine: tuple[str, ...],
+    seed: int,
+    python: tuple[str, ...],
+    as_json: bool,
+) -> int:
+    """Hold the audit's verdicts about random nodes of every format against the engines."""
+    from .models.verdicts import run
+
+    return run(formats, engine, nodes, seed, interpreters(python), as_json)
+
+
+def _seeded(command: Command) -> Command:
+    """The options of campaigns of seeded cases by instruction set."""
+    for option in (
+        cases(100_000, "Of an instruction set."),
+        first,
+        seed,
+        click.option("--isa", metavar="NAME", help="An instruction set, or all."),
+        click.option("--threads", type=int, default=0, help="Of a call; 0: the default."),
+        seconds,
+        click.option("--jobs", type=_COUNT, default=1, help="Processes at a time."),
+        as_json,
+    ):
+        command = option(command)
+    return command
+
+
+@click.command()
+@_seeded
+def native(**options: Any) -> int:
+    """Compare the native engine with the reference backend on random calls."""
+    from .native.command import run
+
+    return run(SimpleNamespace(**options))
+
+
+@click.command()
+@_seeded
+def fuse(**options: Any) -> int:
+    """Compare random fused programs with the reference."""
+    from .fuse.command import run
+
+    return run(SimpleNamespace(**options))
+
+
+@click.command()
+@cases(20_000)
+@first
+@seed
+@seconds
+@as_json
+def gradients(**options: Any) -> int:
+    """Compare gradients of fused expressions with torch.autograd in float64."""
+    from .gradients.command import run
+
+    return run(SimpleNamespace(**options))
+
+
+@click.command()
+@click.option("--library", multiple=True, metavar="NAME", help="Default: all.")
+@click.option("--rule", multiple=True, metavar="NAME", help="Default: all.")
+@cases(5000, "Of a library under a rule.")
+@first
+@seed
+@seconds
+@as_json
+def arrays(**options: Any) -> int:
+    """Compare arrays of other libraries with the reference."""
+    from .arrays.command import run
+
+    return run(SimpleNamespace(**options))
+
+
+#: The commands, in the order in which help lists them.
+COMMANDS = (
+    conformance,
+    verdicts,
+    models,
+    port,
+    exhaustion,
+    inference,
+    coverage,
+    native,
+    fuse,
+    gradients,
+    arrays,
+)
