@@ -153,7 +153,7 @@ def stub() -> str:
     for home, names in sorted(modules.items()):
         listed = "".join(f"    {name} as {name},\n" for name in sorted(names))
         parts.append(f"from .{home} import (\n{listed})\n")
-    parts.append("\nfrom .system.version import __version__ as __version__\n__all__ = [\n")
+    parts.append("\nfrom .system.version import __version__ as __version__\n\n__all__ = [\n")
     parts += [f'    "{name}",\n' for name in sorted(zs.__all__)]
     return "".join(parts) + "]\n"
 

@@ -1,1 +1,1 @@
-"""fuse."""
+"""Fused programs against the reference: drawn, judged by intervals, made smaller."""

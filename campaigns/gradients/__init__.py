@@ -1,1 +1,1 @@
-"""gradients."""
+"""Gradients of fused functions beside torch.autograd in float64."""

@@ -1,1 +1,1 @@
-"""native."""
+"""The native engine against the reference: drawn calls, judged, made smaller."""

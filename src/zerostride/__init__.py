@@ -34,7 +34,7 @@ from .errors import (
 )
 from .ops import OPS as _OPS
 from .system.fork_gate import first_call as _first_call
-from .system.version import __version__
+from .system.version import __version__ as __version__
 
 _REDUCTIONS = (
     *("sum", "prod", "mean", "min", "max", "any", "all", "argmin", "argmax"),
@@ -57,7 +57,7 @@ _LATER = {
     **dict.fromkeys(("broadcast", "power"), "compute.functions"),
     **dict.fromkeys(("get_num_threads", "set_num_threads"), "compute.native"),
     "fuse": "fusion",
-    "vjp": "fusion.grad.vjp",
+    "vjp": "fusion.function",
     **dict.fromkeys(_REDUCTIONS, "fusion.reductions"),
     "audit": "models.audit.run",
     "Finding": "models.findings",

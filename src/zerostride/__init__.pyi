@@ -132,7 +132,7 @@ from .errors import (
 from .fusion import (
     fuse as fuse,
 )
-from .fusion.grad.vjp import (
+from .fusion.function import (
     vjp as vjp,
 )
 from .fusion.reductions import (
@@ -173,6 +173,7 @@ from .sizes.dim import (
 )
 
 from .system.version import __version__ as __version__
+
 __all__ = [
     "BroadcastError",
     "Comparison",

@@ -1,4 +1,4 @@
-"""Floor 5: ONNX's backend interface over zerostride's own execution of models.
+"""ONNX's backend interface over zerostride's own execution of models.
 
 The functions of this module are those of `onnx.backend.base.Backend`, so that it can be handed to
 whatever takes a backend (onnx's own test suite does). Needs the onnx package.

@@ -1,4 +1,4 @@
-"""Floor 0: what can go wrong, and the one place where it is put into words.
+"""What can go wrong, and the one place where it is put into words.
 
 An inner function raises a small :class:`Misfit` (what is wrong, on which axis). Whoever knows the
 rule and the shapes turns it into a :class:`BroadcastError` once; the error renders itself only when

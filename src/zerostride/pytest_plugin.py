@@ -1,4 +1,4 @@
-"""Floor 6: the pytest plugin that fails tests on accidental broadcasts in the code under test.
+"""The pytest plugin that fails tests on accidental broadcasts in the code under test.
 
 Off by default. `pytest --strict-broadcast`, or `strict_broadcast = on` in pytest's configuration,
 watches all tests; `strict_broadcast = marked` those with the marker, or the fixture, of that name.

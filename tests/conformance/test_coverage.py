@@ -11,7 +11,7 @@ import pytest
 onnx = pytest.importorskip("onnx", reason="the models are ONNX files")
 pytest.importorskip("onnxruntime", reason="it says what is so")
 
-from campaigns.shapes.coverage import (
+from campaigns.shapes.coverage import (  # noqa: E402
     Model,
     Needs,
     Row,

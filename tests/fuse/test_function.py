@@ -15,7 +15,8 @@ import pytest
 from fused_samples import X, Y, same, scaled
 
 import zerostride as zs
-from zerostride.fusion.function import CACHE_SIZE, Fused, sort
+from zerostride.fusion.calls import sort
+from zerostride.fusion.function import CACHE_SIZE, Fused
 
 
 def test_the_comparison_fails_where_values_differ():

@@ -17,7 +17,7 @@ from ..compute.semantics import WEAK
 from ..compute.special import keeps_kind
 from ..core.plan import Plan
 from ..errors import BroadcastError, Reason
-from ..fusion.function import Compiled, sort
+from ..fusion.calls import Compiled, sort
 from ..fusion.grad.vjp import gradients_of
 from ..fusion.trace.graph import Node
 from ..fusion.trace.structure import Structure

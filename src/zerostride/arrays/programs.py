@@ -22,7 +22,8 @@ from ..compute.special import is_float
 from ..core.plan import Plan
 from ..engines.planning import plan
 from ..errors import BroadcastError, Reason
-from ..fusion.function import Compiled, Fused, sort
+from ..fusion.calls import Compiled, sort
+from ..fusion.function import Fused
 from ..fusion.grad.graph import backward
 from ..fusion.run import Ready, ready, run_into
 from ..fusion.trace.graph import Apply, Graph, Input, Node, Reduce, View, arguments

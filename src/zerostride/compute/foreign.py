@@ -1,4 +1,4 @@
-"""Floor 4: whether an operand is another library's array, asked by its type and without an import.
+"""Whether an operand is another library's array, asked by its type and without an import.
 
 NumPy's calls never come here: the native engine has answered them, or their types are `PLAIN`. What
 is found to be foreign goes to `zerostride.arrays.dispatch`, which is imported then and not before.

@@ -1,4 +1,4 @@
-"""Floor 4: the public functions, one an op of the table, all made by one factory."""
+"""The public functions, one an op of the table, all made by one factory."""
 
 from __future__ import annotations
 

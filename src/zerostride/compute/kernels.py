@@ -1,4 +1,4 @@
-"""Floor 4: values. What computes each op: NumPy's function, or one of `special` or of here.
+"""Values. What computes each op: NumPy's function, or one of `special` or of here.
 
 A function here takes operands laid out already (views of one shape, or Python numbers, which stay
 weak) and gives a new array. NumPy's own ufuncs are used as they are. The functions of `VARIANTS`

@@ -1,4 +1,4 @@
-"""Floor 4: operands whose rows and columns have labels (pandas'), which are combined by place here.
+"""Operands whose rows and columns have labels (pandas'), which are combined by place here.
 
 pandas itself combines by label. Where both give the same there is nothing to say; where they do not
 the operands are refused, because the numbers alone would not show it.

@@ -1,4 +1,4 @@
-"""Floor 4: the native backend: which calls the C++ engine takes, and with which dtypes.
+"""The native backend: which calls the C++ engine takes, and with which dtypes.
 
 The engine knows no rule and no promotion. It asks here, once for each combination: where the axes
 land (`plan`), and which dtypes an op computes these kinds of operands in (NumPy's ufunc, or the

@@ -1,4 +1,4 @@
-"""Floor 4: what `out=` is given: whether it can hold a result, and what is said where it cannot.
+"""What `out=` is given: whether it can hold a result, and what is said where it cannot.
 
 Every call that writes into an array of its caller's comes through here, those of other libraries'
 arrays too, so that what is wrong is said in the same words everywhere.

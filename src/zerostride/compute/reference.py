@@ -1,4 +1,4 @@
-"""Floor 4: the reference backend. NumPy over a Plan's views: slow to nobody's harm, and the oracle.
+"""The reference backend. NumPy over a Plan's views: slow to nobody's harm, and the oracle.
 
 Every other way of computing is held against this one, so it does nothing clever: lay the operands
 out by the plan, call the function that the op table names, hand the result over as NumPy would.

@@ -1,4 +1,4 @@
-"""Floor 4: which function computes an op, and on which dtypes, without and under an engine.
+"""Which function computes an op, and on which dtypes, without and under an engine.
 
 Without an engine that is NumPy. Under one, the op's row may name another function, and the engine's
 row here says which dtypes meet, which it takes, and which it silently computes in a smaller one.

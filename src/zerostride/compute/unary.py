@@ -1,4 +1,4 @@
-"""Floor 4: the public functions of one tensor, made from the op table; `clip` and `cast`."""
+"""The public functions of one tensor, made from the op table; `clip` and `cast`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 2: what a rule is, and the one driver that turns a rule and shapes into a Plan.
+"""What a rule is, and the one driver that turns a rule and shapes into a Plan.
 
 A rule places axes (`align`); :func:`resolve` then finds each result size by asking, along each
 result axis, whether sizes are equal and whether one of them is 1 and may stretch. :func:`apply` is

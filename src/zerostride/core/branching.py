@@ -1,4 +1,4 @@
-"""Floor 2: every way that a function may go which asks of sizes that are not known.
+"""Every way that a function may go which asks of sizes that are not known.
 
 Such a function is run once for either answer of each question that may be answered both ways.
 """

@@ -1,39 +1,13 @@
-"""Functions of higher rooms that a lower room calls; `zerostride.attachments` puts them here.
-
-A room imports from rooms below it alone. Where it has to call upwards, it calls a hook.
-"""
+"""Functions of higher rooms that a lower room calls; `zerostride.attachments` puts them here."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
+
+from ..system.hooks import Hook
 
 if TYPE_CHECKING:
     from .plan import Plan
-
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-class Hook(Generic[P, R]):
-    """A function that another module attaches.
-
-    >>> double = Hook[[int], int]()
-    >>> double.attach(lambda number: 2 * number)
-    >>> double(21)
-    42
-    """
-
-    __slots__ = ("_function",)
-
-    def attach(self, function: Callable[P, R]) -> None:
-        """Calls go to this function from now on."""
-        self._function = function
-
-    def __call__(self, *args: P.args, **options: P.kwargs) -> R:
-        """Calls the attached function."""
-        return self._function(*args, **options)
-
 
 #: A report of a model in a form: "html", "markdown" or "text".
 render_report: Hook[[Any, str], str] = Hook()

@@ -1,4 +1,4 @@
-"""Floor 1: the Plan, the one value that everything else is derived from. Start reading here.
+"""The Plan, the one value that everything else is derived from. Start reading here.
 
 A rule does a single thing: it chooses, for each operand, which result axis each operand axis lands
 on. A :class:`Plan` is that choice, checked and canonical. Views, strides, drawings, rewrites and

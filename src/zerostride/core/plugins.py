@@ -1,4 +1,4 @@
-"""Floor 0: rows that other packages add to the tables, by entry points.
+"""Rows that other packages add to the tables, by entry points.
 
 A package names a row in its metadata, in the group of a table (`GROUPS`); the entry point has the
 row's name. Nothing is looked for until a name is not known or a table is listed, because reading

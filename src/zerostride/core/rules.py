@@ -1,4 +1,4 @@
-"""Floor 2: the rules, one align function and one row each.
+"""The rules, one align function and one row each.
 
 A rule is what its document says. What an engine's release does is in `engines`. An align function
 chooses the result axis of each operand axis and who may stretch; it may ask of sizes only whether

@@ -1,4 +1,4 @@
-"""Floor 0: strict mode: broadcasts that are more often accidents than meant are refused.
+"""Strict mode: broadcasts that are more often accidents than meant are refused.
 
 Three of them: two operands that stretch against each other ((N, 1) against (N,) makes (N, N)),
 operands of lower rank than the result, whose missing axes a rule has to guess, and results larger

@@ -1,4 +1,4 @@
-"""Floor 2: a rule's row with limits: what strict mode refuses, and what it proposes instead.
+"""A rule's row with limits: what strict mode refuses, and what it proposes instead.
 
 A strict rule is the rule's row with a further `check`, and hints of its own. So whatever takes
 rules takes it: sizes that are not known, engines, comparisons.

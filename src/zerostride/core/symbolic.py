@@ -1,4 +1,4 @@
-"""Floor 2: the driver for sizes that are not known yet: the same rules, all ways they may go.
+"""The driver for sizes that are not known yet: the same rules, all ways they may go.
 
 An align function asks whether sizes are equal or 1. Where the answer depends on values, it is run
 once for either answer: each run is a :class:`Leaf`, with the answers as its condition. Along each

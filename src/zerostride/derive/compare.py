@@ -1,4 +1,4 @@
-"""Floor 3: the same shapes under every rule and on every engine, against one reference.
+"""The same shapes under every rule and on every engine, against one reference.
 
 The answer to "what would this mean elsewhere?" in one table: a row that means something else while
 nothing complains is marked, and so is one that agrees only at the sizes given.

@@ -1,4 +1,4 @@
-"""Floor 3: where two rules mean the same, for sizes that are not known: regions, not one answer.
+"""Where two rules mean the same, for sizes that are not known: regions, not one answer.
 
 For numbers, two plans are equal or they are not. For symbols the question is *where*: for which
 values the target means what the source means, for which it means something else, refuses, or goes

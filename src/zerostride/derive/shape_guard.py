@@ -1,4 +1,4 @@
-"""Floor 3: from sizes that are not known to real ones: binding a plan, and checking real shapes."""
+"""From sizes that are not known to real ones: binding a plan, and checking real shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Floor 3: at which sizes a rule that agrees with another one here would mean something else.
+"""At which sizes a rule that agrees with another one here would mean something else.
 
 Some rules look at sizes to decide where axes land. Two rules may then agree on the shapes at hand
 and differ at others: on ncnn (3, 5) + (5,) is what NumPy means, and (5, 5) + (5,) is not. A

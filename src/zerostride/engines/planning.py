@@ -1,4 +1,4 @@
-"""Floor 3: `plan` and `plan_to`, where names become rows and rows become Plans.
+"""`plan` and `plan_to`, where names become rows and rows become Plans.
 
 The result is cached on the shapes and everything else that was asked, because the same few shapes
 are asked again and again.
@@ -441,7 +441,16 @@ def has_op(engine: Engine, op: Any) -> bool:
     return column in row.names or column in row.reversed_names
 
 
+#: Names of dtypes that are known without NumPy.
+_DTYPES = frozenset(
+    ("bool", "float16", "float32", "float64", "complex64", "complex128")
+    + tuple(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
+)
+
+
 def _dtype_name(dtype: Any) -> str:
+    if isinstance(dtype, str) and dtype in _DTYPES:
+        return dtype
     try:
         return dtype_name(dtype)
     except TypeError:

@@ -1,4 +1,10 @@
-"""Floor 4: fused expressions. A function is traced to a graph, the graph made a program."""
+"""Fused functions: one pass over memory for a function of arrays.
+
+`trace` calls the function once and records a graph, `schedule` makes a program of it, `jit`
+compiles hot programs, `grad` makes graphs of gradients. `run` carries a program out, `reference`
+evaluates a graph node by node. (Not named `fuse`: the import would hide the function `zs.fuse`.)
+In: a Python function. Out: a callable that computes it.
+"""
 
 from __future__ import annotations
 

@@ -18,6 +18,7 @@ import numpy as np
 from ..compute import native
 from ..derive.explain.facts import listing, plural, runs
 from ..errors import columns
+from .calls import described
 from .jit import tier as jit
 from .schedule.bytes_moved import registers, slot_bytes, traffic
 from .schedule.program import Literal, Load, Phase, Program, Slot, Walk
@@ -85,8 +86,6 @@ def explain(fused: Fused, operands: Sequence[Any], more: Mapping[str, Any]) -> E
     >>> add.explain(np.ones((2, 3)), np.ones(3)).operands
     ('x', 'y')
     """
-    from .function import described
-
     latest = None if operands or more else fused.latest
     named: Sequence[str] = ()
     if latest is not None:

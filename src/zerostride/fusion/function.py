@@ -11,27 +11,21 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from ..compute import native
 from ..compute.foreign import any_foreign, dispatch
-from ..compute.labels import check_labels
-from ..compute.reference import as_operand
-from ..compute.semantics import WEAK
-from ..core.strict_mode import in_force
 from ..errors import TraceError
 from ..system.fork_gate import first_call
-from .run import Ready, is_in_order, ready, run_into
+from .calls import Call, Compiled, described, run, settings_key, signature_of, sort
+from .run import Ready, is_in_order, ready
 from .schedule.blocks import wants_blocks
-from .trace.captured import Captured, arrays_of
 from .trace.graph import Graph
-from .trace.integers import Integers
-from .trace.operands import Operand, check_elementwise, is_numeric, operand_of
+from .trace.operands import Operand, is_numeric
 from .trace.source import no_out
-from .trace.structure import Structure
 from .trace.tracing import trace
 from .trace.value import Value
 
@@ -40,70 +34,8 @@ _T = TypeVar("_T")
 CACHE_SIZE = 256
 #: Keywords of a call that are not the function's.
 _RESERVED = ("out", "progress")
-_MOST = 2**63 - 1
 #: What tells PyTorch's compiler of zerostride's functions; imported once there is a compiler.
 _COMPILER = "zerostride.arrays.torch.compiler"
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """The arguments of a call, sorted.
-
-    Attributes:
-        key: the signature.
-        values: the operands: arrays, and Python numbers.
-        named: the names of the last ones, which were given by name.
-        static: the other keyword arguments.
-        own: whether a library's own promotion holds for Python floats (`own_kinds`).
-    """
-
-    key: Hashable
-    values: tuple[Any, ...]
-    named: tuple[str, ...]
-    static: Mapping[str, Any]
-    own: bool = False
-
-    @property
-    def operands(self) -> tuple[Operand, ...]:
-        """What tracing has to know of the operands.
-
-        Raises:
-            TypeError: one is not of numbers.
-        """
-        return tuple(_operand(value, k) for k, value in enumerate(self.values))
-
-
-@dataclass(frozen=True, slots=True)
-class Compiled:
-    """What a function is for one signature.
-
-    Attributes:
-        ready: its graph, with what runs it.
-        structure: how the results are packed.
-        sources: the arrays that it took from elsewhere; operands after those of the call.
-        lay: what these were like, shapes and dtypes, when it was traced.
-        integers: what has to hold of Python integers among the operands.
-        is_of_numbers: whether Python numbers of the call are constants of it.
-        derived: what is made, or known, of it when asked for: "gradients".
-    """
-
-    ready: Ready
-    structure: Structure
-    sources: tuple[Captured, ...]
-    lay: tuple[Hashable, ...]
-    integers: Integers
-    is_of_numbers: bool
-    derived: dict[Hashable, Any] = field(default_factory=dict, compare=False)
-
-    @property
-    def graph(self) -> Graph:
-        """What is computed."""
-        return self.ready.graph
-
-    @property
-    def captured(self) -> tuple[Any, ...]:
-        """What the arrays from elsewhere hold now."""
-        return arrays_of(self.sources)
 
 
 class _PythonCalls:
@@ -198,7 +130,7 @@ class Fused(_Calls):
                 hash(tuple(settings.values()))
             except TypeError:
                 return None
-            key = own, _settings(settings)
+            key = own, settings_key(settings)
         found = self._settled.get(key)
         return found or self._keep(self._settled, key, Settled(self, settings, own))
 
@@ -258,7 +190,7 @@ class Fused(_Calls):
         """What is known for a signature, and still right: a captured array may have been given
         another shape or dtype in place, and is then seen as it is."""
         found = self._compiled.get(key)
-        if found is None or found.lay == tuple(map(_signature, found.captured)):
+        if found is None or found.lay == tuple(map(signature_of, found.captured)):
             return found
         with first_call, self._lock:
             if self._compiled.get(key) is found:
@@ -273,7 +205,7 @@ class Fused(_Calls):
             if made.integers.may_fit
             else Ready(made.graph, None, None, "it computes with integers of more than 64 bits")
         )
-        lay = tuple(map(_signature, made.captured))
+        lay = tuple(map(signature_of, made.captured))
         return Compiled(prepared, made.structure, made.sources, lay, made.integers, numbers)
 
     def _keep(self, kept: dict[Hashable, _T], key: Hashable, made: _T) -> _T:
@@ -313,7 +245,8 @@ class Fused(_Calls):
 
         if any_foreign(operands) or any_foreign(more.values()):
             return dispatch().vjp(self, operands, more)  # type: ignore[no-any-return]
-        return pulled(self, operands, more)
+        call = sort(operands, more)
+        return pulled(self.compiled(call), call)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(_refuse_method, self)
@@ -353,23 +286,6 @@ def _learn(learner: _PythonCalls, compiled: Compiled, values: tuple[Any, ...]) -
         learner.learn(values, compiled.ready.engine, captured, packed)
 
 
-def run(
-    compiled: Compiled, values: Sequence[Any], targets: Sequence[Any], progress: Any = None
-) -> list[Any]:
-    """One call of a compiled signature: every call comes through here.
-
-    Args:
-        compiled: the function for the signature of these operands.
-        values: the operands of the call.
-        targets: for each result an array that receives it, or None.
-        progress: what the call was given to tell how far it is, or None.
-    """
-    if progress is not None and not callable(progress):
-        raise TypeError(f"progress is a function, not {type(progress).__name__}")
-    given = (*values, *compiled.captured)
-    return run_into(compiled.ready, given, targets, progress, compiled.structure.named_outs)
-
-
 def _check_names(function: Callable[..., Any]) -> None:
     """Refuses parameters that the call takes for itself, but for those that are None if left out:
     `out=None` means what it means for the call."""
@@ -402,101 +318,40 @@ def _entering(given: Any) -> Any:
     return given.tracer.entering(given) if isinstance(given, Value) else given
 
 
-# Calls
+def vjp(
+    function: Callable[..., Any], /, *operands: Any, **more: Any
+) -> tuple[Any, Callable[..., Any]]:
+    """A function's result, and the function that takes its cotangents back to the operands.
 
+    Args:
+        function: of arrays, fused by :func:`zerostride.fuse` or not. One that is not is traced in
+            each call: fuse what is called again, and use its `vjp`.
+        operands: arrays, of any library, lists and numbers.
+        more: keyword arguments of the function.
 
-def sort(operands: Sequence[Any], more: Mapping[str, Any], *, own: bool = False) -> Call:
-    """The arguments of a call as operands and settings; `own` as in :class:`Call`.
+    Returns:
+        What the function returns, and its pullback: called with cotangents that are packed as the
+        results are, it gives a tuple of gradients, one for each operand, of its shape and dtype,
+        and None for integers and truth values. A broadcast's adjoint is a sum to the operand's
+        shape.
+        Where a function has no derivative, the gradient is PyTorch's (0 of abs at 0, half to each
+        of equals in maximum, equal shares to the largest elements of max).
 
-    >>> call = sort([np.zeros(3), 2], {"axis": 0, "bias": np.ones(3)})
-    >>> len(call.values), call.named, call.static
-    (3, ('bias',), {'axis': 0})
+    Raises:
+        TraceError: the function does what cannot be fused.
+        BroadcastError: shapes that do not combine.
+        TypeError: complex numbers.
+
+    >>> import zerostride as zs
+    >>> total, pullback = zs.vjp(lambda x, y: zs.sum(x * y), [[1.0, 2.0], [3.0, 4.0]], [5.0, 6.0])
+    >>> total, *pullback(1.0)
+    (np.float64(56.0), array([[5., 6.],
+           [5., 6.]]), array([4., 6.]))
     """
-    named: tuple[str, ...] = ()
-    static = more
-    if more:
-        named = tuple(sorted(name for name, value in more.items() if isinstance(value, np.ndarray)))
-        static = {name: value for name, value in more.items() if name not in named}
-    given = (*operands, *(more[name] for name in named))
-    check_labels(given)
-    values = tuple([_value(one, k) for k, one in enumerate(given)])
-    signature = tuple([_signature(value) for value in values])
-    # Within strict mode a function is traced, and its plans looked at, once more.
-    key = (signature, named, _settings(static), in_force(), own)
-    return Call(key, values, named, static, own)
+    if isinstance(function, Fused):
+        return function.vjp(*operands, **more)
 
+    def called(*values: Any, **settings: Any) -> Any:  # a function may have a parameter `out`
+        return function(*values, **settings)
 
-def described(operands: Sequence[Any], more: Mapping[str, Any]) -> Call:
-    """A call of which nothing is computed: arrays of libraries, too, which may lie anywhere."""
-    if not any_foreign((*operands, *more.values())):
-        return sort(operands, more)
-    shown, own = dispatch().standing((*operands, *more.values()))
-    return sort(
-        shown[: len(operands)], dict(zip(more, shown[len(operands) :], strict=True)), own=own
-    )
-
-
-def _value(given: Any, k: int) -> Any:
-    """An operand: an array, or a Python number."""
-    if type(given) is np.ndarray or type(given) in WEAK:
-        return given
-    check_elementwise(given)
-    value = as_operand(given, k)
-    if value.dtype == object and not isinstance(given, np.ndarray):
-        raise _no_operand(k, "None" if given is None else f"a {type(given).__name__}")
-    return value
-
-
-def _no_operand(k: int, what: str) -> TypeError:
-    return TypeError(
-        f"operand {k} is {what}; operands are arrays and numbers. Pass by keyword what is a setting"
-    )
-
-
-def _signature(value: Any) -> Hashable:
-    if type(value) is np.ndarray:
-        return value.shape, value.dtype
-    return (type(value), value) if _is_constant(value) else type(value).__name__
-
-
-def _operand(value: Any, k: int) -> Operand:
-    if type(value) not in WEAK and not is_numeric(value.dtype):
-        raise _no_operand(k, f"an array of {value.dtype}")
-    found = operand_of(value)
-    return replace(found, value=value) if _is_constant(value) else found
-
-
-def _is_constant(value: Any) -> bool:
-    """Whether it is a number of the signature: one of Python's truth values, which are integers
-    where they meet numbers; or an integer beyond 64 bits, which has no dtype until it is known."""
-    return type(value) is bool or (type(value) is int and not -_MOST - 1 <= value <= _MOST)
-
-
-def _settings(given: Mapping[str, Any]) -> Hashable:
-    return tuple([(name, _setting(name, given[name])) for name in sorted(given)])
-
-
-def _setting(name: str, value: Any) -> Hashable:
-    """What tells a setting from another: 1, 1.0 and True are equal, and are not one."""
-    if isinstance(value, Value):
-        raise TraceError(f"{name}= is a value of a function that is being fused")
-    if isinstance(value, tuple | list):
-        return type(value), tuple(_setting(name, one) for one in value)
-    if isinstance(value, frozenset):
-        return frozenset, frozenset(_setting(name, one) for one in value)
-    if is_dataclass(value) and not isinstance(value, type):
-        return type(value), tuple(_setting(name, getattr(value, f.name)) for f in fields(value))
-    if isinstance(value, dict):
-        return dict, tuple((key, _setting(name, one)) for key, one in value.items())
-    if isinstance(value, float | complex):
-        return type(value), repr(value)
-    if isinstance(value, np.generic):
-        return type(value), value.tobytes()
-    try:
-        hash(value)
-    except TypeError:
-        raise TypeError(
-            f"{name}= is a {type(value).__name__}, which is not hashable; keyword arguments of a "
-            "fused function are settings, and arrays are operands"
-        ) from None
-    return type(value), value
+    return Fused(called).vjp(*operands, **more)

@@ -1,4 +1,4 @@
-"""Floor 4: the public reductions, of arrays and of values of a function that is being fused.
+"""The public reductions, of arrays and of values of a function that is being fused.
 
 Of an array they are fused functions of one operand: the engine's, on all cores, for any strides.
 """

@@ -1,10 +1,9 @@
-"""Floor 3: the op table. One row an op: what computes it, and what each engine calls it.
+"""The op table: one row an op, with its name on every engine.
 
 Names are the Python array API's. A row says which NumPy function has the op's values, how every
-engine writes it, and (`variants`) where an engine's values are not NumPy's. Every variant was found
-by running that engine's release; what was not run is not in the table.
-
-A module a family of ops: `arithmetic`, `logic`, `unary`, `activations`.
+engine writes it, and (`variants`) where an engine's values differ. Each variant was measured.
+`arithmetic`, `logic`, `unary` and `activations` hold the rows; `model` says what a row is.
+In: a name, of any engine. Out: its row.
 """
 
 from .model import Names, Op

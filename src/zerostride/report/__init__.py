@@ -1,7 +1,8 @@
-"""Floor 6: a report put before a reader: plain text, a page for a browser, Markdown.
+"""A report as plain text, as a page for a browser, and as Markdown.
 
-What a machine reads is `Report.to_json`. What is written here is made of findings and plans alone,
-and asks no rule anything but what a fix has already been checked to give.
+`plain`, `page` and `comment` are the three forms; `words`, `groups`, `drawing` and `markup` are
+shared. The text is made of findings and plans alone. `Report.to_json` is for machines.
+In: Report. Out: text, HTML, Markdown.
 """
 
 from .comment import markdown

@@ -1,11 +1,16 @@
-"""Floor 0: sizes. Whole numbers in `sizes`; sizes that are not known yet in the other modules.
+"""Sizes that are numbers, and sizes that are not known yet.
 
-`dim` has the normal form of an expression, `atoms` what it is made of, `functions` the functions in
-it that are no polynomials; `condition` the formulas over sizes, `solve` what decides them, `axioms`
-what functions mean there; `parse` reads text. They are loaded when the first size appears that is
-not a number.
+`shapes` reads whole numbers. `dim` has the normal form of an expression such as ``2*N - 1``,
+`condition` formulas over sizes, and `solve` decides them, with `system`, `parts` and `axioms`.
+`budget` counts the work. Modules of open sizes are loaded when the first such size appears.
+In: numbers and words. Out: Dim, Condition.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import hooks
 from .shapes import (
     MAX_ELEMENTS,
     MAX_RANK,
@@ -26,6 +31,43 @@ from .shapes import (
     is_plain,
     whole_numbers,
 )
+
+if TYPE_CHECKING:
+    from .atoms import Interval
+    from .condition import Condition, Decision
+    from .dim import Dim
+
+
+def _read_dim(value: Any) -> Dim:
+    from .parse import as_dim, explained
+
+    with explained(value):
+        return as_dim(value)
+
+
+def _read_condition(text: str) -> Condition:
+    from .parse import as_condition, explained
+
+    with explained(text):
+        return as_condition(text)
+
+
+def _decide(condition: Condition, given: Condition | None) -> Decision:
+    from .solve import decide
+
+    return decide(condition, given)
+
+
+def _bounds_under(size: Dim, given: Condition) -> Interval:
+    from .solve import bounds_under
+
+    return bounds_under(size, given)
+
+
+hooks.read_dim.attach(_read_dim)
+hooks.read_condition.attach(_read_condition)
+hooks.decide.attach(_decide)
+hooks.bounds_under.attach(_bounds_under)
 
 __all__ = [
     "MAX_ELEMENTS",

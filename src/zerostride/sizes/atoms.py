@@ -1,4 +1,4 @@
-"""Floor 0: what the expressions of `dim` are made of, and what their terms alone tell of them.
+"""What the expressions of `dim` are made of, and what their terms alone tell of them.
 
 An expression is a sum of products of *atoms*: symbols, and applications of the functions of
 `FUNCTIONS`. Here are the atoms, the order that they are written in, and bounds.

@@ -1,4 +1,4 @@
-"""Floor 0: what the functions of sizes mean, as formulas that a solver can work with.
+"""What the functions of sizes mean, as formulas that a solver can work with.
 
 A literal is false at values for which its size does not exist.
 """

@@ -1,4 +1,4 @@
-"""Floor 0: how much work questions about sizes may take, counted in steps and not in seconds.
+"""How much work questions about sizes may take, counted in steps and not in seconds.
 
 A question has a budget of its own, so its answer depends on nothing that was asked before. A whole
 command has an allowance: a question is charged when the command asks it first, whether or not the

@@ -1,4 +1,4 @@
-"""Floor 0: formulas over sizes: what must hold for a plan to exist, and what a caller knows.
+"""Formulas over sizes: what must hold for a plan to exist, and what a caller knows.
 
 A :class:`Condition` is built of ``size == 0``, ``size != 0`` and ``size >= 0`` with *and* and *or*;
 negation goes down to those three. Making one normalises it as far as that is cheap: what holds for
@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeAlias
 from .atoms import Call, Number, Symbol, bounds, decide_zero, name_of, structure
 from .dim import Dim, dim, lone_symbol, made, of_atom, weight_of
 from .functions import grouped
+from .hooks import decide, read_condition
 from .shapes import Answer
 
 Kind: TypeAlias = Literal["true", "false", "==", "!=", ">=", "and", "or"]
@@ -50,10 +51,7 @@ class Condition:
     @staticmethod
     def parse(text: str) -> Condition:
         """Reads ``"N >= 1"``, ``"1 <= N <= 8"``, ``"N % 8 == 0"``, ``"H == W or N == 1"``."""
-        from .parse import as_condition, explained
-
-        with explained(text):
-            return as_condition(text)
+        return read_condition(text)
 
     # Value semantics.
 
@@ -148,8 +146,6 @@ class Condition:
         >>> print(zs.Condition.parse("2*N == 7").decide())
         no: for no values
         """
-        from .solve import decide
-
         return decide(self, given)
 
     # Parts.

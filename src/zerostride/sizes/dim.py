@@ -1,4 +1,4 @@
-"""Floor 0: a size that is not a number yet, in one normal form.
+"""A size that is not a number yet, in one normal form.
 
 A :class:`Dim` is a polynomial with whole coefficients over *atoms*: symbols (``N``, or an unnamed
 size with bounds), and applications of the few functions of `FUNCTIONS` that are no polynomial
@@ -33,6 +33,7 @@ from .atoms import (
     symbols_in,
     term_order,
 )
+from .hooks import bounds_under, read_dim
 from .shapes import Answer
 
 if TYPE_CHECKING:
@@ -93,10 +94,7 @@ class Dim:
             return value
         if isinstance(value, Symbol):
             return of_atom(value)
-        from .parse import as_dim, explained
-
-        with explained(value):
-            return as_dim(value)
+        return read_dim(value)
 
     # Value semantics.
 
@@ -265,7 +263,6 @@ class Dim:
         if given is None and next(calls(self), None) is None:
             return bounds(self)
         from .condition import ALWAYS
-        from .solve import bounds_under
 
         return bounds_under(self, ALWAYS if given is None else given)
 

@@ -1,4 +1,4 @@
-"""Floor 0: the functions of sizes that are no polynomials, one row each.
+"""The functions of sizes that are no polynomials, one row each.
 
 A row of `FUNCTIONS` says how an application is written, evaluated, bounded and substituted in; what
 the function means to a solver is in `axioms.meaning`.

@@ -1,4 +1,4 @@
-"""Floor 0: sizes and conditions as text.
+"""Sizes and conditions as text.
 
 A size: ``3``, ``N``, ``?``, ``-1``, ``1..8``, ``0..``, ``..8``, and sums, differences, products,
 ``//``, ``%``, ``max(..)``, ``min(..)`` and ``bcast(..)`` of numbers and names. A condition:

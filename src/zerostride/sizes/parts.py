@@ -1,4 +1,4 @@
-"""Floor 0: what makes a question about sizes smaller before it is solved.
+"""What makes a question about sizes smaller before it is solved.
 
 Clauses that share no symbol are questions of their own. A quotient by a number is a case for each
 remainder: with ``H = 4*k + r`` every ``(H + 1) // 4`` is linear in ``k``. And values that come to

@@ -1,4 +1,4 @@
-"""Floor 0: sizes, and the only two questions a rule may ask of them.
+"""Sizes, and the only two questions a rule may ask of them.
 
 A rule asks *are these equal?* and *is this 1?*; each answer is yes, no or unknown. Whole numbers
 always answer yes or no. A size of another kind takes part by having two methods,

@@ -1,4 +1,4 @@
-"""Floor 0: what decides a :class:`Condition`: values for which it holds, or none; bounds of a size.
+"""What decides a :class:`Condition`: values for which it holds, or none; bounds of a size.
 
 A conjunction is a :class:`.system.System`; a disjunction is solved part by part. Where a system is
 not exact, *yes* still comes with values that were checked and *no* with a proof; what is neither is

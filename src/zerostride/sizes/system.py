@@ -1,4 +1,4 @@
-"""Floor 0: a conjunction of literals over sizes, solved over whole numbers.
+"""A conjunction of literals over sizes, solved over whole numbers.
 
 Equalities are used up by substitution, which leaves free symbols in intervals. What must not be 0
 is then avoided on a grid, which is complete: a product of t linear factors that is not 0 everywhere

@@ -1,4 +1,4 @@
-"""Floor 0: the one way to start a Python in a child process.
+"""The one way to start a Python in a child process.
 
 A child imports what this process imports and nothing else: not a module that happens to lie in the
 current folder (``python -c`` and ``python -m`` would), and nothing that the environment names. So a

@@ -1,4 +1,4 @@
-"""Floor 0: no fork happens while a thread imports or compiles on its first call.
+"""No fork happens while a thread imports or compiles on its first call.
 
 A child of a fork has one thread, but the locks of all: one that another thread held is never
 released there, and who needs it waits for ever. So the first call goes through the gate, and a fork

@@ -1,4 +1,4 @@
-"""Floor 0: files that are written whole or not at all, and what a killed run left of them.
+"""Files that are written whole or not at all, and what a killed run left of them.
 
 A file is written under a name of its own beside its place and takes the place when it is whole. A
 process that is killed meanwhile leaves the file; the next one that writes into the folder takes it

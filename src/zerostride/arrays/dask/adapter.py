@@ -12,7 +12,7 @@ from ...compute.reference import as_operand, shape_of
 from ...compute.semantics import WEAK
 from ...core.plan import Plan
 from ...errors import BroadcastError, Reason
-from ...fusion.function import sort
+from ...fusion.calls import sort
 from ...fusion.trace.reducing import TRACED
 from ...fusion.trace.tracer import is_numeric
 from ...fusion.trace.tracing import Operand, trace

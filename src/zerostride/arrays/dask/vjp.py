@@ -10,7 +10,7 @@ import numpy as np
 from ...compute.reference import as_operand
 from ...compute.special import is_float
 from ...errors import BroadcastError, Reason
-from ...fusion.function import Call, Compiled
+from ...fusion.calls import Call, Compiled
 from ...fusion.grad.graph import backward
 from ...fusion.trace.graph import Node
 from ...fusion.trace.tracer import Operand, operand_of

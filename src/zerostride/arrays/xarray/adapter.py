@@ -20,7 +20,7 @@ from ...compute.semantics import WEAK
 from ...core.plan import Plan, RuleUse
 from ...errors import BroadcastError, Reason
 from ...fusion import reductions
-from ...fusion.function import sort
+from ...fusion.calls import sort
 from ...ops import Op
 from ..model import Fusion, Options
 from ..packing import leaves, zipped

@@ -1,9 +1,9 @@
-"""Floor 3: a plan as source that a person can paste into another framework.
+"""A plan as source code for another framework.
 
-One table, :data:`TARGETS`: a target is a sequence of parts, each a text that is written once or an
-:class:`Each` that is written for every operand. Reshapes appear only where a target's own
-right-alignment would not put the operand in the same place. Sizes that are not known are read from
-the operands' shapes, after which the plan's conditions are asserted.
+`targets` has one row a framework: a sequence of parts, each a text that is written once or an
+:class:`Each` that is written for every operand. Reshapes appear only where the framework's own
+alignment would not put the operand in the same place. Open sizes are read from the operands.
+In: a Plan, a target. Out: source to paste.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Floor 3: saying a plan in another rule.
+"""A plan under another rule: the least change of its operands.
 
-A plan can be expressed under a rule if the operands can be reshaped (ones put in or taken out, the
-data untouched) so that the rule makes the same plan of them. The few shapes worth trying are tried,
-least change first, and each is planned: what is returned has been checked, not derived.
+`search` tries few shapes, least change first, and plans each: a returned expression is checked,
+not derived. `merging` merges neighbouring axes where a rank limit stands in the way, `explicit`
+inserts Broadcast ops where nothing else helps.
+In: a Plan and a rule. Out: Expression, or NotExpressible.
 """
 
 from .expression import Expression

@@ -6,7 +6,7 @@ it needs of the forward values, and the adjoints of broadcasts are sums in the s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 from ...compute.reference import as_operand
 from ...compute.special import cast, is_float
 from ...errors import BroadcastError, Reason
-from ..function import Call, Compiled, Fused, run, sort
+from ..calls import Call, Compiled, run
 from ..run import Ready, ready, run_into
 from ..trace.graph import Graph, Node
 from ..trace.tracing import Operand, operand_of
@@ -93,10 +93,8 @@ class Pullback:
         return None if self.gradients.ready is None else self.gradients.ready.graph
 
 
-def pulled(fused: Fused, operands: Sequence[Any], more: Mapping[str, Any]) -> tuple[Any, Pullback]:
+def pulled(compiled: Compiled, call: Call) -> tuple[Any, Pullback]:
     """The result of a call, and its pullback; `Fused.vjp`."""
-    call = sort(operands, more)
-    compiled = fused.compiled(call)
     gradients = gradients_of(compiled, call)
     results = run(compiled, call.values, [None] * compiled.structure.count)
     return compiled.structure.pack(results), Pullback(gradients, compiled, call.values)
@@ -151,42 +149,3 @@ def _cotangent(given: Any, node: Node, position: int) -> Any:
 def _zero(operand: Operand) -> Any:
     dtype = np.dtype(operand.dtype)
     return np.zeros(operand.shape, dtype)[()] if is_float(dtype) else None
-
-
-def vjp(
-    function: Callable[..., Any], /, *operands: Any, **more: Any
-) -> tuple[Any, Callable[..., Any]]:
-    """A function's result, and the function that takes its cotangents back to the operands.
-
-    Args:
-        function: of arrays, fused by :func:`zerostride.fuse` or not. One that is not is traced in
-            each call: fuse what is called again, and use its `vjp`.
-        operands: arrays, of any library, lists and numbers.
-        more: keyword arguments of the function.
-
-    Returns:
-        What the function returns, and its pullback: called with cotangents that are packed as the
-        results are, it gives a tuple of gradients, one for each operand, of its shape and dtype,
-        and None for integers and truth values. A broadcast's adjoint is a sum to the operand's
-        shape.
-        Where a function has no derivative, the gradient is PyTorch's (0 of abs at 0, half to each
-        of equals in maximum, equal shares to the largest elements of max).
-
-    Raises:
-        TraceError: the function does what cannot be fused.
-        BroadcastError: shapes that do not combine.
-        TypeError: complex numbers.
-
-    >>> import zerostride as zs
-    >>> total, pullback = zs.vjp(lambda x, y: zs.sum(x * y), [[1.0, 2.0], [3.0, 4.0]], [5.0, 6.0])
-    >>> total, *pullback(1.0)
-    (np.float64(56.0), array([[5., 6.],
-           [5., 6.]]), array([4., 6.]))
-    """
-    if isinstance(function, Fused):
-        return function.vjp(*operands, **more)
-
-    def called(*values: Any, **settings: Any) -> Any:  # a function may have a parameter `out`
-        return function(*values, **settings)
-
-    return Fused(called).vjp(*operands, **more)

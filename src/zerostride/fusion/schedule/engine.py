@@ -1,4 +1,4 @@
-"""Floor 4: programs as the native engine takes them.
+"""Programs as the native engine takes them.
 
 `_native.Program` is made of plain tuples, which this module lays out:
 

@@ -1,4 +1,10 @@
-"""A graph executed with NumPy: broadcasts by their sites' plans, other ops by a table."""
+"""A graph executed with NumPy: broadcasts by their sites' plans, other ops by a table.
+
+`run` walks the graph, `program` says before that what can be computed, `broadcasts` computes the
+nodes that broadcast, and `movement`, `pointwise`, `reduction`, `windows`, `recurrent`, `resize`
+and `narrow` hold the other ops.
+In: Graph, inputs. Out: outputs, within a limit of work.
+"""
 
 from .run import Program, execute, not_executed, prepare, run_program
 

@@ -1,7 +1,9 @@
-"""Floor 5: sizes through a whole model: every tensor's shape in terms of the inputs' sizes.
+"""Sizes through a whole model: every tensor's shape in terms of the inputs' sizes.
 
-`flow` walks a graph once, in order. Each op has a row (:mod:`.table`) that says what comes out of
-what goes in, and what must hold for that; nothing is guessed. What must hold is collected as needs.
+`walk` goes through a graph once, in order. `table` has a row an op, which says the results' sizes
+and what must hold for them; nothing is guessed. What must hold is collected in `needs`.
+`input_sizes` takes the sizes that a user gives, `shapes` is the command of that name.
+In: Graph, sizes. Out: every tensor's facts.
 """
 
 from .needs import Failure, Need

@@ -1,4 +1,4 @@
-"""Floor 5: a model as values and nodes, whatever file it came from."""
+"""A model as values and nodes, whatever file it came from."""
 
 from __future__ import annotations
 

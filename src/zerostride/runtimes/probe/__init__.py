@@ -1,4 +1,4 @@
-"""Floor 5: runs the real engines and compares them with zerostride's predictions, by value.
+"""Runs the real engines and compares them with zerostride's predictions, by value.
 
 Promises: every engine runs in a process of its own, so that a crash is an outcome and not an end;
 the heavy packages are imported only there; an engine that is not installed is reported by name.

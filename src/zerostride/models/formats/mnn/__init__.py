@@ -1,4 +1,9 @@
-"""MNN files (.mnn): read, judged, said in ONNX's words; not written."""
+"""MNN files (.mnn): read and judged; not written.
+
+`buffer` reads FlatBuffers and trusts nothing in them, `reader` makes a graph, `broadcasts` says
+what broadcasts, `lowering` says ops in ONNX's words.
+In: a file. Out: Graph, Site.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,10 @@
-"""ncnn's .param files, with or without their .bin: reader, sites, ONNX's words, editor."""
+"""ncnn's .param files, with or without their .bin.
+
+`text` reads lines of layers, `reader` makes a graph, `inference` finds shapes by the table
+`layers`, `sites` says what broadcasts, `lower` says layers in ONNX's words, `editor` and
+`program` change a file, `weights` reads a .bin.
+In: a file. Out: Graph, Site, a changed file.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 :mod:`.markup` reads the XML, :mod:`.reader` makes a graph of it, :mod:`.sites` says what broadcasts
 and by which rule, :mod:`.lower` says layers in ONNX's words, :mod:`.editor` changes a file.
 :mod:`.fragments` is about single layers as documents show them.
+In: a file. Out: Graph, Site, a changed file.
 """
 
 from collections.abc import Mapping
