@@ -44,11 +44,11 @@ def main() -> None:
                 times[k].append(timer.timeit(count) / count * 1e9)
         before, after = min(times[0]), min(times[1])
         print(f"{name:<36} {before:9.0f} {after:9.0f} {after - before:+8.0f}")
-    source = (files("zerostride") / "planner.py").read_bytes()
+    source = (files("zerostride") / "engines" / "planning.py").read_bytes()
     lines = source.count(b"\n")
     for words, make in (
-        ("compiling", lambda: compile(ast.parse(source), "planner.py", "exec")),
-        ("rewriting and compiling", lambda: compiled(source, "planner.py")),
+        ("compiling", lambda: compile(ast.parse(source), "planning.py", "exec")),
+        ("rewriting and compiling", lambda: compiled(source, "planning.py")),
     ):
         took = min(timeit.repeat(make, number=5, repeat=5)) / 5
         print(f"{words} {lines} lines: {took * 1e3:.1f} ms")

@@ -1,12 +1,14 @@
 """Builds the native engine while working on it, incrementally.
 
-    python native/develop.py                       into build/dev, and from there into src/
+    python native/develop.py                       this processor's module: into build/dev, and src/
+    python native/develop.py --tests               with the C++ programs of native/tests
     python native/develop.py --build FOLDER        into a folder of your own; src/ is not touched
     python native/develop.py --sanitize address    into build/address; also undefined, thread
-    python native/develop.py --isa baseline        fewer instruction sets, for a quick look
+    python native/develop.py --isa all             the kernels of every instruction set
     python native/develop.py --arm                 into build/arm: the library and the C++ programs
 
-A build that is not src/'s is imported with PYTHONPATH=FOLDER/package, where `zerostride` is made of
+After a change of one kernel file the first takes seconds. With --sanitize or --arm the programs are
+always built. A build that is not src/'s is imported with PYTHONPATH=FOLDER/package, where `zerostride` is made of
 links into src/ and of that build's extension module. The C++ programs of native/tests lie in FOLDER
 as test_NAME.
 """
@@ -60,7 +62,10 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--build", type=Path, metavar="FOLDER", help="build here")
     parser.add_argument("--sanitize", choices=["address", "undefined", "thread"])
     parser.add_argument("--arm", action="store_true", help="cross-compile (native/arm.cmake)")
-    parser.add_argument("--isa", default="all", help="instruction sets, with commas; default: all")
+    parser.add_argument("--tests", action="store_true", help="build the C++ programs, too")
+    parser.add_argument(
+        "--isa", default="", help="instruction sets, with commas, or all; default: this processor's"
+    )
     parser.add_argument("--jobs", "-j", type=int, help="compilers at once")
     parser.add_argument("--compiler", help="default: $CXX, or the system's")
     return parser.parse_args()
@@ -71,7 +76,7 @@ def configure(folder: Path, options: argparse.Namespace) -> None:
     ninja = ["-G", "Ninja"] if shutil.which("ninja") else []
     settings = {
         "CMAKE_BUILD_TYPE": "Release",
-        "ZEROSTRIDE_TESTS": "ON",
+        "ZEROSTRIDE_TESTS": "ON" if options.tests or options.sanitize or options.arm else "OFF",
         "ZEROSTRIDE_SETS": options.isa.replace(",", ";"),
         "ZEROSTRIDE_SANITIZE": sanitizers(options.sanitize),
         "Python_EXECUTABLE": sys.executable,

@@ -1,8 +1,8 @@
 """Arrays of other libraries against the reference: ``python -m campaigns arrays``.
 
-Seeded calls with each library's arrays (`arrays_draw`), under each rule, are to give what the
+Seeded calls with each library's arrays (`draw`), under each rule, are to give what the
 reference gives for NumPy's: values, dtype and shape, as an array of the library where the operands
-lie (`arrays_judge`). xarray's are held against its own arithmetic (`arrays_xarray`).
+lie (`judge`). xarray's are held against its own arithmetic (`xarray_arithmetic`).
 
 Exit status 0: no difference; 1: at least one; 2: bad input, or nothing installed.
 """

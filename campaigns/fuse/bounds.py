@@ -9,7 +9,7 @@ lies. It is carried through the graph by the reference's own kernels:
   or falls all the way (sums, products, quotients, square roots, comparisons, casts, selections) the
   results bound it, since rounding rises, too. Elsewhere they are widened by their own width.
 - An elementary function may be off by `2 * BOUND` units in the last place: both sides may err by
-  `BOUND` (`native_judge`, which holds each function to it; `docs/accuracy.md`).
+  `BOUND` (`campaigns.native.judge`, which holds each function to it; `docs/accuracy.md`).
 - A sum of n floats may be off by (16 + log2 n) eps times the sum of the sizes, as pairwise sums
   are; a product by 2 n eps of itself.
 - An element is *open*, and anything goes, where a small change gives something else altogether: an

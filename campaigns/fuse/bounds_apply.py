@@ -1,4 +1,4 @@
-"""An op on intervals; see `fuse_bounds`."""
+"""An op on intervals; see `bounds`."""
 
 from __future__ import annotations
 
@@ -255,7 +255,7 @@ class Application:
         return low, high
 
     def _known_differences(self, opened: Mask | None) -> Mask | None:
-        """What the standard leaves open, or NumPy answers otherwise: see `native_judge`."""
+        """What the standard leaves open, or NumPy does otherwise: see `native.judge`."""
         extra: Mask | None = None
         if self.node.op == "copysign":  # the sign of a NaN is nobody's
             sign = np.asarray(self.known[self.node.args[1]].value)

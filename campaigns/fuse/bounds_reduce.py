@@ -1,4 +1,4 @@
-"""A reduction of intervals; see `fuse_bounds`."""
+"""A reduction of intervals; see `bounds`."""
 
 from __future__ import annotations
 

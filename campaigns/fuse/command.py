@@ -1,8 +1,8 @@
 """Fused expressions against the reference: ``python -m campaigns fuse``.
 
-Seeded random programs (`fuse_draw`) are traced and run as a user's functions are, and their results
-compared with the reference's for a graph that was made without tracing (`fuse_graph`), to the bit
-or within the intervals of `fuse_bounds`, in processes of their own (`campaign`). What differs is
+Seeded random programs (`draw`) are traced and run as a user's functions are, and their results
+compared with the reference's for a graph that was made without tracing (`graph`), to the bit
+or within the intervals of `bounds`, in processes of their own (`campaigns.seeded`). What differs is
 shrunk and printed as code.
 
 Exit status 0: no difference; 1: at least one; 2: no native engine, or bad input.

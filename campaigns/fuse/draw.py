@@ -1,8 +1,8 @@
 """Seeded fused programs: ops under rules, reductions, views, casts, numbers, several results.
 
-A program is drawn step by step, each step tried on the builder of `fuse_graph`, which says whether
+A program is drawn step by step, each step tried on the builder of `graph`, which says whether
 it has a meaning. Then some calls of it are drawn: memory of any layout, values, `out`, overlaps.
-Blocks of cases have seeds of their own, as in `native_draw`.
+Blocks of cases have seeds of their own, as in `campaigns.native.draw`.
 """
 
 from __future__ import annotations

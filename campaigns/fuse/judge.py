@@ -1,6 +1,6 @@
 """Whether a fused call gives what the reference gives for the graph made without tracing.
 
-Equal to the bit, or each element in the interval of `fuse_bounds`. Besides values: types, dtypes,
+Equal to the bit, or each element in the interval of `bounds`. Besides values: types, dtypes,
 shapes, that `out` is what is returned, that new results lie in memory of their own, and that no
 other memory has changed.
 """

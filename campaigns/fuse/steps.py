@@ -1,4 +1,4 @@
-"""The steps of random fused programs; the builder of `fuse_graph` says which have a meaning."""
+"""The steps of random fused programs; the builder of `graph` says which have a meaning."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The native engine against the reference: ``python -m campaigns native``.
 
-Seeded calls of the public functions (`native_draw`) are computed by both and compared
-(`native_judge`), in processes of their own (`campaign`).
+Seeded calls of the public functions (`draw`) are computed by both and compared
+(`judge`), in processes of their own (`campaigns.seeded`).
 
 Exit status 0: no difference; 1: at least one; 2: no native engine, or bad input.
 """

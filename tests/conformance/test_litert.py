@@ -161,7 +161,7 @@ BATCHES = [
 
 
 def test_batches_of_a_product() -> None:
-    """BATCH_MATMUL beside `carriers`; the two matrices are left out of the plan."""
+    """BATCH_MATMUL beside `compound_engines`; the two matrices are left out of the plan."""
     (row,) = CARRIERS["MatMul"]["litert"]
     questions: list[Question] = [
         ("BATCH_MATMUL", ((*a, 2, 3), (*b, 3, 4)), "float32", attributes)

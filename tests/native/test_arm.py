@@ -43,7 +43,7 @@ def test_neon_alone() -> None:
 
 def test_kernels_agree_with_scalar_code_and_with_this_processor() -> None:
     here = ROOT / "build" / "dev"
-    build("--build", str(here))
+    build("--build", str(here), "--isa", "all", "--tests")
     arm = exact(emulated("test_kernels"))
     assert arm == exact(run([here / "test_kernels", "baseline"], PATIENCE))
 

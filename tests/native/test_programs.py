@@ -21,7 +21,7 @@ PATIENCE = 300.0
 
 @pytest.fixture(scope="module", autouse=True)
 def _built() -> None:
-    build("--build", str(HERE))
+    build("--build", str(HERE), "--isa", "all", "--tests")
 
 
 def sets() -> list[str]:

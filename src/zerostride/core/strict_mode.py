@@ -4,8 +4,8 @@ Three of them: two operands that stretch against each other ((N, 1) against (N,)
 operands of lower rank than the result, whose missing axes a rule has to guess, and results larger
 than a limit. :func:`strict` makes the limits: an option where a rule's name is taken, or a context.
 
-What they are checked by is in `strict_rows`. What is in force in a context is looked up where plans
-are made (`planner`), and is a part of what a plan is cached by.
+What they are checked by is in `strict_rule`. What is in force in a context is looked up where plans
+are made (`planning`), and is a part of what a plan is cached by.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Row:
         release: the engine's measured release, or the one that was read about; empty for a rule.
         attributes: what the rule was used with.
         answer: the plan, or the error that refuses the shapes.
-        verdict: against the reference: "same", "same_here" (only at these sizes: see `traps`),
+        verdict: against the reference: "same", "same_here" (only at these sizes: see `size_traps`),
             "different", "refused", or "only_here" (the reference refuses, this does not). Of sizes
             that are not known: "same" for all of them, "same_here" for some (see `parts`), or
             "unknown".

@@ -442,10 +442,10 @@ def has_op(engine: Engine, op: Any) -> bool:
 
 
 #: Names of dtypes that are known without NumPy.
-_DTYPES = frozenset(
-    ("bool", "float16", "float32", "float64", "complex64", "complex128")
-    + tuple(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))
-)
+_DTYPES = {
+    *("bool", "float16", "float32", "float64", "complex64", "complex128"),
+    *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+}
 
 
 def _dtype_name(dtype: Any) -> str:

@@ -1,4 +1,4 @@
-"""Dask's arrays: lazy in, lazy out. A task computes a chunk; see `dask_lazy` for how."""
+"""Dask's arrays: lazy in, lazy out. A task computes a chunk; see `lazy` for how."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """A fused program cut into stages that chunks can be computed in. Dask is not needed.
 
 Along each axis of each node there are chunks. A reduction whose axes are in one chunk each stays
-inside a task. Another one ends a stage: tasks fold their chunks to shares (`dask_folds`), and what
+inside a task. Another one ends a stage: tasks fold their chunks to shares (`folds`), and what
 all shares become is an operand of the next stage. Axes that have to have the same chunks get the
 same *label*; a label is what `dask.array.blockwise` calls an index.
 """

@@ -1,4 +1,4 @@
-"""PyTorch's tensors: read where they lie, with gradients, traced, and on devices (`torch_run`)."""
+"""PyTorch's tensors: read where they lie, with gradients, traced, and on devices (`running`)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What torch.compile has to know of zerostride; imported after PyTorch's compiler (`torch_watch`).
+"""What torch.compile has to know of zerostride; imported after PyTorch's compiler (`watch`).
 
 Its front end, Dynamo, reads the bytecode of what a compiled function calls. zerostride's functions
-are not to be read so: each is written into the graph as a call, and the op behind it (`torch_op`)
+are not to be read so: each is written into the graph as a call, and the op behind it (`custom_op`)
 is found when that graph is traced.
 """
 

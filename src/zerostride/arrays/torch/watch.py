@@ -1,4 +1,4 @@
-"""Waits for PyTorch's compiler, to tell it of zerostride (`torch_known`); imports nothing itself.
+"""Waits for PyTorch's compiler, to tell it of zerostride (`compiler`); imports nothing itself.
 
 What a compiled function calls has to be known before it is compiled, and PyTorch may be imported
 after zerostride: so the import of `torch._dynamo` is looked out for, and that of nothing else.

@@ -1,6 +1,6 @@
 """The graph of a graph's gradients: the adjoint of every node, from the last to the first.
 
-What a node passes to an argument is what its op's rule says (`vjp_table`), summed where the
+What a node passes to an argument is what its op's rule says (`table`), summed where the
 argument was stretched. 16-bit floats are float32 in all of it and rounded where they leave.
 
 A cotangent here may have extent 1 along an axis where its node has more: it is the same all along

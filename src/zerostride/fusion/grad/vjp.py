@@ -1,6 +1,6 @@
 """Gradients of fused functions: a result, and the function that takes its cotangents back.
 
-The pullback is one fused program of operands and cotangents (`vjp_graph`). It computes again what
+The pullback is one fused program of operands and cotangents (`graph`). It computes again what
 it needs of the forward values, and the adjoints of broadcasts are sums in the same passes.
 """
 

@@ -1,4 +1,4 @@
-"""The rules by which engines place the operands of their compound ops; `carriers` has who does."""
+"""Rules by which engines place operands of compound ops; `compound_engines` has who uses which."""
 
 from __future__ import annotations
 

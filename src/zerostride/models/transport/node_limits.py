@@ -1,6 +1,6 @@
 """Why an engine does not take a compound op, whatever it broadcasts: of a node, or of its types.
 
-The rows of `carriers` name these functions. Each says why, in words, or None.
+The rows of `compound_engines` name these functions. Each says why, in words, or None.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """How a site is carried out on an engine, by kind of site.
 
 Element-wise ops, Expand and PRelu are asked of the engine table; compounds (a Gemm, a
-normalisation) of `carriers`. What has no row for an engine is not judged: it is `unknown`.
+normalisation) of `compound_engines`. What has no row for an engine is not judged: it is `unknown`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from .absent_ops import ABSENT
 from .compound_engines import AS_WRITTEN, CARRIERS, CONTRIB_OPENVINO, MANY
 from .node_limits import NotJudged as NotJudged
 
-#: Kinds whose rule is a row of the engine table, where `carriers` has none.
+#: Kinds whose rule is a row of the engine table, where `compound_engines` has none.
 _TABLED = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU})
 
 
@@ -33,7 +33,7 @@ def transport(site: Site, engine: Engine, via: str = "") -> Side:
     Args:
         site: what is broadcast.
         engine: the engine's row, as what writes the node meets it.
-        via: the converter whose rows of `carriers` come before the engine's own.
+        via: the converter whose rows of `compound_engines` come before the engine's own.
 
     Raises:
         BroadcastError: the engine has no such op.
