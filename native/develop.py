@@ -8,9 +8,9 @@
     python native/develop.py --arm                 into build/arm: the library and the C++ programs
 
 After a change of one kernel file the first takes seconds. With --sanitize or --arm the programs are
-always built. A build that is not src/'s is imported with PYTHONPATH=FOLDER/package, where `zerostride` is made of
-links into src/ and of that build's extension module. The C++ programs of native/tests lie in FOLDER
-as test_NAME.
+always built. A build that is not src/'s is imported with PYTHONPATH=FOLDER/package, where
+`zerostride` is made of links into src/ and of that build's extension module. The C++ programs of
+native/tests lie in FOLDER as test_NAME.
 """
 
 import argparse

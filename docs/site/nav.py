@@ -42,7 +42,7 @@ PARTS = (
         ("compute", "fuse", "arrays", "torch", "jax", "dask", "symbols", "strict", "code"),
     ),
     Part("Models", ("models", "report", "ci", "backend", "cli")),
-    Part("Reference", ("rules", "engines", "api/index")),
+    Part("Reference", ("rules", "engines", "api/index", "glossary")),
     Part("Results", ("benchmarks/index", "conformance")),
     Part(
         "Project",
