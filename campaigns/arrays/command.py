@@ -30,7 +30,7 @@ RULES = (*arrays_draw.ELEMENTWISE, *arrays_draw.TO_TARGET)
 
 
 @dataclass(slots=True)
-class Tally:
+class ArrayTally:
     """What came of the cases of one library under one rule.
 
     Attributes:
@@ -63,9 +63,9 @@ class Tally:
 
 def tallied(
     library: Library, rule: str, first: int, count: int, seed: int, until: float = float("inf")
-) -> Tally:
+) -> ArrayTally:
     """Judges the cases of a library under a rule."""
-    tally = Tally(library.name, rule)
+    tally = ArrayTally(library.name, rule)
     numbered = arrays_draw.cases(rule, library.dtypes, first, count, seed, writes=library.writes)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")  # other libraries'; ours are errors in the tests
@@ -78,9 +78,9 @@ def tallied(
     return tally
 
 
-def tallied_names(first: int, count: int, seed: int, until: float = float("inf")) -> Tally:
+def tallied_names(first: int, count: int, seed: int, until: float = float("inf")) -> ArrayTally:
     """The same for xarray, whose dimensions' names are the rule."""
-    tally = Tally("xarray", "names")
+    tally = ArrayTally("xarray", "names")
     for k, case in arrays_xarray.cases(first, count, seed):
         if time.monotonic() > until:
             break
@@ -94,7 +94,7 @@ def run(options: SimpleNamespace) -> int:
     return conclude(options, lambda: _tallies(options), _print)
 
 
-def _tallies(options: SimpleNamespace) -> Iterator[Tally]:
+def _tallies(options: SimpleNamespace) -> Iterator[ArrayTally]:
     rules = options.rule or RULES
     for rule in rules:
         if rule not in RULES:
@@ -116,7 +116,7 @@ def _tallies(options: SimpleNamespace) -> Iterator[Tally]:
         yield tallied_names(*numbers)
 
 
-def _print(tallies: Sequence[Tally], seed: int) -> None:
+def _print(tallies: Sequence[ArrayTally], seed: int) -> None:
     table = Table("library", "rule", "cases", "refused by both", "lacking", "different")
     for tally in tallies:
         numbers = (tally.cases, tally.refused, tally.lacking, tally.differing)

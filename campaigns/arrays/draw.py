@@ -10,7 +10,7 @@ from typing import Any
 
 from zerostride.ops import OPS
 
-from ..native.cases import Call, Number, Shape, View, dtype_of
+from ..native.cases import DrawnCall, Number, Shape, View, dtype_of
 from ..native.draw import Desk, by_rule, number, result_shape, spoiled, thinned, within
 
 #: Rules of element-wise ops, and of broadcasts to a target.
@@ -27,7 +27,7 @@ _MOST_AXES = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ArrayCase:
     """A call with arrays.
 
     Attributes:
@@ -39,13 +39,13 @@ class Case:
     """
 
     kind: str
-    call: Call
+    call: DrawnCall
     more: dict[str, Any]
 
 
 def cases(
     rule: str, dtypes: Sequence[str], first: int, count: int, seed: int, *, writes: bool
-) -> Iterator[tuple[int, Case]]:
+) -> Iterator[tuple[int, ArrayCase]]:
     """Cases of a rule, each with its number; every one has a seed of its own.
 
     >>> [k for k, _ in cases("ncnn", ["float32"], 5, 2, 0, writes=True)]
@@ -59,7 +59,7 @@ def cases(
             yield k, _by_rule(rng, rule, dtypes, writes)
 
 
-def _by_rule(rng: random.Random, rule: str, dtypes: Sequence[str], writes: bool) -> Case:
+def _by_rule(rng: random.Random, rule: str, dtypes: Sequence[str], writes: bool) -> ArrayCase:
     kind = rng.choices(list(_KINDS), list(_KINDS.values()))[0]
     shape = result_shape(rng)
     while len(shape) > _MOST_AXES:
@@ -105,8 +105,8 @@ def _by_rule(rng: random.Random, rule: str, dtypes: Sequence[str], writes: bool)
     out = None
     if kind == "op" and writes and rng.random() < 0.15:
         out = desk.fresh(shape, rng.choice(dtypes))
-    call = Call(op.name, tuple(desk.memories), tuple(desk.moved(_own(operands))), out, options)
-    return Case(kind, call, _more(rng, kind, shapes, dtypes))
+    call = DrawnCall(op.name, tuple(desk.memories), tuple(desk.moved(_own(operands))), out, options)
+    return ArrayCase(kind, call, _more(rng, kind, shapes, dtypes))
 
 
 def _own(operands: Sequence[View | Number]) -> list[View | Number]:
@@ -137,7 +137,7 @@ def _more(
     return {"name": rng.choice(REDUCTIONS), "axis": axis, "keepdims": rng.random() < 0.4}
 
 
-def _to_target(rng: random.Random, rule: str, dtypes: Sequence[str], writes: bool) -> Case:
+def _to_target(rng: random.Random, rule: str, dtypes: Sequence[str], writes: bool) -> ArrayCase:
     shape = within(rng, rng.randint(0, 5), 3000)
     name = rng.choice(dtypes)
     more: dict[str, Any] = {"mode": "numpy" if rule == "unidirectional" else rule}
@@ -155,7 +155,9 @@ def _to_target(rng: random.Random, rule: str, dtypes: Sequence[str], writes: boo
     desk = Desk(rng, None)
     operand = desk.operand(data, name, [])
     out = desk.fresh(shape, name) if writes and rng.random() < 0.2 else None
-    return Case("broadcast", Call("positive", tuple(desk.memories), (operand,), out, {}), more)
+    return ArrayCase(
+        "broadcast", DrawnCall("positive", tuple(desk.memories), (operand,), out, {}), more
+    )
 
 
-__all__ = ["ELEMENTWISE", "TO_TARGET", "Case", "cases", "dtype_of"]
+__all__ = ["ELEMENTWISE", "TO_TARGET", "ArrayCase", "cases", "dtype_of"]

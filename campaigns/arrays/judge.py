@@ -26,10 +26,10 @@ from zerostride.fusion import function as fusing
 from zerostride.fusion import reductions
 from zerostride.fusion.reference import evaluate
 
-from ..native.cases import Made, View, dtype_of
+from ..native.cases import CallArrays, View, dtype_of
 from ..native.command import public
 from ..native.judge import BOUND, FAMILIES, judge, ulps
-from .draw import Case
+from .draw import ArrayCase
 from .libraries import Library
 from .own import computed_in, own_values, rounded_twice
 
@@ -58,7 +58,7 @@ _FADING = frozenset({"gelu_tanh", "mish", "swish"})
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ArrayJudged:
     """What came of a case.
 
     Attributes:
@@ -72,12 +72,12 @@ class Verdict:
     lacking: bool = False
 
 
-def judged(case: Case, library: Library) -> Verdict:
+def judged(case: ArrayCase, library: Library) -> ArrayJudged:
     """Runs a case with a library's arrays and by the reference."""
     if case.kind == "op" and library.exact:
         return _op(case, library)
     if _is_open(case, library):
-        return Verdict(lacking=True)
+        return ArrayJudged(lacking=True)
     expected, refusal = _tried(lambda: _expected(case, library))
     try:
         ours = _Ours(case, library)
@@ -88,34 +88,36 @@ def judged(case: Case, library: Library) -> Verdict:
         return _refusals(error, refusal, library)
     if refusal is not None:
         if library.blind and _FOR_VALUES in str(refusal):
-            return Verdict(lacking=True)
-        return Verdict(f"the reference raises {refusal!r}, {library.name} does not")
+            return ArrayJudged(lacking=True)
+        return ArrayJudged(f"the reference raises {refusal!r}, {library.name} does not")
     if isinstance(expected, tuple):
         if not isinstance(result, tuple) or len(result) != len(expected):
-            return Verdict(f"the result is a {type(result).__name__}, not {len(expected)} arrays")
+            return ArrayJudged(
+                f"the result is a {type(result).__name__}, not {len(expected)} arrays"
+            )
         triples = zip(result, values, expected, strict=True)
         differences = [_differing(case, library, *triple, ours) for triple in triples]
-        return Verdict(next(filter(None, differences), ""))
-    return Verdict(_differing(case, library, result, values, expected, ours))
+        return ArrayJudged(next(filter(None, differences), ""))
+    return ArrayJudged(_differing(case, library, result, values, expected, ours))
 
 
-def _is_open(case: Case, library: Library) -> bool:
+def _is_open(case: ArrayCase, library: Library) -> bool:
     """Whether what is asked has no one answer of the library's."""
     kinds = dict(library.open).get(case.call.op, "") if case.kind in ("op", "fused") else ""
     views = [one for one in case.call.operands if isinstance(one, View)]
     return any(dtype_of(view.dtype).kind in kinds for view in views)
 
 
-def _made(case: Case, library: Library) -> Made:
+def _made(case: ArrayCase, library: Library) -> CallArrays:
     """The call's arrays, as far as the library tells them apart."""
     made = case.call.make()
     if not library.flushes:
         return made
     operands = [one if type(one) in WEAK else _flushed(one) for one in made.operands]
-    return Made(made.op, made.memories, operands, made.out, made.options)
+    return CallArrays(made.op, made.memories, operands, made.out, made.options)
 
 
-def _told(made: Made, library: Library) -> Made:
+def _told(made: CallArrays, library: Library) -> CallArrays:
     """The call as NumPy is told what a library knows: a Python float beside bfloat16 is that."""
     values = made.operands[made.op == "where" :]
     dtypes = {value.dtype.name for value in values if type(value) not in WEAK}
@@ -129,7 +131,7 @@ def _told(made: Made, library: Library) -> Made:
         return made
     with np.errstate(all="ignore"):
         operands = [np.asarray(one, dtype) if type(one) is float else one for one in made.operands]
-    return Made(made.op, made.memories, operands, made.out, made.options)
+    return CallArrays(made.op, made.memories, operands, made.out, made.options)
 
 
 def _flushed(array: Any) -> Any:
@@ -143,14 +145,16 @@ def _flushed(array: Any) -> Any:
         return np.where(np.abs(array) < least, np.zeros((), array.dtype), array)
 
 
-def _refusals(error: Exception, refusal: Exception | None, library: Library) -> Verdict:
+def _refusals(error: Exception, refusal: Exception | None, library: Library) -> ArrayJudged:
     if refusal is not None and not library.exact:
-        return Verdict(refused=True)  # for a shape or for a dtype: which is seen first may differ
+        return ArrayJudged(
+            refused=True
+        )  # for a shape or for a dtype: which is seen first may differ
     if isinstance(error, type(refusal)) or isinstance(refusal, type(error)):
-        return Verdict(refused=True)
+        return ArrayJudged(refused=True)
     if isinstance(error, TypeError) and any(word in str(error) for word in LACKS):
-        return Verdict(lacking=True)
-    return Verdict(f"raised {error!r}, the reference {refusal!r}")
+        return ArrayJudged(lacking=True)
+    return ArrayJudged(f"raised {error!r}, the reference {refusal!r}")
 
 
 def _tried(run: Callable[[], Any]) -> tuple[Any, Exception | None]:
@@ -163,7 +167,7 @@ def _tried(run: Callable[[], Any]) -> tuple[Any, Exception | None]:
 # An op by the engine: to the bit, or as near as the engine is.
 
 
-def _op(case: Case, library: Library) -> Verdict:
+def _op(case: ArrayCase, library: Library) -> ArrayJudged:
     lacking: list[bool] = []
     unlike: list[str] = []
 
@@ -195,14 +199,14 @@ def _op(case: Case, library: Library) -> Verdict:
         reference=lambda made: _told(made, library).by_reference(),
     )
     if any(lacking) and not verdict.refused:
-        return Verdict(lacking=True)
-    return Verdict(verdict.difference or next(filter(None, unlike), ""), verdict.refused)
+        return ArrayJudged(lacking=True)
+    return ArrayJudged(verdict.difference or next(filter(None, unlike), ""), verdict.refused)
 
 
 # The rest: what is asked, of the reference and of the library.
 
 
-def _expected(case: Case, library: Library) -> Any:
+def _expected(case: ArrayCase, library: Library) -> Any:
     made = _told(_made(case, library), library)
     if case.kind == "op":
         return made.by_reference()
@@ -221,7 +225,7 @@ def _expected(case: Case, library: Library) -> Any:
     return tuple(evaluate(_fused(case).graph(*made.operands), made.operands))
 
 
-def _broadcast(made: Made, case: Case) -> Any:
+def _broadcast(made: CallArrays, case: ArrayCase) -> Any:
     (data,) = made.operands
     more = case.more
     laid = plan_to(data.shape, more["target_shape"], more["mode"], more.get("axes_mapping"))
@@ -233,16 +237,16 @@ def _broadcast(made: Made, case: Case) -> Any:
     return made.out
 
 
-def _rule(case: Case) -> dict[str, Any]:
+def _rule(case: ArrayCase) -> dict[str, Any]:
     return {name: value for name, value in case.call.options.items() if name != "dtype"}
 
 
-def _gradient(case: Case, shape: Sequence[int]) -> Any:
+def _gradient(case: ArrayCase, shape: Sequence[int]) -> Any:
     count = int(np.prod(shape, dtype=np.int64))
     return (np.arange(count) % 3).astype(dtype_of(case.more["dtype"])).reshape(shape)
 
 
-def _fused(case: Case) -> Any:
+def _fused(case: ArrayCase) -> Any:
     function = public(case.call.op)
     rule, axis = _rule(case), case.more["axis"]
 
@@ -263,7 +267,7 @@ def _fused(case: Case) -> Any:
 class _Ours:
     """A case with a library's arrays."""
 
-    def __init__(self, case: Case, library: Library) -> None:
+    def __init__(self, case: ArrayCase, library: Library) -> None:
         made = _made(case, library)
         self.case, self.library = case, library
         self.operands = [one if type(one) in WEAK else library.made(one) for one in made.operands]
@@ -306,7 +310,7 @@ class _Ours:
 
 
 def _differing(
-    case: Case, library: Library, result: Any, values: Any, expected: Any, ours: _Ours
+    case: ArrayCase, library: Library, result: Any, values: Any, expected: Any, ours: _Ours
 ) -> str:
     like = next((one for one in ours.operands if type(one) not in WEAK), None)
     if like is not None and library.name != "numpy":
@@ -326,7 +330,7 @@ def _differing(
     return "" if difference and _cancels(case, library, values, wanted) else difference
 
 
-def _values_of(case: Case, library: Library, values: Any, wanted: Any) -> str:
+def _values_of(case: ArrayCase, library: Library, values: Any, wanted: Any) -> str:
     with np.errstate(all="ignore"):
         wrong = ~_same(values, wanted)
         if not wrong.any():
@@ -348,7 +352,7 @@ def _same(values: Any, wanted: Any) -> NDArray[np.bool_]:
     return np.asarray((values == wanted) | ((values != values) & (wanted != wanted)))
 
 
-def _of_its_own(case: Case, library: Library, values: Any) -> NDArray[np.bool_]:
+def _of_its_own(case: ArrayCase, library: Library, values: Any) -> NDArray[np.bool_]:
     """Where a result has the value that the library's own function, or conversion, gives."""
     made = _told(_made(case, library), library)
     shape = plan(*map(np.shape, made.operands), **_rule(case)).shape
@@ -362,7 +366,7 @@ def _of_its_own(case: Case, library: Library, values: Any) -> NDArray[np.bool_]:
     return found
 
 
-def _near(case: Case, library: Library, values: Any, wanted: Any) -> NDArray[np.bool_]:
+def _near(case: ArrayCase, library: Library, values: Any, wanted: Any) -> NDArray[np.bool_]:
     """Where a result is within the bound of its op."""
     bound, dtype = _bound(case, library), values.dtype
     computes = case.kind in ("op", "fused") and not library.exact
@@ -387,7 +391,7 @@ def _near(case: Case, library: Library, values: Any, wanted: Any) -> NDArray[np.
     return near
 
 
-def _rounded_to(case: Case, library: Library, dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _rounded_to(case: ArrayCase, library: Library, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of floats that a result was rounded to before it became `out`'s."""
     if case.call.out is None or case.kind != "op":
         return dtype
@@ -396,7 +400,7 @@ def _rounded_to(case: Case, library: Library, dtype: np.dtype[Any]) -> np.dtype[
     return own if is_float(own) and own.itemsize < dtype.itemsize else dtype
 
 
-def _cancels(case: Case, library: Library, values: Any, wanted: Any) -> bool:
+def _cancels(case: ArrayCase, library: Library, values: Any, wanted: Any) -> bool:
     """Whether sums differ by little of what was added up, in an order of the library's own."""
     if case.kind != "reduction" or case.more["name"] not in _ADDED:
         return False
@@ -411,7 +415,7 @@ def _cancels(case: Case, library: Library, values: Any, wanted: Any) -> bool:
         return bool(np.all(~(apart > 8 * np.finfo(values.dtype).eps * total)))
 
 
-def _bound(case: Case, library: Library) -> float:
+def _bound(case: ArrayCase, library: Library) -> float:
     """How far a result may be from the reference's, in units in the last place."""
     if case.kind in ("views", "unbroadcast", "broadcast"):
         return 0.0  # of whole numbers, whose sums are exact
@@ -423,11 +427,11 @@ def _bound(case: Case, library: Library) -> float:
     return 4.0 if _rounds(case) or case.call.op in library.rounds else 0.0
 
 
-def _rounds(case: Case) -> bool:
+def _rounds(case: ArrayCase) -> bool:
     """Whether it is a few roundings, whose order is a library's own; or of complex numbers."""
     return FAMILIES[case.call.op] == "lines" or _is_complex(case)
 
 
-def _is_complex(case: Case) -> bool:
+def _is_complex(case: ArrayCase) -> bool:
     """Whether an operand is of complex numbers."""
     return any(isinstance(one, View) and one.dtype[:7] == "complex" for one in case.call.operands)

@@ -17,13 +17,13 @@ from zerostride.compute.semantics import WEAK
 from zerostride.compute.special import HALVES
 from zerostride.ops import OPS
 
-from ..native.cases import Made, dtype_of
+from ..native.cases import CallArrays, dtype_of
 from .libraries import Library
 
 Array = NDArray[Any]
 
 
-def computed_in(made: Made) -> tuple[str, ...] | None:
+def computed_in(made: CallArrays) -> tuple[str, ...] | None:
     """The dtypes that the operands of a call of an op become, and the result's before `out`'s.
 
     Returns:
@@ -44,7 +44,7 @@ def computed_in(made: Made) -> tuple[str, ...] | None:
         return None
 
 
-def laid_out(made: Made) -> list[Array]:
+def laid_out(made: CallArrays) -> list[Array]:
     """The operands in their aligned shapes; memory is in the order in which the library has it."""
     rule = {name: value for name, value in made.options.items() if name != "dtype"}
     laid = plan(*map(np.shape, made.operands), **rule)
@@ -52,7 +52,7 @@ def laid_out(made: Made) -> list[Array]:
     return [np.array(operand).reshape(aligned) for operand, aligned in pairs]
 
 
-def own_values(library: Library, made: Made, shape: tuple[int, ...]) -> Array | None:
+def own_values(library: Library, made: CallArrays, shape: tuple[int, ...]) -> Array | None:
     """The result by the library's own function, or None: it is none whose values are another."""
     names = computed_in(made)
     if library.function is None or made.op not in dict(library.own) or names is None:
@@ -63,7 +63,7 @@ def own_values(library: Library, made: Made, shape: tuple[int, ...]) -> Array | 
         return result if made.out is None else result.astype(made.out.dtype)
 
 
-def rounded_twice(made: Made) -> Array | None:
+def rounded_twice(made: CallArrays) -> Array | None:
     """The reference's result where float64 becomes 16-bit floats by way of float32, or None."""
     names, asked = computed_in(made), np.dtype(made.options.get("dtype", np.float64))
     if names is None:
@@ -73,7 +73,7 @@ def rounded_twice(made: Made) -> Array | None:
             one.astype(np.float32) if asked.name in HALVES and _is_double(one) else one
             for one in made.operands
         ]
-        result = np.asarray(Made(made.op, [], operands, None, made.options).by_reference())
+        result = np.asarray(CallArrays(made.op, [], operands, None, made.options).by_reference())
         if made.out is None:
             return result
         if made.out.dtype.name in HALVES and _is_double(result):

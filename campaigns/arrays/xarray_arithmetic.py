@@ -40,7 +40,7 @@ _LABELS = {"t": "abcdef", "y": "ghijkl", "x": "mnopqr", "c": "stuvwx"}
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class LabelledCase:
     """A call: the op or reduction, how the arrays are made, and xarray's options."""
 
     name: str
@@ -51,13 +51,13 @@ class Case:
     keepdims: bool
 
 
-def cases(first: int, count: int, seed: int) -> Iterator[tuple[int, Case]]:
+def cases(first: int, count: int, seed: int) -> Iterator[tuple[int, LabelledCase]]:
     """Cases with their numbers; every one has a seed of its own."""
     for k in range(first, first + count):
         yield k, _draw(random.Random(f"xarray:{seed}:{k}"))
 
 
-def _draw(rng: random.Random) -> Case:
+def _draw(rng: random.Random) -> LabelledCase:
     sizes = {name: rng.choice((1, 2, 3, 5)) for name in _NAMES}
     name = rng.choice((*OPERATORS, *OPERATORS, *_REDUCTIONS))
     alone = name in _UNARY or name in _REDUCTIONS
@@ -71,7 +71,7 @@ def _draw(rng: random.Random) -> Case:
     if rng.random() < 0.8:
         own = arrays[0]["dims"]
         dims = tuple(rng.sample(own, rng.randint(min(1, len(own)), len(own)))) or None
-    return Case(name, arrays, number, options, dims, rng.random() < 0.3)
+    return LabelledCase(name, arrays, number, options, dims, rng.random() < 0.3)
 
 
 def _array(rng: random.Random, sizes: Mapping[str, int], op: str) -> Mapping[str, Any]:
@@ -103,7 +103,7 @@ def _array(rng: random.Random, sizes: Mapping[str, int], op: str) -> Mapping[str
     }
 
 
-def judged(case: Case) -> tuple[str, bool]:
+def judged(case: LabelledCase) -> tuple[str, bool]:
     """What differs from xarray's own answer, or ""; and whether both refuse."""
     import xarray as xr
 
@@ -127,7 +127,7 @@ def judged(case: Case) -> tuple[str, bool]:
         return _differing(case, result, expected, operands), False
 
 
-def _theirs(case: Case, operands: Sequence[Any]) -> Any:
+def _theirs(case: LabelledCase, operands: Sequence[Any]) -> Any:
     if case.name not in _REDUCTIONS:
         return OPERATORS[case.name](*operands)
     skipping = {} if case.name in ("any", "all") else {"skipna": False}
@@ -135,14 +135,14 @@ def _theirs(case: Case, operands: Sequence[Any]) -> Any:
     return method(dim=case.dims, keepdims=case.keepdims, **skipping)
 
 
-def _ours(case: Case, operands: Sequence[Any]) -> Any:
+def _ours(case: LabelledCase, operands: Sequence[Any]) -> Any:
     if case.name not in _REDUCTIONS:
         return public(case.name)(*operands)
     function = getattr(reductions, case.name)
     return function(operands[0], axis=case.dims, keepdims=case.keepdims)
 
 
-def _differing(case: Case, result: Any, expected: Any, operands: Sequence[Any]) -> str:
+def _differing(case: LabelledCase, result: Any, expected: Any, operands: Sequence[Any]) -> str:
     if type(result) is not type(expected):
         return f"a {type(result).__name__}, xarray's is a {type(expected).__name__}"
     if not result.identical(expected):

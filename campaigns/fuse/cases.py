@@ -60,7 +60,7 @@ _LETTERS = "abcdefgh"
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class DrawnStep:
     """A line of a program.
 
     Attributes:
@@ -79,7 +79,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class FuseProgram:
     """A function of arrays.
 
     Attributes:
@@ -90,13 +90,13 @@ class Program:
     """
 
     operands: int
-    steps: tuple[Step, ...]
+    steps: tuple[DrawnStep, ...]
     outputs: tuple[int, ...]
     dtype: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class FuseCase:
     """A call of a program.
 
     Attributes:
@@ -106,12 +106,12 @@ class Case:
         outs: where the results go: for each a view, or None; () for no `out` at all.
     """
 
-    program: Program
+    program: FuseProgram
     memories: tuple[Memory, ...]
     operands: tuple[View | Number, ...]
     outs: tuple[View | None, ...] = ()
 
-    def make(self) -> Made:
+    def make(self) -> FuseArrays:
         """The arrays in fresh memory."""
         memories = [memory.make() for memory in self.memories]
         views: dict[View, NDArray[Any]] = {}
@@ -126,11 +126,11 @@ class Case:
             for operand in self.operands
         ]
         outs = [None if out is None else made(out) for out in self.outs]
-        return Made(memories, operands, outs)
+        return FuseArrays(memories, operands, outs)
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class FuseArrays:
     """A case's arrays."""
 
     memories: list[Bytes]
@@ -145,12 +145,12 @@ class Made:
 # As code
 
 
-def name_of(program: Program, value: int) -> str:
+def name_of(program: FuseProgram, value: int) -> str:
     """What a value is called in the function."""
     return _LETTERS[value] if value < program.operands else f"t{value - program.operands}"
 
 
-def function_source(program: Program) -> str:
+def function_source(program: FuseProgram) -> str:
     """The function alone.
 
     >>> step = Step("op", "add", (0, Number(2)), {}, "operator")
@@ -166,7 +166,7 @@ def function_source(program: Program) -> str:
     return "\n".join(lines)
 
 
-def _expression(program: Program, step: Step) -> str:
+def _expression(program: FuseProgram, step: DrawnStep) -> str:
     args = [
         number_source(arg.value) if isinstance(arg, Number) else name_of(program, arg)
         for arg in step.args
@@ -196,7 +196,7 @@ def _expression(program: Program, step: Step) -> str:
     return f"{module}.{name}({', '.join([*args, *named])})"
 
 
-def _view(arg: str, step: Step) -> str:
+def _view(arg: str, step: DrawnStep) -> str:
     if step.name == "transpose":
         return f"{arg}.transpose({', '.join(map(str, step.options['axes']))})"
     if step.name == "reshape":
@@ -229,7 +229,7 @@ def _modules() -> Mapping[str, Any]:
     return {"zs": zerostride, "ml_dtypes": ml_dtypes}
 
 
-def source(case: Case) -> str:
+def source(case: FuseCase) -> str:
     """The case as code that runs by itself and prints the results."""
     program = case.program
     text = function_source(program)
@@ -258,7 +258,7 @@ def source(case: Case) -> str:
     return "\n".join([*head, *lines])
 
 
-def _outs(case: Case, names: dict[View, str], lines: list[str]) -> str:
+def _outs(case: FuseCase, names: dict[View, str], lines: list[str]) -> str:
     shown = []
     for k, out in enumerate(case.outs):
         if out is not None and out not in names:

@@ -35,14 +35,14 @@ from ..seeded import (
     result_of,
     run_parts,
 )
-from .cases import Case, Program, source
+from .cases import FuseCase, FuseProgram, source
 from .draw import cases
 from .judge import Fused, fused_of, judge
 from .shrink import shrink
 
 
 @dataclass(slots=True)
-class Tally:
+class FuseTally:
     """What came of the programs of one family."""
 
     cases: int = 0
@@ -50,7 +50,7 @@ class Tally:
     elements: int = 0
     open: int = 0
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: FuseTally) -> None:
         """Counts another one's, too."""
         self.cases += other.cases
         self.equal += other.equal
@@ -59,11 +59,11 @@ class Tally:
 
 
 def judge_all(
-    numbered: Iterator[tuple[int, Case]],
+    numbered: Iterator[tuple[int, FuseCase]],
     fused: Fused = fused_of,
     seen: Callable[[int], None] = lambda case: None,
     until: float = float("inf"),
-) -> Result[Tally]:
+) -> Result[FuseTally]:
     """Judges cases one after the other, in this process.
 
     Args:
@@ -72,8 +72,8 @@ def judge_all(
         seen: is told the number of each case before it is run.
         until: the time (of `time.monotonic`) from which no case is begun.
     """
-    result: Result[Tally] = Result(native.backend().removeprefix("native "))
-    shown: Program | None = None  # one call of a program is enough
+    result: Result[FuseTally] = Result(native.backend().removeprefix("native "))
+    shown: FuseProgram | None = None  # one call of a program is enough
     # The judge's own evaluations are not among those that are counted.
     with counting(result, reference, "evaluate"), warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -83,7 +83,7 @@ def judge_all(
             seen(k)
             verdict = judge(case, fused)
             equal = int(verdict.equal)
-            result.count(verdict.family, Tally(1, equal, verdict.elements, verdict.open))
+            result.count(verdict.family, FuseTally(1, equal, verdict.elements, verdict.open))
             if verdict.difference:
                 result.differing += 1
                 if len(result.differences) < SHOWN and case.program is not shown:
@@ -92,7 +92,7 @@ def judge_all(
     return result
 
 
-def _explained(k: int, case: Case, fused: Fused, text: str) -> Difference:
+def _explained(k: int, case: FuseCase, fused: Fused, text: str) -> Difference:
     # A simpler case is to fail in the same way: by its values, or by what is raised.
     small = shrink(case, lambda simpler: _kind(judge(simpler, fused).difference) == _kind(text))
     # A call that fails by chance (threads) may not fail again.
@@ -122,21 +122,21 @@ def run(options: SimpleNamespace) -> int:
     return campaign(options, _run_isa, _print)
 
 
-def _run_isa(isa: str, options: SimpleNamespace) -> Result[Tally]:
-    total: Result[Tally] = Result(isa)
+def _run_isa(isa: str, options: SimpleNamespace) -> Result[FuseTally]:
+    total: Result[FuseTally] = Result(isa)
     run_parts(__name__, isa, options, lambda part: total.add(_result_of(part, options.seed)))
     return total
 
 
-def _result_of(part: Part, seed: int) -> Result[Tally]:
+def _result_of(part: Part, seed: int) -> Result[FuseTally]:
     def told(k: int) -> tuple[str, str]:
         ((_, case),) = cases(k, 1, seed)
         return "", source(case)
 
-    return result_of(part, Tally, told)
+    return result_of(part, FuseTally, told)
 
 
-def _print(results: Sequence[Result[Tally]], seed: int) -> None:
+def _print(results: Sequence[Result[FuseTally]], seed: int) -> None:
     table = Table("instruction set", "programs", "cases", "equal to the bit", "elements", "open")
     for result in results:
         for family, tally in sorted(result.tallies.items()):

@@ -20,7 +20,7 @@ from zerostride.compute.special import keeps_kind
 from ..native.cases import Number, Shape, View, bfloat16, dtype_of
 from ..native.draw import Desk, of_size, thinned, within
 from ..seeded import BLOCK
-from .cases import Case, Program
+from .cases import FuseCase, FuseProgram
 from .graph import Builder, Known
 from .steps import FLOAT_NUMBERS, FLOATS, INT_NUMBERS, INTEGERS, MOST_AXES, ODD, Writer
 
@@ -39,7 +39,7 @@ _STYLES: Sequence[tuple[str | None, float]] = (
 )
 
 
-def cases(first: int, count: int, seed: int) -> Iterator[tuple[int, Case]]:
+def cases(first: int, count: int, seed: int) -> Iterator[tuple[int, FuseCase]]:
     """Cases first..first+count-1 of a seed, each with its number.
 
     >>> [k for k, _ in cases(498, 4, seed=0)]
@@ -62,7 +62,7 @@ def cases(first: int, count: int, seed: int) -> Iterator[tuple[int, Case]]:
 class Drawn:
     """A program with the operands that it was drawn for, and its results."""
 
-    program: Program
+    program: FuseProgram
     operands: tuple[Known, ...]
     results: tuple[Known, ...]
 
@@ -86,7 +86,7 @@ def draw_program(rng: random.Random) -> Drawn:
     if not writer.steps:  # nothing had a meaning: the operand itself is a result
         builder.values[:] = builder.values[: len(operands)]
     outputs = _outputs(rng, writer, len(operands))
-    program = Program(len(operands), tuple(writer.steps), outputs, asked)
+    program = FuseProgram(len(operands), tuple(writer.steps), outputs, asked)
     return Drawn(program, operands, tuple(builder.values[value] for value in outputs))
 
 
@@ -161,7 +161,7 @@ def _outputs(rng: random.Random, writer: Writer, operands: int) -> tuple[int, ..
 # Calls
 
 
-def draw_call(rng: random.Random, drawn: Drawn) -> Case:
+def draw_call(rng: random.Random, drawn: Drawn) -> FuseCase:
     """A call of a program: memory, values, and where the results go."""
     styles, shares = zip(*_STYLES, strict=True)
     desk = Desk(rng, rng.choices(styles, shares)[0])
@@ -179,7 +179,7 @@ def draw_call(rng: random.Random, drawn: Drawn) -> Case:
     outs: tuple[View | None, ...] = ()
     if rng.random() < 0.35:
         outs = tuple(_outs(rng, desk, drawn, operands))
-    return Case(drawn.program, tuple(desk.memories), tuple(desk.moved(operands)), outs)
+    return FuseCase(drawn.program, tuple(desk.memories), tuple(desk.moved(operands)), outs)
 
 
 @functools.cache

@@ -32,7 +32,7 @@ from zerostride.fusion.trace.graph import (
 from zerostride.ops import OPS
 
 from ..native.cases import Number, dtype_of
-from .cases import Case, Program, Step
+from .cases import DrawnStep, FuseCase, FuseProgram
 
 Shape = tuple[int, ...]
 _ALONE = {bool: "bool", int: "int64", float: "float64"}
@@ -90,7 +90,7 @@ class Builder:
             raise TypeError(f"{given.dtype} does not become {self.dtype}")
         return self._cast(given, self.dtype)
 
-    def step(self, step: Step) -> Known:
+    def step(self, step: DrawnStep) -> Known:
         """The value of a step.
 
         Raises:
@@ -125,7 +125,7 @@ class Builder:
 
     # Steps
 
-    def _step(self, step: Step) -> Known:
+    def _step(self, step: DrawnStep) -> Known:
         args = [self._operand(arg) for arg in step.args]
         if step.kind == "cast":
             return self._cast(args[0], step.options["dtype"])
@@ -153,7 +153,7 @@ class Builder:
         self.nodes.append(node)
         return Known(len(self.nodes) - 1, node.shape, node.dtype, weak)
 
-    def _op(self, step: Step, args: list[Known]) -> Known:
+    def _op(self, step: DrawnStep, args: list[Known]) -> Known:
         op = OPS[step.name]
         rule = {key: value for key, value in step.options.items() if key != "dtype"}
         args += [
@@ -225,7 +225,7 @@ class Builder:
 
     # Reductions
 
-    def _reduction(self, step: Step, arg: Known) -> Known:
+    def _reduction(self, step: DrawnStep, arg: Known) -> Known:
         axis, keepdims = step.options.get("axis"), bool(step.options.get("keepdims", False))
         rank = len(arg.shape)
         given = range(rank) if axis is None else axis if isinstance(axis, tuple) else (axis,)
@@ -318,7 +318,7 @@ def _renumbered(node: Node, number: Mapping[int, int]) -> Node:
     return node
 
 
-def _axes_of(shape: Shape, step: Step) -> Axes:
+def _axes_of(shape: Shape, step: DrawnStep) -> Axes:
     """The argument's axes that a view has."""
     if step.name == "transpose":
         return tuple(step.options["axes"])
@@ -354,7 +354,7 @@ def operand_of(operand: Any) -> Known:
     return Known(0, operand.shape, dtype_of(operand.dtype).name)
 
 
-def build(program: Program, operands: Sequence[Known]) -> Builder:
+def build(program: FuseProgram, operands: Sequence[Known]) -> Builder:
     """A builder that has done a program's steps."""
     builder = Builder(operands, program.dtype)
     for step in program.steps:
@@ -362,7 +362,7 @@ def build(program: Program, operands: Sequence[Known]) -> Builder:
     return builder
 
 
-def graph_of(case: Case) -> Graph:
+def graph_of(case: FuseCase) -> Graph:
     """The graph of a case."""
     known = [operand_of(operand) for operand in case.operands]
     return build(case.program, known).graph(case.program.outputs, len(known))

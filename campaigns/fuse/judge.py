@@ -23,18 +23,18 @@ from zerostride.fusion.trace.graph import Apply, Graph, Reduce
 from ..native.cases import dtype_of
 from ..native.judge import FAMILIES, outcome
 from .bounds import bounds
-from .cases import Case, Made, Program, function_of, function_source
+from .cases import FuseArrays, FuseCase, FuseProgram, function_of, function_source
 from .graph import graph_of
 from .intervals import Bounds, alike
 
 Array = NDArray[Any]
-Fused = Callable[[Program], Callable[..., Any]]
+Fused = Callable[[FuseProgram], Callable[..., Any]]
 _FLOATS = frozenset({"float16", "bfloat16", "float32", "float64"})
 _REFUSALS = (BroadcastError, TypeError, ValueError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class FuseJudged:
     """What came of a case.
 
     Attributes:
@@ -52,7 +52,7 @@ class Verdict:
     open: int = 0
 
 
-def fused_of(program: Program) -> Callable[..., Any]:
+def fused_of(program: FuseProgram) -> Callable[..., Any]:
     """The fused function of a program; one for all of its calls."""
     return _fused(function_source(program), program.dtype)
 
@@ -66,7 +66,7 @@ def _fused(text: str, dtype: str | None) -> Callable[..., Any]:
     return found
 
 
-def judge(case: Case, fused: Fused = fused_of) -> Verdict:
+def judge(case: FuseCase, fused: Fused = fused_of) -> FuseJudged:
     """Runs a case and compares."""
     ours, theirs = case.make(), case.make()
     result, error = outcome(lambda: _called(case, ours, fused))
@@ -75,23 +75,23 @@ def judge(case: Case, fused: Fused = fused_of) -> Verdict:
         graph = graph_of(case)
         expected = evaluate(graph, theirs.operands)
     except _REFUSALS as refusal:
-        return Verdict("refused", _refusals(error, refusal, ours, theirs))
+        return FuseJudged("refused", _refusals(error, refusal, ours, theirs))
     family = family_of(graph)
     if error is not None:
         unread = outcome(lambda: evaluate(graph_of(_with_all_results(case)), theirs.operands))[1]
         if unread is not None and type(unread) is type(error):
-            return Verdict("refused", _refusals(error, unread, ours, theirs))
-        return Verdict(family, f"raised {error!r}; the reference has a result")
+            return FuseJudged("refused", _refusals(error, unread, ours, theirs))
+        return FuseJudged(family, f"raised {error!r}; the reference has a result")
     results = [result] if len(expected) == 1 else result
     if not isinstance(results, list | tuple) or len(results) != len(expected):
-        return Verdict(family, f"{type(result).__name__} for {len(expected)} results")
+        return FuseJudged(family, f"{type(result).__name__} for {len(expected)} results")
     difference = _around(case, ours, results, expected)
     if difference:
-        return Verdict(family, difference)
+        return FuseJudged(family, difference)
     return _values(case, graph, family, ours, theirs, results, expected)
 
 
-def _called(case: Case, made: Made, fused: Fused) -> Any:
+def _called(case: FuseCase, made: FuseArrays, fused: Fused) -> Any:
     """The case's function of its operands; what is compiled after a first call is called again."""
     function = fused(case.program)
     for one in (case.make(), made) if jit.mode() == "eager" else (made,):
@@ -100,7 +100,7 @@ def _called(case: Case, made: Made, fused: Fused) -> Any:
     return result
 
 
-def _with_all_results(case: Case) -> Case:
+def _with_all_results(case: FuseCase) -> FuseCase:
     """The case, were no step without a reader: what such a step refuses is refused, too."""
     program, first = case.program, case.program.operands
     every = tuple(range(first, first + len(program.steps)))
@@ -118,7 +118,9 @@ def family_of(graph: Graph) -> str:
     return family
 
 
-def _refusals(error: Exception | None, refusal: Exception, ours: Made, theirs: Made) -> str:
+def _refusals(
+    error: Exception | None, refusal: Exception, ours: FuseArrays, theirs: FuseArrays
+) -> str:
     if error is None:
         return f"the reference raises {refusal!r}; there is a result"
     if isinstance(error, Warning) or not isinstance(error, _REFUSALS):
@@ -127,7 +129,9 @@ def _refusals(error: Exception | None, refusal: Exception, ours: Made, theirs: M
     return "refused, but memory has changed" if changed else ""
 
 
-def _around(case: Case, ours: Made, results: Sequence[Any], expected: Sequence[Any]) -> str:
+def _around(
+    case: FuseCase, ours: FuseArrays, results: Sequence[Any], expected: Sequence[Any]
+) -> str:
     """What differs besides values, or ""."""
     outs = ours.outs or [None] * len(expected)
     for k, (result, right, out) in enumerate(zip(results, expected, outs, strict=True)):
@@ -150,20 +154,20 @@ def _around(case: Case, ours: Made, results: Sequence[Any], expected: Sequence[A
     return ""
 
 
-def _memory_agrees(ours: Made, theirs: Made) -> bool:
+def _memory_agrees(ours: FuseArrays, theirs: FuseArrays) -> bool:
     pairs = zip(ours.memories, theirs.memories, strict=True)
     return all(mine.tobytes() == other.tobytes() for mine, other in pairs)
 
 
 def _values(
-    case: Case,
+    case: FuseCase,
     graph: Graph,
     family: str,
-    ours: Made,
-    theirs: Made,
+    ours: FuseArrays,
+    theirs: FuseArrays,
     results: Sequence[Any],
     expected: Sequence[Any],
-) -> Verdict:
+) -> FuseJudged:
     known: list[Bounds] | None = None
     elements = opened = 0
     with np.errstate(all="ignore"):
@@ -180,10 +184,10 @@ def _values(
             opened += free
             if text:
                 which = f"result {k}, " if len(results) > 1 else ""
-                return Verdict(family, which + text, equal=False)
+                return FuseJudged(family, which + text, equal=False)
         if not _rest_agrees(case, ours, theirs, expected):
-            return Verdict(family, "memory that is no part of a result has changed", equal=False)
-    return Verdict(family, "", known is None, elements, opened)
+            return FuseJudged(family, "memory that is no part of a result has changed", equal=False)
+    return FuseJudged(family, "", known is None, elements, opened)
 
 
 def _within(result: Array, wanted: Array, known: Bounds, dtype: str) -> tuple[str, int]:
@@ -225,7 +229,9 @@ def _below(one: Array, other: Array) -> NDArray[np.bool_]:
     return np.asarray(below & ~(zeros & ~np.signbit(one) & np.signbit(other)))
 
 
-def _rest_agrees(case: Case, ours: Made, theirs: Made, expected: Sequence[Any]) -> bool:
+def _rest_agrees(
+    case: FuseCase, ours: FuseArrays, theirs: FuseArrays, expected: Sequence[Any]
+) -> bool:
     """Whether all memory but that of the results is as it was."""
     for mine, other, right in zip(ours.outs, theirs.outs, expected, strict=False):
         if mine is not None and other is not None:

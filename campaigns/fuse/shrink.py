@@ -10,10 +10,10 @@ from typing import Any
 
 from ..native.cases import Memory, Number, View, contiguous, dtype_of
 from ..native.shrink import cut, without
-from .cases import Case, Program, Step
+from .cases import DrawnStep, FuseCase, FuseProgram
 
 
-def shrink(case: Case, fails: Callable[[Case], bool], tries: int = 600) -> Case:
+def shrink(case: FuseCase, fails: Callable[[FuseCase], bool], tries: int = 600) -> FuseCase:
     """A simpler case that still fails: crude, but enough to be read."""
     again = True
     while again:
@@ -28,14 +28,14 @@ def shrink(case: Case, fails: Callable[[Case], bool], tries: int = 600) -> Case:
     return _tidy(case)
 
 
-def _still(fails: Callable[[Case], bool], case: Case) -> bool:
+def _still(fails: Callable[[FuseCase], bool], case: FuseCase) -> bool:
     try:
         return fails(case)
     except IndexError:  # a step's axes are no longer those of what it reads
         return False
 
 
-def _can_be_made(case: Case) -> bool:
+def _can_be_made(case: FuseCase) -> bool:
     try:
         case.make()
     except (TypeError, ValueError):
@@ -43,7 +43,7 @@ def _can_be_made(case: Case) -> bool:
     return True
 
 
-def _simpler(case: Case) -> Iterator[Case]:
+def _simpler(case: FuseCase) -> Iterator[FuseCase]:
     """Each with one thing less."""
     program = case.program
     for value in sorted({*program.outputs}):
@@ -71,7 +71,7 @@ def _simpler(case: Case) -> Iterator[Case]:
             yield from _plainer_operand(case, k, operand)
 
 
-def _returning(case: Case, outputs: tuple[int, ...]) -> Case:
+def _returning(case: FuseCase, outputs: tuple[int, ...]) -> FuseCase:
     outs = case.outs
     if outs:
         kept = [case.program.outputs.index(value) for value in outputs]
@@ -79,7 +79,7 @@ def _returning(case: Case, outputs: tuple[int, ...]) -> Case:
     return replace(case, program=replace(case.program, outputs=outputs), outs=outs)
 
 
-def _bypassed(case: Case, value: int, by: int) -> Case:
+def _bypassed(case: FuseCase, value: int, by: int) -> FuseCase:
     """Another value in place of a step's, wherever that is read or returned."""
     program = case.program
 
@@ -92,11 +92,11 @@ def _bypassed(case: Case, value: int, by: int) -> Case:
     return replace(case, program=replace(program, steps=steps, outputs=outputs), outs=outs)
 
 
-def _plainer_steps(case: Case) -> Iterator[Case]:
+def _plainer_steps(case: FuseCase) -> Iterator[FuseCase]:
     """Without an option, or written as a function."""
     program = case.program
     for k, step in enumerate(program.steps):
-        changed: list[Step] = []
+        changed: list[DrawnStep] = []
         if step.kind in ("op", "reduce"):
             for name in step.options:
                 changed.append(replace(step, options=_left(step.options, name)))
@@ -112,7 +112,7 @@ def _left(options: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     return MappingProxyType({key: value for key, value in options.items() if key not in gone})
 
 
-def _smaller(case: Case) -> Iterator[Case]:
+def _smaller(case: FuseCase) -> Iterator[FuseCase]:
     """Fewer axes and elements, counted from the right, for all operands and results alike."""
     views = [view for view in (*case.operands, *case.outs) if isinstance(view, View)]
     rank = max((len(view.shape) for view in views), default=0)
@@ -124,7 +124,7 @@ def _smaller(case: Case) -> Iterator[Case]:
                 yield _mapped(case, functools.partial(cut, axis=axis, n=n))
 
 
-def _mapped(case: Case, change: Callable[[View], View]) -> Case:
+def _mapped(case: FuseCase, change: Callable[[View], View]) -> FuseCase:
     operands: list[View | Number] = [
         change(operand) if isinstance(operand, View) else operand for operand in case.operands
     ]
@@ -132,7 +132,7 @@ def _mapped(case: Case, change: Callable[[View], View]) -> Case:
     return replace(case, operands=tuple(operands), outs=outs)
 
 
-def _plainer_operand(case: Case, k: int, view: View) -> Iterator[Case]:
+def _plainer_operand(case: FuseCase, k: int, view: View) -> Iterator[FuseCase]:
     """In memory of its own, in C order; of ordinary values."""
     size = dtype_of(view.dtype).itemsize
     elements = 1
@@ -153,11 +153,11 @@ def _plainer_operand(case: Case, k: int, view: View) -> Iterator[Case]:
 # Without what is not used
 
 
-def _tidy(case: Case) -> Case:
+def _tidy(case: FuseCase) -> FuseCase:
     return _without_memories(_without_values(case))
 
 
-def _without_values(case: Case) -> Case:
+def _without_values(case: FuseCase) -> FuseCase:
     """Without steps and operands that no result needs."""
     program = case.program
     needed = {*program.outputs}
@@ -174,11 +174,11 @@ def _without_values(case: Case) -> Case:
         if program.operands + k in needed
     )
     outputs = tuple(number[value] for value in program.outputs)
-    made = Program(len(kept), steps, outputs, program.dtype)
+    made = FuseProgram(len(kept), steps, outputs, program.dtype)
     return replace(case, program=made, operands=tuple(case.operands[k] for k in kept))
 
 
-def _without_memories(case: Case) -> Case:
+def _without_memories(case: FuseCase) -> FuseCase:
     """Without memory that nothing lies in."""
     views = [view for view in (*case.operands, *case.outs) if isinstance(view, View)]
     used = sorted({view.memory for view in views})

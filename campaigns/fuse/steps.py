@@ -15,7 +15,7 @@ from zerostride.errors import BroadcastError
 from zerostride.ops import OPS
 
 from ..native.cases import Number, bfloat16, dtype_of
-from .cases import SIGNS, SYMBOLS, Step
+from .cases import SIGNS, SYMBOLS, DrawnStep
 from .graph import Builder, Known
 
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
@@ -76,7 +76,7 @@ class Writer:
         self.rng = rng
         self.builder = builder
         self.most = most  # elements of a value
-        self.steps: list[Step] = []
+        self.steps: list[DrawnStep] = []
         self.read: set[int] = set()
         self.failures = 0
 
@@ -100,7 +100,7 @@ class Writer:
             step = self._broadcast()
         self.put(step)
 
-    def put(self, step: Step | None) -> int | None:
+    def put(self, step: DrawnStep | None) -> int | None:
         """The value of a step that has a meaning; None of one that has not."""
         if step is None or self._too_large(step):
             self.failures += 1
@@ -118,7 +118,7 @@ class Writer:
         self.read |= {arg for arg in step.args if not isinstance(arg, Number)}
         return len(self.values) - 1
 
-    def _too_large(self, step: Step) -> bool:
+    def _too_large(self, step: DrawnStep) -> bool:
         """Whether a result has more elements than it is to have, seen before it is planned."""
         shapes = [self.values[arg].shape for arg in step.args if not isinstance(arg, Number)]
         rank = max(map(len, shapes))
@@ -147,7 +147,7 @@ class Writer:
         other = self._pick(family)
         return self._pick(family) if other == first and self.rng.random() < 0.85 else other
 
-    def _op(self) -> Step | None:
+    def _op(self) -> DrawnStep | None:
         rng = self.rng
         first = self._pick()
         family = self.values[first].family
@@ -171,7 +171,7 @@ class Writer:
         if not any(isinstance(arg, int) and not self.values[arg].weak for arg in args):
             return None
         options = self._options(op.tensors, bool(op.parameters) or name == "clip", args)
-        return Step("op", name, tuple(args), options, self._form(name, options, args))
+        return DrawnStep("op", name, tuple(args), options, self._form(name, options, args))
 
     def _tame_power(self, args: list[int | Number]) -> None:
         """Integers to negative powers are refused; a few of them are left in."""
@@ -223,7 +223,7 @@ class Writer:
             return "numpy"
         return "zs"
 
-    def _reduction(self) -> Step | None:
+    def _reduction(self) -> DrawnStep | None:
         rng = self.rng
         arg = self._pick()
         known = self.values[arg]
@@ -242,9 +242,9 @@ class Writer:
         if rng.random() < 0.65:
             options["keepdims"] = True
         form = _ONLY.get(name) or ("method" if rng.random() < 0.3 else "zs")
-        return Step("reduce", name, (arg,), options, form)
+        return DrawnStep("reduce", name, (arg,), options, form)
 
-    def _view(self) -> Step | None:
+    def _view(self) -> DrawnStep | None:
         rng = self.rng
         arg = self._pick()
         shape = self.values[arg].shape
@@ -253,17 +253,17 @@ class Writer:
         dice = rng.random()
         if shape and dice < 0.5:
             axes = tuple(rng.sample(range(len(shape)), len(shape)))
-            return Step("view", "transpose", (arg,), {"axes": axes})
+            return DrawnStep("view", "transpose", (arg,), {"axes": axes})
         if dice < 0.75 and 0 not in shape:
             wanted = [size for size in shape if size != 1 or rng.random() < 0.5]
             wanted.insert(rng.randint(0, len(wanted)), 1)
-            return Step("view", "reshape", (arg,), {"shape": tuple(wanted)})
+            return DrawnStep("view", "reshape", (arg,), {"shape": tuple(wanted)})
         key: list[Any] = [":"] * rng.randint(0, len(shape))
         key.insert(rng.randint(0, len(key)), None)
         key.append("...")
-        return Step("view", "index", (arg,), {"key": tuple(key)})
+        return DrawnStep("view", "index", (arg,), {"key": tuple(key)})
 
-    def _cast(self) -> Step | None:
+    def _cast(self) -> DrawnStep | None:
         rng = self.rng
         arg = self._pick()
         if self.values[arg].weak or self.values[arg].family == "c":
@@ -271,9 +271,9 @@ class Writer:
         floats = FLOATS if bfloat16() else FLOATS[:3]
         dtype = rng.choice((*floats, *floats, *INTEGERS, "bool"))
         form = "method" if rng.random() < 0.5 else "zs"
-        return Step("cast", "cast", (arg,), {"dtype": dtype}, form)
+        return DrawnStep("cast", "cast", (arg,), {"dtype": dtype}, form)
 
-    def _broadcast(self) -> Step | None:
+    def _broadcast(self) -> DrawnStep | None:
         rng = self.rng
         arg = self._pick()
         shape = tuple(
@@ -282,7 +282,7 @@ class Writer:
         if self.values[arg].weak:
             return None
         target = (rng.choice((1, 2, 3)), *shape) if rng.random() < 0.4 else shape
-        return Step("broadcast", "broadcast", (arg,), {"target_shape": target})
+        return DrawnStep("broadcast", "broadcast", (arg,), {"target_shape": target})
 
     # What people write
 
@@ -302,19 +302,21 @@ class Writer:
             self._norm(x, over, centred=dice < 0.5)
         else:
             other = self._pick("f")
-            difference = self.put(Step("op", "subtract", (x, other), {}, "operator"))
+            difference = self.put(DrawnStep("op", "subtract", (x, other), {}, "operator"))
             square = self._then("square", difference)
             if square is not None and self.values[square].shape:
-                self.put(Step("reduce", "sum", (square,), {"axis": -1}))
+                self.put(DrawnStep("reduce", "sum", (square,), {"axis": -1}))
 
     def _then(self, name: str, *args: int | Number | None) -> int | None:
         if None in args:
             return None
         form = "operator" if name in SYMBOLS else "zs"
-        return self.put(Step("op", name, tuple(arg for arg in args if arg is not None), {}, form))
+        return self.put(
+            DrawnStep("op", name, tuple(arg for arg in args if arg is not None), {}, form)
+        )
 
     def _total(self, name: str, arg: int | None, over: dict[str, Any]) -> int | None:
-        return None if arg is None else self.put(Step("reduce", name, (arg,), dict(over)))
+        return None if arg is None else self.put(DrawnStep("reduce", name, (arg,), dict(over)))
 
     def _softmax(self, x: int, over: dict[str, Any]) -> None:
         powers = self._then("exp", self._then("subtract", x, self._total("max", x, over)))

@@ -31,7 +31,7 @@ from zerostride.ops import OPS
 
 from ..seeded import progress
 from .draw import MOST_STEPS, REDUCTIONS, draw
-from .program import SMOOTH, Array, Element, Program, Reduction, apply, source
+from .program import SMOOTH, Array, Element, Reduction, SmoothProgram, apply, source
 
 #: The largest difference, in units of the scale: some thousand roundings of float64. Over 20,000
 #: programs the largest one was 1.1e-13.
@@ -42,7 +42,7 @@ BOUND_OF_DIFFERENCES, STEP = 1e-8, 2.5e-4
 SHOWN = 10
 
 #: What is judged: gradients of a program for cotangents, after its results.
-Gradients = Callable[[Program, Sequence[Array]], tuple[Sequence[Any], Sequence[Any]]]
+Gradients = Callable[[SmoothProgram, Sequence[Array]], tuple[Sequence[Any], Sequence[Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,9 @@ class Result:
             self.differences.append(Difference(case, text, code))
 
 
-def ours(program: Program, cotangents: Sequence[Array]) -> tuple[Sequence[Any], Sequence[Any]]:
+def ours(
+    program: SmoothProgram, cotangents: Sequence[Array]
+) -> tuple[Sequence[Any], Sequence[Any]]:
     """The results of a program and its operands' gradients, by `fused.vjp`."""
     result, pullback = zs.fuse(lambda *operands: program(*operands)).vjp(*program.operands)
     single = len(program.outputs) == 1
@@ -91,7 +93,7 @@ def ours(program: Program, cotangents: Sequence[Array]) -> tuple[Sequence[Any], 
     return ([result] if single else result), gradients
 
 
-def judge(program: Program, case: str, result: Result, of: Gradients = ours) -> None:
+def judge(program: SmoothProgram, case: str, result: Result, of: Gradients = ours) -> None:
     """One program beside PyTorch's autograd."""
     from .in_torch import Judged
 
@@ -163,11 +165,11 @@ def check_ops(seed: int, result: Result, of: Gradients = ours) -> None:
             result.differs(name, f"{type(error).__name__}: {error}", source(program))
 
 
-def _alone(name: str, seed: int) -> Program:
+def _alone(name: str, seed: int) -> SmoothProgram:
     """A program of one op, at arguments where it is smooth."""
     numbers = np.random.default_rng([seed, *name.encode()])
     if name not in RULES:
-        return Program(
+        return SmoothProgram(
             (numbers.uniform(0.5, 2.0, (3, 4)),), (Reduction(name, 0, (1,), False),), (1,)
         )
     count = OPS[name].operands
@@ -182,14 +184,14 @@ def _alone(name: str, seed: int) -> Program:
     if name == "where":
         operands[0] = operands[0] > 0
     step = Element(name, tuple(range(count)))
-    return Program(tuple(operands), (step,), (count,))
+    return SmoothProgram(tuple(operands), (step,), (count,))
 
 
-def _computed(program: Program, operands: Sequence[Array]) -> Any:
+def _computed(program: SmoothProgram, operands: Sequence[Array]) -> Any:
     return apply(program.steps[0], [*operands])
 
 
-def _differences(program: Program, k: int, cotangent: Array) -> Array:
+def _differences(program: SmoothProgram, k: int, cotangent: Array) -> Array:
     """The gradient of an operand, by moving each element of it a little both ways."""
     found = np.empty_like(program.operands[k])
     for place in np.ndindex(found.shape):

@@ -24,9 +24,9 @@ from .program import (
     Argument,
     Array,
     Element,
-    Program,
     Reduction,
     Shape,
+    SmoothProgram,
     Step,
     Turn,
     apply,
@@ -65,7 +65,7 @@ REDUCTIONS = (
 # Drawing
 
 
-def draw(seed: int, case: int) -> Program:
+def draw(seed: int, case: int) -> SmoothProgram:
     """The program of a seed and a number."""
     rng = random.Random(f"{seed}:{case}")
     numbers = np.random.default_rng([seed, case])
@@ -92,7 +92,7 @@ _FIRST = 1000
 
 def _finished(
     rng: random.Random, operands: list[Array], steps: list[Step], values: dict[int, Array]
-) -> Program:
+) -> SmoothProgram:
     def number(arg: Argument) -> Argument:
         if not isinstance(arg, int) or arg < _FIRST:
             return arg
@@ -117,7 +117,7 @@ def _finished(
     floats = [place(k) for k, value in values.items() if value.dtype == np.float64]
     while rng.random() < 0.2:
         outputs.append(rng.choice(floats))
-    return Program(tuple(operands), tuple(made), tuple(outputs))
+    return SmoothProgram(tuple(operands), tuple(made), tuple(outputs))
 
 
 def _read(step: Step) -> tuple[Argument, ...]:

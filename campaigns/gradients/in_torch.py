@@ -8,7 +8,7 @@ from typing import Any
 
 import zerostride as zs
 
-from .program import Array, Element, Program, Reduction, Turn
+from .program import Array, Element, Reduction, SmoothProgram, Turn
 
 
 def functions(torch: Any) -> Mapping[str, Callable[..., Any]]:
@@ -96,7 +96,7 @@ class Judged:
             errors are in proportion to it.
     """
 
-    def __init__(self, program: Program, cotangents: Sequence[Array] | None = None) -> None:
+    def __init__(self, program: SmoothProgram, cotangents: Sequence[Array] | None = None) -> None:
         import torch
 
         leaves = []
@@ -134,7 +134,7 @@ class Judged:
         self.scale = max(sizes) if all(map(math.isfinite, sizes)) else math.inf
 
 
-def _values(torch: Any, program: Program, leaves: Sequence[Any]) -> list[Any]:
+def _values(torch: Any, program: SmoothProgram, leaves: Sequence[Any]) -> list[Any]:
     """Every value of the program as a tensor."""
     elements, folds = functions(torch), reductions(torch)
     values = list(leaves)

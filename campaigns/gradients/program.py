@@ -54,7 +54,7 @@ Step = Element | Reduction | Turn
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class SmoothProgram:
     """Operands, steps, and which values are the results."""
 
     operands: tuple[Array, ...]
@@ -89,7 +89,7 @@ def value_of(arg: Argument, values: Sequence[Any]) -> Any:
     return values[arg] if isinstance(arg, int) else arg
 
 
-def source(program: Program) -> str:
+def source(program: SmoothProgram) -> str:
     """The program as Python, with the operands' shapes and strides."""
     count = len(program.operands)
     names = [f"x{k}" for k in range(count)] + [f"v{k}" for k in range(len(program.steps))]

@@ -44,7 +44,7 @@ _MOST_TOLD = 20
 
 
 @dataclass
-class Tally:
+class PortTally:
     """What the port of many graphs to one engine came to.
 
     Attributes:
@@ -89,7 +89,7 @@ def run(graphs: int, seed: int, targets: Sequence[str], first: int, as_json: boo
     if unknown:
         print(f"error: no such engine: {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
-    tallies = {name: Tally(name) for name in (targets or ENGINES)}
+    tallies = {name: PortTally(name) for name in (targets or ENGINES)}
     with progress("graphs", graphs, as_json) as advance, warnings.catch_warnings():
         warnings.simplefilter("ignore", EngineVersionWarning)
         for turn in range(first, first + graphs):
@@ -105,7 +105,7 @@ def run(graphs: int, seed: int, targets: Sequence[str], first: int, as_json: boo
     return 1 if any(tally.wrong for tally in tallies.values()) else 0
 
 
-def _port_all(file: Path, turn: int, tallies: Sequence[Tally] | Any) -> None:
+def _port_all(file: Path, turn: int, tallies: Sequence[PortTally] | Any) -> None:
     inputs = _inputs(file, turn)
     before, runtime = _executed(file, inputs), _run(file, inputs)
     for tally in tallies:
@@ -129,7 +129,7 @@ def _port_all(file: Path, turn: int, tallies: Sequence[Tally] | Any) -> None:
             tally.wrong.append(f"{name}: {type(error).__name__}: {error}")
 
 
-def _port_one(file: Path, made: Path, tally: Tally) -> None:
+def _port_one(file: Path, made: Path, tally: PortTally) -> None:
     """Ports once and once more; the second time must change nothing."""
     from zerostride.models.port import port
 
@@ -146,7 +146,7 @@ def _port_one(file: Path, made: Path, tally: Tally) -> None:
             tally.wrong.append(f"{file.name}: a second port changes {again.changes[0].words}")
 
 
-def _count_left(report: Report, tally: Tally) -> None:
+def _count_left(report: Report, tally: PortTally) -> None:
     for finding in report.findings:
         if finding.verdict == "same":
             continue
@@ -236,7 +236,7 @@ def _near(a: np.ndarray[Any, Any], b: np.ndarray[Any, Any], *, half: bool) -> bo
     return bool(differs.sum() <= most)
 
 
-def _print(tallies: Sequence[Tally]) -> None:
+def _print(tallies: Sequence[PortTally]) -> None:
     console = Console()
     console = console if console.is_terminal else Console(width=_WIDE)
     table = Table(box=box.SIMPLE_HEAD)
@@ -265,4 +265,4 @@ def _print(tallies: Sequence[Tally]) -> None:
             console.print(f"wrong: {told}", soft_wrap=True, markup=False)
 
 
-__all__ = ["Tally", "run"]
+__all__ = ["PortTally", "run"]

@@ -37,7 +37,7 @@ _BY_LUCK = frozenset({Cause.SILENT, Cause.OTHER_VALUES})
 
 
 @dataclass
-class Tally:
+class VerdictTally:
     """What the nodes of one format came to on one engine.
 
     Attributes:
@@ -107,11 +107,11 @@ def _words(finding: Finding, check: Check) -> str:
 
 def measure(
     format_name: str, engines: Sequence[str], nodes: int, seed: int, pythons: Mapping[str, str]
-) -> Iterator[tuple[int, Tally]]:
+) -> Iterator[tuple[int, VerdictTally]]:
     """The tallies of a format, each after each file."""
     from .random_nodes import FORMATS
 
-    tallies = [Tally(format_name, engine) for engine in engines]
+    tallies = [VerdictTally(format_name, engine) for engine in engines]
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore", EngineVersionWarning)
         for number in range(-(-nodes // NODES)):
@@ -150,7 +150,7 @@ def run(
         print(f"error: no such format: {', '.join(unknown)}", file=sys.stderr)
         return 2
     chosen, asked = tuple(formats or FORMATS), tuple(engines or targets())
-    found: dict[tuple[str, str], Tally] = {}
+    found: dict[tuple[str, str], VerdictTally] = {}
     with progress("nodes", nodes * len(chosen) * len(asked), as_json) as advance:
         for name in chosen:
             for count, tally in measure(name, asked, nodes, seed, pythons):

@@ -170,7 +170,7 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class DrawnCall:
     """A call of one public function.
 
     Attributes:
@@ -187,7 +187,7 @@ class Call:
     out: View | None
     options: Mapping[str, Any]
 
-    def make(self) -> Made:
+    def make(self) -> CallArrays:
         """The call's arrays in fresh memory."""
         memories = [memory.make() for memory in self.memories]
         views: dict[View, NDArray[Any]] = {}
@@ -206,11 +206,11 @@ class Call:
         options = dict(self.options)
         if "dtype" in options:
             options["dtype"] = dtype_of(options["dtype"])
-        return Made(self.op, memories, operands, out, options)
+        return CallArrays(self.op, memories, operands, out, options)
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class CallArrays:
     """A call with its arrays."""
 
     op: str
@@ -238,7 +238,7 @@ class Made:
 # As code
 
 
-def source(call: Call) -> str:
+def source(call: DrawnCall) -> str:
     """The call as code that runs by itself and prints the result."""
     lines = ["import numpy as np", "import zerostride as zs"]
     if any(view.dtype == "bfloat16" for view in _views(call)) or "bfloat16" in str(call.options):
@@ -268,7 +268,7 @@ def source(call: Call) -> str:
     return "\n".join(lines)
 
 
-def _views(call: Call) -> list[View]:
+def _views(call: DrawnCall) -> list[View]:
     every = (*call.operands, *([call.out] if call.out else []))
     return [view for view in every if isinstance(view, View)]
 

@@ -34,21 +34,21 @@ from ..seeded import (
     result_of,
     run_parts,
 )
-from .cases import Call, source
+from .cases import DrawnCall, source
 from .draw import calls
 from .judge import BOUND, FAMILIES, judge
 from .shrink import shrink
 
 
 @dataclass(slots=True)
-class Tally:
+class NativeTally:
     """What came of the cases of one family of ops."""
 
     cases: int = 0
     refused: int = 0
     ulp: float = 0.0
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: NativeTally) -> None:
         """Counts another one's cases, too."""
         self.cases += other.cases
         self.refused += other.refused
@@ -65,11 +65,11 @@ def public(op: str) -> Callable[..., Any]:
 
 
 def judge_all(
-    cases: Iterator[tuple[int, Call]],
+    cases: Iterator[tuple[int, DrawnCall]],
     function_of: Functions = public,
     seen: Callable[[int], None] = lambda case: None,
     until: float = float("inf"),
-) -> Result[Tally]:
+) -> Result[NativeTally]:
     """Judges cases one after the other, in this process.
 
     Args:
@@ -78,7 +78,7 @@ def judge_all(
         seen: is told the number of each case before it is run.
         until: the time (of `time.monotonic`) from which no case is begun.
     """
-    result: Result[Tally] = Result(native.backend().removeprefix("native "))
+    result: Result[NativeTally] = Result(native.backend().removeprefix("native "))
     with counting(result, reference, "compute"), warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", EngineVersionWarning)  # of a release, not of a case
@@ -89,7 +89,7 @@ def judge_all(
             function = function_of(call.op)
             verdict = judge(call, function)
             ulp = verdict.ulp if not verdict.difference else 0
-            result.count(FAMILIES[call.op], Tally(1, int(verdict.refused), ulp))
+            result.count(FAMILIES[call.op], NativeTally(1, int(verdict.refused), ulp))
             if verdict.difference:
                 result.differing += 1
                 if len(result.differences) < SHOWN:
@@ -97,7 +97,7 @@ def judge_all(
     return result
 
 
-def _explained(k: int, call: Call, function: Callable[..., Any], text: str) -> Difference:
+def _explained(k: int, call: DrawnCall, function: Callable[..., Any], text: str) -> Difference:
     small = shrink(call, lambda simpler: bool(judge(simpler, function).difference))
     # A call that fails by chance (threads) may not fail again.
     text = judge(small, function).difference or f"{text} (the first time only)"
@@ -119,21 +119,21 @@ def run(options: SimpleNamespace) -> int:
     return campaign(options, _run_isa, _print)
 
 
-def _run_isa(isa: str, options: SimpleNamespace) -> Result[Tally]:
-    total: Result[Tally] = Result(isa)
+def _run_isa(isa: str, options: SimpleNamespace) -> Result[NativeTally]:
+    total: Result[NativeTally] = Result(isa)
     run_parts(__name__, isa, options, lambda part: total.add(_result_of(part, options.seed)))
     return total
 
 
-def _result_of(part: Part, seed: int) -> Result[Tally]:
+def _result_of(part: Part, seed: int) -> Result[NativeTally]:
     def told(case: int) -> tuple[str, str]:
         ((_, call),) = calls(case, 1, seed)
         return f"{call.op}: ", source(call)
 
-    return result_of(part, Tally, told)
+    return result_of(part, NativeTally, told)
 
 
-def _print(results: Sequence[Result[Tally]], seed: int) -> None:
+def _print(results: Sequence[Result[NativeTally]], seed: int) -> None:
     table = Table("instruction set", "ops", "cases", "refused by both", "worst ulp")
     for result in results:
         for family, tally in sorted(result.tallies.items()):

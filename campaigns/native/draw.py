@@ -28,7 +28,7 @@ from ..seeded import BLOCK
 from .cases import (
     BANK,
     STYLES,
-    Call,
+    DrawnCall,
     Memory,
     Number,
     Shape,
@@ -110,7 +110,7 @@ _ENGINES = (
 )
 
 
-def calls(first: int, count: int, seed: int) -> Iterator[tuple[int, Call]]:
+def calls(first: int, count: int, seed: int) -> Iterator[tuple[int, DrawnCall]]:
     """Cases first..first+count-1 of a seed, each with its number.
 
     >>> [k for k, _ in calls(998, 4, seed=0)]
@@ -148,7 +148,7 @@ def dtype_of_kind(name: str) -> str:
     return "f" if name == "bfloat16" else np.dtype(name).kind
 
 
-def draw(rng: random.Random) -> Call:
+def draw(rng: random.Random) -> DrawnCall:
     """One call."""
     op = OPS[rng.choices(_OPS, _OP_WEIGHTS)[0]]
     tensors = op.operands if op.parameters and rng.random() < 0.5 else op.tensors
@@ -173,7 +173,7 @@ def draw(rng: random.Random) -> Call:
     out = None
     if rng.random() < 0.3:
         out = _out(rng, desk, op.name, shapes, dtypes, operands, options)
-    return Call(op.name, tuple(desk.memories), tuple(desk.moved(operands)), out, options)
+    return DrawnCall(op.name, tuple(desk.memories), tuple(desk.moved(operands)), out, options)
 
 
 # Dtypes and numbers

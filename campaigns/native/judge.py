@@ -19,7 +19,7 @@ from zerostride.compute.kernels import KERNELS
 from zerostride.engines.planning import plan
 from zerostride.ops import OPS
 
-from .cases import Call, Made, Shape, dtype_of
+from .cases import CallArrays, DrawnCall, Shape, dtype_of
 
 #: Ops that are rounded once, or choose: no other answer than the reference's is right.
 _EXACT = MappingProxyType(
@@ -67,7 +67,7 @@ _TOLERATED = (*_BEYOND_INT64, "clip of uint32 and int and bfloat16")
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class CallJudged:
     """What came of a call.
 
     Attributes:
@@ -85,12 +85,12 @@ Function = Callable[..., Any]
 
 
 def judge(
-    call: Call,
+    call: DrawnCall,
     function: Function,
     *,
     layout: bool = True,
-    reference: Callable[[Made], Any] = Made.by_reference,
-) -> Verdict:
+    reference: Callable[[CallArrays], Any] = CallArrays.by_reference,
+) -> CallJudged:
     """Runs a call by a public function and by the reference, and compares.
 
     Args:
@@ -106,7 +106,7 @@ def judge(
         return _refusals(error, refusal, ours, theirs)
     difference = _around(call, ours, theirs, result, expected, layout=layout)
     if difference:
-        return Verdict(difference)
+        return CallJudged(difference)
     with np.errstate(all="ignore"):  # the judge's own comparisons
         verdict = _values(call, np.asarray(result), np.asarray(expected))
     if not verdict.difference and not _memory_agrees(ours, theirs):
@@ -123,22 +123,28 @@ def outcome(run: Callable[[], Any]) -> tuple[Any, Exception | None]:
 
 
 def _refusals(
-    error: Exception | None, refusal: Exception | None, ours: Made, theirs: Made
-) -> Verdict:
+    error: Exception | None, refusal: Exception | None, ours: CallArrays, theirs: CallArrays
+) -> CallJudged:
     for given in (error, refusal):
         if isinstance(given, Warning):
-            return Verdict(f"a warning is given: {given!r}")
+            return CallJudged(f"a warning is given: {given!r}")
     if any(text in str(refusal) for text in _TOLERATED):
-        return Verdict(refused=True)
+        return CallJudged(refused=True)
     if type(error) is not type(refusal):
-        return Verdict(f"raised {error!r}, the reference {refusal!r}")
+        return CallJudged(f"raised {error!r}, the reference {refusal!r}")
     if not _memory_agrees(ours, theirs):
-        return Verdict("refused, but memory has changed")
-    return Verdict(refused=True)
+        return CallJudged("refused, but memory has changed")
+    return CallJudged(refused=True)
 
 
 def _around(
-    call: Call, ours: Made, theirs: Made, result: Any, expected: Any, *, layout: bool
+    call: DrawnCall,
+    ours: CallArrays,
+    theirs: CallArrays,
+    result: Any,
+    expected: Any,
+    *,
+    layout: bool,
 ) -> str:
     """What differs besides values, or ""."""
     if type(result) is not type(expected):
@@ -158,7 +164,7 @@ def _around(
     return ""
 
 
-def _has_layout(call: Call) -> bool:
+def _has_layout(call: DrawnCall) -> bool:
     """Whether the layout of the reference's result is one that NumPy chose."""
     if "engine" in call.options:  # whose dtypes may have been converted to on the way
         return False
@@ -167,7 +173,7 @@ def _has_layout(call: Call) -> bool:
     return isinstance(KERNELS[call.op], np.ufunc)
 
 
-def _memory_agrees(ours: Made, theirs: Made) -> bool:
+def _memory_agrees(ours: CallArrays, theirs: CallArrays) -> bool:
     if ours.out is not None and theirs.out is not None:
         # The values were compared; what is left must be equal to the bit.
         ours.out[...] = theirs.out
@@ -178,21 +184,21 @@ def _memory_agrees(ours: Made, theirs: Made) -> bool:
 # Values
 
 
-def _values(call: Call, result: NDArray[Any], expected: NDArray[Any]) -> Verdict:
+def _values(call: DrawnCall, result: NDArray[Any], expected: NDArray[Any]) -> CallJudged:
     shape = result.shape
     result, expected = result.reshape(-1), expected.reshape(-1)
     if result.tobytes() == expected.tobytes():  # of one axis: before NumPy 2.4, 32 at most
-        return Verdict()
+        return CallJudged()
     wrong = ~_same(call.op, result, expected)
     if call.op in _IGNORE_NAN and _has_signalling_nan(call):
         wrong &= expected == expected
     if call.op == "pow" and wrong.any():
         wrong &= ~_square_roots(call, shape)
     if not wrong.any():
-        return Verdict()
+        return CallJudged()
     dtype = _computed_in(call, result.dtype)
     if FAMILIES[call.op] != "functions" or dtype.name not in _WIDER:
-        return Verdict(_first(result, expected, wrong))
+        return CallJudged(_first(result, expected, wrong))
     result, expected = result.astype(dtype), expected.astype(dtype)
     bound = BOUNDS.get((call.op, dtype.itemsize), BOUND) if dtype.itemsize > 2 else 1.0
     scale = _scale(call, dtype, shape) if call.op in _SCALED else None
@@ -204,8 +210,8 @@ def _values(call: Call, result: NDArray[Any], expected: NDArray[Any]) -> Verdict
     wrong &= ~(apart <= bound)
     if wrong.any():
         text = f"{_first(result, expected, wrong)}: {apart[wrong].max():g} ulp apart"
-        return Verdict(text, ulp=float(apart[wrong].max()))
-    return Verdict(ulp=float(apart.max()))
+        return CallJudged(text, ulp=float(apart[wrong].max()))
+    return CallJudged(ulp=float(apart.max()))
 
 
 def _same(op: str, result: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.bool_]:
@@ -219,7 +225,7 @@ def _same(op: str, result: NDArray[Any], expected: NDArray[Any]) -> NDArray[np.b
     return np.asarray(same | ((result != result) & (expected != expected)))
 
 
-def _computed_in(call: Call, dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _computed_in(call: DrawnCall, dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype that a result was rounded to; it may have been converted to `out`'s."""
     if call.out is None:
         return dtype
@@ -227,7 +233,7 @@ def _computed_in(call: Call, dtype: np.dtype[Any]) -> np.dtype[Any]:
     return own if own.name in _WIDER and own.itemsize < dtype.itemsize else dtype
 
 
-def _laid_out(call: Call, shape: Shape) -> list[NDArray[Any]]:
+def _laid_out(call: DrawnCall, shape: Shape) -> list[NDArray[Any]]:
     """Each operand as the elements of the result see it."""
     made = call.make()
     laid = plan(*map(np.shape, made.operands), **_rule(call))
@@ -235,20 +241,20 @@ def _laid_out(call: Call, shape: Shape) -> list[NDArray[Any]]:
     return [np.broadcast_to(view, shape).reshape(-1) for view in views]
 
 
-def _square_roots(call: Call, shape: Shape) -> NDArray[np.bool_]:
+def _square_roots(call: DrawnCall, shape: Shape) -> NDArray[np.bool_]:
     """Where NumPy takes a square root for the power 0.5: of -inf that is NaN, of -0 it is -0."""
     x, power = _laid_out(call, shape)
     with np.errstate(all="ignore"):
         return np.asarray((power == 0.5) & ((x == -np.inf) | (x == 0)))
 
 
-def _scale(call: Call, dtype: np.dtype[Any], shape: Shape) -> NDArray[Any]:
+def _scale(call: DrawnCall, dtype: np.dtype[Any], shape: Shape) -> NDArray[Any]:
     """The largest operand of each element."""
     with np.errstate(all="ignore"):
         return np.asarray(np.fmax(*(np.abs(x.astype(dtype)) for x in _laid_out(call, shape))))
 
 
-def _rule(call: Call) -> dict[str, Any]:
+def _rule(call: DrawnCall) -> dict[str, Any]:
     options = {name: value for name, value in call.options.items() if name != "dtype"}
     return {**options, "op": call.op} if "engine" in options else options
 
@@ -266,7 +272,7 @@ def _distance(
         return np.where(np.isfinite(large), np.minimum(apart, of_scale.astype(np.float64)), apart)
 
 
-def _has_signalling_nan(call: Call) -> bool:
+def _has_signalling_nan(call: DrawnCall) -> bool:
     for operand in call.make().operands:
         array = np.ascontiguousarray(operand)
         if array.dtype.name in _WIDER:
@@ -301,7 +307,7 @@ def _place(values: NDArray[Any]) -> NDArray[np.longdouble]:
     return np.where(bits < 0, least - bits, bits).astype(np.longdouble)
 
 
-def _in_more_digits(call: Call, dtype: np.dtype[Any], shape: Shape) -> NDArray[Any] | None:
+def _in_more_digits(call: DrawnCall, dtype: np.dtype[Any], shape: Shape) -> NDArray[Any] | None:
     """The reference's result from operands with more digits, rounded; None where there is none."""
     made = call.make()
     wide = dtype_of(_WIDER[dtype.name])
@@ -314,7 +320,7 @@ def _in_more_digits(call: Call, dtype: np.dtype[Any], shape: Shape) -> NDArray[A
         ]
         options = {name: value for name, value in made.options.items() if name != "dtype"}
         try:
-            result = Made(made.op, [], operands, None, options).by_reference()
+            result = CallArrays(made.op, [], operands, None, options).by_reference()
         except TypeError:
             return None
         return np.broadcast_to(np.asarray(result), shape).astype(dtype).reshape(-1)

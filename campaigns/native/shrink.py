@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from .cases import Call, Memory, Number, View, contiguous, dtype_of
+from .cases import DrawnCall, Memory, Number, View, contiguous, dtype_of
 
 
-def shrink(call: Call, fails: Callable[[Call], bool], tries: int = 400) -> Call:
+def shrink(call: DrawnCall, fails: Callable[[DrawnCall], bool], tries: int = 400) -> DrawnCall:
     """A simpler call that still fails: crude, but enough to be read."""
     again = True
     while again:
@@ -26,7 +26,7 @@ def shrink(call: Call, fails: Callable[[Call], bool], tries: int = 400) -> Call:
     return _tidy(call)
 
 
-def _tidy(call: Call) -> Call:
+def _tidy(call: DrawnCall) -> DrawnCall:
     """Without memory that nothing lies in."""
     views = [view for view in (*call.operands, call.out) if isinstance(view, View)]
     used = sorted({view.memory for view in views})
@@ -34,7 +34,7 @@ def _tidy(call: Call) -> Call:
     return replace(made, memories=tuple(call.memories[k] for k in used))
 
 
-def _can_be_made(call: Call) -> bool:
+def _can_be_made(call: DrawnCall) -> bool:
     try:
         call.make()
     except (TypeError, ValueError):
@@ -42,7 +42,7 @@ def _can_be_made(call: Call) -> bool:
     return True
 
 
-def _simpler(call: Call) -> list[Call]:
+def _simpler(call: DrawnCall) -> list[DrawnCall]:
     """Each with one thing less."""
     found = [
         replace(call, options={key: other for key, other in call.options.items() if key != name})
@@ -66,7 +66,7 @@ def _simpler(call: Call) -> list[Call]:
     return [simpler for simpler in found if simpler != call]
 
 
-def _mapped(call: Call, change: Callable[[View], View]) -> Call:
+def _mapped(call: DrawnCall, change: Callable[[View], View]) -> DrawnCall:
     operands: list[View | Number] = [
         change(operand) if isinstance(operand, View) else operand for operand in call.operands
     ]
@@ -95,7 +95,7 @@ def cut(view: View, axis: int, n: int) -> View:
     return replace(view, shape=(*view.shape[:at], n, *view.shape[at + 1 :]))
 
 
-def _plainer(call: Call, k: int, view: View) -> list[Call]:
+def _plainer(call: DrawnCall, k: int, view: View) -> list[DrawnCall]:
     """An operand in memory of its own, in C order; of ordinary values."""
     size = dtype_of(view.dtype).itemsize
     elements = int(np.prod(view.shape, dtype=object)) if view.shape else 1

@@ -18,7 +18,7 @@ TABLE = Path(__file__).with_name("models.tsv")
 
 
 @dataclass(frozen=True)
-class Row:
+class ModelFile:
     """A model file of a public package.
 
     Attributes:
@@ -43,19 +43,19 @@ class Row:
         return tuple(self.inputs.split())
 
 
-def read_rows() -> tuple[Row, ...]:
+def read_rows() -> tuple[ModelFile, ...]:
     """The rows of `models.tsv`."""
     with TABLE.open(newline="", encoding="utf-8") as file:
-        return tuple(Row(**row) for row in csv.DictReader(file, delimiter="\t"))
+        return tuple(ModelFile(**row) for row in csv.DictReader(file, delimiter="\t"))
 
 
-def rows_of(folder: Path, endings: Sequence[str]) -> tuple[Row, ...]:
+def rows_of(folder: Path, endings: Sequence[str]) -> tuple[ModelFile, ...]:
     """Rows for the model files that lie in a folder; no package ships them, no sizes are known."""
     files = sorted(file.name for file in folder.iterdir() if file.suffix in endings)
-    return tuple(Row("", "", "", name, "", "", "") for name in files)
+    return tuple(ModelFile("", "", "", name, "", "", "") for name in files)
 
 
-def collect(folder: Path, rows: Sequence[Row]) -> list[str]:
+def collect(folder: Path, rows: Sequence[ModelFile]) -> list[str]:
     """Puts the files of the rows into a folder; returns a line for each failure."""
     folder.mkdir(parents=True, exist_ok=True)
     failures = []
@@ -74,7 +74,7 @@ def collect(folder: Path, rows: Sequence[Row]) -> list[str]:
     return failures
 
 
-def _is_there(file: Path, row: Row) -> bool:
+def _is_there(file: Path, row: ModelFile) -> bool:
     return file.is_file() and hashlib.sha256(file.read_bytes()).hexdigest() == row.sha256
 
 
@@ -94,7 +94,7 @@ def _download(requirement: str, place: Path) -> str:
     return " ".join(done.stderr.split()[-20:])
 
 
-def _content(place: Path, row: Row) -> bytes | None:
+def _content(place: Path, row: ModelFile) -> bytes | None:
     """The bytes of a row's file; the folder in the archive may have another name."""
     name = row.path.rsplit("/", 1)[-1]
     for file in sorted((place / "unpacked").rglob(name)):

@@ -15,7 +15,7 @@ from rich.progress import Progress
 
 from zerostride.engines.table import ENGINES
 
-from .collect import Row, collect, read_rows, rows_of
+from .collect import ModelFile, collect, read_rows, rows_of
 from .convert import CONVERTERS, convert
 from .measure import (
     Measured,
@@ -79,7 +79,7 @@ def real_models(
     kept = folder / "measured"
     kept.mkdir(exist_ok=True)
 
-    def measure(entry: tuple[Path, Path, str, Row]) -> Measured:
+    def measure(entry: tuple[Path, Path, str, ModelFile]) -> Measured:
         memory = kept / f"{entry[0].name}.json"
         if resume and memory.is_file():
             return read_measured(memory)
@@ -102,8 +102,8 @@ def real_models(
 
 
 def _files(
-    folder: Path, rows: Sequence[Row], no_convert: bool, console: Console
-) -> Iterator[tuple[Path, Path, str, Row]]:
+    folder: Path, rows: Sequence[ModelFile], no_convert: bool, console: Console
+) -> Iterator[tuple[Path, Path, str, ModelFile]]:
     """Each file to be measured, the model it came from, its converter and its row."""
     for row in rows:
         file = folder / row.file
@@ -125,7 +125,7 @@ def _measured(
     file: Path,
     origin: Path,
     converter: str,
-    row: Row,
+    row: ModelFile,
     targets: Sequence[str],
     steps: Sequence[str],
 ) -> Measured:

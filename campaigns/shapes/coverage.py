@@ -69,7 +69,7 @@ class Model:
 
 
 @dataclass(slots=True)
-class Row:
+class CoverageRow:
     """What one tool says of one model.
 
     Attributes:
@@ -132,7 +132,7 @@ class Coverage:
     """
 
     path: str
-    rows: list[Row]
+    rows: list[CoverageRow]
     runs: list[dict[str, int]]
     denied: list[str] = field(default_factory=list)
 
@@ -175,7 +175,7 @@ def cover(
         model = stripped(Path(path), Path(folder) / "model.onnx")
         answers = []
         for name, ask in tools.items():
-            row, shapes = Row(name), dict[str, tuple[Claim, ...]]()
+            row, shapes = CoverageRow(name), dict[str, tuple[Claim, ...]]()
             start = time.perf_counter()
             try:
                 shapes = dict(ask(model))
@@ -258,7 +258,7 @@ def _ranks(model: Model, runs: Sequence[Any], answers: Iterable[Shapes]) -> dict
 
 
 def count(
-    row: Row,
+    row: CoverageRow,
     model: Model,
     shapes: Shapes,
     ranks: Mapping[str, int],

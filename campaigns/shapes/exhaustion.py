@@ -88,7 +88,7 @@ def rules(rank: int) -> list[Asked]:
 
 
 @dataclass(slots=True)
-class Tally:
+class PlanTally:
     """What was looked at, and what did not hold."""
 
     pairs: int = 0
@@ -96,7 +96,7 @@ class Tally:
     assignments: int = 0
     exceptions: list[str] = field(default_factory=list)
 
-    def add(self, other: Tally) -> None:
+    def add(self, other: PlanTally) -> None:
         """Adds another tally to this one."""
         self.pairs += other.pairs
         self.plans += other.plans
@@ -104,19 +104,19 @@ class Tally:
         self.exceptions += other.exceptions
 
 
-def exhaust(asked: Asked, rank: int = 2) -> Tally:
+def exhaust(asked: Asked, rank: int = 2) -> PlanTally:
     """Every pair of shapes up to `rank` over SIZES, under one rule."""
     shapes = [s for r in range(rank + 1) for s in itertools.product(SIZES, repeat=r)]
-    tally = Tally()
+    tally = PlanTally()
     for first, second in itertools.product(shapes, repeat=2):
         _check(asked, first, second, tally)
     return tally
 
 
-def sample(count: int, seed: int, ranks: Sequence[int] = (3, 4), each: int = 4) -> Tally:
+def sample(count: int, seed: int, ranks: Sequence[int] = (3, 4), each: int = 4) -> PlanTally:
     """`count` assignments of random pairs under random rules, `each` of one pair."""
     random_ = random.Random(seed)
-    tally = Tally()
+    tally = PlanTally()
     by_rank = {rank: rules(rank) for rank in ranks}
     while tally.assignments < count:
         rank = random_.choice(ranks)
@@ -136,7 +136,7 @@ def _check(
     asked: Asked,
     first: Sizes,
     second: Sizes,
-    tally: Tally,
+    tally: PlanTally,
     random_: random.Random | None = None,
     each: int = 0,
 ) -> None:
@@ -188,7 +188,7 @@ class _Report:
     asked: Asked
     first: Sizes
     second: Sizes
-    tally: Tally
+    tally: PlanTally
 
     def __call__(self, said: str, values: Mapping[Symbol, int] | None = None) -> None:
         where = f" at {listing(values)}" if values else ""
@@ -305,13 +305,13 @@ def run_all(rank: int, samples: int, seed: int, jobs: int, as_json: bool) -> int
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 
-    work: list[tuple[str, Callable[..., Tally], tuple[Any, ...]]] = [
+    work: list[tuple[str, Callable[..., PlanTally], tuple[Any, ...]]] = [
         (f"{asked}, all pairs up to rank {rank}", exhaust, (asked, rank)) for asked in rules(rank)
     ]
     for chunk in range(-(-samples // CHUNK)):
         count = min(CHUNK, samples - chunk * CHUNK)
         work.append(("samples of rank 3 and 4", sample, (count, seed + chunk)))
-    tallies: dict[str, Tally] = {}
+    tallies: dict[str, PlanTally] = {}
     console = Console(stderr=True)
     with (
         ProcessPoolExecutor(jobs, multiprocessing.get_context("fork")) as pool,
@@ -320,9 +320,9 @@ def run_all(rank: int, samples: int, seed: int, jobs: int, as_json: bool) -> int
         task = progress.add_task("exhaustion", total=len(work))
         waiting = [(name, pool.submit(run, *arguments)) for name, run, arguments in work]
         for name, future in waiting:
-            tallies.setdefault(name, Tally()).add(future.result())
+            tallies.setdefault(name, PlanTally()).add(future.result())
             progress.advance(task)
-    total = Tally()
+    total = PlanTally()
     for tally in tallies.values():
         total.add(tally)
     if as_json:
@@ -332,7 +332,7 @@ def run_all(rank: int, samples: int, seed: int, jobs: int, as_json: bool) -> int
     return 1 if total.exceptions else 0
 
 
-def _show(tallies: Mapping[str, Tally]) -> None:
+def _show(tallies: Mapping[str, PlanTally]) -> None:
     width = max(map(len, tallies))
     print(f"{'':<{width}}  {'pairs':>9} {'plans':>9} {'assignments':>12} exceptions")
     for name, tally in tallies.items():
@@ -344,4 +344,4 @@ def _show(tallies: Mapping[str, Tally]) -> None:
         print("  " + said)
 
 
-__all__ = ["Asked", "Tally", "exhaust", "rules", "run_all", "sample"]
+__all__ = ["Asked", "PlanTally", "exhaust", "rules", "run_all", "sample"]

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from .inferrers import OPS, Answer, Asked, Claim, Refused, Tool, key, unknowns, written
+from .inferrers import OPS, Answer, Asked, Claim, NotInferred, Tool, key, unknowns, written
 from .inferrers import openvino_node as _node
 
 #: Numbers that stand for all: every size and bound below, their neighbours, and two that are
@@ -255,7 +255,7 @@ def judge(asked: Asked, answer: Answer, *, bounds: bool = True) -> list[Flaw]:
         bounds: whether the tool can say bounds at all.
     """
     so = truth(asked)
-    if isinstance(answer, Refused):
+    if isinstance(answer, NotInferred):
         if so.rank is None:
             return []
         values, shape = so.rows[0]
@@ -323,7 +323,7 @@ def _at(values: Mapping[str, int]) -> str:
 
 
 @dataclass(slots=True)
-class Tally:
+class ToolTally:
     """How one tool did.
 
     Attributes:
@@ -380,11 +380,11 @@ class Tally:
 
 def measure(
     tools: Sequence[Tool], cases: Sequence[Asked], advance: Callable[[], None] = lambda: None
-) -> list[Tally]:
+) -> list[ToolTally]:
     """Asks every tool every question that it has an op for."""
-    tallies = [Tally(tool.name) for tool in tools]
+    tallies = [ToolTally(tool.name) for tool in tools]
     for asked in cases:
-        said: list[tuple[Tally, list[Flaw]]] = []
+        said: list[tuple[ToolTally, list[Flaw]]] = []
         for tool, tally in zip(tools, tallies, strict=True):
             if tool.has(asked):
                 question = told(asked, tool)
@@ -409,6 +409,6 @@ def _further(flaws: Sequence[Flaw], than: Sequence[Flaw]) -> bool:
     return None not in everywhere and any(flaw.axis not in everywhere for flaw in than)
 
 
-def holds(tally: Tally) -> bool:
+def holds(tally: ToolTally) -> bool:
     """Whether a tool is never wrong and never looser than another."""
     return not tally.wrong and not tally.behind

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
-from .inference import LOOSER, WRONG, Tally, generate, holds, measure
+from .inference import LOOSER, WRONG, ToolTally, generate, holds, measure
 from .inferrers import ZEROSTRIDE, Tool, tools
 
 #: Columns of text where there is no terminal to ask.
@@ -46,7 +46,7 @@ def run(count: int, seed: int, as_json: bool, asked: Sequence[Tool] | None = Non
     return 0 if holds(ours) else 1
 
 
-def to_json(tallies: Sequence[Tally], cases: int, seed: int) -> dict[str, Any]:
+def to_json(tallies: Sequence[ToolTally], cases: int, seed: int) -> dict[str, Any]:
     """For JSON: `ok`, and every tool with its counts and examples."""
     ours = next(tally for tally in tallies if tally.tool == ZEROSTRIDE)
     return {
@@ -58,7 +58,7 @@ def to_json(tallies: Sequence[Tally], cases: int, seed: int) -> dict[str, Any]:
     }
 
 
-def print_tallies(console: Console, tallies: Sequence[Tally], seed: int) -> None:
+def print_tallies(console: Console, tallies: Sequence[ToolTally], seed: int) -> None:
     """Two tables, an example of each kind, and where this package is behind."""
     counts = Table(box=box.SIMPLE_HEAD, title=f"answers, seed {seed}", title_justify="left")
     for heading in ("tool", "cases", "tight", "looser", "wrong"):

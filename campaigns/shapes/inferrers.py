@@ -2,7 +2,7 @@
 
 Each tool is asked about one op, in its own words: OpenVINO with a node of partial shapes, onnx and
 ONNX Runtime with a model of one node. An answer is a tuple of claims, one for each axis of the
-result; None where the tool does not even know the rank; or a :class:`Refused`.
+result; None where the tool does not even know the rank; or a :class:`NotInferred`.
 """
 
 from __future__ import annotations
@@ -93,13 +93,13 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class NotInferred:
     """The tool says that there is no result."""
 
     message: str
 
 
-Answer: TypeAlias = tuple[Claim, ...] | Refused | None
+Answer: TypeAlias = tuple[Claim, ...] | NotInferred | None
 UNKNOWN = Claim()
 
 
@@ -191,7 +191,7 @@ def ask_zerostride(asked: Asked) -> Answer:
             engine = "openvino" if asked.rule == "pdpd" else None
             made = plan(*asked.shapes, rule=asked.rule, axis=asked.axis, engine=engine)
     except BroadcastError as error:
-        return Refused(error.detail)
+        return NotInferred(error.detail)
     return tuple(_of_dim(dim(size)) for size in made.shape)
 
 
@@ -233,7 +233,7 @@ def ask_openvino(asked: Asked, every: bool = True) -> Answer:
     try:
         shape = openvino_node(asked, symbols).output(0).partial_shape
     except RuntimeError as error:
-        return Refused(_last_line(error))
+        return NotInferred(_last_line(error))
     if shape.rank.is_dynamic:
         return None
     return tuple(openvino_claim(size, symbols) for size in shape)
@@ -352,7 +352,7 @@ def ask_onnx(asked: Asked, strict: bool) -> Answer:
     try:
         found = inference.infer_shapes(onnx_model(asked), True, strict, True)
     except inference.InferenceError as error:
-        return Refused(_last_line(error))
+        return NotInferred(_last_line(error))
     return _of_output(found, asked.names)
 
 
@@ -365,9 +365,9 @@ def ask_symbolic(asked: Asked, auto_merge: bool) -> Answer:
         try:
             found = infer_symbolic(model, auto_merge=auto_merge)
         except AssertionError:
-            return Refused("an assertion")
+            return NotInferred("an assertion")
         except Exception as error:  # noqa: BLE001 - whatever it raises, it has not answered
-            return Refused(f"{type(error).__name__}: {_last_line(error)}")
+            return NotInferred(f"{type(error).__name__}: {_last_line(error)}")
     return _of_output(found, asked.names)
 
 
@@ -396,7 +396,7 @@ def ask_session(asked: Asked) -> Answer:
     try:
         session = runtime.InferenceSession(model, options, ["CPUExecutionProvider"])
     except Exception as error:  # noqa: BLE001 - its errors have no common class that it exports
-        return Refused(_last_line(error))
+        return NotInferred(_last_line(error))
     found = session.get_outputs()[0].shape
     # A session says "no rank" and "rank 0" alike; only one of them is known to exist.
     if not found and (asked.first or asked.second):

@@ -24,7 +24,7 @@ import numpy as np
 
 from .compute.native import backend as _computing
 from .errors import ModelError, ZerostrideError
-from .models.execute import Program, not_executed, run_program
+from .models.execute import Execution, not_executed, run_program
 from .models.execute import prepare as program_of
 from .models.formats.onnx.functions import MOST_ROUNDS, has_function
 from .models.formats.onnx.messages import tensors_of
@@ -55,7 +55,7 @@ class BackendRep(onnx.backend.base.BackendRep):
         outputs: names of what it gives, in order.
     """
 
-    def __init__(self, graph: Graph, program: Program) -> None:
+    def __init__(self, graph: Graph, program: Execution) -> None:
         self._graph = graph
         self._program = program
         self.inputs = tuple(value.name for value in graph.inputs)

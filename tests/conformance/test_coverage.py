@@ -12,9 +12,9 @@ onnx = pytest.importorskip("onnx", reason="the models are ONNX files")
 pytest.importorskip("onnxruntime", reason="it says what is so")
 
 from campaigns.shapes.coverage import (  # noqa: E402
+    CoverageRow,
     Model,
     Needs,
-    Row,
     Shapes,
     cover,
     executed,
@@ -58,7 +58,7 @@ def right(model: Model) -> Shapes:
     return {"z": (name("N"), name("M")), "r": (name("N"), name("M")), "s": (number(2),)}
 
 
-def planted(path: Path, shapes: Shapes) -> Row:
+def planted(path: Path, shapes: Shapes) -> CoverageRow:
     """The row of a tool that answers this, beside one that is right."""
     _, row = cover(path, {ZEROSTRIDE: right, "planted": lambda model: shapes}).rows
     return row

@@ -11,7 +11,7 @@ import os
 import pytest
 
 from zerostride.runtimes.probe.catalogue import CATALOGUE
-from zerostride.runtimes.probe.conformance import Verdict, run_engine
+from zerostride.runtimes.probe.conformance import Judged, run_engine
 from zerostride.runtimes.probe.generate import generate
 from zerostride.runtimes.probe.isolation import Missing, Worker, interpreter_for
 from zerostride.runtimes.probe.ladder import ladder
@@ -32,5 +32,5 @@ def test_engine_agrees(engine: str) -> None:
     assert not report.findings, "\n".join(
         f"{f.case}\n  zerostride: {f.predicted}\n  {engine}: {f.outcome}" for f in report.findings
     )
-    assert report.count(Verdict.EQUAL) > CASES // 3
-    assert report.count(Verdict.REFUSE) + report.count(Verdict.SILENT) > CASES // 20
+    assert report.count(Judged.EQUAL) > CASES // 3
+    assert report.count(Judged.REFUSE) + report.count(Judged.SILENT) > CASES // 20

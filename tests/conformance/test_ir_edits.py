@@ -17,7 +17,7 @@ from zerostride.models.formats import read_model
 from zerostride.models.formats.onnx.sites import Kind
 from zerostride.models.formats.openvino import edit, find_site
 from zerostride.models.formats.openvino.sites import AXIS
-from zerostride.models.ir.rewrite import SELF, Input, Made, Rewrite, Step
+from zerostride.models.ir.rewrite import SELF, Earlier, Input, Rewrite, RewriteStep
 from zerostride.ops import OPS
 
 ov = pytest.importorskip("openvino", reason="asks the real OpenVINO")
@@ -50,21 +50,21 @@ def test_edited_models_compute_the_same(core: Any, tmp_path: Path) -> None:
     before = infer(core, path, arrays)
     places = {node.name: node.place or () for node in read_model(path).nodes}
     editor = edit(path)
-    row = Step("reshape", (Input(1),), shape=(1, 5))
+    row = RewriteStep("reshape", (Input(1),), shape=(1, 5))
     editor.apply(
         [
-            Rewrite(places["one"], (row, SELF(Input(0), Made(0)))),
-            Rewrite(places["two"], (row, SELF(Made(0), Input(0)))),
+            Rewrite(places["one"], (row, SELF(Input(0), Earlier(0)))),
+            Rewrite(places["two"], (row, SELF(Earlier(0), Input(0)))),
             Rewrite(
                 places["four"],
                 (
-                    Step("unsqueeze", (Input(0),), axes=(0,)),
-                    Step("unsqueeze", (Input(1),), axes=(0, 1)),
-                    SELF(Made(0), Made(1)),
-                    Step("squeeze", (Made(2),), axes=(0,)),
+                    RewriteStep("unsqueeze", (Input(0),), axes=(0,)),
+                    RewriteStep("unsqueeze", (Input(1),), axes=(0, 1)),
+                    SELF(Earlier(0), Earlier(1)),
+                    RewriteStep("squeeze", (Earlier(2),), axes=(0,)),
                 ),
             ),
-            Rewrite(places["five"], (row, Step("add", (Input(0), Made(0))))),
+            Rewrite(places["five"], (row, RewriteStep("add", (Input(0), Earlier(0))))),
         ]
     )
     files = editor.save(tmp_path / "out.xml")
@@ -90,13 +90,13 @@ def test_a_prelu_written_out_computes_the_same(
     arrays = [data, np.array([0.5, -2, 4], dtype)]
     (before,) = infer(core, path, arrays)
     (place,) = (node.place or () for node in read_model(path).nodes)
-    zero = Step("number", (), attributes={"value": 0.0, "dtype": dtype})
+    zero = RewriteStep("number", (), attributes={"value": 0.0, "dtype": dtype})
     steps = (
-        Step("reshape", (Input(1),), shape=(3, 1)),
+        RewriteStep("reshape", (Input(1),), shape=(3, 1)),
         zero,
-        Step("less", (Input(0), Made(1))),
-        Step("multiply", (Made(0), Input(0))),
-        Step("where", (Made(2), Made(3), Input(0))),
+        RewriteStep("less", (Input(0), Earlier(1))),
+        RewriteStep("multiply", (Earlier(0), Input(0))),
+        RewriteStep("where", (Earlier(2), Earlier(3), Input(0))),
     )
     editor = edit(path)
     editor.apply([Rewrite(place, steps)])
@@ -125,8 +125,8 @@ def test_pdpd_becomes_explicit(core: Any, tmp_path: Path) -> None:
     editor = edit(path)
     changes = {"auto_broadcast": "numpy", AXIS: None}
     steps = (
-        Step("unsqueeze", (Input(1),), axes=(2,)),
-        Step("self", (Input(0), Made(0)), attributes=changes),
+        RewriteStep("unsqueeze", (Input(1),), axes=(2,)),
+        RewriteStep("self", (Input(0), Earlier(0)), attributes=changes),
     )
     editor.apply([Rewrite(node.place or (), steps)])
     editor.save(tmp_path / "out.xml")
@@ -146,10 +146,13 @@ def test_every_broadcast_of_a_converted_model_can_be_rewritten(core: Any, tmp_pa
                 continue
             ranks = [len(part.shape or ()) for part in site.operands]
             steps = [
-                Step("unsqueeze", (Input(k),), axes=tuple(range(max(ranks) + 1 - rank)))
+                RewriteStep("unsqueeze", (Input(k),), axes=tuple(range(max(ranks) + 1 - rank)))
                 for k, rank in enumerate(ranks)
             ]
-            steps += [SELF(Made(0), Made(1)), Step("squeeze", (Made(2),), axes=(0,))]
+            steps += [
+                SELF(Earlier(0), Earlier(1)),
+                RewriteStep("squeeze", (Earlier(2),), axes=(0,)),
+            ]
             rewrites.append(Rewrite(node.place or (), tuple(steps)))
         assert rewrites
         editor = edit(path)
@@ -213,8 +216,8 @@ def test_layers_of_bodies_are_audited_and_ported(core: Any, tmp_path: Path) -> N
         site = find_site(node)
         if site is not None:
             rank = len(site.operands[1].shape or ())
-            lift = Step("unsqueeze", (Input(1),), axes=tuple(range(4 - rank)))
-            rewrites.append(Rewrite(node.place or (), (lift, SELF(Input(0), Made(0)))))
+            lift = RewriteStep("unsqueeze", (Input(1),), axes=tuple(range(4 - rank)))
+            rewrites.append(Rewrite(node.place or (), (lift, SELF(Input(0), Earlier(0)))))
     editor = edit(path)
     editor.apply(rewrites)
     out = editor.save(tmp_path / "out.xml")[0]

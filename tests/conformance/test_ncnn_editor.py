@@ -18,7 +18,7 @@ from ncnn_net import Net, feeds
 
 from zerostride.models.formats.ncnn import edit, read
 from zerostride.models.formats.ncnn.program import parameter
-from zerostride.models.ir.rewrite import SELF, Input, Made, Rewrite, Step
+from zerostride.models.ir.rewrite import SELF, Earlier, Input, Rewrite, RewriteStep
 
 pytestmark = pytest.mark.conformance
 
@@ -51,42 +51,52 @@ def operate(number: int, a: Any, b: Any) -> Any:
     return [a + b, a - b, a * b, a / b, np.maximum(a, b), None, None, b - a, b / a][number]
 
 
-def drawn_rewrite(rng: random.Random, shape: made.Shape) -> tuple[made.Shape, tuple[Step, ...]]:
+def drawn_rewrite(
+    rng: random.Random, shape: made.Shape
+) -> tuple[made.Shape, tuple[RewriteStep, ...]]:
     """The shape of a second operand, and steps that make the two of one rank."""
     rank = len(shape)
     kept = tuple(n if rng.random() < 0.6 else 1 for n in shape)
     way = rng.choice(("reshape", "unsqueeze", "squeeze", "expand", "both", "swap", "twice"))
-    reshaped = Step("reshape", (Input(1),), shape=kept)
+    reshaped = RewriteStep("reshape", (Input(1),), shape=kept)
     if way == "unsqueeze" and rank > 1:
         axes = tuple(sorted(rng.sample(range(rank), rng.randint(1, rank - 1))))
         other = tuple(n for k, n in enumerate(shape) if k not in axes)
-        return other, (Step("unsqueeze", (Input(1),), axes=axes), SELF(Input(0), Made(0)))
+        return other, (RewriteStep("unsqueeze", (Input(1),), axes=axes), SELF(Input(0), Earlier(0)))
     if way == "squeeze" and rank < 4:
         axis = rng.randrange(rank + 1)
         other = (*kept[:axis], 1, *kept[axis:])
-        return other, (Step("squeeze", (Input(1),), axes=(axis,)), SELF(Input(0), Made(0)))
+        return other, (
+            RewriteStep("squeeze", (Input(1),), axes=(axis,)),
+            SELF(Input(0), Earlier(0)),
+        )
     if way == "expand":
         other = kept[rng.randrange(rank) :]
         while len(other) < rank and rng.random() < 0.5:
             other = (1, *other)
-        return other, (Step("expand", (Input(1),), shape=shape), SELF(Input(0), Made(0)))
+        return other, (RewriteStep("expand", (Input(1),), shape=shape), SELF(Input(0), Earlier(0)))
     flat = (int(np.prod(kept)),)
     if way == "both":
-        whole = Step("reshape", (Input(0),), shape=(int(np.prod(shape)),))
-        back = Step("reshape", (Made(0),), shape=(-1, *shape[1:]))
-        return flat, (whole, back, Step("reshape", (Input(1),), shape=kept), SELF(Made(1), Made(2)))
+        whole = RewriteStep("reshape", (Input(0),), shape=(int(np.prod(shape)),))
+        back = RewriteStep("reshape", (Earlier(0),), shape=(-1, *shape[1:]))
+        return flat, (
+            whole,
+            back,
+            RewriteStep("reshape", (Input(1),), shape=kept),
+            SELF(Earlier(1), Earlier(2)),
+        )
     if way == "swap":
-        return flat, (reshaped, SELF(Made(0), Input(0), **{"0": 7}))
+        return flat, (reshaped, SELF(Earlier(0), Input(0), **{"0": 7}))
     if way == "twice":
-        double = Step("multiply", (Made(0), Made(1)))
-        summed = Step("add", (Input(0), Made(0)))
+        double = RewriteStep("multiply", (Earlier(0), Earlier(1)))
+        summed = RewriteStep("add", (Input(0), Earlier(0)))
         return flat, (
             reshaped,
             summed,
             double,
-            SELF(Made(2), Made(1)),
+            SELF(Earlier(2), Earlier(1)),
         )
-    return flat, (reshaped, SELF(Input(0), Made(0)))
+    return flat, (reshaped, SELF(Input(0), Earlier(0)))
 
 
 def test_rewritten_files_give_the_numbers_of_the_rewrite(ncnn: Net, tmp_path: Path) -> None:
@@ -139,7 +149,7 @@ def test_an_expand_changes_no_bit(ncnn: Net, tmp_path: Path) -> None:
     odd = np.array([[-0.0], [np.nan], [np.inf], [1e-40]], np.float32)
     text = made.param(*made.inputs((4, 3), (4, 1)), "BinaryOp op 2 1 in0 in1 out0 0=2")
     editor = edit(made.write(tmp_path, text))
-    steps = (Step("expand", (Input(1),), shape=(4, 3)), SELF(Input(0), Made(0)))
+    steps = (RewriteStep("expand", (Input(1),), shape=(4, 3)), SELF(Input(0), Earlier(0)))
     editor.apply([Rewrite((2,), steps)])
     (param,) = editor.save(tmp_path / "new.param")
     new = param.read_text()

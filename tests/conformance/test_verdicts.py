@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from campaigns.models.verdicts import Tally, denied
+from campaigns.models.verdicts import VerdictTally, denied
 
 import zerostride as zs
 from zerostride.errors import ZerostrideError
@@ -32,7 +32,7 @@ def quiet() -> None:
 @pytest.mark.parametrize("name", FORMATS)
 def test_no_verdict_is_denied(name: str, engine: str, tmp_path: Path) -> None:
     file = FORMATS[name](tmp_path, np.random.default_rng(11), 60)
-    tally = Tally(name, engine)
+    tally = VerdictTally(name, engine)
     try:
         tally.add(file, zs.verify(file, engine, cache=False), 0)
     except ZerostrideError as error:

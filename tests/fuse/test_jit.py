@@ -47,13 +47,13 @@ def chain() -> Phase:
 
 def test_loops_and_kernels_take_turns() -> None:
     made = jit_pieces.pieces(jit_pieces.Body(chain(), (9,), 0))
-    loop, call = jit_pieces.Loop, jit_pieces.Call
+    loop, call = jit_pieces.Loop, jit_pieces.KernelCall
     # The subtraction waits for the multiplication: it is needed nowhere else.
     assert made == [loop((3,), (3,)), call(4), call(6), loop((5, 7, 9), (9,))]
 
 
 def test_functions_that_need_each_other_have_loops_of_their_own() -> None:
-    loop, call = jit_pieces.Loop, jit_pieces.Call
+    loop, call = jit_pieces.Loop, jit_pieces.KernelCall
     names = ("tanh", "exp", "sin", "log", "negative")
     steps = [Step(op, (k,), F) for k, op in enumerate(names)]
     steps += [Step("erf", (0,), F), Step("add", (5, 6), F32)]

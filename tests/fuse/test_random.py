@@ -15,7 +15,7 @@ import pytest
 from campaigns.__main__ import main
 from campaigns.fuse import command as campaign
 from campaigns.fuse.bounds import bounds
-from campaigns.fuse.cases import Case, Program, Step, function_source, source
+from campaigns.fuse.cases import DrawnStep, FuseCase, FuseProgram, function_source, source
 from campaigns.fuse.draw import cases
 from campaigns.fuse.graph import graph_of
 from campaigns.fuse.judge import fused_of, judge
@@ -61,7 +61,7 @@ def test_any_case_of_any_seed(seed, first):
 
 
 @pytest.fixture(scope="module")
-def sample() -> list[Case]:
+def sample() -> list[FuseCase]:
     return [case for _, case in cases(0, 4000, seed=5)]
 
 
@@ -111,12 +111,12 @@ def _is_strided(operand: Any) -> bool:
     )
 
 
-def _overlaps(case: Case) -> bool:
+def _overlaps(case: FuseCase) -> bool:
     used = {view.memory for view in case.operands if isinstance(view, View)}
     return any(out is not None and out.memory in used for out in case.outs)
 
 
-def _has_a_tail(case: Case) -> bool:
+def _has_a_tail(case: FuseCase) -> bool:
     reductions = {
         case.program.operands + k
         for k, step in enumerate(case.program.steps)
@@ -128,10 +128,10 @@ def _has_a_tail(case: Case) -> bool:
 # Wrong answers
 
 
-def by_graph(change: Callable[[list[Any]], Any], case: Case) -> Any:
+def by_graph(change: Callable[[list[Any]], Any], case: FuseCase) -> Any:
     """A fused function that evaluates the graph of `case`, and then `change`s the results."""
 
-    def fused(program: Program) -> Callable[..., Any]:
+    def fused(program: FuseProgram) -> Callable[..., Any]:
         def call(*operands: Any, out: Any = None) -> Any:
             results = reference.evaluate(graph_of(replace(case, program=program)), operands)
             results = change(results) or results
@@ -147,18 +147,20 @@ def by_graph(change: Callable[[list[Any]], Any], case: Case) -> Any:
     return fused
 
 
-def made(*steps: Step, dtype: str = "float32", style: str = "plain", operands: int = 1) -> Case:
+def made(
+    *steps: DrawnStep, dtype: str = "float32", style: str = "plain", operands: int = 1
+) -> FuseCase:
     """A case on (4, 5) arrays whose last step is its result."""
     size = dtype_of(dtype).itemsize
     memories = tuple(Memory(20 * size, dtype, style, 100 * k) for k in range(operands))
     views = tuple(View(k, dtype, 0, (4, 5), contiguous((4, 5), size)) for k in range(operands))
-    program = Program(operands, steps, (operands + len(steps) - 1,))
-    return Case(program, memories, views)
+    program = FuseProgram(operands, steps, (operands + len(steps) - 1,))
+    return FuseCase(program, memories, views)
 
 
-ADD = Step("op", "add", (0, 0), {})
-EXP = Step("op", "exp", (0,), {})
-SUM = Step("reduce", "sum", (0,), {"axis": -1})
+ADD = DrawnStep("op", "add", (0, 0), {})
+EXP = DrawnStep("op", "exp", (0,), {})
+SUM = DrawnStep("reduce", "sum", (0,), {"axis": -1})
 
 
 def nudge(units: float) -> Callable[[list[Any]], None]:
@@ -175,11 +177,11 @@ def nudge(units: float) -> Callable[[list[Any]], None]:
         ((ADD,), 1, True),
         ((EXP,), BOUND, False),
         ((EXP,), 3 * BOUND, True),
-        ((EXP, Step("op", "multiply", (1, 0), {})), BOUND, False),
-        ((EXP, Step("op", "multiply", (1, 0), {})), 6 * BOUND, True),
+        ((EXP, DrawnStep("op", "multiply", (1, 0), {})), BOUND, False),
+        ((EXP, DrawnStep("op", "multiply", (1, 0), {})), 6 * BOUND, True),
         ((SUM,), 1, False),
         ((SUM,), 1000, True),
-        ((EXP, Step("op", "floor", (1,), {})), 1, True),
+        ((EXP, DrawnStep("op", "floor", (1,), {})), 1, True),
     ],
 )
 def test_units(steps, units, seen):
@@ -210,12 +212,12 @@ def test_differences(change, text):
 
 
 def test_a_zero_of_the_other_sign_is_a_difference():
-    case = made(Step("op", "multiply", (0, Number(0.0)), {}), style="positive")
+    case = made(DrawnStep("op", "multiply", (0, Number(0.0)), {}), style="positive")
     assert "-0.0" in judge(case, by_graph(replaced(3, -0.0), case)).difference
 
 
 def test_a_nan_that_is_missing_is_a_difference():
-    case = made(Step("op", "log", (0,), {}))
+    case = made(DrawnStep("op", "log", (0,), {}))
     value = reference.evaluate(graph_of(case), case.make().operands)[0]
     index = int(np.flatnonzero(np.isnan(value))[0])
     assert "nan" in judge(case, by_graph(replaced(index, 1.0), case)).difference
@@ -228,7 +230,7 @@ def test_what_is_raised_is_a_difference():
     assert judge(made(ADD), lambda _: fails).difference == (
         "raised RuntimeError('no'); the reference has a result"
     )
-    refused = made(Step("op", "bitwise_and", (0, 0), {}))
+    refused = made(DrawnStep("op", "bitwise_and", (0, 0), {}))
     assert judge(refused).family == "refused"
     assert judge(refused).difference == ""
     assert "there is a result" in judge(refused, lambda _: lambda a: a).difference
@@ -236,10 +238,12 @@ def test_what_is_raised_is_a_difference():
 
 
 def test_what_a_step_without_a_reader_refuses_is_refused():
-    unread = Step("op", "squared_difference", (Number(-1), 0), {})
-    verdict = judge(made(unread, Step("op", "bitwise_xor", (0, Number(1)), {}), dtype="uint32"))
+    unread = DrawnStep("op", "squared_difference", (Number(-1), 0), {})
+    verdict = judge(
+        made(unread, DrawnStep("op", "bitwise_xor", (0, Number(1)), {}), dtype="uint32")
+    )
     assert (verdict.family, verdict.difference) == ("refused", "")
-    fails = Step("op", "bitwise_xor", (0, 0), {})
+    fails = DrawnStep("op", "bitwise_xor", (0, 0), {})
     refused = judge(made(fails, dtype="uint32"), lambda _: _raises_overflow)
     assert "the reference has a result" in refused.difference
 
@@ -249,7 +253,7 @@ def _raises_overflow(*_: Any) -> Any:
 
 
 def test_results_that_are_missing():
-    case = replace(made(ADD, EXP), program=Program(1, (ADD, EXP), (1, 2)))
+    case = replace(made(ADD, EXP), program=FuseProgram(1, (ADD, EXP), (1, 2)))
     assert judge(case).difference == ""
     text = judge(case, lambda _: lambda a: a + a).difference
     assert text == "ndarray for 2 results"
@@ -261,14 +265,14 @@ def test_memory_and_out():
     right = by_graph(lambda results: None, case)
     assert judge(case, right).difference == ""
 
-    def copied(program: Program) -> Callable[..., Any]:
+    def copied(program: FuseProgram) -> Callable[..., Any]:
         return lambda *operands, out: right(program)(*operands, out=out).copy()
 
     assert judge(case, copied).difference == "it is not out"
-    plain = made(Step("op", "positive", (0,), {}))
+    plain = made(DrawnStep("op", "positive", (0,), {}))
     assert "shares memory" in judge(plain, lambda _: lambda a: a).difference
 
-    def scribbles(program: Program) -> Callable[..., Any]:
+    def scribbles(program: FuseProgram) -> Callable[..., Any]:
         def call(a: Any) -> Any:
             result = a + a
             a[0, 0] = 7
@@ -315,8 +319,8 @@ def erring(units: float, seed: int = 0) -> Iterator[None]:
         yield
 
 
-def erring_judge(case: Case, units: float) -> str:
-    def fused(program: Program) -> Callable[..., Any]:
+def erring_judge(case: FuseCase, units: float) -> str:
+    def fused(program: FuseProgram) -> Callable[..., Any]:
         def call(*operands: Any, out: Any = None) -> Any:
             with erring(units):
                 return by_graph(lambda results: None, case)(program)(*operands, out=out)
@@ -366,11 +370,11 @@ def test_an_inexact_power_of_a_negative_number_is_open():
     assert not interval(lambda x, y: zs.pow(x, y), [-2], [3])[2]
 
 
-def views_of(case: Case) -> list[View]:
+def views_of(case: FuseCase) -> list[View]:
     return [operand for operand in case.operands if isinstance(operand, View)]
 
 
-def _ends_in_a_function(case: Case) -> bool:
+def _ends_in_a_function(case: FuseCase) -> bool:
     last = case.program.steps[-1] if case.program.steps else ADD
     floats = all(view.dtype in ("float32", "float64") for view in views_of(case))
     return last.kind == "op" and FAMILIES[last.name] == "functions" and floats
@@ -391,7 +395,7 @@ def test_little_is_open():
 
 
 def test_shrinking():
-    def fused(program: Program) -> Callable[..., Any]:
+    def fused(program: FuseProgram) -> Callable[..., Any]:
         text = function_source(program)
 
         def call(*operands: Any, out: Any = None) -> Any:
@@ -403,10 +407,10 @@ def test_shrinking():
         return call
 
     case = made(
-        Step("op", "multiply", (0, 1), {}, "operator"),
-        Step("op", "squared_difference", (0, 2), {}, "zs"),
-        Step("reduce", "max", (3,), {"axis": 0, "keepdims": True}, "method"),
-        Step("op", "add", (4, 1), {"rule": "numpy"}),
+        DrawnStep("op", "multiply", (0, 1), {}, "operator"),
+        DrawnStep("op", "squared_difference", (0, 2), {}, "zs"),
+        DrawnStep("reduce", "max", (3,), {"axis": 0, "keepdims": True}, "method"),
+        DrawnStep("op", "add", (4, 1), {"rule": "numpy"}),
         operands=2,
     )
     result = campaign.judge_all(iter([(7, case)]), fused)

@@ -28,7 +28,7 @@ from zerostride import ZerostrideError
 from zerostride.models.formats import read_model
 from zerostride.models.formats.openvino import edit, find_site
 from zerostride.models.formats.openvino.opsets import OPS
-from zerostride.models.ir.rewrite import SELF, Input, Made, Rewrite, Step
+from zerostride.models.ir.rewrite import SELF, Earlier, Input, Rewrite, RewriteStep
 
 NUMBERS = (
     *("0", "1", "-1", "2", "3", "5", "7", "16", "255", "2147483648", "9223372036854775807"),
@@ -274,8 +274,8 @@ def edited(path: Path) -> None:
         site = find_site(node)
         if site is None or len(node.inputs) != 2:
             continue
-        lift = tuple(Step("unsqueeze", (Input(k),), axes=(0,)) for k in (0, 1))
-        rewrites.append(Rewrite(node.place or (), (*lift, SELF(Made(0), Made(1)))))
+        lift = tuple(RewriteStep("unsqueeze", (Input(k),), axes=(0,)) for k in (0, 1))
+        rewrites.append(Rewrite(node.place or (), (*lift, SELF(Earlier(0), Earlier(1)))))
     editor = edit(path)
     editor.apply(rewrites)
     path.with_name("out.bin").unlink(missing_ok=True)

@@ -26,7 +26,7 @@ from zerostride.models.audit.run import audit_graph
 from zerostride.models.flow.shapes import shapes as shapes_of
 from zerostride.models.formats.ncnn import edit, engine, read
 from zerostride.models.ir.graph import Graph
-from zerostride.models.ir.rewrite import SELF, Input, Made, Rewrite, Step
+from zerostride.models.ir.rewrite import SELF, Earlier, Input, Rewrite, RewriteStep
 
 #: One of so many cases has the real engine asked, if it is to be asked.
 ASK_EVERY = 200
@@ -221,15 +221,15 @@ def rewrite_of(rng: random.Random, graph: Graph) -> Rewrite | None:
     numbers = tuple(size for size in shape or () if isinstance(size, int))
     step = rng.choice(
         (
-            Step("reshape", (Input(at),), shape=(1, *numbers)),
-            Step("reshape", (Input(at),), shape=(-1,)),
-            Step("unsqueeze", (Input(at),), axes=(0,)),
-            Step("squeeze", (Input(at),), axes=(0,)),
-            Step("expand", (Input(at),), shape=(2, *numbers)),
-            Step("add", (Input(at), Input(at))),
+            RewriteStep("reshape", (Input(at),), shape=(1, *numbers)),
+            RewriteStep("reshape", (Input(at),), shape=(-1,)),
+            RewriteStep("unsqueeze", (Input(at),), axes=(0,)),
+            RewriteStep("squeeze", (Input(at),), axes=(0,)),
+            RewriteStep("expand", (Input(at),), shape=(2, *numbers)),
+            RewriteStep("add", (Input(at), Input(at))),
         )
     )
-    rest = [Made(0) if k == at else operand for k, operand in enumerate(operands)]
+    rest = [Earlier(0) if k == at else operand for k, operand in enumerate(operands)]
     assert node.place is not None
     return Rewrite(node.place, (step, SELF(*rest)))
 

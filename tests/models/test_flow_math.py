@@ -7,7 +7,7 @@ import pytest
 from bound import NC, NCH, Case, flowing, ints, judge, model, needs, node, shapes
 
 from zerostride.models.flow.answers import ask
-from zerostride.models.flow.facts import Call, Fact
+from zerostride.models.flow.facts import Fact, OpCall
 from zerostride.models.flow.table import ROWS
 from zerostride.sizes.dim import Dim
 
@@ -241,7 +241,7 @@ def test_no_row_raises(op: str) -> None:
     for count in range(5):
         for rank in (None, 0, 1, 3, 4):
             fact = Fact(None if rank is None else tuple(map(Dim, "NCHW"[:rank])))
-            answer = ask(Call(op, "", 21, (fact,) * count, {}, 2))
+            answer = ask(OpCall(op, "", 21, (fact,) * count, {}, 2))
             assert len(answer.facts) == 2
             assert not any("object has no attribute" in note for note in answer.notes)
 

@@ -16,11 +16,11 @@ from zerostride.models.formats import read_model
 from zerostride.models.formats.openvino import edit
 from zerostride.models.formats.openvino.sites import AXIS
 from zerostride.models.ir.graph import Place
-from zerostride.models.ir.rewrite import SELF, Input, Made, Rewrite, Step
+from zerostride.models.ir.rewrite import SELF, Earlier, Input, Rewrite, RewriteStep
 
 pytest.importorskip("defusedxml", reason="IR files are read with defusedxml")
 
-ROW = Step("reshape", (Input(1),), shape=(1, 5))
+ROW = RewriteStep("reshape", (Input(1),), shape=(1, 5))
 
 
 def places(path: Path) -> dict[str, Place]:
@@ -64,7 +64,7 @@ def test_nothing_changed_is_nothing_changed(tmp_path: Path) -> None:
 
 def test_a_constant_of_one_reader_changes_its_shape(tmp_path: Path) -> None:
     path = rows().save(tmp_path / "m.xml")
-    new = changed(path, Rewrite(places(path)["two"], (ROW, SELF(Input(0), Made(0)))))
+    new = changed(path, Rewrite(places(path)["two"], (ROW, SELF(Input(0), Earlier(0)))))
     # Its layer's shape and port, and the port that reads it; no layer, no edge, no weights.
     assert new.read_text().count("<layer") == path.read_text().count("<layer")
     assert new.with_suffix(".bin").read_bytes() == path.with_suffix(".bin").read_bytes()
@@ -79,7 +79,7 @@ def test_a_constant_of_one_reader_changes_its_shape(tmp_path: Path) -> None:
 def test_a_shared_constant_gets_one_brother(tmp_path: Path) -> None:
     path = rows().save(tmp_path / "m.xml")
     at = places(path)
-    steps = (ROW, SELF(Input(0), Made(0)))
+    steps = (ROW, SELF(Input(0), Earlier(0)))
     new = changed(path, Rewrite(at["one"], steps), Rewrite(at["three"], steps))
     graph = read_model(new)
     first, third = (next(n for n in graph.nodes if n.name == name) for name in ("one", "three"))
@@ -96,8 +96,8 @@ def test_a_tensor_gets_a_layer_and_the_weights_grow_at_their_end(tmp_path: Path)
     y = model.parameter("y", (5,))
     model.result(model.layer("four", "Add", (5, y), (5, 5)), "end")
     path = model.save(tmp_path / "m.xml")
-    lift = Step("unsqueeze", (Input(1),), axes=(0,))
-    new = changed(path, Rewrite(places(path)["four"], (lift, SELF(Input(0), Made(0)))))
+    lift = RewriteStep("unsqueeze", (Input(1),), axes=(0,))
+    new = changed(path, Rewrite(places(path)["four"], (lift, SELF(Input(0), Earlier(0)))))
     old, grown = (p.with_suffix(".bin").read_bytes() for p in (path, new))
     assert grown.startswith(old)
     graph = read_model(new)
@@ -114,10 +114,10 @@ def test_a_tensor_gets_a_layer_and_the_weights_grow_at_their_end(tmp_path: Path)
 
 #: Both operands get axes, and the result loses them.
 RESHAPED = (
-    Step("unsqueeze", (Input(0),), axes=(0,)),
-    Step("unsqueeze", (Input(1),), axes=(0, 1)),
-    SELF(Made(0), Made(1)),
-    Step("reshape", (Made(2),), shape=(5, -1)),
+    RewriteStep("unsqueeze", (Input(0),), axes=(0,)),
+    RewriteStep("unsqueeze", (Input(1),), axes=(0, 1)),
+    SELF(Earlier(0), Earlier(1)),
+    RewriteStep("reshape", (Earlier(2),), shape=(5, -1)),
 )
 
 
@@ -141,7 +141,7 @@ def test_a_result_that_is_reshaped_keeps_its_name_and_readers(tmp_path: Path) ->
 
 def test_a_layer_is_replaced_by_another_op(tmp_path: Path) -> None:
     path = rows().save(tmp_path / "m.xml")
-    swapped = Rewrite(places(path)["two"], (ROW, Step("add", (Made(0), Input(0)))))
+    swapped = Rewrite(places(path)["two"], (ROW, RewriteStep("add", (Earlier(0), Input(0)))))
     graph = read_model(changed(path, swapped))
     two = next(node for node in graph.nodes if node.name == "two")
     assert [value and value.shape for value in two.inputs] == [(1, 5), (5, 5)]
@@ -157,14 +157,14 @@ def prelu(kind: str = "f32") -> Ir:
     return model
 
 
-def written_out(dtype: str, value: float = 0.0) -> tuple[Step, ...]:
+def written_out(dtype: str, value: float = 0.0) -> tuple[RewriteStep, ...]:
     """x < 0 ? slope times x : x."""
     return (
-        Step("reshape", (Input(1),), shape=(3, 1)),
-        Step("number", (), attributes={"value": value, "dtype": dtype}),
-        Step("less", (Input(0), Made(1))),
-        Step("multiply", (Made(0), Input(0))),
-        Step("where", (Made(2), Made(3), Input(0))),
+        RewriteStep("reshape", (Input(1),), shape=(3, 1)),
+        RewriteStep("number", (), attributes={"value": value, "dtype": dtype}),
+        RewriteStep("less", (Input(0), Earlier(1))),
+        RewriteStep("multiply", (Earlier(0), Input(0))),
+        RewriteStep("where", (Earlier(2), Earlier(3), Input(0))),
     )
 
 
@@ -221,21 +221,21 @@ def test_a_number_that_its_type_does_not_have_is_refused(tmp_path: Path) -> None
         with pytest.raises(ModelError, match=f"'p'.*a constant {value} of {dtype} cannot be"):
             edit(path).apply([Rewrite(at, written_out(dtype, value))])
     with pytest.raises(ModelError, match="there is no op 'nonsense'"):
-        edit(path).apply([Rewrite(at, (Step("nonsense", (Input(0), Input(1))),))])
+        edit(path).apply([Rewrite(at, (RewriteStep("nonsense", (Input(0), Input(1))),))])
 
 
 def test_attributes_change(tmp_path: Path) -> None:
     data = f'auto_broadcast="pdpd" {AXIS}="1"'
     path = binary("Add", (2, 3, 4), (3,), data, result=(2, 3, 4)).save(tmp_path / "m.xml")
     changes = {"auto_broadcast": "numpy", AXIS: None}
-    lift = Step("unsqueeze", (Input(1),), axes=(1,))
-    explicit = Step("self", (Input(0), Made(0)), attributes=changes)
+    lift = RewriteStep("unsqueeze", (Input(1),), axes=(1,))
+    explicit = RewriteStep("self", (Input(0), Earlier(0)), attributes=changes)
     new = changed(path, Rewrite(places(path)["op"], (lift, explicit)))
     node = read_model(new).nodes[-1]
     assert dict(node.attributes) == {"auto_broadcast": "numpy"}
     assert new.with_suffix(".bin").stat().st_size == 8  # a model that had no weights
     bare = binary("Add", (2, 3), (2, 3), result=(2, 3)).save(tmp_path / "bare.xml")
-    only = Step("self", (Input(0), Input(1)), attributes={"auto_broadcast": "none"})
+    only = RewriteStep("self", (Input(0), Input(1)), attributes={"auto_broadcast": "none"})
     assert read_model(changed(bare, Rewrite((2,), (only,)))).nodes[0].attributes == {
         "auto_broadcast": "none"
     }
@@ -272,8 +272,8 @@ def test_layers_of_bodies(tmp_path: Path) -> None:
     path = model.save(tmp_path / "m.xml")
     place = places(path)["if/else_body/inner"]
     assert place == (3, "else_body", 2)
-    lift = Step("unsqueeze", (Input(1),), axes=(0,))
-    new = changed(path, Rewrite(place, (lift, SELF(Input(0), Made(0)))))
+    lift = RewriteStep("unsqueeze", (Input(1),), axes=(0,))
+    new = changed(path, Rewrite(place, (lift, SELF(Input(0), Earlier(0)))))
     verdicts = {f.node: f.verdict for f in zs.audit(new, target="ncnn").findings}
     assert verdicts["if/else_body/inner"] is Verdict.SAME
     assert verdicts["if/then_body/inner"] is Verdict.DIFFERENT
@@ -289,7 +289,7 @@ def test_every_byte_elsewhere_stays(tmp_path: Path) -> None:
     text = text.replace("\t<rt_info />", "\t<!-- <port id='1'> --><rt_info a='&lt;'/>")
     text = text.replace("\n", "\r\n")
     path.write_bytes(text.encode())
-    new = changed(path, Rewrite(places(path)["two"], (ROW, SELF(Input(0), Made(0)))))
+    new = changed(path, Rewrite(places(path)["two"], (ROW, SELF(Input(0), Earlier(0)))))
     data = new.read_bytes()
     assert data.startswith(text[: text.index('name="own"')].encode())
     assert data.endswith(text[text.index("<edges>") :].encode())
@@ -300,9 +300,9 @@ def test_saved_over_itself(tmp_path: Path) -> None:
     path = rows().save(tmp_path / "m.xml")
     weights = path.with_suffix(".bin").read_bytes()
     editor = edit(path)
-    lift = Step("reshape", (Input(0),), shape=(1, 5, 5))
-    back = Step("squeeze", (Made(1),), axes=(0,))
-    editor.apply([Rewrite(places(path)["one"], (lift, SELF(Made(0), Input(1)), back))])
+    lift = RewriteStep("reshape", (Input(0),), shape=(1, 5, 5))
+    back = RewriteStep("squeeze", (Earlier(1),), axes=(0,))
+    editor.apply([Rewrite(places(path)["one"], (lift, SELF(Earlier(0), Input(1)), back))])
     assert editor.save(path) == (path, path.with_suffix(".bin"))
     assert path.with_suffix(".bin").read_bytes().startswith(weights)
     assert read_model(path).nodes[0].op == "Reshape"
@@ -317,7 +317,9 @@ def test_what_cannot_be_said_is_refused_and_not_written(tmp_path: Path) -> None:
         Rewrite(at, (SELF(Input(0)),)),
         Rewrite(at, (SELF(Input(0), Input(7)),)),
         Rewrite(at, (SELF(Input(0), Input(1)), SELF(Input(0), Input(1)))),
-        Rewrite(at, (Step("reshape", (Input(1),), shape=(5, 1, 2)), SELF(Input(0), Made(0)))),
+        Rewrite(
+            at, (RewriteStep("reshape", (Input(1),), shape=(5, 1, 2)), SELF(Input(0), Earlier(0)))
+        ),
     ]
     for rewrite in wrong:
         editor = edit(path)
@@ -336,14 +338,14 @@ def test_what_cannot_be_said_is_refused_and_not_written(tmp_path: Path) -> None:
 def test_without_weights_only_what_needs_none_is_said(tmp_path: Path) -> None:
     path = rows().save(tmp_path / "m.xml")
     path.with_suffix(".bin").unlink()
-    new = changed(path, Rewrite(places(path)["two"], (ROW, SELF(Input(0), Made(0)))))
+    new = changed(path, Rewrite(places(path)["two"], (ROW, SELF(Input(0), Earlier(0)))))
     assert not new.with_suffix(".bin").exists()
     own = read_model(new).nodes[1].inputs[1]
     assert own is not None
     assert own.shape == (1, 5)
-    lift = Step("reshape", (Input(0),), shape=(5, 5))
+    lift = RewriteStep("reshape", (Input(0),), shape=(5, 5))
     with pytest.raises(ModelError, match=r"m\.bin are missing"):
-        changed(path, Rewrite(places(path)["one"], (lift, SELF(Made(0), Input(1)))))
+        changed(path, Rewrite(places(path)["one"], (lift, SELF(Earlier(0), Input(1)))))
     new.with_suffix(".bin").write_bytes(b"another model's")
     with pytest.raises(ModelError, match="is not this model's"):
         changed(path)

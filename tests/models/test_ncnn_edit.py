@@ -10,11 +10,11 @@ import pytest
 
 from zerostride.errors import ModelError
 from zerostride.models.formats.ncnn import edit, read
-from zerostride.models.ir.rewrite import SELF, Input, Made, Rewrite, Step
+from zerostride.models.ir.rewrite import SELF, Earlier, Input, Rewrite, RewriteStep
 
 IN = "Input in0 0 1 in0 0=5 1=4 2=3"
-RESHAPE = Step("reshape", (Input(1),), shape=(1, 1, 5))
-AFTER = SELF(Input(0), Made(0))
+RESHAPE = RewriteStep("reshape", (Input(1),), shape=(1, 1, 5))
+AFTER = SELF(Input(0), Earlier(0))
 
 
 def rewritten(tmp_path: Path, text: str, *rewrites: Rewrite, weights: bytes | None = None) -> str:
@@ -53,7 +53,7 @@ def test_a_constant_of_more_readers_gets_a_twin_beside_it(tmp_path: Path) -> Non
         "MemoryData last 0 1 last 0=1",
     )
     data = made.floats([1, 2]) + made.floats([5, 6, 7, 8, 9], mark=True) + made.floats([3])
-    steps = (Step("reshape", (Input(1),), shape=(5, 1)), SELF(Input(0), Made(0)))
+    steps = (RewriteStep("reshape", (Input(1),), shape=(5, 1)), SELF(Input(0), Earlier(0)))
     new = rewritten(tmp_path, text, Rewrite((3,), steps), weights=data)
     model = read(tmp_path / "new.param")
     assert new.splitlines()[1] == "6 6"
@@ -88,11 +88,11 @@ def test_layers_before_a_blob(tmp_path: Path) -> None:
     text = made.param(IN, "Input in1 0 1 in1 0=5", "BinaryOp b 2 1 in0 in1 out0 0=1")
     for step, kind in (
         (
-            Step("reshape", (Input(1),), shape=(1, 1, 5)),
+            RewriteStep("reshape", (Input(1),), shape=(1, 1, 5)),
             "Reshape b_reshape 1 1 in1 b_reshape 0=5 1=1 2=1",
         ),
         (
-            Step("unsqueeze", (Input(1),), axes=(0, 1)),
+            RewriteStep("unsqueeze", (Input(1),), axes=(0, 1)),
             "ExpandDims b_expanddims 1 1 in1 b_expanddims -23303=2,0,1",
         ),
     ):
@@ -100,14 +100,14 @@ def test_layers_before_a_blob(tmp_path: Path) -> None:
         assert new.splitlines()[1] == "4 4"
         assert new.splitlines()[4].split() == kind.split()
         assert new.splitlines()[5].split()[4:6] == ["in0", kind.split()[5]]
-    expand = Step("expand", (Input(1),), shape=(3, 4, 5))
+    expand = RewriteStep("expand", (Input(1),), shape=(3, 4, 5))
     new = rewritten(tmp_path, text, Rewrite((2,), (expand, AFTER)))
     assert [line.split()[0] for line in new.splitlines()[4:]] == ["ExpandDims", "Tile", "BinaryOp"]
 
 
 def test_a_result_that_is_reshaped_keeps_its_name(tmp_path: Path) -> None:
     text = made.param(IN, "ReLU b 1 1 in0 mid", "ReLU r 1 1 mid out0")
-    steps = (SELF(Input(0)), Step("reshape", (Made(0),), shape=(60,)))
+    steps = (SELF(Input(0)), RewriteStep("reshape", (Earlier(0),), shape=(60,)))
     new = rewritten(tmp_path, text, Rewrite((1,), steps))
     model = read(tmp_path / "new.param")
     assert made.shapes_of(model)["mid"] == (60,)
@@ -116,7 +116,7 @@ def test_a_result_that_is_reshaped_keeps_its_name(tmp_path: Path) -> None:
 
 def test_a_second_reader_gets_a_split(tmp_path: Path) -> None:
     text = made.param(IN, "Input in1 0 1 in1 0=5 1=4 2=3", "BinaryOp b 2 1 in0 in1 out0 0=1")
-    steps = (Step("multiply", (Input(0), Input(1))), SELF(Made(0), Input(1)))
+    steps = (RewriteStep("multiply", (Input(0), Input(1))), SELF(Earlier(0), Input(1)))
     new = rewritten(tmp_path, text, Rewrite((2,), steps))
     kinds = [line.split()[0] for line in new.splitlines()[4:]]
     assert kinds == ["Split", "BinaryOp", "BinaryOp"]
@@ -161,30 +161,38 @@ TWO = made.param(
 REFUSED = {
     "no layer stands at": Rewrite((9,), (AFTER,)),
     "no layer stands at (0,)": Rewrite((0,), (SELF(),)),
-    "has 1 to 4": Rewrite((2,), (Step("reshape", (Input(1),), shape=(1, 1, 1, 1, 5)), AFTER)),
-    "a blob of 5 axes": Rewrite((2,), (Step("unsqueeze", (Input(0),), axes=(0, 1)), AFTER)),
-    "not as many elements": Rewrite((2,), (Step("reshape", (Input(1),), shape=(2, 3)), AFTER)),
-    "not all of extent 1": Rewrite((2,), (Step("squeeze", (Input(0),), axes=(0,)), AFTER)),
-    "does not expand": Rewrite((2,), (Step("expand", (Input(1),), shape=(3, 4, 6)), AFTER)),
+    "has 1 to 4": Rewrite(
+        (2,), (RewriteStep("reshape", (Input(1),), shape=(1, 1, 1, 1, 5)), AFTER)
+    ),
+    "a blob of 5 axes": Rewrite((2,), (RewriteStep("unsqueeze", (Input(0),), axes=(0, 1)), AFTER)),
+    "not as many elements": Rewrite(
+        (2,), (RewriteStep("reshape", (Input(1),), shape=(2, 3)), AFTER)
+    ),
+    "not all of extent 1": Rewrite((2,), (RewriteStep("squeeze", (Input(0),), axes=(0,)), AFTER)),
+    "does not expand": Rewrite((2,), (RewriteStep("expand", (Input(1),), shape=(3, 4, 6)), AFTER)),
     "it has no operand 7": Rewrite((2,), (SELF(Input(7), Input(0)),)),
     "reads 2 blobs, not 1": Rewrite((2,), (SELF(Input(0)),)),
-    "no where of 3": Rewrite((2,), (Step("where", (Input(0), Input(0), Input(1))),)),
-    "no greater of 2": Rewrite((2,), (Step("greater", (Input(0), Input(1))),)),
-    "no less of 2": Rewrite((2,), (Step("less", (Input(0), Input(1))),)),
+    "no where of 3": Rewrite((2,), (RewriteStep("where", (Input(0), Input(0), Input(1))),)),
+    "no greater of 2": Rewrite((2,), (RewriteStep("greater", (Input(0), Input(1))),)),
+    "no less of 2": Rewrite((2,), (RewriteStep("less", (Input(0), Input(1))),)),
     "no layer is added for a constant": Rewrite(
         (2,),
         (
-            Step("number", (), attributes={"value": 0.0, "dtype": "float32"}),
-            Step("add", (Input(0), Made(0))),
+            RewriteStep("number", (), attributes={"value": 0.0, "dtype": "float32"}),
+            RewriteStep("add", (Input(0), Earlier(0))),
         ),
     ),
-    "there is no op 'nonsense'": Rewrite((2,), (Step("nonsense", (Input(0), Input(1))),)),
+    "there is no op 'nonsense'": Rewrite((2,), (RewriteStep("nonsense", (Input(0), Input(1))),)),
     "operand 1 would be read by nobody": Rewrite((2,), (SELF(Input(0), Input(0)),)),
     "'axis' is no parameter": Rewrite((2,), (SELF(Input(0), Input(1), axis=1),)),
     "operand 1 (p.slope) is a weight": Rewrite((3,), (RESHAPE, AFTER)),
-    "has weights, so it cannot be replaced": Rewrite((3,), (Step("add", (Input(0), Input(0))),)),
-    "which is not before it": Rewrite((2,), (SELF(Input(0), Made(1)),)),
-    "it would be there twice": Rewrite((2,), (SELF(Input(0), Input(1)), SELF(Made(0), Input(1)))),
+    "has weights, so it cannot be replaced": Rewrite(
+        (3,), (RewriteStep("add", (Input(0), Input(0))),)
+    ),
+    "which is not before it": Rewrite((2,), (SELF(Input(0), Earlier(1)),)),
+    "it would be there twice": Rewrite(
+        (2,), (SELF(Input(0), Input(1)), SELF(Earlier(0), Input(1)))
+    ),
 }
 
 
@@ -206,7 +214,7 @@ def test_a_twin_needs_the_data(tmp_path: Path) -> None:
     text = made.param(
         "Input in0 0 1 in0 0=5 1=5", "MemoryData c 0 1 c 0=5", "BinaryOp b 2 1 c c out0"
     )
-    steps = (Step("reshape", (Input(1),), shape=(5, 1)), SELF(Input(0), Made(0)))
+    steps = (RewriteStep("reshape", (Input(1),), shape=(5, 1)), SELF(Input(0), Earlier(0)))
     with pytest.raises(ModelError, match=r"a twin of another shape, but m\.bin"):
         edit(made.write(tmp_path, text)).apply([Rewrite((2,), steps)])
 
@@ -222,7 +230,7 @@ def test_saving_over_the_model_itself(tmp_path: Path) -> None:
         "MemoryData c 0 1 c 0=5", "BinaryOp b 2 1 c c out0 0=0", "MemoryData d 0 1 d 0=1"
     )
     path = made.write(tmp_path, text, made.floats([1, 2, 3, 4, 5, 9]))
-    steps = (Step("reshape", (Input(1),), shape=(5, 1)), SELF(Input(0), Made(0)))
+    steps = (RewriteStep("reshape", (Input(1),), shape=(5, 1)), SELF(Input(0), Earlier(0)))
     editor = edit(path)
     editor.apply([Rewrite((1,), steps)])
     editor.save(path)

@@ -14,10 +14,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from zerostride.errors import ModelError
 from zerostride.models.formats.onnx.format import edit
-from zerostride.models.ir.rewrite import SELF, Input, Made, Rewrite, Step
+from zerostride.models.ir.rewrite import SELF, Earlier, Input, Rewrite, RewriteStep
 
-ROW = Step("unsqueeze", (Input(1),), axes=(0,))
-IN_ROW = (ROW, SELF(Input(0), Made(0)))
+ROW = RewriteStep("unsqueeze", (Input(1),), axes=(0,))
+IN_ROW = (ROW, SELF(Input(0), Earlier(0)))
 
 
 def described(
@@ -97,7 +97,7 @@ def test_all_readers_of_a_constant_together_change_it_where_it_is(tmp_path: Path
 def test_a_constant_wanted_in_two_shapes_stands_there_twice(tmp_path: Path) -> None:
     nodes = [add("a", "c", "t"), add("b", "c", "y", "t")]
     model = described(nodes, {"x": (5, 5)}, {"c": C}, outputs={"y": (5, 5)})
-    column = (Step("unsqueeze", (Input(1),), axes=(1,)), SELF(Input(0), Made(0)))
+    column = (RewriteStep("unsqueeze", (Input(1),), axes=(1,)), SELF(Input(0), Earlier(0)))
     made = edited(tmp_path, model, Rewrite((0,), IN_ROW), Rewrite((1,), column))
     shapes = {name: array.shape for name, array in weights(made).items()}
     assert shapes == {"c": (5,), "c_1x5": (1, 5), "c_5x1": (5, 1)}
@@ -140,10 +140,10 @@ def test_results_are_reshaped_under_the_names_that_others_read(tmp_path: Path) -
     shape = (2, 3, 4)
     model = described(nodes, {"x": shape, "z": shape}, outputs={"t": shape, "y": shape})
     steps = (
-        Step("reshape", (Input(0),), shape=(6, 4)),
-        Step("reshape", (Input(1),), shape=(6, 4)),
-        SELF(Made(0), Made(1)),
-        Step("reshape", (Made(2),), shape=shape),
+        RewriteStep("reshape", (Input(0),), shape=(6, 4)),
+        RewriteStep("reshape", (Input(1),), shape=(6, 4)),
+        SELF(Earlier(0), Earlier(1)),
+        RewriteStep("reshape", (Earlier(2),), shape=shape),
     )
     made = edited(tmp_path, model, Rewrite((0,), steps))
     ops = [node.op_type for node in made.graph.node]
@@ -359,10 +359,10 @@ def test_other_ops_and_numbers(tmp_path: Path) -> None:
         outputs={"y": (5, 5)},
     )
     steps = (
-        Step("number", (), attributes={"value": 0.0, "dtype": "float32"}),
-        Step("less", (Input(0), Made(0))),
-        Step("multiply", (Input(1), Input(0))),
-        Step("where", (Made(1), Made(2), Input(0))),
+        RewriteStep("number", (), attributes={"value": 0.0, "dtype": "float32"}),
+        RewriteStep("less", (Input(0), Earlier(0))),
+        RewriteStep("multiply", (Input(1), Input(0))),
+        RewriteStep("where", (Earlier(1), Earlier(2), Input(0))),
     )
     made = edited(tmp_path, model, Rewrite((0,), steps))
     assert [node.op_type for node in made.graph.node] == ["Constant", "Less", "Mul", "Where"]
@@ -385,9 +385,9 @@ def test_op_sets_without_expand_tile(tmp_path: Path) -> None:
     node = helper.make_node("Add", ["x", "v"], ["y"], name="a", broadcast=1, axis=0)
     model = described([node], {"x": (3, 5), "v": (3,)}, outputs={"y": (3, 5)}, opset=6, ir=3)
     steps = (
-        Step("unsqueeze", (Input(1),), axes=(1,)),
-        Step("expand", (Made(0),), shape=(3, 5)),
-        SELF(Input(0), Made(1), broadcast=None, axis=None),
+        RewriteStep("unsqueeze", (Input(1),), axes=(1,)),
+        RewriteStep("expand", (Earlier(0),), shape=(3, 5)),
+        SELF(Input(0), Earlier(1), broadcast=None, axis=None),
     )
     made = edited(tmp_path, model, Rewrite((0,), steps))
     assert [node.op_type for node in made.graph.node] == ["Unsqueeze", "Tile", "Add"]
@@ -397,21 +397,21 @@ def test_op_sets_without_expand_tile(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("opset", "step", "words"),
     [
-        (7, Step("expand", (Input(1),), shape=(5, 5)), "no Expand"),
-        (5, Step("expand", (Input(0),), shape=(5, 5)), "no Expand"),
-        (13, Step("reshape", (Input(1),), shape=(0, 5)), "size of 0"),
-        (13, Step("fmod", (Input(0), Input(1))), "no fmod"),
-        (8, Step("where", (Input(0), Input(0), Input(1))), "no Where"),
-        (13, Step("nothing", (Input(0),)), "nothing"),
+        (7, RewriteStep("expand", (Input(1),), shape=(5, 5)), "no Expand"),
+        (5, RewriteStep("expand", (Input(0),), shape=(5, 5)), "no Expand"),
+        (13, RewriteStep("reshape", (Input(1),), shape=(0, 5)), "size of 0"),
+        (13, RewriteStep("fmod", (Input(0), Input(1))), "no fmod"),
+        (8, RewriteStep("where", (Input(0), Input(0), Input(1))), "no Where"),
+        (13, RewriteStep("nothing", (Input(0),)), "nothing"),
     ],
 )
 def test_what_a_file_cannot_say_is_refused(
-    tmp_path: Path, opset: int, step: Step, words: str
+    tmp_path: Path, opset: int, step: RewriteStep, words: str
 ) -> None:
     model = small.model([add("a", "v", "y")], {"x": (5, 5), "v": (5,)}, opset=opset)
     file = tmp_path / "model.onnx"
     file.write_bytes(model.SerializeToString())
-    rewrite = Rewrite((0,), (step, SELF(Input(0), Made(0))))
+    rewrite = Rewrite((0,), (step, SELF(Input(0), Earlier(0))))
     editor = edit(file)
     assert words in str(editor.refuses(rewrite))
     with pytest.raises(ModelError, match=f"'a'.*{words}"):

@@ -15,7 +15,7 @@ from onnx import numpy_helper
 from ported import by, model_of, one, ported
 
 import zerostride as zs
-from zerostride.models.ir.rewrite import SELF, Input, Made, Step
+from zerostride.models.ir.rewrite import SELF, Earlier, Input, RewriteStep
 from zerostride.models.port import passes, program, replay, run, search
 
 pytestmark = pytest.mark.filterwarnings("ignore::zerostride.EngineVersionWarning")
@@ -24,14 +24,14 @@ pytestmark = pytest.mark.filterwarnings("ignore::zerostride.EngineVersionWarning
 # Proof: what is wrong is found, and nothing is written.
 
 
-def _wrong_pass(monkeypatch: pytest.MonkeyPatch, steps: tuple[Step, ...]) -> None:
+def _wrong_pass(monkeypatch: pytest.MonkeyPatch, steps: tuple[RewriteStep, ...]) -> None:
     row = passes.Pass(
         "wrong", "a mistake", lambda *_: True, lambda *_: iter([steps]), lambda *_: True
     )
     monkeypatch.setattr(search, "PASSES", (row,))
 
 
-COLUMN = (Step("unsqueeze", (Input(1),), axes=(1,)), SELF(Input(0), Made(0)))
+COLUMN = (RewriteStep("unsqueeze", (Input(1),), axes=(1,)), SELF(Input(0), Earlier(0)))
 
 
 def _refusing(folder: Path, words: str) -> None:

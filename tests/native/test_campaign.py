@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from campaigns.__main__ import main
 from campaigns.native import command as campaign
-from campaigns.native.cases import Call, Number, View, bfloat16, dtype_of, source
+from campaigns.native.cases import DrawnCall, Number, View, bfloat16, dtype_of, source
 from campaigns.native.draw import calls
 from campaigns.native.judge import judge, ulps
 from native_scripts import needs_native, start
@@ -63,7 +63,7 @@ def test_without_the_engine():
 
 
 @pytest.fixture(scope="module")
-def sample() -> list[Call]:
+def sample() -> list[DrawnCall]:
     return [call for _, call in calls(0, 10_000, seed=5)]
 
 
@@ -235,7 +235,7 @@ def test_source_makes_the_same_call(k):
 
 
 def test_both_refuse():
-    call = Call("add", (), (Number(1), Number(2)), None, {"rule": "pdpd", "axis": 9})
+    call = DrawnCall("add", (), (Number(1), Number(2)), None, {"rule": "pdpd", "axis": 9})
     verdict = judge(call, zs.add)
     assert verdict.refused
     assert not verdict.difference

@@ -6,7 +6,16 @@ import random
 
 import numpy as np
 import pytest
-from campaigns.native.cases import Call, Memory, Number, Shape, View, bfloat16, extent_of, source
+from campaigns.native.cases import (
+    DrawnCall,
+    Memory,
+    Number,
+    Shape,
+    View,
+    bfloat16,
+    extent_of,
+    source,
+)
 from campaigns.native.command import public
 from campaigns.native.draw import draw
 from campaigns.native.judge import judge
@@ -63,7 +72,7 @@ def views(draw, memory: int, shape: Shape, dtype: str, own: bool) -> tuple[View,
 
 
 @st.composite
-def elementwise(draw, names: list[str], count: int) -> Call:
+def elementwise(draw, names: list[str], count: int) -> DrawnCall:
     shape = draw(shapes())
     dtype = draw(st.sampled_from(DTYPES))
     memories: list[Memory] = []
@@ -87,10 +96,10 @@ def elementwise(draw, names: list[str], count: int) -> Call:
             )
         )
         out, memories = view, [*memories, memory]
-    return Call(draw(st.sampled_from(names)), tuple(memories), tuple(operands), out, {})
+    return DrawnCall(draw(st.sampled_from(names)), tuple(memories), tuple(operands), out, {})
 
 
-def agree(call: Call) -> None:
+def agree(call: DrawnCall) -> None:
     difference = judge(call, public(call.op)).difference
     assert not difference, f"{difference}\n{source(call)}"
 
@@ -122,7 +131,7 @@ def test_what_the_campaign_draws(seed):
 def test_it_would_fail():
     @settings(max_examples=500, derandomize=True, database=None, deadline=None)
     @given(elementwise(["add"], 2))
-    def wrong(call: Call) -> None:
+    def wrong(call: DrawnCall) -> None:
         assert not judge(call, lambda a, b, out=None: np.subtract(a, b, out=out)).difference
 
     with pytest.raises(AssertionError):

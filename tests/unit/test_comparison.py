@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 import zerostride as zs
 from zerostride.core.rules import RULES
-from zerostride.derive.compare import Comparison, Row, one_sample
+from zerostride.derive.compare import Compared, Comparison, one_sample
 from zerostride.engines import ENGINES
 
 
-def row(found: Comparison, kind: str, name: str, rule: str | None = None) -> Row:
+def row(found: Comparison, kind: str, name: str, rule: str | None = None) -> Compared:
     (one,) = (r for r in found.rows if (r.kind, r.name) == (kind, name) and rule in (None, r.rule))
     return one
 

@@ -19,9 +19,9 @@ from campaigns.__main__ import main
 import zerostride as zs
 from zerostride.core.plan import Plan
 from zerostride.errors import Reason
-from zerostride.runtimes.probe.case import Answer, BadInput, Case, Outcome, read_cases
+from zerostride.runtimes.probe.case import Answer, BadInput, Case, EngineOutcome, read_cases
 from zerostride.runtimes.probe.catalogue import CATALOGUE, Form, row_of
-from zerostride.runtimes.probe.conformance import Verdict, judge, run_engine
+from zerostride.runtimes.probe.conformance import Judged, judge, run_engine
 from zerostride.runtimes.probe.generate import generate
 from zerostride.runtimes.probe.isolation import Missing, NoWorker, Worker, interpreter_for
 from zerostride.runtimes.probe.kinds import KINDS
@@ -38,14 +38,14 @@ MOVES: tuple[Callable[[Any], Any], ...] = (
 CASE = Case("numpy", "subtract", (2, 3), (3,))
 
 
-def right_answer(case: Case) -> Outcome:
+def right_answer(case: Case) -> EngineOutcome:
     made = predict(case)
     assert isinstance(made, Plan)
-    return Outcome(Answer.RESULT, made.shape, expected_values(case, made))
+    return EngineOutcome(Answer.RESULT, made.shape, expected_values(case, made))
 
 
 def test_the_right_answer_is_equal() -> None:
-    assert judge(CASE, predict(CASE), right_answer(CASE)) is Verdict.EQUAL
+    assert judge(CASE, predict(CASE), right_answer(CASE)) is Judged.EQUAL
 
 
 @pytest.mark.parametrize("element", range(6))
@@ -54,27 +54,27 @@ def test_one_wrong_element_is_a_disagreement(element: int) -> None:
     assert right.values is not None
     values = right.values.copy()
     values[0, element] += 1
-    wrong = Outcome(Answer.RESULT, right.shape, values)
-    assert judge(CASE, predict(CASE), wrong) is Verdict.DISAGREE
+    wrong = EngineOutcome(Answer.RESULT, right.shape, values)
+    assert judge(CASE, predict(CASE), wrong) is Judged.DISAGREE
 
 
 def test_the_right_values_in_another_shape_are_a_disagreement() -> None:
     right = right_answer(CASE)
-    assert judge(CASE, predict(CASE), Outcome(Answer.RESULT, (3, 2), right.values)) is (
-        Verdict.DISAGREE
+    assert judge(CASE, predict(CASE), EngineOutcome(Answer.RESULT, (3, 2), right.values)) is (
+        Judged.DISAGREE
     )
 
 
 @pytest.mark.parametrize("answer", [Answer.REFUSED, Answer.CRASHED, Answer.BROKEN])
 def test_no_answer_to_a_valid_plan_is_a_disagreement(answer: Answer) -> None:
-    assert judge(CASE, predict(CASE), Outcome(answer)) is Verdict.DISAGREE
+    assert judge(CASE, predict(CASE), EngineOutcome(answer)) is Judged.DISAGREE
 
 
 def test_a_result_where_a_refusal_is_predicted_is_a_disagreement() -> None:
     case = Case("numpy", "subtract", (2,), (3,))
-    result = Outcome(Answer.RESULT, (3,), np.zeros((1, 3)))
-    assert judge(case, predict(case), result) is Verdict.DISAGREE
-    assert judge(case, predict(case), Outcome(Answer.REFUSED)) is Verdict.REFUSE
+    result = EngineOutcome(Answer.RESULT, (3,), np.zeros((1, 3)))
+    assert judge(case, predict(case), result) is Judged.DISAGREE
+    assert judge(case, predict(case), EngineOutcome(Answer.REFUSED)) is Judged.REFUSE
 
 
 def test_a_refusal_where_a_silent_error_is_predicted_is_a_disagreement() -> None:
@@ -82,13 +82,13 @@ def test_a_refusal_where_a_silent_error_is_predicted_is_a_disagreement() -> None
     predicted = predict(case)
     assert isinstance(predicted, zs.BroadcastError)
     assert predicted.silent
-    assert judge(case, predicted, Outcome(Answer.REFUSED)) is Verdict.DISAGREE
-    assert judge(case, predicted, Outcome(Answer.CRASHED)) is Verdict.SILENT
+    assert judge(case, predicted, EngineOutcome(Answer.REFUSED)) is Judged.DISAGREE
+    assert judge(case, predicted, EngineOutcome(Answer.CRASHED)) is Judged.SILENT
 
 
 def test_a_silent_error_that_gives_numpys_answer_is_a_disagreement() -> None:
     claim = zs.BroadcastError("claimed", reason=Reason.WRONG_RESULT, silent=True)
-    assert judge(CASE, claim, right_answer(CASE)) is Verdict.DISAGREE
+    assert judge(CASE, claim, right_answer(CASE)) is Judged.DISAGREE
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -164,15 +164,15 @@ def test_numpy_in_a_worker_agrees() -> None:
         assert worker.version == np.__version__
         report = run_engine(worker, [*ladder("numpy"), *generate("numpy", 500, 1)])
     assert not report.findings
-    assert report.count(Verdict.EQUAL) > 500
-    assert report.count(Verdict.REFUSE) > 50
+    assert report.count(Judged.EQUAL) > 500
+    assert report.count(Judged.REFUSE) > 50
 
 
 def test_a_worker_that_dies_is_an_outcome_and_the_next_case_runs() -> None:
     with Worker("numpy", sys.executable) as worker:
         assert worker._process is not None
         worker._process.kill()
-        assert worker.ask(CASE) == Outcome(Answer.CRASHED, message="SIGKILL")
+        assert worker.ask(CASE) == EngineOutcome(Answer.CRASHED, message="SIGKILL")
         assert worker.ask(CASE).answer is Answer.RESULT
 
 

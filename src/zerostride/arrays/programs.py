@@ -35,7 +35,7 @@ from .model import Options
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class LibraryProgram:
     """A graph with what is known of all its inputs, captured arrays included.
 
     Attributes:
@@ -83,12 +83,12 @@ class Gradients:
             or was not wanted.
     """
 
-    program: Program | None
+    program: LibraryProgram | None
     places: tuple[int | None, ...]
 
 
 @functools.lru_cache(1024)
-def _gradients(program: Program, wanted: tuple[bool, ...]) -> Gradients:
+def _gradients(program: LibraryProgram, wanted: tuple[bool, ...]) -> Gradients:
     made = backward(program.graph, program.operands, len(program.operands))
     kept = [
         place for place, want in zip(made.places, wanted, strict=True) if want and place is not None
@@ -103,7 +103,7 @@ def _gradients(program: Program, wanted: tuple[bool, ...]) -> Gradients:
         for place, want in zip(made.places, wanted, strict=True)
     )
     return Gradients(
-        Program(_needed(made.graph, outputs), (*program.operands, *cotangents)), places
+        LibraryProgram(_needed(made.graph, outputs), (*program.operands, *cotangents)), places
     )
 
 
@@ -143,7 +143,7 @@ class Prepared:
     """
 
     compiled: Compiled
-    program: Program
+    program: LibraryProgram
     values: tuple[Any, ...]
 
 
@@ -171,7 +171,7 @@ def prepared(
     program = compiled.derived.get("program")
     if program is None:
         known = (*call.operands, *map(operand_of, compiled.captured))
-        program = compiled.derived.setdefault("program", Program(compiled.graph, known))
+        program = compiled.derived.setdefault("program", LibraryProgram(compiled.graph, known))
     return Prepared(compiled, program, (*operands, *(settings[name] for name in call.named)))
 
 

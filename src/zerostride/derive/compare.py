@@ -58,7 +58,7 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class Compared:
     """What one rule, or one engine's version of a rule, makes of the shapes.
 
     Attributes:
@@ -136,8 +136,8 @@ class Comparison:
     """
 
     shapes: tuple[Shape, ...]
-    reference: Row
-    rows: tuple[Row, ...]
+    reference: Compared
+    rows: tuple[Compared, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -366,7 +366,7 @@ def _open_row(
     answer: Plan | BroadcastError,
     meant: Plan | BroadcastError,
     known: Condition,
-) -> Row:
+) -> Compared:
     from ..sizes.shapes import Answer
 
     parts: list[Part] = []
@@ -417,7 +417,9 @@ _LONGEST = 200
 _BAD: tuple[Kind, ...] = ("different", "silent", "refused")
 
 
-def _row(side: Side, shapes: tuple[Shape, ...], judge: Side, meant: Plan | BroadcastError) -> Row:
+def _row(
+    side: Side, shapes: tuple[Shape, ...], judge: Side, meant: Plan | BroadcastError
+) -> Compared:
     answer = side.plan(shapes)
     traps: tuple[Trap, ...] = ()
     if isinstance(answer, BroadcastError):
@@ -441,9 +443,9 @@ def _row_of(
     traps: tuple[Trap, ...] = (),
     notes: tuple[str, ...] = (),
     parts: tuple[Part, ...] = (),
-) -> Row:
+) -> Compared:
     engine = ENGINES[side.engine] if side.engine else None
-    return Row(
+    return Compared(
         "engine" if engine else "rule",
         engine.name if engine else side.rule.name,
         side.rule.name,
@@ -457,16 +459,16 @@ def _row_of(
     )
 
 
-def _label(row: Row) -> str:
+def _label(row: Compared) -> str:
     several = row.kind == "engine" and len(ENGINES[row.name].elementwise) > 1
     return f"{row.name} {row.rule}" if several else row.name
 
 
-def _mark(row: Row) -> str:
+def _mark(row: Compared) -> str:
     return "!" if row.silent else "~" if row.verdict == "same_here" else ""
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Compared) -> tuple[str, ...]:
     attributes = "".join(f" {name}={value}" for name, value in row.attributes.items())
     read = "" if row.run or row.kind == "rule" else " read, not run"
     start = (_mark(row), row.kind, _label(row) + attributes, row.release + read)

@@ -128,7 +128,7 @@ def _operand_names(
 # What there is to say, in words
 
 
-class Row(NamedTuple):
+class PhaseRow(NamedTuple):
     """A line of a phase's drawing: an array over the box."""
 
     name: str
@@ -225,15 +225,15 @@ def slot_names(told: Explanation) -> tuple[str, ...]:
     )
 
 
-def phase_rows(program: Program, phase: Phase, names: Sequence[str]) -> list[Row]:
+def phase_rows(program: Program, phase: Phase, names: Sequence[str]) -> list[PhaseRow]:
     """The drawing: what is loaded, the box, and what is stored."""
     loads = [
-        Row(name, _cells(program.slots[load.slot], load.walk, phase))
+        PhaseRow(name, _cells(program.slots[load.slot], load.walk, phase))
         for name, load in zip(_load_names(program, phase, names), phase.loads, strict=True)
     ]
-    box = Row("box", tuple(map(str, phase.shape)))
+    box = PhaseRow("box", tuple(map(str, phase.shape)))
     stores = [
-        Row(
+        PhaseRow(
             f"{names[store.slot]} {program.slots[store.slot].dtype}",
             _cells(program.slots[store.slot], store.walk, phase),
         )
@@ -428,7 +428,7 @@ def html(told: Explanation) -> str:
     return "".join(["<div>", *parts, "</div>"])
 
 
-def _html_row(row: Row) -> str:
+def _html_row(row: PhaseRow) -> str:
     cells = "".join(f"<td>{'·' if cell is None else escape(cell)}</td>" for cell in row.cells)
     return f"<tr><th style='text-align:left'>{escape(row.name)}</th>{cells}</tr>"
 

@@ -43,7 +43,7 @@ class Symbol(NamedTuple):
         return f"{self.low}..{self.high}"
 
 
-class Call:
+class Applied:
     """A function of sizes that is no polynomial: opaque, equal to itself.
 
     Attributes:
@@ -59,7 +59,7 @@ class Call:
         self._hash = hash((function, arguments))  # looked up often, and long
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Call):
+        if not isinstance(other, Applied):
             return NotImplemented
         return self is other or (
             self._hash == other._hash
@@ -71,7 +71,7 @@ class Call:
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Call, (self.function, self.arguments)
+        return Applied, (self.function, self.arguments)
 
     def __repr__(self) -> str:
         return f"Call({self.function!r}, {self.arguments!r})"
@@ -91,7 +91,7 @@ def name_of(symbol: Symbol) -> str:
     return symbol.name if symbol.name.isprintable() else printable(symbol.name)
 
 
-Atom: TypeAlias = Symbol | Call
+Atom: TypeAlias = Symbol | Applied
 Monomial: TypeAlias = tuple[Atom, ...]
 Terms: TypeAlias = tuple[tuple[Monomial, int], ...]
 #: Least and greatest value; None is without end.
@@ -159,11 +159,11 @@ FUNCTIONS: dict[str, Function] = {}
 # What is in an expression.
 
 
-def calls(size: Dim) -> Iterator[Call]:
+def calls(size: Dim) -> Iterator[Applied]:
     """The applications in a size, those in arguments first."""
     for monomial, _ in size.terms:
         for atom in monomial:
-            if isinstance(atom, Call):
+            if isinstance(atom, Applied):
                 for argument in FUNCTIONS[atom.function].sizes(atom.arguments):
                     if not isinstance(argument, int):
                         yield from calls(argument)

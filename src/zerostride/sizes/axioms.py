@@ -9,12 +9,12 @@ import functools
 import itertools
 from collections.abc import Collection, Iterator
 
-from .atoms import Call, Number, calls
+from .atoms import Applied, Number, calls
 from .condition import ALWAYS, Condition, all_of, any_of, eq, equality, ge, negation
 from .dim import Dim, dim, of_atom
 
 
-def _may_fail(call: Call) -> bool:
+def _may_fail(call: Applied) -> bool:
     """Whether there may be values for which an application does not exist."""
     if call.function == "floordiv":
         divisor = call.arguments[1]
@@ -23,18 +23,18 @@ def _may_fail(call: Call) -> bool:
 
 
 def _has_calls(size: Dim) -> bool:
-    return any(isinstance(atom, Call) for monomial, _ in size.terms for atom in monomial)
+    return any(isinstance(atom, Applied) for monomial, _ in size.terms for atom in monomial)
 
 
 def _partial(size: Dim) -> bool:
     return _has_calls(size) and any(map(_may_fail, calls(size)))
 
 
-def _outer_calls(size: Dim) -> Iterator[Call]:
+def _outer_calls(size: Dim) -> Iterator[Applied]:
     """The applications in a size, without those that only one case of a "choose" has."""
     for monomial, _ in size.terms:
         for atom in monomial:
-            if isinstance(atom, Call):
+            if isinstance(atom, Applied):
                 yield atom
                 if atom.function != "choose":
                     for argument in atom.arguments:
@@ -55,7 +55,7 @@ def exists(size: Number) -> Condition:
     )
 
 
-def _call_exists(call: Call) -> Condition:
+def _call_exists(call: Applied) -> Condition:
     if not _may_fail(call):
         return ALWAYS
     if call.function == "bcast":
@@ -77,7 +77,7 @@ def _guarded(condition: Condition) -> Condition:
     return all_of([condition, exists(condition.size)])
 
 
-def _cases(call: Call) -> Iterator[tuple[Condition, Number]]:
+def _cases(call: Applied) -> Iterator[tuple[Condition, Number]]:
     """The cases of a "choose", none of which overlap."""
     before: list[Condition] = []
     for condition, value in call.arguments:
@@ -111,7 +111,7 @@ def meaning(size: Dim) -> Condition:
     return all_of(map(_axiom, dict.fromkeys(_outer_calls(size))))
 
 
-def _axiom(call: Call) -> Condition:
+def _axiom(call: Applied) -> Condition:
     size = of_atom(call)
     if call.function == "bcast":
         return all_of(

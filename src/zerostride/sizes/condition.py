@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-from .atoms import Call, Number, Symbol, bounds, decide_zero, name_of, structure
+from .atoms import Applied, Number, Symbol, bounds, decide_zero, name_of, structure
 from .dim import Dim, dim, lone_symbol, made, of_atom, weight_of
 from .functions import grouped
 from .hooks import decide, read_condition
@@ -277,7 +277,7 @@ def ne(a: Number, b: Number) -> Condition:
 def _extreme(size: Dim) -> Condition | None:
     """``min(a, b) - a == 0`` as what it says: that a is the lesser one; None for anything else."""
     for (atom, *more), factor in size.terms:
-        if not isinstance(atom, Call) or more or atom.function not in ("max", "min"):
+        if not isinstance(atom, Applied) or more or atom.function not in ("max", "min"):
             continue
         if abs(factor) != 1 or len(atom.arguments) != 2:
             continue
@@ -427,7 +427,7 @@ def _remainder(size: Dim) -> tuple[Dim, int, int, int] | None:
     """``(x, n, sign, r)`` where the size is ``sign * (x % n - r)``, sign 1 or -1."""
     for monomial, factor in size.terms:
         call = monomial[0]
-        if len(monomial) != 1 or not isinstance(call, Call) or call.function != "floordiv":
+        if len(monomial) != 1 or not isinstance(call, Applied) or call.function != "floordiv":
             continue
         whole, divisor = call.arguments
         if divisor == abs(factor):

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from .atoms import (
     FUNCTIONS,
+    Applied,
     Atom,
-    Call,
     Interval,
     Monomial,
     Number,
@@ -365,7 +365,7 @@ def applied(function: str, arguments: tuple[Any, ...]) -> Dim:
     Raises:
         OverflowError: it would be too long, or nested too deep, to work with.
     """
-    call = Call(function, arguments)
+    call = Applied(function, arguments)
     written, nested = _atom_weight(call)
     many = len(arguments) > MAX_ARGUMENTS and function != "choose"
     if many or written > MAX_WRITTEN or nested > MAX_NESTED:
@@ -420,11 +420,11 @@ def lone_symbol(value: Any) -> Symbol | None:
     return None
 
 
-def lone_call(size: Dim) -> Call | None:
+def lone_call(size: Dim) -> Applied | None:
     """The application that a size is, or None."""
     if size.const == 0 and len(size.terms) == 1:
         monomial, factor = size.terms[0]
-        if factor == 1 and len(monomial) == 1 and isinstance(monomial[0], Call):
+        if factor == 1 and len(monomial) == 1 and isinstance(monomial[0], Applied):
             return monomial[0]
     return None
 
@@ -470,8 +470,8 @@ from . import functions as _rows  # noqa: E402 - fills FUNCTIONS
 __all__ = [
     "MAX_NESTED",
     "MAX_TERMS",
+    "Applied",
     "Atom",
-    "Call",
     "Dim",
     "Interval",
     "Number",

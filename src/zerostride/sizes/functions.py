@@ -10,7 +10,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .atoms import FUNCTIONS, Call, Function, Interval, Number, Symbol, bounds, structure
+from .atoms import FUNCTIONS, Applied, Function, Interval, Number, Symbol, bounds, structure
 from .dim import Dim, applied, dim, lone_call, made, of_atom, plain, size_order
 from .shapes import Answer
 
@@ -60,7 +60,7 @@ def _flat(size: Dim, by: int) -> tuple[Dim, int] | None:
     found = [
         atom
         for (atom, *more), factor in size.terms
-        if factor == 1 and not more and isinstance(atom, Call) and atom.function == "floordiv"
+        if factor == 1 and not more and isinstance(atom, Applied) and atom.function == "floordiv"
     ]
     if len(found) != 1 or found[0].arguments[1].terms or found[0].arguments[1].const < 1:
         return None
@@ -128,7 +128,7 @@ def grouped(size: Dim, name: Callable[[Symbol], str], *, factor: bool = False) -
     if not size.terms:
         return text
     ((*_, last), times), *more = size.terms
-    loose = isinstance(last, Call) and last.function in ("floordiv", "choose")
+    loose = isinstance(last, Applied) and last.function in ("floordiv", "choose")
     product = len(size.terms[0][0]) > 1 or times != 1
     return f"({text})" if more or size.const or (factor and product) or loose else text
 
@@ -241,7 +241,7 @@ def _if_chosen(size: Number, values: Mapping[Symbol, Number]) -> Number:
     except OverflowError:
         raise
     except ArithmeticError:
-        return of_atom(Call("floordiv", (dim(0), dim(0))))
+        return of_atom(Applied("floordiv", (dim(0), dim(0))))
 
 
 def choose(cases: Iterable[tuple[Condition, Number]]) -> Number:

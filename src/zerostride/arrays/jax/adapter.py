@@ -208,7 +208,7 @@ def _finished(made: programs.Prepared) -> Any:
     return made.compiled.structure.pack(results)
 
 
-def _run(program: programs.Program, values: Sequence[Any], like: Any) -> list[Any]:
+def _run(program: programs.LibraryProgram, values: Sequence[Any], like: Any) -> list[Any]:
     """The results of a program as JAX's arrays."""
     arrays = lowered(values)
     if arrays is not None:

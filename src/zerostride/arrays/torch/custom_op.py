@@ -18,7 +18,7 @@ from torch import Tensor
 
 from ...fusion.trace.graph import Apply, Constant, Graph, Input, Node, Reduce, View
 from ...fusion.trace.tracing import Operand
-from ..programs import Program
+from ..programs import LibraryProgram
 from .data import as_torch
 from .running import pulled, run
 
@@ -27,7 +27,7 @@ _NODES: dict[str, type[Any]] = {
 }
 
 
-def text_of(program: Program) -> str:
+def text_of(program: LibraryProgram) -> str:
     """A program as text.
 
     >>> x = Input(0, (2,), "float32")
@@ -46,12 +46,12 @@ def text_of(program: Program) -> str:
 
 
 @functools.lru_cache(4096)
-def program_of(text: str) -> Program:
+def program_of(text: str) -> LibraryProgram:
     """The program of a text."""
     nodes, outputs, operands = json.loads(text)
     made: list[Node] = [_NODES[kind](*map(_tuples, values)) for kind, *values in nodes]
     known = tuple(Operand(*map(_tuples, values)) for values in operands)
-    return Program(Graph(tuple(made), tuple(outputs), len(known)), known)
+    return LibraryProgram(Graph(tuple(made), tuple(outputs), len(known)), known)
 
 
 def _fields(value: Any) -> list[Any]:
@@ -69,7 +69,7 @@ _TENSOR, _NUMBER = "tn"
 _MOST = 2**63 - 1
 
 
-def run_as_op(program: Program, values: Sequence[Any]) -> list[Tensor]:
+def run_as_op(program: LibraryProgram, values: Sequence[Any]) -> list[Tensor]:
     """A program's results, as PyTorch traces them."""
     tensors = [value for value in values if isinstance(value, Tensor)]
     # What has more than 64 bits is a constant of the program.

@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
-from ..programs import Program
+from ..programs import LibraryProgram
 from ..replay import replay
 from .data import as_torch, from_numpy, to_numpy
 from .ops import Torch
@@ -109,7 +109,7 @@ def why_not_plain(given: Any) -> str:
     return ""
 
 
-def run(program: Program, values: Sequence[Any]) -> list[Tensor]:
+def run(program: LibraryProgram, values: Sequence[Any]) -> list[Tensor]:
     """The results of a program for tensors and Python numbers, whatever way they have to go."""
     tensors = [value for value in values if isinstance(value, Tensor)]
     way = way_of(tensors)
@@ -124,13 +124,13 @@ def run(program: Program, values: Sequence[Any]) -> list[Tensor]:
     return list(_Recorded.apply(program, *values))
 
 
-def native(program: Program, values: Sequence[Any]) -> list[Tensor]:
+def native(program: LibraryProgram, values: Sequence[Any]) -> list[Tensor]:
     """By the engine; of tensors in this processor's memory."""
     arrays = [to_numpy(value) if isinstance(value, Tensor) else value for value in values]
     return [from_numpy(result) for result in program.run(arrays)]
 
 
-def own(program: Program, values: Sequence[Any]) -> list[Tensor]:
+def own(program: LibraryProgram, values: Sequence[Any]) -> list[Tensor]:
     """By PyTorch's functions; a result is new, and of the operands' subclass if they have one."""
     device = next(value.device for value in values if isinstance(value, Tensor))
     others = {value.device for value in values if isinstance(value, Tensor)} - {device}
@@ -172,7 +172,7 @@ class _Recorded(_Function):  # type: ignore[misc]
     """A program with its gradients."""
 
     @staticmethod
-    def forward(ctx: Any, program: Program, *values: Any) -> tuple[Tensor, ...]:
+    def forward(ctx: Any, program: LibraryProgram, *values: Any) -> tuple[Tensor, ...]:
         results = native(program, values)
         ctx.program = program
         ctx.numbers = tuple(None if isinstance(value, Tensor) else value for value in values)
@@ -190,7 +190,7 @@ class _Recorded(_Function):  # type: ignore[misc]
 
 
 def pulled(
-    program: Program,
+    program: LibraryProgram,
     values: Sequence[Any],
     cotangents: Sequence[Tensor | None],
     wanted: Sequence[bool],

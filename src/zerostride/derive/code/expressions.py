@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from ...sizes.condition import Condition, eq, ge, ne
-from ...sizes.dim import Atom, Call, Dim, Number, Symbol, calls, dim, of_atom
+from ...sizes.dim import Applied, Atom, Dim, Number, Symbol, calls, dim, of_atom
 from ...sizes.solve import exists
 
 #: What is called how: symbols, functions of sizes, and whole expressions that stand on an axis.
-Words: TypeAlias = dict[Symbol | Call | Dim, str]
+Words: TypeAlias = dict[Symbol | Applied | Dim, str]
 
 
 def size_code(size: Number, words: Words) -> str:
@@ -58,7 +58,7 @@ def _told(size: Dim, words: Words, busy: Busy = frozenset()) -> Dim:
     for monomial, factor in size.terms:
         product = dim(factor)
         for atom in monomial:
-            known_ = isinstance(atom, Call) and atom in words
+            known_ = isinstance(atom, Applied) and atom in words
             product = product * of_atom(_variable(words[atom]) if known_ else atom)
         total = total + product
     return total

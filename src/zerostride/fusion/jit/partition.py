@@ -10,7 +10,7 @@ from .ops import EMITTERS, Emitter
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class KernelCall:
     """A step that a kernel computes, on a block (or once, of splats)."""
 
     step: int
@@ -84,7 +84,7 @@ class Body:
                 yield value
 
 
-def pieces(body: Body) -> list[Loop | Call]:
+def pieces(body: Body) -> list[Loop | KernelCall]:
     """Loops and kernels' calls, in an order in which they can run.
 
     Loop number k runs before the kernels of turn k. No two functions of a loop need each other: a
@@ -112,13 +112,13 @@ def pieces(body: Body) -> list[Loop | Call]:
         for arg in body.step(value).args:
             if arg not in turn:
                 due[arg] = min(due.get(arg, last), reader)
-    order: list[Loop | Call] = []
+    order: list[Loop | KernelCall] = []
     for number in range(1, last + 1):
         now = [value for value in rows if due[value] == number]
         written = [value for value in now if body.is_written(value)]
         order.append(Loop(tuple(written), _left(body, written, rows)))
-        order.extend(Call(value) for value in now if not body.is_written(value))
-    return [piece for piece in order if isinstance(piece, Call) or piece.leaves]
+        order.extend(KernelCall(value) for value in now if not body.is_written(value))
+    return [piece for piece in order if isinstance(piece, KernelCall) or piece.leaves]
 
 
 def _left(body: Body, steps: Sequence[int], rows: Sequence[int]) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from ..schedule.program import Phase, Step
 from .loops import LINE, METADATA, NONTEMPORAL, Turns
 from .ops import byte, convert
-from .partition import Body, Call, Loop, pieces
+from .partition import Body, KernelCall, Loop, pieces
 from .values import BYTES, TYPES, Code, Value
 from .vmath import emitters
 
@@ -224,7 +224,7 @@ class _Writer:
         return min(max(fits, _LEAST_BLOCK), _MOST_BLOCK)
 
     @staticmethod
-    def _leaves(piece: Loop | Call) -> tuple[int, ...]:
+    def _leaves(piece: Loop | KernelCall) -> tuple[int, ...]:
         return piece.leaves if isinstance(piece, Loop) else (piece.step,)
 
     def _find_places(self) -> None:

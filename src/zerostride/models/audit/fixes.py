@@ -11,13 +11,13 @@ from ...errors import NotExpressible
 from ...sizes import Shape
 from ..formats.onnx.sites import Kind
 from ..transport.compound_engines import CARRIERS, MANY
-from .judged_site import Case
+from .judged_site import JudgedSite
 
 #: Added to the reason of a rank limit that nothing helps against.
 NO_MERGE = "; no merge of neighbouring axes fits"
 
 
-def fix_of(case: Case) -> Expression | None:
+def fix_of(case: JudgedSite) -> Expression | None:
     """How the target says what the source means, or None."""
     if not _tabled(case):
         return _reshaped(case) or _merged(case)
@@ -25,7 +25,7 @@ def fix_of(case: Case) -> Expression | None:
     return said and (_in_both(case, said) or said)
 
 
-def _in_both(case: Case, said: Expression) -> Expression | None:
+def _in_both(case: JudgedSite, said: Expression) -> Expression | None:
     """Shapes that the model's own rule reads likewise, where it would misread those of `said`.
 
     The target's least change may leave out axes on which the model's rule counts: (1, 4) for ncnn
@@ -42,14 +42,14 @@ def _in_both(case: Case, said: Expression) -> Expression | None:
     return _try(case, shapes) if meaning.plan(shapes) == meant else None
 
 
-def _tabled(case: Case) -> bool:
+def _tabled(case: JudgedSite) -> bool:
     """Whether the target's rule is one that `express` looks for, in the engine table."""
     stacked = len(case.shapes) > 2 and (case.engine.name, case.site.stands_for) in MANY
     many = stacked or len(case.shapes) > case.target.rule.operands[1]
     return case.target.op not in CARRIERS and not many
 
 
-def expressed(case: Case) -> Expression | None:
+def expressed(case: JudgedSite) -> Expression | None:
     """The source's plan in the words of the target's row, sizes that are not known included."""
     if not _tabled(case):
         return None
@@ -63,12 +63,12 @@ def expressed(case: Case) -> Expression | None:
     return said
 
 
-def fix_of_trap(case: Case) -> Expression | None:
+def fix_of_trap(case: JudgedSite) -> Expression | None:
     """For a size trap: every operand at the result's rank, where no size can misplace it."""
     return _try(case, case.sample.plan.aligned)
 
 
-def rank_notes(case: Case, fix: Expression | None) -> tuple[str, ...]:
+def rank_notes(case: JudgedSite, fix: Expression | None) -> tuple[str, ...]:
     """What else a rank limit asks for: where tensors end at it, a merge has to go further."""
     most = case.engine.tensor_rank
     if fix is None or not fix.merged_axes or most is None:
@@ -79,7 +79,7 @@ def rank_notes(case: Case, fix: Expression | None) -> tuple[str, ...]:
     )
 
 
-def _reshaped(case: Case) -> Expression | None:
+def _reshaped(case: JudgedSite) -> Expression | None:
     """The operands after the first as they are meant, with all their axes, or without ones."""
     meant = case.sample.plan
     first, *rest = meant.operands
@@ -94,7 +94,7 @@ def _without_outer(shape: Shape) -> Shape:
     return shape[filled[0] :] if filled else ()
 
 
-def _merged(case: Case) -> Expression | None:
+def _merged(case: JudgedSite) -> Expression | None:
     """More operands than a rule takes at once, with as few axes merged as makes it fit."""
     if case.site.kind is not Kind.ELEMENTWISE:
         return None
@@ -107,7 +107,7 @@ def _merged(case: Case) -> Expression | None:
     return None
 
 
-def _try(case: Case, shapes: tuple[Shape, ...]) -> Expression | None:
+def _try(case: JudgedSite, shapes: tuple[Shape, ...]) -> Expression | None:
     """The operands reshaped to `shapes`, if the target then means what the source means."""
     meant = case.sample.plan
     made = case.plan(shapes)
@@ -117,5 +117,5 @@ def _try(case: Case, shapes: tuple[Shape, ...]) -> Expression | None:
     return Expression(shapes, {}, False, (), meant.shape, _use(case), changed)
 
 
-def _use(case: Case) -> RuleUse:
+def _use(case: JudgedSite) -> RuleUse:
     return RuleUse(case.target.rule.name, case.target.attributes, case.engine.name, case.target.op)

@@ -157,7 +157,7 @@ class Carried:
 
 
 @dataclass(frozen=True, slots=True)
-class Case(Carried):
+class JudgedSite(Carried):
     """A carried site whose source is planned.
 
     Attributes:

@@ -36,7 +36,7 @@ from ..transport.pnnx import carried
 from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
 from ..transport.ways import NotJudged, canonical, transport
 from .audit_cache import Like, pattern
-from .judged_site import Carried, Case, finding_of, sizes_of
+from .judged_site import Carried, JudgedSite, finding_of, sizes_of
 from .known_numbers import fitting
 from .symbolic import carried_as_is, compare_open, is_open, related
 from .verdict import compare_case, narrowed, other_values, struck
@@ -428,7 +428,7 @@ def _judge(
     except BroadcastError as error:
         verdict = Verdict.DIFFERENT if error.silent else Verdict.REFUSED
         return finding_of(site, source, error, verdict, error.reason, error.detail)
-    case = Case(site, engine, side, source, sample, bare)
+    case = JudgedSite(site, engine, side, source, sample, bare)
     if (limit := case.unfit) is not None:
         return struck(case, case.plan(case.shapes), limit)
     if not is_open(case):

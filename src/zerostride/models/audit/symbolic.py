@@ -26,7 +26,7 @@ from ...sizes.solve import implies, listing
 from ..findings import Cause, Finding, Verdict, Witness
 from ..formats.onnx.sites import Site
 from .fixes import expressed
-from .judged_site import Case, finding_of, sizes_of
+from .judged_site import JudgedSite, finding_of, sizes_of
 from .witness import find_witness
 
 _BAD: tuple[Kind, ...] = ("different", "silent", "refused")
@@ -46,14 +46,14 @@ _ALWAYS: Mapping[Kind, str] = {
 _CAUSES: Mapping[Kind, Cause] = {"different": Cause.OTHER_ALIGNMENT, "silent": Cause.SILENT}
 
 
-def is_open(case: Case) -> bool:
+def is_open(case: JudgedSite) -> bool:
     """Whether a size that has a say is not a number."""
     return case.sample.plan.open is not None or any(
         isinstance(size, Dim) for shape in case.shapes for size in shape
     )
 
 
-def compare_open(case: Case, known: Condition) -> Finding:
+def compare_open(case: JudgedSite, known: Condition) -> Finding:
     """The finding of a case with sizes that are not known.
 
     Args:
@@ -70,7 +70,7 @@ def compare_open(case: Case, known: Condition) -> Finding:
         return _unknown(case, str(problem))
 
 
-def _compared(case: Case, known: Condition) -> Finding:
+def _compared(case: JudgedSite, known: Condition) -> Finding:
     """The finding of a case whose target may align the operands otherwise."""
     if len(case.shapes) > case.target.rule.operands[1]:
         return _unknown(case, f"{len(case.shapes)} operands of sizes that are not known")
@@ -132,13 +132,13 @@ def _example(found: Meanings, kind: Kind, certain: bool) -> tuple[Region, dict[S
     return region, {symbol: values[symbol] for symbol in found.symbols}
 
 
-def _meanings(case: Case, shapes: tuple[Shape, ...], known: Condition) -> Meanings:
+def _meanings(case: JudgedSite, shapes: tuple[Shape, ...], known: Condition) -> Meanings:
     return meanings(
         case.sample.plan, case.target, shapes, known=known, divergences=case.divergences
     )
 
 
-def _target(case: Case) -> Plan | BroadcastError:
+def _target(case: JudgedSite) -> Plan | BroadcastError:
     """The target's plan, for what values it may have one."""
     return case.plan(case.shapes)
 
@@ -179,24 +179,24 @@ def _asked(rule: Rule, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
     return complete(rule, given)
 
 
-def _as_is(case: Case) -> Finding:
+def _as_is(case: JudgedSite) -> Finding:
     """The same rule on both sides: what is known of the model's sizes makes no difference."""
     use = RuleUse(case.target.rule.name, case.target.attributes, case.engine.name, case.target.op)
     said = f"means the same on {case.engine.name}{_everywhere(case, _symbols(case))}"
     return case.finding(replace(case.source, rule=use), Verdict.SAME, Cause.SAME_PLAN, said)
 
 
-def _symbols(case: Case) -> tuple[Symbol, ...]:
+def _symbols(case: JudgedSite) -> tuple[Symbol, ...]:
     """The symbols in what is broadcast."""
     sizes = (size for shape in (*case.source.operands, *case.shapes) for size in shape)
     return tuple(dict.fromkeys(symbol for size in sizes for symbol in dim(size).symbols))
 
 
-def _unknown(case: Case, said: str) -> Finding:
+def _unknown(case: JudgedSite, said: str) -> Finding:
     return finding_of(case.site, case.source, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
 
 
-def _same(case: Case, found: Meanings, known: Condition) -> Finding:
+def _same(case: JudgedSite, found: Meanings, known: Condition) -> Finding:
     """The same for all sizes from 1; what happens to tensors without elements is a note."""
     said = f"means the same on {case.engine.name}{_everywhere(case, found.symbols)}"
     notes: tuple[str, ...] = ()
@@ -211,7 +211,7 @@ def _same(case: Case, found: Meanings, known: Condition) -> Finding:
     return case.finding(made, Verdict.SAME, Cause.SAME_PLAN, said, notes=notes)
 
 
-def _everywhere(case: Case, symbols: Sequence[Symbol]) -> str:
+def _everywhere(case: JudgedSite, symbols: Sequence[Symbol]) -> str:
     """The sizes that a verdict is about, in words."""
     names = ", ".join(symbol.name for symbol in symbols)
     needs = case.sample.plan.conditions
@@ -220,7 +220,7 @@ def _everywhere(case: Case, symbols: Sequence[Symbol]) -> str:
 
 
 def _words(
-    case: Case,
+    case: JudgedSite,
     found: Meanings,
     kind: Kind,
     region: Region,
@@ -235,7 +235,7 @@ def _words(
     return _WORDS[kind].format(when=when, values=listing(values), detail=detail)
 
 
-def _alignment(case: Case, region: Region) -> str:
+def _alignment(case: JudgedSite, region: Region) -> str:
     """How the target aligns what it aligns otherwise."""
     for part, meant, aligned in zip(
         case.site.operands, case.sample.plan.aligned, region.aligned, strict=False
@@ -253,7 +253,7 @@ def _shape(shape: Shape) -> str:
 # Shown and mended.
 
 
-def _witness(case: Case, values: Mapping[Symbol, int]) -> Witness | None:
+def _witness(case: JudgedSite, values: Mapping[Symbol, int]) -> Witness | None:
     """Numbers on which the two differ, at these sizes."""
     meaning = case.meaning
     needed = {symbol for shape in case.shapes for size in shape for symbol in dim(size).symbols}
@@ -263,7 +263,7 @@ def _witness(case: Case, values: Mapping[Symbol, int]) -> Witness | None:
     return find_witness(shapes, meaning.plan, case.plan, case.op, renamed=False)
 
 
-def _fix(case: Case, known: Condition) -> Expression | None:
+def _fix(case: JudgedSite, known: Condition) -> Expression | None:
     """The operands reshaped so that the target means the same, for all sizes or where it says."""
     limited: Expression | None = None
     for shapes in _forms(case):
@@ -284,7 +284,7 @@ def _fix(case: Case, known: Condition) -> Expression | None:
     return limited
 
 
-def _forms(case: Case) -> Iterator[tuple[Shape, ...]]:
+def _forms(case: JudgedSite) -> Iterator[tuple[Shape, ...]]:
     """Shapes to try for the operands, least change first."""
     meant = case.sample.plan
     first, *rest = meant.operands
@@ -299,7 +299,9 @@ def _without_outer(shape: Shape) -> Shape:
     return shape[filled[0] :] if filled else ()
 
 
-def _expression(case: Case, shapes: tuple[Shape, ...], only_if: Condition | None) -> Expression:
+def _expression(
+    case: JudgedSite, shapes: tuple[Shape, ...], only_if: Condition | None
+) -> Expression:
     meant = case.sample.plan
     changed = tuple(a != b for a, b in zip(shapes, meant.operands, strict=True))
     use = RuleUse(case.target.rule.name, case.target.attributes, case.engine.name, case.target.op)

@@ -17,11 +17,11 @@ from ..findings import Cause, Finding, Verdict, Witness
 from ..transport.ways import canonical
 from .audit_cache import Like
 from .fixes import NO_MERGE, fix_of, fix_of_trap, rank_notes
-from .judged_site import Carried, Case
+from .judged_site import Carried, JudgedSite
 from .witness import find_witness
 
 
-def compare_case(case: Case, like: Like | None = None) -> Finding:
+def compare_case(case: JudgedSite, like: Like | None = None) -> Finding:
     """Source and target, planned and compared; what is the same in a like case is taken over."""
     name = case.engine.name
     made = case.plan(case.shapes)
@@ -56,7 +56,7 @@ def compare_case(case: Case, like: Like | None = None) -> Finding:
     return case.finding(made, Verdict.SAME, Cause.SAME_PLAN, f"means the same on {name}")
 
 
-def struck(case: Case, made: Plan | BroadcastError, divergence: Divergence) -> Finding:
+def struck(case: JudgedSite, made: Plan | BroadcastError, divergence: Divergence) -> Finding:
     """The engine's row says that it goes wrong here, or refuses."""
     wrong = divergence.effect is Reason.WRONG_RESULT
     verdict = Verdict.DIFFERENT if wrong else Verdict.REFUSED
@@ -99,7 +99,7 @@ def other_values(case: Carried, finding: Finding) -> Finding:
     return finding
 
 
-def _refused(case: Case, error: BroadcastError, like: Like | None) -> Finding:
+def _refused(case: JudgedSite, error: BroadcastError, like: Like | None) -> Finding:
     """The target's rule has no plan: it refuses, or does not refuse and goes wrong."""
     name = case.engine.name
     fix = _fix(case, like)
@@ -123,7 +123,7 @@ def _refused(case: Case, error: BroadcastError, like: Like | None) -> Finding:
     )
 
 
-def _alignment_words(case: Case, made: Plan) -> str:
+def _alignment_words(case: JudgedSite, made: Plan) -> str:
     for part, meant, aligned in zip(
         case.site.operands, case.sample.plan.aligned, made.aligned, strict=False
     ):
@@ -132,13 +132,13 @@ def _alignment_words(case: Case, made: Plan) -> str:
     return f"the result is {made.shape}; the model means {case.sample.plan.shape}"
 
 
-def _fix(case: Case, like: Like | None) -> Expression | None:
+def _fix(case: JudgedSite, like: Like | None) -> Expression | None:
     if case.bare:
         return None
     return (like.fix if like is not None else None) or fix_of(case)
 
 
-def _witness(case: Case, like: Like | None) -> Witness | None:
+def _witness(case: JudgedSite, like: Like | None) -> Witness | None:
     if like is not None and like.witness is not None:
         return like.witness
     meaning = None if case.bare else case.meaning
@@ -147,7 +147,7 @@ def _witness(case: Case, like: Like | None) -> Witness | None:
     return find_witness(case.shapes, meaning.plan, case.plan, case.op)
 
 
-def _trap_witness(case: Case, trap: Trap) -> Witness | None:
+def _trap_witness(case: JudgedSite, trap: Trap) -> Witness | None:
     meaning = None if case.bare else case.meaning
     if meaning is None:
         return None
@@ -155,7 +155,7 @@ def _trap_witness(case: Case, trap: Trap) -> Witness | None:
     return find_witness(trap.shapes, meaning.plan, case.plan, case.op)
 
 
-def _traps(case: Case) -> tuple[Trap, ...]:
+def _traps(case: JudgedSite) -> tuple[Trap, ...]:
     """The sizes at which the meaning flips, of the first pair that has some."""
     meaning = case.meaning
     names = [part.name for part in case.site.operands]

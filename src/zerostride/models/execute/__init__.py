@@ -6,6 +6,6 @@ and `narrow` hold the other ops.
 In: Graph, inputs. Out: outputs, within a limit of work.
 """
 
-from .run import Program, execute, not_executed, prepare, run_program
+from .run import Execution, execute, not_executed, prepare, run_program
 
-__all__ = ["Program", "execute", "not_executed", "prepare", "run_program"]
+__all__ = ["Execution", "execute", "not_executed", "prepare", "run_program"]

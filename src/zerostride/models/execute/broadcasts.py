@@ -14,7 +14,7 @@ from ...errors import BroadcastError
 from ...ops import find_op
 from ..formats.onnx.sites import Kind, Site
 from ..ir.graph import Array, Node, Value
-from .call import Call, Unfit, room
+from .call import NodeCall, Unfit, room
 from .pointwise import BROADCAST
 
 #: Kinds that are computed by their plan; compounds and clamps are in the table of ops.
@@ -66,7 +66,7 @@ def in_order(site: Site, arrays: Sequence[Array | None]) -> tuple[Array | None, 
     return tuple(given[id(part.tensor)] for part in site.operands)
 
 
-def broadcast(site: Site, call: Call, engine: str | None) -> Array:
+def broadcast(site: Site, call: NodeCall, engine: str | None) -> Array:
     """What a site gives.
 
     Args:

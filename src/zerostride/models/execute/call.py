@@ -56,7 +56,7 @@ meter: ContextVar[Meter | None] = ContextVar("meter", default=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class NodeCall:
     """A node and the numbers of its operands, None where an optional one is left out."""
 
     node: Node
@@ -117,7 +117,7 @@ class Call:
 
 
 Results: TypeAlias = "Array | tuple[Array, ...]"
-Kernel = Callable[[Call], Results]
+Kernel = Callable[[NodeCall], Results]
 
 
 def room(shape: Iterable[int], dtype: Any = np.float32) -> tuple[int, ...]:

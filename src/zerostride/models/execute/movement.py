@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Array
-from .call import Call, Kernel, Unfit, axes_of, axis_of, room
+from .call import Kernel, NodeCall, Unfit, axes_of, axis_of, room
 
 
-def _shape(call: Call) -> Array:
+def _shape(call: NodeCall) -> Array:
     x = call[0]
     start, end, _ = slice(call.attribute("start", 0), call.attribute("end")).indices(x.ndim)
     return np.array(x.shape[start:end], np.int64)
 
 
-def _reshape(call: Call) -> Array:
+def _reshape(call: NodeCall) -> Array:
     x, wanted = call[0], call.integers("shape", 1)
     if wanted is None:
         raise Unfit("it has no target shape")
@@ -38,7 +38,7 @@ def _reshape(call: Call) -> Array:
     return x.reshape([x.size // rest if size == -1 else size for size in sizes])
 
 
-def _flatten(call: Call) -> Array:
+def _flatten(call: NodeCall) -> Array:
     x, axis = call[0], call.attribute("axis", 1)
     if not -x.ndim <= axis <= x.ndim:
         raise Unfit(f"axis {axis} of a tensor of rank {x.ndim}")
@@ -46,7 +46,7 @@ def _flatten(call: Call) -> Array:
     return x.reshape(math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
 
 
-def _squeeze(call: Call) -> Array:
+def _squeeze(call: NodeCall) -> Array:
     x, said = call[0], call.integers("axes", 1)
     if said is None:
         axes = tuple(axis for axis, size in enumerate(x.shape) if size == 1)
@@ -58,7 +58,7 @@ def _squeeze(call: Call) -> Array:
     return x.reshape([size for axis, size in enumerate(x.shape) if axis not in axes])
 
 
-def _unsqueeze(call: Call) -> Array:
+def _unsqueeze(call: NodeCall) -> Array:
     x, said = call[0], call.integers("axes", 1)
     if said is None:
         raise Unfit("it has no axes")
@@ -66,7 +66,7 @@ def _unsqueeze(call: Call) -> Array:
     return np.expand_dims(x, axes_of(said, x.ndim + len(said)))
 
 
-def _transpose(call: Call) -> Array:
+def _transpose(call: NodeCall) -> Array:
     x = call[0]
     order = call.integers("perm")
     if order is None:
@@ -76,7 +76,7 @@ def _transpose(call: Call) -> Array:
     return x.transpose(axes_of(order, x.ndim))
 
 
-def _concat(call: Call) -> Array:
+def _concat(call: NodeCall) -> Array:
     parts = call.given()
     axis = axis_of(call.attribute("axis", 1), parts[0].ndim)
     shape = list(parts[0].shape)
@@ -85,7 +85,7 @@ def _concat(call: Call) -> Array:
     return np.concatenate(parts, axis)
 
 
-def _split(call: Call) -> tuple[Array, ...]:
+def _split(call: NodeCall) -> tuple[Array, ...]:
     x = call[0]
     axis = axis_of(call.attribute("axis", 0), x.ndim)
     size, count = x.shape[axis], len(call.node.outputs)
@@ -101,7 +101,7 @@ def _split(call: Call) -> tuple[Array, ...]:
     return tuple(np.split(x, ends[:-1], axis))
 
 
-def _slice(call: Call) -> Array:
+def _slice(call: NodeCall) -> Array:
     x = call[0]
     starts, ends = call.integers("starts", 1), call.integers("ends", 2)
     if starts is None or ends is None:
@@ -132,7 +132,7 @@ def _indices(array: Array, size: int) -> Array:
     return np.where(array < 0, array + size, array).astype(np.int64)
 
 
-def _gather(call: Call) -> Array:
+def _gather(call: NodeCall) -> Array:
     x = call[0]
     axis = axis_of(call.attribute("axis", 0), x.ndim)
     indices = _indices(call[1], x.shape[axis])
@@ -140,7 +140,7 @@ def _gather(call: Call) -> Array:
     return np.take(x, indices, axis)
 
 
-def _along(call: Call) -> tuple[Array, int, tuple[Any, ...]]:
+def _along(call: NodeCall) -> tuple[Array, int, tuple[Any, ...]]:
     """For the ops on elements: the data, the axis, and an index that reaches each element."""
     x, indices = call[0], call[1]
     axis = axis_of(call.attribute("axis", 0), x.ndim)
@@ -154,7 +154,7 @@ def _along(call: Call) -> tuple[Array, int, tuple[Any, ...]]:
     return x, axis, tuple(places)
 
 
-def _gather_elements(call: Call) -> Array:
+def _gather_elements(call: NodeCall) -> Array:
     x, _, places = _along(call)
     return np.asarray(x[places])
 
@@ -164,7 +164,7 @@ _REDUCTIONS: Mapping[str, Any] = MappingProxyType(
 )
 
 
-def _scatter(call: Call, x: Array, places: tuple[Any, ...], updates: Array) -> Array:
+def _scatter(call: NodeCall, x: Array, places: tuple[Any, ...], updates: Array) -> Array:
     made, how = x.copy(), call.attribute("reduction", "none")
     if how == "none":
         made[places] = updates
@@ -175,7 +175,7 @@ def _scatter(call: Call, x: Array, places: tuple[Any, ...], updates: Array) -> A
     return made
 
 
-def _scatter_elements(call: Call) -> Array:
+def _scatter_elements(call: NodeCall) -> Array:
     x, _, places = _along(call)
     if call[2].shape != call[1].shape:
         raise Unfit(f"updates of shape {call[2].shape} for indices of shape {call[1].shape}")
@@ -198,7 +198,7 @@ def _deep(x: Array, indices: Array, batch: int) -> tuple[Any, ...]:
     return tuple(places)
 
 
-def _gather_nd(call: Call) -> Array:
+def _gather_nd(call: NodeCall) -> Array:
     x, indices = call[0], call[1]
     batch = call.attribute("batch_dims", 0)
     places = _deep(x, indices, batch)
@@ -206,7 +206,7 @@ def _gather_nd(call: Call) -> Array:
     return x[places] if places else np.broadcast_to(x, indices.shape[:-1] + x.shape)
 
 
-def _scatter_nd(call: Call) -> Array:
+def _scatter_nd(call: NodeCall) -> Array:
     x, indices, updates = call[0], call[1], call[2]
     places = _deep(x, indices, 0)
     if updates.shape != indices.shape[:-1] + x.shape[len(places) :]:
@@ -214,7 +214,7 @@ def _scatter_nd(call: Call) -> Array:
     return _scatter(call, x, places, updates)
 
 
-def _tile(call: Call) -> Array:
+def _tile(call: NodeCall) -> Array:
     x, repeats = call[0], call.integers("repeats", 1)
     if repeats is None or len(repeats) != x.ndim or min(repeats, default=0) < 0:
         raise Unfit(f"repeats {repeats} for a tensor of rank {x.ndim}")
@@ -225,7 +225,7 @@ def _tile(call: Call) -> Array:
 _MODES = frozenset({"reflect", "edge", "wrap"})
 
 
-def _pad(call: Call) -> Array:
+def _pad(call: NodeCall) -> Array:
     x, mode = call[0], call.attribute("mode", "constant")
     pads = call.integers("pads", 1) or call.integers("paddings")
     said = call.integers("axes", 3)
@@ -251,7 +251,7 @@ def _pad(call: Call) -> Array:
     return np.pad(x, widths, constant_values=fill)
 
 
-def _range(call: Call) -> Array:
+def _range(call: NodeCall) -> Array:
     start, limit, delta = (call[k].reshape(()) for k in range(3))
     if not delta or not np.isfinite([float(start), float(limit), float(delta)]).all():
         raise Unfit(f"a range from {start} to {limit} by {delta}")
@@ -264,7 +264,7 @@ def _range(call: Call) -> Array:
     return (np.arange(count).astype(start.dtype) * delta + start).astype(start.dtype)
 
 
-def _constant_of_shape(call: Call) -> Array:
+def _constant_of_shape(call: NodeCall) -> Array:
     sizes = call.integers("shape", 0)
     if sizes is None or min(sizes, default=0) < 0:
         raise Unfit(f"{sizes} is no shape")
@@ -276,7 +276,7 @@ def _constant_of_shape(call: Call) -> Array:
     return np.full(room(sizes, dtype), 0 if fill is None else fill, dtype)
 
 
-def _eye_like(call: Call) -> Array:
+def _eye_like(call: NodeCall) -> Array:
     x = call[0]
     if x.ndim != 2:
         raise Unfit(f"data of rank {x.ndim}; it takes matrices")
@@ -287,7 +287,7 @@ def _eye_like(call: Call) -> Array:
     return np.eye(rows, columns, int(call.attribute("k", 0))).astype(dtype)
 
 
-def _one_hot(call: Call) -> Array:
+def _one_hot(call: NodeCall) -> Array:
     indices, values = call[0], call[2]
     depth = int(call[1].reshape(-1)[0])
     axis = axis_of(call.attribute("axis", -1), indices.ndim + 1)
@@ -302,21 +302,21 @@ def _one_hot(call: Call) -> Array:
     return np.asarray(np.where(on, values[1], values[0]))
 
 
-def _trilu(call: Call) -> Array:
+def _trilu(call: NodeCall) -> Array:
     k = 0 if call.maybe(1) is None else call.number(1)
     limit = sum(call[0].shape[-2:])
     k = max(-limit, min(k, limit))
     return (np.triu if call.flag("upper", 1) else np.tril)(call[0], k)
 
 
-def _blocks(call: Call) -> tuple[Array, int]:
+def _blocks(call: NodeCall) -> tuple[Array, int]:
     x, block = call[0], call.attribute("blocksize", 0)
     if x.ndim != 4 or block < 1:
         raise Unfit(f"data of rank {x.ndim}, blocks of {block}")
     return x, block
 
 
-def _depth_to_space(call: Call) -> Array:
+def _depth_to_space(call: NodeCall) -> Array:
     x, b = _blocks(call)
     n, c, h, w = x.shape
     if c % (b * b):
@@ -328,7 +328,7 @@ def _depth_to_space(call: Call) -> Array:
     return moved.reshape(n, c // b**2, h * b, w * b)
 
 
-def _space_to_depth(call: Call) -> Array:
+def _space_to_depth(call: NodeCall) -> Array:
     x, b = _blocks(call)
     n, c, h, w = x.shape
     if h % b or w % b:
@@ -338,13 +338,13 @@ def _space_to_depth(call: Call) -> Array:
     return moved.reshape(n, c * b * b, h // b, w // b)
 
 
-def _non_zero(call: Call) -> Array:
+def _non_zero(call: NodeCall) -> Array:
     x = call[0]
     found = np.nonzero(x if x.ndim else x.reshape(1))
     return np.array(found, np.int64) if x.ndim else np.zeros((0, found[0].size), np.int64)
 
 
-def _compress(call: Call) -> Array:
+def _compress(call: NodeCall) -> Array:
     x, chosen = call[0], call[1].astype(bool)
     axis = call.attribute("axis")
     if axis is None:
@@ -355,7 +355,7 @@ def _compress(call: Call) -> Array:
     return np.compress(chosen, x, axis)
 
 
-def _reverse_sequence(call: Call) -> Array:
+def _reverse_sequence(call: NodeCall) -> Array:
     """The first elements along the time axis turned round: as many as each row says."""
     x, lengths = call[0], call[1]
     time, batch = (
@@ -373,7 +373,7 @@ def _reverse_sequence(call: Call) -> Array:
     return np.take_along_axis(x, places.astype(np.int64), time)
 
 
-def _top_k(call: Call) -> tuple[Array, ...]:
+def _top_k(call: NodeCall) -> tuple[Array, ...]:
     x = call[0]
     axis = axis_of(call.attribute("axis", -1), x.ndim)
     k = call.attribute("k") if "k" in call.node.attributes else call.number(1)
@@ -389,11 +389,11 @@ def _top_k(call: Call) -> tuple[Array, ...]:
     return np.take_along_axis(x, order, axis), order.astype(np.int64)
 
 
-def _same(call: Call) -> Array:
+def _same(call: NodeCall) -> Array:
     return call[0]
 
 
-def _dropout(call: Call) -> tuple[Array, ...]:
+def _dropout(call: NodeCall) -> tuple[Array, ...]:
     mode = call.maybe(2)
     ratio = call.maybe(1)
     if mode is not None and mode.any() and (ratio is None or ratio.any()):

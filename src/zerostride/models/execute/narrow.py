@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Array
-from .call import Call, Kernel, Unfit, axis_of, room
+from .call import Kernel, NodeCall, Unfit, axis_of, room
 from .reduction import product
 from .windows import convolved
 
@@ -43,7 +43,7 @@ def _saturated(x: Array, dtype: np.dtype[Any]) -> Array:
     return np.clip(x, low, high).astype(dtype)
 
 
-def _power_of_two(x: Array, dtype: np.dtype[Any], call: Call) -> Array:
+def _power_of_two(x: Array, dtype: np.dtype[Any], call: NodeCall) -> Array:
     """The exponents alone, biased by 127: the type has no sign and no zero."""
     mode = call.attribute("round_mode", "up")
     if mode not in ("up", "down"):
@@ -55,7 +55,7 @@ def _power_of_two(x: Array, dtype: np.dtype[Any], call: Call) -> Array:
     return np.where(exponent == 0xFF, 0xFF, made).astype(np.uint8).view(dtype)
 
 
-def _cast(call: Call) -> Array:
+def _cast(call: NodeCall) -> Array:
     """What does not fit wraps around; NaN and what is too large for an integer is as on x86."""
     x, dtype = call[0], call.output_dtype()
     if dtype is None:
@@ -69,7 +69,7 @@ def _cast(call: Call) -> Array:
     return x.astype(dtype)
 
 
-def _bit_cast(call: Call) -> Array:
+def _bit_cast(call: NodeCall) -> Array:
     x, dtype = call[0], call.output_dtype()
     if dtype is None or x.dtype.kind in "OSU":
         raise Unfit("the element type that it casts from or to is none that is executed")
@@ -78,7 +78,7 @@ def _bit_cast(call: Call) -> Array:
     return np.ascontiguousarray(x).view(dtype).reshape(x.shape)
 
 
-def _along_axis(call: Call, x: Array, vector: Array) -> Array:
+def _along_axis(call: NodeCall, x: Array, vector: Array) -> Array:
     """A scale or zero point: one number, one for each index of `axis`, or one a block of it."""
     if vector.size == 1 and vector.ndim < 2:
         return vector.reshape(())
@@ -108,7 +108,7 @@ def _stored(made: Array, zero: Array | None, dtype: np.dtype[Any], saturate: boo
     return _saturated(whole if zero is None else whole + zero.astype(wide), dtype)
 
 
-def _quantise(call: Call) -> Array:
+def _quantise(call: NodeCall) -> Array:
     x, scale, zero = call[0], _along_axis(call, call[0], call[1]), call.maybe(2)
     dtype = zero.dtype if zero is not None else call.output_dtype() or np.dtype(np.uint8)
     shift = None if zero is None else _along_axis(call, x, zero)
@@ -116,7 +116,7 @@ def _quantise(call: Call) -> Array:
     return _stored(divided, shift, dtype, call.flag("saturate", 1))
 
 
-def _dequantise(call: Call) -> Array:
+def _dequantise(call: NodeCall) -> Array:
     x, scale, zero = call[0], _along_axis(call, call[0], call[1]), call.maybe(2)
     if x.dtype.name not in _INTEGERS | _FLOATS:
         raise Unfit(f"quantised numbers of {x.dtype} are not executed")
@@ -141,21 +141,21 @@ def _shifted(x: Array, zero: Array | None, per_row: bool) -> Array:
     return wide - shift
 
 
-def _matmul_integer(call: Call) -> Array:
+def _matmul_integer(call: NodeCall) -> Array:
     return product(_shifted(call[0], call.maybe(2), True), _shifted(call[1], call.maybe(3), False))
 
 
-def _conv_integer(call: Call) -> Array:
+def _conv_integer(call: NodeCall) -> Array:
     x, weight = _shifted(call[0], call.maybe(2), False), call[1].astype(np.int32)
     zero = call.maybe(3)
     if zero is not None:
         if zero.size not in (1, weight.shape[0]):
             raise Unfit(f"a zero point of shape {zero.shape} for weights of shape {weight.shape}")
         weight = weight - zero.astype(np.int32).reshape(-1, *(1,) * (weight.ndim - 1))
-    return convolved(Call(call.node, (x, weight)))
+    return convolved(NodeCall(call.node, (x, weight)))
 
 
-def _quantised_matmul(call: Call) -> Array:
+def _quantised_matmul(call: NodeCall) -> Array:
     a, b = _shifted(call[0], call[2], True), _shifted(call[3], call[5], False)
     scales = [call[1], call[4], call[6]]
     if any(scale.size != 1 for scale in scales) or call[7].size != 1:

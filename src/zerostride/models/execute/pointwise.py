@@ -14,7 +14,7 @@ import numpy as np
 from ...compute.kernels import KERNELS, VARIANTS, to_integer
 from ...ops import OPS, Op, find_op
 from ..ir.graph import Array
-from .call import Call, Kernel, Unfit
+from .call import Kernel, NodeCall, Unfit
 
 # Ops of one tensor. A half float is computed as a float and rounded once, as engines do.
 
@@ -36,7 +36,7 @@ def _by_row(op: Op) -> Kernel:
     """A function of the op table; its parameters are attributes, with the table's defaults."""
     inner = rounded(KERNELS[op.name])
 
-    def kernel(call: Call) -> Array:
+    def kernel(call: NodeCall) -> Array:
         x = call[0]
         kind = _wide(x).dtype.type
         given = (call.attribute(name, value) for name, value in op.parameters.items())
@@ -45,12 +45,12 @@ def _by_row(op: Op) -> Kernel:
     return kernel
 
 
-def _gelu(call: Call) -> Array:
+def _gelu(call: NodeCall) -> Array:
     by_tanh = call.attribute("approximate", "none") == "tanh"
     return rounded(KERNELS["gelu_tanh" if by_tanh else "gelu"])(call[0])
 
 
-def _is_inf(call: Call) -> Array:
+def _is_inf(call: NodeCall) -> Array:
     x = call[0]
     wanted = np.zeros(x.shape, bool)
     if call.flag("detect_negative", 1):
@@ -60,7 +60,7 @@ def _is_inf(call: Call) -> Array:
     return np.asarray(np.isinf(x) & wanted)
 
 
-def _clip(call: Call) -> Array:
+def _clip(call: NodeCall) -> Array:
     """Bounds are attributes up to opset 6, operands of one number from 11 on."""
     x = call[0]
     bounds: list[Any] = []
@@ -95,13 +95,13 @@ UNARY: Mapping[str, Kernel] = MappingProxyType(
 
 # Ops that broadcast: their operands are views of one shape.
 
-Values = Callable[[Call, Sequence[Array]], Array]
+Values = Callable[[NodeCall, Sequence[Array]], Array]
 
 
 def _plain(function: Callable[..., Any]) -> Values:
     """A function of all operands, folded from the left where there are more than two."""
 
-    def values(_: Call, operands: Sequence[Array]) -> Array:
+    def values(_: NodeCall, operands: Sequence[Array]) -> Array:
         wide = [_wide(x) for x in operands]
         made = wide[0]
         for x in wide[1:]:
@@ -115,7 +115,7 @@ def _compared(function: Callable[..., Any]) -> Values:
     return lambda _, operands: np.asarray(function(*operands))
 
 
-def _divide(_: Call, operands: Sequence[Array]) -> Array:
+def _divide(_: NodeCall, operands: Sequence[Array]) -> Array:
     """Integers are truncated towards zero, as in C."""
     x, y = operands
     if x.dtype.kind not in "iu":
@@ -126,7 +126,7 @@ def _divide(_: Call, operands: Sequence[Array]) -> Array:
         raise Unfit("an integer is divided by zero") from None
 
 
-def _modulo(call: Call, operands: Sequence[Array]) -> Array:
+def _modulo(call: NodeCall, operands: Sequence[Array]) -> Array:
     x, y = operands
     if x.dtype.kind in "iu" and not np.all(y):
         raise Unfit("an integer is divided by zero")
@@ -135,7 +135,7 @@ def _modulo(call: Call, operands: Sequence[Array]) -> Array:
     return np.asarray(np.remainder(_wide(x), _wide(y))).astype(x.dtype)
 
 
-def _power(_: Call, operands: Sequence[Array]) -> Array:
+def _power(_: NodeCall, operands: Sequence[Array]) -> Array:
     """The base decides the dtype; integers by float64's power, as ONNX Runtime computes them."""
     x, y = operands
     if x.dtype.kind not in "iu":
@@ -146,7 +146,7 @@ def _power(_: Call, operands: Sequence[Array]) -> Array:
     return np.asarray(to_integer(np.power(x.astype(np.float64), y.astype(np.float64)), x.dtype))
 
 
-def _shifted(call: Call, operands: Sequence[Array]) -> Array:
+def _shifted(call: NodeCall, operands: Sequence[Array]) -> Array:
     """A shift by the whole width or more leaves nothing."""
     x, y = operands
     direction = call.attribute("direction")
@@ -156,7 +156,7 @@ def _shifted(call: Call, operands: Sequence[Array]) -> Array:
     return np.asarray(function(x, y))
 
 
-def _mean(call: Call, operands: Sequence[Array]) -> Array:
+def _mean(call: NodeCall, operands: Sequence[Array]) -> Array:
     wide = [_wide(x) for x in operands]
     total = wide[0]
     for x in wide[1:]:
@@ -164,12 +164,12 @@ def _mean(call: Call, operands: Sequence[Array]) -> Array:
     return np.asarray(total / total.dtype.type(len(operands))).astype(operands[0].dtype)
 
 
-def _where(_: Call, operands: Sequence[Array]) -> Array:
+def _where(_: NodeCall, operands: Sequence[Array]) -> Array:
     condition, x, y = operands
     return np.where(condition.astype(bool), x, y)
 
 
-def _slope(_: Call, operands: Sequence[Array]) -> Array:
+def _slope(_: NodeCall, operands: Sequence[Array]) -> Array:
     x, slope = operands
     return np.asarray(KERNELS["prelu"](_wide(x), _wide(slope))).astype(x.dtype)
 

@@ -35,7 +35,7 @@ Finder = Callable[[Node], "Site | None"]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class NodeStep:
     """One node to compute.
 
     Attributes:
@@ -46,11 +46,11 @@ class Step:
 
     node: Node
     find: Finder | None = None
-    bodies: tuple[Program, ...] = ()
+    bodies: tuple[Execution, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class Execution:
     """Steps in order.
 
     Attributes:
@@ -61,7 +61,7 @@ class Program:
 
     inputs: tuple[Value, ...]
     outputs: tuple[Value, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[NodeStep, ...]
 
     def reads(self) -> set[int]:
         """Identities of every value that is read, those from around it too."""
@@ -71,7 +71,7 @@ class Program:
         return found
 
 
-def reads(step: Step) -> set[int]:
+def reads(step: NodeStep) -> set[int]:
     """Identities of the values that a step reads, its bodies too."""
     found = {id(value) for value in step.node.inputs if value is not None}
     for body in step.bodies:
@@ -80,7 +80,7 @@ def reads(step: Step) -> set[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Refused:
+class NotExecuted:
     """A node that cannot be computed."""
 
     node: str
@@ -88,12 +88,12 @@ class Refused:
     why: str = ""
 
 
-def not_executed(graph: Graph, outputs: Sequence[str] | None = None) -> tuple[Refused, ...]:
+def not_executed(graph: Graph, outputs: Sequence[str] | None = None) -> tuple[NotExecuted, ...]:
     """The nodes without which `outputs` cannot be had and that are not executed here."""
     return _prepare(graph, outputs)[1]
 
 
-def prepare(graph: Graph, outputs: Sequence[str] | None = None) -> Program:
+def prepare(graph: Graph, outputs: Sequence[str] | None = None) -> Execution:
     """The program that computes `outputs`.
 
     Raises:
@@ -117,13 +117,15 @@ def _listed(nodes: Sequence[str]) -> str:
     return f"{named} and {len(nodes) - _MOST_NAMED} more" if len(nodes) > _MOST_NAMED else named
 
 
-def _prepare(graph: Graph, outputs: Sequence[str] | None) -> tuple[Program, tuple[Refused, ...]]:
+def _prepare(
+    graph: Graph, outputs: Sequence[str] | None
+) -> tuple[Execution, tuple[NotExecuted, ...]]:
     module = module_of(graph)
     wanted = graph.outputs if outputs is None else _named(graph, outputs)
     main = [node for node in graph.nodes if not node.scope]
-    refused: list[Refused] = []
+    refused: list[NotExecuted] = []
     steps = _needed(main, wanted, module, refused)
-    return Program(graph.inputs, tuple(wanted), steps), tuple(refused)
+    return Execution(graph.inputs, tuple(wanted), steps), tuple(refused)
 
 
 def _named(graph: Graph, names: Sequence[str]) -> tuple[Value, ...]:
@@ -139,18 +141,18 @@ def _named(graph: Graph, names: Sequence[str]) -> tuple[Value, ...]:
 
 
 def _needed(
-    nodes: Sequence[Node], wanted: Iterable[Value], module: FormatModule, refused: list[Refused]
-) -> tuple[Step, ...]:
+    nodes: Sequence[Node], wanted: Iterable[Value], module: FormatModule, refused: list[NotExecuted]
+) -> tuple[NodeStep, ...]:
     """The steps that `wanted` depends on; what cannot be computed goes to `refused`."""
     needed = {id(value) for value in wanted}
-    kept: list[Step] = []
-    missing: list[Refused] = []
+    kept: list[NodeStep] = []
+    missing: list[NotExecuted] = []
     for node in reversed(nodes):
         if not any(id(value) in needed for value in node.outputs):
             continue
         if all(readable(value) for value in node.outputs if id(value) in needed):
             continue
-        inner: list[Refused] = []
+        inner: list[NotExecuted] = []
         steps = _steps(_read_of(node, needed), module, inner)
         missing += reversed(inner)
         kept += reversed(steps)
@@ -175,13 +177,13 @@ def readable(value: Value) -> bool:
     return value.source is not None or (value.constant and listed)
 
 
-def _steps(node: Node, module: FormatModule, refused: list[Refused]) -> tuple[Step, ...]:
+def _steps(node: Node, module: FormatModule, refused: list[NotExecuted]) -> tuple[NodeStep, ...]:
     site = module.find_site(node)
     if site is not None and can_plan(site) and not _counts_truths(node, site):
-        return (Step(node, module.find_site),)
+        return (NodeStep(node, module.find_site),)
     words = module.lower(node)
     if words is None:
-        refused.append(Refused(node.path, _op_name(node)))
+        refused.append(NotExecuted(node.path, _op_name(node)))
         return ()
     return tuple(step for word in words for step in _word(word, module, refused))
 
@@ -192,23 +194,23 @@ def _counts_truths(node: Node, site: Site) -> bool:
     return number and site.stands_for in _TRUTHS
 
 
-def _word(node: Node, module: FormatModule, refused: list[Refused]) -> tuple[Step, ...]:
+def _word(node: Node, module: FormatModule, refused: list[NotExecuted]) -> tuple[NodeStep, ...]:
     """The step of a node in ONNX's words."""
     site = onnx_site(node) if node.domain == "" else None
     if site is not None and can_plan(site):
-        return (Step(node, onnx_site),)
+        return (NodeStep(node, onnx_site),)
     why = _limit(node) if node.domain == "" else None
     if why is not None:
-        refused.append(Refused(node.path, node.op, why))
+        refused.append(NotExecuted(node.path, node.op, why))
         return ()
     if node.domain == "" and node.op in TABLE:
-        return (Step(node),)
+        return (NodeStep(node),)
     if node.domain == "" and node.op in CONTROL:
-        return (Step(node, None, tuple(_body(body, module, refused) for body in node.bodies)),)
+        return (NodeStep(node, None, tuple(_body(body, module, refused) for body in node.bodies)),)
     if node.domain == "" and node.op == "Constant":
-        refused.append(Refused(node.path, node.op, "no tensor of numbers"))
+        refused.append(NotExecuted(node.path, node.op, "no tensor of numbers"))
     else:
-        refused.append(Refused(node.path, _op_name(node)))
+        refused.append(NotExecuted(node.path, _op_name(node)))
     return ()
 
 
@@ -225,8 +227,8 @@ def _op_name(node: Node) -> str:
     return f"{node.domain}:{node.op}" if node.domain else node.op
 
 
-def _body(body: Body, module: FormatModule, refused: list[Refused]) -> Program:
+def _body(body: Body, module: FormatModule, refused: list[NotExecuted]) -> Execution:
     outputs = tuple(value for value in body.outputs if value is not None)
     if len(outputs) != len(body.outputs):
-        refused.append(Refused(body.name, "(body)", "an output of it is made nowhere"))
-    return Program(body.inputs, outputs, _needed(body.nodes, outputs, module, refused))
+        refused.append(NotExecuted(body.name, "(body)", "an output of it is made nowhere"))
+    return Execution(body.inputs, outputs, _needed(body.nodes, outputs, module, refused))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Array
-from .call import MULTIPLICATIONS, Call, Kernel, Unfit, effort, room
+from .call import MULTIPLICATIONS, Kernel, NodeCall, Unfit, effort, room
 
 _Function = Callable[[Array], Array]
 
@@ -34,7 +34,7 @@ _GATES = {"RNN": (1, ("Tanh",)), "GRU": (3, ("Sigmoid", "Tanh")),
           "LSTM": (4, ("Sigmoid", "Tanh", "Tanh"))}  # fmt: skip
 
 
-def _functions(call: Call, directions: int) -> list[list[_Function]]:
+def _functions(call: NodeCall, directions: int) -> list[list[_Function]]:
     """The activations of each direction."""
     defaults = _GATES[call.node.op][1]
     names = call.attribute("activations") or list(defaults) * directions
@@ -75,7 +75,7 @@ _STEPS: Mapping[str, Callable[..., Any]] = MappingProxyType(
 )
 
 
-def _recurrent(op: str, call: Call) -> tuple[Array, ...]:
+def _recurrent(op: str, call: NodeCall) -> tuple[Array, ...]:
     """All steps of all directions: every state, the last ones, and the last cells of an LSTM."""
     x, w, r = call[0], call[1], call[2]
     if call.attribute("layout", 0):

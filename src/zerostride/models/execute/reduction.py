@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Array
-from .call import Call, Kernel, Unfit, axes_of, axis_of, effort, room
+from .call import Kernel, NodeCall, Unfit, axes_of, axis_of, effort, room
 from .pointwise import rounded
 
 Reducer = Callable[[Array, tuple[int, ...]], Any]
@@ -40,7 +40,7 @@ def _extreme(largest: bool) -> Reducer:
 def _reduce(function: Reducer) -> Kernel:
     """Axes are an attribute up to opset 17 (ReduceSum: 12), an operand from then on."""
 
-    def kernel(call: Call) -> Array:
+    def kernel(call: NodeCall) -> Array:
         x = call[0]
         said = call.integers("axes", 1)
         if not said and call.flag("noop_with_empty_axes"):
@@ -70,7 +70,7 @@ def _mean(x: Array, axes: tuple[int, ...]) -> Any:
 
 
 def _picked(function: Callable[..., Any]) -> Kernel:
-    def kernel(call: Call) -> Array:
+    def kernel(call: NodeCall) -> Array:
         x = call[0]
         axis = axis_of(call.attribute("axis", 0), x.ndim)
         if not x.shape[axis]:
@@ -88,7 +88,7 @@ def _picked(function: Callable[..., Any]) -> Kernel:
 def _running(function: Callable[..., Any], first: int) -> Kernel:
     """Sums or products of all elements up to each; `first` stands before the first one."""
 
-    def kernel(call: Call) -> Array:
+    def kernel(call: NodeCall) -> Array:
         x = call[0]
         axis = axis_of(call.number(1), x.ndim)
         x = np.flip(x, axis) if call.flag("reverse") else x
@@ -107,7 +107,7 @@ def _running(function: Callable[..., Any], first: int) -> Kernel:
 def _softmax(finish: Callable[[Array, Array, int], Any]) -> Kernel:
     """Up to opset 12 everything from `axis` on is one axis; from 13 on it is that axis alone."""
 
-    def kernel(call: Call) -> Array:
+    def kernel(call: NodeCall) -> Array:
         x = call[0]
         if call.node.version >= 13:
             axis = axis_of(call.attribute("axis", -1), x.ndim)
@@ -126,7 +126,7 @@ def _normalised(x: Array, axis: int, finish: Callable[[Array, Array, int], Any])
     return np.asarray(finish(shifted, np.exp(shifted), axis))
 
 
-def _hardmax(call: Call) -> Array:
+def _hardmax(call: NodeCall) -> Array:
     x = call[0]
     old = call.node.version < 13
     axis = axis_of(call.attribute("axis", 1 if old else -1), x.ndim)
@@ -146,7 +146,7 @@ def product(a: Array, b: Array) -> Array:
     return np.asarray(rounded(lambda wide: np.matmul(wide, b.astype(wide.dtype)))(a))
 
 
-def _gemm(call: Call) -> Array:
+def _gemm(call: NodeCall) -> Array:
     a, b, c = call[0], call[1], call.maybe(2)
     if a.ndim != 2 or b.ndim != 2:
         raise Unfit(f"operands of shapes {a.shape} and {b.shape}; it takes matrices")
@@ -162,7 +162,7 @@ def _gemm(call: Call) -> Array:
     return np.asarray(made).astype(a.dtype)
 
 
-def _einsum(call: Call) -> Array:
+def _einsum(call: NodeCall) -> Array:
     equation = str(call.attribute("equation", "")).replace(" ", "")
     operands = call.given()
     terms = equation.split("->")[0].split(",")
@@ -184,7 +184,7 @@ def _einsum(call: Call) -> Array:
     return np.asarray(np.einsum(equation, *wide)).astype(operands[0].dtype)
 
 
-def _det(call: Call) -> Array:
+def _det(call: NodeCall) -> Array:
     x = call[0]
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise Unfit(f"data of shape {x.shape}; it takes square matrices")
@@ -215,7 +215,7 @@ def _channels(x: Array, vector: Array) -> Array:
     )
 
 
-def _batch_norm(call: Call) -> Array | tuple[Array, ...]:
+def _batch_norm(call: NodeCall) -> Array | tuple[Array, ...]:
     """In training mode by the batch's own mean and variance, which move the running ones."""
     if call.attribute("spatial", 1) == 0:
         raise Unfit("spatial=0 is not executed")
@@ -243,7 +243,7 @@ def _batch_norm(call: Call) -> Array | tuple[Array, ...]:
     return (normed(*own), *moved)[: max(1, outputs)]
 
 
-def _instance_norm(call: Call) -> Array:
+def _instance_norm(call: NodeCall) -> Array:
     x, epsilon = call[0], call.attribute("epsilon", 1e-5)
 
     def compute(wide: Array) -> Array:
@@ -254,7 +254,7 @@ def _instance_norm(call: Call) -> Array:
     return rounded(compute)(x)
 
 
-def _group_norm(call: Call) -> Array:
+def _group_norm(call: NodeCall) -> Array:
     x, groups = call[0], call.attribute("num_groups", 0)
     epsilon = call.attribute("epsilon", 1e-5)
     if x.ndim < 2 or groups < 1 or x.shape[1] % groups:
@@ -273,7 +273,7 @@ def _group_norm(call: Call) -> Array:
     return rounded(compute)(x)
 
 
-def _layer_norm(call: Call) -> tuple[Array, ...]:
+def _layer_norm(call: NodeCall) -> tuple[Array, ...]:
     x, bias = call[0], call.maybe(2)
     axes = tuple(range(axis_of(call.attribute("axis", -1), x.ndim), x.ndim))
     wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
@@ -291,7 +291,7 @@ def _centred(x: Array, axes: tuple[int, ...], epsilon: float) -> tuple[Array, Ar
     return x - mean, np.asarray(1 / np.sqrt(variance + x.dtype.type(epsilon)))
 
 
-def _rms_norm(call: Call) -> Array:
+def _rms_norm(call: NodeCall) -> Array:
     x = call[0]
     axes = tuple(range(axis_of(call.attribute("axis", -1), x.ndim), x.ndim))
     wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
@@ -307,7 +307,7 @@ def _not_larger(made: Array, x: Array) -> None:
         raise Unfit(f"its scale and bias would stretch the data, {x.shape}, to {made.shape}")
 
 
-def _lp_norm(call: Call) -> Array:
+def _lp_norm(call: NodeCall) -> Array:
     x, p = call[0], call.attribute("p", 2)
     axis = axis_of(call.attribute("axis", -1), x.ndim)
     norm = np.linalg.norm(x, p, axis, keepdims=True).astype(x.dtype)
@@ -315,7 +315,7 @@ def _lp_norm(call: Call) -> Array:
 
 
 def _pooled(function: Callable[..., Any]) -> Kernel:
-    def kernel(call: Call) -> Array:
+    def kernel(call: NodeCall) -> Array:
         x = call[0]
         if x.ndim < 3:
             raise Unfit(f"data of rank {x.ndim} have no axis to pool along")

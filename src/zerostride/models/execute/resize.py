@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Array
-from .call import Call, Kernel, Unfit, axes_of, effort, room
+from .call import Kernel, NodeCall, Unfit, axes_of, effort, room
 
 #: Where the centre of a result lies in the data, by the result's place x, the scale and both sizes.
 _PLACES: Mapping[str, Callable[[Array, float, int, int], Array]] = MappingProxyType(
@@ -47,7 +47,7 @@ def _cubic(distance: Array, a: float) -> Array:
     return np.asarray(np.where(d <= 1, near, np.where(d < 2, far, 0)))
 
 
-def _taps(call: Call, mode: str, at: Array) -> tuple[Array, Array]:
+def _taps(call: NodeCall, mode: str, at: Array) -> tuple[Array, Array]:
     """The elements that each result reads, and their weights: (result, tap)."""
     if mode == "nearest":
         name = call.attribute("nearest_mode", "round_prefer_floor")
@@ -67,7 +67,7 @@ def _taps(call: Call, mode: str, at: Array) -> tuple[Array, Array]:
     raise Unfit(f"mode {mode!r}")
 
 
-def _along(call: Call, x: Array, axis: int, out: int, scale: float) -> Array:
+def _along(call: NodeCall, x: Array, axis: int, out: int, scale: float) -> Array:
     """The data resized along one axis."""
     n, mode = x.shape[axis], call.attribute("mode", "nearest")
     if isinstance(mode, bytes):
@@ -98,7 +98,7 @@ def _along(call: Call, x: Array, axis: int, out: int, scale: float) -> Array:
     return np.asarray(total)
 
 
-def _sizes(call: Call, x: Array, axes: tuple[int, ...]) -> tuple[list[int], list[float]]:
+def _sizes(call: NodeCall, x: Array, axes: tuple[int, ...]) -> tuple[list[int], list[float]]:
     """The result's sizes along the axes, and the scales."""
     modern = call.node.op == "Resize" and call.node.version >= 11
     given = call.maybe(3) if modern else None
@@ -118,7 +118,7 @@ def _sizes(call: Call, x: Array, axes: tuple[int, ...]) -> tuple[list[int], list
     return sizes, scales
 
 
-def _resized(call: Call) -> Array:
+def _resized(call: NodeCall) -> Array:
     """Resize and Upsample."""
     x = call[0]
     for name, plain in (("antialias", 0), ("keep_aspect_ratio_policy", "stretch")):

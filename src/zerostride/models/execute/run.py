@@ -12,9 +12,9 @@ from ...errors import BroadcastError, ModelError, ZerostrideError
 from ..formats import FORMATS
 from ..ir.graph import Array, Graph, Value
 from .broadcasts import broadcast, in_order, measured
-from .call import MAX_ALIVE, MAX_WORK, Call, Meter, Unfit, axis_of, meter, room
+from .call import MAX_ALIVE, MAX_WORK, Meter, NodeCall, Unfit, axis_of, meter, room
 from .inputs import check_inputs
-from .program import TABLE, Program, Step, not_executed, prepare, readable, reads
+from .program import TABLE, Execution, NodeStep, not_executed, prepare, readable, reads
 from .work import UNIT, nanoseconds
 
 #: Arrays by the identity of their values.
@@ -56,7 +56,7 @@ def execute(
 
 
 def run_program(
-    graph: Graph, program: Program, inputs: Mapping[str, Any], limit: int | None = None
+    graph: Graph, program: Execution, inputs: Mapping[str, Any], limit: int | None = None
 ) -> dict[str, Array]:
     """What a program of the graph computes; see :func:`execute`."""
     read = program.reads()
@@ -93,7 +93,7 @@ class _Walk:
         self.alive = 0  # bytes of all tensors that were made and not dropped
         self.loops = 0  # that are open
 
-    def run(self, program: Program, environment: _Environment) -> None:
+    def run(self, program: Execution, environment: _Environment) -> None:
         """Computes every step; values of the program that nobody reads any more are dropped."""
         last: dict[int, int] = {}
         for position, step in enumerate(program.steps):
@@ -113,7 +113,7 @@ class _Walk:
                     dropped = environment.pop(key, None)
                     self.alive -= 0 if dropped is None else dropped.nbytes
 
-    def _keep(self, step: Step, value: Value, array: Array, environment: _Environment) -> None:
+    def _keep(self, step: NodeStep, value: Value, array: Array, environment: _Environment) -> None:
         self.alive += array.nbytes
         if self.alive > MAX_ALIVE:
             said = f"the tensors of the run would take {self.alive} bytes; at most {MAX_ALIVE}"
@@ -132,11 +132,11 @@ class _Walk:
             return value.data()
         raise ModelError(f"{self.graph.path}: nothing makes {value.name!r}")
 
-    def _step(self, step: Step, environment: _Environment) -> Sequence[Array]:
+    def _step(self, step: NodeStep, environment: _Environment) -> Sequence[Array]:
         arrays = tuple(
             None if value is None else self.fetch(value, environment) for value in step.node.inputs
         )
-        call = Call(step.node, arrays)
+        call = NodeCall(step.node, arrays)
         try:
             if step.bodies:
                 return self._control(step, call, environment)
@@ -145,7 +145,7 @@ class _Walk:
                 site = step.find(node)
                 if site is None:
                     raise Unfit("with these operands it does not broadcast")
-                return (broadcast(site, Call(node, in_order(site, arrays)), self.engine),)
+                return (broadcast(site, NodeCall(node, in_order(site, arrays)), self.engine),)
             with np.errstate(all="ignore"):
                 made = TABLE[step.node.op](call)
             results = made if isinstance(made, tuple) else (made,)
@@ -158,7 +158,7 @@ class _Walk:
             said = str(error).splitlines()
             raise self._error(step, said[0] if said else type(error).__name__, arrays) from None
 
-    def _error(self, step: Step, said: str, arrays: Sequence[Array | None]) -> ModelError:
+    def _error(self, step: NodeStep, said: str, arrays: Sequence[Array | None]) -> ModelError:
         node = step.node
         operands = ", ".join(
             f"{value.name} {array.shape} {array.dtype}"
@@ -168,12 +168,14 @@ class _Walk:
         given = f" (operands: {operands})" if operands else ""
         return ModelError(f"{self.graph.path}: node {node.path!r} ({node.op}): {said}{given}")
 
-    def _control(self, step: Step, call: Call, environment: _Environment) -> Sequence[Array]:
+    def _control(
+        self, step: NodeStep, call: NodeCall, environment: _Environment
+    ) -> Sequence[Array]:
         control = {"If": self._if, "Loop": self._loop, "Scan": self._scan}
         return control[step.node.op](step, call, environment)
 
     def _body(
-        self, body: Program, given: Sequence[Array], environment: _Environment
+        self, body: Execution, given: Sequence[Array], environment: _Environment
     ) -> list[Array]:
         if len(given) != len(body.inputs):
             raise Unfit(f"its body takes {len(body.inputs)} tensors and gets {len(given)}")
@@ -184,14 +186,14 @@ class _Walk:
         self.alive = outside
         return [self.fetch(value, inner) for value in body.outputs]
 
-    def _if(self, step: Step, call: Call, environment: _Environment) -> Sequence[Array]:
+    def _if(self, step: NodeStep, call: NodeCall, environment: _Environment) -> Sequence[Array]:
         branch = "then_branch" if call.number(0) else "else_branch"
         for body, program in zip(step.node.bodies, step.bodies, strict=True):
             if body.name == branch:
                 return self._body(program, (), environment)
         raise Unfit(f"it has no {branch}")
 
-    def _loop(self, step: Step, call: Call, environment: _Environment) -> Sequence[Array]:
+    def _loop(self, step: NodeStep, call: NodeCall, environment: _Environment) -> Sequence[Array]:
         """Carried values go round; what the body hands out beyond them is stacked."""
         (body,) = step.bodies
         most = None if call.maybe(0) is None else call.number(0)
@@ -211,19 +213,19 @@ class _Walk:
         self.loops -= 1
         return (*state, *self._stacked(step, stacks))
 
-    def _units(self, step: Step, results: Sequence[Array], environment: _Environment) -> int:
+    def _units(self, step: NodeStep, results: Sequence[Array], environment: _Environment) -> int:
         """What a node took."""
         values = [value for value in step.node.inputs if value is not None]
         operands = [environment.get(id(value)) for value in values]
         return nanoseconds(step.node.op, operands, results) // UNIT
 
-    def _spend(self, step: Step, work: int) -> None:
+    def _spend(self, step: NodeStep, work: int) -> None:
         try:
             self.meter.spend(work)
         except Unfit as error:
             raise self._error(step, str(error), ()) from None
 
-    def _scan(self, step: Step, call: Call, environment: _Environment) -> Sequence[Array]:
+    def _scan(self, step: NodeStep, call: NodeCall, environment: _Environment) -> Sequence[Array]:
         """Carried values go round beside slices of what is scanned; the rest is stacked."""
         (body,) = step.bodies
         count = call.attribute("num_scan_inputs", 0)
@@ -253,13 +255,13 @@ class _Walk:
             results.append(np.moveaxis(x[::-1] if backwards else x, 0, axis_of(axis, x.ndim)))
         return (*state, *results)
 
-    def _stacked(self, step: Step, stacks: Sequence[Sequence[Array]]) -> list[Array]:
+    def _stacked(self, step: NodeStep, stacks: Sequence[Sequence[Array]]) -> list[Array]:
         """What a body handed out turn by turn, beyond what it carries."""
         values = step.bodies[0].outputs[len(step.bodies[0].outputs) - len(stacks) :]
         return [_stack(value, stack) for value, stack in zip(values, stacks, strict=True)]
 
 
-def _scan_order(call: Call, side: str, position: int) -> tuple[int, bool]:
+def _scan_order(call: NodeCall, side: str, position: int) -> tuple[int, bool]:
     """The axis along which a Scan goes through one of its tensors, and whether backwards."""
     axes = call.integers(f"scan_{side}_axes") or ()
     directions = call.integers(f"scan_{side}_directions") or ()
@@ -298,4 +300,4 @@ _FAULTS = (
     ZerostrideError,
 )
 
-__all__ = ["Program", "execute", "not_executed", "prepare", "run_program"]
+__all__ = ["Execution", "execute", "not_executed", "prepare", "run_program"]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..ir.graph import Array
-from .call import Call, Kernel, Unfit, effort, room
+from .call import Kernel, NodeCall, Unfit, effort, room
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class _Window:
     out: tuple[int, ...]
 
 
-def _window(call: Call, spatial: Sequence[int], size: Sequence[int]) -> _Window:
+def _window(call: NodeCall, spatial: Sequence[int], size: Sequence[int]) -> _Window:
     """The window of a node over data of these spatial sizes."""
     rank = len(spatial)
     if not rank:
@@ -97,7 +97,7 @@ def _views(x: Array, window: _Window, fill: Any) -> Array:
     return np.lib.stride_tricks.as_strided(padded, shape, strides, writeable=False)
 
 
-def convolved(call: Call) -> Array:
+def convolved(call: NodeCall) -> Array:
     """A convolution in groups; integers narrower than 32 bits are none of its operands.
 
     Floats are added in double precision: in single, equal kernels get unequal sums from a BLAS,
@@ -132,7 +132,7 @@ def convolved(call: Call) -> Array:
     return result.astype(x.dtype)
 
 
-def _transposed(call: Call) -> Array:
+def _transposed(call: NodeCall) -> Array:
     """A transposed convolution: each element adds its window of weights to the result."""
     x, weight, bias = call[0], call[1], call.maybe(2)
     groups = call.attribute("group", 1)
@@ -189,7 +189,7 @@ def _transposed(call: Call) -> Array:
     return np.ascontiguousarray(result).astype(x.dtype)
 
 
-def _pool(call: Call) -> tuple[Array, _Window]:
+def _pool(call: NodeCall) -> tuple[Array, _Window]:
     x = call[0]
     size = call.integers("kernel_shape")
     if x.ndim < 3 or size is None:
@@ -201,13 +201,13 @@ def _axes(window: _Window) -> tuple[int, ...]:
     return tuple(range(-len(window.size), 0))
 
 
-def _max_pool(call: Call) -> Array:
+def _max_pool(call: NodeCall) -> Array:
     x, window = _pool(call)
     least = np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf
     return np.asarray(_views(x, window, least).max(_axes(window)))
 
 
-def _average_pool(call: Call) -> Array:
+def _average_pool(call: NodeCall) -> Array:
     """Padding counts where the node says so; what ceil_mode adds beyond it never does."""
     x, window = _pool(call)
     wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
@@ -231,7 +231,7 @@ def _average_pool(call: Call) -> Array:
     return np.asarray(total / count).astype(x.dtype)
 
 
-def _lp_pool(call: Call) -> Array:
+def _lp_pool(call: NodeCall) -> Array:
     """The p-norm of each window; padding is zero."""
     x, window = _pool(call)
     p = call.attribute("p", 2)
@@ -242,7 +242,7 @@ def _lp_pool(call: Call) -> Array:
     return np.asarray(total ** (1 / p)).astype(x.dtype)
 
 
-def _local_norm(call: Call) -> Array:
+def _local_norm(call: NodeCall) -> Array:
     """Each element by the squares of its neighbours along the channels."""
     x, size = call[0], call.attribute("size", 1)
     if x.ndim < 3 or size < 1:

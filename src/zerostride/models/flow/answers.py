@@ -9,13 +9,13 @@ from ...sizes import MAX_RANK
 from ...sizes.condition import Condition, ge
 from ...sizes.dim import Dim, bounds
 from .elementwise import by_format
-from .facts import SURPRISES, UNKNOWN, Call, Fact, Open, Refused, Unclear, sound
+from .facts import SURPRISES, UNKNOWN, Fact, NoSizes, OpCall, Open, Unclear, sound
 from .fallback import inferred
 from .table import CONTRIB, ROWS
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class RowAnswer:
     """What a row says of a call.
 
     Attributes:
@@ -36,7 +36,7 @@ def first_line(surprise: BaseException) -> str:
     return (next(iter(str(surprise).splitlines()), "") or type(surprise).__name__)[:160]
 
 
-def ask(call: Call) -> Answer:
+def ask(call: OpCall) -> RowAnswer:
     """The answer of an op's row, made fit to be used: whatever surprises it becomes a note."""
     row = ROWS.get(call.op) if call.domain == "" else None
     if call.domain == "com.microsoft":
@@ -47,18 +47,18 @@ def ask(call: Call) -> Answer:
         found = inferred(call) if row is None else row(call)
         facts = (found,) if isinstance(found, Fact) else found
         facts = tuple(_checked(call, fact) for fact in facts[: call.outputs])
-    except Refused as refusal:
-        return Answer((UNKNOWN,) * call.outputs, failure=str(refusal))
+    except NoSizes as refusal:
+        return RowAnswer((UNKNOWN,) * call.outputs, failure=str(refusal))
     except Unclear:
         facts = ()
     except SURPRISES as surprise:
         call.notes.append(f"{call.op} could not be followed: {first_line(surprise)}")
         facts, call.needs = (), []
     facts += (UNKNOWN,) * (call.outputs - len(facts))
-    return Answer(facts, tuple(call.needs), None, tuple(call.notes))
+    return RowAnswer(facts, tuple(call.needs), None, tuple(call.notes))
 
 
-def _checked(call: Call, fact: Fact) -> Fact:
+def _checked(call: OpCall, fact: Fact) -> Fact:
     """The fact with sizes that are sizes: not below 0, and not beyond counting."""
     if fact.shape is None:
         return fact
@@ -76,6 +76,6 @@ def _checked(call: Call, fact: Fact) -> Fact:
             if low is None or low < 0:
                 call.need(ge(size, 0), f"{call.op} makes a size of {size}")
         elif isinstance(size, int) and size < 0:
-            raise Refused(f"{call.op} makes a size of {size}")
+            raise NoSizes(f"{call.op} makes a size of {size}")
         sizes.append(size)
     return Fact(tuple(sizes), fact.content)

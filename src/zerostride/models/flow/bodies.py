@@ -14,7 +14,7 @@ from ...sizes.condition import ge
 from ...sizes.dim import Number, Symbol, dim, of_atom, plain
 from ...sizes.functions import maximum
 from ..ir.graph import Body, Node
-from .facts import UNKNOWN, Fact, Open, Refused, Size, Unclear, bounds_of, is_number, place
+from .facts import UNKNOWN, Fact, NoSizes, Open, Size, Unclear, bounds_of, is_number, place
 
 if TYPE_CHECKING:
     from .walk import Walk
@@ -230,7 +230,7 @@ def _scan(walk: Walk, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact,
     begin = len(walk.made)
     count = int(node.attributes.get("num_scan_inputs", 0))
     if not 1 <= count <= len(facts):
-        raise Refused(f"{count} scanned operands of {len(facts)}")
+        raise NoSizes(f"{count} scanned operands of {len(facts)}")
     given = [fact or UNKNOWN for fact in facts]
     axes = tuple(node.attributes.get("scan_input_axes", ())) or (0,) * count
     trips: Size = Open()

@@ -23,11 +23,11 @@ from ..formats.onnx.sites import Kind, Site, find_site
 from ..ir.graph import Node, Value
 from .facts import (
     UNKNOWN,
-    Call,
     Element,
     Fact,
+    NoSizes,
+    OpCall,
     Open,
-    Refused,
     Results,
     Unclear,
     count_of,
@@ -54,7 +54,7 @@ _CERTAIN = frozenset(
 MAX_SIMPLIFIED = 6
 
 
-def site_of(call: Call) -> Site | None:
+def site_of(call: OpCall) -> Site | None:
     """The site of a call: what it broadcasts and by which rule."""
     values: list[Value | None] = []
     for position, fact in enumerate(call.facts):
@@ -71,7 +71,7 @@ def site_of(call: Call) -> Site | None:
     return (call.find or find_site)(node)
 
 
-def planned(site: Site, call: Call) -> tuple[Number | Open, ...]:
+def planned(site: Site, call: OpCall) -> tuple[Number | Open, ...]:
     """The shape that a site's rule gives, its conditions said as needs."""
     shapes = []
     for operand in site.operands:
@@ -82,7 +82,7 @@ def planned(site: Site, call: Call) -> tuple[Number | Open, ...]:
         plan = site.plan(tuple(shapes))
     except BroadcastError as error:
         if error.reason in _CERTAIN:
-            raise Refused(error.detail) from None
+            raise NoSizes(error.detail) from None
         if error.reason is Reason.UNKNOWN_SIZE and site.rule.align is RULES["numpy"].align:
             return _roughly(shapes)
         raise Unclear(error.detail) from None
@@ -115,7 +115,7 @@ def bare(size: Any) -> Number:
     return made(size.const, size.terms) if isinstance(size, Dim) else size
 
 
-def broadcast(call: Call) -> Results:
+def broadcast(call: OpCall) -> Results:
     """The element-wise ops: all operands by the rule of the op's version."""
     shapes = [fact.shape for fact in call.facts if fact is not None]
     if not shapes or any(shape is None for shape in shapes):
@@ -134,7 +134,7 @@ def broadcast(call: Call) -> Results:
 _WHOLE = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.EXPAND, Kind.PRELU})
 
 
-def by_format(call: Call) -> Results:
+def by_format(call: OpCall) -> Results:
     """Ops that only their own format has words for: the shape that their site's rule gives."""
     site = site_of(call)
     if site is None or site.kind not in _WHOLE or call.outputs != 1:
@@ -142,7 +142,7 @@ def by_format(call: Call) -> Results:
     return Fact(planned(site, call))
 
 
-def where(call: Call) -> Results:
+def where(call: OpCall) -> Results:
     """Where: three operands; its numbers where the condition's are decided."""
     found = broadcast(call)
     assert isinstance(found, Fact)
@@ -150,14 +150,14 @@ def where(call: Call) -> Results:
     return Fact(found.shape, apply(choice, facts, found.shape) if found.shape is not None else None)
 
 
-def expand(call: Call) -> Results:
+def expand(call: OpCall) -> Results:
     """Expand: data and target broadcast both ways; an unknown target size makes a new size."""
     data, target = call.shape(0), call.whole(1)
     if target is None:
         raise Unclear("the target is left out")
     for item in target:
         if isinstance(item, int) and item < 0:
-            raise Refused(f"a target size of {item}")
+            raise NoSizes(f"a target size of {item}")
     site = site_of(call)
     if site is None:
         return UNKNOWN
@@ -176,7 +176,7 @@ def expand(call: Call) -> Results:
     return Fact(shape, content)
 
 
-def unary(call: Call) -> Results:
+def unary(call: OpCall) -> Results:
     """Ops of one tensor that leave its sizes alone; of a few the numbers are followed."""
     fact = call.fact(0)
     function = cast(call.integer("to")) if call.op == "Cast" else UNARY.get(call.op)
@@ -187,7 +187,7 @@ def unary(call: Call) -> Results:
     return first if call.outputs < 2 else (first, *[Fact(fact.shape)] * (call.outputs - 1))
 
 
-def by_site(call: Call) -> Results:
+def by_site(call: OpCall) -> Results:
     """Ops whose further operands broadcast to the first, which gives the result its shape."""
     shape = call.shape(0)
     site = site_of(call)
@@ -197,7 +197,7 @@ def by_site(call: Call) -> Results:
     return Fact(shape)
 
 
-def normalised(call: Call) -> Results:
+def normalised(call: OpCall) -> Results:
     """Normalisations: the first result is as the data, statistics are by the op's document."""
     data = call.shape(0)
     by_site(call)
@@ -210,7 +210,7 @@ def normalised(call: Call) -> Results:
     return (Fact(data), *rest)
 
 
-def quantized(call: Call) -> Results:
+def quantized(call: OpCall) -> Results:
     """DynamicQuantizeLinear: the data, one scale and one zero point."""
     return Fact(call.shape(0)), Fact(()), Fact(())
 
@@ -219,11 +219,11 @@ def quantized(call: Call) -> Results:
 
 
 def _matrix_product(
-    call: Call, a: tuple[Number, ...], b: tuple[Number, ...], site: Site | None
+    call: OpCall, a: tuple[Number, ...], b: tuple[Number, ...], site: Site | None
 ) -> tuple[Number | Open, ...]:
     """numpy.matmul: vectors are one row, one column; the axes before the last two broadcast."""
     if not a or not b:
-        raise Refused("a product of a tensor without axes")
+        raise NoSizes("a product of a tensor without axes")
     call.same(a[-1], b[-2] if len(b) > 1 else b[0], "rows and columns of the product")
     rows, columns = a[-2:-1], b[-1:] if len(b) > 1 else ()
     batch_a, batch_b = a[:-2], b[:-2]
@@ -237,8 +237,8 @@ def _matrix_product(
     return (*batch, *rows, *columns)
 
 
-def _both_ways(call: Call, a: tuple[Number, ...], b: tuple[Number, ...]) -> tuple[Number, ...]:
-    probe = Call("Add", "", 14, (Fact(a), Fact(b)), {}, 1, call.needs)
+def _both_ways(call: OpCall, a: tuple[Number, ...], b: tuple[Number, ...]) -> tuple[Number, ...]:
+    probe = OpCall("Add", "", 14, (Fact(a), Fact(b)), {}, 1, call.needs)
     found = broadcast(probe)
     assert isinstance(found, Fact)
     if found.shape is None:
@@ -246,18 +246,18 @@ def _both_ways(call: Call, a: tuple[Number, ...], b: tuple[Number, ...]) -> tupl
     return found.shape
 
 
-def matmul(call: Call) -> Results:
+def matmul(call: OpCall) -> Results:
     """MatMul and its quantised kin: data and weights, the batch by the site's rule."""
     second = 3 if call.op == "QLinearMatMul" else 1
     site = site_of(call)
     return Fact(_matrix_product(call, call.shape(0), call.shape(second), site))
 
 
-def gemm(call: Call) -> Results:
+def gemm(call: OpCall) -> Results:
     """Gemm: a product of two matrices, C one way to it."""
     a, b = call.shape(0), call.shape(1)
     if len(a) != 2 or len(b) != 2:
-        raise Refused(f"Gemm of ranks {len(a)} and {len(b)}")
+        raise NoSizes(f"Gemm of ranks {len(a)} and {len(b)}")
     rows = a[::-1] if call.integer("transA") else a
     columns = b[::-1] if call.integer("transB") else b
     call.same(rows[1], columns[0], "rows and columns of the product")
@@ -267,13 +267,13 @@ def gemm(call: Call) -> Results:
     return Fact((rows[0], columns[1]))
 
 
-def einsum(call: Call) -> Results:
+def einsum(call: OpCall) -> Results:
     """Einsum: every letter is one size; a 1 stretches, as in NumPy and ONNX Runtime."""
     equation = str(call.attributes.get("equation", "")).replace(" ", "")
     left, arrow, right = equation.partition("->")
     terms = left.split(",")
     if len(terms) != len(call.facts):
-        raise Refused(f"an equation of {len(terms)} terms for {len(call.facts)} operands")
+        raise NoSizes(f"an equation of {len(terms)} terms for {len(call.facts)} operands")
     letters: dict[str, Number] = {}
     batch: tuple[Number, ...] = ()
     for position, term in enumerate(terms):
@@ -281,7 +281,7 @@ def einsum(call: Call) -> Results:
         before, dots, after = term.partition("...")
         hidden = len(shape) - len(before) - len(after)
         if hidden < 0 or (hidden and not dots):
-            raise Refused(f"the term {term!r} for an operand of rank {len(shape)}")
+            raise NoSizes(f"the term {term!r} for an operand of rank {len(shape)}")
         middle = shape[len(before) : len(before) + hidden]
         batch = _both_ways(call, batch, middle) if batch and middle else batch or middle
         outer = shape[: len(before)] + shape[len(before) + hidden :]
@@ -299,7 +299,7 @@ def einsum(call: Call) -> Results:
     return Fact((*made, *(batch if dots else ()), *(letters[letter] for letter in after)))
 
 
-def _stretched(call: Call, letters: Mapping[str, Number], letter: str, size: Number) -> Number:
+def _stretched(call: OpCall, letters: Mapping[str, Number], letter: str, size: Number) -> Number:
     known = letters.get(letter)
     return size if known is None or known == size else _both_ways(call, (known,), (size,))[0]
 
@@ -307,7 +307,7 @@ def _stretched(call: Call, letters: Mapping[str, Number], letter: str, size: Num
 # Tensors made of numbers.
 
 
-def shape_of(call: Call) -> Results:
+def shape_of(call: OpCall) -> Results:
     """Shape: the sizes of a tensor as its numbers."""
     shape = call.fact(0).shape
     if shape is None:
@@ -319,13 +319,13 @@ def shape_of(call: Call) -> Results:
     return Fact((len(part),), tuple(part))
 
 
-def size_of(call: Call) -> Results:
+def size_of(call: OpCall) -> Results:
     """Size: how many elements a tensor has."""
     shape = call.fact(0).shape
     return Fact((), None if shape is None else (product(shape),))
 
 
-def constant_of_shape(call: Call) -> Results:
+def constant_of_shape(call: OpCall) -> Results:
     """ConstantOfShape: sizes given as numbers, one value everywhere."""
     shape = target_sizes(call, call.whole(0) or ())
     value: Element = None
@@ -337,12 +337,12 @@ def constant_of_shape(call: Call) -> Results:
     return Fact(shape, filled(shape, value))
 
 
-def like(call: Call) -> Results:
+def like(call: OpCall) -> Results:
     """Ops that make a tensor in the shape of another."""
     return Fact(call.shape(0))
 
 
-def by_attribute(call: Call) -> Results:
+def by_attribute(call: OpCall) -> Results:
     """Ops that make a tensor in the shape that an attribute gives."""
     shape = call.integers("shape")
     if shape is None or any(size < 0 for size in shape):
@@ -350,7 +350,7 @@ def by_attribute(call: Call) -> Results:
     return Fact(shape)
 
 
-def along(call: Call) -> Results:
+def along(call: OpCall) -> Results:
     """Ops along an axis (Softmax, CumSum): as the data, the axis must be there."""
     shape = call.shape(0)
     if "axis" in call.attributes and (shape or call.op != "Softmax"):
@@ -358,7 +358,7 @@ def along(call: Call) -> Results:
     return Fact(shape)
 
 
-_ROWS: tuple[tuple[Callable[[Call], Results], str], ...] = (
+_ROWS: tuple[tuple[Callable[[OpCall], Results], str], ...] = (
     (
         broadcast,
         "Add Sub Mul Div Pow Mod And Or Xor BitShift BitwiseAnd BitwiseOr BitwiseXor Equal Greater "
@@ -397,6 +397,6 @@ _ROWS: tuple[tuple[Callable[[Call], Results], str], ...] = (
 )
 
 #: The rows of this module by op.
-ROWS: Mapping[str, Callable[[Call], Results]] = MappingProxyType(
+ROWS: Mapping[str, Callable[[OpCall], Results]] = MappingProxyType(
     {name: row for row, names in _ROWS for name in names.split()}
 )

@@ -2,7 +2,7 @@
 
 A row of the op table is a pure function of the operands' facts and the node's attributes: it has no
 node and no names, so its answer can be kept. What it does not know it leaves as an :class:`Open`
-size, which the walk gives a name; what must hold it says with :meth:`Call.need`.
+size, which the walk gives a name; what must hold it says with :meth:`OpCall.need`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Unclear(Exception):  # noqa: N818 - an answer, not a fault
     """A row cannot say what comes out; nothing is wrong with the node."""
 
 
-class Refused(Exception):  # noqa: N818 - an answer, not a fault
+class NoSizes(Exception):  # noqa: N818 - an answer, not a fault
     """No sizes make the node work; says why."""
 
 
@@ -96,7 +96,7 @@ SURPRISES = (
 
 
 @dataclass(slots=True)
-class Call:
+class OpCall:
     """An op with what is known of its operands.
 
     Attributes:
@@ -123,7 +123,7 @@ class Call:
     holds: Callable[[Condition], bool] | None = None
     asked: bool = False
     find: Callable[[Any], Any] | None = None
-    rows: Mapping[str, Callable[[Call], Results]] = field(default_factory=dict)
+    rows: Mapping[str, Callable[[OpCall], Results]] = field(default_factory=dict)
 
     def sure(self, size: Number, least: int) -> bool:
         """Whether a size is no less, by itself or by what is known of the sizes in it."""
@@ -210,7 +210,7 @@ class Call:
     def need(self, condition: Condition, words: str) -> None:
         """Says what must hold of the sizes; nothing where it always does."""
         if condition.never:
-            raise Refused(words)
+            raise NoSizes(words)
         if not condition.always:
             self.needs.append((condition, words))
 
@@ -225,7 +225,7 @@ Results: TypeAlias = Fact | tuple[Fact, ...]
 
 def refuse(words: str) -> NoReturn:
     """Says that no sizes make the node work."""
-    raise Refused(words)
+    raise NoSizes(words)
 
 
 def place(axis: int, rank: int) -> int:
@@ -286,7 +286,7 @@ def known(size: Size) -> Number:
     return size
 
 
-def target_sizes(call: Call, numbers: Sequence[Number | None]) -> tuple[Size, ...]:
+def target_sizes(call: OpCall, numbers: Sequence[Number | None]) -> tuple[Size, ...]:
     """Numbers as sizes: an unknown one is a new size, one that may be below 0 a need."""
     sizes: list[Size] = []
     for item in numbers:
@@ -329,13 +329,13 @@ __all__ = [
     "MAX_CONTENT",
     "SURPRISES",
     "UNKNOWN",
-    "Call",
     "Content",
     "Element",
     "Fact",
+    "NoSizes",
+    "OpCall",
     "Open",
     "Real",
-    "Refused",
     "Results",
     "Shape",
     "Size",

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ...sizes.dim import Number
 from ..formats.onnx.onnx_validation import HUGE, malformed, strange_attribute
 from ..formats.onnx.reader import package_errors
-from .facts import MAX_CONTENT, SURPRISES, UNKNOWN, Call, Fact, Open, Size
+from .facts import MAX_CONTENT, SURPRISES, UNKNOWN, Fact, OpCall, Open, Size
 
 if TYPE_CHECKING:
     import onnx
@@ -26,7 +26,7 @@ _STAND_IN = 1009
 _NEED_NUMBERS = frozenset({"AffineGrid", "MaxUnpool", "Loop", "Scan", "If", "SequenceMap"})
 
 
-def inferred(call: Call) -> tuple[Fact, ...]:
+def inferred(call: OpCall) -> tuple[Fact, ...]:
     """What onnx's inference says of a node, or nothing where it is not to be trusted with it."""
     nothing = (UNKNOWN,) * call.outputs
     if call.domain not in ("", "ai.onnx.ml") or call.op in _NEED_NUMBERS:
@@ -76,7 +76,7 @@ def inferred(call: Call) -> tuple[Fact, ...]:
     return tuple(_fact(found.get(name), proof.get(name), sizes, made) for name in outputs)
 
 
-def _untrusted(call: Call, node: onnx.NodeProto) -> bool:
+def _untrusted(call: OpCall, node: onnx.NodeProto) -> bool:
     """Whether the package's C++ is better not asked about a node."""
     if malformed(node, {call.domain: call.version}) is not None:
         return True

@@ -14,11 +14,11 @@ from ...sizes.functions import maximum, minimum
 from .facts import (
     FAR,
     UNKNOWN,
-    Call,
     Content,
     Fact,
+    NoSizes,
+    OpCall,
     Open,
-    Refused,
     Results,
     Size,
     Unclear,
@@ -34,12 +34,12 @@ from .facts import (
 from .numbers import BINARY, Sure, array, folded, listed
 
 
-def cut(call: Call) -> Results:
+def cut(call: OpCall) -> Results:
     """Slice: along some axes the indices from start to end, by steps."""
     shape = call.shape(0)
     starts, ends = call.whole(1, "starts"), call.whole(2, "ends")
     if starts is None or ends is None or len(starts) != len(ends):
-        raise Refused("Slice needs as many ends as starts")
+        raise NoSizes("Slice needs as many ends as starts")
     try:
         axes = call.fixed(3, "axes")
     except Unclear:
@@ -48,7 +48,7 @@ def cut(call: Call) -> Results:
     steps = call.whole(4)
     steps = (1,) * len(starts) if steps is None else steps
     if not len(axes) == len(steps) == len(starts):
-        raise Refused("Slice needs as many axes and steps as starts")
+        raise NoSizes("Slice needs as many axes and steps as starts")
     made: list[Any] = list(shape)
     axes = places(axes, len(shape))
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
@@ -136,7 +136,7 @@ def _backwards(size: Number, start: Number, end: Number) -> Number | None:
     return None
 
 
-def gather(call: Call) -> Results:
+def gather(call: OpCall) -> Results:
     """Gather: the axis is replaced by the axes of the indices."""
     data, indices = call.shape(0), call.fact(1).shape
     axis = call.axis(len(data))
@@ -155,32 +155,32 @@ def gather(call: Call) -> Results:
     return Fact(shape, listed(np.take(values, np.array(picks, np.intp), axis)))
 
 
-def gather_nd(call: Call) -> Results:
+def gather_nd(call: OpCall) -> Results:
     """GatherND: the last axis of the indices counts the axes that are picked from."""
     data, indices = call.shape(0), call.shape(1)
     batch = call.integer("batch_dims")
     if not indices or not 0 <= batch < len(indices):
-        raise Refused(f"GatherND with indices of rank {len(indices)}, batch_dims {batch}")
+        raise NoSizes(f"GatherND with indices of rank {len(indices)}, batch_dims {batch}")
     depth = plain(indices[-1])
     if not isinstance(depth, int):
         raise Unclear("how many axes are picked from is not known")
     if batch + depth > len(data):
-        raise Refused(f"GatherND picks from {batch + depth} axes of {len(data)}")
+        raise NoSizes(f"GatherND picks from {batch + depth} axes of {len(data)}")
     for axis in range(batch):
         call.same(data[axis], indices[axis], f"GatherND's batch axis {axis}")
     return Fact((*indices[:-1], *data[batch + depth :]))
 
 
-def gather_elements(call: Call) -> Results:
+def gather_elements(call: OpCall) -> Results:
     """GatherElements: as the indices."""
     data, indices = call.shape(0), call.shape(1)
     if len(data) != len(indices):
-        raise Refused(f"GatherElements of ranks {len(data)} and {len(indices)}")
+        raise NoSizes(f"GatherElements of ranks {len(data)} and {len(indices)}")
     place(call.integer("axis"), len(data))
     return Fact(indices)
 
 
-def scatter(call: Call) -> Results:
+def scatter(call: OpCall) -> Results:
     """ScatterElements: as the data; the updates are as the indices."""
     data = call.shape(0)
     indices, updates = call.fact(1).shape, call.fact(2).shape
@@ -189,20 +189,20 @@ def scatter(call: Call) -> Results:
     return Fact(data)
 
 
-def scatter_nd(call: Call) -> Results:
+def scatter_nd(call: OpCall) -> Results:
     """ScatterND: as the data; the updates are what the indices pick."""
     data = call.shape(0)
     indices, updates = call.fact(1).shape, call.fact(2).shape
     if indices and updates is not None and isinstance(indices[-1], int):
         if indices[-1] > len(data):
-            raise Refused(f"ScatterND picks from {indices[-1]} axes of {len(data)}")
+            raise NoSizes(f"ScatterND picks from {indices[-1]} axes of {len(data)}")
         _same_shape(call, (*indices[:-1], *data[indices[-1] :]), updates)
     return Fact(data)
 
 
-def _same_shape(call: Call, wanted: tuple[Number, ...], given: tuple[Number, ...]) -> None:
+def _same_shape(call: OpCall, wanted: tuple[Number, ...], given: tuple[Number, ...]) -> None:
     if len(wanted) != len(given):
-        raise Refused(f"updates of rank {len(given)}; they must have {len(wanted)} axes")
+        raise NoSizes(f"updates of rank {len(given)}; they must have {len(wanted)} axes")
     for axis, (a, b) in enumerate(zip(wanted, given, strict=True)):
         call.same(a, b, f"{call.op}'s updates, axis {axis}")
 
@@ -213,7 +213,7 @@ def _same_shape(call: Call, wanted: tuple[Number, ...], given: tuple[Number, ...
 _FOLDS = {"ReduceSum": "Add", "ReduceProd": "Mul", "ReduceMax": "Max", "ReduceMin": "Min"}
 
 
-def reduce(call: Call) -> Results:
+def reduce(call: OpCall) -> Results:
     """Reductions: axes become 1, or go away."""
     fact = call.fact(0)
     keep = bool(call.integer("keepdims", 1))
@@ -248,14 +248,14 @@ def _without(shape: tuple[Number, ...], axes: tuple[int, ...], keep: bool) -> tu
     return tuple(size for axis, size in enumerate(shape) if axis not in axes)
 
 
-def arg_extreme(call: Call) -> Results:
+def arg_extreme(call: OpCall) -> Results:
     """ArgMax, ArgMin: one axis becomes 1, or goes away."""
     shape = call.shape(0)
     axis = call.axis(len(shape))
     return Fact(_without(shape, (axis,), bool(call.integer("keepdims", 1))))
 
 
-def top(call: Call) -> Results:
+def top(call: OpCall) -> Results:
     """TopK: so many along one axis, twice."""
     shape = call.shape(0)
     axis = call.axis(len(shape), -1)
@@ -271,7 +271,7 @@ def top(call: Call) -> Results:
     return found, found
 
 
-def nonzero(call: Call) -> Results:
+def nonzero(call: OpCall) -> Results:
     """NonZero: one row for each axis, as many columns as are not 0."""
     shape = call.fact(0).shape
     total = None if shape is None else product(shape)
@@ -279,7 +279,7 @@ def nonzero(call: Call) -> Results:
     return Fact((len(shape) if shape else Open(), Open(0, most if shape else None)))
 
 
-def one_hot(call: Call) -> Results:
+def one_hot(call: OpCall) -> Results:
     """OneHot: an axis more, of as many classes as given."""
     shape = call.shape(0)
     axis = place(call.integer("axis", -1), len(shape) + 1)
@@ -291,7 +291,7 @@ def one_hot(call: Call) -> Results:
     return Fact((*shape[:axis], made, *shape[axis:]))
 
 
-def compress(call: Call) -> Results:
+def compress(call: OpCall) -> Results:
     """Compress: along an axis, or flat, those that a list of truths picks."""
     if call.attributes.get("axis") is None:
         return Fact((Open(),))
@@ -300,7 +300,7 @@ def compress(call: Call) -> Results:
     return Fact((*shape[:axis], Open(0, bounds(shape[axis])[1]), *shape[axis + 1 :]))
 
 
-def unique(call: Call) -> Results:
+def unique(call: OpCall) -> Results:
     """Unique: along an axis, or flat; the indices are vectors."""
     count = Open()
     if call.attributes.get("axis") is None:
@@ -314,35 +314,35 @@ def unique(call: Call) -> Results:
     return Fact(first), Fact((count,)), Fact((whole,)), Fact((count,))
 
 
-def select_boxes(call: Call) -> Results:
+def select_boxes(call: OpCall) -> Results:
     """NonMaxSuppression: three numbers for each box that is left."""
     return Fact((Open(), 3))
 
 
-def grid_sample(call: Call) -> Results:
+def grid_sample(call: OpCall) -> Results:
     """GridSample: batch and channels of the data, the plane of the grid."""
     data, grid = call.shape(0), call.shape(1)
     if len(grid) != len(data) or len(data) < 3:
-        raise Refused(f"GridSample of ranks {len(data)} and {len(grid)}")
+        raise NoSizes(f"GridSample of ranks {len(data)} and {len(grid)}")
     call.same(data[0], grid[0], "GridSample's batch")
     call.same(grid[-1], len(data) - 2, "GridSample's coordinates")
     return Fact((*data[:2], *grid[1:-1]))
 
 
-def roi_align(call: Call) -> Results:
+def roi_align(call: OpCall) -> Results:
     """RoiAlign: a plane of fixed size for each region."""
     data, regions = call.shape(0), call.shape(1)
     if len(data) != 4 or not regions:
-        raise Refused(f"RoiAlign of a tensor of rank {len(data)}")
+        raise NoSizes(f"RoiAlign of a tensor of rank {len(data)}")
     height, width = call.integer("output_height", 1), call.integer("output_width", 1)
     return Fact((regions[0], data[1], height, width))
 
 
-def recurrent(call: Call) -> Results:
+def recurrent(call: OpCall) -> Results:
     """LSTM, GRU, RNN: all states, the last one, for an LSTM its cell."""
     data = call.shape(0)
     if len(data) != 3:
-        raise Refused(f"{call.op} of a tensor of rank {len(data)}")
+        raise NoSizes(f"{call.op} of a tensor of rank {len(data)}")
     both = str(call.attributes.get("direction", "forward")) == "bidirectional"
     directions = 2 if both else 1
     hidden: Size = Open()
@@ -358,14 +358,14 @@ def recurrent(call: Call) -> Results:
     return Fact((data[0], directions, data[1], hidden)), last, last
 
 
-def loss(call: Call) -> Results:
+def loss(call: OpCall) -> Results:
     """Losses: one number, or one for each target; then what the scores become."""
     scores, target = call.fact(0).shape, call.fact(1).shape
     each = str(call.attributes.get("reduction", "mean")) == "none"
     return Fact(target if each else ()), Fact(scores)
 
 
-def window(call: Call) -> Results:
+def window(call: OpCall) -> Results:
     """Window functions: as many numbers as said."""
     size = call.content(0)
     if size is None or len(size) != 1 or not is_number(size[0]):
@@ -375,7 +375,7 @@ def window(call: Call) -> Results:
 
 _REDUCTIONS = "Sum Mean Prod Max Min L1 L2 LogSum LogSumExp SumSquare"
 
-ROWS: Mapping[str, Callable[[Call], Results]] = MappingProxyType(
+ROWS: Mapping[str, Callable[[OpCall], Results]] = MappingProxyType(
     {
         "Slice": cut,
         "Gather": gather,

@@ -15,10 +15,10 @@ from ...sizes.dim import Number, dim, exact_quotient, of_atom, plain
 from ...sizes.functions import floordiv, maximum
 from .facts import (
     UNKNOWN,
-    Call,
     Fact,
+    NoSizes,
+    OpCall,
     Open,
-    Refused,
     Results,
     Size,
     Unclear,
@@ -35,7 +35,7 @@ from .facts import (
 from .numbers import array, listed
 
 
-def reshape(call: Call) -> Results:
+def reshape(call: OpCall) -> Results:
     """Reshape: 0 keeps a size, −1 is what remains; the number of elements stays."""
     data = call.fact(0).shape
     numbers = call.whole(1, "shape")
@@ -61,21 +61,21 @@ def reshape(call: Call) -> Results:
 
 
 def _target(
-    call: Call, data: tuple[Number, ...] | None, numbers: tuple[Number | None, ...]
+    call: OpCall, data: tuple[Number, ...] | None, numbers: tuple[Number | None, ...]
 ) -> tuple[Size, ...]:
     """The target's numbers as sizes; what is −1 or unknown is open."""
     literal = bool(call.integer("allowzero"))
     if [item for item in numbers if isinstance(item, int)].count(-1) > 1:
-        raise Refused("more than one -1 in the target")
+        raise NoSizes("more than one -1 in the target")
     if literal and -1 in numbers and 0 in numbers:
-        raise Refused("both 0 and -1 in the target, with allowzero")
+        raise NoSizes("both 0 and -1 in the target, with allowzero")
     sizes: list[Size] = []
     for axis, item in enumerate(numbers):
         if item is None or item == -1:
             sizes.append(Open())
             continue
         if isinstance(item, int) and item < -1:
-            raise Refused(f"a size of {item} in the target")
+            raise NoSizes(f"a size of {item} in the target")
         if isinstance(item, int) and (item > 0 or literal):
             sizes.append(item)
             continue
@@ -84,7 +84,7 @@ def _target(
             continue
         if item == 0:
             if data is not None:
-                raise Refused(f"0 in the target at axis {axis}, which the data does not have")
+                raise NoSizes(f"0 in the target at axis {axis}, which the data does not have")
             sizes.append(Open())
             continue
         # A number that is 0 for some sizes means the data's size there, and −1 what remains.
@@ -96,11 +96,11 @@ def _target(
     return tuple(sizes)
 
 
-def _divided(call: Call, total: Number, others: Number, what: str) -> Number:
+def _divided(call: OpCall, total: Number, others: Number, what: str) -> Number:
     """The quotient of two numbers of elements; a need where it may have a rest."""
     if isinstance(total, int) and isinstance(others, int):
         if others == 0 or total % others:
-            raise Refused(f"{what}: {others} does not divide {total}")
+            raise NoSizes(f"{what}: {others} does not divide {total}")
         return total // others
     exact = exact_quotient(total, others)
     if exact is not None:
@@ -122,24 +122,24 @@ def _kept(fact: Fact, shape: tuple[Size, ...]) -> Any:
 
 
 def _moved(
-    call: Call, shape: tuple[Size, ...], move: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
+    call: OpCall, shape: tuple[Size, ...], move: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
 ) -> Fact:
     """The fact of a rearranged tensor, its numbers moved as its elements are."""
     values = array(call.fact(0))
     return Fact(shape, None if values is None else listed(move(values)))
 
 
-def flatten(call: Call) -> Results:
+def flatten(call: OpCall) -> Results:
     """Flatten: two axes, those before `axis` and the others."""
     shape = call.shape(0)
     axis = call.integer("axis", 1)
     if not -len(shape) <= axis <= len(shape):
-        raise Refused(f"axis {axis} of a tensor of rank {len(shape)}")
+        raise NoSizes(f"axis {axis} of a tensor of rank {len(shape)}")
     axis += len(shape) if axis < 0 else 0
     return Fact((product(shape[:axis]), product(shape[axis:])))
 
 
-def squeeze(call: Call) -> Results:
+def squeeze(call: OpCall) -> Results:
     """Squeeze: axes of size 1 go away; without a list all of them do."""
     shape = call.shape(0)
     try:
@@ -159,7 +159,7 @@ def squeeze(call: Call) -> Results:
     return Fact(left, _kept(call.fact(0), left))
 
 
-def unsqueeze(call: Call) -> Results:
+def unsqueeze(call: OpCall) -> Results:
     """Unsqueeze: axes of size 1 where the result is to have them."""
     shape = call.shape(0)
     try:
@@ -172,24 +172,24 @@ def unsqueeze(call: Call) -> Results:
     return Fact(made, _kept(call.fact(0), made))
 
 
-def transpose(call: Call) -> Results:
+def transpose(call: OpCall) -> Results:
     """Transpose: axes in the order of `perm`, reversed without."""
     shape = call.shape(0)
     order = call.integers("perm")
     if order is None:
         order = tuple(reversed(range(len(shape))))
     elif sorted(order) != list(range(len(shape))):
-        raise Refused(f"perm {list(order)} of a tensor of rank {len(shape)}")
+        raise NoSizes(f"perm {list(order)} of a tensor of rank {len(shape)}")
     return _moved(call, tuple(shape[axis] for axis in order), lambda v: v.transpose(order))
 
 
-def concat(call: Call) -> Results:
+def concat(call: OpCall) -> Results:
     """Concat: sizes add up along the axis, all others are equal."""
     ranks = {len(fact.shape) for fact in call.facts if fact is not None and fact.shape is not None}
     if not ranks:
         return UNKNOWN
     if len(ranks) > 1:
-        raise Refused(f"Concat of ranks {sorted(ranks)}")
+        raise NoSizes(f"Concat of ranks {sorted(ranks)}")
     (rank,) = ranks
     axis = call.axis(rank, 1)
     shapes = [fact.shape for fact in call.facts if fact is not None]
@@ -209,7 +209,7 @@ def concat(call: Call) -> Results:
     return Fact(tuple(made), _joined(call, axis, rank))
 
 
-def _joined(call: Call, axis: int, rank: int) -> Any:
+def _joined(call: OpCall, axis: int, rank: int) -> Any:
     """The numbers of joined vectors; an operand of unknown numbers has as many unknown ones."""
     rows = []
     for fact in call.facts:
@@ -222,7 +222,7 @@ def _joined(call: Call, axis: int, rank: int) -> Any:
     return listed(np.concatenate(rows, axis))
 
 
-def split(call: Call) -> Results:
+def split(call: OpCall) -> Results:
     """Split: parts of given sizes, or as many equal ones as there are results."""
     shape = call.shape(0)
     axis = call.axis(len(shape))
@@ -231,7 +231,7 @@ def split(call: Call) -> Results:
     parts: list[Size]
     if given is not None:
         if len(given) != count:
-            raise Refused(f"{len(given)} sizes for {count} results")
+            raise NoSizes(f"{len(given)} sizes for {count} results")
         parts = list(target_sizes(call, given))
         hidden = [k for k, part in enumerate(parts) if isinstance(part, Open)]
         total: Number = 0
@@ -243,7 +243,7 @@ def split(call: Call) -> Results:
             parts[hidden[0]] = plain(size - total)
     elif call.version >= 18:
         if call.integer("num_outputs", count) != count:
-            raise Refused(f"num_outputs is not the number of results, {count}")
+            raise NoSizes(f"num_outputs is not the number of results, {count}")
         chunk = rounded_up(size, count)
         last = size - chunk * (count - 1) if count != 2 else floordiv(size, 2)
         parts = [*[chunk] * (count - 1), plain(last)]
@@ -259,14 +259,14 @@ def split(call: Call) -> Results:
     return tuple(facts)
 
 
-def tile(call: Call) -> Results:
+def tile(call: OpCall) -> Results:
     """Tile: each size as often as its repeat says."""
     shape = call.shape(0)
     if call.version < 6:
         return _tile_axis(call, shape)
     repeats = call.whole(1)
     if repeats is None or len(repeats) != len(shape):
-        raise Refused(f"{len(repeats or ())} repeats for a tensor of rank {len(shape)}")
+        raise NoSizes(f"{len(repeats or ())} repeats for a tensor of rank {len(shape)}")
     times = target_sizes(call, repeats)
     made = tuple(
         Open() if isinstance(by, Open) else plain(dim(size) * by)
@@ -277,14 +277,14 @@ def tile(call: Call) -> Results:
     return Fact(made)
 
 
-def _tile_axis(call: Call, shape: tuple[Number, ...]) -> Fact:
+def _tile_axis(call: OpCall, shape: tuple[Number, ...]) -> Fact:
     """Tile before opset 6: one axis, so many times."""
     (times,), (axis,) = call.fixed(1) or (1,), call.fixed(2) or (0,)
     axis = place(axis, len(shape))
     return Fact((*shape[:axis], plain(dim(shape[axis]) * times), *shape[axis + 1 :]))
 
 
-def pad(call: Call) -> Results:
+def pad(call: OpCall) -> Results:
     """Pad: what is put before and after each axis; below 0 it is taken away."""
     shape = call.shape(0)
     pads = call.whole(1, "pads" if "pads" in call.attributes else "paddings")
@@ -297,7 +297,7 @@ def pad(call: Call) -> Results:
         except Unclear:
             return Fact(tuple(Open() for _ in shape))
     if len(pads) != 2 * len(axes):
-        raise Refused(f"{len(pads)} pads for {len(axes)} axes")
+        raise NoSizes(f"{len(pads)} pads for {len(axes)} axes")
     made: list[Size] = list(shape)
     for position, axis in enumerate(axes):
         before, after = pads[position], pads[position + len(axes)]
@@ -308,34 +308,34 @@ def pad(call: Call) -> Results:
     return Fact(tuple(made))
 
 
-def depth_to_space(call: Call) -> Results:
+def depth_to_space(call: OpCall) -> Results:
     """DepthToSpace: channels become blocks of the plane."""
     batch, channels, height, width = _image(call)
     block = call.integer("blocksize", 1)
     if block < 1:
-        raise Refused(f"a block of {block}")
+        raise NoSizes(f"a block of {block}")
     depth = _divided(call, channels, block * block, "DepthToSpace's channels")
     return Fact((batch, depth, plain(dim(height) * block), plain(dim(width) * block)))
 
 
-def space_to_depth(call: Call) -> Results:
+def space_to_depth(call: OpCall) -> Results:
     """SpaceToDepth: blocks of the plane become channels."""
     batch, channels, height, width = _image(call)
     block = call.integer("blocksize", 1)
     if block < 1:
-        raise Refused(f"a block of {block}")
+        raise NoSizes(f"a block of {block}")
     rows, columns = (_divided(call, s, block, "SpaceToDepth's plane") for s in (height, width))
     return Fact((batch, plain(dim(channels) * block * block), rows, columns))
 
 
-def _image(call: Call) -> tuple[Number, Number, Number, Number]:
+def _image(call: OpCall) -> tuple[Number, Number, Number, Number]:
     shape = call.shape(0)
     if len(shape) != 4:
-        raise Refused(f"{call.op} of a tensor of rank {len(shape)}; it takes 4 axes")
+        raise NoSizes(f"{call.op} of a tensor of rank {len(shape)}; it takes 4 axes")
     return shape[0], shape[1], shape[2], shape[3]
 
 
-def counted(call: Call) -> Results:
+def counted(call: OpCall) -> Results:
     """Range: so many numbers from start on."""
     numbers = [call.content(position) for position in range(3)]
     if any(content is None or len(content) != 1 for content in numbers):
@@ -352,7 +352,7 @@ def counted(call: Call) -> Results:
     return Fact((plain(maximum(rounded_up(distance, abs(step)), 0)),))
 
 
-ROWS: Mapping[str, Callable[[Call], Results]] = MappingProxyType(
+ROWS: Mapping[str, Callable[[OpCall], Results]] = MappingProxyType(
     {
         "Reshape": reshape,
         "Flatten": flatten,

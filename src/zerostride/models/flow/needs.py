@@ -10,7 +10,7 @@ from typing import Any
 
 from ...errors import printable
 from ...sizes.condition import Condition, all_of, any_of, eq, ge
-from ...sizes.dim import Call, Dim, Number, Symbol, dim, lone_call, lone_symbol, of_atom, plain
+from ...sizes.dim import Applied, Dim, Number, Symbol, dim, lone_call, lone_symbol, of_atom, plain
 from ...sizes.functions import broadcast_size, maximum, minimum
 from ...sizes.solve import excludes, implies, simplified
 
@@ -199,7 +199,7 @@ _CHOICES = ("max", "min", "bcast")
 def undecided(size: object) -> bool:
     """Whether a size chooses one of several."""
     return isinstance(size, Dim) and any(
-        isinstance(atom, Call) and atom.function in _CHOICES
+        isinstance(atom, Applied) and atom.function in _CHOICES
         for monomial, _ in size.terms
         for atom in monomial
     )

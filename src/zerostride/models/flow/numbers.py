@@ -23,10 +23,10 @@ from ...sizes.dim import Number, plain
 from ...sizes.functions import floordiv, maximum, minimum
 from .facts import (
     MAX_CONTENT,
-    Call,
     Content,
     Element,
     Fact,
+    OpCall,
     Real,
     at_least,
     count_of,
@@ -359,7 +359,7 @@ def apply(function: Function, operands: Sequence[Fact], shape: tuple[Any, ...] |
     return listed(made)
 
 
-def arithmetic(call: Call, shape: tuple[Any, ...] | None) -> Content:
+def arithmetic(call: OpCall, shape: tuple[Any, ...] | None) -> Content:
     """The numbers that an element-wise op of the tables computes; None for other ops."""
     facts = [fact for fact in call.facts if fact is not None]
     function = BINARY.get(call.op)

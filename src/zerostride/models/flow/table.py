@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from . import elementwise, indexing, movement, windows
-from .facts import Call, Fact, Results, Unclear
+from .facts import Fact, OpCall, Results, Unclear
 
-Row = Callable[[Call], Results]
+Row = Callable[[OpCall], Results]
 
 #: Ops of the ai.onnx domain.
 ROWS: Mapping[str, Row] = MappingProxyType(
@@ -20,14 +20,14 @@ ROWS: Mapping[str, Row] = MappingProxyType(
 )
 
 
-def _fused_product(call: Call) -> Results:
+def _fused_product(call: OpCall) -> Results:
     """FusedMatMul: a MatMul, unless it transposes."""
     if any(call.integer(name) for name in ("transA", "transB", "transBatchA", "transBatchB")):
         raise Unclear("which axes it transposes is not followed")
     return elementwise.matmul(call)
 
 
-def _pair(call: Call) -> Results:
+def _pair(call: OpCall) -> Results:
     """QLinearAdd, QLinearMul: two tensors, by their site's rule."""
     site = elementwise.site_of(call)
     if site is None:
@@ -35,7 +35,7 @@ def _pair(call: Call) -> Results:
     return Fact(elementwise.planned(site, call))
 
 
-def _as_first(call: Call) -> Results:
+def _as_first(call: OpCall) -> Results:
     """As the first operand."""
     return Fact(call.fact(0).shape)
 

@@ -15,14 +15,14 @@ from ...sizes.dim import Dim, Number, Symbol, dim, lone_symbol, of_atom, plain
 from ..formats import FORMATS, module_of
 from ..ir.graph import FileShape, Graph, Node, Value
 from . import bodies
-from .answers import Answer, ask, first_line
+from .answers import RowAnswer, ask, first_line
 from .facts import (
     SURPRISES,
     UNKNOWN,
-    Call,
     Fact,
+    NoSizes,
+    OpCall,
     Open,
-    Refused,
     Unclear,
 )
 from .input_sizes import named_inputs, size_in_file
@@ -100,7 +100,7 @@ class Walk:
         self._rows = getattr(module, "SIZES", {})
         self._hints = FORMATS[graph.format].hints
         self._taken: set[str] = set()
-        self._answers: dict[Hashable, Answer] = {}
+        self._answers: dict[Hashable, RowAnswer] = {}
         self._sizes: dict[Hashable, Number] = {}
 
     # Sizes of the file.
@@ -238,7 +238,7 @@ class Walk:
         quiet, unsure = self.quiet, self.unsure
         try:
             return bodies.run(self, node, facts)
-        except Refused as refusal:
+        except NoSizes as refusal:
             self.fail(node, str(refusal))
         except Unclear:
             pass
@@ -247,7 +247,7 @@ class Walk:
         self.quiet, self.unsure = quiet, unsure
         return (UNKNOWN,) * len(node.outputs)
 
-    def take(self, node: Node, answer: Answer) -> tuple[Fact, ...]:
+    def take(self, node: Node, answer: RowAnswer) -> tuple[Fact, ...]:
         """Records what a row says of a node beside its facts."""
         if answer.failure is not None:
             self.fail(node, answer.failure)
@@ -263,14 +263,14 @@ class Walk:
             return fact
         return Fact(tuple(map(self.ledger.one_of, fact.shape)), fact.content)
 
-    def answer(self, node: Node, facts: tuple[Fact | None, ...]) -> Answer:
+    def answer(self, node: Node, facts: tuple[Fact | None, ...]) -> RowAnswer:
         """What the op's row says of a call; asked once for calls that are alike."""
         attributes = tuple(sorted(node.attributes.items())) if node.attributes else ()
         key = (node.op, node.domain, node.version, attributes, facts, len(node.outputs))
         here = (key, self.ledger.state)
         found = self._answers.get(key) or self._answers.get(here)
         if found is None:
-            call = Call(
+            call = OpCall(
                 node.op, node.domain, node.version, facts, node.attributes, len(node.outputs)
             )
             call.holds = self.ledger.implies

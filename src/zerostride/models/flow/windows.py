@@ -13,12 +13,12 @@ from ...sizes.condition import ge
 from ...sizes.dim import Number, dim, plain
 from ...sizes.functions import floordiv
 from .facts import (
-    Call,
     Element,
     Fact,
+    NoSizes,
+    OpCall,
     Open,
     Real,
-    Refused,
     Results,
     Size,
     Unclear,
@@ -32,27 +32,27 @@ from .facts import (
 _SAME = ("SAME_UPPER", "SAME_LOWER")
 
 
-def _planes(call: Call, least: int = 3) -> tuple[Number, ...]:
+def _planes(call: OpCall, least: int = 3) -> tuple[Number, ...]:
     shape = call.shape(0)
     if len(shape) < least:
-        raise Refused(f"{call.op} of a tensor of rank {len(shape)}")
+        raise NoSizes(f"{call.op} of a tensor of rank {len(shape)}")
     return shape
 
 
-def _listed(call: Call, name: str, count: int, default: int, least: int) -> tuple[int, ...]:
+def _listed(call: OpCall, name: str, count: int, default: int, least: int) -> tuple[int, ...]:
     found = call.integers(name)
     if not found:
         return (default,) * count
     if len(found) != count or min(found) < least:
-        raise Refused(f"{name} {list(found)} for {count} axes")
+        raise NoSizes(f"{name} {list(found)} for {count} axes")
     return found
 
 
-def _positions(call: Call, sizes: tuple[Number, ...], kernel: tuple[Number, ...]) -> list[Number]:
+def _positions(call: OpCall, sizes: tuple[Number, ...], kernel: tuple[Number, ...]) -> list[Number]:
     """How many places a window has along each axis."""
     count = len(sizes)
     if len(kernel) != count:
-        raise Refused(f"a window of {len(kernel)} axes over {count}")
+        raise NoSizes(f"a window of {len(kernel)} axes over {count}")
     strides = _listed(call, "strides", count, 1, 1)
     dilations = _listed(call, "dilations", count, 1, 1)
     automatic = str(call.attributes.get("auto_pad", "NOTSET"))
@@ -81,12 +81,12 @@ def _positions(call: Call, sizes: tuple[Number, ...], kernel: tuple[Number, ...]
     return made
 
 
-def convolution(call: Call) -> Results:
+def convolution(call: OpCall) -> Results:
     """Conv and its quantised kin: batch, output channels, places of the window."""
     shape = _planes(call)
     weights = call.shape(3 if call.op == "QLinearConv" else 1)
     if len(weights) != len(shape):
-        raise Refused(f"{call.op} of ranks {len(shape)} and {len(weights)}")
+        raise NoSizes(f"{call.op} of ranks {len(shape)} and {len(weights)}")
     group = call.integer("group", 1)
     call.same(shape[1], plain(dim(weights[1]) * group), f"{call.op}'s channels")
     if call.op == "Conv" and call.has(2):
@@ -96,12 +96,12 @@ def convolution(call: Call) -> Results:
     return Fact((shape[0], weights[0], *_positions(call, shape[2:], weights[2:])))
 
 
-def transposed(call: Call) -> Results:
+def transposed(call: OpCall) -> Results:
     """ConvTranspose: what a convolution would have had to be given."""
     shape, weights = _planes(call), call.shape(1)
     count = len(shape) - 2
     if len(weights) != len(shape):
-        raise Refused(f"{call.op} of ranks {len(shape)} and {len(weights)}")
+        raise NoSizes(f"{call.op} of ranks {len(shape)} and {len(weights)}")
     call.same(shape[1], weights[0], "ConvTranspose's channels")
     channels = plain(dim(weights[1]) * call.integer("group", 1))
     strides = _listed(call, "strides", count, 1, 1)
@@ -126,23 +126,23 @@ def transposed(call: Call) -> Results:
     return Fact((shape[0], channels, *made))
 
 
-def pool(call: Call) -> Results:
+def pool(call: OpCall) -> Results:
     """Pools over a window."""
     shape = _planes(call)
     kernel = call.integers("kernel_shape")
     if not kernel or min(kernel) < 1:
-        raise Refused("a pool without a window")
+        raise NoSizes("a pool without a window")
     found = Fact((*shape[:2], *_positions(call, shape[2:], kernel)))
     return (found,) * max(call.outputs, 1)
 
 
-def global_pool(call: Call) -> Results:
+def global_pool(call: OpCall) -> Results:
     """Pools over the whole plane."""
     shape = _planes(call, 2)
     return Fact((*shape[:2], *(1,) * (len(shape) - 2)))
 
 
-def resize(call: Call) -> Results:
+def resize(call: OpCall) -> Results:
     """Resize and Upsample: sizes as given, or scaled and rounded down."""
     shape = call.shape(0)
     axes = tuple(range(len(shape)))
@@ -153,7 +153,7 @@ def resize(call: Call) -> Results:
         numbers = target_sizes(call, call.whole(3) or ())
         policy = str(call.attributes.get("keep_aspect_ratio_policy", "stretch"))
         if len(numbers) != len(axes):
-            raise Refused(f"{len(numbers)} sizes for {len(axes)} axes")
+            raise NoSizes(f"{len(numbers)} sizes for {len(axes)} axes")
         for axis, size in zip(axes, numbers, strict=True):
             made[axis] = size if policy == "stretch" else Open()
         return Fact(tuple(made))
@@ -162,12 +162,12 @@ def resize(call: Call) -> Results:
     return Fact(tuple(made))
 
 
-def _given(call: Call, position: int) -> bool:
+def _given(call: OpCall, position: int) -> bool:
     """Whether an operand is there and not the empty tensor that means it is not."""
     return call.has(position) and call.fact(position).shape != (0,)
 
 
-def _scales(call: Call, count: int) -> tuple[Element, ...]:
+def _scales(call: OpCall, count: int) -> tuple[Element, ...]:
     listed = call.attributes.get("scales")
     if listed is not None:
         found: tuple[Element, ...] = tuple(_fraction(scale) for scale in listed)
@@ -176,7 +176,7 @@ def _scales(call: Call, count: int) -> tuple[Element, ...]:
         content = call.content(position) if call.has(position) else None
         found = (None,) * count if content is None else content
     if len(found) != count:
-        raise Refused(f"{len(found)} scales for {count} axes")
+        raise NoSizes(f"{len(found)} scales for {count} axes")
     return found
 
 
@@ -196,7 +196,7 @@ def scaled(size: Number, scale: Element) -> Size:
         return Open()
     top, bottom = scale.top, scale.bottom
     if top <= 0:
-        raise Refused("a scale that is not above 0")
+        raise NoSizes("a scale that is not above 0")
     if isinstance(size, int):
         with np.errstate(over="ignore"):
             single = np.float32(size) * np.float32(top / bottom)
@@ -207,7 +207,7 @@ def scaled(size: Number, scale: Element) -> Size:
     return plain(floordiv(dim(size) * top, bottom))
 
 
-def spectra(call: Call) -> Results:
+def spectra(call: OpCall) -> Results:
     """STFT: a spectrum for each place of a window on signals (batch, length[, 1 or 2])."""
     batch, length, *_ = _planes(call, 2)
     (step,) = call.fixed(1) or (None,)
@@ -220,7 +220,7 @@ def spectra(call: Call) -> Results:
     return Fact((batch, plain(floordiv(room, step) + 1), bins, 2))
 
 
-def spectrum(call: Call) -> Results:
+def spectrum(call: OpCall) -> Results:
     """DFT along one axis; the last axis holds real and imaginary parts."""
     shape: list[Size] = list(_planes(call, 2))
     given = call.fixed(2) if call.has(2) else None
@@ -235,7 +235,7 @@ def spectrum(call: Call) -> Results:
     return Fact(tuple(shape))
 
 
-def _one_number(call: Call, position: int) -> Number:
+def _one_number(call: OpCall, position: int) -> Number:
     """The number that an operand is; Unclear where it is not known."""
     content = call.whole(position)
     if not content or content[0] is None:
@@ -243,7 +243,7 @@ def _one_number(call: Call, position: int) -> Number:
     return content[0]
 
 
-ROWS: Mapping[str, Callable[[Call], Results]] = MappingProxyType(
+ROWS: Mapping[str, Callable[[OpCall], Results]] = MappingProxyType(
     {
         **dict.fromkeys(("Conv", "ConvInteger", "QLinearConv"), convolution),
         "ConvTranspose": transposed,

@@ -28,13 +28,13 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Earlier:
     """The result of an earlier step."""
 
     step: int
 
 
-Ref: TypeAlias = Input | Made
+Ref: TypeAlias = Input | Earlier
 
 
 def _nothing() -> Mapping[str, Any]:
@@ -42,7 +42,7 @@ def _nothing() -> Mapping[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RewriteStep:
     """One op of the program that stands for a node.
 
     Attributes:
@@ -73,9 +73,9 @@ class Step:
         return f"{'itself' if self.op == 'self' else self.op}({names}{changed})"
 
 
-def SELF(*operands: Ref, **attributes: Any) -> Step:  # noqa: N802 - reads as the constant it is
+def SELF(*operands: Ref, **attributes: Any) -> RewriteStep:  # noqa: N802 - reads as the constant it is
     """The node's own op on these operands."""
-    return Step("self", operands, attributes=attributes)
+    return RewriteStep("self", operands, attributes=attributes)
 
 
 def _name(ref: Ref) -> str:
@@ -93,7 +93,7 @@ class Rewrite:
     """
 
     place: Place
-    steps: tuple[Step, ...]
+    steps: tuple[RewriteStep, ...]
     by: str = ""
 
     def describe(self) -> str:

@@ -9,11 +9,11 @@ from typing import Any
 from ...sizes import Shape, elements
 from ...sizes.dim import Dim
 from ..formats.onnx.sites import Kind
-from ..ir.rewrite import SELF, Input, Made, Ref, Step
+from ..ir.rewrite import SELF, Earlier, Input, Ref, RewriteStep
 from .layout import inserted
 from .program import Subject
 
-Steps = tuple[Step, ...]
+Steps = tuple[RewriteStep, ...]
 #: Operands whose forms are combined freely; of more, all get the same form.
 _COMBINED = 3
 #: Combinations of forms that are tried by one pass for one node.
@@ -29,19 +29,19 @@ class Writer:
     """Collects steps; equal ones are one."""
 
     def __init__(self) -> None:
-        self.steps: list[Step] = []
+        self.steps: list[RewriteStep] = []
 
-    def add(self, step: Step) -> Ref:
+    def add(self, step: RewriteStep) -> Ref:
         """The result of a step, which may be there already."""
         if step in self.steps:
-            return Made(self.steps.index(step))
+            return Earlier(self.steps.index(step))
         self.steps.append(step)
-        return Made(len(self.steps) - 1)
+        return Earlier(len(self.steps) - 1)
 
-    def chain(self, ref: Ref, moves: Iterable[Step]) -> Ref:
+    def chain(self, ref: Ref, moves: Iterable[RewriteStep]) -> Ref:
         """The tensor after moves, whose operand is filled in here."""
         for move in moves:
-            ref = self.add(Step(move.op, (ref,), move.shape, move.axes))
+            ref = self.add(RewriteStep(move.op, (ref,), move.shape, move.axes))
         return ref
 
 
@@ -50,23 +50,23 @@ def moves(old: Shape, new: Shape) -> Iterator[Steps]:
     if old == new:
         yield ()
         return
-    ways = [(Step("unsqueeze", (), axes=axes),) for axes in inserted(old, new)]
-    ways += [(Step("squeeze", (), axes=axes),) for axes in inserted(new, old)]
+    ways = [(RewriteStep("unsqueeze", (), axes=axes),) for axes in inserted(old, new)]
+    ways += [(RewriteStep("squeeze", (), axes=axes),) for axes in inserted(new, old)]
     yield from ways
     if ways:
         return
     wide = tuple(size for size in old if size != 1)
     if wide == tuple(size for size in new if size != 1):
         if all_numbers(new) and 0 not in new:
-            yield (Step("reshape", (), shape=new),)
+            yield (RewriteStep("reshape", (), shape=new),)
             return
         ones = tuple(axis for axis, size in enumerate(old) if size == 1)
         (back,) = itertools.islice(inserted(wide, new), 1)
-        yield (Step("squeeze", (), axes=ones), Step("unsqueeze", (), axes=back))
+        yield (RewriteStep("squeeze", (), axes=ones), RewriteStep("unsqueeze", (), axes=back))
         return
     asked = asked_shape(new)
     if asked is not None:
-        yield (Step("reshape", (), shape=asked),)
+        yield (RewriteStep("reshape", (), shape=asked),)
 
 
 def all_numbers(shape: Shape) -> bool:
@@ -208,7 +208,7 @@ def finished(
     """The steps with the node's op at their end, and its result reshaped; none if it cannot be."""
     if swapped is not None:
         op = "self" if swapped == "self" else swapped
-        last = Step(op, tuple(refs[::-1]), attributes=attributes or {})
+        last = RewriteStep(op, tuple(refs[::-1]), attributes=attributes or {})
     else:
         last = SELF(*refs, **(attributes or {}))
     writer.steps.append(last)
@@ -216,7 +216,7 @@ def finished(
         asked = asked_shape(result)
         if asked is None:
             return
-        writer.steps.append(Step("reshape", (Made(len(writer.steps) - 1),), shape=asked))
+        writer.steps.append(RewriteStep("reshape", (Earlier(len(writer.steps) - 1),), shape=asked))
     yield tuple(writer.steps)
 
 

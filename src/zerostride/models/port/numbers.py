@@ -28,7 +28,7 @@ from ..formats.onnx.sites import Kind, Site
 from ..ir.graph import Array, FileSize
 from ..ir.rewrite import Input
 from .layout import segments
-from .program import Done, Program, Setting, Unwitnessed, Wrong, op_of
+from .program import Done, RewriteProgram, Setting, Unwitnessed, Wrong, op_of
 
 #: Results of more elements are computed at smaller sizes.
 MOST_ELEMENTS = 1 << 14
@@ -109,7 +109,7 @@ def operate(site: Site, plan: Plan, arrays: Sequence[Array]) -> Array:
         return np.asarray(functools.reduce(np.add, [np.asarray(v, np.float64) for v in views]))
 
 
-def compute(program: Program, setting: Setting) -> int:
+def compute(program: RewriteProgram, setting: Setting) -> int:
     """Computes the node as it was and through the steps; the number of elements found equal.
 
     Raises:
@@ -131,7 +131,9 @@ def compute(program: Program, setting: Setting) -> int:
     return int(before.size)
 
 
-def sizes_for(program: Program, setting: Setting, *, small: bool = False) -> Callable[[Any], int]:
+def sizes_for(
+    program: RewriteProgram, setting: Setting, *, small: bool = False
+) -> Callable[[Any], int]:
     """Numbers for the sizes of a program: its own where they are numbers, and not too large."""
     shapes = (*program.subject.source.operands, program.subject.source.shape)
     if program.values is None:
@@ -153,7 +155,7 @@ def sizes_for(program: Program, setting: Setting, *, small: bool = False) -> Cal
 
 
 def _witness(
-    program: Program, setting: Setting, shapes: Sequence[Sequence[FileSize]]
+    program: RewriteProgram, setting: Setting, shapes: Sequence[Sequence[FileSize]]
 ) -> Mapping[Symbol, int]:
     """Numbers for the symbols of a node, at which the model works.
 
@@ -203,7 +205,7 @@ def _replanned(
     return Plan(tuple(result), shapes, plan.axes_mapping, plan.rule)
 
 
-def _through(program: Program, parts: Sequence[Array], size: Callable[[Any], int]) -> Array:
+def _through(program: RewriteProgram, parts: Sequence[Array], size: Callable[[Any], int]) -> Array:
     """The result of the steps."""
     subject = program.subject
     inputs: dict[int, Array] = {}

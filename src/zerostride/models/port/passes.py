@@ -26,7 +26,7 @@ from typing import Any
 from ...ops import find_op
 from ...sizes import Shape, elements
 from ..formats.onnx.sites import Kind
-from ..ir.rewrite import Input, Made, Ref, Step
+from ..ir.rewrite import Earlier, Input, Ref, RewriteStep
 from .forms import (
     Steps,
     Writer,
@@ -95,7 +95,7 @@ def _adds_no_node(subject: Subject, steps: Steps) -> bool:
             step.operands
         ):
             return False
-        known.add(Made(k))
+        known.add(Earlier(k))
     return True
 
 
@@ -267,7 +267,7 @@ def _whole_target(subject: Subject, _: Setting) -> Iterator[Steps]:
         for way in moves(subject.source.operands[0], shape):
             writer = Writer()
             ref = writer.chain(Input(0), way)
-            yield (*writer.steps, Step("expand", (ref,), shape=subject.source.shape))
+            yield (*writer.steps, RewriteStep("expand", (ref,), shape=subject.source.shape))
 
 
 def _ends_in_expand(subject: Subject, steps: Steps) -> bool:
@@ -329,7 +329,9 @@ def _expand_these(
                     size if axis not in axes or axis in done else 1
                     for axis, size in enumerate(source.shape)
                 )
-                ref = writer.add(Step("expand", (ref,), shape=shape + inner_axes(subject, k)))
+                ref = writer.add(
+                    RewriteStep("expand", (ref,), shape=shape + inner_axes(subject, k))
+                )
         refs[place] = ref
     yield from finished(writer, refs, attributes=attributes)
 
@@ -367,8 +369,8 @@ def _chain(subject: Subject) -> Iterator[Steps]:
             steps, so_far = list(writer.steps), refs[0]
             for k, ref in enumerate(refs[1:]):
                 pair = (ref, so_far) if turns[k % len(turns)] else (so_far, ref)
-                steps.append(Step(subject.op, pair))
-                so_far = Made(len(steps) - 1)
+                steps.append(RewriteStep(subject.op, pair))
+                so_far = Earlier(len(steps) - 1)
             yield tuple(steps)
 
 
@@ -381,10 +383,12 @@ def _prelu(subject: Subject) -> Iterator[Steps]:
         for way in itertools.islice(moves(subject.source.operands[1], shape), 1):
             writer = Writer()
             slope = writer.chain(Input(1), way)
-            zero = writer.add(Step("number", (), attributes={"value": 0.0, "dtype": data.dtype}))
-            below = writer.add(Step("less", (Input(0), zero)))
-            product = writer.add(Step("multiply", (slope, Input(0))))
-            writer.add(Step("where", (below, product, Input(0))))
+            zero = writer.add(
+                RewriteStep("number", (), attributes={"value": 0.0, "dtype": data.dtype})
+            )
+            below = writer.add(RewriteStep("less", (Input(0), zero)))
+            product = writer.add(RewriteStep("multiply", (slope, Input(0))))
+            writer.add(RewriteStep("where", (below, product, Input(0))))
             yield tuple(writer.steps)
 
 

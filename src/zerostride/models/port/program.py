@@ -23,7 +23,7 @@ from ..formats import FormatModule
 from ..formats.onnx.sites import Kind, Operand, Site
 from ..formats.onnx.sites import find_site as find_onnx_site
 from ..ir.graph import Node, Value
-from ..ir.rewrite import Input, Ref, Step
+from ..ir.rewrite import Input, Ref, RewriteStep
 from ..transport.batch import follow
 from ..transport.ways import canonical
 from .layout import filled_in, landed, regrouped
@@ -83,7 +83,7 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class Tracked:
     """A tensor of the program: the value, and for each part of the site its row in it."""
 
     value: Value
@@ -108,7 +108,7 @@ class Done:
             is no tensor.
     """
 
-    step: Step
+    step: RewriteStep
     node: Node
     site: Site | None = None
     plan: Plan | None = None
@@ -116,7 +116,7 @@ class Done:
 
 
 @dataclass
-class Program:
+class RewriteProgram:
     """A rewrite's steps, carried out and found to mean what the node means.
 
     Attributes:
@@ -129,7 +129,7 @@ class Program:
     """
 
     subject: Subject
-    steps: tuple[Step, ...]
+    steps: tuple[RewriteStep, ...]
     done: tuple[Done, ...]
     finding: Finding | None = None
     values: Mapping[Symbol, int] | None = None
@@ -173,17 +173,17 @@ def op_of(site: Site) -> str:
     return site.stands_for
 
 
-def carry_out(subject: Subject, steps: Sequence[Step], setting: Setting) -> Program:
+def carry_out(subject: Subject, steps: Sequence[RewriteStep], setting: Setting) -> RewriteProgram:
     """The steps on the node's shapes.
 
     Raises:
         Wrong: a step cannot be done, or all together they are not what the node means.
     """
     inputs = _inputs(subject)
-    made: list[Made] = []
+    made: list[Tracked] = []
     done: list[Done] = []
 
-    def of(ref: Ref) -> Made | None:
+    def of(ref: Ref) -> Tracked | None:
         return inputs[ref.position] if isinstance(ref, Input) else made[ref.step]
 
     for k, step in enumerate(steps):
@@ -193,13 +193,13 @@ def carry_out(subject: Subject, steps: Sequence[Step], setting: Setting) -> Prog
         made.append(tensor)
         done.append(record)
     _check_meaning(subject, made[-1])
-    return Program(subject, tuple(steps), tuple(done))
+    return RewriteProgram(subject, tuple(steps), tuple(done))
 
 
-def _inputs(subject: Subject) -> list[Made | None]:
+def _inputs(subject: Subject) -> list[Tracked | None]:
     """The node's operands, each part of the site lying in its own as it is."""
     parts = {place: k for k, place in enumerate(subject.positions) if place is not None}
-    made: list[Made | None] = []
+    made: list[Tracked | None] = []
     for place, value in enumerate(subject.node.inputs):
         if value is None:
             made.append(None)
@@ -207,23 +207,23 @@ def _inputs(subject: Subject) -> list[Made | None]:
         k = parts.get(place)
         shape = tuple(size for size in value.shape or () if size is not None)
         rows = () if k is None else ((k, shape),)
-        made.append(Made(value, rows, -1 - place if k is None else k))
+        made.append(Tracked(value, rows, -1 - place if k is None else k))
     return made
 
 
 def _carry(
     subject: Subject,
-    step: Step,
-    operands: Sequence[Made | None],
+    step: RewriteStep,
+    operands: Sequence[Tracked | None],
     name: str,
     setting: Setting,
     *,
     last: bool,
-) -> tuple[Made, Done]:
+) -> tuple[Tracked, Done]:
     if step.op == "number":
         value = Value(name, (), True, dtype=step.attributes["dtype"])
         node = Node(name, "Constant", "", _OPSET, (), (value,))
-        return Made(value, (), float(step.attributes["value"])), Done(step, node)
+        return Tracked(value, (), float(step.attributes["value"])), Done(step, node)
     if step.op in _MOVES:
         if len(operands) != 1 or operands[0] is None:
             raise Wrong(f"{step.op} takes one operand")
@@ -241,7 +241,7 @@ _MOVES: Mapping[str, str] = {
 }
 
 
-def moved_shape(step: Step, old: Shape) -> Shape:
+def moved_shape(step: RewriteStep, old: Shape) -> Shape:
     """The shape after a reshape, an expand, an unsqueeze or a squeeze.
 
     Raises:
@@ -264,7 +264,7 @@ def moved_shape(step: Step, old: Shape) -> Shape:
     return tuple(size for axis, size in enumerate(old) if axis not in axes)
 
 
-def _move(step: Step, operand: Made, name: str, setting: Setting) -> tuple[Made, Done]:
+def _move(step: RewriteStep, operand: Tracked, name: str, setting: Setting) -> tuple[Tracked, Done]:
     old, new = operand.shape, moved_shape(step, operand.shape)
     value = Value(name, new, operand.value.constant, dtype=operand.value.dtype)
     inputs: tuple[Value, ...] = (operand.value,)
@@ -283,10 +283,10 @@ def _move(step: Step, operand: Made, name: str, setting: Setting) -> tuple[Made,
         if after is None:
             raise Wrong(f"{step.describe()}: part {k} would no longer lie along whole axes")
         rows.append((k, after))
-    return Made(value, tuple(rows), operand.tree), Done(step, node)
+    return Tracked(value, tuple(rows), operand.tree), Done(step, node)
 
 
-def _moved_row(step: Step, row: Shape, old: Shape, new: Shape) -> Shape | None:
+def _moved_row(step: RewriteStep, row: Shape, old: Shape, new: Shape) -> Shape | None:
     if step.op == "unsqueeze":
         rest = iter(row)
         return tuple(1 if axis in step.axes else next(rest) for axis in range(len(new)))
@@ -295,14 +295,16 @@ def _moved_row(step: Step, row: Shape, old: Shape, new: Shape) -> Shape | None:
     return regrouped(row, old, new)
 
 
-def _expand(step: Step, operand: Made, node: Node, setting: Setting) -> tuple[Made, Done]:
+def _expand(
+    step: RewriteStep, operand: Tracked, node: Node, setting: Setting
+) -> tuple[Tracked, Done]:
     site = find_onnx_site(node)
     assert site is not None
     plan = _plan(site, setting)
     if plan.shape != node.outputs[0].shape:
         raise Wrong(f"{operand.shape} does not expand to {step.shape}")
     rows = tuple((k, landed(row, plan.axes_mapping[0], plan.rank)) for k, row in operand.rows)
-    return Made(node.outputs[0], rows, operand.tree), Done(step, node, site, plan, (0,))
+    return Tracked(node.outputs[0], rows, operand.tree), Done(step, node, site, plan, (0,))
 
 
 # Steps that broadcast.
@@ -310,13 +312,13 @@ def _expand(step: Step, operand: Made, node: Node, setting: Setting) -> tuple[Ma
 
 def _broadcast(
     subject: Subject,
-    step: Step,
-    operands: Sequence[Made | None],
+    step: RewriteStep,
+    operands: Sequence[Tracked | None],
     name: str,
     setting: Setting,
     *,
     last: bool,
-) -> tuple[Made, Done]:
+) -> tuple[Tracked, Done]:
     values = tuple(None if operand is None else operand.value for operand in operands)
     node = _node_of(subject, step, values, name)
     site = setting.module.find_site(node) if step.op == "self" else find_onnx_site(node)
@@ -355,10 +357,12 @@ def _broadcast(
     node = replace(node, outputs=(value,))
     tree = _tree(site, trees)
     record = Done(step, node, replace(site, node=node), plan, places)
-    return Made(value, tuple(rows), tree), record
+    return Tracked(value, tuple(rows), tree), record
 
 
-def _node_of(subject: Subject, step: Step, values: tuple[Value | None, ...], name: str) -> Node:
+def _node_of(
+    subject: Subject, step: RewriteStep, values: tuple[Value | None, ...], name: str
+) -> Node:
     if step.op != "self":
         words = find_op(step.op).names.get("onnx")
         if words is None:
@@ -389,7 +393,7 @@ def _plan(site: Site, setting: Setting) -> Plan:
 # The whole.
 
 
-def _check_meaning(subject: Subject, result: Made) -> None:
+def _check_meaning(subject: Subject, result: Tracked) -> None:
     """Every part lies where the node's own plan puts it, in the same shape, by the same ops."""
     source = subject.source
     wanted = _tree(subject.site, list(range(len(source.operands))))
@@ -451,11 +455,11 @@ def normal(tree: Tree) -> Tree:
 
 __all__ = [
     "Done",
-    "Made",
     "Operand",
-    "Program",
+    "RewriteProgram",
     "Setting",
     "Subject",
+    "Tracked",
     "Unwitnessed",
     "Wrong",
     "carry_out",

@@ -19,7 +19,7 @@ from ..ir.rewrite import Editor, Rewrite
 from .audited import Audited
 from .numbers import compute
 from .passes import PASSES, Pass
-from .program import Program, Setting, Subject, Unwitnessed, Wrong, carry_out, positions_of
+from .program import RewriteProgram, Setting, Subject, Unwitnessed, Wrong, carry_out, positions_of
 
 #: Rewrites of one node that a pass may propose; what is found is among its first dozens. Where
 #: sizes are not known each of them takes milliseconds.
@@ -35,7 +35,7 @@ class Ported:
     """A node's rewrite, proven, or why there is none."""
 
     node: Node
-    program: Program | None
+    program: RewriteProgram | None
     by: Pass | None
     why: str = ""
     elements: int = 0
@@ -107,7 +107,7 @@ class _Search:
             raise ModelError(f"node {who}: {wrong}; nothing was written") from None
         return Ported(subject.node, program, by, elements=count)
 
-    def _first(self, subject: Subject) -> tuple[Pass, Program] | str:
+    def _first(self, subject: Subject) -> tuple[Pass, RewriteProgram] | str:
         """The first rewrite, in order of cost, after which the target means the same."""
         refused: str | None = None
         for by, steps in self._proposals(subject):

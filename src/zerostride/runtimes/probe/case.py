@@ -83,7 +83,7 @@ class Answer(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class EngineOutcome:
     """An engine's answer.
 
     Attributes:

@@ -41,7 +41,7 @@ class Draw(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CatalogueRow:
     """An op of an engine.
 
     Attributes:
@@ -81,71 +81,77 @@ _NCNN_KINDS = (
     *("rfloor_divide", "remainder", "rremainder"),
 )
 
-CATALOGUE: Mapping[str, tuple[Row, ...]] = MappingProxyType(
+CATALOGUE: Mapping[str, tuple[CatalogueRow, ...]] = MappingProxyType(
     {
         "numpy": (
-            Row("add", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
-            Row("subtract", "subtract", max_rank=_NUMPY_RANK, dtypes=_BOTH),
-            Row("broadcast_to", "broadcast", Form.TO, max_rank=_NUMPY_RANK, dtypes=_BOTH),
-            Row("where", "where", Form.WHERE, ask="where"),
+            CatalogueRow("add", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
+            CatalogueRow("subtract", "subtract", max_rank=_NUMPY_RANK, dtypes=_BOTH),
+            CatalogueRow("broadcast_to", "broadcast", Form.TO, max_rank=_NUMPY_RANK, dtypes=_BOTH),
+            CatalogueRow("where", "where", Form.WHERE, ask="where"),
         ),
         "torch": (
-            Row("add", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
-            Row("sub", "subtract", max_rank=_NUMPY_RANK, dtypes=_BOTH),
-            Row("expand", "broadcast", Form.TO, Draw.KEEPS, max_rank=_NUMPY_RANK),
-            Row("broadcast_to", "broadcast", Form.TO, Draw.KEEPS, max_rank=_NUMPY_RANK),
-            Row("where", "where", Form.WHERE, ask="where", weight=2),
-            Row("prelu", "prelu", Form.PRELU, Draw.CHANNEL, ask="prelu", weight=2),
+            CatalogueRow("add", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
+            CatalogueRow("sub", "subtract", max_rank=_NUMPY_RANK, dtypes=_BOTH),
+            CatalogueRow("expand", "broadcast", Form.TO, Draw.KEEPS, max_rank=_NUMPY_RANK),
+            CatalogueRow("broadcast_to", "broadcast", Form.TO, Draw.KEEPS, max_rank=_NUMPY_RANK),
+            CatalogueRow("where", "where", Form.WHERE, ask="where", weight=2),
+            CatalogueRow("prelu", "prelu", Form.PRELU, Draw.CHANNEL, ask="prelu", weight=2),
         ),
         "tensorflow": (
-            Row("add", "add", max_rank=12, dtypes=_BOTH),
-            Row("subtract", "subtract", max_rank=12, dtypes=_BOTH),
-            Row("greater", "greater", max_rank=12, weight=2),
-            Row("broadcast_to", "broadcast", Form.TO, Draw.KEEPS, max_rank=12),
-            Row("where", "where", Form.WHERE, ask="where", max_rank=10, weight=2),
+            CatalogueRow("add", "add", max_rank=12, dtypes=_BOTH),
+            CatalogueRow("subtract", "subtract", max_rank=12, dtypes=_BOTH),
+            CatalogueRow("greater", "greater", max_rank=12, weight=2),
+            CatalogueRow("broadcast_to", "broadcast", Form.TO, Draw.KEEPS, max_rank=12),
+            CatalogueRow("where", "where", Form.WHERE, ask="where", max_rank=10, weight=2),
         ),
         "jax": (
-            Row("add", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
-            Row("subtract", "subtract", max_rank=_NUMPY_RANK),
-            Row("broadcast_to", "broadcast", Form.TO, max_rank=_NUMPY_RANK),
-            Row("broadcast_in_dim", "broadcast", Form.TO, Draw.IN_DIM, max_rank=12),
-            Row("lax.add", "add", draw=Draw.EQUAL_RANKS, max_rank=12, ask="lax.add"),
+            CatalogueRow("add", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
+            CatalogueRow("subtract", "subtract", max_rank=_NUMPY_RANK),
+            CatalogueRow("broadcast_to", "broadcast", Form.TO, max_rank=_NUMPY_RANK),
+            CatalogueRow("broadcast_in_dim", "broadcast", Form.TO, Draw.IN_DIM, max_rank=12),
+            CatalogueRow("lax.add", "add", draw=Draw.EQUAL_RANKS, max_rank=12, ask="lax.add"),
         ),
         "onnxruntime": (
-            Row("Add-7", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
-            Row("Add-14", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
-            Row("Sub-14", "subtract", max_rank=_NUMPY_RANK),
-            Row("Expand-13", "broadcast", Form.TO, max_rank=_NUMPY_RANK),
-            Row("PRelu-16", "prelu", Form.PRELU, Draw.CHANNEL, max_rank=12, ask="prelu"),
-            Row("Where-16", "where", Form.WHERE, ask="where", weight=2),
+            CatalogueRow("Add-7", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
+            CatalogueRow("Add-14", "add", max_rank=_NUMPY_RANK, dtypes=_BOTH),
+            CatalogueRow("Sub-14", "subtract", max_rank=_NUMPY_RANK),
+            CatalogueRow("Expand-13", "broadcast", Form.TO, max_rank=_NUMPY_RANK),
+            CatalogueRow("PRelu-16", "prelu", Form.PRELU, Draw.CHANNEL, max_rank=12, ask="prelu"),
+            CatalogueRow("Where-16", "where", Form.WHERE, ask="where", weight=2),
         ),
         "openvino": (
-            Row("Add", "add", draw=Draw.NONE_RULE, max_rank=33, weight=2),
-            Row("Add", "add", draw=Draw.NUMPY_RULE, max_rank=33),
-            Row("Subtract", "subtract", Form.BINARY, Draw.NUMPY_RULE, 33, ask="subtract", weight=2),
-            Row("Add", "add", draw=Draw.PDPD, max_rank=12, weight=6),
-            Row("Subtract", "subtract", draw=Draw.PDPD, ask="subtract", weight=2),
-            Row("Maximum", "maximum", draw=Draw.PDPD, ask="maximum", weight=1),
-            Row("Divide", "divide", draw=Draw.PDPD, ask="divide", weight=1),
-            Row("Greater", "greater", draw=Draw.PDPD, ask="greater", weight=1),
-            Row("Broadcast-3", "broadcast", Form.TO, Draw.BROADCAST_3, max_rank=12, weight=8),
-            Row("PRelu", "prelu", Form.PRELU, Draw.CHANNEL, ask="prelu", weight=2),
+            CatalogueRow("Add", "add", draw=Draw.NONE_RULE, max_rank=33, weight=2),
+            CatalogueRow("Add", "add", draw=Draw.NUMPY_RULE, max_rank=33),
+            CatalogueRow(
+                "Subtract", "subtract", Form.BINARY, Draw.NUMPY_RULE, 33, ask="subtract", weight=2
+            ),
+            CatalogueRow("Add", "add", draw=Draw.PDPD, max_rank=12, weight=6),
+            CatalogueRow("Subtract", "subtract", draw=Draw.PDPD, ask="subtract", weight=2),
+            CatalogueRow("Maximum", "maximum", draw=Draw.PDPD, ask="maximum", weight=1),
+            CatalogueRow("Divide", "divide", draw=Draw.PDPD, ask="divide", weight=1),
+            CatalogueRow("Greater", "greater", draw=Draw.PDPD, ask="greater", weight=1),
+            CatalogueRow(
+                "Broadcast-3", "broadcast", Form.TO, Draw.BROADCAST_3, max_rank=12, weight=8
+            ),
+            CatalogueRow("PRelu", "prelu", Form.PRELU, Draw.CHANNEL, ask="prelu", weight=2),
         ),
         "paddle": (
-            Row("elementwise_add", "add", draw=Draw.PADDLE_AXIS, dtypes=_BOTH, weight=6),
-            Row("elementwise_sub", "subtract", draw=Draw.PADDLE_AXIS, weight=6),
-            Row("elementwise_max", "maximum", draw=Draw.PADDLE_AXIS),
-            Row("add", "add", max_rank=9, ask="add", weight=2),
-            Row("subtract", "subtract", max_rank=9, weight=2),
-            Row("expand", "broadcast", Form.TO, Draw.KEEPS, max_rank=9, weight=3),
-            Row("broadcast_to", "broadcast", Form.TO, Draw.KEEPS, max_rank=9, weight=3),
-            Row("expand_v2", "broadcast", Form.TO, Draw.KEEPS, max_rank=9, ask="expand_v2"),
-            Row("prelu", "prelu", Form.PRELU, Draw.CHANNEL, ask="prelu", weight=2),
-            Row("where", "where", Form.WHERE, max_rank=10, ask="where", weight=2),
+            CatalogueRow("elementwise_add", "add", draw=Draw.PADDLE_AXIS, dtypes=_BOTH, weight=6),
+            CatalogueRow("elementwise_sub", "subtract", draw=Draw.PADDLE_AXIS, weight=6),
+            CatalogueRow("elementwise_max", "maximum", draw=Draw.PADDLE_AXIS),
+            CatalogueRow("add", "add", max_rank=9, ask="add", weight=2),
+            CatalogueRow("subtract", "subtract", max_rank=9, weight=2),
+            CatalogueRow("expand", "broadcast", Form.TO, Draw.KEEPS, max_rank=9, weight=3),
+            CatalogueRow("broadcast_to", "broadcast", Form.TO, Draw.KEEPS, max_rank=9, weight=3),
+            CatalogueRow(
+                "expand_v2", "broadcast", Form.TO, Draw.KEEPS, max_rank=9, ask="expand_v2"
+            ),
+            CatalogueRow("prelu", "prelu", Form.PRELU, Draw.CHANNEL, ask="prelu", weight=2),
+            CatalogueRow("where", "where", Form.WHERE, max_rank=10, ask="where", weight=2),
         ),
         "ncnn": (
             *(
-                Row(
+                CatalogueRow(
                     "BinaryOp",
                     kind,
                     draw=Draw.NCNN,
@@ -155,17 +161,17 @@ CATALOGUE: Mapping[str, tuple[Row, ...]] = MappingProxyType(
                 )
                 for number, kind in enumerate(_NCNN_KINDS)
             ),
-            Row("PReLU", "prelu", Form.PRELU, Draw.CHANNEL, max_rank=4, ask="prelu"),
+            CatalogueRow("PReLU", "prelu", Form.PRELU, Draw.CHANNEL, max_rank=4, ask="prelu"),
         ),
         "mnn": (
-            Row("Add", "add", max_rank=9),
-            Row("Subtract", "subtract", max_rank=9),
-            Row("BroadcastTo(op)", "broadcast", Form.TO, max_rank=9, weight=3),
-            Row("PReLU", "prelu", Form.PRELU, Draw.CHANNEL, ask="prelu", weight=1),
+            CatalogueRow("Add", "add", max_rank=9),
+            CatalogueRow("Subtract", "subtract", max_rank=9),
+            CatalogueRow("BroadcastTo(op)", "broadcast", Form.TO, max_rank=9, weight=3),
+            CatalogueRow("PReLU", "prelu", Form.PRELU, Draw.CHANNEL, ask="prelu", weight=1),
         ),
         "litert": (
             *(
-                Row(
+                CatalogueRow(
                     op,
                     kind,
                     max_rank=_LITERT_RANK,
@@ -175,28 +181,38 @@ CATALOGUE: Mapping[str, tuple[Row, ...]] = MappingProxyType(
                 )
                 for op, kind in (("ADD", "add"), ("SUB", "subtract"))
             ),
-            Row("ADD", "add", max_rank=12, ask="add", dtypes=("float32", "int32", "int64")),
-            Row("SUB", "subtract", max_rank=_LITERT_RANK, ask="subtract", dtypes=_BOTH),
-            Row("MUL", "multiply", max_rank=12, ask="multiply", dtypes=_BOTH, weight=2),
-            Row("DIV", "divide", max_rank=_LITERT_RANK, ask="divide", weight=2),
-            Row("MAXIMUM", "maximum", max_rank=_LITERT_RANK, ask="maximum", dtypes=_BOTH, weight=2),
-            Row("MINIMUM", "minimum", max_rank=_LITERT_RANK, ask="minimum", weight=1),
-            Row("POW", "pow", max_rank=_LITERT_RANK, ask="pow", weight=2),
-            Row("FLOOR_DIV", "floor_divide", ask="floor_divide", weight=1),
-            Row("FLOOR_MOD", "fmod", ask="remainder", weight=1),
-            Row("SQUARED_DIFFERENCE", "squared_difference", ask="squared_difference", weight=1),
-            Row("ATAN2", "atan2", ask="atan2", weight=1),
-            Row("GREATER", "greater", max_rank=_LITERT_RANK, ask="greater", weight=2),
-            Row("LOGICAL_AND", "logical_and", ask="logical_and", dtypes=("bool",), weight=1),
-            Row("SELECT_V2", "where", Form.WHERE, max_rank=10, ask="where", weight=3),
-            Row("PRELU", "prelu", Form.PRELU, Draw.CHANNEL, 12, ask="prelu", weight=2),
-            Row("BROADCAST_TO", "broadcast", Form.TO, Draw.KEEPS, 12, dtypes=_BOTH, weight=4),
+            CatalogueRow(
+                "ADD", "add", max_rank=12, ask="add", dtypes=("float32", "int32", "int64")
+            ),
+            CatalogueRow("SUB", "subtract", max_rank=_LITERT_RANK, ask="subtract", dtypes=_BOTH),
+            CatalogueRow("MUL", "multiply", max_rank=12, ask="multiply", dtypes=_BOTH, weight=2),
+            CatalogueRow("DIV", "divide", max_rank=_LITERT_RANK, ask="divide", weight=2),
+            CatalogueRow(
+                "MAXIMUM", "maximum", max_rank=_LITERT_RANK, ask="maximum", dtypes=_BOTH, weight=2
+            ),
+            CatalogueRow("MINIMUM", "minimum", max_rank=_LITERT_RANK, ask="minimum", weight=1),
+            CatalogueRow("POW", "pow", max_rank=_LITERT_RANK, ask="pow", weight=2),
+            CatalogueRow("FLOOR_DIV", "floor_divide", ask="floor_divide", weight=1),
+            CatalogueRow("FLOOR_MOD", "fmod", ask="remainder", weight=1),
+            CatalogueRow(
+                "SQUARED_DIFFERENCE", "squared_difference", ask="squared_difference", weight=1
+            ),
+            CatalogueRow("ATAN2", "atan2", ask="atan2", weight=1),
+            CatalogueRow("GREATER", "greater", max_rank=_LITERT_RANK, ask="greater", weight=2),
+            CatalogueRow(
+                "LOGICAL_AND", "logical_and", ask="logical_and", dtypes=("bool",), weight=1
+            ),
+            CatalogueRow("SELECT_V2", "where", Form.WHERE, max_rank=10, ask="where", weight=3),
+            CatalogueRow("PRELU", "prelu", Form.PRELU, Draw.CHANNEL, 12, ask="prelu", weight=2),
+            CatalogueRow(
+                "BROADCAST_TO", "broadcast", Form.TO, Draw.KEEPS, 12, dtypes=_BOTH, weight=4
+            ),
         ),
     }
 )
 
 
-def rows_of(engine: str) -> tuple[Row, ...]:
+def rows_of(engine: str) -> tuple[CatalogueRow, ...]:
     """The rows of an engine; BadInput lists the names otherwise."""
     rows = CATALOGUE.get(engine)
     if rows is None:
@@ -204,7 +220,7 @@ def rows_of(engine: str) -> tuple[Row, ...]:
     return rows
 
 
-def row_of(case: Case) -> Row:
+def row_of(case: Case) -> CatalogueRow:
     """The row that a case belongs to: the same op, and the row's own attributes among the case's.
 
     Raises BadInput where the catalogue has no such op.

@@ -16,14 +16,14 @@ from typing import Any
 
 from ...core.plan import Plan
 from ...errors import BroadcastError, Reason
-from .case import Answer, BadInput, Case, Outcome, Recorded
+from .case import Answer, BadInput, Case, EngineOutcome, Recorded
 from .catalogue import row_of
 from .isolation import Worker, ask_all
 from .kinds import KINDS
 from .predict import expected_values, numpy_result, predict, striking
 
 
-class Verdict(StrEnum):
+class Judged(StrEnum):
     """How a prediction and an outcome compare."""
 
     REFUSE = "refuse"  # both refuse
@@ -40,7 +40,7 @@ class Finding:
     """A case with its verdict, and what each side said."""
 
     case: Case
-    verdict: Verdict
+    verdict: Judged
     predicted: str
     outcome: str
 
@@ -66,7 +66,7 @@ class EngineReport:
     engine: str
     version: str = ""
     missing: str = ""
-    counts: Counter[tuple[str, Verdict]] = field(default_factory=Counter)
+    counts: Counter[tuple[str, Judged]] = field(default_factory=Counter)
     distinct: int = 0
     unmodelled: Counter[str] = field(default_factory=Counter)
     findings: list[Finding] = field(default_factory=list)
@@ -76,7 +76,7 @@ class EngineReport:
         """Number of cases that were judged."""
         return sum(self.counts.values())
 
-    def count(self, verdict: Verdict) -> int:
+    def count(self, verdict: Judged) -> int:
         """Number of cases of that verdict."""
         return sum(n for (_, v), n in self.counts.items() if v is verdict)
 
@@ -87,7 +87,7 @@ class EngineReport:
     def add(self, finding: Finding) -> None:
         """Counts a case; keeps it if it is a disagreement."""
         self.counts[label(finding.case), finding.verdict] += 1
-        if finding.verdict is Verdict.DISAGREE:
+        if finding.verdict is Judged.DISAGREE:
             self.findings.append(finding)
 
     def to_json(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class EngineReport:
             "cases": self.cases,
             "distinct": self.distinct,
             "ops": {
-                op: {v.value: self.counts[op, v] for v in Verdict if self.counts[op, v]}
+                op: {v.value: self.counts[op, v] for v in Judged if self.counts[op, v]}
                 for op in self.ops()
             },
             "unmodelled": dict(self.unmodelled),
@@ -113,32 +113,32 @@ def label(case: Case) -> str:
     return f"{case.op} {rule}" if rule else case.op
 
 
-def judge(case: Case, predicted: Plan | BroadcastError, outcome: Outcome) -> Verdict:
+def judge(case: Case, predicted: Plan | BroadcastError, outcome: EngineOutcome) -> Judged:
     """The comparison. Never an agreement by default."""
     if outcome.answer is Answer.BROKEN:
-        return Verdict.DISAGREE
+        return Judged.DISAGREE
     if isinstance(predicted, Plan):
         return _judge_plan(case, predicted, outcome)
     if predicted.silent:
         return _judge_silent(case, predicted, outcome)
     if outcome.answer is Answer.REFUSED:
-        return Verdict.REFUSE
+        return Judged.REFUSE
     if outcome.answer is Answer.RESULT and predicted.reason == Reason.TRANSPOSES:
-        return Verdict.DECLINED
-    return Verdict.DISAGREE
+        return Judged.DECLINED
+    return Judged.DISAGREE
 
 
-def _judge_plan(case: Case, made: Plan, outcome: Outcome) -> Verdict:
+def _judge_plan(case: Case, made: Plan, outcome: EngineOutcome) -> Judged:
     if outcome.answer is not Answer.RESULT:
         # What dies on some shapes may refuse to compile on others of the same kind.
         known = striking(case, made, frozenset({Reason.CRASH}))
-        return Verdict.CRASH if known else Verdict.DISAGREE
+        return Judged.CRASH if known else Judged.DISAGREE
     assert outcome.values is not None
     kind = KINDS[row_of(case).kind]
     if outcome.shape == made.shape and kind.matches(outcome.values, expected_values(case, made)):
-        return Verdict.EQUAL
+        return Judged.EQUAL
     known = striking(case, made, frozenset({Reason.WRONG_RESULT}))
-    return Verdict.WRONG if known else Verdict.DISAGREE
+    return Judged.WRONG if known else Judged.DISAGREE
 
 
 #: Silent reasons for which anything may happen: the engine writes beyond an array, and what comes
@@ -146,16 +146,16 @@ def _judge_plan(case: Case, made: Plan, outcome: Outcome) -> Verdict:
 UNDEFINED = frozenset({Reason.OVERRUN})
 
 
-def _judge_silent(case: Case, predicted: BroadcastError, outcome: Outcome) -> Verdict:
+def _judge_silent(case: Case, predicted: BroadcastError, outcome: EngineOutcome) -> Judged:
     """The engine must not refuse; and if it gives NumPy's answer, it was no nonsense.
 
     An empty result proves nothing either way, and NumPy's answer is wrong
     under pdpd and where a mapping says otherwise.
     """
     if predicted.reason in UNDEFINED:
-        return Verdict.SILENT
+        return Judged.SILENT
     if outcome.answer is Answer.REFUSED:
-        return Verdict.DISAGREE
+        return Judged.DISAGREE
     if outcome.answer is Answer.RESULT:
         sane = numpy_result(case)
         assert outcome.values is not None
@@ -163,8 +163,8 @@ def _judge_silent(case: Case, predicted: BroadcastError, outcome: Outcome) -> Ve
         own = "axes_mapping" not in case.attrs and case.attrs.get("auto_broadcast") != "pdpd"
         proves = own and outcome.values.size > 0 and sane is not None and outcome.shape == sane[0]
         if proves and sane and kind.matches(outcome.values, sane[1]):
-            return Verdict.DISAGREE
-    return Verdict.SILENT
+            return Judged.DISAGREE
+    return Judged.SILENT
 
 
 def describe(predicted: Plan | BroadcastError) -> str:
@@ -211,9 +211,9 @@ def _is_silent(predicted: Plan | BroadcastError) -> bool:
     return isinstance(predicted, BroadcastError) and predicted.silent
 
 
-def _finding(case: Case, predicted: Plan | BroadcastError, outcome: Outcome) -> Finding:
+def _finding(case: Case, predicted: Plan | BroadcastError, outcome: EngineOutcome) -> Finding:
     verdict = judge(case, predicted, outcome)
-    said = describe(predicted) if verdict is Verdict.DISAGREE else ""
+    said = describe(predicted) if verdict is Judged.DISAGREE else ""
     return Finding(case, verdict, said, outcome.describe() if said else "")
 
 
@@ -230,7 +230,7 @@ def check_recorded(report: EngineReport, recorded: Iterable[Recorded]) -> list[C
         predicted = predict(each.case)
         if contradicts(each, predicted) and not _beyond(predicted):
             said = f"line {each.line} of the file: {each.result}"
-            report.findings.append(Finding(each.case, Verdict.DISAGREE, describe(predicted), said))
+            report.findings.append(Finding(each.case, Judged.DISAGREE, describe(predicted), said))
     return kept
 
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from .case import Case, Shape
-from .catalogue import Draw, Form, Row, rows_of
+from .catalogue import CatalogueRow, Draw, Form, rows_of
 from .kinds import KINDS
 
 #: Ranks that most cases have; the rest go up to the row's highest.
@@ -39,7 +39,7 @@ def generate(engine: str, count: int, seed: int) -> Iterator[Case]:
         yield draw_case(rng, engine, row)
 
 
-def draw_case(rng: random.Random, engine: str, row: Row) -> Case:
+def draw_case(rng: random.Random, engine: str, row: CatalogueRow) -> Case:
     """One case of a row that its probes can tell apart."""
     dtype = row.dtypes[0]
     if len(row.dtypes) > 1 and rng.random() < _INT_SHARE:
@@ -52,7 +52,7 @@ def draw_case(rng: random.Random, engine: str, row: Row) -> Case:
             return Case(engine, row.op, a, b, third, {**row.attrs, **attrs}, dtype)
 
 
-def _fits(row: Row, shapes: Sequence[Shape]) -> bool:
+def _fits(row: CatalogueRow, shapes: Sequence[Shape]) -> bool:
     operands = shapes[:1] if row.form is Form.TO else shapes
     if any(math.prod(shape) > KINDS[row.kind].limit for shape in operands):
         return False
@@ -114,7 +114,7 @@ def _prefix(rng: random.Random, shape: Shape) -> Shape:
 
 
 def _several(
-    rng: random.Random, row: Row, count: int, cut: Callable[[random.Random, Shape], Shape]
+    rng: random.Random, row: CatalogueRow, count: int, cut: Callable[[random.Random, Shape], Shape]
 ) -> list[Shape]:
     """Operands cut out of one result shape; spoiled or random by mood."""
     mood = _mood(rng)
@@ -133,13 +133,13 @@ def _several(
 Drawn = tuple[list[Shape], dict[str, Any]]
 
 
-def _right(rng: random.Random, row: Row) -> Drawn:
+def _right(rng: random.Random, row: CatalogueRow) -> Drawn:
     if row.form is Form.TO:
         return list(_data_and_target(rng, row)), {}
     return _several(rng, row, 3 if row.form is Form.WHERE else 2, _suffix), {}
 
 
-def _data_and_target(rng: random.Random, row: Row) -> tuple[Shape, Shape]:
+def _data_and_target(rng: random.Random, row: CatalogueRow) -> tuple[Shape, Shape]:
     mood = _mood(rng)
     if mood == "random":
         return _shape(rng, _rank(rng, row.max_rank)), _shape(rng, _rank(rng, row.max_rank))
@@ -152,14 +152,14 @@ def _data_and_target(rng: random.Random, row: Row) -> tuple[Shape, Shape]:
     return data, target
 
 
-def _keeps(rng: random.Random, row: Row) -> Drawn:
+def _keeps(rng: random.Random, row: CatalogueRow) -> Drawn:
     data, target = _data_and_target(rng, row)
     if rng.random() < 0.3:
         target = tuple(-1 if rng.random() < 0.3 else size for size in target)
     return [data, target], {}
 
 
-def _ncnn(rng: random.Random, row: Row) -> Drawn:
+def _ncnn(rng: random.Random, row: CatalogueRow) -> Drawn:
     # Everything lives in the last of: left-aligned, a vector on the right, right-aligned.
     cut = rng.choice((_prefix, _prefix, _vector, _suffix))
     return _several(rng, row, 2, cut), {}
@@ -171,24 +171,24 @@ def _vector(rng: random.Random, shape: Shape) -> Shape:
     return shape[-1:] if rng.random() < 0.7 else shape[:1]
 
 
-def _equal_ranks(rng: random.Random, row: Row) -> Drawn:
+def _equal_ranks(rng: random.Random, row: CatalogueRow) -> Drawn:
     def whole(rng: random.Random, shape: Shape) -> Shape:
         return () if rng.random() < 0.15 else shape
 
     return _several(rng, row, 2, whole), {}
 
 
-def _none_rule(rng: random.Random, row: Row) -> Drawn:
+def _none_rule(rng: random.Random, row: CatalogueRow) -> Drawn:
     shape = _shape(rng, _rank(rng, row.max_rank))
     other = shape if rng.random() < 0.5 else _spoiled(rng, _suffix(rng, shape))
     return [shape, other], {"auto_broadcast": "none"}
 
 
-def _numpy_rule(rng: random.Random, row: Row) -> Drawn:
+def _numpy_rule(rng: random.Random, row: CatalogueRow) -> Drawn:
     return _several(rng, row, 2, _suffix), {"auto_broadcast": "numpy"}
 
 
-def _placed(rng: random.Random, row: Row) -> tuple[list[Shape], int]:
+def _placed(rng: random.Random, row: CatalogueRow) -> tuple[list[Shape], int]:
     """A shape, a run of it as the other operand, and the axis where the run starts."""
     mood = _mood(rng)
     if mood == "random":
@@ -205,7 +205,7 @@ def _placed(rng: random.Random, row: Row) -> tuple[list[Shape], int]:
     return [a, b], start
 
 
-def _pdpd(rng: random.Random, row: Row) -> Drawn:
+def _pdpd(rng: random.Random, row: CatalogueRow) -> Drawn:
     shapes, axis = _placed(rng, row)
     if rng.random() < 0.1:  # A may not stretch, but against 0
         shapes[0] = _thinned(rng, shapes[0])
@@ -215,7 +215,7 @@ def _pdpd(rng: random.Random, row: Row) -> Drawn:
     return shapes, attrs if rng.random() < 0.05 else {**attrs, "axis": axis}
 
 
-def _paddle_axis(rng: random.Random, row: Row) -> Drawn:
+def _paddle_axis(rng: random.Random, row: CatalogueRow) -> Drawn:
     shapes, axis = _placed(rng, row)
     if rng.random() < 0.3:
         shapes = [_thinned(rng, shapes[0]), shapes[1]]
@@ -229,7 +229,7 @@ def _paddle_axis(rng: random.Random, row: Row) -> Drawn:
     return shapes, {} if rng.random() < 0.05 else {"axis": axis}
 
 
-def _channel(rng: random.Random, row: Row) -> Drawn:
+def _channel(rng: random.Random, row: CatalogueRow) -> Drawn:
     data = _shape(rng, max(1, _rank(rng, row.max_rank)) if rng.random() < 0.95 else 0)
     style = rng.random()
     if style < 0.4 and data:
@@ -243,7 +243,7 @@ def _channel(rng: random.Random, row: Row) -> Drawn:
     return [data, slope], {}
 
 
-def _broadcast_3(rng: random.Random, row: Row) -> Drawn:
+def _broadcast_3(rng: random.Random, row: CatalogueRow) -> Drawn:
     mode = rng.choice(("numpy", "bidirectional", "explicit", "explicit"))
     if mode != "explicit":
         data, target = _data_and_target(rng, row)
@@ -254,12 +254,12 @@ def _broadcast_3(rng: random.Random, row: Row) -> Drawn:
     return [data, target], {"mode": mode, "axes_mapping": axes}
 
 
-def _in_dim(rng: random.Random, row: Row) -> Drawn:
+def _in_dim(rng: random.Random, row: CatalogueRow) -> Drawn:
     data, target, axes = _mapped(rng, row)
     return [data, target], {"broadcast_dimensions": axes}
 
 
-def _mapped(rng: random.Random, row: Row) -> tuple[Shape, Shape, list[int]]:
+def _mapped(rng: random.Random, row: CatalogueRow) -> tuple[Shape, Shape, list[int]]:
     """Data, target and the target axis of each data axis; spoiled by mood."""
     mood = _mood(rng)
     target = _shape(rng, _rank(rng, row.max_rank))
@@ -281,7 +281,7 @@ def _mapped(rng: random.Random, row: Row) -> tuple[Shape, Shape, list[int]]:
     return data, target, axes
 
 
-_DRAWS: Mapping[Draw, Callable[[random.Random, Row], Drawn]] = MappingProxyType(
+_DRAWS: Mapping[Draw, Callable[[random.Random, CatalogueRow], Drawn]] = MappingProxyType(
     {
         Draw.RIGHT: _right,
         Draw.NCNN: _ncnn,

@@ -17,7 +17,7 @@ from types import TracebackType
 
 from ...system import children
 from . import wire
-from .case import Answer, BadInput, Case, Outcome
+from .case import Answer, BadInput, Case, EngineOutcome
 
 #: Importing the largest engine takes seconds; on a busy machine many.
 START_SECONDS = 240.0
@@ -108,7 +108,7 @@ class Worker:
             raise Missing(str(header["missing"]))
         self.version = str(header["version"])
 
-    def ask(self, case: Case) -> Outcome:
+    def ask(self, case: Case) -> EngineOutcome:
         """The engine's answer; a death is one too, after which a fresh process is started."""
         if self._process is None:
             self.start()
@@ -116,10 +116,10 @@ class Worker:
             wire.send(self._input, case.to_json(), seconds=self.case_seconds)
             return wire.unpack_outcome(*wire.receive(self._output, self.case_seconds))
         except wire.Closed:
-            return Outcome(Answer.CRASHED, message=self._reap())
+            return EngineOutcome(Answer.CRASHED, message=self._reap())
         except wire.TooLate:
             self._reap()
-            return Outcome(Answer.CRASHED, message=f"no answer in {self.case_seconds:g} s")
+            return EngineOutcome(Answer.CRASHED, message=f"no answer in {self.case_seconds:g} s")
 
     def stop(self) -> None:
         """Ends the process, if there is one."""
@@ -158,7 +158,7 @@ class Worker:
         return self._process.stdout.fileno()
 
 
-def ask_all(worker: Worker, cases: Iterable[Case]) -> Iterator[tuple[Case, Outcome]]:
+def ask_all(worker: Worker, cases: Iterable[Case]) -> Iterator[tuple[Case, EngineOutcome]]:
     """Each case with its outcome, in order.
 
     A crash is asked again in a fresh process: an earlier case may have ruined the memory of the

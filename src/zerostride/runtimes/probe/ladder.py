@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from .case import Case, Shape
-from .catalogue import Draw, Form, Row, rows_of
+from .catalogue import CatalogueRow, Draw, Form, rows_of
 
 
 def ladder(engine: str) -> Iterator[Case]:
@@ -18,7 +18,7 @@ def ladder(engine: str) -> Iterator[Case]:
                 yield Case(engine, row.op, a, b, third, {**row.attrs, **_attrs(row, rank)})
 
 
-def _rungs(row: Row, rank: int) -> Iterator[tuple[Shape, ...]]:
+def _rungs(row: CatalogueRow, rank: int) -> Iterator[tuple[Shape, ...]]:
     ones = (1,) * rank
     first, last = ((2, *ones[1:]), (*ones[:-1], 3)) if rank else ((), ())
     # Neighbouring axes that stretch in turn cannot be merged, so they use every rank there is.
@@ -42,7 +42,7 @@ def _rungs(row: Row, rank: int) -> Iterator[tuple[Shape, ...]]:
         yield from ((first, last), (turns, others), (first, ()))
 
 
-def _attrs(row: Row, rank: int) -> dict[str, object]:
+def _attrs(row: CatalogueRow, rank: int) -> dict[str, object]:
     if row.draw is Draw.NONE_RULE:
         return {"auto_broadcast": "none"}
     if row.draw is Draw.NUMPY_RULE:

@@ -13,11 +13,11 @@ from ...engines.table import find_engine
 from ...errors import BroadcastError, Reason
 from ...sizes import Asker
 from .case import Array, Case, Shape, as_values
-from .catalogue import Form, Row, row_of
+from .catalogue import CatalogueRow, Form, row_of
 from .kinds import KINDS
 
 
-def shapes_of(case: Case, row: Row) -> list[Shape]:
+def shapes_of(case: Case, row: CatalogueRow) -> list[Shape]:
     """The shapes of the case's operands; a target shape is not one."""
     if row.form is Form.TO:
         return [case.a]
@@ -62,7 +62,7 @@ def expected_values(case: Case, made: Plan) -> Array:
     )[1]
 
 
-def _exact(case: Case, row: Row) -> str:
+def _exact(case: Case, row: CatalogueRow) -> str:
     """The dtype to compute in: the case's own where results are exact, else a wider one."""
     return case.dtype if KINDS[row.kind].tolerance == 0.0 else "float64"
 

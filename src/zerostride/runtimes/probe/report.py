@@ -9,18 +9,18 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
-from .conformance import EngineReport, Verdict
+from .conformance import EngineReport, Judged
 
 #: Disagreements that are printed in full; the rest are in the JSON.
 SHOWN = 5
 _COLUMNS = (
-    ("both refuse", Verdict.REFUSE),
-    ("equal", Verdict.EQUAL),
-    ("silent", Verdict.SILENT),
-    ("crash", Verdict.CRASH),
-    ("wrong", Verdict.WRONG),
-    ("declined", Verdict.DECLINED),
-    ("disagree", Verdict.DISAGREE),
+    ("both refuse", Judged.REFUSE),
+    ("equal", Judged.EQUAL),
+    ("silent", Judged.SILENT),
+    ("crash", Judged.CRASH),
+    ("wrong", Judged.WRONG),
+    ("declined", Judged.DECLINED),
+    ("disagree", Judged.DISAGREE),
 )
 _LEGEND = (
     "silent: predicted that the engine does not refuse but goes wrong; crash, wrong: on a valid "

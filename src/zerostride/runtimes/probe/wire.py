@@ -16,7 +16,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from .case import Answer, Outcome
+from .case import Answer, EngineOutcome
 
 _LENGTHS = struct.Struct("<II")
 #: Bytes of one read: as many as are asked for are allocated, and a pipe holds fewer.
@@ -119,7 +119,7 @@ def serve(
             return 0
 
 
-def pack_outcome(outcome: Outcome) -> tuple[dict[str, Any], bytes]:
+def pack_outcome(outcome: EngineOutcome) -> tuple[dict[str, Any], bytes]:
     """An outcome as header and payload."""
     header: dict[str, Any] = {"answer": outcome.answer.value, "message": outcome.message}
     if outcome.values is None:
@@ -128,10 +128,10 @@ def pack_outcome(outcome: Outcome) -> tuple[dict[str, Any], bytes]:
     return header, np.ascontiguousarray(outcome.values, "<f8").tobytes()
 
 
-def unpack_outcome(header: dict[str, Any], payload: bytes) -> Outcome:
+def unpack_outcome(header: dict[str, Any], payload: bytes) -> EngineOutcome:
     """The outcome of a frame."""
     answer, message = Answer(header["answer"]), str(header["message"])
     if answer is not Answer.RESULT:
-        return Outcome(answer, message=message)
+        return EngineOutcome(answer, message=message)
     values = np.frombuffer(payload, "<f8").reshape(header["rows"])
-    return Outcome(answer, tuple(header["shape"]), values, message)
+    return EngineOutcome(answer, tuple(header["shape"]), values, message)

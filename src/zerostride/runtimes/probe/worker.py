@@ -10,7 +10,7 @@ import sys
 from typing import Any
 
 from . import wire
-from .case import Answer, BadInput, Case, Outcome, as_values
+from .case import Answer, BadInput, Case, EngineOutcome, as_values
 from .catalogue import Form, row_of
 from .kinds import KINDS
 from .runners import Refused, Runner, load_runner
@@ -25,13 +25,13 @@ def main(engine: str) -> int:
     return wire.serve(lambda: load_runner(engine), answer)
 
 
-def run(runner: Runner, case: Case) -> Outcome:
+def run(runner: Runner, case: Case) -> EngineOutcome:
     """What the engine makes of a case: every pass of its kind, one after the other."""
     try:
         row = row_of(case)
         perform = runner.ops[case.op]
     except (BadInput, KeyError) as error:
-        return Outcome(Answer.BROKEN, message=f"no runner for {case.op}: {error}")
+        return EngineOutcome(Answer.BROKEN, message=f"no runner for {case.op}: {error}")
     kind = KINDS[row.kind]
     shapes = [case.a, case.b, *(() if case.c is None else (case.c,))]
     target = case.b if row.form is Form.TO else ()
@@ -42,10 +42,10 @@ def run(runner: Runner, case: Case) -> Outcome:
             results.append(perform(case.attrs, operands, target))
         values = as_values(results)
     except refusals as error:
-        return Outcome(Answer.REFUSED, message=_first_line(error))
+        return EngineOutcome(Answer.REFUSED, message=_first_line(error))
     except Exception as error:  # noqa: BLE001 - the runner's own fault is an outcome, not an end
-        return Outcome(Answer.BROKEN, message=f"{type(error).__name__}: {_first_line(error)}")
-    return Outcome(Answer.RESULT, *values)
+        return EngineOutcome(Answer.BROKEN, message=f"{type(error).__name__}: {_first_line(error)}")
+    return EngineOutcome(Answer.RESULT, *values)
 
 
 def _first_line(error: BaseException) -> str:

@@ -25,7 +25,7 @@ from ...sizes.condition import ALWAYS
 from ..probe.isolation import CASE_SECONDS
 from .cache import Cache
 from .compare import Agreement, compare, tolerance
-from .process import Answer, Process, Reply, leave, start
+from .process import Process, Reply, ReplyKind, leave, start
 from .runners import MODULES
 from .sites import Plain, Skip, fill, prepare
 from .task import key_of
@@ -39,9 +39,9 @@ MODEL_SECONDS = 300.0
 MOST_WORK = 1 << 35
 ASKING = 1 << 22
 _OF_REPLY = {
-    Answer.REFUSED: Outcome.REFUSED,
-    Answer.CRASHED: Outcome.CRASHED,
-    Answer.ABSENT: Outcome.NOT_RUN,
+    ReplyKind.REFUSED: Outcome.REFUSED,
+    ReplyKind.CRASHED: Outcome.CRASHED,
+    ReplyKind.ABSENT: Outcome.NOT_RUN,
 }
 
 
@@ -252,7 +252,7 @@ class _Run:
         return answer
 
     def _judged(self, plain: Plain, reply: Reply, expected: Any) -> Agreement:
-        if reply.answer is not Answer.RESULT:
+        if reply.answer is not ReplyKind.RESULT:
             return Agreement(_OF_REPLY[reply.answer], reply.message, 0, 0.0)
         engine = self.process.engine
         source = plain.site.node.domain

@@ -21,7 +21,7 @@ LOADING_TIMES, LEAST_LOADING = 6, 60.0
 _EXTRAS = {"numpy": "zerostride"}
 
 
-class Answer(StrEnum):
+class ReplyKind(StrEnum):
     """What came back."""
 
     RESULT = "result"
@@ -34,7 +34,7 @@ class Answer(StrEnum):
 class Reply:
     """An engine's answer: its arrays, or what it said, or how it died."""
 
-    answer: Answer
+    answer: ReplyKind
     message: str = ""
     arrays: tuple[Array, ...] = ()
 
@@ -61,12 +61,12 @@ class Process(Worker):
         answers is the task's own.
         """
         reply = self._once(task, arrays)
-        return self._once(task, arrays) if reply.answer is Answer.CRASHED else reply
+        return self._once(task, arrays) if reply.answer is ReplyKind.CRASHED else reply
 
     def _once(self, task: Task, arrays: Sequence[Array]) -> Reply:
         said, payload = pack(arrays)
         if len(payload) > MAX_MESSAGE:
-            return Reply(Answer.ABSENT, f"{len(payload)} bytes of operands are too many to send")
+            return Reply(ReplyKind.ABSENT, f"{len(payload)} bytes of operands are too many to send")
         if self._process is None:
             self.start()
         try:
@@ -74,12 +74,12 @@ class Process(Worker):
             wire.send(self._input, question, payload, self.case_seconds)
             header, body = wire.receive(self._output, self.case_seconds)
         except wire.Closed:
-            return Reply(Answer.CRASHED, f"the engine's process ended: {self._reap()}")
+            return Reply(ReplyKind.CRASHED, f"the engine's process ended: {self._reap()}")
         except wire.TooLate:
             self._reap()
-            return Reply(Answer.CRASHED, f"no answer in {self.case_seconds:g} s")
+            return Reply(ReplyKind.CRASHED, f"no answer in {self.case_seconds:g} s")
         made = unpack(header.get("arrays", ()), body)
-        return Reply(Answer(header["answer"]), str(header["message"]), tuple(made))
+        return Reply(ReplyKind(header["answer"]), str(header["message"]), tuple(made))
 
 
 #: Processes that wait for the next verification, by engine and interpreter; None: none are kept.

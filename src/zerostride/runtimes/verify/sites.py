@@ -17,7 +17,7 @@ from ...models.audit.judged_site import sizes_of
 from ...models.audit.run import BATCHLESS
 from ...models.execute import execute
 from ...models.execute.broadcasts import PLANNED, broadcast
-from ...models.execute.call import Call, Unfit
+from ...models.execute.call import NodeCall, Unfit
 from ...models.execute.program import TABLE
 from ...models.flow.input_sizes import advice
 from ...models.formats import FormatModule, module_of
@@ -127,11 +127,11 @@ class Plain:
         if self.word is None:
             # A file of an engine's own means what that engine computes.
             domain = self.site.node.domain
-            return broadcast(self.site, Call(self.site.node, arrays), domain or None)
+            return broadcast(self.site, NodeCall(self.site.node, arrays), domain or None)
         given = iter(arrays)
         placed = tuple(None if value is None else next(given) for value in self.word.inputs)
         with np.errstate(all="ignore"):
-            made = TABLE[self.word.op](Call(self.word, placed))
+            made = TABLE[self.word.op](NodeCall(self.word, placed))
         return np.asarray(made[0] if isinstance(made, tuple) else made)
 
 

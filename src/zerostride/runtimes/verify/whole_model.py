@@ -21,7 +21,7 @@ from ...models.transport.batch import batch_axes
 from ...sizes.condition import ALWAYS
 from .compare import MODEL_ULPS, compare
 from .halves import onnx_with_halves, stores_halves, with_halves
-from .process import Answer, Process, start
+from .process import Process, ReplyKind, start
 from .task import Array, Form, Task
 
 #: Format to the engines that run its files.
@@ -32,9 +32,9 @@ RUNS: Mapping[str, frozenset[str]] = {
     "mnn": frozenset({"mnn"}),
 }
 _OF_REPLY = {
-    Answer.REFUSED: Outcome.REFUSED,
-    Answer.CRASHED: Outcome.CRASHED,
-    Answer.ABSENT: Outcome.NOT_RUN,
+    ReplyKind.REFUSED: Outcome.REFUSED,
+    ReplyKind.CRASHED: Outcome.CRASHED,
+    ReplyKind.ABSENT: Outcome.NOT_RUN,
 }
 
 
@@ -76,7 +76,7 @@ def check_whole(
         axes = batch_axes(lowered(sized), batch_axis)
         given = [_without(inputs[value.name], axes.of(value)) for value in sized.inputs]
     reply = process.carry_out(task, given)
-    if reply.answer is not Answer.RESULT:
+    if reply.answer is not ReplyKind.RESULT:
         outcome = _OF_REPLY[reply.answer]
         return [_check(value, outcome, reply.message, process) for value in graph.outputs], note
     made = dict(zip(names, reply.arrays, strict=True))
@@ -169,7 +169,7 @@ def _meant(
             reply = process.carry_out(task, list(inputs.values()))
     finally:
         process.stop()
-    if reply.answer is not Answer.RESULT:
+    if reply.answer is not ReplyKind.RESULT:
         raise ModelError(
             f"{graph.path}: zerostride does not execute {ops}, and ONNX Runtime, asked instead, "
             f"gives no answer: {reply.message}"

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 from ....sizes.dim import dim, plain
-from ...flow.facts import Call, Fact, Open, Results, Size, Unclear, refuse
+from ...flow.facts import Fact, OpCall, Open, Results, Size, Unclear, refuse
 
 
-def _padded(call: Call) -> Results:
+def _padded(call: OpCall) -> Results:
     """Padding: begin and end of each axis in turn. Numbers below 0 take away from the size.
 
     The numbers in it are others than ONNX's: MNN 3.6 copies the operand from its start.
@@ -30,4 +30,4 @@ def _padded(call: Call) -> Results:
 
 
 #: Op type to what says its results' sizes.
-SIZES: Mapping[str, Callable[[Call], Results]] = MappingProxyType({"Padding": _padded})
+SIZES: Mapping[str, Callable[[OpCall], Results]] = MappingProxyType({"Padding": _padded})

@@ -21,7 +21,7 @@ from ....system.whole_files import write_whole
 from ...ir.graph import Graph, Node
 from ...ir.rewrite import Rewrite
 from .layers import LAYERS
-from .program import Program, parameter
+from .program import LayerProgram, parameter
 from .reader import read_ncnn
 from .sizes import MAX_RANK, MAX_SIZE
 from .text import SPACES, Layer, ParamFile, read_text, shown
@@ -133,7 +133,7 @@ class NcnnEditor:
         layer = self.parsed.layers[index]
         if index in self._changes.lines:
             raise self.refusal(layer, "it is rewritten twice")
-        Program(self, layer, self.nodes[index], rewrite).write()
+        LayerProgram(self, layer, self.nodes[index], rewrite).write()
 
     # What a program asks for.
 

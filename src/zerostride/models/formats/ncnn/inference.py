@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from ....sizes.dim import Dim, Number, Symbol, of_atom
 from .layers import LAYERS, LEFTOVERS
-from .sizes import MAX_RANK, Call, Sizes, Unknown, Wrong, called, checked
+from .sizes import MAX_RANK, LayerCall, Sizes, Unknown, Wrong, called, checked
 from .text import Layer, Params, shown
 
 #: Expressions of sizes longer than this are no longer followed.
@@ -104,7 +104,7 @@ def _results(layer: Layer, found: Inferred, ranks: Mapping[str, _Rank]) -> Seque
     if len(operands) < len(layer.bottoms):
         return ()
     try:
-        return row.shapes(Call(layer, tuple(operands)))
+        return row.shapes(LayerCall(layer, tuple(operands)))
     except Unknown:
         if layer.type == "Input" and layer.tops:
             return _input(layer.tops[0], found, ranks)

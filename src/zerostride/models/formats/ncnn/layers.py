@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from . import shapes, windows
-from .sizes import Call, Results
+from .sizes import LayerCall, Results
 
-Shapes = Callable[[Call], Results]
+Shapes = Callable[[LayerCall], Results]
 
 
 @dataclass(frozen=True, slots=True)

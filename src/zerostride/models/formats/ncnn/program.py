@@ -12,7 +12,7 @@ from ....engines.planning import engine_plan
 from ....errors import BroadcastError, ModelError
 from ....ops import find_op
 from ...ir.graph import Node
-from ...ir.rewrite import Input, Ref, Rewrite, Step
+from ...ir.rewrite import Input, Ref, Rewrite, RewriteStep
 from .sizes import MAX_RANK
 from .text import ARRAY, Layer
 
@@ -75,7 +75,7 @@ class _Made:
     params: dict[int, Any] = field(default_factory=dict)
 
 
-class Program:
+class LayerProgram:
     """The lines that stand for a layer."""
 
     def __init__(self, editor: NcnnEditor, layer: Layer, node: Node, rewrite: Rewrite) -> None:
@@ -127,7 +127,7 @@ class Program:
     # Steps.
 
     def _step(
-        self, step: Step, operands: list[_Constant | _Blob], *, last: bool
+        self, step: RewriteStep, operands: list[_Constant | _Blob], *, last: bool
     ) -> _Constant | _Blob:
         if step.op == "self":
             return self._self(step, operands, last=last)
@@ -151,7 +151,7 @@ class Program:
         return self._op(step, operands, last=last)
 
     def _self(
-        self, step: Step, operands: list[_Constant | _Blob], *, last: bool
+        self, step: RewriteStep, operands: list[_Constant | _Blob], *, last: bool
     ) -> _Constant | _Blob:
         if any(not made.kind for made in self.made):
             raise self._refusal("it would be there twice")
@@ -168,7 +168,7 @@ class Program:
         shape = _numbers(output.shape) if output is not None else None
         return self._emit("", changes, operands, shape, last=last)
 
-    def _op(self, step: Step, operands: list[_Constant | _Blob], *, last: bool) -> _Blob:
+    def _op(self, step: RewriteStep, operands: list[_Constant | _Blob], *, last: bool) -> _Blob:
         try:
             op = find_op(step.op)
         except BroadcastError:
@@ -201,7 +201,7 @@ class Program:
         self.made.append(_Made(kind, operands, result, params))
         return result
 
-    def _layout(self, step: Step, given: Shape | None) -> Shape | None:
+    def _layout(self, step: RewriteStep, given: Shape | None) -> Shape | None:
         """The shape that a step makes; a refusal where ncnn has no such blob."""
         if step.op in ("reshape", "expand"):
             shape = step.shape or ()
@@ -227,7 +227,7 @@ class Program:
         return None if -1 in shape else shape
 
     def _layer_of(
-        self, step: Step, operand: _Constant | _Blob, shape: Shape | None
+        self, step: RewriteStep, operand: _Constant | _Blob, shape: Shape | None
     ) -> tuple[str, dict[int, Any]]:
         """The layer that says a step of layout."""
         if step.op == "unsqueeze":
@@ -319,4 +319,4 @@ def _numbers(shape: Any) -> Shape | None:
     return tuple(shape)
 
 
-__all__ = ["Program", "parameter"]
+__all__ = ["LayerProgram", "parameter"]

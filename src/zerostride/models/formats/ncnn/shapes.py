@@ -14,7 +14,7 @@ from .expression import evaluate
 from .sizes import (
     ABSENT,
     MAX_RANK,
-    Call,
+    LayerCall,
     Results,
     Sizes,
     Unknown,
@@ -32,34 +32,34 @@ from .sizes import (
 )
 
 
-def same(call: Call) -> Results:
+def same(call: LayerCall) -> Results:
     """Every result has the shape of the first operand."""
     return [call.first] * len(call.layer.tops)
 
 
-def mvn(call: Call) -> Results:
+def mvn(call: LayerCall) -> Results:
     """MVN: as the data, with three axes at least."""
     return [(1,) * (3 - len(call.first)) + call.first]
 
 
-def softmax(call: Call) -> Results:
+def softmax(call: LayerCall) -> Results:
     """Softmax: as the data; along an inner axis the line must say that it counts axes from 0."""
     if call.whole(0) and not call.whole(1):
         raise Wrong("its axis is of an older form, which ncnn refuses; convert the model again")
     return [call.first]
 
 
-def opened(call: Call) -> Results:
+def opened(call: LayerCall) -> Results:
     """As many axes as the first operand, of sizes that the line does not tell."""
     return [called(name, len(call.first)) for name in call.layer.tops]
 
 
-def each(call: Call) -> Results:
+def each(call: LayerCall) -> Results:
     """Noop: every result is the operand at its place."""
     return [call.operand(k) for k in range(len(call.layer.tops))]
 
 
-def given(call: Call) -> Results:
+def given(call: LayerCall) -> Results:
     """Input and MemoryData: the sizes that the line gives; inner ones alone make fewer axes."""
     w, h, d, c = (call.whole(key) for key in (0, 1, 11, 2))
     if min(w, h, d, c) < 0:
@@ -78,7 +78,7 @@ def given(call: Call) -> Results:
 # Element-wise.
 
 
-def binary(call: Call) -> Results:
+def binary(call: LayerCall) -> Results:
     """BinaryOp: one operand and a number, or two by ncnn's rule."""
     if call.whole(1):
         return [call.first]
@@ -98,7 +98,7 @@ def binary(call: Call) -> Results:
 _NO_BATCH = 233
 
 
-def reshape(call: Call) -> Results:
+def reshape(call: LayerCall) -> Results:
     """Reshape: 0 keeps the size of that name, −1 is what is left."""
     text = call.params.text(6)
     if text:
@@ -119,7 +119,7 @@ def reshape(call: Call) -> Results:
     return [checked(_filled(target, call.first))]
 
 
-def _with_batch(call: Call, target: list[Number]) -> Sizes:
+def _with_batch(call: LayerCall, target: list[Number]) -> Sizes:
     """A Reshape that names where a batch lies before and after it; here is always one sample."""
     before, after = (call.whole(key, _NO_BATCH) for key in (12, 13))
     shape = list(call.first)
@@ -153,7 +153,7 @@ def _words(shape: Sizes) -> str:
     return f"({', '.join(map(str, shape))})"
 
 
-def expand_dims(call: Call) -> Results:
+def expand_dims(call: LayerCall) -> Results:
     """ExpandDims: axes of the result; beyond four axes nothing happens."""
     axes, rank = call.params.wholes(3), len(call.first)
     total = rank + len(axes)
@@ -166,7 +166,7 @@ def expand_dims(call: Call) -> Results:
     return [tuple(1 if axis in places else next(rest) for axis in range(total))]
 
 
-def squeeze(call: Call) -> Results:
+def squeeze(call: LayerCall) -> Results:
     """Squeeze: by axes or by names; axes longer than 1 stay, and so does the last one left."""
     shape = call.first
     axes = call.params.wholes(3)
@@ -204,7 +204,7 @@ def order(rank: int, kind: int) -> tuple[int, ...] | None:
     return tuple(names.index(name) for name in orders[kind][::-1])
 
 
-def permute(call: Call) -> Results:
+def permute(call: LayerCall) -> Results:
     """Permute: by the number of an order."""
     found = order(len(call.first), call.whole(0))
     if found is None:
@@ -212,7 +212,7 @@ def permute(call: Call) -> Results:
     return [tuple(call.first[axis] for axis in found)]
 
 
-def flatten(call: Call) -> Results:
+def flatten(call: LayerCall) -> Results:
     """Flatten: one axis."""
     return [checked((product(call.first),))]
 
@@ -220,7 +220,7 @@ def flatten(call: Call) -> Results:
 # Joining and cutting.
 
 
-def concat(call: Call) -> Results:
+def concat(call: LayerCall) -> Results:
     """Concat: the sum along one axis."""
     axis = call.axis(0)
     for other in call.shapes[1:]:
@@ -233,7 +233,7 @@ def concat(call: Call) -> Results:
     return [checked((*call.first[:axis], whole, *call.first[axis + 1 :]))]
 
 
-def cuts(call: Call) -> list[Number]:
+def cuts(call: LayerCall) -> list[Number]:
     """Slice: the sizes of its parts."""
     count = len(call.layer.tops)
     size = call.first[call.axis(1)]
@@ -260,14 +260,14 @@ def cuts(call: Call) -> list[Number]:
     return found
 
 
-def slice_(call: Call) -> Results:
+def slice_(call: LayerCall) -> Results:
     """Slice: parts along one axis."""
     axis = call.axis(1)
     first = call.first
     return [checked((*first[:axis], part, *first[axis + 1 :])) for part in cuts(call)]
 
 
-def crop(call: Call) -> Results:
+def crop(call: LayerCall) -> Results:
     """Crop: by offsets and sizes, by starts and ends, or to another blob's size."""
     given = call.params.has(9) and call.params.has(10)
     said = call.params.text(19) and call.params.text(20)
@@ -276,7 +276,7 @@ def crop(call: Call) -> Results:
     return [checked(tuple(plain(end - start) for start, end in spans(call)))]
 
 
-def spans(call: Call) -> list[tuple[Number, Number]]:
+def spans(call: LayerCall) -> list[tuple[Number, Number]]:
     """Crop of one operand: where each axis starts and ends."""
     shape = call.first
     names = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}[len(shape)]
@@ -302,7 +302,7 @@ def spans(call: Call) -> list[tuple[Number, Number]]:
     return found
 
 
-def _places(call: Call) -> tuple[list[Number], ...]:
+def _places(call: LayerCall) -> tuple[list[Number], ...]:
     """Starts, ends and axes: expressions, or lists of numbers."""
     texts = [call.params.text(key) for key in (19, 20, 21)]
     if texts[0] and texts[1]:
@@ -319,7 +319,7 @@ def _least(a: Number, b: Number) -> Number:
     return min(a, b) if isinstance(a, int) and isinstance(b, int) else plain(minimum(a, b))
 
 
-def _crop_like(call: Call) -> Sizes:
+def _crop_like(call: LayerCall) -> Sizes:
     """To the size of the second operand; an outermost axis that that one lacks stays."""
     first, like = call.first, call.operand(1)
     if call.whole(0) == ABSENT:
@@ -330,7 +330,7 @@ def _crop_like(call: Call) -> Sizes:
     return checked(tuple(own[name] if name in kept else other[name] for name in names))
 
 
-def padding(call: Call) -> Results:
+def padding(call: LayerCall) -> Results:
     """Padding: rows and columns around, and before and behind the outermost or second axis."""
     if len(call.shapes) > 1:
         raise Unknown("its widths are data")
@@ -346,7 +346,7 @@ def padding(call: Call) -> Results:
     return [checked(tuple(plain(s + more) for s, more in zip(call.first, around, strict=True)))]
 
 
-def tile(call: Call) -> Results:
+def tile(call: LayerCall) -> Results:
     """Tile: along one axis, or a list from the outermost, by the names of axes.
 
     Where the list has four numbers and the data three axes, the first is for c and not for a new
@@ -369,7 +369,7 @@ def tile(call: Call) -> Results:
 # Products.
 
 
-def inner_product(call: Call) -> Results:
+def inner_product(call: LayerCall) -> Results:
     """InnerProduct: each row of a matrix that fits, else everything at once."""
     count, weights = call.positive(0), call.whole(2)
     if len(call.first) == 2:
@@ -381,7 +381,7 @@ def inner_product(call: Call) -> Results:
     return [checked((count,))]
 
 
-def gemm(call: Call) -> Results:
+def gemm(call: LayerCall) -> Results:
     """Gemm: rows of A, columns of B, either of them a constant."""
     operands = list(call.shapes)
 
@@ -403,7 +403,7 @@ def gemm(call: Call) -> Results:
     return [checked((m, 1, n) if call.whole(11) else (m, n))]
 
 
-def matmul(call: Call) -> Results:
+def matmul(call: LayerCall) -> Results:
     """MatMul: numpy.matmul's shapes."""
     a, b = call.first, call.operand(1)
     transposed = bool(call.whole(0)) and len(b) > 1
@@ -429,7 +429,7 @@ def _joined(a: Sizes, b: Sizes) -> Sizes:
     return tuple(found)
 
 
-def diag(call: Call) -> Results:
+def diag(call: LayerCall) -> Results:
     """Diag: a matrix with the vector beside its diagonal, or a matrix's diagonal."""
     shape, beside = call.of_rank(1, 2), call.whole(0)
     if len(shape) == 1:
@@ -438,13 +438,13 @@ def diag(call: Call) -> Results:
     return [checked((_least(rows, columns),))]
 
 
-def statistics(call: Call) -> Results:
+def statistics(call: LayerCall) -> Results:
     """StatisticsPooling: the mean of each channel, and its spread behind all of them."""
     channels = call.first[0] if len(call.first) > 2 else 1
     return [(plain(channels * (2 if call.whole(0) else 1)),)]
 
 
-def grid_sample(call: Call) -> Results:
+def grid_sample(call: LayerCall) -> Results:
     """GridSample: the channels of the data, the places of the grid."""
     shape, grid = call.of_rank(3, 4), call.operand(1)
     if len(grid) != len(shape):
@@ -452,33 +452,33 @@ def grid_sample(call: Call) -> Results:
     return [(shape[0], *(grid[1:] if call.whole(3) else grid[:-1]))]
 
 
-def regions(call: Call) -> Results:
+def regions(call: LayerCall) -> Results:
     """ROIPooling, ROIAlign and PSROIPooling: as many places as are asked for."""
     own = call.of_rank(3)[0]
     channels = call.whole(3) if call.layer.type.startswith("PS") else own
     return [checked((channels, call.whole(1), call.whole(0)))]
 
 
-def embed(call: Call) -> Results:
+def embed(call: LayerCall) -> Results:
     """Embed: a row for each index."""
     return [checked((call.first[-1], call.positive(0)))]
 
 
-def attention(call: Call) -> Results:
+def attention(call: LayerCall) -> Results:
     """MultiHeadAttention: as many rows as the query, of its own width."""
     if call.whole(7) or len(call.layer.tops) > 1 or len(call.first) != 2:
         raise Unknown("a cache")
     return [checked((call.first[0], call.whole(2) // call.positive(0)))]
 
 
-def sdpa(call: Call) -> Results:
+def sdpa(call: LayerCall) -> Results:
     """SDPA: heads and rows of the query, columns of the value."""
     if call.whole(7) or len(call.layer.tops) > 1 or len(call.first) != 3:
         raise Unknown("a cache")
     return [(*call.first[:2], call.operand(2)[-1])]
 
 
-def recurrent(call: Call) -> Results:
+def recurrent(call: LayerCall) -> Results:
     """RNN, GRU, LSTM: a row for each step; states in one row a direction."""
     steps = call.of_rank(2)[0]
     count = call.positive(0)
@@ -490,7 +490,7 @@ def recurrent(call: Call) -> Results:
 # The rest.
 
 
-def reduction(call: Call) -> Results:
+def reduction(call: LayerCall) -> Results:
     """Reduction: over all axes or some, which are kept as 1 or go."""
     shape = call.first
     if call.whole(1, 1):
@@ -506,7 +506,7 @@ def reduction(call: Call) -> Results:
     return [tuple(size for k, size in enumerate(shape) if k not in places) or (1,)]
 
 
-def glu(call: Call) -> Results:
+def glu(call: LayerCall) -> Results:
     """GLU: half of one axis."""
     axis = call.axis(0)
     half = divided(call.first[axis], 2)

@@ -40,7 +40,7 @@ class Wrong(Exception):  # noqa: N818 - an answer, not a fault
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class LayerCall:
     """One layer with the shapes of what it reads.
 
     Attributes:
@@ -169,4 +169,4 @@ def checked(shape: Sizes) -> Sizes:
     return tuple(map(plain, shape))
 
 
-__all__ = ["Call", "Results", "Sizes", "Unknown", "Wrong", "checked", "named_sizes", "place"]
+__all__ = ["LayerCall", "Results", "Sizes", "Unknown", "Wrong", "checked", "named_sizes", "place"]

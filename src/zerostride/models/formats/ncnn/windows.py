@@ -11,7 +11,7 @@ from ....sizes.dim import Dim, Number, plain
 from .expression import evaluate
 from .sizes import (
     ABSENT,
-    Call,
+    LayerCall,
     Results,
     Unknown,
     Wrong,
@@ -56,7 +56,7 @@ _WINDOW = {"w": (1, 2, 3, 4, 15), "h": (11, 12, 13, 14, 16), "d": (21, 22, 23, 2
 _DEFAULTS = {"w": (0, 1, 1, 0), "h": (1, 2, 3, 4), "d": (1, 2, 3, 4)}
 
 
-def window(call: Call, name: str) -> tuple[int, int, tuple[int, int]]:
+def window(call: LayerCall, name: str) -> tuple[int, int, tuple[int, int]]:
     """Extent, stride and pads of a convolution along an axis."""
     kernel, dilation, stride, before, after = _WINDOW[name]
     across = _WINDOW["w"]
@@ -79,35 +79,35 @@ def _inner(rank: int) -> str:
     return {2: "w", 3: "hw", 4: "dhw"}[rank]
 
 
-def spatial(call: Call) -> str:
+def spatial(call: LayerCall) -> str:
     """The axes along which a layer's window slides."""
     return "w" if "1D" in call.layer.type else "dhw" if "3D" in call.layer.type else "hw"
 
 
-def kernel(call: Call) -> tuple[int, ...]:
+def kernel(call: LayerCall) -> tuple[int, ...]:
     """The extents of a convolution's window, holes not counted."""
     across = call.whole(_WINDOW["w"][0])
     return tuple(call.whole(_WINDOW[name][0], across) for name in spatial(call))
 
 
-def groups(call: Call) -> int:
+def groups(call: LayerCall) -> int:
     """How many groups the channels of a convolution are in."""
     return call.positive(7, 1) if "DepthWise" in call.layer.type else 1
 
 
-def channels(call: Call) -> int:
+def channels(call: LayerCall) -> int:
     """How many channels the weights of a convolution are for."""
     each = call.positive(0) * math.prod(kernel(call))
     return call.whole(6) * groups(call) // max(each, 1)
 
 
-def _check_channels(call: Call) -> None:
+def _check_channels(call: LayerCall) -> None:
     wanted = channels(call)
     if equal(call.first[0], wanted) is False:
         raise Wrong(f"{call.first[0]} channels, and weights for {wanted}")
 
 
-def convolution(call: Call) -> Results:
+def convolution(call: LayerCall) -> Results:
     """Convolutions over the inner axes; the outermost becomes as many as there are filters."""
     rank = len(spatial(call)) + 1
     if rank == 3 and len(call.first) == 1 and set(kernel(call)) == {1} and groups(call) == 1:
@@ -131,12 +131,12 @@ def convolution(call: Call) -> Results:
     return [checked((call.positive(0), *sizes))]
 
 
-def deformable(call: Call) -> Results:
+def deformable(call: LayerCall) -> Results:
     """DeformableConv2D: as a convolution, whatever the offsets and masks are."""
-    return convolution(Call(call.layer, (call.of_rank(3),)))
+    return convolution(LayerCall(call.layer, (call.of_rank(3),)))
 
 
-def deconvolution(call: Call) -> Results:
+def deconvolution(call: LayerCall) -> Results:
     """Transposed convolutions: every step adds a stride; then pads or a given size cut it."""
     rank = len(spatial(call)) + 1
     shape = call.of_rank(rank)
@@ -170,7 +170,7 @@ def deconvolution(call: Call) -> Results:
 POOL = {"w": (1, 2, 3, 14, 8), "h": (11, 12, 13, 15, 18), "d": (21, 22, 23, 16, 28)}
 
 
-def pooling(call: Call) -> Results:
+def pooling(call: LayerCall) -> Results:
     """Pooling: all, adaptive, or windows by one of four ways to pad."""
     rank = 2 if "1D" in call.layer.type else 4 if "3D" in call.layer.type else 3
     shape = call.of_rank(rank)
@@ -211,7 +211,7 @@ def _pooled(size: Number, kernel: int, stride: int, pads: tuple[int, int], mode:
     return plain(divided(room + (stride - 1 if mode == 0 else 0), stride) + 1)
 
 
-def fold(call: Call) -> Results:
+def fold(call: LayerCall) -> Results:
     """Fold: columns of windows become a picture of a size that the line gives."""
     rows = call.of_rank(2)[0]
     across = call.positive(1)
@@ -220,7 +220,7 @@ def fold(call: Call) -> Results:
     return [checked((divided(rows, area), call.positive(21, wide), wide))]
 
 
-def unfold(call: Call) -> Results:
+def unfold(call: LayerCall) -> Results:
     """Unfold: a column for every place of the window."""
     c, h, w = call.of_rank(3)
     (high, row, ups), (wide, step, sides) = window(call, "h"), window(call, "w")
@@ -229,7 +229,7 @@ def unfold(call: Call) -> Results:
     return [checked((plain(c * kernel), places))]
 
 
-def interp(call: Call) -> Results:
+def interp(call: LayerCall) -> Results:
     """Interp: to a size, by a scale, or to another blob's size."""
     shape = call.first
     own = named_sizes(shape)
@@ -266,14 +266,14 @@ def _scaled(size: Number, scale: float) -> Number:
     return plain(size * int(scale))
 
 
-def reorg(call: Call) -> Results:
+def reorg(call: LayerCall) -> Results:
     """Reorg: squares of a channel become channels."""
     c, h, w = call.of_rank(3)
     stride = call.positive(0, 1)
     return [checked((plain(c * stride**2), divided(h, stride), divided(w, stride)))]
 
 
-def pixel_shuffle(call: Call) -> Results:
+def pixel_shuffle(call: LayerCall) -> Results:
     """PixelShuffle: channels become squares."""
     c, h, w = call.of_rank(3)
     factor = call.positive(0, 1)

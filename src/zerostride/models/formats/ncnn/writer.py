@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 
 from ...ir.graph import Node, Value
 from .sites import weights, whole
-from .sizes import Call, Sizes
+from .sizes import LayerCall, Sizes
 from .text import Layer
 
 #: The op set whose words are used.
@@ -51,7 +51,7 @@ class Writer:
             raise NoWords
         return tuple(size for size in value.shape if isinstance(size, int))
 
-    def call(self) -> Call:
+    def call(self) -> LayerCall:
         """The layer as its formula asks for it; without its data where their sizes are open."""
         node = self.node
         blobs = [v for v in node.inputs if v is not None][:1]
@@ -59,7 +59,7 @@ class Writer:
         params = {int(key): value for key, value in node.attributes.items()}
         names = tuple(value.name for value in node.outputs)
         layer = Layer(0, 0, node.op, node.name, tuple(v.name for v in blobs), names, params)
-        return Call(layer, tuple(shapes))
+        return LayerCall(layer, tuple(shapes))
 
     def whole(self, number: int, default: int = 0) -> int:
         """A whole-number parameter."""

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ....errors import BroadcastError, ModelError
 from ....ops import find_op
 from ...ir.graph import Place
-from ...ir.rewrite import Input, Made, Rewrite, Step
+from ...ir.rewrite import Earlier, Input, Rewrite, RewriteStep
 from .external_files import save
 from .messages import (
     become,
@@ -129,7 +129,7 @@ class OnnxEditor:
                 return said
         return None
 
-    def _refuses(self, step: Step) -> str | None:
+    def _refuses(self, step: RewriteStep) -> str | None:
         if step.op in ("self", "unsqueeze", "squeeze", "number", "expand"):
             return None
         if step.op == "reshape":
@@ -187,7 +187,7 @@ class OnnxEditor:
         for k, step in enumerate(rewrite.steps):
             ref = step.operands[0] if step.operands else None
             old = None
-            if isinstance(ref, Made):
+            if isinstance(ref, Earlier):
                 old = shapes[ref.step]
             elif ref is not None:
                 old = self._sizes(scope, node, ref.position) or self._declared(
@@ -320,7 +320,7 @@ class OnnxEditor:
                 continue
             operands = [self._name(ref, original, names) for ref in step.operands]
             if task.repeats.get(k) is not None:
-                step = Step("tile", step.operands, shape=task.repeats[k])
+                step = RewriteStep("tile", step.operands, shape=task.repeats[k])
             if step.op == "self" or last:
                 made = output if last else self._fresh(f"{output}_{k}")
                 words = self._node(step, operands, made, original, scope)
@@ -332,14 +332,14 @@ class OnnxEditor:
                 continue
             names.append(self._add(step, operands, scope, new, original))
 
-    def _name(self, ref: Input | Made, node: onnx.NodeProto, names: Sequence[str]) -> str:
-        if isinstance(ref, Made):
+    def _name(self, ref: Input | Earlier, node: onnx.NodeProto, names: Sequence[str]) -> str:
+        if isinstance(ref, Earlier):
             return names[ref.step]
         return text(node.input[ref.position]) if ref.position < len(node.input) else ""
 
     def _add(
         self,
-        step: Step,
+        step: RewriteStep,
         operands: Sequence[str],
         scope: Scope,
         new: list[onnx.NodeProto],
@@ -360,7 +360,7 @@ class OnnxEditor:
 
     def _node(
         self,
-        step: Step,
+        step: RewriteStep,
         operands: Sequence[str],
         made: str,
         original: onnx.NodeProto,
@@ -428,7 +428,7 @@ class OnnxEditor:
                 onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
             )
 
-    def _describe(self, scope: Scope, name: str, made: str, step: Step) -> None:
+    def _describe(self, scope: Scope, name: str, made: str, step: RewriteStep) -> None:
         """Says the new tensor's type where the file says the old one's."""
         entry = self._entry(scope, name)
         if entry is None or not entry.type.tensor_type.HasField("shape"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 
-from ...ir.rewrite import Input, Rewrite, Step
+from ...ir.rewrite import Input, Rewrite, RewriteStep
 
 
 def last_shapes(
@@ -43,7 +43,7 @@ def last_shapes(
     return result
 
 
-def moved(step: Step, shape: tuple[int, ...]) -> tuple[int, ...] | None:
+def moved(step: RewriteStep, shape: tuple[int, ...]) -> tuple[int, ...] | None:
     """The shape after a reshape, a squeeze or an unsqueeze; None where it does not fit."""
     if step.op == "unsqueeze":
         rest = iter(shape)

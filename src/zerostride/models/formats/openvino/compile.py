@@ -12,7 +12,7 @@ from ....core.rules import RULES
 from ....errors import BroadcastError
 from ....ops import find_op
 from ...ir.graph import Node, Value
-from ...ir.rewrite import Input, Ref, Rewrite, Step
+from ...ir.rewrite import Input, Ref, Rewrite, RewriteStep
 from ..onnx.sites import Kind
 from . import splice
 from .markup import Layer, Net, refuse
@@ -155,7 +155,7 @@ class Scope:
     def _step(
         self,
         layer: Layer,
-        step: Step,
+        step: RewriteStep,
         operands: list[Tensor],
         name: str,
         names: str | None,
@@ -196,7 +196,7 @@ class Scope:
             kind, precision, attributes = "PReLU", operands[0].precision, {}
         return self._new(kind, opset, attributes, operands, precision, shape, name, names)
 
-    def _laid_out(self, layer: Layer, step: Step, shape: Sizes) -> Sizes:
+    def _laid_out(self, layer: Layer, step: RewriteStep, shape: Sizes) -> Sizes:
         try:
             return laid_out(step, shape)
         except ValueError as error:
@@ -205,7 +205,7 @@ class Scope:
     def _movement(
         self,
         layer: Layer,
-        step: Step,
+        step: RewriteStep,
         operand: Tensor,
         shape: Sizes,
         name: str,
@@ -228,7 +228,9 @@ class Scope:
         )
         return tensor, text + more
 
-    def _number(self, layer: Layer, step: Step, name: str, names: str | None) -> tuple[Tensor, str]:
+    def _number(
+        self, layer: Layer, step: RewriteStep, name: str, names: str | None
+    ) -> tuple[Tensor, str]:
         """A Const of no axes."""
         dtype, value = step.attributes["dtype"], step.attributes["value"]
         found = one_number(dtype, value)
@@ -321,7 +323,7 @@ class Scope:
         self,
         node: Node,
         position: int,
-        step: Step,
+        step: RewriteStep,
         operands: list[Tensor],
         changes: dict[str, str | None],
         nameless: bool,
@@ -353,7 +355,7 @@ class Scope:
         number = layer.outputs[0].id if layer.outputs else 0
         return Tensor(shape, layer.outputs[0].precision, new=(layer.id, number))
 
-    def _attributes(self, layer: Layer, step: Step, found: list[splice.Element]) -> None:
+    def _attributes(self, layer: Layer, step: RewriteStep, found: list[splice.Element]) -> None:
         said = {k: None if v is None else splice.written(v) for k, v in step.attributes.items()}
         for element in found:
             if element.tag == "data" and element.depth == 1:
@@ -366,7 +368,7 @@ class Scope:
         blanks = splice.margin(self.data, layer.start).encode()
         self.texts.append((at, at, b"\n" + blanks + b"\t" + tag))
 
-    def _result(self, node: Node, layer: Layer, step: Step, operands: list[Tensor]) -> Sizes:
+    def _result(self, node: Node, layer: Layer, step: RewriteStep, operands: list[Tensor]) -> Sizes:
         """The shape that the layer makes of its new operands."""
         changed = {k: v for k, v in step.attributes.items() if v is not None}
         kept = {k: v for k, v in node.attributes.items() if k not in step.attributes}

@@ -8,13 +8,13 @@ from typing import Any
 
 from ....sizes.parse import unnamed
 from ...ir.graph import FileShape
-from ...ir.rewrite import Step
+from ...ir.rewrite import RewriteStep
 from .splice import Sizes
 
 _count = itertools.count()
 
 
-def laid_out(step: Step, shape: Sizes) -> Sizes:
+def laid_out(step: RewriteStep, shape: Sizes) -> Sizes:
     """The shape that a reshape, expand, unsqueeze or squeeze makes of one.
 
     Raises:
