@@ -19,8 +19,10 @@ from campaigns.__main__ import main
 import zerostride as zs
 from zerostride.core.plan import Plan
 from zerostride.errors import Reason
+from zerostride.runtimes.probe.__main__ import probe
 from zerostride.runtimes.probe.case import Answer, BadInput, Case, EngineOutcome, read_cases
 from zerostride.runtimes.probe.catalogue import CATALOGUE, Form, row_of
+from zerostride.runtimes.probe.command import run_command
 from zerostride.runtimes.probe.conformance import Judged, judge, run_engine
 from zerostride.runtimes.probe.generate import generate
 from zerostride.runtimes.probe.isolation import Missing, NoWorker, Worker, interpreter_for
@@ -261,7 +263,6 @@ def test_the_command_line_exits_with_1_where_a_file_contradicts(
     ("arguments", "said"),
     [
         (["conformance", "--engine", "nmupy"], "no engine 'nmupy'"),
-        (["probe", "nothing"], "no engine 'nothing'"),
         (["conformance", "--engine", "numpy", "--cases-file", "absent.jsonl"], "absent.jsonl"),
         (["conformance", "--engine", "numpy", "--python", "numpy"], "NAME=PATH"),
         (["conformance", "--engine", "numpy", "--python", "numpy=/nowhere"], "/nowhere"),
@@ -273,6 +274,13 @@ def test_bad_input_is_one_clear_line(
     assert main(arguments) == 2
     error = capsys.readouterr().err
     assert said in error
+    assert error.count("\n") == 1
+
+
+def test_a_probe_of_no_engine_is_one_clear_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command(probe, "probe", ["nothing"]) == 2
+    error = capsys.readouterr().err
+    assert "no engine 'nothing'" in error
     assert error.count("\n") == 1
 
 

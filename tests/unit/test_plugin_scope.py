@@ -172,7 +172,8 @@ def test_import_modes_and_unittest(run_watched):
 
 
 def test_what_is_off_imports_nothing_of_it(pytester):
-    test = "import sys\ndef test_a(): assert not [m for m in sys.modules if 'accidents' in m]\n"
+    lint = "[m for m in sys.modules if 'zerostride.lint' in m]"
+    test = f"import sys\ndef test_a(): assert not {lint}\n"
     pytester.makepyfile(test_a=test)
     pytester.makeini("[pytest]\n")
     options = ("-p", "zerostride.pytest_plugin")

@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "plugin_package"
 GOOD = """
 from zerostride.core.alignment import Rule
-from zerostride.rules import align_numpy
+from zerostride.core.rules import align_numpy
 from zerostride.engines import Engine
 RULE = Rule("{name}", align_numpy, "As NumPy's.", "a manual")
 """

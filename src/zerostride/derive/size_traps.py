@@ -95,7 +95,7 @@ def size_traps(
         counts only if the engine would not refuse it (`error.silent`).
 
     >>> import zerostride as zs
-    >>> from zerostride.rules import RULES
+    >>> from zerostride.core.rules import RULES
     >>> for trap in size_traps(RULES["ncnn"], [(3, 5), (5,)]):
     ...     print(trap)
     where axis 0 of x is as long as axis 0 of y, for example (5, 5) and (5,): rule 'numpy' \
