@@ -17,10 +17,6 @@ Perform = Callable[[Task, Sequence[Array]], Sequence[Array]]
 Call = Callable[[Op, Sequence[Array], Mapping[str, Any]], Array]
 
 
-class Refused(Exception):  # noqa: N818 - an answer
-    """The engine said no in its own way, without an exception."""
-
-
 class Absent(Exception):  # noqa: N818 - an answer
     """There is no way to call the engine for this; nothing is known about it."""
 

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from ....ops import Op
+from ...probe.runners import Refused
 from ..task import Array, Form, Task
-from . import Absent, Refused, Runner, by_op
+from . import Absent, Runner, by_op
 from .graphs import one_node
 
 _MAGIC = "7767517"
