@@ -342,7 +342,7 @@ def test_the_reference_gives_the_same_results():
 
 
 def test_a_backend_that_there_is_not():
-    process = start("", ZEROSTRIDE_BACKEND="fortran")
+    process = start("zs.backend()", ZEROSTRIDE_BACKEND="fortran")
     _, err = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "ZEROSTRIDE_BACKEND is 'fortran'; it is native, reference or unset" in err

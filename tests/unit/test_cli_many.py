@@ -277,7 +277,7 @@ def test_folders_patterns_and_files_in_one_report(run: Run, models: Path) -> Non
     answer = run("audit", models, VISION, "--target", "ncnn")
     assert answer.status == 1
     assert answer.err == ""
-    assert "5 models: 64 same, 3 same here, 10 different, 6 refused, 1 unknown" in answer.out
+    assert "5 models: 64 same, 3 same here, 10 different, 7 refused" in answer.out
     table = answer.out[answer.out.rindex("5 models") :].splitlines()
     assert len(table) == 7
     assert table[1].split() == ["model", "same", "same", "here", "different", "refused", "unknown"]
@@ -361,7 +361,7 @@ def test_an_output_that_cannot_be_written_is_one_line(run: Run, tmp_path: Path) 
         ("different", 1),
         ("refused,unknown", 1),
         ("same_here", 1),
-        ("unknown", 1),
+        ("unknown", 0),
         (" different , refused", 1),
         ("none", 0),
     ],
@@ -369,6 +369,12 @@ def test_an_output_that_cannot_be_written_is_one_line(run: Run, tmp_path: Path) 
 def test_what_fails(run: Run, verdicts: str, status: int) -> None:
     pytest.importorskip("onnx", reason="audits read ONNX files")
     assert run("audit", VISION, "--target", "ncnn", "--fail-on", verdicts).status == status
+
+
+def test_what_is_unknown_fails_if_asked(run: Run) -> None:
+    pytest.importorskip("onnx", reason="audits read ONNX files")
+    model = str(EXAMPLES / "functions_and_subgraphs.onnx")
+    assert run("audit", model, "--target", "tosa", "--fail-on", "unknown").status == 1
 
 
 def test_what_does_not_fail(run: Run) -> None:
