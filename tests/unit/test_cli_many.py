@@ -280,7 +280,7 @@ def test_folders_patterns_and_files_in_one_report(run: Run, models: Path) -> Non
     assert "5 models: 64 same, 3 same here, 10 different, 7 refused" in answer.out
     table = answer.out[answer.out.rindex("5 models") :].splitlines()
     assert len(table) == 7
-    assert table[1].split() == ["model", "same", "same", "here", "different", "refused", "unknown"]
+    assert table[1].split() == ["model", "same", "same", "here", "different", "refused"]
     again = run("audit", models / "**" / "*", VISION, "--target", "ncnn", "--jobs", "1")
     assert again.status == 1
     assert "in the model:" in run("audit", models, VISION, "--target", "ncnn", "--details").out
