@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 pytest.importorskip("llvmlite", reason="the compiled tier is made by llvmlite")
+pytest.importorskip("zerostride.compute._native", reason="the engine calls machine code")
 
 from jit_bodies import Case, assert_same_bits, call, drawn, dtype, phase
 
