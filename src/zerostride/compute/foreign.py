@@ -1,7 +1,7 @@
-"""Whether an operand is another library's array, asked by its type and without an import.
+"""Whether an operand is another library's array, decided by its type and without an import.
 
-NumPy's calls never come here: the native engine has answered them, or their types are `PLAIN`. What
-is found to be foreign goes to `zerostride.arrays.dispatch`, which is imported then and not before.
+The native engine takes calls with NumPy's arrays, and types in `PLAIN` need no test. Foreign
+operands go to `zerostride.arrays.dispatch`, which is imported at the first one.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from ..core.hooks import find_dispatch, find_library
 if TYPE_CHECKING:
     from types import ModuleType
 
-#: What becomes of an array that a fused function may not take from elsewhere.
+#: The fix for an array that a fused function may not take from an enclosing scope.
 OPERAND = "make it an operand: a parameter of the function, passed in the call"
 
 
-class NotPlain(Exception):  # noqa: N818 - a fact on its way, never seen by a user
-    """An array that a fused function may not take from elsewhere.
+class NotPlain(Exception):  # noqa: N818 - caught inside, never seen by a user
+    """An array that a fused function may not take from an enclosing scope.
 
     Attributes:
         reason: why, as the end of a sentence about it: "requires a gradient".
@@ -35,12 +35,12 @@ class NotPlain(Exception):  # noqa: N818 - a fact on its way, never seen by a us
         self.hint = hint
 
 
-#: What NumPy itself takes: of these nobody has to ask.
+#: Types that NumPy takes, which are never foreign.
 PLAIN = frozenset({np.ndarray, bool, int, float, complex, list, tuple, str, type(None)})
 
 
 def is_foreign(operand: Any) -> bool:
-    """Whether it is an array of a library that `zerostride.arrays` has an adapter for.
+    """Whether an operand is an array of a library that `zerostride.arrays` has an adapter for.
 
     >>> is_foreign(np.zeros(3)), is_foreign([1, 2])
     (False, False)
@@ -50,8 +50,8 @@ def is_foreign(operand: Any) -> bool:
 
 
 def any_foreign(operands: Iterable[Any]) -> bool:
-    """Whether one of them is."""
-    for operand in operands:  # a generator would cost more than the question
+    """Whether an operand is foreign."""
+    for operand in operands:  # a generator would cost more than the test
         kind = type(operand)
         if kind not in PLAIN and _is_foreign(kind):
             return True
@@ -73,7 +73,7 @@ def library_of(operand: Any) -> str:
 
 
 def has_own_arithmetic(value: Any) -> bool:
-    """Whether it is an array of NumPy's kind that has given ufuncs another meaning.
+    """Whether a value is an array of NumPy's kind that gives ufuncs another meaning.
 
     >>> has_own_arithmetic(np.zeros(3)), has_own_arithmetic(np.zeros(3).view(np.recarray))
     (False, False)

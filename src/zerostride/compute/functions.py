@@ -64,7 +64,7 @@ def _run(
     if rule is None and engine is None:
         check_labels(operands)
     arrays = [as_operand(operand, k) for k, operand in enumerate(operands)]
-    made = plan(
+    op_plan = plan(
         *map(shape_of, arrays),
         rule=rule,
         axis=axis,
@@ -72,13 +72,13 @@ def _run(
         engine=engine,
         op=op.name if engine is not None else None,
     )
-    return compute(op, made, arrays, out, dtype)
+    return compute(op, op_plan, arrays, out, dtype)
 
 
 def tracing(operands: Sequence[Any]) -> Any:
-    """The type of an operand that stands for an array in a function that is being fused, or None.
+    """The type of an operand that stands for an array while a function is traced, or None.
 
-    It has the method `__zerostride_trace__`, which writes the op down.
+    It has the method `__zerostride_trace__`, which records the op.
     """
     for operand in operands:
         if hasattr(type(operand), "__zerostride_trace__"):
@@ -124,7 +124,7 @@ Source: {source}.
 
 
 def names_of(op: Op) -> str:
-    """What engines call an op that do not call it as the array API does, in words."""
+    """The names of an op on the engines that do not use the array API's name, in words."""
     named = [
         f"{column} {'/'.join(map(str, names))}"
         for column, names in op.names.items()
@@ -270,14 +270,16 @@ def broadcast(
     """
     traced = tracing((data,))
     if is_foreign(data):
-        made = plan_to(tuple(data.shape), target_shape, mode, axes_mapping, engine)
-        return dispatch().broadcast(data, made, copy, out)
+        target_plan = plan_to(tuple(data.shape), target_shape, mode, axes_mapping, engine)
+        return dispatch().broadcast(data, target_plan, copy, out)
     array = data if traced is not None else np.asarray(as_operand(data))
-    made = plan_to(array.shape, target_shape, mode, axes_mapping, engine)
+    target_plan = plan_to(array.shape, target_shape, mode, axes_mapping, engine)
     if traced is not None:
-        return traced.__zerostride_broadcast__(data, made.shape, made.axes_mapping[0], out)
-    view = made.view(0, array)
-    target = as_target(out, made.shape, made)
+        return traced.__zerostride_broadcast__(
+            data, target_plan.shape, target_plan.axes_mapping[0], out
+        )
+    view = target_plan.view(0, array)
+    target = as_target(out, target_plan.shape, target_plan)
     return copied(view, target) if copy or target is not None else view
 
 

@@ -1,8 +1,8 @@
-"""Values. What computes each op: NumPy's function, or one of `special` or of here.
+"""The function that computes each op: NumPy's, or one of `special` or of this module.
 
-A function here takes operands laid out already (views of one shape, or Python numbers, which stay
-weak) and gives a new array. NumPy's own ufuncs are used as they are. The functions of `VARIANTS`
-are what engines compute instead; the op table says which engine and dtype has which.
+A function here takes operands that are already laid out (views of one shape, or Python numbers,
+which stay weak) and returns a new array. NumPy's ufuncs are used unchanged. `VARIANTS` holds what
+engines compute instead; the op table says which engine and dtype uses which variant.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def prelu(x: Any, slope: Any) -> Any:
 
 
 def squared_difference(x: Any, y: Any) -> Any:
-    """The difference, times itself; of 16-bit floats in float32, rounded once."""
+    """The square of the difference; 16-bit floats are computed in float32 and rounded once."""
     dtype = join(x, y)
     if is_float(dtype) and dtype.itemsize < 4:
         wide = [np.asarray(value).astype(dtype).astype(np.float32) for value in (x, y)]
@@ -43,11 +43,11 @@ def squared_difference(x: Any, y: Any) -> Any:
     return np.multiply(difference, difference)
 
 
-# What engines compute instead. Their operands are arrays of one dtype.
+# Variants: what engines compute instead. Their operands are arrays of one dtype.
 
 
 def _checked(kernel: Kernel) -> Kernel:
-    """Integers: NumPy answers a division by zero with 0; engines refuse, crash or make it up."""
+    """Refuses an integer division by zero: NumPy gives 0; engines refuse, crash or differ."""
 
     def checked(x: Array, y: Array) -> Any:
         if not np.all(y):
@@ -58,7 +58,7 @@ def _checked(kernel: Kernel) -> Kernel:
 
 
 def _within(dtype: type[np.generic], kernel: Kernel, *, back: bool) -> Kernel:
-    """The operands converted to `dtype` first; the result back (`back`), as C converts, or not."""
+    """Converts the operands to `dtype` first; with `back` converts the result back as C does."""
 
     def within(x: Array, *more: Any) -> Any:
         converted = [y.astype(dtype) if isinstance(y, np.ndarray) else y for y in more]
@@ -69,7 +69,7 @@ def _within(dtype: type[np.generic], kernel: Kernel, *, back: bool) -> Kernel:
 
 
 def to_integer(values: Array, dtype: np.dtype[Any]) -> Any:
-    """Floats truncated as x86 does: what does not fit, and NaN, is the smallest integer.
+    """Truncates floats as x86 does: NaN and values out of range become the smallest integer.
 
     >>> to_integer(np.array([2.7, 3e9]), np.dtype("int32")).tolist()
     [2, -2147483648]
@@ -80,7 +80,7 @@ def to_integer(values: Array, dtype: np.dtype[Any]) -> Any:
 
 
 def _in_16_bits(kernel: Kernel) -> Kernel:
-    """Results of 32,768 and more are 0: bytes are packed by way of signed numbers of 16 bits."""
+    """Makes results of 32,768 and more 0: bytes are packed by way of signed 16-bit numbers."""
 
     def packed(*values: Array) -> Any:
         result = kernel(*values)
@@ -90,12 +90,12 @@ def _in_16_bits(kernel: Kernel) -> Kernel:
 
 
 def _subtract_by_negation(x: Array, y: Array) -> Any:
-    """x + -y, where the negation of the smallest int8 is the largest."""
+    """x + -y; the negation of the smallest int8 is the largest."""
     return x + np.minimum(-y, np.iinfo(np.int8).max)
 
 
 def _truncated_divide(x: Array, y: Array) -> Any:
-    # The remainder of truncated division has the sign of x; taking it off leaves an exact division.
+    # The remainder of truncated division has the sign of x; without it the division is exact.
     return np.floor_divide(x - np.fmod(x, y), y)
 
 
@@ -107,7 +107,7 @@ def _integer_pow(x: Array, y: Array) -> Any:
 
 
 def _pow_six_bits(x: Array, y: Array) -> Any:
-    """Six rounds of squaring: the power's low six bits, whatever its sign."""
+    """Six rounds of squaring: uses the power's low six bits and ignores its sign."""
     return np.power(x, y & np.asarray(63, y.dtype))
 
 
@@ -117,7 +117,7 @@ def _pow_by_float64(x: Array, y: Array) -> Any:
 
 
 def _pow_of_zero_is_zero(x: Array, y: Array) -> Any:
-    """The same, but a negative power of zero is 0, not the smallest integer."""
+    """As `_pow_by_float64`, but a negative power of zero is 0, not the smallest integer."""
     return np.where((x == 0) & (y < 0), 0, _pow_by_float64(x, y)).astype(x.dtype)
 
 
@@ -128,7 +128,7 @@ def _pow_by_float32(x: Array, y: Array) -> Any:
 
 
 def _rounded_power(x: Array, y: Array, dtype: type[np.floating[Any]]) -> Any:
-    # Computed wider and rounded once: C libraries' pow is within half an ulp, NumPy's need not be.
+    # Computed wider and rounded once: C's pow is within half an ulp, NumPy's may not be.
     return np.power(x.astype(np.longdouble), y.astype(np.longdouble)).astype(dtype)
 
 
@@ -148,14 +148,14 @@ def _bits(kernel: Kernel) -> Kernel:
 
     def compare(x: Array, y: Array) -> Any:
         integer = f"i{x.dtype.itemsize}"
-        # A view needs whole elements side by side, which a broadcast operand has not.
+        # A view needs contiguous elements; a broadcast operand's are not.
         return kernel(x.copy().view(integer), y.copy().view(integer))
 
     return compare
 
 
 def _shift(kernel: Kernel, count: Callable[[Array, int], Array]) -> Kernel:
-    """A shift whose count `count` brings into the width of the dtype."""
+    """A shift; `count` maps its shift count into the width of the dtype."""
 
     def shift(x: Array, y: Array) -> Any:
         return kernel(x, count(y, 8 * x.dtype.itemsize).astype(x.dtype))
@@ -172,7 +172,7 @@ def _wrap(count: Array, width: int) -> Array:
 
 
 def _quotient_rest(rounding: Kernel) -> Kernel:
-    """x - rounding(x / y) * y, with the error that the quotient has."""
+    """x - rounding(x / y) * y, with the quotient's rounding error."""
     return lambda x, y: x - rounding(x / y) * y
 
 
@@ -195,7 +195,7 @@ def _smaller_or_second(x: Array, y: Array) -> Array:
 
 
 def _instead(kernel: Kernel, value: float, where: Callable[[Array], Any]) -> Kernel:
-    """`kernel`, but `value` at some of its first operand's numbers."""
+    """`kernel`, but `value` where `where` holds for the first operand."""
 
     def instead(x: Array, *more: Any) -> Any:
         result = np.asarray(kernel(x, *more))
@@ -219,7 +219,7 @@ def _round_half_away(x: Array) -> Any:
 _FLOOR_REST = _quotient_rest(np.floor)
 _TRUNC_REST = _quotient_rest(np.trunc)
 
-#: NumPy has int8 for these of truth values, JAX int32.
+#: For truth values NumPy computes these in int8, JAX in int32.
 _ON_BOOLS: Mapping[str, Kernel] = {
     "floor_divide": _checked(np.floor_divide),
     "remainder": _checked(np.remainder),
@@ -229,7 +229,7 @@ _ON_BOOLS: Mapping[str, Kernel] = {
     "right_shift": np.right_shift,
 }
 
-#: What computes an op outside any engine, by the op's name.
+#: The function of each op without an engine, by the op's name.
 KERNELS: Mapping[str, Kernel] = MappingProxyType(
     {
         **{op.name: getattr(np, op.numpy) for op in OPS.values() if op.numpy},
@@ -242,14 +242,14 @@ KERNELS: Mapping[str, Kernel] = MappingProxyType(
     }
 )
 
-#: How the name of a variant that many ops have begins: with the op's; and how it ends.
+#: Variants that many ops have are named by the op and one of these endings.
 _FORMS: Mapping[str, Callable[[Kernel], Kernel]] = {
     "_in_float32": lambda kernel: _within(np.float32, kernel, back=False),
     "_by_float32": lambda kernel: _within(np.float32, kernel, back=True),
     "_in_int32": lambda kernel: _within(np.int32, kernel, back=False),
     "_in_int64": lambda kernel: _within(np.int64, kernel, back=False),
     "_nan_at_zero": lambda kernel: _instead(kernel, np.nan, lambda x: x == 0),
-    # Where the limit of an activation is a number (or -0) and its formula gives NaN.
+    # For activations whose limit is a number (or -0) and whose formula gives NaN there.
     "_nan_at_infinity": lambda kernel: _instead(kernel, np.nan, np.isneginf),
 }
 #: Formulas that give NaN at both infinities.
@@ -257,19 +257,19 @@ _AT_BOTH = frozenset({"softsign", "sqrt", "erf"})
 
 
 def _made_for_ops() -> dict[str, Kernel]:
-    """The variants of ops that were named by an op and a form."""
-    said = {
+    """The variants whose names are an op's and a form's."""
+    named = {
         word for op in OPS.values() for row in op.variants.values() for word in set(row.values())
     }
-    made = {}
+    variants = {}
     for op in OPS.values():
         for ending, form in _FORMS.items():
-            if op.name + ending in said:
-                made[op.name + ending] = form(KERNELS[op.name])
+            if op.name + ending in named:
+                variants[op.name + ending] = form(KERNELS[op.name])
         name = f"{op.name}_nan_at_infinity"
         if op.name in _AT_BOTH:
-            made[name] = _instead(KERNELS[op.name], np.nan, np.isinf)
-    return made
+            variants[name] = _instead(KERNELS[op.name], np.nan, np.isinf)
+    return variants
 
 
 #: The functions that `Op.variants` names.

@@ -1,11 +1,11 @@
 """The native backend: which calls the C++ engine takes, and with which dtypes.
 
-The engine knows no rule and no promotion. It asks here, once for each combination: where the axes
-land (`plan`), and which dtypes an op computes these kinds of operands in (NumPy's ufunc, or the
-reference's function on empty arrays). What it does not take, the reference backend computes:
+The engine knows no rule and no promotion. It calls this module once for each combination, for the
+plan and for the dtypes that an op computes these kinds of operands in (from NumPy's ufunc, or the
+reference's function on empty arrays). The reference backend computes what the engine does not take:
 complex numbers, long doubles, subclasses of arrays, byte-swapped data, engines' own semantics.
 
-`ZEROSTRIDE_BACKEND=reference` leaves the engine out, `native` insists on it. `ZEROSTRIDE_ISA` names
+`ZEROSTRIDE_BACKEND=reference` disables the engine, `native` requires it. `ZEROSTRIDE_ISA` names
 an instruction set, `ZEROSTRIDE_NUM_THREADS` how many threads a call may use.
 """
 
@@ -44,16 +44,16 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _EXACT_IN_16_BITS = frozenset({"bool", "int8", "uint8"})
 #: Ops whose 16-bit results are not those of float32 rounded.
 _OF_BITS = frozenset({"nextafter"})
-#: What Python numbers among themselves are.
+#: The dtypes of Python numbers without an array.
 _NUMBERS = {
     "int": np.dtype(np.int64),
     "float": np.dtype(np.float64),
     "complex": np.dtype(np.complex128),
 }
 _TYPES: dict[str, type[complex]] = {"int": int, "float": float, "complex": complex}
-#: What counts a result's bytes has 63 bits.
+#: A result's bytes are counted in 63 bits.
 _MOST_BYTES = sys.maxsize
-#: As many threads as a call may use.
+#: The largest number of threads that a call may use.
 _MOST_THREADS = 4096
 
 
@@ -77,7 +77,7 @@ _IN_USE = _choose()
 
 
 def _check_environment() -> None:
-    """What the environment asks for and cannot have is said once, and left out."""
+    """Reports once, and ignores, settings of the environment that cannot be met."""
     isa = os.environ.get("ZEROSTRIDE_ISA")
     if isa and isa.lower() not in _native.available_isas():
         have = ", ".join(_native.available_isas())
@@ -104,7 +104,7 @@ if _IN_USE:
 
 
 def backend() -> str:
-    """What computes: "native" with its instruction set, or "reference".
+    """The backend in use: "native" with its instruction set, or "reference".
 
     >>> backend().split()[0] in ("native", "reference")
     True
@@ -116,8 +116,8 @@ def set_num_threads(count: int) -> None:
     """Sets how many threads a call may use, the caller's own included.
 
     Args:
-        count: 1 to 4096. At first it is ZEROSTRIDE_NUM_THREADS, or the processors that the process
-            may run on. The reference backend uses one, whatever is set.
+        count: 1 to 4096. The default is ZEROSTRIDE_NUM_THREADS, or the number of processors that
+            the process may run on. The reference backend always uses one.
 
     Raises:
         TypeError: `count` is no integer.
@@ -161,21 +161,21 @@ def resolve(op: Op, kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...
     ('float64', 'float64', 'float64')
     """
     try:
-        found = promote(op, kinds, dtype)
+        dtypes = promote(op, kinds, dtype)
     except TypeError:
-        return None  # the reference says what is wrong
-    if found is None or any(map(rounds_first, kinds, found)):
+        return None  # the reference raises the error
+    if dtypes is None or any(map(rounds_first, kinds, dtypes)):
         return None
-    if op.name in _OF_BITS and found[-1] in HALVES:
+    if op.name in _OF_BITS and dtypes[-1] in HALVES:
         return None
-    return found
+    return dtypes
 
 
 def promote(op: Op, kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...] | None:
-    """As :func:`resolve`, for what the engine does not take, too; "complex" is a Python number.
+    """As :func:`resolve`, also for dtypes that the engine lacks; "complex" is a Python number.
 
     Returns:
-        Names of dtypes, or None: the operands become `dtype`, and what is computed has another.
+        Names of dtypes; None where the operands become `dtype` and the result has another dtype.
 
     Raises:
         TypeError: the op has no meaning for these operands.
@@ -191,13 +191,13 @@ def promote(op: Op, kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...
 def _of_ufunc(
     op: Op, kernel: Any, kinds: tuple[str, ...], dtype: np.dtype[Any] | None
 ) -> tuple[str, ...] | None:
-    given: list[Any] = [_TYPES.get(kind) or np.dtype(kind) for kind in kinds]
+    operand_types: list[Any] = [_TYPES.get(kind) or np.dtype(kind) for kind in kinds]
     if all(kind in _TYPES for kind in kinds):
-        given = [_NUMBERS[kind] for kind in kinds]
-    # As NumPy's `dtype` argument: what the result is computed as.
+        operand_types = [_NUMBERS[kind] for kind in kinds]
+    # As NumPy's `dtype` argument: the dtype of the result.
     asked = {} if dtype is None else {"signature": (*[None] * len(kinds), dtype)}
-    found = kernel.resolve_dtypes((*given, None), casting="same_kind", **asked)
-    return tuple(one.name for one in found)
+    dtypes = kernel.resolve_dtypes((*operand_types, None), casting="same_kind", **asked)
+    return tuple(resolved.name for resolved in dtypes)
 
 
 def _of_function(
@@ -209,7 +209,7 @@ def _of_function(
     with np.errstate(all="ignore"):
         result = np.asarray(kernel(*values)).dtype
     if dtype is not None and result != dtype:
-        return None  # narrowed to `dtype` first, and then computed in another
+        return None  # narrowed to `dtype` first, then computed in another dtype
     computed = [result.name] * len(values_of(op, values))
     return (*["bool"] * (len(values) - len(computed)), *computed, result.name)
 
@@ -220,9 +220,9 @@ def rounds_first(kind: str, to: str) -> bool:
 
 
 def _no_negative_power(op: Op, kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...] | None:
-    """As `resolve`, where no exponent may be negative: `compute` has to look at them first."""
-    found = resolve(op, kinds, dtype)
-    return None if found is not None and found[-1].startswith("int") else found
+    """As `resolve`; None for integers, whose exponents `compute` checks for negative values."""
+    dtypes = resolve(op, kinds, dtype)
+    return None if dtypes is not None and dtypes[-1].startswith("int") else dtypes
 
 
 def _under_engine(op: Op, engine: str, kinds: tuple[str, ...]) -> str | None:
@@ -236,7 +236,7 @@ def _under_engine(op: Op, engine: str, kinds: tuple[str, ...]) -> str | None:
     return op.name if name == "" else None if name is None else _VARIANTS.get(name)
 
 
-#: Functions of `compute.kernels.VARIANTS` that have a kernel: its name, where it is another.
+#: Functions of `compute.kernels.VARIANTS` that have a kernel, and the kernel's name.
 _VARIANTS = {
     **{
         name: name
@@ -252,7 +252,7 @@ _VARIANTS = {
     "checked_remainder": "remainder",
     "checked_fmod": "fmod",
 }
-#: Those of them that refuse to divide integers by zero.
+#: Kernels of these that refuse to divide integers by zero.
 _DIVIDES = frozenset({"truncated_divide", "floor_divide", "remainder", "fmod"})
 _RESOLVERS = {"pow": _no_negative_power}
 
@@ -264,8 +264,7 @@ def bind(op: Op, python: _F, *, rules: bool = True) -> _F:
 
     Args:
         op: a row of the op table.
-        python: what does the call where the engine does not. Its name and docstring are the
-            function's.
+        python: takes the calls that the engine does not. The function has its name and docstring.
         rules: whether it takes a rule and its attributes.
     """
     if not _IN_USE:
@@ -289,9 +288,9 @@ def _configure(
     if not rules and not by_numpy:
         return None
     if foreign and (not rules or op.name == "clip"):
-        return None  # one tensor, and limits that are numbers: rules of two operands know neither
+        return None  # rules of two operands cover neither one tensor nor limits that are numbers
     if engine is not None and op.operands > op.tensors:
-        return None  # parameters are numbers under engines: to be looked at
+        return None  # under engines parameters have to be numbers, which Python checks
     if engine is None or engine == "numpy":
         resolver = functools.partial(_RESOLVERS.get(op.name, resolve), op)
     else:
@@ -300,9 +299,9 @@ def _configure(
         return None, resolver
 
     def planner(*shapes: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        made = _plan(op, shapes, rule, axis, engine, broadcast)
-        axes = (place for mapping in made.axes_mapping for place in mapping)
-        return made.shape, tuple(-1 if place is None else place for place in axes)
+        op_plan = _plan(op, shapes, rule, axis, engine, broadcast)
+        axes = (place for mapping in op_plan.axes_mapping for place in mapping)
+        return op_plan.shape, tuple(-1 if place is None else place for place in axes)
 
     return planner, resolver
 
@@ -336,51 +335,51 @@ def _function(name: str) -> Any:
 
 
 def _of_variant(kinds: tuple[str, ...], dtype: str | None) -> tuple[str, ...] | None:
-    """The dtypes of an engine's own function: one for all; 16-bit floats would be rounded once
-    where the engine rounds at each step."""
+    """The dtypes of an engine's own function: one for all. None for 16-bit floats, which would be
+    rounded once where the engine rounds at each step."""
     return None if dtype is not None or {*kinds} & HALVES else (*kinds, kinds[-1])
 
 
 def _nothing(*_: Any, **__: Any) -> Any:
-    """Stands behind a `_function`, of which only evaluate() is called: that answers NotImplemented
-    itself, and `compute` goes to the reference. A call would be a fault of ours."""
+    """The fallback of a `_function`, which is never called: `compute` uses evaluate() only, which
+    returns NotImplemented, and then goes to the reference."""
     raise AssertionError("a function of compute() was called; evaluate() is what it is for")
 
 
-def compute(op: Op, made: Plan, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:
-    """What :func:`reference.compute` gives, by the engine where it can.
+def compute(op: Op, plan: Plan, arrays: Sequence[Any], out: Any = None, dtype: Any = None) -> Any:
+    """The result of :func:`reference.compute`, by the engine where it takes the operands.
 
     Raises:
-        MemoryError: the result has more bytes than can be counted, or than there is.
+        MemoryError: the result has more bytes than can be counted, or than there are.
     """
-    _check_bytes(made, arrays, out)
-    if _IN_USE and len(arrays) == op.operands == len(made.operands):
-        result = _evaluate(op, made, arrays, out, dtype)
+    _check_bytes(plan, arrays, out)
+    if _IN_USE and len(arrays) == op.operands == len(plan.operands):
+        result = _evaluate(op, plan, arrays, out, dtype)
         if result is not NotImplemented:
             return result
-    return reference.compute(op, made, arrays, out, dtype)
+    return reference.compute(op, plan, arrays, out, dtype)
 
 
-def _evaluate(op: Op, made: Plan, arrays: Sequence[Any], out: Any, dtype: Any) -> Any:
-    """By the engine, or NotImplemented."""
-    engine = made.rule.engine
+def _evaluate(op: Op, plan: Plan, arrays: Sequence[Any], out: Any, dtype: Any) -> Any:
+    """The engine's result, or NotImplemented."""
+    engine = plan.rule.engine
     numbers = all(type(array) in WEAK for array in arrays)
     if numbers or not all(map(_is_plain, arrays)):
-        return NotImplemented  # a result of numbers alone may have axes of the rule's
+        return NotImplemented  # the rule may give a result of numbers alone axes
     name: str | None = op.name
     if engine is not None and engine != "numpy":
         name = _under_engine(op, engine, tuple(_kind(array) for array in arrays))
         if dtype is not None or name is None or (name in _DIVIDES and _any_zero(arrays[1])):
             return NotImplemented
     if name == "pow" and (dtype is not None or _any_negative(arrays[1])):
-        return NotImplemented  # a power that becomes negative in `dtype` is refused, too
-    if made.rule == "numpy" and engine in (None, "numpy"):
+        return NotImplemented  # a power that becomes negative in `dtype` is refused too
+    if plan.rule == "numpy" and engine in (None, "numpy"):
         views = tuple(arrays)  # the engine's own rule
     else:
         views = tuple(
-            array if type(array) in WEAK else made.view(k, array) for k, array in enumerate(arrays)
+            array if type(array) in WEAK else plan.view(k, array) for k, array in enumerate(arrays)
         )
-    target = as_target(out, made.shape, made)
+    target = as_target(out, plan.shape, plan)
     if op.name == "cast":
         return _native.convert(views[0], dtype, target)
     return _function(name).evaluate(views, target, dtype)
@@ -410,16 +409,16 @@ def _any_negative(power: Any) -> bool:
     return power.dtype.kind == "i" and bool(np.any(power < 0))
 
 
-def _check_bytes(made: Plan, arrays: Sequence[Any], out: Any) -> None:
-    """Refuses a result whose bytes may not be countable, before anything is made of it."""
+def _check_bytes(plan: Plan, arrays: Sequence[Any], out: Any) -> None:
+    """Refuses a result whose bytes may not be countable, before it is allocated."""
     if out is not None:
         return
-    elements = math.prod(made.shape)
+    elements = math.prod(plan.shape)
     size = max(1 if type(array) in WEAK else array.itemsize for array in arrays)
     # A result may be wider than its operands, up to complex numbers of 16 bytes.
     if elements * max(size, 16) > _MOST_BYTES:
         raise MemoryError(
-            f"the result of shape {made.shape} would take {elements * size} bytes or more"
+            f"the result of shape {plan.shape} would take {elements * size} bytes or more"
         )
 
 
@@ -438,14 +437,14 @@ def copied(view: Any, out: Any = None) -> Any:
 
 
 def find_bfloat16() -> None:
-    """bfloat16 is ml_dtypes', and known to NumPy by a number once that is imported."""
+    """Registers ml_dtypes' bfloat16, which NumPy knows by a number once that is imported."""
     module = sys.modules.get("ml_dtypes")
     if module is not None:
         _native.register_bfloat16(np.dtype(module.bfloat16).num)
 
 
 def _watch_strictness() -> None:
-    """In strict contexts calls go by Python, which looks at their plans."""
+    """Sends calls in strict contexts to Python, which checks their plans."""
     if not hasattr(_native, "watch_context"):
         FAULTS.append("the native engine is older than this package; build it again")
         return

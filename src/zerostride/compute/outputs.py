@@ -1,7 +1,7 @@
-"""What `out=` is given: whether it can hold a result, and what is said where it cannot.
+"""Checks of `out=`: whether an array can hold a result, and the error where it cannot.
 
-Every call that writes into an array of its caller's comes through here, those of other libraries'
-arrays too, so that what is wrong is said in the same words everywhere.
+Every call that writes into its caller's array uses these checks, calls with other libraries' arrays
+too. So the messages are the same everywhere.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from ..core.plan import Plan
 from ..errors import BroadcastError, Reason
 from .foreign import has_own_arithmetic
 
-#: What NumPy may try before it gives up to say whether strides that fit no pattern overlap. Arrays
-#: of a dozen axes take some hundreds.
+#: The most candidates that NumPy tries to decide whether irregular strides overlap. Arrays of a
+#: dozen axes take some hundreds.
 _MOST_WORK = 100_000
 
 
 def as_target(
-    out: Any, shape: tuple[int, ...], made: Plan | None = None, name: str = "out"
+    out: Any, shape: tuple[int, ...], plan: Plan | None = None, name: str = "out"
 ) -> NDArray[Any] | None:
-    """`out` as the array to write to, or None; refused if it could not hold the result.
+    """`out` as the array to write to, or None; an array that cannot hold the result is refused.
 
     Args:
         out: an array, or a tuple of one.
         shape: the result's.
-        made: the plan that it has this shape by, for messages.
-        name: what the caller wrote where it is one of several: "out[1]".
+        plan: the result's plan, for messages.
+        name: what the caller wrote where there are several outputs: "out[1]".
 
     Raises:
         BroadcastError: it has another shape.
-        TypeError: it is no array, or a masked one.
-        ValueError: it is read-only, or lies on itself.
+        TypeError: it is not an array, or is a masked one.
+        ValueError: it is read-only, or its elements share memory.
     """
     if isinstance(out, tuple):
         if len(out) != 1:
@@ -51,7 +51,7 @@ def as_target(
         raise TypeError(
             f"{name} is a {type(out).__name__}, whose arithmetic is its own; pass np.asarray(out)"
         )
-    check_shape(out.shape, shape, made, name)
+    check_shape(out.shape, shape, plan, name)
     if not out.flags.writeable:
         raise ValueError(f"{name} is read-only; give a new array, or a copy of it")
     if not out.flags.forc:
@@ -60,15 +60,15 @@ def as_target(
 
 
 def check_shape(
-    given: tuple[int, ...], result: tuple[int, ...], made: Plan | None = None, name: str = "out"
+    shape: tuple[int, ...], result: tuple[int, ...], plan: Plan | None = None, name: str = "out"
 ) -> None:
-    """Refuses an `out` of a shape that the result does not have, nor is broadcast to.
+    """Refuses an `out` to whose shape the result does not broadcast.
 
     Args:
-        given: its shape.
+        shape: the shape of `out`.
         result: the result's. As for NumPy's ufuncs, it may be broadcast into a larger `out`.
-        made: the plan that the result has its shape by, for the message.
-        name: what the caller wrote where it is one of several.
+        plan: the result's plan, for the message.
+        name: what the caller wrote where there are several outputs.
 
     >>> check_shape((5, 2, 3), (2, 3))
     >>> try:
@@ -79,21 +79,21 @@ def check_shape(
       out has shape (2, 4); the result has (2, 3), which is 3 along axis 1, where out has 4
       fix: give an out of shape (2, 3)
     """
-    if given == result:
+    if shape == result:
         return
-    lead = len(given) - len(result)
+    lead = len(shape) - len(result)
     for axis, size in enumerate(result):
-        if lead + axis >= 0 and size in (1, given[lead + axis]):
+        if lead + axis >= 0 and size in (1, shape[lead + axis]):
             continue
-        here = f"{given[lead + axis]}" if lead + axis >= 0 else "none"
+        here = f"{shape[lead + axis]}" if lead + axis >= 0 else "none"
         raise BroadcastError(
-            f"{name} has shape {given}; the result has {result}, which is {size} along axis "
+            f"{name} has shape {shape}; the result has {result}, which is {size} along axis "
             f"{axis}, where {name} has {here}",
             reason=Reason.EXTENT_MISMATCH,
-            rule=made.rule if made is not None else "",
-            shapes=made.operands if made is not None else (),
+            rule=plan.rule if plan is not None else "",
+            shapes=plan.operands if plan is not None else (),
             axis=axis,
-            names=("data",) if made is not None and len(made.operands) == 1 else (),
+            names=("data",) if plan is not None and len(plan.operands) == 1 else (),
             headline=f"{name} does not fit the result",
             hint=f"give an out of shape {result}",
         )
@@ -102,13 +102,13 @@ def check_shape(
 def check_places(
     shape: Sequence[int], strides: Sequence[int], itemsize: int, name: str = "out"
 ) -> None:
-    """Refuses an `out` in whose memory two elements are one, or share bytes.
+    """Refuses an `out` two of whose elements share memory.
 
     Args:
         shape: its shape.
         strides: in bytes.
         itemsize: bytes of an element.
-        name: what the caller wrote where it is one of several.
+        name: what the caller wrote where there are several outputs.
 
     >>> try:
     ...     check_places((3, 4), (8, 0), 8)
@@ -139,15 +139,15 @@ def _shared_axis(shape: Sequence[int], strides: Sequence[int], itemsize: int) ->
             break
         reach += step * (size - 1)
     else:
-        return None  # each axis steps over all that is within
+        return None  # each axis steps over everything inside it
     for axis, (step, size) in enumerate(zip(strides, shape, strict=True)):
         if step == 0 and size > 1:
             return axis
-    # Two elements that share memory differ along a first axis. All elements lie in one lattice, so
-    # that they do so wherever one of them is the first along this axis, and the axes before at 0.
+    # Two elements that share memory differ along a first axis. Offsets depend on index differences
+    # only, so it suffices to compare index 0 of that axis with the rest, the axes before it at 0.
     memory = np.zeros((), f"V{itemsize}")
     whole = np.lib.stride_tricks.as_strided(memory, tuple(shape), tuple(strides), writeable=False)
-    work: Any = _MOST_WORK  # an integer, of which NumPy's stubs know two
+    work: Any = _MOST_WORK  # an integer; NumPy's stubs allow only two values
     for axis in range(len(shape)):
         before = (slice(1),) * axis
         first, rest = whole[*before, :1], whole[*before, 1:]
@@ -155,7 +155,7 @@ def _shared_axis(shape: Sequence[int], strides: Sequence[int], itemsize: int) ->
             if np.shares_memory(first, rest, max_work=work):
                 return axis
         except np.exceptions.TooHardError:
-            return None  # nor does NumPy know
+            return None  # NumPy cannot decide
     return None
 
 

@@ -1,7 +1,7 @@
-"""The reference backend. NumPy over a Plan's views: slow to nobody's harm, and the oracle.
+"""The reference backend: NumPy over a Plan's views. It is the oracle of the tests, and slow.
 
-Every other way of computing is held against this one, so it does nothing clever: lay the operands
-out by the plan, call the function that the op table names, hand the result over as NumPy would.
+Every other way of computing is compared with this one, so it is simple: lay the operands out by the
+plan, call the function that the op table names, return the result as NumPy would.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from .semantics import WEAK, select
 from .special import is_added_float, keeps_kind
 
 _COMPLEX = frozenset(map(np.dtype, "FDG"))
-#: NumPy 2.4 on x86 writes wrong values into an `out` whose elements do not lie side by side.
+#: NumPy 2.4 on x86 writes wrong values into an `out` whose elements are not contiguous.
 _OUT_IN_ROWS = (np.isnan, np.isinf, np.isfinite, np.negative)
 
 
 def compute(
     op: Op | str, plan: Plan, arrays: Sequence[Any], out: Any = None, dtype: Any = None
 ) -> Any:
-    """What an op gives for operands laid out by a plan; under an engine's plan, what that gives.
+    """The result of an op on operands laid out by a plan; under an engine's plan, that engine's.
 
-    Floating-point warnings are not given, whatever `numpy.errstate` says: infinity and NaN are
-    answers, and the native backend has no such flags to read.
+    No floating-point warning is given, whatever `numpy.errstate` says: infinity and NaN are
+    results, and the native backend has no such flags to read.
 
     Args:
         op: a row of the op table, or a name for it.
@@ -87,7 +87,7 @@ def as_operand(value: Any, k: int = 0) -> Any:
 
     Raises:
         BroadcastError: a list whose rows differ in length.
-        TypeError: a masked array, or one with units: what is more than numbers would be lost.
+        TypeError: a masked array, or one with units: the mask or the units would be lost.
     """
     if type(value) is np.ndarray or type(value) in WEAK:
         return value
@@ -109,9 +109,9 @@ def as_operand(value: Any, k: int = 0) -> Any:
 
 
 def _of_parts(value: Sequence[Any], k: int) -> NDArray[Any]:
-    """A list of another library's arrays, as far as they are plain data."""
+    """A list of another library's arrays as one array; they have to be plain data."""
     try:
-        parts = [dispatch().data_of(one) if is_foreign(one) else one for one in value]
+        parts = [dispatch().data_of(part) if is_foreign(part) else part for part in value]
     except NotPlain as error:
         raise TypeError(
             f"operand {k} is a {type(value).__name__} that holds what {error.reason}; make it one "
@@ -137,20 +137,22 @@ def _check_count(op: Op, plan: Plan, operands: Sequence[Any]) -> None:
 
 
 def _drops_parts(values: Sequence[Any], target: Any, asked: Any) -> bool:
-    """Whether NumPy might make a package's floats of complex numbers, by their real parts."""
+    """Whether NumPy might convert complex numbers to a package's floats by their real parts."""
     to = [np.dtype(asked)] if asked is not None else []
     to += [] if target is None else [target.dtype]
     return any(map(is_added_float, to)) and (
         any(dtype in _COMPLEX for dtype in to)
-        or any(type(one) is complex or getattr(one, "dtype", None) in _COMPLEX for one in values)
+        or any(
+            type(value) is complex or getattr(value, "dtype", None) in _COMPLEX for value in values
+        )
     )
 
 
 def _kept(kernel: Kernel, values: Sequence[Any], target: Any, asked: Any) -> Any:
-    """The result in `target`, if it is not complex.
+    """Writes the result to `target`.
 
     Raises:
-        TypeError: it is.
+        TypeError: the result is complex, and the target is not.
     """
     if asked is not None and is_added_float(np.dtype(asked)):
         raise TypeError(f"complex numbers have no value in {asked}; cast their real part")
@@ -163,17 +165,17 @@ def _kept(kernel: Kernel, values: Sequence[Any], target: Any, asked: Any) -> Any
 
 
 def _call(kernel: Kernel, values: Sequence[Any], target: NDArray[Any] | None) -> Any:
-    """A function of ours, or of NumPy's but no ufunc, with a ufunc's `out`."""
+    """Calls a function that is not a ufunc, with a ufunc's `out`."""
     result = kernel(*values)
     if target is None:
         return result
-    # The result is an array of its own, so whatever `target` overlaps has been read already.
+    # The result is a new array, so the operands that `target` overlaps have been read.
     np.copyto(target, result, casting="same_kind")
     return target
 
 
 def _as_result(result: Any, plan: Plan) -> Any:
-    """Of the plan's shape, and a scalar at rank 0, as a ufunc's."""
+    """The result in the plan's shape; a scalar at rank 0, as a ufunc's."""
     if np.shape(result) != plan.shape:  # Python numbers alone, under a rule that gives them axes
         result = np.full(plan.shape, result)
     return result[()] if isinstance(result, np.ndarray) and not result.shape else result
@@ -200,11 +202,11 @@ def unbroadcast(
         plan: the plan that the operand was broadcast by.
         grad: of the plan's shape.
         k: which operand, from 0.
-        total_of: what sums an array over some axes, which stay, in a new array; NumPy if None.
+        total_of: sums an array over some axes and keeps them, in a new array; NumPy if None.
 
     Returns:
         A new array of the operand's shape. Floats keep their dtype (16-bit ones are summed in
-        32 bits); other dtypes are what NumPy's sum makes of them.
+        32 bits); other dtypes become those of NumPy's sum.
 
     Raises:
         BroadcastError: `grad` has another shape, or there is no operand `k`.
@@ -245,7 +247,7 @@ def unbroadcast(
 
 
 def summed(data: NDArray[Any], axes: tuple[int, ...]) -> Any:
-    """A new array: the sum over axes, which stay; 16-bit floats are summed in 32 bits."""
+    """The sum over axes, which are kept, as a new array; 16-bit floats are summed in 32 bits."""
     inexact = data.dtype.kind in "fc" or data.dtype.name == "bfloat16"
     if not inexact or data.dtype.itemsize > 2:
         return data.sum(axis=axes, dtype=data.dtype if inexact else None, keepdims=True)

@@ -1,8 +1,8 @@
 """Which function computes an op, and on which dtypes, without and under an engine.
 
-Without an engine that is NumPy. Under one, the op's row may name another function, and the engine's
-row here says which dtypes meet, which it takes, and which it silently computes in a smaller one.
-All of it was measured on the releases that the engine table names.
+Without an engine both are NumPy's. Under an engine, the op's row may name another function. The
+engine's row here says which dtypes it combines, which it takes, and which it silently computes in a
+smaller dtype. All rows were measured on the releases that the engine table names.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Dtypes:
         computes_in: dtype to the dtype that it is computed in.
         returns: whether the result is converted back from that.
         saturates: dtypes for which these conversions saturate, infinities too; others wrap.
-        wraps: ops whose results wrap all the same.
+        wraps: ops whose results wrap nevertheless.
         default: category to the dtype of a Python number whose category is above the arrays'.
     """
 
@@ -62,7 +62,7 @@ DTYPES: Mapping[str, Dtypes] = MappingProxyType(
     {
         "onnxruntime": Dtypes(),
         "tensorflow": Dtypes(),
-        # Integers are int32 inside, of whatever width and sign; float64 is float32.
+        # It computes integers of all widths and signs in int32, float64 in float32.
         "openvino": Dtypes(
             computes_in=MappingProxyType(
                 {
@@ -74,7 +74,7 @@ DTYPES: Mapping[str, Dtypes] = MappingProxyType(
             saturates=_names("int8 uint8 float64"),
             wraps=_names("bitwise_left_shift bitwise_invert"),
         ),
-        # uint16 holds bfloat16 there.
+        # In Paddle uint16 holds bfloat16.
         "paddle": Dtypes(takes=_names("bool int8 uint8 int16 int32 int64 float32 float64")),
         "ncnn": Dtypes(takes=_names("float32")),
         # Measured on ADD: operands of two dtypes are refused.
@@ -88,7 +88,7 @@ DTYPES: Mapping[str, Dtypes] = MappingProxyType(
             ),
             default=_SMALL_DEFAULTS,
         ),
-        # Without jax_enable_x64, its default, there is nothing of 64 bits.
+        # By default (without jax_enable_x64) JAX has no 64-bit dtypes.
         "jax": Dtypes(
             mixes=True,
             computes_in=MappingProxyType(
@@ -109,10 +109,10 @@ DTYPES: Mapping[str, Dtypes] = MappingProxyType(
 def select(
     op: Op, plan: Plan, operands: list[Any], dtype: Any, processor: str = ""
 ) -> tuple[Kernel, list[Any], np.dtype[Any] | None]:
-    """What computes `op`: the function, the operands to give it, and the dtype to ask it for.
+    """The function that computes `op`, its operands, and its `dtype` argument.
 
     Args:
-        processor: "avx2" for what the engine computes on x86 processors without AVX-512.
+        processor: "avx2" for the engine's values on x86 processors without AVX-512.
 
     Raises:
         BroadcastError: the plan's engine lacks the op, or does not take the dtypes.
@@ -142,11 +142,11 @@ def values_of(op: Op, operands: Sequence[Any]) -> Sequence[Any]:
 
 
 def variant(op: Op, engine: str, dtype: str) -> str | None:
-    """What an engine computes an op by on operands of one dtype that it does not convert.
+    """The variant by which an engine computes an op on operands of one dtype.
 
     Returns:
-        "" for NumPy's values, the name of a function of `VARIANTS`, or None: the engine refuses it,
-        or computes in another dtype.
+        "" for NumPy's values, the name of a function of `VARIANTS`, or None: the engine refuses the
+        dtype, or computes in another one.
     """
     row = DTYPES.get(engine)
     if row is None or column_of(engine) not in op.names or dtype in row.computes_in:
@@ -160,17 +160,17 @@ def variant(op: Op, engine: str, dtype: str) -> str | None:
 
 @functools.lru_cache(1024)
 def own_kinds(name: str, kinds: tuple[str, ...]) -> tuple[str, ...]:
-    """Kinds of operands as libraries meet them that have bfloat16 themselves: PyTorch and JAX.
+    """Kinds of operands in libraries that have their own bfloat16: PyTorch and JAX.
 
-    There a Python float takes the dtype of any floats that it meets. NumPy knows that of its own
-    dtypes, and has bfloat16 from a package: float32 comes of that, and of `where` float64.
+    In these a Python float takes the dtype of any float operand. NumPy does so for its own dtypes;
+    bfloat16 comes from a package, so it gives float32, and float64 for `where`.
 
     Args:
         name: of the op.
         kinds: of each operand, the name of a dtype, or "int", "float" or "complex" of a number.
 
     Returns:
-        The kinds, "float" replaced where NumPy would widen what it meets.
+        The kinds, "float" replaced where NumPy would widen the other operand.
 
     >>> own_kinds("add", ("float16", "float"))  # NumPy keeps that; ("bfloat16", "float") it widens
     ('float16', 'float')
@@ -182,7 +182,7 @@ def own_kinds(name: str, kinds: tuple[str, ...]) -> tuple[str, ...]:
         return kinds
     try:
         common = np.result_type(*arrays)
-    except TypeError:  # they do not meet at all, which is said where they are promoted
+    except TypeError:  # they do not combine; the promotion raises the error
         return kinds
     if not is_added_float(common):
         return kinds
@@ -190,12 +190,12 @@ def own_kinds(name: str, kinds: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def cast(op: Op, operands: Sequence[Any], dtype: np.dtype[Any]) -> list[Any]:
-    """Operands as a ufunc with `dtype` would take them: cast if that is of the same kind."""
+    """Operands cast as a ufunc with `dtype` casts them, within their kind."""
     values = values_of(op, operands)
     for value in values:
-        given = np.result_type(dtype, value) if type(value) in WEAK else value.dtype
-        if not keeps_kind(given, dtype):
-            raise TypeError(f"cannot cast {given} to dtype={dtype} (casting is 'same_kind')")
+        source = np.result_type(dtype, value) if type(value) in WEAK else value.dtype
+        if not keeps_kind(source, dtype):
+            raise TypeError(f"cannot cast {source} to dtype={dtype} (casting is 'same_kind')")
     kept = operands[: len(operands) - len(values)]
     with np.errstate(all="ignore"):
         return [*kept, *[np.asarray(value, dtype=dtype) for value in values]]
@@ -234,13 +234,13 @@ def _under(
 
 
 def _meet(row: Dtypes, engine: str, values: Sequence[Any], plan: Plan) -> np.dtype[Any]:
-    """The dtype in which operands meet, or a BroadcastError where the engine wants them equal."""
+    """The common dtype of operands; a BroadcastError where the engine needs equal dtypes."""
     arrays = [value for value in values if type(value) not in WEAK]
-    given = {value.dtype for value in arrays}
-    if len(given) > 1 and not row.mixes:
+    dtypes = {value.dtype for value in arrays}
+    if len(dtypes) > 1 and not row.mixes:
         names = " and ".join(str(value.dtype) for value in arrays)
         raise _refused(Reason.DTYPE, f"{engine} wants equal dtypes, not {names}", plan)
-    common = _by_category(row, arrays) if len(given) > 1 else next(iter(given), None)
+    common = _by_category(row, arrays) if len(dtypes) > 1 else next(iter(dtypes), None)
     return _with_numbers(row, engine, common, values, plan)
 
 
@@ -255,7 +255,7 @@ def _by_category(row: Dtypes, arrays: Sequence[Any]) -> np.dtype[Any]:
 def _with_numbers(
     row: Dtypes, engine: str, common: np.dtype[Any] | None, values: Sequence[Any], plan: Plan
 ) -> np.dtype[Any]:
-    """The dtype once Python numbers have joined: theirs only if their category is higher."""
+    """The dtype with Python numbers: theirs only if their category is higher."""
     numbers = [value for value in values if type(value) in WEAK]
     if common is None:
         joined = np.result_type(*numbers)
@@ -273,14 +273,14 @@ def _with_numbers(
 
 
 def _category(dtype: np.dtype[Any]) -> int:
-    """bool, integer, float, complex; whatever else there is counts as float."""
+    """The rank of bool, integer, float, complex; any other kind counts as float."""
     return {"b": 0, "i": 1, "u": 1, "c": 3}.get(dtype.kind, 2)
 
 
 def _convert(values: Any, dtype: np.dtype[Any], *, saturate: bool) -> Any:
-    """An array in another dtype; the values that do not fit become the nearest that do, or wrap."""
+    """An array in another dtype; values out of range saturate or wrap."""
     if saturate and values.dtype != dtype:
-        # Between two floats the narrower one, float32, has the limits.
+        # Between two floats the limits are those of the narrower one, float32.
         limits = np.iinfo(dtype) if dtype.kind in "iu" else np.finfo(np.float32)
         values = np.clip(values, limits.min, limits.max)
     return values.astype(dtype)
@@ -289,7 +289,7 @@ def _convert(values: Any, dtype: np.dtype[Any], *, saturate: bool) -> Any:
 def _finished(
     kernel: Kernel, inner: np.dtype[Any], back: np.dtype[Any] | None, *, saturate: bool
 ) -> Kernel:
-    """The engine's function, which converts back what is no comparison."""
+    """The engine's function; it converts results back, except those of comparisons."""
 
     def finished(*values: Any) -> Any:
         result = np.asarray(kernel(*values))

@@ -1,11 +1,11 @@
 """Functions of one tensor that NumPy lacks: erf, sigmoid, activations, casts.
 
-Dtypes. `relu` keeps its operand's. The others are of floats: an integer or truth value is computed
+Dtypes: `relu` keeps its operand's. The others compute floats: an integer or truth value is computed
 in the float that `numpy.exp` has for it (float16 for 8 bits, float32 for 16, else float64), and
-parameters join by NumPy's promotion. Transcendental ones of up to 32 bits are computed in float64
-and rounded, so that they may stand as the oracle of faster ones; 16-bit floats are rounded to
-float32 first, as kernels that compute in float32 do. Arithmetic ones are computed as written, in
-float32 for 16 bits. Complex numbers are refused.
+parameters join by NumPy's promotion. Transcendental functions of up to 32 bits are computed in
+float64 and rounded, so that they can be the oracle of faster ones; 16-bit floats are rounded to
+float32 first, as by kernels that compute in float32. Arithmetic functions are computed as written,
+in float32 for 16 bits. Complex numbers are refused.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 Kernel = Callable[..., Any]
-#: Python numbers, which take the dtype of what they meet.
+#: Types of Python numbers, which take the other operands' dtype.
 _WEAK = (bool, int, float, complex)
-#: Of the custom dtypes that hold floats, how the names begin (bfloat16, float8_e4m3fn, ...).
+#: How the names of custom float dtypes begin (bfloat16, float8_e4m3fn, ...).
 _CUSTOM_FLOATS = ("bfloat", "float")
-#: Floats of 16 bits: values of these are computed, and held in between, as float32.
+#: Floats of 16 bits: their values are computed, and held between ops, as float32.
 HALVES = frozenset({"float16", "bfloat16"})
 
 
 def working(dtype: str) -> str:
-    """The dtype that values of one are computed in.
+    """The dtype in which values of a dtype are computed.
 
     >>> working("bfloat16")
     'float32'
@@ -38,12 +38,12 @@ def working(dtype: str) -> str:
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype holds real floats; those that packages add (bfloat16) have no kind."""
+    """Whether a dtype holds real floats; dtypes that packages add (bfloat16) have no kind."""
     return dtype.kind == "f" or (dtype.kind == "V" and dtype.name.startswith(_CUSTOM_FLOATS))
 
 
 def is_added_float(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype of real floats is a package's, of which NumPy's promotion knows little.
+    """Whether a dtype of real floats comes from a package; NumPy's promotion barely covers these.
 
     >>> is_added_float(np.dtype("float16"))
     False
@@ -51,23 +51,23 @@ def is_added_float(dtype: np.dtype[Any]) -> bool:
     return dtype.isbuiltin == 2 and is_float(dtype)
 
 
-def keeps_kind(given: Any, to: Any) -> bool:
-    """Whether NumPy's `same_kind` lets one dtype become another, but for complex numbers as a
-    package's floats: it would drop their imaginary parts without a word.
+def keeps_kind(source: Any, to: Any) -> bool:
+    """Whether NumPy's `same_kind` lets one dtype become another. Complex numbers never become a
+    package's floats: NumPy would drop their imaginary parts silently.
 
     >>> keeps_kind("complex64", "float32"), keeps_kind("float64", "float16")
     (False, True)
     """
-    if np.dtype(given).kind == "c" and is_added_float(np.dtype(to)):
+    if np.dtype(source).kind == "c" and is_added_float(np.dtype(to)):
         return False
-    return np.can_cast(given, to, "same_kind")
+    return np.can_cast(source, to, "same_kind")
 
 
 def meet(*operands: Any) -> np.dtype[Any]:
-    """The dtype of operands, or of dtypes, among which Python floats widen no float at all.
+    """The common dtype of operands, or of dtypes, where Python floats never widen a float.
 
-    So parameters meet what they act on, and PyTorch's and JAX's floats Python's numbers:
-    `numpy.result_type` knows that of its own dtypes alone, bfloat16 and 0.5 it makes float64.
+    Parameters combine so with their operand, and Python's numbers with PyTorch's and JAX's floats.
+    `numpy.result_type` does so for NumPy's dtypes only: bfloat16 and 0.5 give float64.
     """
     numbers = [value for value in operands if type(value) in _WEAK]
     common = _common_dtype(operands)
@@ -77,7 +77,7 @@ def meet(*operands: Any) -> np.dtype[Any]:
 
 
 def join(*operands: Any) -> np.dtype[Any]:
-    """The dtype of operands as NumPy's ufuncs have it; numbers are weak (NEP 50).
+    """The common dtype of operands, as in NumPy's ufuncs; numbers are weak (NEP 50).
 
     >>> join(np.zeros(3, np.float16), 0.5).name
     'float16'
@@ -86,17 +86,17 @@ def join(*operands: Any) -> np.dtype[Any]:
     if common is None or common.isbuiltin == 1:
         return meet(*operands)
     for value in operands:
-        if type(value) in _WEAK and type(value) is not bool:  # which widens no number
+        if type(value) in _WEAK and type(value) is not bool:  # bool widens no number
             common = np.multiply.resolve_dtypes((common, type(value), None))[-1]
     return common
 
 
-#: NumPy's numbers in the order in which its ufuncs look for a dtype that holds all operands.
+#: NumPy's dtypes, in the order in which its ufuncs search for one that holds all operands.
 _LOOPS = tuple(map(np.dtype, "?bBhHiIlLqQefdgFDG"))
 
 
 def _common_dtype(operands: Sequence[Any]) -> np.dtype[Any] | None:
-    """The dtype that arrays, or dtypes, are promoted to; None where there are numbers alone.
+    """The dtype that arrays, or dtypes, are promoted to; None for numbers alone.
 
     Raises:
         TypeError: no dtype holds them all.
@@ -108,9 +108,9 @@ def _common_dtype(operands: Sequence[Any]) -> np.dtype[Any] | None:
     ]
     try:
         return np.result_type(*dtypes) if dtypes else None
-    except TypeError:  # bfloat16 and int16: their packages have not heard of each other
+    except TypeError:  # no promotion between them, as for bfloat16 and int16
         for dtype in _LOOPS:
-            if all(np.can_cast(one, dtype) for one in dtypes):
+            if all(np.can_cast(operand_dtype, dtype) for operand_dtype in dtypes):
                 return dtype
         raise
 
@@ -119,14 +119,14 @@ def _float_for(x: Any, *parameters: Any) -> np.dtype[Any]:
     """The float dtype of the result."""
     own = np.asarray(x).dtype
     own = own if is_float(own) else np.exp.resolve_dtypes((own, None))[1]
-    found = meet(own, *parameters)
-    if not is_float(found):
-        raise TypeError(f"it is a function of real numbers, not of {found}")
-    return found
+    dtype = meet(own, *parameters)
+    if not is_float(dtype):
+        raise TypeError(f"it is a function of real numbers, not of {dtype}")
+    return dtype
 
 
 def _computed(function: Kernel, *, wide: bool) -> Kernel:
-    """`function` with the dtypes of this module; `wide` computes up to float32 in float64."""
+    """`function` with this module's dtypes; `wide` computes up to float32 in float64."""
 
     def kernel(x: Any, *parameters: Any) -> Any:
         dtype = _float_for(x, *parameters)
@@ -134,7 +134,7 @@ def _computed(function: Kernel, *, wide: bool) -> Kernel:
         inner = np.dtype(np.float64 if wide and dtype.itemsize < 8 else dtype)
         if single and not wide:
             inner = np.dtype(np.float32)
-        # A parameter is a number of the result's dtype before it is one of the wider.
+        # A parameter is rounded to the result's dtype before it is widened.
         values = [np.asarray(value).astype(dtype).astype(inner) for value in (x, *parameters)]
         result = np.asarray(function(*values))
         return (result.astype(np.float32) if single else result).astype(dtype)
@@ -145,7 +145,7 @@ def _computed(function: Kernel, *, wide: bool) -> Kernel:
 
 # The error function.
 
-#: Centres of Taylor's series are this far apart: a power of two, so that c * c and 2 * c are exact.
+#: Distance of the centres of Taylor's series: a power of two, so that c * c and 2 * c are exact.
 _STEP = 0.125
 #: From here on erfc is 0 in float64.
 _END = 27.25
@@ -172,7 +172,7 @@ def _erfcx_table() -> Array:
 
 
 def _erfcx_of_far(c: float) -> float:
-    """By its asymptotic series, where erfc itself would be denormal. 8 terms: 1e-19 at 26."""
+    """erfcx by its asymptotic series, where erfc would be denormal. 8 terms: 1e-19 at 26."""
     total = term = 1.0
     for n in range(1, 8):
         term *= -(2 * n - 1) / (2 * c * c)
@@ -194,7 +194,7 @@ def _erfcx(x: Array) -> Array:
 
 
 def _bell(x: Array, scale: float) -> Array:
-    """exp(-scale x * x), scale a power of two; x * x in two parts, the first of which is exact."""
+    """exp(-scale x * x), scale a power of two; x * x is split in two, the first part exact."""
     high = np.rint(x * 16) / 16
     return np.asarray(np.exp(-high * high * scale) * np.exp(-(x - high) * (x + high) * scale))
 
@@ -228,7 +228,7 @@ def _erf(x: Array) -> Array:
     return np.where(size <= 1, small, np.where(np.isnan(x), x, large))
 
 
-# Sigmoid and what is made of it.
+# Sigmoid and functions of it.
 
 
 def _sigmoid(x: Array) -> Array:
@@ -243,7 +243,7 @@ def _softplus(x: Array) -> Array:
 
 
 def _mish(x: Array) -> Array:
-    # tanh(log(1 + e)) is a quotient of polynomials in e; this one is exact for small e, too.
+    # tanh(log(1 + e)) is a quotient of polynomials in e; this one is also exact for small e.
     e = np.exp(-np.abs(x))
     positive = (1 + 2 * e) / (1 + 2 * e + 2 * e * e)
     negative = (e * e + 2 * e) / (e * e + 2 * e + 2)
@@ -257,7 +257,7 @@ def _swish(x: Array, alpha: Array) -> Array:
 
 
 def _gelu(x: Array) -> Array:
-    """x times (1 + erf(x / sqrt(2))) / 2, without the loss of digits where x is far below 0."""
+    """x times (1 + erf(x / sqrt(2))) / 2, without loss of digits where x is far below 0."""
     _double_only(x)
     size = np.minimum(np.abs(np.where(np.isnan(x), 0, x)), _END * math.sqrt(2))
     rest = _erfcx(np.minimum(size * math.sqrt(0.5), _END)) * _bell(size, 0.5) / 2
@@ -271,7 +271,7 @@ def _gelu_tanh(x: Array) -> Array:
     return np.where(np.isneginf(x), -0.0, x * factor)
 
 
-# Pieces of lines and of exponentials.
+# Piecewise linear and exponential functions.
 
 
 def relu(x: Any) -> Any:
@@ -355,8 +355,8 @@ _ARITHMETIC: Mapping[str, Kernel] = {
 SPECIAL: Mapping[str, Kernel] = MappingProxyType(
     {
         "relu": relu,
-        **{name: _computed(made, wide=True) for name, made in _TRANSCENDENTAL.items()},
-        **{name: _computed(made, wide=False) for name, made in _ARITHMETIC.items()},
+        **{name: _computed(function, wide=True) for name, function in _TRANSCENDENTAL.items()},
+        **{name: _computed(function, wide=False) for name, function in _ARITHMETIC.items()},
     }
 )
 
@@ -365,18 +365,18 @@ SPECIAL: Mapping[str, Kernel] = MappingProxyType(
 
 
 def cast(x: Any, dtype: Any) -> Any:
-    """x in another dtype, with one answer for every value.
+    """x in another dtype; every value has a defined result.
 
-    A float loses its fraction on the way to an integer and stops at the ends of that one's range;
-    NaN gives 0. Integers wrap around. What is not 0 is true.
+    A float that becomes an integer is truncated and saturates; NaN gives 0. Integers wrap around.
+    Values other than 0 are true.
 
     Raises:
         TypeError: complex numbers to real ones, or dtypes that are not numbers.
     """
     values, target = np.asarray(x), np.dtype(dtype)
-    for given in (values.dtype, target):
-        if given.kind not in "biufc" and not is_float(given):
-            raise TypeError(f"{given} is no dtype of numbers")
+    for checked in (values.dtype, target):
+        if checked.kind not in "biufc" and not is_float(checked):
+            raise TypeError(f"{checked} is no dtype of numbers")
     if values.dtype.kind == "c" and target.kind != "c":
         raise TypeError(f"complex numbers have no value in {target}; cast their real part")
     if target.kind not in "iu" or not is_float(values.dtype):
@@ -384,7 +384,7 @@ def cast(x: Any, dtype: Any) -> Any:
     if values.dtype.kind != "f":
         values = values.astype(np.float32)
     info = np.iinfo(target)
-    # Powers of two, which every float dtype that reaches them holds exactly; float16 does not.
+    # The limits are powers of two: exact in each float dtype that reaches them (float16 does not).
     wide = values.astype(np.float64) if values.dtype.itemsize < 8 else values
     above = wide >= math.ldexp(1.0, info.bits - (target.kind == "i"))
     below = wide < float(info.min)
@@ -393,13 +393,13 @@ def cast(x: Any, dtype: Any) -> Any:
 
 
 def clip(x: Any, low: Any, high: Any) -> Any:
-    """numpy.clip, in the dtype that the operands meet in (it has no bfloat16 of its own)."""
+    """numpy.clip in the operands' common dtype; numpy.clip itself lacks bfloat16."""
     values = (x, low, high)
     dtype = join(*values)
     if any(type(value) not in _WEAK and value.dtype.isbuiltin == 2 for value in values):
         arrays = (np.asarray(value).astype(dtype) for value in values)
         return np.asarray(np.clip(*arrays)).astype(dtype)
     if type(x) not in _WEAK and not {type(low), type(high)} <= set(_WEAK):
-        # It leaves a limit out that x's own dtype does not reach, whatever the other one's does.
+        # NumPy drops a limit out of x's range, even where the other limit's dtype reaches it.
         x = x.astype(dtype)
     return np.asarray(np.clip(x, low, high))

@@ -123,7 +123,7 @@ def _dtypes(op: Op) -> str:
 
 
 def _under(op: Op, operands: tuple[Any, ...], engine: str, out: Any, dtype: Any) -> Any:
-    """What an engine gives. Parameters are numbers there, so there is nothing to align."""
+    """The op under an engine. Parameters are numbers there, so nothing has to be aligned."""
     if tracing(operands) is not None or any_foreign(operands):
         return _run(op, operands, None, None, engine, out, dtype, None)
     arrays = [as_operand(operand, k) for k, operand in enumerate(operands)]
@@ -138,10 +138,10 @@ def _under(op: Op, operands: tuple[Any, ...], engine: str, out: Any, dtype: Any)
                 f"{engine}'s {op.name} has {name} = {op.parameters[name]} and no other",
                 reason=Reason.ATTRIBUTE,
             )
-    made = plan(*map(shape_of, arrays))
-    use = RuleUse(str(made.rule), engine=find_engine(engine).name, op=op.name)
-    said = Plan(made.shape, made.operands, made.axes_mapping, use)
-    return compute(op, said, arrays, out, dtype)
+    shape_plan = plan(*map(shape_of, arrays))
+    use = RuleUse(str(shape_plan.rule), engine=find_engine(engine).name, op=op.name)
+    op_plan = Plan(shape_plan.shape, shape_plan.operands, shape_plan.axes_mapping, use)
+    return compute(op, op_plan, arrays, out, dtype)
 
 
 def unary(op: Op) -> Unary:
@@ -180,23 +180,27 @@ def activation(op: Op) -> Activation:
 
 
 def _signature(op: Op) -> inspect.Signature:
-    """As it would be written, with a default for every parameter."""
-    made = [inspect.Parameter("x", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    """The signature of an op's function, with a default for each parameter."""
+    parameters = [inspect.Parameter("x", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
     for name, value in op.parameters.items():
-        made.append(inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=value))
+        parameters.append(
+            inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=value)
+        )
     for name in ("engine", "out", "dtype"):
-        made.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None))
-    return inspect.Signature(made)
+        parameters.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None))
+    return inspect.Signature(parameters)
 
 
-def _parameters(op: Op, given: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
-    """The parameters in the table's order, those that were left out by their defaults."""
+def _parameters(op: Op, values_by_place: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+    """The parameters in the table's order, with defaults for those left out."""
     names = list(op.parameters)
-    if len(given) > len(names):
-        raise TypeError(f"{op.name} takes x and {len(names)} parameters, not {len(given)}")
-    values = {**op.parameters, **dict(zip(names, given, strict=False))}
+    if len(values_by_place) > len(names):
+        raise TypeError(
+            f"{op.name} takes x and {len(names)} parameters, not {len(values_by_place)}"
+        )
+    values = {**op.parameters, **dict(zip(names, values_by_place, strict=False))}
     for name, value in named.items():
-        if name not in op.parameters or name in names[: len(given)]:
+        if name not in op.parameters or name in names[: len(values_by_place)]:
             what = "was given twice" if name in op.parameters else "is no parameter of it"
             raise TypeError(f"{op.name}: {name} {what}; it takes {', '.join(names)}")
         values[name] = value
@@ -271,7 +275,7 @@ def clip(
     """Keeps values within limits."""
     low, high = _within_range(x, low, high)
     if (low is None) != (high is None) and tracing((x,)) is not None and is_float(x.dtype):
-        # The same values; and at the limit the slope of clip, where maximum shares it.
+        # Same values as maximum or minimum, but clip's slope at the limit: theirs is shared.
         low, high = (-np.inf if low is None else low), (np.inf if high is None else high)
     if engine is not None:
         limits = _limits_of(x)
@@ -281,7 +285,7 @@ def clip(
         return _run(OPS["clip"], operands, rule, axis, engine, out, dtype, None)
     if low is not None and high is not None:
         return _run(OPS["clip"], (x, low, high), rule, axis, None, out, dtype, None)
-    # NumPy's clip, too, is another of its functions where a limit is left out.
+    # NumPy's clip also calls another function where a limit is left out.
     if low is not None:
         return _run(OPS["maximum"], (x, low), rule, axis, None, out, dtype, None)
     if high is not None:
@@ -290,7 +294,7 @@ def clip(
 
 
 def _within_range(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
-    """The limits without the Python integers that no integer of x's dtype is beyond, as NumPy's."""
+    """The limits without Python integers at or outside the range of x's dtype, as in NumPy."""
     dtype = dispatch().dtype_of(x) if is_foreign(x) else getattr(x, "dtype", None)
     if not isinstance(dtype, np.dtype) or dtype.kind not in "iu":
         return low, high
@@ -301,7 +305,7 @@ def _within_range(x: Any, low: Any, high: Any) -> tuple[Any, Any]:
 
 
 def _limits_of(x: Any) -> tuple[Any, Any]:
-    """Limits that nothing is beyond."""
+    """The least and greatest values of x's dtype."""
     if is_foreign(x):
         dtype = dispatch().dtype_of(x)
     else:
