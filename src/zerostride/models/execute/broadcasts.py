@@ -62,8 +62,8 @@ def in_order(site: Site, arrays: Sequence[Array | None]) -> tuple[Array | None, 
     """The operands of a site's node in the site's order: ncnn has subtractions of the first."""
     if site.kind is Kind.EXPAND or any(part.tensor is None for part in site.operands):
         return tuple(arrays)
-    given = {id(value): array for value, array in zip(site.node.inputs, arrays, strict=True)}
-    return tuple(given[id(part.tensor)] for part in site.operands)
+    by_value = {id(value): array for value, array in zip(site.node.inputs, arrays, strict=True)}
+    return tuple(by_value[id(part.tensor)] for part in site.operands)
 
 
 def broadcast(site: Site, call: NodeCall, engine: str | None) -> Array:
@@ -78,7 +78,7 @@ def broadcast(site: Site, call: NodeCall, engine: str | None) -> Array:
         Unfit: the operands' element types do not go together, or the result is too large.
         BroadcastError: their shapes do not.
     """
-    arrays = call.given()
+    arrays = call.operands()
     if site.kind is Kind.EXPAND:
         return _expanded(site, arrays[0])
     shapes = tuple(array.shape for array in arrays)
@@ -106,9 +106,9 @@ def _by_table(site: Site, plan: Plan, arrays: Sequence[Array], engine: str | Non
     """An op by its name in the op table, with the values of the file's engine."""
     row = find_op(site.stands_for)
     use = RuleUse(str(plan.rule), plan.rule.attributes, engine, row.name)
-    said = Plan(plan.shape, plan.operands, plan.axes_mapping, use)
+    engine_plan = Plan(plan.shape, plan.operands, plan.axes_mapping, use)
     try:
-        return np.asarray(compute(row, said, arrays))
+        return np.asarray(compute(row, engine_plan, arrays))
     except ZeroDivisionError as error:
         raise Unfit(str(error)) from None
 

@@ -68,12 +68,12 @@ class NodeCall:
 
     def __getitem__(self, position: int) -> Array:
         """An operand that must be there."""
-        found = self.maybe(position)
-        if found is None:
+        array = self.maybe(position)
+        if array is None:
             raise Unfit(f"operand {position} is missing")
-        return found
+        return array
 
-    def given(self) -> list[Array]:
+    def operands(self) -> list[Array]:
         """The operands that are there."""
         return [array for array in self.inputs if array is not None]
 
@@ -87,8 +87,8 @@ class NodeCall:
 
     def integers(self, name: str, position: int | None = None) -> tuple[int, ...] | None:
         """Integers that are an attribute in some op sets and an operand in others."""
-        said = self.attribute(name)
-        if said is None and position is not None:
+        value = self.attribute(name)
+        if value is None and position is not None:
             array = self.maybe(position)
             if array is None:
                 return None
@@ -97,9 +97,9 @@ class NodeCall:
                     f"{name} is {array.dtype} of shape {array.shape}, not a list of integers"
                 )
             return tuple(int(number) for number in array.reshape(-1))
-        if said is None:
+        if value is None:
             return None
-        return tuple(map(int, said)) if isinstance(said, Sequence) else (int(said),)
+        return tuple(map(int, value)) if isinstance(value, Sequence) else (int(value),)
 
     def number(self, position: int) -> int:
         """The one integer of an operand."""
@@ -165,7 +165,7 @@ def axis_of(axis: int, rank: int) -> int:
 
 def axes_of(axes: Sequence[int], rank: int) -> tuple[int, ...]:
     """Axes counted from 0, none twice."""
-    found = tuple(axis_of(axis, rank) for axis in axes)
-    if len(set(found)) != len(found):
+    positions = tuple(axis_of(axis, rank) for axis in axes)
+    if len(set(positions)) != len(positions):
         raise Unfit(f"an axis is named twice: {tuple(axes)}")
-    return found
+    return positions

@@ -28,9 +28,9 @@ def shown(value: Value) -> str:
 
 def near(name: str, names: Collection[str]) -> str:
     """A guess at what was meant, as the end of a message."""
-    by_letters = {known.casefold(): known for known in names}
-    found = difflib.get_close_matches(name.casefold(), by_letters, 1)
-    return f"; did you mean {by_letters[found[0]]!r}?" if found else ""
+    by_letters = {spelling.casefold(): spelling for spelling in names}
+    matches = difflib.get_close_matches(name.casefold(), by_letters, 1)
+    return f"; did you mean {by_letters[matches[0]]!r}?" if matches else ""
 
 
 def check_inputs(
@@ -47,11 +47,11 @@ def check_inputs(
         ZerostrideError: one is missing, unknown, or does not have the shape or element type that
             the file says; sizes that the file calls by one name differ.
     """
-    known = {value.name: value for value in graph.inputs}
+    declared = {value.name: value for value in graph.inputs}
     for name in given:
-        if name not in known:
+        if name not in declared:
             raise ZerostrideError(
-                f"{graph.path}: it has no input {name!r}{near(name, known)} "
+                f"{graph.path}: it has no input {name!r}{near(name, declared)} "
                 f"(inputs: {described(graph.inputs)})"
             )
     missing = [value for value in needed if value.name not in given]
@@ -59,12 +59,12 @@ def check_inputs(
         raise ZerostrideError(f"{graph.path}: not given: {described(missing)}")
     bound: dict[str, tuple[int, str]] = {}
     return {
-        name: _checked(graph, known[name], array, bound) for name, array in given.items()
+        name: _checked(graph, declared[name], array, bound) for name, array in given.items()
     }  # fmt: skip
 
 
-def _checked(graph: Graph, value: Value, given: Any, bound: dict[str, tuple[int, str]]) -> Array:
-    array = _typed(graph, value, given)
+def _checked(graph: Graph, value: Value, data: Any, bound: dict[str, tuple[int, str]]) -> Array:
+    array = _typed(graph, value, data)
     if value.shape is None:
         return array
     where = f"{graph.path}: input {value.name!r}"
@@ -89,11 +89,11 @@ def _checked(graph: Graph, value: Value, given: Any, bound: dict[str, tuple[int,
     return array
 
 
-def _typed(graph: Graph, value: Value, given: Any) -> Array:
+def _typed(graph: Graph, value: Value, data: Any) -> Array:
     """An array of the input's element type; lists and numbers become that."""
     where = f"{graph.path}: input {value.name!r}"
     try:
-        array = np.asarray(given)
+        array = np.asarray(data)
     except ValueError as error:
         raise ZerostrideError(f"{where} is not an array: {error}") from None
     if array.dtype.kind == "O" or array.dtype.fields is not None:
@@ -102,7 +102,7 @@ def _typed(graph: Graph, value: Value, given: Any) -> Array:
     if value.dtype is None or array.dtype == np.dtype(value.dtype):
         return array
     wanted = np.dtype(value.dtype)
-    plain = not isinstance(given, np.ndarray | np.generic)
+    plain = not isinstance(data, np.ndarray | np.generic)
     if plain and (np.can_cast(array.dtype, wanted, "same_kind") or not array.size):
         return _same_numbers(array, wanted, where)
     if plain and array.dtype.kind in "bi" and wanted.kind not in "b":
@@ -114,7 +114,7 @@ def _typed(graph: Graph, value: Value, given: Any) -> Array:
 
 def _same_numbers(array: Array, wanted: np.dtype[Any], where: str) -> Array:
     """Numbers written by a person: whole ones must fit into the model's element type."""
-    made = array.astype(wanted)
-    if wanted.kind in "iu" and not np.array_equal(made.astype(object), array.astype(object)):
+    converted = array.astype(wanted)
+    if wanted.kind in "iu" and not np.array_equal(converted.astype(object), array.astype(object)):
         raise ZerostrideError(f"{where} has numbers that {wanted} does not hold")
-    return made
+    return converted

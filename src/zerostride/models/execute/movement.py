@@ -47,11 +47,11 @@ def _flatten(call: NodeCall) -> Array:
 
 
 def _squeeze(call: NodeCall) -> Array:
-    x, said = call[0], call.integers("axes", 1)
-    if said is None:
+    x, axes_listed = call[0], call.integers("axes", 1)
+    if axes_listed is None:
         axes = tuple(axis for axis, size in enumerate(x.shape) if size == 1)
     else:
-        axes = axes_of(said, x.ndim)
+        axes = axes_of(axes_listed, x.ndim)
     for axis in axes:
         if x.shape[axis] != 1:
             raise Unfit(f"axis {axis} has {x.shape[axis]} elements; it cannot be squeezed")
@@ -59,11 +59,11 @@ def _squeeze(call: NodeCall) -> Array:
 
 
 def _unsqueeze(call: NodeCall) -> Array:
-    x, said = call[0], call.integers("axes", 1)
-    if said is None:
+    x, axes_listed = call[0], call.integers("axes", 1)
+    if axes_listed is None:
         raise Unfit("it has no axes")
-    room(x.shape + (1,) * len(said), x.dtype)
-    return np.expand_dims(x, axes_of(said, x.ndim + len(said)))
+    room(x.shape + (1,) * len(axes_listed), x.dtype)
+    return np.expand_dims(x, axes_of(axes_listed, x.ndim + len(axes_listed)))
 
 
 def _transpose(call: NodeCall) -> Array:
@@ -77,7 +77,7 @@ def _transpose(call: NodeCall) -> Array:
 
 
 def _concat(call: NodeCall) -> Array:
-    parts = call.given()
+    parts = call.operands()
     axis = axis_of(call.attribute("axis", 1), parts[0].ndim)
     shape = list(parts[0].shape)
     shape[axis] = sum(part.shape[axis] for part in parts if part.ndim > axis)
@@ -106,8 +106,8 @@ def _slice(call: NodeCall) -> Array:
     starts, ends = call.integers("starts", 1), call.integers("ends", 2)
     if starts is None or ends is None:
         raise Unfit("it has no starts or no ends")
-    said, steps = call.integers("axes", 3), call.integers("steps", 4)
-    axes = axes_of(range(len(starts)) if said is None else said, x.ndim)
+    axes_listed, steps = call.integers("axes", 3), call.integers("steps", 4)
+    axes = axes_of(range(len(starts)) if axes_listed is None else axes_listed, x.ndim)
     steps = (1,) * len(starts) if steps is None else steps
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
         raise Unfit(f"starts {starts}, ends {ends}, axes {axes} and steps {steps} do not fit")
@@ -165,14 +165,14 @@ _REDUCTIONS: Mapping[str, Any] = MappingProxyType(
 
 
 def _scatter(call: NodeCall, x: Array, places: tuple[Any, ...], updates: Array) -> Array:
-    made, how = x.copy(), call.attribute("reduction", "none")
+    result, how = x.copy(), call.attribute("reduction", "none")
     if how == "none":
-        made[places] = updates
+        result[places] = updates
     elif how in _REDUCTIONS:
-        _REDUCTIONS[how].at(made, places, updates)
+        _REDUCTIONS[how].at(result, places, updates)
     else:
         raise Unfit(f"reduction {how!r}")
-    return made
+    return result
 
 
 def _scatter_elements(call: NodeCall) -> Array:
@@ -228,8 +228,8 @@ _MODES = frozenset({"reflect", "edge", "wrap"})
 def _pad(call: NodeCall) -> Array:
     x, mode = call[0], call.attribute("mode", "constant")
     pads = call.integers("pads", 1) or call.integers("paddings")
-    said = call.integers("axes", 3)
-    axes = axes_of(range(x.ndim) if said is None else said, x.ndim)
+    axes_listed = call.integers("axes", 3)
+    axes = axes_of(range(x.ndim) if axes_listed is None else axes_listed, x.ndim)
     if pads is None or len(pads) != 2 * len(axes):
         raise Unfit(f"pads {pads} for {len(axes)} axes")
     widths = [(0, 0)] * x.ndim
@@ -296,9 +296,9 @@ def _one_hot(call: NodeCall) -> Array:
     shape = (*indices.shape[:axis], depth, *indices.shape[axis:])
     room(shape, values.dtype)
     # An index outside the depth is on nowhere.
-    found = np.where(indices < 0, indices + depth, indices)
+    positions = np.where(indices < 0, indices + depth, indices)
     counted = np.arange(depth).reshape([-1 if k == axis else 1 for k in range(len(shape))])
-    on = np.expand_dims(found, axis) == counted
+    on = np.expand_dims(positions, axis) == counted
     return np.asarray(np.where(on, values[1], values[0]))
 
 
@@ -340,8 +340,8 @@ def _space_to_depth(call: NodeCall) -> Array:
 
 def _non_zero(call: NodeCall) -> Array:
     x = call[0]
-    found = np.nonzero(x if x.ndim else x.reshape(1))
-    return np.array(found, np.int64) if x.ndim else np.zeros((0, found[0].size), np.int64)
+    indices = np.nonzero(x if x.ndim else x.reshape(1))
+    return np.array(indices, np.int64) if x.ndim else np.zeros((0, indices[0].size), np.int64)
 
 
 def _compress(call: NodeCall) -> Array:

@@ -51,8 +51,8 @@ def _power_of_two(x: Array, dtype: np.dtype[Any], call: NodeCall) -> Array:
     bits = x.astype(np.float32).view(np.uint32)
     exponent = (bits >> 23) & 0xFF
     up = (bits & 0x7FFFFF != 0) & (exponent < (0xFE if call.flag("saturate", 1) else 0xFF))
-    made = exponent + up if mode == "up" else exponent
-    return np.where(exponent == 0xFF, 0xFF, made).astype(np.uint8).view(dtype)
+    rounded_exponent = exponent + up if mode == "up" else exponent
+    return np.where(exponent == 0xFF, 0xFF, rounded_exponent).astype(np.uint8).view(dtype)
 
 
 def _cast(call: NodeCall) -> Array:
@@ -95,16 +95,16 @@ def _along_axis(call: NodeCall, x: Array, vector: Array) -> Array:
     return vector.reshape([-1 if k == axis else 1 for k in range(x.ndim)])
 
 
-def _stored(made: Array, zero: Array | None, dtype: np.dtype[Any], saturate: bool) -> Array:
+def _stored(numbers: Array, zero: Array | None, dtype: np.dtype[Any], saturate: bool) -> Array:
     """Numbers divided by their scale, in the type that they are stored in."""
     if dtype.name in _CLIPPED:
-        return _saturated(made, dtype) if saturate else made.astype(dtype)
+        return _saturated(numbers, dtype) if saturate else numbers.astype(dtype)
     if dtype.name in _FLOATS:
-        return made.astype(dtype)
+        return numbers.astype(dtype)
     if dtype.name not in _INTEGERS:
         raise Unfit(f"quantisation to {dtype} is not executed")
     wide = np.float64 if dtype.itemsize > 2 else np.float32
-    whole = np.rint(made).astype(wide)
+    whole = np.rint(numbers).astype(wide)
     return _saturated(whole if zero is None else whole + zero.astype(wide), dtype)
 
 
@@ -162,8 +162,8 @@ def _quantised_matmul(call: NodeCall) -> Array:
         raise Unfit("scales a row or column are not executed")
     first, second, third = (scale.reshape(()) for scale in scales)
     whole = product(a, b)
-    made = np.asarray(whole * (first * second / third))
-    return _stored(made, call[7].reshape(()), call[7].dtype, True)
+    scaled = np.asarray(whole * (first * second / third))
+    return _stored(scaled, call[7].reshape(()), call[7].dtype, True)
 
 
 NARROW: Mapping[str, Kernel] = MappingProxyType(

@@ -39,8 +39,8 @@ def _by_row(op: Op) -> Kernel:
     def kernel(call: NodeCall) -> Array:
         x = call[0]
         kind = _wide(x).dtype.type
-        given = (call.attribute(name, value) for name, value in op.parameters.items())
-        return inner(x, *map(kind, given))
+        parameters = (call.attribute(name, value) for name, value in op.parameters.items())
+        return inner(x, *map(kind, parameters))
 
     return kernel
 
@@ -103,10 +103,10 @@ def _plain(function: Callable[..., Any]) -> Values:
 
     def values(_: NodeCall, operands: Sequence[Array]) -> Array:
         wide = [_wide(x) for x in operands]
-        made = wide[0]
+        result = wide[0]
         for x in wide[1:]:
-            made = function(made, x)
-        return np.asarray(made).astype(operands[0].dtype)
+            result = function(result, x)
+        return np.asarray(result).astype(operands[0].dtype)
 
     return values
 

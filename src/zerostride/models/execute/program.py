@@ -65,18 +65,18 @@ class Execution:
 
     def reads(self) -> set[int]:
         """Identities of every value that is read, those from around it too."""
-        found = {id(value) for value in self.outputs}
+        keys = {id(value) for value in self.outputs}
         for step in self.steps:
-            found |= reads(step)
-        return found
+            keys |= reads(step)
+        return keys
 
 
 def reads(step: NodeStep) -> set[int]:
     """Identities of the values that a step reads, its bodies too."""
-    found = {id(value) for value in step.node.inputs if value is not None}
+    keys = {id(value) for value in step.node.inputs if value is not None}
     for body in step.bodies:
-        found |= body.reads()
-    return found
+        keys |= body.reads()
+    return keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,8 @@ def prepare(graph: Graph, outputs: Sequence[str] | None = None) -> Execution:
     program, refused = _prepare(graph, outputs)
     if refused:
         by_op: dict[str, list[str]] = {}
-        for one in refused:
-            by_op.setdefault(one.op + (f" ({one.why})" if one.why else ""), []).append(one.node)
+        for node in refused:
+            by_op.setdefault(node.op + (f" ({node.why})" if node.why else ""), []).append(node.node)
         words = "; ".join(f"{op}: {_listed(nodes)}" for op, nodes in by_op.items())
         raise ModelError(
             f"{graph.path}: {len(refused)} of its nodes are not executed here: {words}"
@@ -129,15 +129,15 @@ def _prepare(
 
 
 def _named(graph: Graph, names: Sequence[str]) -> tuple[Value, ...]:
-    made = {value.name: value for value in graph.inputs}
+    values = {value.name: value for value in graph.inputs}
     for node in graph.nodes:
         if not node.scope:
-            made.update((value.name, value) for value in node.outputs if value.name)
-    made.update((value.name, value) for value in graph.outputs)
+            values.update((value.name, value) for value in node.outputs if value.name)
+    values.update((value.name, value) for value in graph.outputs)
     for name in names:
-        if name not in made:
-            raise ZerostrideError(f"{graph.path}: it makes no {name!r}{near(name, made)}")
-    return tuple(made[name] for name in names)
+        if name not in values:
+            raise ZerostrideError(f"{graph.path}: it makes no {name!r}{near(name, values)}")
+    return tuple(values[name] for name in names)
 
 
 def _needed(

@@ -105,7 +105,7 @@ def _recurrent(op: str, call: NodeCall) -> tuple[Array, ...]:
         for array in (call.maybe(5), call.maybe(6) if op == "LSTM" else None)
     )
     peeps = call.maybe(7) if op == "LSTM" else None
-    made = np.zeros(room((steps, directions, batch, hidden), x.dtype), x.dtype)
+    states = np.zeros(room((steps, directions, batch, hidden), x.dtype), x.dtype)
     last, ends = np.zeros(state, x.dtype), np.zeros(state, x.dtype)
     for d in range(directions):
         backwards = way == "reverse" or d == 1
@@ -121,9 +121,9 @@ def _recurrent(op: str, call: NodeCall) -> tuple[Array, ...]:
             new, cell = _STEPS[op](x[at] @ w[d].T + inner, h, c, r[d], outer, functions[d], extra)
             live = (at < counts)[:, None]
             h, c = np.where(live, new, h), np.where(live, cell, c)
-            made[at, d] = np.where(live, new, 0)
+            states[at, d] = np.where(live, new, 0)
         last[d], ends[d] = h, c
-    return (made, last, ends) if op == "LSTM" else (made, last)
+    return (states, last, ends) if op == "LSTM" else (states, last)
 
 
 RECURRENT: Mapping[str, Kernel] = MappingProxyType({op: partial(_recurrent, op) for op in _GATES})

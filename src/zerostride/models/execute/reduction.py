@@ -42,13 +42,13 @@ def _reduce(function: Reducer) -> Kernel:
 
     def kernel(call: NodeCall) -> Array:
         x = call[0]
-        said = call.integers("axes", 1)
-        if not said and call.flag("noop_with_empty_axes"):
+        listed = call.integers("axes", 1)
+        if not listed and call.flag("noop_with_empty_axes"):
             axes: tuple[int, ...] = ()
         else:
-            axes = axes_of(said, x.ndim) if said else tuple(range(x.ndim))
-        made = rounded(function)(x, axes)
-        return made if call.flag("keepdims", 1) else made.squeeze(axes)
+            axes = axes_of(listed, x.ndim) if listed else tuple(range(x.ndim))
+        reduced = rounded(function)(x, axes)
+        return reduced if call.flag("keepdims", 1) else reduced.squeeze(axes)
 
     return kernel
 
@@ -76,11 +76,11 @@ def _picked(function: Callable[..., Any]) -> Kernel:
         if not x.shape[axis]:
             raise Unfit(f"axis {axis} has no elements")
         if call.flag("select_last_index"):
-            found = x.shape[axis] - 1 - function(np.flip(x, axis), axis)
+            indices = x.shape[axis] - 1 - function(np.flip(x, axis), axis)
         else:
-            found = function(x, axis)
+            indices = function(x, axis)
         kept = call.flag("keepdims", 1)
-        return np.asarray(np.expand_dims(found, axis) if kept else found, np.int64)
+        return np.asarray(np.expand_dims(indices, axis) if kept else indices, np.int64)
 
     return kernel
 
@@ -98,8 +98,8 @@ def _running(function: Callable[..., Any], first: int) -> Kernel:
             edge = list(x.shape)
             edge[axis] = 1
             x = np.concatenate([np.full(edge, first, x.dtype), x[tuple(rest)]], axis)
-        made = function(x, axis, dtype=x.dtype)
-        return np.flip(made, axis) if call.flag("reverse") else made
+        running = function(x, axis, dtype=x.dtype)
+        return np.flip(running, axis) if call.flag("reverse") else running
 
     return kernel
 
@@ -132,8 +132,8 @@ def _hardmax(call: NodeCall) -> Array:
     axis = axis_of(call.attribute("axis", 1 if old else -1), x.ndim)
     flat = x.reshape(math.prod(x.shape[:axis]), -1) if old else np.moveaxis(x, axis, -1)
     chosen = np.arange(flat.shape[-1]) == flat.argmax(-1)[..., None]
-    made = chosen.astype(x.dtype)
-    return made.reshape(x.shape) if old else np.moveaxis(made, -1, axis)
+    result = chosen.astype(x.dtype)
+    return result.reshape(x.shape) if old else np.moveaxis(result, -1, axis)
 
 
 def product(a: Array, b: Array) -> Array:
@@ -141,8 +141,8 @@ def product(a: Array, b: Array) -> Array:
     if not a.ndim or not b.ndim:
         raise Unfit(f"operands of shapes {a.shape} and {b.shape}; it takes vectors and matrices")
     outer = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    made = room((*outer, *a.shape[-2:-1], *b.shape[-1:]), a.dtype)
-    effort(*made, a.shape[-1])
+    shape = room((*outer, *a.shape[-2:-1], *b.shape[-1:]), a.dtype)
+    effort(*shape, a.shape[-1])
     return np.asarray(rounded(lambda wide: np.matmul(wide, b.astype(wide.dtype)))(a))
 
 
@@ -154,17 +154,17 @@ def _gemm(call: NodeCall) -> Array:
     b = b.T if call.flag("transB") else b
     kind = a.dtype.type if a.dtype.kind in "f" and a.dtype.itemsize >= 4 else np.float32
     alpha, beta = kind(call.attribute("alpha", 1.0)), kind(call.attribute("beta", 1.0))
-    made = product(a, b) * (alpha if a.dtype.kind not in "iu" else 1)
+    result = product(a, b) * (alpha if a.dtype.kind not in "iu" else 1)
     if c is not None:
-        if np.broadcast_shapes(made.shape, c.shape) != made.shape:
-            raise Unfit(f"C of shape {c.shape} does not go to the product's {made.shape}")
-        made = made + c * (beta if a.dtype.kind not in "iu" else 1)
-    return np.asarray(made).astype(a.dtype)
+        if np.broadcast_shapes(result.shape, c.shape) != result.shape:
+            raise Unfit(f"C of shape {c.shape} does not go to the product's {result.shape}")
+        result = result + c * (beta if a.dtype.kind not in "iu" else 1)
+    return np.asarray(result).astype(a.dtype)
 
 
 def _einsum(call: NodeCall) -> Array:
     equation = str(call.attribute("equation", "")).replace(" ", "")
-    operands = call.given()
+    operands = call.operands()
     terms = equation.split("->")[0].split(",")
     if len(terms) != len(operands):
         raise Unfit(f"{equation!r} names {len(terms)} operands, and there are {len(operands)}")
@@ -237,8 +237,8 @@ def _batch_norm(call: NodeCall) -> Array | tuple[Array, ...]:
     own = _stats(x.astype(mean.dtype), (0, *range(2, x.ndim)))
     kept = mean.dtype.type(call.attribute("momentum", 0.9))
     moved = (
-        (running * kept + new * (1 - kept)).reshape(-1).astype(given.dtype)
-        for running, new, given in zip((mean, variance), own, (call[3], call[4]), strict=True)
+        (running * kept + new * (1 - kept)).reshape(-1).astype(initial.dtype)
+        for running, new, initial in zip((mean, variance), own, (call[3], call[4]), strict=True)
     )
     return (normed(*own), *moved)[: max(1, outputs)]
 
@@ -248,8 +248,8 @@ def _instance_norm(call: NodeCall) -> Array:
 
     def compute(wide: Array) -> Array:
         mean, variance = _stats(wide, tuple(range(2, x.ndim)))
-        made = (wide - mean) / np.sqrt(variance + wide.dtype.type(epsilon))
-        return np.asarray(made * _channels(x, call[1]) + _channels(x, call[2]))
+        normalised = (wide - mean) / np.sqrt(variance + wide.dtype.type(epsilon))
+        return np.asarray(normalised * _channels(x, call[1]) + _channels(x, call[2]))
 
     return rounded(compute)(x)
 
@@ -267,8 +267,9 @@ def _group_norm(call: NodeCall) -> Array:
     def compute(wide: Array) -> Array:
         parts = wide.reshape(x.shape[0], groups, -1)
         mean, variance = _stats(parts, (2,))
-        made = ((parts - mean) / np.sqrt(variance + wide.dtype.type(epsilon))).reshape(x.shape)
-        return np.asarray(made * _channels(x, vectors[0]) + _channels(x, vectors[1]))
+        normalised = (parts - mean) / np.sqrt(variance + wide.dtype.type(epsilon))
+        normalised = normalised.reshape(x.shape)
+        return np.asarray(normalised * _channels(x, vectors[0]) + _channels(x, vectors[1]))
 
     return rounded(compute)(x)
 
@@ -278,12 +279,12 @@ def _layer_norm(call: NodeCall) -> tuple[Array, ...]:
     axes = tuple(range(axis_of(call.attribute("axis", -1), x.ndim), x.ndim))
     wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
     centred, inverse = _centred(wide, axes, call.attribute("epsilon", 1e-5))
-    made = centred * inverse * call[1]
+    normalised = centred * inverse * call[1]
     if bias is not None:
-        made = made + bias
-    _not_larger(made, x)
+        normalised = normalised + bias
+    _not_larger(normalised, x)
     mean = _averaged(wide, axes)
-    return (made.astype(x.dtype), mean, inverse)[: max(1, len(call.node.outputs))]
+    return (normalised.astype(x.dtype), mean, inverse)[: max(1, len(call.node.outputs))]
 
 
 def _centred(x: Array, axes: tuple[int, ...], epsilon: float) -> tuple[Array, Array]:
@@ -296,15 +297,15 @@ def _rms_norm(call: NodeCall) -> Array:
     axes = tuple(range(axis_of(call.attribute("axis", -1), x.ndim), x.ndim))
     wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
     square = _averaged(np.square(wide), axes)
-    made = wide / np.sqrt(square + wide.dtype.type(call.attribute("epsilon", 1e-5)))
-    made = made.astype(x.dtype) * call[1]
-    _not_larger(made, x)
-    return np.asarray(made).astype(x.dtype)
+    normalised = wide / np.sqrt(square + wide.dtype.type(call.attribute("epsilon", 1e-5)))
+    normalised = normalised.astype(x.dtype) * call[1]
+    _not_larger(normalised, x)
+    return np.asarray(normalised).astype(x.dtype)
 
 
-def _not_larger(made: Array, x: Array) -> None:
-    if made.shape != x.shape:
-        raise Unfit(f"its scale and bias would stretch the data, {x.shape}, to {made.shape}")
+def _not_larger(result: Array, x: Array) -> None:
+    if result.shape != x.shape:
+        raise Unfit(f"its scale and bias would stretch the data, {x.shape}, to {result.shape}")
 
 
 def _lp_norm(call: NodeCall) -> Array:

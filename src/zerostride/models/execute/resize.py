@@ -101,10 +101,10 @@ def _along(call: NodeCall, x: Array, axis: int, out: int, scale: float) -> Array
 def _sizes(call: NodeCall, x: Array, axes: tuple[int, ...]) -> tuple[list[int], list[float]]:
     """The result's sizes along the axes, and the scales."""
     modern = call.node.op == "Resize" and call.node.version >= 11
-    given = call.maybe(3) if modern else None
+    target = call.maybe(3) if modern else None
     spans = [x.shape[axis] for axis in axes]
-    if given is not None and given.size:
-        sizes = [int(size) for size in given.reshape(-1)]
+    if target is not None and target.size:
+        sizes = [int(size) for size in target.reshape(-1)]
         scales = [size / max(n, 1) for size, n in zip(sizes, spans, strict=False)]
     else:
         raw = call.attribute("scales")

@@ -61,9 +61,9 @@ def run_program(
     """What a program of the graph computes; see :func:`execute`."""
     read = program.reads()
     needed = [value for value in graph.inputs if id(value) in read]
-    given = check_inputs(graph, needed, inputs)
+    arrays = check_inputs(graph, needed, inputs)
     environment: _Environment = {
-        id(value): given[value.name] for value in graph.inputs if value.name in given
+        id(value): arrays[value.name] for value in graph.inputs if value.name in arrays
     }
     walk = _Walk(graph, limit)
     token = meter.set(walk.meter)
@@ -72,15 +72,15 @@ def run_program(
     finally:
         meter.reset(token)
     return {
-        value.name: _own(walk.fetch(value, environment), given.values())
+        value.name: _own(walk.fetch(value, environment), arrays.values())
         for value in program.outputs
     }
 
 
-def _own(array: Array, given: Any) -> Array:
+def _own(array: Array, inputs: Any) -> Array:
     """An array that nobody else holds, elements side by side."""
     own = array.base is None and array.flags.c_contiguous and array.flags.writeable
-    return array if own and all(array is not other for other in given) else np.array(array)
+    return array if own and all(array is not other for other in inputs) else np.array(array)
 
 
 class _Walk:
@@ -116,15 +116,15 @@ class _Walk:
     def _keep(self, step: NodeStep, value: Value, array: Array, environment: _Environment) -> None:
         self.alive += array.nbytes
         if self.alive > MAX_ALIVE:
-            said = f"the tensors of the run would take {self.alive} bytes; at most {MAX_ALIVE}"
-            raise self._error(step, said, ())
+            message = f"the tensors of the run would take {self.alive} bytes; at most {MAX_ALIVE}"
+            raise self._error(step, message, ())
         environment[id(value)] = array
 
     def fetch(self, value: Value, environment: Mapping[int, Array]) -> Array:
         """The numbers of a value: computed, given, or the file's."""
-        found = environment.get(id(value))
-        if found is not None:
-            return found
+        array = environment.get(id(value))
+        if array is not None:
+            return array
         if value.reals is not None and value.source is None and value.shape is not None:
             shape = [int(size) for size in value.shape if isinstance(size, int)]
             return np.array(value.reals, value.dtype or np.float32).reshape(shape)
@@ -147,26 +147,26 @@ class _Walk:
                     raise Unfit("with these operands it does not broadcast")
                 return (broadcast(site, NodeCall(node, in_order(site, arrays)), self.engine),)
             with np.errstate(all="ignore"):
-                made = TABLE[step.node.op](call)
-            results = made if isinstance(made, tuple) else (made,)
+                result = TABLE[step.node.op](call)
+            results = result if isinstance(result, tuple) else (result,)
             return tuple(map(np.asarray, results))
         except ModelError:
             raise
         except BroadcastError as error:
             raise self._error(step, error.detail, arrays) from None
         except _FAULTS as error:
-            said = str(error).splitlines()
-            raise self._error(step, said[0] if said else type(error).__name__, arrays) from None
+            lines = str(error).splitlines()
+            raise self._error(step, lines[0] if lines else type(error).__name__, arrays) from None
 
-    def _error(self, step: NodeStep, said: str, arrays: Sequence[Array | None]) -> ModelError:
+    def _error(self, step: NodeStep, message: str, arrays: Sequence[Array | None]) -> ModelError:
         node = step.node
         operands = ", ".join(
             f"{value.name} {array.shape} {array.dtype}"
             for value, array in zip(node.inputs, arrays, strict=False)
             if value is not None and array is not None
         )
-        given = f" (operands: {operands})" if operands else ""
-        return ModelError(f"{self.graph.path}: node {node.path!r} ({node.op}): {said}{given}")
+        shown = f" (operands: {operands})" if operands else ""
+        return ModelError(f"{self.graph.path}: node {node.path!r} ({node.op}): {message}{shown}")
 
     def _control(
         self, step: NodeStep, call: NodeCall, environment: _Environment
@@ -175,12 +175,12 @@ class _Walk:
         return control[step.node.op](step, call, environment)
 
     def _body(
-        self, body: Execution, given: Sequence[Array], environment: _Environment
+        self, body: Execution, arrays: Sequence[Array], environment: _Environment
     ) -> list[Array]:
-        if len(given) != len(body.inputs):
-            raise Unfit(f"its body takes {len(body.inputs)} tensors and gets {len(given)}")
+        if len(arrays) != len(body.inputs):
+            raise Unfit(f"its body takes {len(body.inputs)} tensors and gets {len(arrays)}")
         inner: _Environment = ChainMap({}, environment)
-        inner.update((id(v), array) for v, array in zip(body.inputs, given, strict=True))
+        inner.update((id(v), array) for v, array in zip(body.inputs, arrays, strict=True))
         outside = self.alive
         self.run(body, inner)
         self.alive = outside
@@ -205,10 +205,10 @@ class _Walk:
         while going and (most is None or turn < most):
             self._spend(step, 1)
             carried = [np.array(turn, count), np.array(going), *state]
-            condition, *made = self._body(body, carried, environment)
+            condition, *results = self._body(body, carried, environment)
             going = bool(condition.reshape(-1)[0]) if condition.size == 1 else False
-            state = made[: len(state)]
-            _gather(stacks, made[len(state) :])
+            state = results[: len(state)]
+            _gather(stacks, results[len(state) :])
             turn += 1
         self.loops -= 1
         return (*state, *self._stacked(step, stacks))
@@ -245,9 +245,9 @@ class _Walk:
         self.loops += 1
         for turn in range(lengths[0]):
             self._spend(step, 1)
-            made = self._body(body, [*state, *(x[turn] for x in scanned)], environment)
-            state = made[:carried]
-            _gather(stacks, made[carried:])
+            handed = self._body(body, [*state, *(x[turn] for x in scanned)], environment)
+            state = handed[:carried]
+            _gather(stacks, handed[carried:])
         self.loops -= 1
         results = []
         for k, x in enumerate(self._stacked(step, stacks)):
@@ -269,9 +269,9 @@ def _scan_order(call: NodeCall, side: str, position: int) -> tuple[int, bool]:
     return axis, position < len(directions) and bool(directions[position])
 
 
-def _gather(stacks: Sequence[list[Array]], made: Sequence[Array]) -> None:
+def _gather(stacks: Sequence[list[Array]], results: Sequence[Array]) -> None:
     """Adds what a turn handed out, as long as all of it together may be made."""
-    for stack, array in zip(stacks, made, strict=True):
+    for stack, array in zip(stacks, results, strict=True):
         stack.append(array)
     room((sum(len(stack) * stack[0].nbytes for stack in stacks),), np.uint8)
 

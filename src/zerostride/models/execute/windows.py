@@ -108,8 +108,8 @@ def convolved(call: NodeCall) -> Array:
     if x.ndim < 3 or weight.ndim != x.ndim or groups < 1:
         raise Unfit(f"data of shape {x.shape}, weights of {weight.shape}, {groups} groups")
     n, channels = x.shape[:2]
-    made, each = weight.shape[:2]
-    if each * groups != channels or made % groups:
+    kernels, each = weight.shape[:2]
+    if each * groups != channels or kernels % groups:
         raise Unfit(f"weights of shape {weight.shape} for {channels} channels in {groups} groups")
     wide = x if x.dtype.kind in "iu" else x.astype(np.float64)
     window = _window(call, x.shape[2:], weight.shape[2:])
@@ -117,15 +117,15 @@ def convolved(call: NodeCall) -> Array:
     rank, area = len(window.out), math.prod(window.size) * each
     # For each sample and group one product: (places, each * size) by (each * size, made).
     room((each, *window.out, *window.size), wide.dtype)
-    effort(n, made, *window.out, area)
-    result = np.empty(room((n, made, *window.out), wide.dtype), wide.dtype)
+    effort(n, kernels, *window.out, area)
+    result = np.empty(room((n, kernels, *window.out), wide.dtype), wide.dtype)
     order = (*range(1, 1 + rank), 0, *range(1 + rank, 1 + 2 * rank))
     for sample in range(n):
         for group in range(groups):
             part = views[sample, group * each : (group + 1) * each].transpose(order)
             rows = part.reshape(-1, area)
-            own = slice(group * (made // groups), (group + 1) * (made // groups))
-            kernel = weight[own].reshape(made // groups, area).astype(wide.dtype)
+            own = slice(group * (kernels // groups), (group + 1) * (kernels // groups))
+            kernel = weight[own].reshape(kernels // groups, area).astype(wide.dtype)
             result[sample, own] = (rows @ kernel.T).T.reshape(-1, *window.out)
     if bias is not None:
         result += bias.astype(wide.dtype).reshape(1, -1, *(1,) * rank)
@@ -216,13 +216,13 @@ def _average_pool(call: NodeCall) -> Array:
     counted = window
     if call.flag("count_include_pad"):
         pads = call.integers("pads") or (0,) * 2 * len(window.size)
-        given = pads[len(window.size) :]
+        counted_after = pads[len(window.size) :]
         before = window.before
         if call.attribute("auto_pad", "NOTSET") != "NOTSET":
-            given = window.after
-        widths = [(0, 0), (0, 0), *zip(before, given, strict=True)]
+            counted_after = window.after
+        widths = [(0, 0), (0, 0), *zip(before, counted_after, strict=True)]
         ones = np.pad(ones, widths, constant_values=1)
-        more = tuple(max(0, a - g) for a, g in zip(window.after, given, strict=True))
+        more = tuple(max(0, a - g) for a, g in zip(window.after, counted_after, strict=True))
         zero = (0,) * len(before)
         counted = _Window(
             window.size, window.strides, window.dilations, zero, more, window.out

@@ -48,9 +48,11 @@ _HALVES = 9
 
 def nanoseconds(op: str, operands: Sequence[Array | None], results: Sequence[Array]) -> int:
     """What a node takes, about."""
-    given = [array for array in operands if array is not None]
+    inputs = [array for array in operands if array is not None]
     making, reading = NANOSECONDS.get(op, _OTHERS), READING.get(op, _ELSEWHERE)
-    if making > 0 and any(array.dtype.itemsize == 2 and array.dtype.kind != "u" for array in given):
+    if making > 0 and any(
+        array.dtype.itemsize == 2 and array.dtype.kind != "u" for array in inputs
+    ):
         making, reading = max(making, _HALVES), 3 * reading
-    made, read = (sum(array.size for array in arrays) for arrays in (results, given))
-    return making * made + reading * read
+    written, read = (sum(array.size for array in arrays) for arrays in (results, inputs))
+    return making * written + reading * read

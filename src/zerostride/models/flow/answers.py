@@ -44,8 +44,8 @@ def ask(call: OpCall) -> RowAnswer:
     elif call.domain != "" and call.find is not None:
         row = call.rows.get(call.op, by_format)
     try:
-        found = inferred(call) if row is None else row(call)
-        facts = (found,) if isinstance(found, Fact) else found
+        results = inferred(call) if row is None else row(call)
+        facts = (results,) if isinstance(results, Fact) else results
         facts = tuple(_checked(call, fact) for fact in facts[: call.outputs])
     except NoSizes as refusal:
         return RowAnswer((UNKNOWN,) * call.outputs, failure=str(refusal))

@@ -123,17 +123,17 @@ def _if(walk: Walk, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact, .
     taken = None
     if content is not None and len(content) == 1 and isinstance(content[0], int):
         taken = "then_branch" if content[0] else "else_branch"
-    before = len(walk.made)
-    found = []
+    before = len(walk.unnamed_sizes)
+    branches = []
     for body in node.bodies:
         dead = taken is not None and body.name != taken
         results = enter(walk, node, body, (), quiet=dead, certain=body.name == taken)
         if not dead:
-            found.append(results)
-    own = set(walk.made[before:])
-    results = [outward(fact, own) for fact in found[0]] if found else []
-    for others in found[1:]:
-        pairs = zip(results, others, strict=False)
+            branches.append(results)
+    own = set(walk.unnamed_sizes[before:])
+    results = [outward(fact, own) for fact in branches[0]] if branches else []
+    for more in branches[1:]:
+        pairs = zip(results, more, strict=False)
         results = [joined(a, outward(b, own)) for a, b in pairs]
     return tuple(results)
 
@@ -194,12 +194,12 @@ def _settle(
 
 def _loop(walk: Walk, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact, ...]:
     """What a Loop carries keeps the sizes that stay; what it collects gets an axis of its trips."""
-    begin = len(walk.made)
+    begin = len(walk.unnamed_sizes)
     going = facts[1] if len(facts) > 1 else None
     initial = [going or Fact((), (1,)), *(fact or UNKNOWN for fact in facts[2:])]
     state = _State(walk, node, initial)
     outputs = _settle(walk, node, state, [Fact(())], (), 1)
-    own = set(walk.made[begin:])
+    own = set(walk.unnamed_sizes[begin:])
     trips: Size = Open()
     limit = facts[0].content if facts and facts[0] is not None else None
     if state.facts[0].content == (1,) and limit is not None and len(limit) == 1:
@@ -227,15 +227,15 @@ def _collected(walk: Walk, fact: Fact, trips: Size, axis: int) -> Fact:
 
 def _scan(walk: Walk, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact, ...]:
     """A Scan goes along an axis of its last operands, as often as that is long."""
-    begin = len(walk.made)
+    begin = len(walk.unnamed_sizes)
     count = int(node.attributes.get("num_scan_inputs", 0))
     if not 1 <= count <= len(facts):
         raise NoSizes(f"{count} scanned operands of {len(facts)}")
-    given = [fact or UNKNOWN for fact in facts]
+    operands = [fact or UNKNOWN for fact in facts]
     axes = tuple(node.attributes.get("scan_input_axes", ())) or (0,) * count
     trips: Size = Open()
     slices = []
-    for fact, axis in zip(given[-count:], axes, strict=True):
+    for fact, axis in zip(operands[-count:], axes, strict=True):
         if fact.shape is None:
             slices.append(UNKNOWN)
             continue
@@ -246,9 +246,9 @@ def _scan(walk: Walk, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact,
         else:
             walk.need(node, dim(trips).equals(size), "a Scan's operands are as long as each other")
         slices.append(Fact((*fact.shape[:axis], *fact.shape[axis + 1 :])))
-    state = _State(walk, node, given[:-count])
+    state = _State(walk, node, operands[:-count])
     outputs = _settle(walk, node, state, (), slices, 0)
-    own = set(walk.made[begin:])
+    own = set(walk.unnamed_sizes[begin:])
     carried = [outward(fact, own) for fact in state.facts]
     rest = outputs[len(carried) :]
     places = tuple(node.attributes.get("scan_output_axes", ())) or (0,) * len(rest)

@@ -86,8 +86,8 @@ def planned(site: Site, call: OpCall) -> tuple[Number | Open, ...]:
         if error.reason is Reason.UNKNOWN_SIZE and site.rule.align is RULES["numpy"].align:
             return _roughly(shapes)
         raise Unclear(error.detail) from None
-    written = " and ".join(f"({', '.join(map(str, shape))})" for shape in shapes)
-    call.need(_conditions(plan), f"{call.op} broadcasts {written}")
+    text = " and ".join(f"({', '.join(map(str, shape))})" for shape in shapes)
+    call.need(_conditions(plan), f"{call.op} broadcasts {text}")
     return tuple(bare(size) for size in plan.shape)
 
 
@@ -144,10 +144,12 @@ def by_format(call: OpCall) -> Results:
 
 def where(call: OpCall) -> Results:
     """Where: three operands; its numbers where the condition's are decided."""
-    found = broadcast(call)
-    assert isinstance(found, Fact)
+    result = broadcast(call)
+    assert isinstance(result, Fact)
     facts = [fact for fact in call.facts if fact is not None]
-    return Fact(found.shape, apply(choice, facts, found.shape) if found.shape is not None else None)
+    return Fact(
+        result.shape, apply(choice, facts, result.shape) if result.shape is not None else None
+    )
 
 
 def expand(call: OpCall) -> Results:
@@ -239,11 +241,11 @@ def _matrix_product(
 
 def _both_ways(call: OpCall, a: tuple[Number, ...], b: tuple[Number, ...]) -> tuple[Number, ...]:
     probe = OpCall("Add", "", 14, (Fact(a), Fact(b)), {}, 1, call.needs)
-    found = broadcast(probe)
-    assert isinstance(found, Fact)
-    if found.shape is None:
+    fact = broadcast(probe)
+    assert isinstance(fact, Fact)
+    if fact.shape is None:
         raise Unclear("the batch is not known")
-    return found.shape
+    return fact.shape
 
 
 def matmul(call: OpCall) -> Results:
@@ -295,13 +297,13 @@ def einsum(call: OpCall) -> Results:
         once = sorted(c for c in set(left) if c.isalpha() and left.count(c) == 1)
         right = ("..." if "..." in left else "") + "".join(once)
     before, dots, after = right.partition("...")
-    made = [letters[letter] for letter in before]
-    return Fact((*made, *(batch if dots else ()), *(letters[letter] for letter in after)))
+    leading = [letters[letter] for letter in before]
+    return Fact((*leading, *(batch if dots else ()), *(letters[letter] for letter in after)))
 
 
 def _stretched(call: OpCall, letters: Mapping[str, Number], letter: str, size: Number) -> Number:
-    known = letters.get(letter)
-    return size if known is None or known == size else _both_ways(call, (known,), (size,))[0]
+    bound = letters.get(letter)
+    return size if bound is None or bound == size else _both_ways(call, (bound,), (size,))[0]
 
 
 # Tensors made of numbers.
@@ -329,11 +331,11 @@ def constant_of_shape(call: OpCall) -> Results:
     """ConstantOfShape: sizes given as numbers, one value everywhere."""
     shape = target_sizes(call, call.whole(0) or ())
     value: Element = None
-    found = call.attributes.get("value", 0.0)
-    if isinstance(found, int):
-        value = found
-    elif isinstance(found, float):
-        value = exact(found)
+    number = call.attributes.get("value", 0.0)
+    if isinstance(number, int):
+        value = number
+    elif isinstance(number, float):
+        value = exact(number)
     return Fact(shape, filled(shape, value))
 
 

@@ -107,7 +107,7 @@ class OpCall:
         needs: what must hold, with words, as rows said it.
         notes: what rows could not do.
         holds: whether a condition is known to hold where the node is.
-        asked: a row asked that, so its answer is one for this place.
+        local: a row used `holds`, so its answer is valid at this node only.
         find: says what a node broadcasts; None asks ONNX's table.
         rows: what the format's own ops make, those that no rule of broadcasting says.
     """
@@ -121,7 +121,7 @@ class OpCall:
     needs: list[tuple[Condition, str]] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     holds: Callable[[Condition], bool] | None = None
-    asked: bool = False
+    local: bool = False
     find: Callable[[Any], Any] | None = None
     rows: Mapping[str, Callable[[OpCall], Results]] = field(default_factory=dict)
 
@@ -132,7 +132,7 @@ class OpCall:
         high = bounds(size)[1]
         if isinstance(size, int) or self.holds is None or (high is not None and high < least):
             return False
-        self.asked = True
+        self.local = True
         return self.holds(ge(size, least))
 
     # Operands.
@@ -143,10 +143,10 @@ class OpCall:
 
     def fact(self, position: int) -> Fact:
         """What is known of an operand; Unclear where it is left out."""
-        found = self.facts[position] if position < len(self.facts) else None
-        if found is None:
+        fact = self.facts[position] if position < len(self.facts) else None
+        if fact is None:
             raise Unclear("an operand is left out")
-        return found
+        return fact
 
     def shape(self, position: int) -> tuple[Number, ...]:
         """The sizes of an operand; Unclear where its rank is unknown."""
@@ -167,10 +167,10 @@ class OpCall:
 
     def integers(self, name: str) -> tuple[int, ...] | None:
         """An attribute that is a list of numbers, None where it is not there."""
-        found = self.attributes.get(name)
-        if found is None:
+        value = self.attributes.get(name)
+        if value is None:
             return None
-        return tuple(map(operator.index, found if isinstance(found, tuple) else (found,)))
+        return tuple(map(operator.index, value if isinstance(value, tuple) else (value,)))
 
     def whole(self, position: int, name: str = "") -> tuple[Number | None, ...] | None:
         """Numbers given as an attribute in old versions, as an operand in others.
@@ -193,11 +193,11 @@ class OpCall:
 
     def fixed(self, position: int, name: str = "") -> tuple[int, ...] | None:
         """The same as plain numbers; Unclear where one of them is not known."""
-        found = self.whole(position, name)
-        if found is None:
+        listed = self.whole(position, name)
+        if listed is None:
             return None
-        numbers = tuple(item for item in found if isinstance(item, int))
-        if len(numbers) < len(found):
+        numbers = tuple(item for item in listed if isinstance(item, int))
+        if len(numbers) < len(listed):
             raise Unclear("numbers that the shape depends on are not known")
         return numbers
 
@@ -237,10 +237,10 @@ def place(axis: int, rank: int) -> int:
 
 def places(axes: Iterable[int], rank: int) -> tuple[int, ...]:
     """Axes counted from the front, each once."""
-    found = tuple(place(axis, rank) for axis in axes)
-    if len(set(found)) < len(found):
+    positions = tuple(place(axis, rank) for axis in axes)
+    if len(set(positions)) < len(positions):
         refuse(f"axes {list(axes)} name one axis twice")
-    return found
+    return positions
 
 
 def product(sizes: Iterable[Number]) -> Number:

@@ -43,8 +43,8 @@ def inferred(call: OpCall) -> tuple[Fact, ...]:
     )
     names: dict[Number, str] = {}
     inputs = ["" if fact is None else f"x{position}" for position, fact in enumerate(call.facts)]
-    given = {f"x{position}": fact for position, fact in enumerate(call.facts) if fact is not None}
-    types = {name: _type(fact, names) for name, fact in given.items()}
+    named = {f"x{position}": fact for position, fact in enumerate(call.facts) if fact is not None}
+    types = {name: _type(fact, names) for name, fact in named.items()}
     try:
         node = onnx.helper.make_node(
             call.op,
@@ -57,13 +57,15 @@ def inferred(call: OpCall) -> tuple[Fact, ...]:
         if not schema.has_type_and_shape_inference_function or _untrusted(call, node):
             return nothing
         opsets = [onnx.helper.make_opsetid(call.domain, call.version)]
-        found = onnx.shape_inference.infer_node_outputs(schema, node, types, opset_imports=opsets)
+        inferred_types = onnx.shape_inference.infer_node_outputs(
+            schema, node, types, opset_imports=opsets
+        )
     except errors:
         return nothing
-    proof = found
+    proof = inferred_types
     if names:
         numbers = {name: _STAND_IN + 2 * k for k, name in enumerate(names.values())}
-        types = {name: _type(fact, names, numbers) for name, fact in given.items()}
+        types = {name: _type(fact, names, numbers) for name, fact in named.items()}
         try:
             proof = onnx.shape_inference.infer_node_outputs(
                 schema, node, types, opset_imports=opsets
@@ -71,9 +73,11 @@ def inferred(call: OpCall) -> tuple[Fact, ...]:
         except errors:
             proof = {}
     sizes = {name: size for size, name in names.items()}
-    made: dict[str, Open] = {}
+    opened: dict[str, Open] = {}
     outputs = [f"y{k}" for k in range(call.outputs)]
-    return tuple(_fact(found.get(name), proof.get(name), sizes, made) for name in outputs)
+    return tuple(
+        _fact(inferred_types.get(name), proof.get(name), sizes, opened) for name in outputs
+    )
 
 
 def _untrusted(call: OpCall, node: onnx.NodeProto) -> bool:
@@ -107,15 +111,15 @@ def _type(
 
 
 def _fact(
-    found: onnx.TypeProto | None,
+    inferred_type: onnx.TypeProto | None,
     proof: onnx.TypeProto | None,
     sizes: Mapping[str, Number],
-    made: dict[str, Open],
+    opened: dict[str, Open],
 ) -> Fact:
     """What inference says of a result; a number only where numbers put in give the same."""
-    if found is None or not found.HasField("tensor_type"):
+    if inferred_type is None or not inferred_type.HasField("tensor_type"):
         return UNKNOWN
-    tensor = found.tensor_type
+    tensor = inferred_type.tensor_type
     if not tensor.HasField("shape") or len(tensor.shape.dim) > MAX_CONTENT:
         return UNKNOWN
     proven = [] if proof is None else list(proof.tensor_type.shape.dim)
@@ -128,5 +132,5 @@ def _fact(
         elif entry.dim_param in sizes:
             shape.append(sizes[entry.dim_param])
         else:
-            shape.append(made.setdefault(entry.dim_param, Open()) if entry.dim_param else Open())
+            shape.append(opened.setdefault(entry.dim_param, Open()) if entry.dim_param else Open())
     return Fact(tuple(shape))

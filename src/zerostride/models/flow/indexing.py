@@ -49,10 +49,10 @@ def cut(call: OpCall) -> Results:
     steps = (1,) * len(starts) if steps is None else steps
     if not len(axes) == len(steps) == len(starts):
         raise NoSizes("Slice needs as many axes and steps as starts")
-    made: list[Any] = list(shape)
+    sizes: list[Any] = list(shape)
     axes = places(axes, len(shape))
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        made[axis] = sliced(shape[axis], start, end, step, call.sure)
+        sizes[axis] = sliced(shape[axis], start, end, step, call.sure)
     content: Content = None
     values = array(call.fact(0))
     if values is not None and all(isinstance(n, int) for n in (*starts, *ends, *steps)):
@@ -60,9 +60,9 @@ def cut(call: OpCall) -> Results:
         for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
             index[axis] = slice(start, end, step)
         content = listed(values[tuple(index)])
-        if count_of(tuple(made)) != (None if content is None else len(content)):
+        if count_of(tuple(sizes)) != (None if content is None else len(content)):
             content = None
-    return Fact(tuple(made), content)
+    return Fact(tuple(sizes), content)
 
 
 def sliced(
@@ -200,10 +200,10 @@ def scatter_nd(call: OpCall) -> Results:
     return Fact(data)
 
 
-def _same_shape(call: OpCall, wanted: tuple[Number, ...], given: tuple[Number, ...]) -> None:
-    if len(wanted) != len(given):
-        raise NoSizes(f"updates of rank {len(given)}; they must have {len(wanted)} axes")
-    for axis, (a, b) in enumerate(zip(wanted, given, strict=True)):
+def _same_shape(call: OpCall, expected: tuple[Number, ...], actual: tuple[Number, ...]) -> None:
+    if len(expected) != len(actual):
+        raise NoSizes(f"updates of rank {len(actual)}; they must have {len(expected)} axes")
+    for axis, (a, b) in enumerate(zip(expected, actual, strict=True)):
         call.same(a, b, f"{call.op}'s updates, axis {axis}")
 
 
@@ -218,20 +218,20 @@ def reduce(call: OpCall) -> Results:
     fact = call.fact(0)
     keep = bool(call.integer("keepdims", 1))
     try:
-        given = call.fixed(1, "axes")
+        axes_listed = call.fixed(1, "axes")
     except Unclear:
         if fact.shape is None:
             raise
         gone = 0 if keep else len(call.whole(1, "axes") or ())
         return Fact(tuple(Open() for _ in fact.shape[gone:]))
-    if not given and call.integer("noop_with_empty_axes"):
+    if not axes_listed and call.integer("noop_with_empty_axes"):
         return fact
     if fact.shape is None:
-        if not given and not keep:
+        if not axes_listed and not keep:
             return Fact(())
         raise Unclear("the rank of an operand is unknown")
     rank = len(fact.shape)
-    axes = tuple(range(rank)) if not given else places(given, rank)
+    axes = tuple(range(rank)) if not axes_listed else places(axes_listed, rank)
     shape = _without(fact.shape, axes, keep)
     values, op = array(fact), BINARY.get(_FOLDS.get(call.op, ""))
     if values is None or op is None or not values.size:
@@ -262,13 +262,13 @@ def top(call: OpCall) -> Results:
     listed_ = call.content(1) if call.has(1) else call.integers("k")
     count = listed_[0] if listed_ is not None and len(listed_) == 1 else None
     if not is_number(count):
-        made: Size = Open(0, bounds(shape[axis])[1])
+        extent: Size = Open(0, bounds(shape[axis])[1])
     else:
         call.need(ge(count, 0), f"TopK takes {count}")
         call.need(ge(shape[axis], count), f"TopK takes {count} of {shape[axis]}")
-        made = count
-    found = Fact((*shape[:axis], made, *shape[axis + 1 :]))
-    return found, found
+        extent = count
+    fact = Fact((*shape[:axis], extent, *shape[axis + 1 :]))
+    return fact, fact
 
 
 def nonzero(call: OpCall) -> Results:
@@ -285,10 +285,10 @@ def one_hot(call: OpCall) -> Results:
     axis = place(call.integer("axis", -1), len(shape) + 1)
     depth = call.content(1)
     classes = depth[0] if depth is not None and len(depth) == 1 else None
-    made: Size = Open()
+    extent: Size = Open()
     if is_number(classes):
-        made = classes
-    return Fact((*shape[:axis], made, *shape[axis:]))
+        extent = classes
+    return Fact((*shape[:axis], extent, *shape[axis:]))
 
 
 def compress(call: OpCall) -> Results:

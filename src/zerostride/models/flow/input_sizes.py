@@ -76,12 +76,12 @@ def size_of_text(text: str) -> Dim | None:
         return None
     if short and not _HYPHENATED.search(text):
         try:
-            found = read(text)
+            size = read(text)
         except (Misfit, ArithmeticError, RecursionError):
             pass  # a name that exporters are free to choose
         else:
-            if isinstance(found, Dim):
-                return found
+            if isinstance(size, Dim):
+                return size
     return of_atom(Symbol(shown_name(text)))
 
 
@@ -106,19 +106,19 @@ def named_inputs(graph: Graph) -> tuple[tuple[Number, ...] | None, ...]:
     files = [_written(value) for value in graph.inputs]
     sizes = [None if shape is None else tuple(map(size_in_file, shape)) for shape in files]
     taken = {symbol.name for shape in sizes for size in shape or () for symbol in _symbols(size)}
-    made: list[tuple[Number, ...] | None] = []
+    shapes: list[tuple[Number, ...] | None] = []
     for value, shape in zip(graph.inputs, sizes, strict=True):
         if shape is None:
-            made.append(None)
+            shapes.append(None)
             continue
-        whole: list[Number] = []
+        symbolic: list[Number] = []
         for axis, size in enumerate(shape):
             if size is None:
                 name = _unique(f"{printable(value.name)}[{axis}]", taken)
                 size = unnamed(0, None, name)
-            whole.append(size)
-        made.append(tuple(whole))
-    return tuple(made)
+            symbolic.append(size)
+        shapes.append(tuple(symbolic))
+    return tuple(shapes)
 
 
 def _symbols(size: Number | None) -> tuple[Symbol, ...]:
@@ -126,12 +126,12 @@ def _symbols(size: Number | None) -> tuple[Symbol, ...]:
 
 
 def _unique(name: str, taken: set[str]) -> str:
-    made, count = name, 1
-    while made in taken:
+    unique, count = name, 1
+    while unique in taken:
         count += 1
-        made = f"{name}'{count}"
-    taken.add(made)
-    return made
+        unique = f"{name}'{count}"
+    taken.add(unique)
+    return unique
 
 
 # What to write to give them.
@@ -148,8 +148,8 @@ def advice(graph: Graph, sizes: Iterable[Any] | None = None) -> str:
     open_ = [symbol for shape in shapes for size in shape or () for symbol in _symbols(size)]
     wanted = open_
     if sizes is not None:
-        asked = {symbol for size in sizes for symbol in _symbols(size)}
-        wanted = [symbol for symbol in open_ if symbol in asked]
+        chosen = {symbol for size in sizes for symbol in _symbols(size)}
+        wanted = [symbol for symbol in open_ if symbol in chosen]
     words = [f"--set {shlex.quote(f'{name}=NUMBER')}" for name in _names(wanted)]
     if sizes is None:
         pairs = zip(graph.inputs, shapes, strict=True)
@@ -192,17 +192,17 @@ def sized(
     """
     if not sizes and not input_shapes:
         return graph
-    given = _Given(graph)
+    caller = _CallerSizes(graph)
     for key, shape in _by_input(input_shapes):
-        given.shape(key, shape)
+        caller.shape(key, shape)
     for name, number in (sizes or {}).items():
-        given.size(name, number)
-    shapes = given.shapes()
+        caller.size(name, number)
+    shapes = caller.shapes()
     again = getattr(module_of(graph), "read_sized", None)
     if again is not None:
         names = [value.name for value in graph.inputs]
-        made: Graph = again(Path(graph.path), dict(zip(names, shapes, strict=True)))
-        return replace(given.named_inside(made), sized=True)
+        resized: Graph = again(Path(graph.path), dict(zip(names, shapes, strict=True)))
+        return replace(caller.named_inside(resized), sized=True)
     inputs = {id(value): k for k, value in enumerate(graph.inputs)}
 
     def change(value: Value, _: int) -> Value:
@@ -211,7 +211,7 @@ def sized(
             return value
         return replace(value, shape=shapes[k], declared=shapes[k])
 
-    return replace(given.named_inside(graph.with_values(change)), sized=True)
+    return replace(caller.named_inside(graph.with_values(change)), sized=True)
 
 
 def _by_input(shapes: InputShapes | None) -> Iterator[tuple[Any, Sequence[Any]]]:
@@ -221,7 +221,7 @@ def _by_input(shapes: InputShapes | None) -> Iterator[tuple[Any, Sequence[Any]]]
 
 
 @dataclass
-class _Given:
+class _CallerSizes:
     """What a caller says of a graph's sizes, put together.
 
     Attributes:
@@ -248,9 +248,9 @@ class _Given:
         where = f"input {self.names[k]!r}"
         if isinstance(shape, str | bytes) or not isinstance(shape, Iterable):
             self._refuse(f"{where}: {brief_of(shape)} is no shape; give its sizes in order")
-        wanted = [self._axis(where, axis, size) for axis, size in enumerate(shape)]
-        if len(wanted) > MAX_RANK:
-            self._refuse(f"{where}: {len(wanted)} axes; at most {MAX_RANK}")
+        sizes = [self._axis(where, axis, size) for axis, size in enumerate(shape)]
+        if len(sizes) > MAX_RANK:
+            self._refuse(f"{where}: {len(sizes)} axes; at most {MAX_RANK}")
         file = self.files[k]
         if file is None:
             taken = {symbol.name for made in self.files for size in made or ()
@@ -259,15 +259,15 @@ class _Given:
                 unnamed(0, None, _unique(f"{self.names[k]}[{axis}]", taken))
                 if size is None
                 else size
-                for axis, size in enumerate(wanted)
+                for axis, size in enumerate(sizes)
             )
             return
-        if len(file) != len(wanted):
+        if len(file) != len(sizes):
             self._refuse(
                 f"{where} is {_shape(file)} in the file, of rank {len(file)}; "
-                f"{_shape(wanted)} has rank {len(wanted)}"
+                f"{_shape(sizes)} has rank {len(sizes)}"
             )
-        for axis, size in enumerate(wanted):
+        for axis, size in enumerate(sizes):
             if size is not None:
                 self._equate(k, axis, size, f"{where}, axis {axis}")
 
@@ -287,12 +287,12 @@ class _Given:
 
     def size(self, name: str, number: Any) -> None:
         """Takes the number of a size by its name."""
-        found = self._number(f"size {shown_name(str(name))!r}", number)
+        extent = self._number(f"size {shown_name(str(name))!r}", number)
         key = shown_name(str(name))
-        said = f"{key}={found}"
+        source = f"{key}={extent}"
         symbols = self._known()
         if key in symbols:
-            self._bind(symbols[key], found, said)
+            self._bind(symbols[key], extent, source)
             return
         places = self._invented(key)
         at = _AXIS.fullmatch(str(name))
@@ -305,31 +305,31 @@ class _Given:
                     f"--input-shape {shlex.quote(f'{self.names[k]}=SIZES')}"
                 )
             if not -len(file) <= axis < len(file):
-                self._refuse(f"{said}: input {self.names[k]!r} is {_shape(file)}, of rank "
+                self._refuse(f"{source}: input {self.names[k]!r} is {_shape(file)}, of rank "
                              f"{len(file)}")  # fmt: skip
             places = [(k, axis % len(file))]
         if not places:
-            known = [*symbols, *(f"{name}[axis]" for name in self.names)]
+            names = [*symbols, *(f"{name}[axis]" for name in self.names)]
             raise UnknownSize(
                 key,
                 f"{self.graph.path}: no size is called {key!r}{_near(key, symbols)}"
-                f" (sizes: {_listed(known)})",
+                f" (sizes: {_listed(names)})",
             )
         for k, axis in places:
-            self._equate(k, axis, found, said)
+            self._equate(k, axis, extent, source)
 
     def _known(self) -> dict[str, Symbol]:
         """The sizes that have names, in the inputs and inside the model."""
-        found: dict[str, Symbol] = {}
+        symbols: dict[str, Symbol] = {}
         for shape in self.files:
             for size in shape or ():
-                found.update((symbol.name, symbol) for symbol in _symbols(size))
+                symbols.update((symbol.name, symbol) for symbol in _symbols(size))
         for value in self.graph.values():
             inside = (*(_written(value) or ()), *(value.shape or ()))
             for text in {size for size in inside if isinstance(size, str)}:
                 for symbol in _symbols(size_of_text(text)):
-                    found.setdefault(symbol.name, symbol)
-        return found
+                    symbols.setdefault(symbol.name, symbol)
+        return symbols
 
     def _invented(self, key: str) -> list[tuple[int, int]]:
         """The inputs' axes that a tool has called so, which is no name of one size."""
@@ -354,54 +354,54 @@ class _Given:
             )
         return self.names.index(name)
 
-    def _equate(self, k: int, axis: int, given: Number, said: str) -> None:
+    def _equate(self, k: int, axis: int, extent: Number, source: str) -> None:
         """Notes that an axis of the file has a given size."""
         file = (self.files[k] or ())[axis]
         symbol = lone_symbol(file)
-        if file == given:
+        if file == extent:
             return
-        if symbol is not None and isinstance(given, int):
-            self._bind(symbol, given, said)
+        if symbol is not None and isinstance(extent, int):
+            self._bind(symbol, extent, source)
         elif symbol is not None and not symbol.named:
             whole = list(self.files[k] or ())
-            whole[axis] = given
+            whole[axis] = extent
             self.files[k] = tuple(whole)
-        elif isinstance(file, Dim) and isinstance(given, int):
-            self.equal.append((file, given, said))
+        elif isinstance(file, Dim) and isinstance(extent, int):
+            self.equal.append((file, extent, source))
         else:
             self._refuse(
                 f"input {self.names[k]!r} is {_shape(self.files[k] or ())} in the file: its axis "
-                f"{axis} is {file}, not {given}"
+                f"{axis} is {file}, not {extent}"
             )
 
-    def _bind(self, symbol: Symbol, number: int, said: str) -> None:
-        before, by = self.values.setdefault(symbol, (number, said))
+    def _bind(self, symbol: Symbol, number: int, source: str) -> None:
+        before, by = self.values.setdefault(symbol, (number, source))
         if before != number:
-            self._refuse(f"{symbol.name} is {before} by {by}, and {number} by {said}")
+            self._refuse(f"{symbol.name} is {before} by {by}, and {number} by {source}")
         low, high = symbol.low, symbol.high
         if not (low or 0) <= number <= (high or number):
             bounds = f"{low or 0}..{'' if high is None else high}"
-            self._refuse(f"{said}: the file bounds {symbol.name} by {bounds}")
+            self._refuse(f"{source}: the file bounds {symbol.name} by {bounds}")
 
     def _solve(self) -> None:
         """Finds what expressions of one size make it, and that numbers are what expressions are."""
         left = self.equal
         while left:
             rest = []
-            for size, number, said in left:
-                known = self._put(size)
-                if isinstance(known, int):
-                    if known != number:
-                        self._refuse(f"{said}: the file has {size} there, which is {known}")
+            for size, number, source in left:
+                substituted = self._put(size)
+                if isinstance(substituted, int):
+                    if substituted != number:
+                        self._refuse(f"{source}: the file has {size} there, which is {substituted}")
                     continue
-                symbol, factor = _linear(known)
+                symbol, factor = _linear(substituted)
                 if symbol is None:
-                    rest.append((size, number, said))
+                    rest.append((size, number, source))
                     continue
-                value, over = divmod(number - known.const, factor)
+                value, over = divmod(number - substituted.const, factor)
                 if over or value < 0:
-                    self._refuse(f"{said}: the file has {size} there, which is never {number}")
-                self._bind(symbol, value, said)
+                    self._refuse(f"{source}: the file has {size} there, which is never {number}")
+                self._bind(symbol, value, source)
             if len(rest) == len(left):
                 return  # of several sizes: the number is taken, what it says of them is not known
             left = rest
@@ -418,10 +418,10 @@ class _Given:
         """The inputs' shapes with everything put in."""
         self._solve()
         numbers = {size: number for size, number, _ in self.equal}
-        made: list[tuple[Number, ...] | None] = []
+        shapes: list[tuple[Number, ...] | None] = []
         for k, file in enumerate(self.files):
             if file is None:
-                made.append(None)
+                shapes.append(None)
                 continue
             shape = tuple(
                 numbers[size] if isinstance(size, Dim) and size in numbers else self._put(size)
@@ -430,8 +430,8 @@ class _Given:
             for size, was in zip(shape, file, strict=True):
                 if isinstance(size, int) and not 0 <= size <= MAX_ELEMENTS:
                     self._refuse(f"input {self.names[k]!r}: its size {was} becomes {size}")
-            made.append(shape)
-        return made
+            shapes.append(shape)
+        return shapes
 
     def named_inside(self, graph: Graph) -> Graph:
         """The graph with numbers for the names that the file gives sizes inside the model."""
@@ -454,10 +454,10 @@ class _Given:
     def _inside(self, size: FileSize) -> FileSize:
         if not isinstance(size, str):
             return size
-        found = size_of_text(size)
-        if found is None or self.values.keys().isdisjoint(found.symbols):
+        expression = size_of_text(size)
+        if expression is None or self.values.keys().isdisjoint(expression.symbols):
             return size
-        return self._put(found)
+        return self._put(expression)
 
     def _refuse(self, words: str) -> NoReturn:
         raise ZerostrideError(f"{self.graph.path}: {words}")
@@ -488,9 +488,10 @@ def _listed(names: Collection[str]) -> str:
 
 
 def _near(name: str, names: Iterable[str]) -> str:
-    by_letters = {known.casefold(): known for known in names}
-    found = difflib.get_close_matches(name.casefold()[:LONGEST_NAME], by_letters, 3)
-    return f"; did you mean {' or '.join(repr(by_letters[one]) for one in found)}?" if found else ""
+    by_letters = {spelling.casefold(): spelling for spelling in names}
+    matches = difflib.get_close_matches(name.casefold()[:LONGEST_NAME], by_letters, 3)
+    spellings = " or ".join(repr(by_letters[match]) for match in matches)
+    return f"; did you mean {spellings}?" if matches else ""
 
 
 __all__ = [

@@ -44,17 +44,17 @@ def reshape(call: OpCall) -> Results:
     sizes = _target(call, data, numbers)
     total = None if data is None else product(data)
     hidden = [axis for axis, size in enumerate(sizes) if isinstance(size, Open)]
-    others = product(known(size) for size in sizes if not isinstance(size, Open))
+    elements = product(known(size) for size in sizes if not isinstance(size, Open))
     if total is None:
         return Fact(sizes)
     if not hidden:
-        said = f"({', '.join(map(str, data or ()))}) and ({', '.join(map(str, sizes))})"
-        call.need(eq(total, others), f"Reshape keeps the number of elements: {said}")
-    elif len(hidden) == 1 and (at_least(others, 1) or -1 in numbers):
-        if not at_least(others, 1):
-            call.need(ge(others, 1), "Reshape's -1 has no answer beside a size of 0")
+        shapes = f"({', '.join(map(str, data or ()))}) and ({', '.join(map(str, sizes))})"
+        call.need(eq(total, elements), f"Reshape keeps the number of elements: {shapes}")
+    elif len(hidden) == 1 and (at_least(elements, 1) or -1 in numbers):
+        if not at_least(elements, 1):
+            call.need(ge(elements, 1), "Reshape's -1 has no answer beside a size of 0")
         sizes = tuple(
-            _divided(call, total, others, "Reshape's -1") if isinstance(size, Open) else size
+            _divided(call, total, elements, "Reshape's -1") if isinstance(size, Open) else size
             for size in sizes
         )
     return Fact(sizes, _kept(call.fact(0), sizes))
@@ -96,23 +96,23 @@ def _target(
     return tuple(sizes)
 
 
-def _divided(call: OpCall, total: Number, others: Number, what: str) -> Number:
+def _divided(call: OpCall, total: Number, divisor: Number, what: str) -> Number:
     """The quotient of two numbers of elements; a need where it may have a rest."""
-    if isinstance(total, int) and isinstance(others, int):
-        if others == 0 or total % others:
-            raise NoSizes(f"{what}: {others} does not divide {total}")
-        return total // others
-    exact = exact_quotient(total, others)
+    if isinstance(total, int) and isinstance(divisor, int):
+        if divisor == 0 or total % divisor:
+            raise NoSizes(f"{what}: {divisor} does not divide {total}")
+        return total // divisor
+    exact = exact_quotient(total, divisor)
     if exact is not None:
         return plain(exact)
-    for symbol in dim(others).symbols:  # B*N elements, 160*B to a row: N // 160 rows
+    for symbol in dim(divisor).symbols:  # B*N elements, 160*B to a row: N // 160 rows
         factor = of_atom(symbol)
-        less, fewer = exact_quotient(total, factor), exact_quotient(others, factor)
+        less, fewer = exact_quotient(total, factor), exact_quotient(divisor, factor)
         if less is not None and fewer is not None:
-            call.need(ge(factor, 1), f"{what}: {others} must divide {total}")
+            call.need(ge(factor, 1), f"{what}: {divisor} must divide {total}")
             return _divided(call, plain(less), plain(fewer), what)
-    quotient = floordiv(total, others)
-    call.need(eq(dim(total), quotient * others), f"{what}: {others} must divide {total}")
+    quotient = floordiv(total, divisor)
+    call.need(eq(dim(total), quotient * divisor), f"{what}: {divisor} must divide {total}")
     return plain(quotient)
 
 
@@ -143,33 +143,34 @@ def squeeze(call: OpCall) -> Results:
     """Squeeze: axes of size 1 go away; without a list all of them do."""
     shape = call.shape(0)
     try:
-        given = call.fixed(1, "axes")
+        axes_listed = call.fixed(1, "axes")
     except Unclear:
         return Fact(tuple(Open() for _ in shape[len(call.whole(1, "axes") or ()) :]))
-    if not given and (given is None or call.has(1)):  # runtimes take an empty list for none
+    # Runtimes take an empty list for no list.
+    if not axes_listed and (axes_listed is None or call.has(1)):
         answers = [is_one(size) for size in shape]
         if Answer.UNKNOWN in answers:
             raise Unclear("which sizes are 1 is not known")
         axes = tuple(axis for axis, answer in enumerate(answers) if answer is Answer.YES)
     else:
-        axes = places(given, len(shape))
+        axes = places(axes_listed, len(shape))
     for axis in axes:
         call.need(eq(shape[axis], 1), f"Squeeze takes axis {axis} away, of {shape[axis]}")
-    left = tuple(size for axis, size in enumerate(shape) if axis not in axes)
-    return Fact(left, _kept(call.fact(0), left))
+    remaining = tuple(size for axis, size in enumerate(shape) if axis not in axes)
+    return Fact(remaining, _kept(call.fact(0), remaining))
 
 
 def unsqueeze(call: OpCall) -> Results:
     """Unsqueeze: axes of size 1 where the result is to have them."""
     shape = call.shape(0)
     try:
-        given = call.fixed(1, "axes") or ()
+        axes_listed = call.fixed(1, "axes") or ()
     except Unclear:
         return Fact(tuple(Open() for _ in (*shape, *(call.whole(1, "axes") or ()))))
-    axes = places(given, len(shape) + len(given))
+    axes = places(axes_listed, len(shape) + len(axes_listed))
     rest = iter(shape)
-    made = tuple(1 if k in axes else next(rest) for k in range(len(shape) + len(axes)))
-    return Fact(made, _kept(call.fact(0), made))
+    sizes = tuple(1 if k in axes else next(rest) for k in range(len(shape) + len(axes)))
+    return Fact(sizes, _kept(call.fact(0), sizes))
 
 
 def transpose(call: OpCall) -> Results:
@@ -193,20 +194,20 @@ def concat(call: OpCall) -> Results:
     (rank,) = ranks
     axis = call.axis(rank, 1)
     shapes = [fact.shape for fact in call.facts if fact is not None]
-    made: list[Size] = []
+    joined: list[Size] = []
     for place_, sizes in enumerate(zip(*(s for s in shapes if s is not None), strict=True)):
         if place_ == axis:
             whole = None not in shapes
             total: Number = 0
             for size in sizes:
                 total = total + size
-            made.append(plain(total) if whole else Open())
+            joined.append(plain(total) if whole else Open())
             continue
         first = next((size for size in sizes if isinstance(size, int)), sizes[0])
         for size in sizes:
             call.same(first, size, f"Concat's axis {place_}")
-        made.append(first)
-    return Fact(tuple(made), _joined(call, axis, rank))
+        joined.append(first)
+    return Fact(tuple(joined), _joined(call, axis, rank))
 
 
 def _joined(call: OpCall, axis: int, rank: int) -> Any:
@@ -227,12 +228,12 @@ def split(call: OpCall) -> Results:
     shape = call.shape(0)
     axis = call.axis(len(shape))
     size, count = shape[axis], call.outputs
-    given = call.whole(1, "split")
+    lengths = call.whole(1, "split")
     parts: list[Size]
-    if given is not None:
-        if len(given) != count:
-            raise NoSizes(f"{len(given)} sizes for {count} results")
-        parts = list(target_sizes(call, given))
+    if lengths is not None:
+        if len(lengths) != count:
+            raise NoSizes(f"{len(lengths)} sizes for {count} results")
+        parts = list(target_sizes(call, lengths))
         hidden = [k for k, part in enumerate(parts) if isinstance(part, Open)]
         total: Number = 0
         for part in parts:
@@ -268,13 +269,13 @@ def tile(call: OpCall) -> Results:
     if repeats is None or len(repeats) != len(shape):
         raise NoSizes(f"{len(repeats or ())} repeats for a tensor of rank {len(shape)}")
     times = target_sizes(call, repeats)
-    made = tuple(
+    sizes = tuple(
         Open() if isinstance(by, Open) else plain(dim(size) * by)
         for size, by in zip(shape, times, strict=True)
     )
-    if all(isinstance(by, int) for by in times) and count_of(made) is not None:
-        return _moved(call, made, lambda v: np.tile(v, times))  # type: ignore[arg-type]
-    return Fact(made)
+    if all(isinstance(by, int) for by in times) and count_of(sizes) is not None:
+        return _moved(call, sizes, lambda v: np.tile(v, times))  # type: ignore[arg-type]
+    return Fact(sizes)
 
 
 def _tile_axis(call: OpCall, shape: tuple[Number, ...]) -> Fact:
@@ -298,14 +299,14 @@ def pad(call: OpCall) -> Results:
             return Fact(tuple(Open() for _ in shape))
     if len(pads) != 2 * len(axes):
         raise NoSizes(f"{len(pads)} pads for {len(axes)} axes")
-    made: list[Size] = list(shape)
+    sizes: list[Size] = list(shape)
     for position, axis in enumerate(axes):
         before, after = pads[position], pads[position + len(axes)]
         if before is None or after is None:
-            made[axis] = Open()
+            sizes[axis] = Open()
         else:
-            made[axis] = plain(dim(shape[axis]) + before + after)
-    return Fact(tuple(made))
+            sizes[axis] = plain(dim(shape[axis]) + before + after)
+    return Fact(tuple(sizes))
 
 
 def depth_to_space(call: OpCall) -> Results:

@@ -79,23 +79,23 @@ class Ledger:
         state: changes whenever what is known does.
     """
 
-    def __init__(self, given: Condition) -> None:
+    def __init__(self, assumed: Condition) -> None:
         self.spent = 0
         self.state = 0
         self._changes = itertools.count(1)
         self._clauses: list[tuple[Condition, frozenset[Symbol]]] = []
-        self._said: dict[Condition, int] = {}
+        self._positions: dict[Condition, int] = {}
         self._about_symbol: dict[Symbol, list[int]] = {}
         self._ones: dict[tuple[Number, int], Number] = {}
-        self.learn(given.clauses)
+        self.learn(assumed.clauses)
 
     def learn(self, clauses: Iterable[Condition]) -> None:
         """Takes clauses as known."""
         for clause in clauses:
-            if clause not in self._said:
+            if clause not in self._positions:
                 for symbol in clause.symbols:
                     self._about_symbol.setdefault(symbol, []).append(len(self._clauses))
-                self._said[clause] = len(self._clauses)
+                self._positions[clause] = len(self._clauses)
                 self._clauses.append((clause, frozenset(clause.symbols)))
                 self.state = next(self._changes)
 
@@ -108,7 +108,7 @@ class Ledger:
         if mark < len(self._clauses):
             self.state = next(self._changes)
         for clause, symbols in self._clauses[mark:]:
-            del self._said[clause]
+            del self._positions[clause]
             for symbol in symbols:
                 rows = self._about_symbol[symbol]
                 while rows and rows[-1] >= mark:
@@ -122,26 +122,26 @@ class Ledger:
         """
         if condition.never:
             return None
-        kept = []
+        unproven = []
         weighed = len(condition) <= MAX_CLAUSES
         for clause in condition.clauses:
-            if clause in self._said:
+            if clause in self._positions:
                 continue
             if weighed and self.spent < MAX_QUESTIONS and len(clause.symbols) <= MAX_SYMBOLS:
-                known = self._about(clause)
+                premises = self._about(clause)
                 self.spent += 1
-                if implies(known, clause):
+                if implies(premises, clause):
                     # Remembered by its words alone: it is no premise that adds anything.
-                    self._said[clause] = len(self._clauses)
+                    self._positions[clause] = len(self._clauses)
                     self._clauses.append((clause, frozenset()))
                     continue
-                if excludes(known, clause):
+                if excludes(premises, clause):
                     return None
-                if not known.always:
-                    clause = simplified(clause, known)
-            kept.append(clause)
+                if not premises.always:
+                    clause = simplified(clause, premises)
+            unproven.append(clause)
             self.learn(clause.clauses)
-        return all_of(kept)
+        return all_of(unproven)
 
     def one_of(self, size: Number) -> Number:
         """Of a broadcast of sizes the one that it is known to be, if there is such a one."""
@@ -151,13 +151,15 @@ class Ledger:
         key = (size, self.state)
         if key not in self._ones:
             simple_first = sorted(call.arguments, key=lambda size: lone_symbol(size) is None)
-            equal = (plain(one) for one in simple_first if self.implies(eq(size, one)))
+            equal = (
+                plain(argument) for argument in simple_first if self.implies(eq(size, argument))
+            )
             self._ones[key] = next(equal, size)
         return self._ones[key]
 
     def implies(self, condition: Condition) -> bool:
         """Whether a condition is known to hold."""
-        if condition.always or condition in self._said:
+        if condition.always or condition in self._positions:
             return True
         if condition.never or len(condition.symbols) > MAX_SYMBOLS:
             return False
@@ -172,20 +174,20 @@ class Ledger:
     def _about(self, condition: Condition) -> Condition:
         """The clauses that share symbols with a condition, directly or through others."""
         symbols = dict.fromkeys(condition.symbols)
-        found: dict[int, None] = {}
+        rows: dict[int, None] = {}
         waiting = list(symbols)
         for symbol in waiting:  # which grows
             for row in self._about_symbol.get(symbol, ())[-MAX_ABOUT:]:
                 more = self._clauses[row][1] - symbols.keys()
-                if row in found or len(symbols) + len(more) > MAX_SYMBOLS:
+                if row in rows or len(symbols) + len(more) > MAX_SYMBOLS:
                     continue
-                if len(found) == MAX_PREMISES:
-                    return self._all(found)
-                found[row] = None
-                new = [one for one in self._clauses[row][0].symbols if one in more]
+                if len(rows) == MAX_PREMISES:
+                    return self._all(rows)
+                rows[row] = None
+                new = [other for other in self._clauses[row][0].symbols if other in more]
                 symbols.update(dict.fromkeys(new))
                 waiting += new
-        return self._all(found)
+        return self._all(rows)
 
     def _all(self, rows: Iterable[int]) -> Condition:
         """These clauses, in the order in which they were learned."""

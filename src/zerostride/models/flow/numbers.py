@@ -95,8 +95,8 @@ def _both(
             return real(a, b) if real is not None else None
         if isinstance(a, Real) or isinstance(b, Real):
             return None
-        found = whole(a, b)
-        return None if found is None else _bounded(found)
+        result = whole(a, b)
+        return None if result is None else _bounded(result)
 
     return compute
 
@@ -318,8 +318,8 @@ def cast(kind: int) -> Function:
             # It rounds to zero.
             return floordiv(a.top, a.bottom) if at_least(a.top, 0) or a.bottom == 1 else None
         if kind == _BOOL:
-            found = truth(eq(a.top if isinstance(a, Real) else a, 0))
-            return 1 - found if isinstance(found, int) else None
+            truth_value = truth(eq(a.top if isinstance(a, Real) else a, 0))
+            return 1 - truth_value if isinstance(truth_value, int) else None
         return None
 
     return compute
@@ -352,11 +352,11 @@ def apply(function: Function, operands: Sequence[Fact], shape: tuple[Any, ...] |
             rows.append(np.broadcast_to(values, shape))
         except ValueError:
             return None  # an old version's rule, which lays operands otherwise than NumPy
-    made: npt.NDArray[Any] = np.empty(shape, object)
-    for index in np.ndindex(*made.shape):
+    results: npt.NDArray[Any] = np.empty(shape, object)
+    for index in np.ndindex(*results.shape):
         numbers: list[Any] = [row[index] for row in rows]
-        made[index] = attempted(function, *numbers)
-    return listed(made)
+        results[index] = attempted(function, *numbers)
+    return listed(results)
 
 
 def arithmetic(call: OpCall, shape: tuple[Any, ...] | None) -> Content:
@@ -369,12 +369,12 @@ def arithmetic(call: OpCall, shape: tuple[Any, ...] | None) -> Content:
         function = modulo(bool(call.integer("fmod")), call.sure)
     if function is None or len(facts) < 2:
         return facts[0].content if function is not None and facts else None
-    found = facts[0]
+    total = facts[0]
     for fact in facts[1:]:
-        found = Fact(shape, apply(function, (found, fact), shape))
-        if len(facts) > 2 and found.content is None:
+        total = Fact(shape, apply(function, (total, fact), shape))
+        if len(facts) > 2 and total.content is None:
             return None
-    return found.content
+    return total.content
 
 
 def choice(condition: Element, yes: Element, no: Element) -> Element:
@@ -387,11 +387,11 @@ def choice(condition: Element, yes: Element, no: Element) -> Element:
 def folded(function: Function, values: npt.NDArray[Any], axis: int) -> npt.NDArray[Any]:
     """An array with one axis reduced by a function of two numbers; it is kept with size 1."""
     moved = np.moveaxis(values, axis, 0)
-    made = np.empty(moved.shape[1:], object)
-    for index in np.ndindex(*made.shape):
+    results = np.empty(moved.shape[1:], object)
+    for index in np.ndindex(*results.shape):
         column = moved[(slice(None), *index)]
         total = column[0]
         for item in column[1:]:
             total = attempted(function, total, item)
-        made[index] = total
-    return np.expand_dims(made, axis)
+        results[index] = total
+    return np.expand_dims(results, axis)

@@ -30,9 +30,9 @@ def resolved(graph: Graph, facts: Condition = ALWAYS) -> tuple[Graph, Condition,
     hints = FORMATS[graph.format].hints
     if not hints and not graph.sized and all(map(_settled, graph.values())):
         return graph, facts, None
-    found = flow(lowered(graph), given=facts)
-    whole = graph.with_values(lambda value, number: _with_sizes(value, found, number))
-    return whole, all_of([facts, found.condition]), found
+    sizes = flow(lowered(graph), given=facts)
+    whole = graph.with_values(lambda value, number: _with_sizes(value, sizes, number))
+    return whole, all_of([facts, sizes.condition]), sizes
 
 
 def _settled(value: Value) -> bool:
@@ -40,14 +40,14 @@ def _settled(value: Value) -> bool:
     return value.known or (value.constant and value.shape is None)
 
 
-def _with_sizes(value: Value, found: Flow, number: int) -> Value:
+def _with_sizes(value: Value, sizes: Flow, number: int) -> Value:
     """The value with what flows through it; what the file has of a constant stays."""
-    shape = found.shape_of(value)
+    shape = sizes.shape_of(value)
     if value.constant and shape is None:
         return replace(value, shape=_named(value, number))
     content = value.content
     if content is None:
-        numbers = found.content_of(value)
+        numbers = sizes.content_of(value)
         if numbers is not None and all(number is not None for number in numbers):
             content = tuple(number for number in numbers if number is not None)
     return replace(value, shape=shape, content=content)

@@ -74,10 +74,10 @@ class Flow:
     def counts(self) -> Counts:
         """How much is known, over the model and its bodies."""
         shapes = [self.shape_of(value) for value in self.graph.values() if value.name]
-        known = [shape for shape in shapes if shape is not None]
-        sizes = [size for shape in known for size in shape]
+        ranked = [shape for shape in shapes if shape is not None]
+        sizes = [size for shape in ranked for size in shape]
         named = sum(all(symbol.named for symbol in dim(size).symbols) for size in sizes)
-        return Counts(len(shapes), len(known), len(sizes), named)
+        return Counts(len(shapes), len(ranked), len(sizes), named)
 
 
 def known_part(value: Value, fact: Fact) -> Value:

@@ -91,10 +91,10 @@ class Shapes:
     @property
     def shapes(self) -> Mapping[str, Shape | None]:
         """Shapes by name; of two tensors of one name in different bodies the first."""
-        found: dict[str, Shape | None] = {}
+        shapes: dict[str, Shape | None] = {}
         for tensor in self.tensors:
-            found.setdefault(tensor.name, tensor.shape)
-        return found
+            shapes.setdefault(tensor.name, tensor.shape)
+        return shapes
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
@@ -139,28 +139,28 @@ def shapes(
             the file says (the error names it).
         BroadcastError: a fact cannot be read.
     """
-    known = ALWAYS if facts is None else as_facts(facts)
-    if satisfiable(known) is Answer.NO:
-        raise ModelError(f"what is given holds for no sizes: {known}")
+    condition = ALWAYS if facts is None else as_facts(facts)
+    if satisfiable(condition) is Answer.NO:
+        raise ModelError(f"what is given holds for no sizes: {condition}")
     graph = read_sized(model, sizes, input_shapes)
-    found = flow(lowered(graph), given=known)
+    walked = flow(lowered(graph), given=condition)
     if output is not None:
-        _write(Path(model), Path(output), graph, found)
+        _write(Path(model), Path(output), graph, walked)
     return Shapes(
         graph.path,
-        _tensors(graph, found),
-        found.conditions,
-        found.failures,
-        (*graph.notes, *found.notes),
-        found.condition,
+        _tensors(graph, walked),
+        walked.conditions,
+        walked.failures,
+        (*graph.notes, *walked.notes),
+        walked.condition,
     )
 
 
-def _tensors(graph: Graph, found: Flow) -> tuple[Tensor, ...]:
+def _tensors(graph: Graph, walked: Flow) -> tuple[Tensor, ...]:
     roles = {id(value): "input" for value in graph.inputs}
     roles.update((id(value), "output") for value in graph.outputs)
     return tuple(
-        Tensor(value.name, found.shape_of(value), roles.get(id(value), _role(value)))
+        Tensor(value.name, walked.shape_of(value), roles.get(id(value), _role(value)))
         for value in graph.values()
         if value.name
     )
@@ -173,13 +173,13 @@ def _role(value: Value) -> str:
 # Written back.
 
 
-def _write(model: Path, output: Path, graph: Graph, found: Flow) -> None:
+def _write(model: Path, output: Path, graph: Graph, walked: Flow) -> None:
     """The model with shapes added, whole or not at all."""
     if graph.format != "onnx":
         raise ModelError(f"{output}: shapes are written back to ONNX files only")
     import onnx
 
-    for failure in found.failures:
+    for failure in walked.failures:
         raise ModelError(f"{graph.path}: not written: {failure}")
     try:
         output = output.resolve()  # through a link to what it stands for
@@ -192,7 +192,7 @@ def _write(model: Path, output: Path, graph: Graph, found: Flow) -> None:
         raise ModelError(
             f"{output}: the weights of {model} lie in files beside it; write into the same folder"
         )
-    _add_shapes(proto, graph, found)
+    _add_shapes(proto, graph, walked)
     try:
         data = proto.SerializeToString()
         write_whole((output, lambda file: file.write(data)))
@@ -217,7 +217,7 @@ def _has_external(graph: onnx.GraphProto) -> bool:
     )
 
 
-def _add_shapes(proto: onnx.ModelProto, graph: Graph, found: Flow) -> None:
+def _add_shapes(proto: onnx.ModelProto, graph: Graph, walked: Flow) -> None:
     """Adds sizes that the file lacks to its own entries, and entries for other tensors.
 
     Only tensors whose element type the file (or onnx's inference) knows get an entry: an entry
@@ -233,7 +233,7 @@ def _add_shapes(proto: onnx.ModelProto, graph: Graph, found: Flow) -> None:
     inferred = infer(_copied(proto), graph.operators, []) if len(values) > len(entries) else proto
     types = {entry.name: entry.type for entry in inferred.graph.value_info}
     for name, value in values.items():
-        shape = found.shape_of(value)
+        shape = walked.shape_of(value)
         if shape is None:
             continue
         entry = entries.get(name)

@@ -47,8 +47,8 @@ def flow(graph: Graph, *, given: Condition = ALWAYS, lower: Lower | None = None)
         return _flow(graph, given, lower)
 
 
-def _flow(graph: Graph, given: Condition, lower: Lower | None) -> Flow:
-    walk = Walk(graph, given, lower)
+def _flow(graph: Graph, assumed: Condition, lower: Lower | None) -> Flow:
+    walk = Walk(graph, assumed, lower)
     walk.inputs()
     for node in graph.nodes:
         if not node.scope:
@@ -72,24 +72,24 @@ class Walk:
         needs, failures, notes: what comes of the walk.
         named: the symbols of the inputs.
         aliases: what sizes are that the file names inside the model.
-        made: the sizes without a name, in the order in which they were made.
+        unnamed_sizes: the sizes without a name, in the order in which they were made.
         unsure: bodies around the current node that may not run.
         quiet: passes through a body around the current node that only look for what stays.
     """
 
-    def __init__(self, graph: Graph, given: Condition, lower: Lower | None = None) -> None:
+    def __init__(self, graph: Graph, assumed: Condition, lower: Lower | None = None) -> None:
         self.graph = graph
         self._lower = lower
         # Facts are kept by identity: what was lowered here has to live as long as they do.
         self._spoken: list[tuple[Node, ...]] = []
-        self.ledger = Ledger(given)
+        self.ledger = Ledger(assumed)
         self.facts: dict[int, Fact] = {}
         self.needs: list[Need] = []
         self.failures: list[Failure] = []
         self.notes: list[str] = []
-        self.named: dict[Symbol, None] = dict.fromkeys(given.symbols)
+        self.named: dict[Symbol, None] = dict.fromkeys(assumed.symbols)
         self.aliases: dict[Symbol, Number] = {}
-        self.made: list[Symbol] = []
+        self.unnamed_sizes: list[Symbol] = []
         self.unsure = 0
         self.quiet = 0
         # Bodies within bodies are walked several times each: bounded, they double with each.
@@ -116,17 +116,17 @@ class Walk:
             for size in shape:
                 symbols = dim(size).symbols
                 self._taken.update(symbol.name for symbol in symbols)
-                self.named.update(dict.fromkeys(one for one in symbols if one.named))
+                self.named.update(dict.fromkeys(s for s in symbols if s.named))
                 words = f"the size {size} is not below 0"
                 self._require(f"the input {value.name}", "", ge(size, 0), words)
             self.facts[id(value)] = Fact(shape)
 
     def read(self, size: Any, where: str) -> Number | None:
         """A size of the file; None where it says nothing."""
-        found = size_in_file(size)
-        if found is None and isinstance(size, int):
+        extent = size_in_file(size)
+        if extent is None and isinstance(size, int):
             self.notes.append(f"{where}: a size of {size} in the file is taken as unknown")
-        return found
+        return extent
 
     # Facts.
 
@@ -134,10 +134,10 @@ class Walk:
         """What is known of a tensor."""
         if value is None:
             return UNKNOWN
-        found = self.facts.get(id(value))
-        if found is None:
-            found = self.facts[id(value)] = self.constant(value)
-        return found
+        fact = self.facts.get(id(value))
+        if fact is None:
+            fact = self.facts[id(value)] = self.constant(value)
+        return fact
 
     def constant(self, value: Value) -> Fact:
         """The fact of a constant of the file, or nothing."""
@@ -176,9 +176,9 @@ class Walk:
             self._taken.add(unique)
         else:
             # It lives as long as a trial pass; the final pass gives the name that people see.
-            unique = f"{unique}~{len(self.made)}"
+            unique = f"{unique}~{len(self.unnamed_sizes)}"
         symbol = Symbol(unique, max(low, 0), high, named=False)
-        self.made.append(symbol)
+        self.unnamed_sizes.append(symbol)
         return symbol
 
     # Nodes.
@@ -188,8 +188,8 @@ class Walk:
         if self._lower is not None and node.domain:
             words = self._lower(self._with_ranks(node)) or (node,)
             self._spoken.append(words)
-            for one in words:
-                self._node(one)
+            for word in words:
+                self._node(word)
         else:
             self._node(node)
 
@@ -208,16 +208,16 @@ class Walk:
         self.steps -= 1
         facts = tuple(None if value is None else self.fact(value) for value in node.inputs)
         if node.op == "Constant" and node.domain == "" and not node.inputs:
-            found: tuple[Fact, ...] = tuple(map(self.constant, node.outputs))
+            results: tuple[Fact, ...] = tuple(map(self.constant, node.outputs))
         elif node.bodies:
-            found = self._with_bodies(node, facts)
+            results = self._with_bodies(node, facts)
         else:
-            found = self.take(node, self.answer(node, facts))
+            results = self.take(node, self.answer(node, facts))
         opened: dict[int, Symbol] = {}
-        for value, fact in zip(node.outputs, found, strict=False):
+        for value, fact in zip(node.outputs, results, strict=False):
             fact = self.settled(self.close(fact, value.name or node.path, opened))
             self.facts[id(value)] = self.claimed(node, value, fact, set(opened.values()))
-        for value in node.outputs[len(found) :]:
+        for value in node.outputs[len(results) :]:
             self.facts[id(value)] = self.claimed(node, value, UNKNOWN, set())
 
     def settled(self, fact: Fact) -> Fact:
@@ -268,17 +268,17 @@ class Walk:
         attributes = tuple(sorted(node.attributes.items())) if node.attributes else ()
         key = (node.op, node.domain, node.version, attributes, facts, len(node.outputs))
         here = (key, self.ledger.state)
-        found = self._answers.get(key) or self._answers.get(here)
-        if found is None:
+        answer = self._answers.get(key) or self._answers.get(here)
+        if answer is None:
             call = OpCall(
                 node.op, node.domain, node.version, facts, node.attributes, len(node.outputs)
             )
             call.holds = self.ledger.implies
             call.find, call.rows = self._find, self._rows
-            found = ask(call)
+            answer = ask(call)
             # What depends on what is known here is an answer for here alone.
-            self._answers[here if call.asked else key] = found
-        return found
+            self._answers[here if call.local else key] = answer
+        return answer
 
     # What comes of it.
 
@@ -290,8 +290,12 @@ class Walk:
     def _require(self, path: str, op: str, condition: Condition, words: str) -> None:
         new = self.ledger.fresh(condition)
         if new is None:
-            known = "" if condition.never else f"; {condition} contradicts what else must hold"
-            self.failures.append(Failure(path, op, printable(words) + known, not self.unsure))
+            contradiction = (
+                "" if condition.never else f"; {condition} contradicts what else must hold"
+            )
+            self.failures.append(
+                Failure(path, op, printable(words) + contradiction, not self.unsure)
+            )
         elif not new.always:
             self.needs.append(Need(path, op, new, printable(words), not self.unsure))
 
@@ -320,13 +324,13 @@ class Walk:
         if self._hints:
             return self._hinted(fact, declared, opened)
         if len(declared) != len(fact.shape):
-            written = ", ".join(map(str, fact.shape))
-            said = f"the file says {value.name} has rank {len(declared)}; it is ({written})"
-            self.fail(node, said)
+            sizes_text = ", ".join(map(str, fact.shape))
+            message = f"the file says {value.name} has rank {len(declared)}; it is ({sizes_text})"
+            self.fail(node, message)
             return fact
         sizes = tuple(
-            self._one_claim(node, value, axis, size, said, opened)
-            for axis, (size, said) in enumerate(zip(fact.shape, declared, strict=True))
+            self._one_claim(node, value, axis, size, written, opened)
+            for axis, (size, written) in enumerate(zip(fact.shape, declared, strict=True))
         )
         return Fact(sizes, fact.content)
 
@@ -341,11 +345,11 @@ class Walk:
     def _adopted(self, value: Value, declared: Sequence[Any], fact: Fact) -> Fact:
         sizes = []
         for size in declared:
-            found = self.read(size, value.name)
-            if found is not None:
-                found = self._settled(found)
-                self.named.update(dict.fromkeys(dim(found).symbols))
-            sizes.append(Open() if found is None else found)
+            extent = self.read(size, value.name)
+            if extent is not None:
+                extent = self._settled(extent)
+                self.named.update(dict.fromkeys(dim(extent).symbols))
+            sizes.append(Open() if extent is None else extent)
         return self.close(Fact(tuple(sizes), fact.content), value.name, {})
 
     def _settled(self, size: Number) -> Number:
@@ -358,9 +362,9 @@ class Walk:
             return size
 
     def _one_claim(
-        self, node: Node, value: Value, axis: int, size: Number, said: Any, opened: set[Symbol]
+        self, node: Node, value: Value, axis: int, size: Number, written: Any, opened: set[Symbol]
     ) -> Number:
-        claim = self.read(said, value.name)
+        claim = self.read(written, value.name)
         if claim is None:
             return size
         name = lone_symbol(claim)
@@ -376,7 +380,7 @@ class Walk:
             if name is not None and name == lone_symbol(claim):
                 self.aliases[name] = size
             return size
-        words = f"the file says {value.name}'s axis {axis} is {said}; it is {size}"
+        words = f"the file says {value.name}'s axis {axis} is {written}; it is {size}"
         condition = eq(size, claim)
         self.need(node, condition, words)
         return claim if isinstance(claim, int) and not condition.never else size

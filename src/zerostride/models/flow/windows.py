@@ -40,12 +40,12 @@ def _planes(call: OpCall, least: int = 3) -> tuple[Number, ...]:
 
 
 def _listed(call: OpCall, name: str, count: int, default: int, least: int) -> tuple[int, ...]:
-    found = call.integers(name)
-    if not found:
+    numbers = call.integers(name)
+    if not numbers:
         return (default,) * count
-    if len(found) != count or min(found) < least:
-        raise NoSizes(f"{name} {list(found)} for {count} axes")
-    return found
+    if len(numbers) != count or min(numbers) < least:
+        raise NoSizes(f"{name} {list(numbers)} for {count} axes")
+    return numbers
 
 
 def _positions(call: OpCall, sizes: tuple[Number, ...], kernel: tuple[Number, ...]) -> list[Number]:
@@ -61,7 +61,7 @@ def _positions(call: OpCall, sizes: tuple[Number, ...], kernel: tuple[Number, ..
     pads = (0,) * (2 * count)
     if automatic != "VALID":
         pads = _listed(call, "pads", 2 * count, 0, -(1 << 31))
-    made = []
+    counts = []
     for axis, (size, width, stride) in enumerate(zip(sizes, kernel, strides, strict=True)):
         reach = (dim(width) - 1) * dilations[axis] + 1
         before, after = pads[axis], pads[axis + count]
@@ -77,8 +77,8 @@ def _positions(call: OpCall, sizes: tuple[Number, ...], kernel: tuple[Number, ..
             if not isinstance(difference, int):
                 raise Unclear("where the last window starts is not known")
             room = last if difference <= 0 else start
-        made.append(plain(floordiv(room, stride) + 1))
-    return made
+        counts.append(plain(floordiv(room, stride) + 1))
+    return counts
 
 
 def convolution(call: OpCall) -> Results:
@@ -109,21 +109,21 @@ def transposed(call: OpCall) -> Results:
     extra = _listed(call, "output_padding", count, 0, 0)
     pads = _listed(call, "pads", 2 * count, 0, -(1 << 31))
     automatic = str(call.attributes.get("auto_pad", "NOTSET"))
-    given = call.integers("output_shape")
-    made: list[Size] = []
+    target = call.integers("output_shape")
+    sizes: list[Size] = []
     for axis, (size, width) in enumerate(zip(shape[2:], weights[2:], strict=True)):
-        if given and len(given) >= count:
-            made.append(given[axis - count])
+        if target and len(target) >= count:
+            sizes.append(target[axis - count])
         elif automatic in _SAME:
             # Where a kernel is smaller than its stride, runtimes and the document part.
             reach = plain((dim(width) - 1) * dilations[axis] + 1)
             wide = isinstance(reach, int) and reach >= strides[axis]
-            made.append(plain(dim(size) * strides[axis]) if wide else Open())
+            sizes.append(plain(dim(size) * strides[axis]) if wide else Open())
         else:
             reach = (dim(width) - 1) * dilations[axis] + 1
             cut = 0 if automatic == "VALID" else pads[axis] + pads[axis + count]
-            made.append(plain((dim(size) - 1) * strides[axis] + extra[axis] + reach - cut))
-    return Fact((shape[0], channels, *made))
+            sizes.append(plain((dim(size) - 1) * strides[axis] + extra[axis] + reach - cut))
+    return Fact((shape[0], channels, *sizes))
 
 
 def pool(call: OpCall) -> Results:
@@ -132,8 +132,8 @@ def pool(call: OpCall) -> Results:
     kernel = call.integers("kernel_shape")
     if not kernel or min(kernel) < 1:
         raise NoSizes("a pool without a window")
-    found = Fact((*shape[:2], *_positions(call, shape[2:], kernel)))
-    return (found,) * max(call.outputs, 1)
+    fact = Fact((*shape[:2], *_positions(call, shape[2:], kernel)))
+    return (fact,) * max(call.outputs, 1)
 
 
 def global_pool(call: OpCall) -> Results:
@@ -148,18 +148,18 @@ def resize(call: OpCall) -> Results:
     axes = tuple(range(len(shape)))
     if call.attributes.get("axes") is not None:
         axes = places(call.integers("axes") or (), len(shape))
-    made: list[Size] = list(shape)
+    sizes: list[Size] = list(shape)
     if call.op == "Resize" and call.version >= 11 and _given(call, 3):
         numbers = target_sizes(call, call.whole(3) or ())
         policy = str(call.attributes.get("keep_aspect_ratio_policy", "stretch"))
         if len(numbers) != len(axes):
             raise NoSizes(f"{len(numbers)} sizes for {len(axes)} axes")
         for axis, size in zip(axes, numbers, strict=True):
-            made[axis] = size if policy == "stretch" else Open()
-        return Fact(tuple(made))
+            sizes[axis] = size if policy == "stretch" else Open()
+        return Fact(tuple(sizes))
     for axis, scale in zip(axes, _scales(call, len(axes)), strict=True):
-        made[axis] = scaled(shape[axis], scale)
-    return Fact(tuple(made))
+        sizes[axis] = scaled(shape[axis], scale)
+    return Fact(tuple(sizes))
 
 
 def _given(call: OpCall, position: int) -> bool:
@@ -170,14 +170,14 @@ def _given(call: OpCall, position: int) -> bool:
 def _scales(call: OpCall, count: int) -> tuple[Element, ...]:
     listed = call.attributes.get("scales")
     if listed is not None:
-        found: tuple[Element, ...] = tuple(_fraction(scale) for scale in listed)
+        scales: tuple[Element, ...] = tuple(_fraction(scale) for scale in listed)
     else:
         position = 2 if call.op == "Resize" and call.version >= 11 else 1
         content = call.content(position) if call.has(position) else None
-        found = (None,) * count if content is None else content
-    if len(found) != count:
-        raise NoSizes(f"{len(found)} scales for {count} axes")
-    return found
+        scales = (None,) * count if content is None else content
+    if len(scales) != count:
+        raise NoSizes(f"{len(scales)} scales for {count} axes")
+    return scales
 
 
 def _fraction(value: float) -> Element:
@@ -223,9 +223,9 @@ def spectra(call: OpCall) -> Results:
 def spectrum(call: OpCall) -> Results:
     """DFT along one axis; the last axis holds real and imaginary parts."""
     shape: list[Size] = list(_planes(call, 2))
-    given = call.fixed(2) if call.has(2) else None
-    told = call.integer("axis", -2 if call.version >= 20 else 1)
-    axis = place(given[0] if given else told, len(shape))
+    operand = call.fixed(2) if call.has(2) else None
+    default = call.integer("axis", -2 if call.version >= 20 else 1)
+    axis = place(operand[0] if operand else default, len(shape))
     size = _one_number(call, 1) if call.has(1) else shape[axis]
     if call.integer("onesided"):
         if call.integer("inverse"):

@@ -1,6 +1,6 @@
-"""The neutral graph that every format becomes, and changes of it.
+"""The neutral graph that readers of every format build, and changes of it.
 
-`graph` has values and nodes, `rewrite` a change as data, `files` reads bounded bytes, `memory`
-keeps the garbage collector away from large graphs. Nothing here knows a format.
-In: what a reader found in a file. Out: Graph.
+`graph` holds values and nodes. `rewrite` holds a change as data. `files` reads bounded bytes.
+`memory` pauses the garbage collector for large graphs. These modules import no format.
+In: a reader's values and nodes. Out: Graph.
 """

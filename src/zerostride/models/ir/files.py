@@ -1,4 +1,4 @@
-"""The bytes of a model file, from strangers: a regular file, bounded, not empty."""
+"""Read an untrusted model file: it must be a regular file, bounded and not empty."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ def content(file: Path, what: str, most: int, beyond: str) -> bytes:
 
     Args:
         file: its path.
-        what: the files that are meant, for who named a folder: ".onnx".
-        most: how many bytes it may have.
-        beyond: what is said of one that has more.
+        what: the file's kind for the message about a folder: ".onnx".
+        most: the greatest number of bytes.
+        beyond: the end of the message about a larger file.
 
     Raises:
-        ModelError: there is no such file, or it is a folder, a pipe, too large or empty.
+        ModelError: the file does not exist, is a folder or a pipe, is too large or empty.
     """
     try:
         status = file.stat()
@@ -34,7 +34,7 @@ def content(file: Path, what: str, most: int, beyond: str) -> bytes:
         return file.read_bytes()
     except OSError as error:
         raise ModelError(f"{file}: {error.strerror or error}") from None
-    except ModelError:  # a ValueError, too
+    except ModelError:  # ModelError is a ValueError
         raise
     except ValueError as error:  # a NUL in the name
         raise ModelError(f"{file}: {error}") from None

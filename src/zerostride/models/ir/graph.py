@@ -14,11 +14,11 @@ from ...sizes import MAX_RANK
 from ...sizes.dim import Dim, Number
 
 Array = npt.NDArray[Any]
-#: A size as a file gives it: a number, a symbol's name, or None where nothing is known.
+#: A size as a file gives it: a number, a symbol's name, or None if unknown.
 FileSize = int | str | Dim | None
 FileShape = tuple[FileSize, ...] | None
-#: Where a node stands in its file: its position in the main graph, then, for a node of a body, the
-#: body's name and the position in it, and so on.
+#: A node's place in its file: the position in the main graph. A node of a body adds the body's
+#: name and the position in it, for each level.
 Place = tuple[int | str, ...]
 
 
@@ -28,15 +28,14 @@ class Value:
 
     Attributes:
         name: its name in the file.
-        shape: its sizes; None where not even the rank is known.
+        shape: its sizes; None if the rank is unknown.
         constant: its data does not depend on the model's inputs.
-        content: the numbers of a small integer tensor (a shape, axes), where they are known: of a
-            constant of the file, or expressions of sizes that flow through the model.
+        content: the numbers of a small integer tensor (a shape, axes), if known: a constant of the
+            file, or expressions of sizes that flow through the model.
         missing: the file that should hold its data and does not exist.
-        declared: its sizes as the file itself gives them, whatever was inferred.
-        reals: the numbers of a small constant that are no integers (scales), where the file has
-            them.
-        dtype: NumPy's name of its element type ("float32"); None where the file does not say.
+        declared: its sizes as the file gives them, before inference.
+        reals: the numbers of a small constant of floats (scales), if the file has them.
+        dtype: NumPy's name of its element type ("float32"); None if the file does not give it.
         source: reads the data of a constant of the file; see :meth:`data`.
     """
 
@@ -51,10 +50,11 @@ class Value:
     source: Callable[[], Array] | None = field(default=None, compare=False, repr=False)
 
     def data(self) -> Array:
-        """The numbers of a constant of the file, read when asked for.
+        """The numbers of a constant, read from the file by this call.
 
         Raises:
-            ModelError: it is no constant of the file, or its data are missing or malformed.
+            ModelError: the value is not a constant of the file, or its data is missing or
+                malformed.
         """
         if self.missing is not None:
             raise ModelError(f"the data of {self.name!r} is missing: {self.missing!r}")
@@ -76,16 +76,16 @@ class Node:
     """An operation of the model.
 
     Attributes:
-        name: its name, or one made of op and position.
-        op: the op type in the file's own words.
+        name: its name, or one built from op and position.
+        op: the op type as the file names it.
         domain: its domain; "" is the format's own.
         version: version of the domain's op set.
-        inputs: the operands, None where an optional one is left out.
+        inputs: the operands; None for an optional operand that is left out.
         outputs: the results.
         attributes: attributes as Python values (numbers, strings, tuples).
-        scope: names of the nodes whose bodies this one is in, outermost first.
+        scope: names of the nodes whose bodies contain this node, outermost first.
         bodies: the graphs that it runs (branches of an If, the body of a Loop).
-        place: where it stands in the file; None for a node that the reader made itself.
+        place: its place in the file; None for a node that the reader added.
     """
 
     name: str
@@ -101,7 +101,7 @@ class Node:
 
     @property
     def path(self) -> str:
-        """The name with the bodies it is in: 'if_1/then_branch/add'."""
+        """The name after the names of the bodies that contain it: 'if_1/then_branch/add'."""
         return "/".join((*self.scope, self.name))
 
 
@@ -111,9 +111,9 @@ class Body:
 
     Attributes:
         name: the attribute that holds it.
-        inputs: what the node hands to it, without initialisers.
-        outputs: what it hands back, None where the file names a tensor that is not there.
-        nodes: its own nodes in order; those of deeper bodies are theirs.
+        inputs: the values that the node passes in, without initialisers.
+        outputs: the values that it returns; None for a tensor that the file names but lacks.
+        nodes: its own nodes in order, without the nodes of deeper bodies.
     """
 
     name: str
@@ -131,11 +131,11 @@ class Graph:
         format: the format's name.
         version: version of the main op set.
         inputs: the main graph's inputs, without initialisers.
-        nodes: all nodes in order, those of a body after the node that has it.
-        notes: what a reader should know of the file (missing data, inference that failed).
-        outputs: the main graph's outputs, as far as they are there.
+        nodes: all nodes in order; a body's nodes follow the node that has the body.
+        notes: facts about the file for the user (missing data, inference that failed).
+        outputs: the main graph's outputs that exist.
         operators: the op sets' versions by domain.
-        sized: a caller gave sizes of the inputs: what the file says of others is to be checked.
+        sized: a caller gave sizes of inputs, so the file's other sizes must be checked.
     """
 
     path: str
@@ -149,19 +149,19 @@ class Graph:
     sized: bool = False
 
     def uses(self) -> Mapping[int, tuple[tuple[Node, int], ...]]:
-        """The use lists: by identity of a value, the nodes that read it and at which position.
+        """The uses of each value by its identity: the nodes that read it and at which position.
 
-        What the bodies of a node hand back, and the graph's own outputs, are not in it.
+        Outputs of bodies and of the graph do not count as uses.
         """
-        found: dict[int, list[tuple[Node, int]]] = {}
+        users_of: dict[int, list[tuple[Node, int]]] = {}
         for node in self.nodes:
             for position, value in enumerate(node.inputs):
                 if value is not None:
-                    found.setdefault(id(value), []).append((node, position))
-        return {key: tuple(users) for key, users in found.items()}
+                    users_of.setdefault(id(value), []).append((node, position))
+        return {key: tuple(users) for key, users in users_of.items()}
 
     def values(self) -> Iterator[Value]:
-        """Every tensor once."""
+        """Yield every tensor once."""
         seen: set[int] = set()
         every = [*self.inputs]
         for node in self.nodes:
@@ -173,19 +173,19 @@ class Graph:
                 yield value
 
     def with_values(self, change: Callable[[Value, int], Value]) -> Graph:
-        """The graph with other values; `change` is asked once of each, with a running number."""
-        made: dict[int, Value] = {}
+        """The graph with changed values; `change` gets each value once, with a running number."""
+        changed: dict[int, Value] = {}
 
         def value(old: Value) -> Value:
-            if id(old) not in made:
-                made[id(old)] = change(old, len(made))
-            return made[id(old)]
+            if id(old) not in changed:
+                changed[id(old)] = change(old, len(changed))
+            return changed[id(old)]
 
         def optional(old: Value | None) -> Value | None:
             return None if old is None else value(old)
 
         def node(old: Node) -> Node:
-            # Written out: `replace` is a third of the time that a large model takes here.
+            # Not `replace`, which takes a third of the time on a large model.
             return Node(
                 old.name,
                 old.op,
@@ -216,10 +216,10 @@ class Graph:
 
 
 def bounded(graph: Graph) -> Graph:
-    """The graph without the shapes of more than MAX_RANK axes, and a note of them.
+    """The graph without shapes of more than MAX_RANK axes, and a note that names them.
 
-    No array has so many. A file of some megabytes may hold a shape of millions, which would be
-    followed through every node and written into every message.
+    No array has so many axes. A file of some megabytes may hold a shape of millions of axes, which
+    every node would carry and every message would print.
     """
     large = {id(value): value for value in graph.values() if _rank(value) > MAX_RANK}
     if not large:
@@ -239,7 +239,7 @@ def _rank(value: Value) -> int:
 
 
 def long_shapes(ranks: Mapping[str, int]) -> list[str]:
-    """The note of tensors whose shapes are not read, by name with their ranks; or nothing.
+    """The note about tensors whose shapes are not read; empty without such tensors.
 
     >>> long_shapes({"x": 100, "y": 200})
     ['the shape of x (100 axes) and 1 more is taken as unknown: more than 64 axes']

@@ -1,4 +1,4 @@
-"""Working on large models without the collector of cycles."""
+"""Pause the garbage collector while a large model is processed."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-#: New objects whose search takes longer than is worth it, a tenth of a second.
+#: Number of new objects above which one collection takes a tenth of a second, too long to pay.
 _MANY = 500_000
 
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """No search for cycles as long as the context lasts.
+    """Disables the garbage collector within the context.
 
-    A model of 100,000 nodes becomes a million objects that all stay, none of them in a cycle.
-    Looking through them again and again takes Python a third of an audit's time
-    (benchmarks/audit_scale.py).
+    A model of 100,000 nodes becomes a million objects that stay alive and form no cycles. Repeated
+    collections of them take a third of an audit's time (benchmarks/audit_scale.py).
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -25,9 +24,10 @@ def uncollected() -> Iterator[None]:
     finally:
         if enabled:
             if gc.get_count()[0] > _MANY and not gc.get_freeze_count():
-                # What is new is made old. Else the next object that is made starts a search through
-                # all of it; what others have frozen is not ours to thaw. After small models the
-                # search is due: what is made old may never be looked through, cycles in it stay.
+                # Moves new objects to the oldest generation; otherwise the next allocation starts
+                # a collection of all of them. Not done if other code has frozen objects, which
+                # `unfreeze` would release. Not done after small models: cycles among objects of
+                # the oldest generation may never be collected.
                 gc.freeze()
                 gc.unfreeze()
             gc.enable()

@@ -1,9 +1,8 @@
-"""A change of a model as data: one node replaced by a small program, in no format's own words.
+"""A change of a model as data: a small program replaces one node, independent of the format.
 
-A :class:`Rewrite` names a node and the steps that stand for it from then on: operands reshaped or
-expanded, the node itself with its operands in another order or with other attributes, its result
-reshaped. Being data it can be planned, computed and shown before any file is touched; a format's
-:class:`Editor` says it in the file's words.
+A :class:`Rewrite` names a node and the steps that replace it: operands reshaped or expanded, the
+node itself with reordered operands or other attributes, its result reshaped. As data it can be
+planned, computed and shown before a file changes. A format's :class:`Editor` writes it to a file.
 
 >>> Rewrite((3,), (Step("unsqueeze", (Input(1),), axes=(0,)), SELF(Input(0), Made(0)))).describe()
 't0 = unsqueeze operand 1 at axes (0,); itself(operand 0, t0)'
@@ -22,7 +21,7 @@ from .graph import Place
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """The node's operand at a position of `Node.inputs`, as it was."""
+    """The node's original operand at a position of `Node.inputs`."""
 
     position: int
 
@@ -43,17 +42,17 @@ def _nothing() -> Mapping[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class RewriteStep:
-    """One op of the program that stands for a node.
+    """One op of the program that replaces a node.
 
     Attributes:
         op: "self" for the node's own op; "reshape", "expand" (both to `shape`), "unsqueeze",
             "squeeze" (both at `axes`); "number" for a constant of one element and no axes; or an
             op of the op table by its name there ("add", "where").
-        operands: what it reads.
-        shape: the shape that reshape and expand make. A −1 in a reshape is what is left over.
+        operands: the values that it reads.
+        shape: the target shape of reshape and expand. A −1 in a reshape is the remaining extent.
         axes: the axes of unsqueeze (in the result) and squeeze (in the operand), ascending.
-        attributes: for "self": attributes of the format that change, None to leave one out. For
-            "number" its `value`, and as `dtype` NumPy's name of its element type.
+        attributes: for "self": changed attributes of the format; None removes one. For "number":
+            its `value`, and `dtype`, NumPy's name of its element type.
     """
 
     op: str
@@ -63,7 +62,7 @@ class RewriteStep:
     attributes: Mapping[str, Any] = field(default_factory=_nothing, hash=False)
 
     def describe(self) -> str:
-        """In words."""
+        """The step as text."""
         names = ", ".join(map(_name, self.operands))
         if self.op in ("reshape", "expand"):
             return f"{self.op} {names} to {self.shape}"
@@ -88,7 +87,7 @@ class Rewrite:
 
     Attributes:
         place: the node's place in its file (`Node.place`).
-        steps: what stands for it; the last one's result is the node's own, under its name.
+        steps: the program; its last result takes the name of the node's result.
         by: the name of the pass that made it.
     """
 
@@ -97,7 +96,7 @@ class Rewrite:
     by: str = ""
 
     def describe(self) -> str:
-        """In words, a clause a step."""
+        """The rewrite as text, one clause per step."""
         last = len(self.steps) - 1
         return "; ".join(
             step.describe() if k == last else f"t{k} = {step.describe()}"
@@ -106,27 +105,27 @@ class Rewrite:
 
 
 class Editor(Protocol):
-    """A model file, open for changes. A fresh one for each port; nothing is written but by save."""
+    """A model file open for changes. Each port uses a new one; only `save` writes files."""
 
     def apply(self, rewrites: Sequence[Rewrite]) -> None:
-        """Says the rewrites in the file's words.
+        """Translates the rewrites to the file's format.
 
-        Places are those of the file as it was read, whatever the other rewrites add or take away.
-        A reshape, unsqueeze or squeeze of a constant becomes a constant of the new shape: the same
-        one where nobody else reads it, else a new one beside it, shared by equal rewrites. Names
-        that are added are new to the file. Graph outputs, bodies and other readers of a tensor keep
-        what they had.
+        Places refer to the file as it was read, whatever the other rewrites add or remove. A
+        reshape, unsqueeze or squeeze of a constant becomes a constant of the new shape: the same
+        constant if it has no other readers, otherwise a new one that equal rewrites share. Added
+        names are new to the file. Graph outputs, bodies and other readers of a tensor do not
+        change.
 
         Raises:
-            ModelError: a rewrite cannot be said in this format; names the node and says why.
-                Nothing may be saved after that.
+            ModelError: the format cannot express a rewrite; names the node and the reason.
+                `save` must not be called after that.
         """
         ...
 
     def save(self, path: Path) -> tuple[Path, ...]:
-        """Writes the model to `path` and what goes with it (weights) beside it.
+        """Writes the model to `path` and its weights beside it.
 
-        Bytes that no rewrite touched are as they were, where the format allows it.
+        Bytes that no rewrite touched stay as they were, if the format allows it.
 
         Returns:
             The files written, `path` first.
