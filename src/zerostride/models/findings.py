@@ -196,7 +196,7 @@ def _plan_dict(plan: Plan | BroadcastError | None) -> dict[str, Any] | None:
             "shapes": plan.shapes,
             "axis": plan.axis,
         }
-    known = evidence(plan.rule)
+    source = evidence(plan.rule)
     return {
         "shape": plan.shape,
         "operands": plan.operands,
@@ -204,7 +204,7 @@ def _plan_dict(plan: Plan | BroadcastError | None) -> dict[str, Any] | None:
         "rule": plan.rule.name,
         "attributes": dict(plan.rule.attributes),
         "engine": plan.rule.engine,
-        "evidence": None if known is None else {"source": known.source, "run": known.run},
+        "evidence": None if source is None else {"source": source.source, "run": source.run},
     }
 
 
@@ -359,8 +359,8 @@ class Report:
     @property
     def counts(self) -> Mapping[Verdict, int]:
         """Number of findings for each verdict, all verdicts named."""
-        found = Counter(finding.verdict for finding in self.findings)
-        return {verdict: found[verdict] for verdict in Verdict}
+        counts = Counter(finding.verdict for finding in self.findings)
+        return {verdict: counts[verdict] for verdict in Verdict}
 
     def worst(self) -> Sequence[Finding]:
         """The findings that are not `same`, those that go wrong silently first."""
@@ -382,14 +382,14 @@ class Report:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON; `docs/schema/report.schema.json` describes it."""
-        said = self.fields()
-        said["findings"] = [finding.as_dict() for finding in self.findings]
-        said["before"] = [finding.as_dict() for finding in self.before]
-        return said
+        data = self.fields()
+        data["findings"] = [finding.as_dict() for finding in self.findings]
+        data["before"] = [finding.as_dict() for finding in self.before]
+        return data
 
     def fields(self) -> dict[str, Any]:
         """The same, without what the findings are as data."""
-        said = {
+        data = {
             "schema": SCHEMA,
             "model": self.model,
             "target": self.target,
@@ -407,8 +407,8 @@ class Report:
             "checks": [check.as_dict() for check in self.checks],
         }
         if self.baseline is not None:
-            said["baseline"] = self.baseline.as_dict()
-        return said
+            data["baseline"] = self.baseline.as_dict()
+        return data
 
     def to_json(self, indent: int | None = 2) -> str:
         """The report as JSON, its form numbered by "schema"."""

@@ -39,14 +39,14 @@ def pattern(site: Site, rest: Hashable) -> Renamed | None:
         return None
     shapes = [part.shape for part in site.operands]
     shapes += [None if value is None else value.shape for value in site.node.inputs]
-    found: dict[int, None] = {}
+    distinct: dict[int, None] = {}
     for shape in shapes:
         for size in shape or ():
             if type(size) is not int:
                 return None
             if size > 1:
-                found[size] = None
-    sizes = tuple(sorted(found))
+                distinct[size] = None
+    sizes = tuple(sorted(distinct))
     names = {size: -place for place, size in enumerate(sizes, start=2)}
     alike = tuple(None if shape is None else _named(shape, names) for shape in shapes)
     return (alike, _order([part.shape or () for part in site.operands]), rest), sizes

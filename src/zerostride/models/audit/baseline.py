@@ -97,8 +97,8 @@ def _attributes(finding: Finding) -> list[str]:
     source = finding.source
     if not isinstance(source, Plan):
         return []
-    given = source.rule.attributes.items()
-    return [f"{name}={value}" for name, value in given if value is not None]
+    attributes = source.rule.attributes.items()
+    return [f"{name}={value}" for name, value in attributes if value is not None]
 
 
 def _shape(shape: Sequence[Any] | None) -> str:
@@ -122,23 +122,23 @@ class Baseline:
         left = Counter(dict(self.entries))
         accepted: list[frozenset[int]] = []
         for report in reports:
-            known = set()
+            matched = set()
             for k, finding in enumerate(getattr(report, "findings", ())):
                 if finding.verdict is Verdict.SAME:
                     continue
                 entry = entry_of(finding, report)  # type: ignore[arg-type]
                 if left[entry] > 0:
                     left[entry] -= 1
-                    known.add(k)
-            accepted.append(frozenset(known))
+                    matched.add(k)
+            accepted.append(frozenset(matched))
         gone: dict[tuple[str, str, str], list[str]] = {}
         for entry, count in sorted(left.items()):
             if count > 0:
                 times = f" ({count} times)" if count > 1 else ""
                 where = (entry.model, entry.target, entry.via)
                 gone.setdefault(where, []).append(f"{entry}{times}")
-        unread = {PurePath(one.model).name for one in reports if isinstance(one, Unread)}
-        made: list[Report | Unread] = []
+        unread = {PurePath(report.model).name for report in reports if isinstance(report, Unread)}
+        answers: list[Report | Unread] = []
         for report, known_here in zip(reports, accepted, strict=True):
             if isinstance(report, Report):
                 name = PurePath(report.model).name
@@ -146,34 +146,34 @@ class Baseline:
                 # Of two models of one name one could not be read: its findings are not gone.
                 stale = [] if name in unread else stale
                 report = replace(report, baseline=Known(known_here, tuple(stale)))
-            made.append(report)
-        return made
+            answers.append(report)
+        return answers
 
     def updated(self, reports: Sequence[Report | Unread]) -> Baseline:
         """The baseline with these reports' findings, and of other models what it had."""
         read = [report for report in reports if isinstance(report, Report)]
-        seen = {(PurePath(one.model).name, one.target, one.via or "") for one in read}
-        unread = {PurePath(one.model).name for one in reports if isinstance(one, Unread)}
+        seen = {(PurePath(report.model).name, report.target, report.via or "") for report in read}
+        unread = {PurePath(report.model).name for report in reports if isinstance(report, Unread)}
         kept: Counter[Entry] = Counter()
         for entry, count in self.entries.items():
             if (entry.model, entry.target, entry.via) not in seen or entry.model in unread:
                 kept[entry] = count
-        found = Counter(
+        counts = Counter(
             entry_of(finding, report)
             for report in read
             for finding in report.findings
             if finding.verdict is not Verdict.SAME
         )
-        return Baseline({**kept, **found})
+        return Baseline({**kept, **counts})
 
     def to_json(self) -> str:
         """The file's text: an entry a line, sorted, so that its changes are read in a diff."""
         lines = []
         for entry, count in sorted(self.entries.items()):
-            said: dict[str, Any] = {name: getattr(entry, name) for name in _FIELDS}
+            fields: dict[str, Any] = {name: getattr(entry, name) for name in _FIELDS}
             if count > 1:
-                said["count"] = count
-            lines.append(json.dumps({"fingerprint": entry.fingerprint, **said}))
+                fields["count"] = count
+            lines.append(json.dumps({"fingerprint": entry.fingerprint, **fields}))
         inner = ",\n    ".join(lines)
         body = f"[\n    {inner}\n  ]" if lines else "[]"
         return f'{{\n  "baseline": {VERSION},\n  "findings": {body}\n}}\n'
@@ -200,8 +200,8 @@ def read_baseline(path: str | Path) -> Baseline:
     try:
         data = json.loads(content)
     except (ValueError, RecursionError) as error:
-        said = "nested too deep" if isinstance(error, RecursionError) else printable(str(error))
-        raise ZerostrideError(f"{path}: not a baseline: {said[:200]}") from None
+        problem = "nested too deep" if isinstance(error, RecursionError) else printable(str(error))
+        raise ZerostrideError(f"{path}: not a baseline: {problem[:200]}") from None
     if not isinstance(data, dict) or not isinstance(data.get("findings"), list):
         raise ZerostrideError(f'{path}: not a baseline: it has no list "findings"')
     version = data.get("baseline")

@@ -21,23 +21,23 @@ def fix_of(case: JudgedSite) -> Expression | None:
     """How the target says what the source means, or None."""
     if not _tabled(case):
         return _reshaped(case) or _merged(case)
-    said = expressed(case)
-    return said and (_in_both(case, said) or said)
+    fix = expressed(case)
+    return fix and (_in_both(case, fix) or fix)
 
 
-def _in_both(case: JudgedSite, said: Expression) -> Expression | None:
+def _in_both(case: JudgedSite, fix: Expression) -> Expression | None:
     """Shapes that the model's own rule reads likewise, where it would misread those of `said`.
 
     The target's least change may leave out axes on which the model's rule counts: (1, 4) for ncnn
     is (1, 4, 1) for both. Who makes the change before converting is right with the latter alone.
     """
     meaning, meant = case.meaning, case.sample.plan
-    by_shapes = not (said.swapped or said.attributes or said.merged_axes or said.explicit)
+    by_shapes = not (fix.swapped or fix.attributes or fix.merged_axes or fix.explicit)
     if meaning is None or meaning.rule.to_target or not by_shapes:
         return None
-    if meaning.plan(said.shapes) == meant:
+    if meaning.plan(fix.shapes) == meant:
         return None
-    pairs = zip(said.changed, meant.aligned, meant.operands, strict=True)
+    pairs = zip(fix.changed, meant.aligned, meant.operands, strict=True)
     shapes = tuple(aligned if changed else shape for changed, aligned, shape in pairs)
     return _try(case, shapes) if meaning.plan(shapes) == meant else None
 
@@ -54,13 +54,13 @@ def expressed(case: JudgedSite) -> Expression | None:
     if not _tabled(case):
         return None
     try:
-        said = express(case.sample.plan, None, engine=case.engine.name, op=case.target.op)
+        fix = express(case.sample.plan, None, engine=case.engine.name, op=case.target.op)
     except NotExpressible:
         return None
     if case.site.kind is Kind.EXPAND:
         # The plan knows the data alone; the target that the model writes may have been another.
-        return replace(said, changed=(*said.changed, said.shapes[1] != case.shapes[1]))
-    return said
+        return replace(fix, changed=(*fix.changed, fix.shapes[1] != case.shapes[1]))
+    return fix
 
 
 def fix_of_trap(case: JudgedSite) -> Expression | None:
@@ -98,21 +98,21 @@ def _merged(case: JudgedSite) -> Expression | None:
     """More operands than a rule takes at once, with as few axes merged as makes it fit."""
     if case.site.kind is not Kind.ELEMENTWISE:
         return None
-    for said in fewer_axes(case.sample.plan):
-        made = case.plan(said.aligned)
-        if isinstance(made, Plan) and made == said:
-            every = (True,) * len(said.aligned)
-            groups = groups_of(said)
-            return Expression(said.aligned, {}, False, groups, said.shape, _use(case), every)
+    for merged in fewer_axes(case.sample.plan):
+        plan = case.plan(merged.aligned)
+        if isinstance(plan, Plan) and plan == merged:
+            every = (True,) * len(merged.aligned)
+            groups = groups_of(merged)
+            return Expression(merged.aligned, {}, False, groups, merged.shape, _use(case), every)
     return None
 
 
 def _try(case: JudgedSite, shapes: tuple[Shape, ...]) -> Expression | None:
     """The operands reshaped to `shapes`, if the target then means what the source means."""
     meant = case.sample.plan
-    made = case.plan(shapes)
+    plan = case.plan(shapes)
     changed = tuple(a != b for a, b in zip(shapes, meant.operands, strict=True))
-    if made != meant or not any(changed):
+    if plan != meant or not any(changed):
         return None
     return Expression(shapes, {}, False, (), meant.shape, _use(case), changed)
 

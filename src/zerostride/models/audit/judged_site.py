@@ -138,8 +138,8 @@ class Carried:
             return unfit
         kernel = self._kernel
         if kernel is False:
-            said = f"no kernel for {self._element} in op set {self.site.node.version}"
-            return Divergence(said, Reason.DTYPE, self.engine.source, strikes=always)
+            text = f"no kernel for {self._element} in op set {self.site.node.version}"
+            return Divergence(text, Reason.DTYPE, self.engine.source, strikes=always)
         if self.dtype is None or kernel:
             return None
         kinds = [self.dtype]
@@ -188,10 +188,10 @@ class JudgedSite(Carried):
         facts = self.sample.plan.open.given if self.sample.plan.open is not None else None
         for attributes in tries:
             try:
-                said = apply(self.site.rule, self.shapes, attributes, facts=facts)
+                plan = apply(self.site.rule, self.shapes, attributes, facts=facts)
             except BroadcastError:
                 continue
-            if said == self.sample.plan:
+            if plan == self.sample.plan:
                 return Side(self.site.rule, attributes)
         return None
 
@@ -210,17 +210,22 @@ class JudgedSite(Carried):
         return in_a_row(steps)
 
     def finding(
-        self, made: Plan | BroadcastError, verdict: Verdict, reason: str, message: str, **more: Any
+        self,
+        target: Plan | BroadcastError,
+        verdict: Verdict,
+        reason: str,
+        message: str,
+        **more: Any,
     ) -> Finding:
         """The finding of this case."""
         notes: tuple[str, ...] = ()
         # What older releases did is known for numbers.
-        if isinstance(made, Plan) and made.open is None and self.site.kind is Kind.ELEMENTWISE:
+        if isinstance(target, Plan) and target.open is None and self.site.kind is Kind.ELEMENTWISE:
             # After pnnx operands are of one rank, and that is what an older release was given.
-            given = reshaped(made) if self.target.rule is PNNX else made
-            notes = past_notes(self.engine.name, given)
+            measured = reshaped(target) if self.target.rule is PNNX else target
+            notes = past_notes(self.engine.name, measured)
         more.setdefault("notes", notes)
-        return finding_of(self.site, self.source, made, verdict, reason, message, **more)
+        return finding_of(self.site, self.source, target, verdict, reason, message, **more)
 
 
 def in_a_row(steps: Sequence[Plan]) -> Plan:

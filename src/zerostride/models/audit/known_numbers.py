@@ -37,9 +37,9 @@ def _again(
     values = [value for value in (*node.inputs, *node.outputs) if value is not None]
     if narrow is None or node.scope or not all(map(_small_constant, values)):
         return finding
-    made = [value.name for value in values if not readable(value)]
+    names = [value.name for value in values if not readable(value)]
     try:
-        arrays = [*execute(graph, {}, made).values()] if made else []
+        arrays = [*execute(graph, {}, names).values()] if names else []
         arrays += [value.data() for value in values if readable(value)]
     except ZerostrideError:  # an op on the way is not executed here: nothing is known
         return finding

@@ -83,7 +83,7 @@ def audit_many(
         as_facts(options["facts"])  # what cannot be read is said once, not of each model
     warn_if_unmeasured(target)
     answers: list[Report | Unread | None] = [
-        one if isinstance(one, Unread) else None for one in models
+        model if isinstance(model, Unread) else None for model in models
     ]
     tasks = [k for k, answer in enumerate(answers) if answer is None]
     count = min(jobs or cores(), len(tasks))
@@ -117,9 +117,9 @@ def _audited(model: str, target: str, options: Mapping[str, Any]) -> Report:
             report = audit(model, target, **options)
         except UnknownSize as error:
             kept = {
-                given: {key: value for key, value in options[given].items() if key != error.name}
-                for given in _SIZES
-                if options.get(given)
+                option: {key: value for key, value in options[option].items() if key != error.name}
+                for option in _SIZES
+                if options.get(option)
             }
             if error.name in missing:
                 raise
@@ -131,8 +131,8 @@ def _audited(model: str, target: str, options: Mapping[str, Any]) -> Report:
 
 def _check_sizes(options: Mapping[str, Any], answers: Sequence[Report | Unread | None]) -> None:
     """Refuses the name of a size that no model has."""
-    reports = [one for one in answers if isinstance(one, Report)]
-    for name in (str(key) for given in _SIZES for key in options.get(given) or ()):
+    reports = [answer for answer in answers if isinstance(answer, Report)]
+    for name in (str(key) for option in _SIZES for key in options.get(option) or ()):
         note = _NOT_HERE.format(name)
         if reports and all(note in report.notes for report in reports):
             raise UnknownSize(name, f"no size or input of any model is called {name!r}")
@@ -149,9 +149,9 @@ def judged(model: str, target: str, options: Mapping[str, Any]) -> Report | Unre
     except OSError as error:
         return Unread(model, f"{model}: {error.strerror or error}")
     except Exception as error:  # noqa: BLE001 - a fault of ours is one model's line, as in the CLI
-        said = printable(str(error))[:_LAST_WORDS]
+        detail = printable(str(error))[:_LAST_WORDS]
         return Unread(
-            model, f"{model}: internal error ({type(error).__name__}: {said}); please report it"
+            model, f"{model}: internal error ({type(error).__name__}: {detail}); please report it"
         )
 
 
@@ -177,7 +177,7 @@ def _at_once(
                 return
             ready.put((k, worker.ask(names[k], target, options)))
 
-    threads = [threading.Thread(target=tend, args=(one,), daemon=True) for one in workers]
+    threads = [threading.Thread(target=tend, args=(worker,), daemon=True) for worker in workers]
     try:
         for thread in threads:
             thread.start()
@@ -241,13 +241,13 @@ class _Worker:
             return f"its process could not be started: {error}"
         _close(process)
         status = process.returncode
-        said = f"with status {status}"
+        cause = f"with status {status}"
         if status < 0:
             try:
-                said = f"by {signal.Signals(-status).name}"
+                cause = f"by {signal.Signals(-status).name}"
             except ValueError:
-                said = f"by signal {-status}"
-        return f"the process that read it was ended {said}{_last_line(words)}"
+                cause = f"by signal {-status}"
+        return f"the process that read it was ended {cause}{_last_line(words)}"
 
     def stop(self) -> None:
         """Ends the worker, whatever it does."""
@@ -302,6 +302,6 @@ def serve() -> None:
             model, target, options = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
-        said = pickle.dumps(judged(model, target, options))
-        answers.write(said)
+        answer = pickle.dumps(judged(model, target, options))
+        answers.write(answer)
         answers.flush()

@@ -89,16 +89,16 @@ def audit(
     warn_if_unmeasured(target)
     with uncollected():  # once for both: looking through what is there takes as long each time
         graph = read_sized(model, sizes, input_shapes)
-        known = ALWAYS if facts is None else as_facts(facts)
-        if satisfiable(known) is Answer.NO:
-            raise ZerostrideError(f"what is given holds for no sizes: {known}")
+        premises = ALWAYS if facts is None else as_facts(facts)
+        if satisfiable(premises) is Answer.NO:
+            raise ZerostrideError(f"what is given holds for no sizes: {premises}")
         way = chosen(via, target, graph.format)
         return audit_graph(
             graph,
             engine,
             None if way is None else way.name,
             batch_axis=batch_axis,
-            facts=known,
+            facts=premises,
             layout=layout,
             progress=progress,
         )
@@ -128,7 +128,7 @@ def _audit_graph(
     layout: str | None,
     progress: Callable[[int, int], None] | None,
 ) -> Report:
-    graph, judge, found = prepared(graph, engine, via, batch_axis, facts)
+    graph, judge, flow = prepared(graph, engine, via, batch_axis, facts)
     judged = []
     module = module_of(graph)
     folded = shape_arithmetic(graph)
@@ -141,10 +141,10 @@ def _audit_graph(
             progress(done + 1, len(graph.nodes))
     findings = fitting(graph, engine, judged)
     if layout is not None:
-        relaid, said = layout_findings(graph)
+        relaid, notes = layout_findings(graph)
         findings += relaid
-        graph = replace(graph, notes=(*graph.notes, *said))
-    return reported(graph, engine, via, batch_axis, findings, found, judge.batch)
+        graph = replace(graph, notes=(*graph.notes, *notes))
+    return reported(graph, engine, via, batch_axis, findings, flow, judge.batch)
 
 
 def reported(
@@ -153,28 +153,28 @@ def reported(
     via: str | None,
     batch_axis: int | None,
     findings: Sequence[Finding],
-    found: Flow | None,
+    flow: Flow | None,
     batch: BatchAxes,
 ) -> Report:
     """The report of a graph's findings, with what is to be said beside them."""
     notes = graph.notes
     needs: tuple[Need, ...] = ()
-    if found is not None:
-        failures = tuple(f"no sizes make {failure} work" for failure in found.failures)
-        notes, needs = (*graph.notes, *failures, *found.notes), found.conditions
+    if flow is not None:
+        failures = tuple(f"no sizes make {failure} work" for failure in flow.failures)
+        notes, needs = (*graph.notes, *failures, *flow.notes), flow.conditions
     if any(finding.reason == Cause.UNKNOWN_SHAPE for finding in findings):
         how = advice(graph)
         notes = (*notes, _OPEN_SIZES.format(how=how)) if how else notes
     notes = (*notes, *batch.samples.notes)
     if drops_batch(graph, engine.name) and not _has_axis(graph, batch_axis):
         notes = (*notes, f"no input of the model has an axis {batch_axis}: nothing is a batch")
-    notes = (*notes, *folding_note(sum(one.reason == Cause.FOLDED for one in findings)))
+    notes = (*notes, *folding_note(sum(finding.reason == Cause.FOLDED for finding in findings)))
     way = note_of(via)
     if way is not None:
         notes = (*notes, way)
     if not engine.run:
-        said = f"{engine.name} {engine.release} was read about, not run: {engine.source}"
-        notes = (*notes, said)
+        note = f"{engine.name} {engine.release} was read about, not run: {engine.source}"
+        notes = (*notes, note)
     told = tuple(with_advice(graph, findings))
     return Report(graph.path, engine.name, via, engine.release, told, notes, needs)
 
@@ -187,11 +187,11 @@ def prepared(
     facts: Condition,
 ) -> tuple[Graph, Judge, Flow | None]:
     """The graph with the sizes that flow through it, what judges its sites, and the flow."""
-    graph, known, found = resolved(graph, facts)
+    graph, premises, flow = resolved(graph, facts)
     batch = BatchAxes()
     if drops_batch(graph, engine.name):
         batch = batch_axes(lowered(graph), batch_axis, engine.name, via=via)
-    return graph, Judge(met(via, engine), via, batch, known), found
+    return graph, Judge(met(via, engine), via, batch, premises), flow
 
 
 _OPEN_SIZES = (
@@ -240,17 +240,17 @@ class Judge:
             return self._fresh(site)
         rest = self.key(site, sized=False)
         key = (rest, _sizes(site))
-        found = self._found.get(key)
-        if found is None:
-            found = self._found[key] = self._alike(site, rest)
-        return _renamed(found, site)
+        finding = self._found.get(key)
+        if finding is None:
+            finding = self._found[key] = self._alike(site, rest)
+        return _renamed(finding, site)
 
     def _alike(self, site: Site, rest: Hashable) -> Finding:
         """The finding of a site that may be like another one but for its sizes, names marked."""
-        known = pattern(site, rest)
-        if known is None:
+        renamed = pattern(site, rest)
+        if renamed is None:
             return self._fresh(_marked(site))
-        alike, sizes = known
+        alike, sizes = renamed
         if alike in self._patterns:
             finding, old = self._patterns[alike]
             like = Like(finding, dict(zip(old, sizes, strict=True)))
@@ -264,18 +264,18 @@ class Judge:
 
         It is asked whether rewrites mean the same; of those that do not it says no more.
         """
-        made = copy.copy(self)
-        made.batch = BatchAxes(self.batch)
-        made._bare = True
-        found, patterns = self._aside
-        made._found = ChainMap(found, self._found)
-        made._patterns = ChainMap(patterns, self._patterns)
-        return made
+        judge = copy.copy(self)
+        judge.batch = BatchAxes(self.batch)
+        judge._bare = True
+        findings, patterns = self._aside
+        judge._found = ChainMap(findings, self._found)
+        judge._patterns = ChainMap(patterns, self._patterns)
+        return judge
 
     def source(self, site: Site, shapes: tuple[Shape, ...]) -> Plan:
         """What a site means in the model, where what the model needs holds; or BroadcastError."""
-        known = related(self.needs, shapes)
-        return site.plan(shapes, None if known.always else known)
+        premises = related(self.needs, shapes)
+        return site.plan(shapes, None if premises.always else premises)
 
     def _fresh(self, site: Site, like: Like | None = None) -> Finding:
         return _judge(
@@ -354,8 +354,8 @@ def _frozen(attributes: Mapping[str, Any]) -> Hashable:
 def _renamed(finding: Finding, site: Site) -> Finding:
     """The finding of a site that is like this one, said of this one."""
     words = (finding.message, *finding.notes)
-    if any("\x00" in said or "\\x00" in said for said in words):
-        words = tuple([_named(said, site.operands) for said in words])
+    if any("\x00" in text or "\\x00" in text for text in words):
+        words = tuple([_named(text, site.operands) for text in words])
     return Finding(
         site.node.path,
         site.node.op,
@@ -399,14 +399,14 @@ def _judge(
     if unknown is not None:
         return _of_any_shape(site, engine, via, unknown)
     shapes = tuple(sizes_of(part) for part in site.operands)
-    known = related(needs, shapes)
+    premises = related(needs, shapes)
     try:
         source = None if like is None else like.source
-        source = source or site.plan(shapes, None if known.always else known)
+        source = source or site.plan(shapes, None if premises.always else premises)
     except BroadcastError as error:
         if error.reason is Reason.UNKNOWN_SIZE:
-            said = f"its sizes are beyond what is worked with: {error.detail}"
-            unknown = finding_of(site, None, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
+            message = f"its sizes are beyond what is worked with: {error.detail}"
+            unknown = finding_of(site, None, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, message)
             return _of_any_shape(site, engine, via, unknown)
         return _invalid(site, error)
     lost = contracted_batch(site, batch)
@@ -415,10 +415,12 @@ def _judge(
     axes: Sequence[int | None] = [_batch_axis(part, batch) for part in site.operands]
     if via == "pnnx":
         axes = carried(site, axes)
-    one = tuple(map(batch.of_one, shapes))
-    if one != shapes:
-        known = related(sample_needs, one)
-    sample = _sample(site, source, one, axes, known) if engine.name in BATCHLESS else whole(source)
+    single = tuple(map(batch.of_one, shapes))
+    if single != shapes:
+        premises = related(sample_needs, single)
+    sample = (
+        _sample(site, source, single, axes, premises) if engine.name in BATCHLESS else whole(source)
+    )
     if sample.across is not None:
         return _across(site, source, site.operands[sample.across].name, engine, axes)
     try:
@@ -433,7 +435,7 @@ def _judge(
         return struck(case, case.plan(case.shapes), limit)
     if not is_open(case):
         return other_values(case, narrowed(case, compare_case(case, like)))
-    return other_values(case, narrowed(case, compare_open(case, known)))
+    return other_values(case, narrowed(case, compare_open(case, premises)))
 
 
 def _sample(
@@ -441,12 +443,12 @@ def _sample(
     source: Plan,
     shapes: tuple[Shape, ...],
     axes: Sequence[int | None],
-    known: Condition,
+    premises: Condition,
 ) -> Sample:
     """The site as an engine sees it that sees one sample, of these shapes."""
     if shapes[: len(source.operands)] != source.operands:
         with suppress(BroadcastError):  # what works for no single sample is judged as it is
-            source = site.plan(shapes, None if known.always else known)
+            source = site.plan(shapes, None if premises.always else premises)
     return without_batch(source, axes[: len(source.operands)])
 
 
@@ -460,19 +462,19 @@ def _not_judged(site: Site) -> Finding | None:
     """A finding for what cannot be planned: custom ops, ops not modelled, unknown shapes."""
     node = site.node
     if site.kind is Kind.CUSTOM:
-        said = f"nothing is known about {node.op} of domain {node.domain!r}"
-        return finding_of(site, None, None, Verdict.UNKNOWN, Cause.CUSTOM_OP, said)
+        message = f"nothing is known about {node.op} of domain {node.domain!r}"
+        return finding_of(site, None, None, Verdict.UNKNOWN, Cause.CUSTOM_OP, message)
     if site.kind is Kind.NOT_MODELLED:
-        said = f"{node.op} may broadcast in a way that is not modelled"
-        return finding_of(site, None, None, Verdict.UNKNOWN, Cause.NOT_MODELLED, said)
+        message = f"{node.op} may broadcast in a way that is not modelled"
+        return finding_of(site, None, None, Verdict.UNKNOWN, Cause.NOT_MODELLED, message)
     for part in site.operands:
         if part.missing is not None and part.shape is None:
-            said = f"{part.name!r} is needed, and its data is missing: {part.missing}"
-            return finding_of(site, None, None, Verdict.UNKNOWN, Cause.MISSING_DATA, said)
+            message = f"{part.name!r} is needed, and its data is missing: {part.missing}"
+            return finding_of(site, None, None, Verdict.UNKNOWN, Cause.MISSING_DATA, message)
     for part in site.operands:
         if part.shape is None:
-            said = f"the shape of {part.name!r} is not known"
-            return finding_of(site, None, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
+            message = f"the shape of {part.name!r} is not known"
+            return finding_of(site, None, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, message)
     return None
 
 
@@ -488,8 +490,8 @@ def _of_any_shape(site: Site, engine: Engine, via: str | None, unknown: Finding)
         return unknown
     if case.unfit or not carried_as_is(site, case.target, case.divergences):
         return unknown
-    said = f"means the same on {engine.name}, by the same rule, whatever the shapes"
-    same = finding_of(site, None, None, Verdict.SAME, Cause.SAME_PLAN, said)
+    message = f"means the same on {engine.name}, by the same rule, whatever the shapes"
+    same = finding_of(site, None, None, Verdict.SAME, Cause.SAME_PLAN, message)
     return other_values(case, narrowed(case, same))
 
 
@@ -499,15 +501,15 @@ def _is_tensor(part: Operand) -> bool:
 
 
 def _invalid(site: Site, error: BroadcastError) -> Finding:
-    said = f"the model itself does not broadcast here: {error.detail}"
-    return finding_of(site, error, None, Verdict.REFUSED, Cause.INVALID, said)
+    message = f"the model itself does not broadcast here: {error.detail}"
+    return finding_of(site, error, None, Verdict.REFUSED, Cause.INVALID, message)
 
 
 def _across(
     site: Site, source: Plan, name: str, engine: Engine, axes: Sequence[int | None]
 ) -> Finding:
     """A broadcast along the axis that the target drops, with what the target would then give."""
-    said = (
+    message = (
         f"{name!r} broadcasts across the batch axis, which {engine.name} does not have; "
         "if the batch is another axis, name it (batch_axis)"
     )
@@ -521,4 +523,4 @@ def _across(
             model = Side(site.rule, site.attributes).plan
             op = canonical(site) or "add"
             witness = find_batch_witness(source.operands, model, side.plan, axes, op)
-    return finding_of(site, source, None, Verdict.DIFFERENT, Cause.BATCH, said, witness=witness)
+    return finding_of(site, source, None, Verdict.DIFFERENT, Cause.BATCH, message, witness=witness)

@@ -53,32 +53,32 @@ def is_open(case: JudgedSite) -> bool:
     )
 
 
-def compare_open(case: JudgedSite, known: Condition) -> Finding:
+def compare_open(case: JudgedSite, premises: Condition) -> Finding:
     """The finding of a case with sizes that are not known.
 
     Args:
         case: the site, its source plan and the target's rule.
-        known: what the model and the caller say of the symbols.
+        premises: what the model and the caller say of the symbols.
     """
     if carried_as_is(case.site, case.target, case.divergences, case.shapes):
         return _as_is(case)
     try:
-        return _compared(case, known)
+        return _compared(case, premises)
     except (SpentError, Misfit) as problem:
         if isinstance(problem, Misfit) and problem.reason is not Reason.UNKNOWN_SIZE:
             raise
         return _unknown(case, str(problem))
 
 
-def _compared(case: JudgedSite, known: Condition) -> Finding:
+def _compared(case: JudgedSite, premises: Condition) -> Finding:
     """The finding of a case whose target may align the operands otherwise."""
     if len(case.shapes) > case.target.rule.operands[1]:
         return _unknown(case, f"{len(case.shapes)} operands of sizes that are not known")
-    filled = all_of([known, not_empty(case.shapes)])
-    found = _meanings(case, case.shapes, filled)
-    if case.bare and any(found.possible(kind) is not Answer.NO for kind in _BAD):
+    filled = all_of([premises, not_empty(case.shapes)])
+    outcomes = _meanings(case, case.shapes, filled)
+    if case.bare and any(outcomes.possible(kind) is not Answer.NO for kind in _BAD):
         return _unknown(case, "not the same")
-    possible = {kind: found.possible(kind) for kind in ("same", *_BAD)}
+    possible = {kind: outcomes.possible(kind) for kind in ("same", *_BAD)}
     bad = [kind for kind in _BAD if possible[kind] is Answer.YES]
     certain = possible["same"] is Answer.NO
     if not bad and certain:
@@ -88,14 +88,14 @@ def _compared(case: JudgedSite, known: Condition) -> Finding:
         # A verdict is about where the model works: whether it does anywhere is not asked here.
         if any(possible[kind] is Answer.UNKNOWN for kind in _BAD):
             return _unknown(case, str(SpentError()) if used_up() else _BEYOND)
-        return _same(case, found, known)
+        return _same(case, outcomes, premises)
     examples = {
-        kind: example for kind in bad if (example := _example(found, kind, certain)) is not None
+        kind: example for kind in bad if (example := _example(outcomes, kind, certain)) is not None
     }
     if not examples:
         return _unknown(case, "there are sizes that part the two, but none were found")
     worst = next(iter(examples))
-    when = found.words(*bad)
+    when = outcomes.words(*bad)
     region, values = examples[worst]
     if certain:
         verdict = Verdict.REFUSED if bad == ["refused"] else Verdict.DIFFERENT
@@ -104,14 +104,14 @@ def _compared(case: JudgedSite, known: Condition) -> Finding:
         verdict = Verdict.SAME_HERE
         reason = str(region.reason) if bad == ["refused"] else Cause.SIZE_TRAP
     told = {worst: examples[worst]} if certain else examples
-    said = "; ".join(
-        _words(case, found, kind, *example, certain=certain) for kind, example in told.items()
+    message = "; ".join(
+        _words(case, outcomes, kind, *example, certain=certain) for kind, example in told.items()
     )
     return case.finding(
         _target(case),
         verdict,
         reason,
-        f"on {case.engine.name} {said}",
+        f"on {case.engine.name} {message}",
         fix=_fix(case, filled),
         witness=_witness(case, values),
         when=when,
@@ -119,22 +119,26 @@ def _compared(case: JudgedSite, known: Condition) -> Finding:
     )
 
 
-def _example(found: Meanings, kind: Kind, certain: bool) -> tuple[Region, dict[Symbol, int]] | None:
+def _example(
+    outcomes: Meanings, kind: Kind, certain: bool
+) -> tuple[Region, dict[Symbol, int]] | None:
     """A region of a kind, with values for the symbols that have a say here.
 
     Without values where none were found, if it is certain that no sizes mean the same.
     """
-    example = found.example(kind)
+    example = outcomes.example(kind)
     if example is None:
-        regions = (r for r in found.regions if r.kind == kind and found.reached(r) is not Answer.NO)
+        regions = (
+            r for r in outcomes.regions if r.kind == kind and outcomes.reached(r) is not Answer.NO
+        )
         return next(((region, {}) for region in regions if certain), None)
     region, values = example
-    return region, {symbol: values[symbol] for symbol in found.symbols}
+    return region, {symbol: values[symbol] for symbol in outcomes.symbols}
 
 
-def _meanings(case: JudgedSite, shapes: tuple[Shape, ...], known: Condition) -> Meanings:
+def _meanings(case: JudgedSite, shapes: tuple[Shape, ...], premises: Condition) -> Meanings:
     return meanings(
-        case.sample.plan, case.target, shapes, known=known, divergences=case.divergences
+        case.sample.plan, case.target, shapes, known=premises, divergences=case.divergences
     )
 
 
@@ -175,15 +179,15 @@ def carried_as_is(
 
 def _asked(rule: Rule, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
     """The attributes that the rule reads, defaults filled in."""
-    given = {k: v for k, v in attributes.items() if v is not None and k in rule.attributes}
-    return complete(rule, given)
+    values = {k: v for k, v in attributes.items() if v is not None and k in rule.attributes}
+    return complete(rule, values)
 
 
 def _as_is(case: JudgedSite) -> Finding:
     """The same rule on both sides: what is known of the model's sizes makes no difference."""
     use = RuleUse(case.target.rule.name, case.target.attributes, case.engine.name, case.target.op)
-    said = f"means the same on {case.engine.name}{_everywhere(case, _symbols(case))}"
-    return case.finding(replace(case.source, rule=use), Verdict.SAME, Cause.SAME_PLAN, said)
+    message = f"means the same on {case.engine.name}{_everywhere(case, _symbols(case))}"
+    return case.finding(replace(case.source, rule=use), Verdict.SAME, Cause.SAME_PLAN, message)
 
 
 def _symbols(case: JudgedSite) -> tuple[Symbol, ...]:
@@ -192,43 +196,43 @@ def _symbols(case: JudgedSite) -> tuple[Symbol, ...]:
     return tuple(dict.fromkeys(symbol for size in sizes for symbol in dim(size).symbols))
 
 
-def _unknown(case: JudgedSite, said: str) -> Finding:
-    return finding_of(case.site, case.source, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, said)
+def _unknown(case: JudgedSite, message: str) -> Finding:
+    return finding_of(case.site, case.source, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, message)
 
 
-def _same(case: JudgedSite, found: Meanings, known: Condition) -> Finding:
+def _same(case: JudgedSite, outcomes: Meanings, premises: Condition) -> Finding:
     """The same for all sizes from 1; what happens to tensors without elements is a note."""
-    said = f"means the same on {case.engine.name}{_everywhere(case, found.symbols)}"
+    message = f"means the same on {case.engine.name}{_everywhere(case, outcomes.symbols)}"
     notes: tuple[str, ...] = ()
-    with_empty = _meanings(case, case.shapes, known)
+    with_empty = _meanings(case, case.shapes, premises)
     example = with_empty.example(*_BAD)
     if example is not None:
         region, values = example
         real = case.plan(real_shapes(case.shapes, values))
         what = real.detail if isinstance(real, BroadcastError) else region.detail
         notes = (f"for {listing(values)}: {what or 'it means something else'}",)
-    made = _target(case)
-    return case.finding(made, Verdict.SAME, Cause.SAME_PLAN, said, notes=notes)
+    target = _target(case)
+    return case.finding(target, Verdict.SAME, Cause.SAME_PLAN, message, notes=notes)
 
 
 def _everywhere(case: JudgedSite, symbols: Sequence[Symbol]) -> str:
     """The sizes that a verdict is about, in words."""
     names = ", ".join(symbol.name for symbol in symbols)
     needs = case.sample.plan.conditions
-    said = f" for every {names}" if names else ""
-    return f"{said} that the model takes ({needs})" if len(needs) else said
+    words = f" for every {names}" if names else ""
+    return f"{words} that the model takes ({needs})" if len(needs) else words
 
 
 def _words(
     case: JudgedSite,
-    found: Meanings,
+    outcomes: Meanings,
     kind: Kind,
     region: Region,
     values: Mapping[Symbol, int],
     *,
     certain: bool,
 ) -> str:
-    when = found.words(kind)
+    when = outcomes.words(kind)
     detail = region.detail or _alignment(case, region)
     if certain or when.always or not values:
         return _ALWAYS[kind].format(detail=detail)
@@ -263,24 +267,24 @@ def _witness(case: JudgedSite, values: Mapping[Symbol, int]) -> Witness | None:
     return find_witness(shapes, meaning.plan, case.plan, case.op, renamed=False)
 
 
-def _fix(case: JudgedSite, known: Condition) -> Expression | None:
+def _fix(case: JudgedSite, premises: Condition) -> Expression | None:
     """The operands reshaped so that the target means the same, for all sizes or where it says."""
     limited: Expression | None = None
     for shapes in _forms(case):
         asked = (*shapes, *case.shapes[len(shapes) :])
-        found = _meanings(case, asked, known)
-        if found.possible("same") is not Answer.YES:
+        outcomes = _meanings(case, asked, premises)
+        if outcomes.possible("same") is not Answer.YES:
             continue
-        bad = found.possible(*_BAD)
+        bad = outcomes.possible(*_BAD)
         if bad is Answer.NO:
             return _expression(case, shapes, None)
         if bad is Answer.YES and limited is None:
-            limited = _expression(case, shapes, found.words("same"))
-    said = expressed(case)
-    if said is not None and said.only_if is not None and implies(known, said.only_if):
-        said = replace(said, only_if=None)
-    if limited is None or (said is not None and said.only_if is None):
-        return said
+            limited = _expression(case, shapes, outcomes.words("same"))
+    fix = expressed(case)
+    if fix is not None and fix.only_if is not None and implies(premises, fix.only_if):
+        fix = replace(fix, only_if=None)
+    if limited is None or (fix is not None and fix.only_if is None):
+        return fix
     return limited
 
 
@@ -320,18 +324,18 @@ def related(needs: Condition, shapes: Any) -> Condition:
         return ALWAYS
     about = _about(Same(needs))
     places = sorted({place for symbol in wanted for place in about.get(symbol, ())})
-    found = [needs[place] for place in places]
-    return all_of(sorted(found, key=lambda clause: len(clause.symbols))[:MAX_PREMISES])
+    clauses = [needs[place] for place in places]
+    return all_of(sorted(clauses, key=lambda clause: len(clause.symbols))[:MAX_PREMISES])
 
 
 @kept
 def _about(where: Same) -> Mapping[Symbol, Sequence[int]]:
     """The places of the clauses that speak of each symbol."""
-    found: dict[Symbol, list[int]] = {}
+    places: dict[Symbol, list[int]] = {}
     for place, clause in enumerate(where.value.clauses):
         for symbol in clause.symbols:
-            found.setdefault(symbol, []).append(place)
-    return found
+            places.setdefault(symbol, []).append(place)
+    return places
 
 
 __all__ = ["carried_as_is", "compare_open", "is_open", "related"]

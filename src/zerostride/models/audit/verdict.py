@@ -24,44 +24,46 @@ from .witness import find_witness
 def compare_case(case: JudgedSite, like: Like | None = None) -> Finding:
     """Source and target, planned and compared; what is the same in a like case is taken over."""
     name = case.engine.name
-    made = case.plan(case.shapes)
-    if isinstance(made, BroadcastError):
-        return _refused(case, made, like)
-    if made != case.sample.plan:
-        said = f"on {name} {_alignment_words(case, made)}"
+    target = case.plan(case.shapes)
+    if isinstance(target, BroadcastError):
+        return _refused(case, target, like)
+    if target != case.sample.plan:
+        message = f"on {name} {_alignment_words(case, target)}"
         return case.finding(
-            made,
+            target,
             Verdict.DIFFERENT,
             Cause.OTHER_ALIGNMENT,
-            said,
+            message,
             fix=_fix(case, like),
             witness=_witness(case, like),
         )
     for divergence in case.divergences:
-        if divergence.strikes is not None and divergence.strikes(made, Asker()):
-            return struck(case, made, divergence)
+        if divergence.strikes is not None and divergence.strikes(target, Asker()):
+            return struck(case, target, divergence)
     if len(case.shapes) > case.target.rule.operands[1] and case.site.rule.operands[0] > 2:
-        said = f"{case.site.rule.name} lays {len(case.shapes)} operands at once, {name} two by two"
-        return case.finding(made, Verdict.UNKNOWN, Cause.NOT_MODELLED, said)
+        message = (
+            f"{case.site.rule.name} lays {len(case.shapes)} operands at once, {name} two by two"
+        )
+        return case.finding(target, Verdict.UNKNOWN, Cause.NOT_MODELLED, message)
     traps = _traps(case)
     if traps:
         return case.finding(
-            made,
+            target,
             Verdict.SAME_HERE,
             Cause.SIZE_TRAP,
             f"the same at these sizes only: {traps[0].words}",
             fix=fix_of_trap(case),
             witness=_trap_witness(case, traps[0]),
         )
-    return case.finding(made, Verdict.SAME, Cause.SAME_PLAN, f"means the same on {name}")
+    return case.finding(target, Verdict.SAME, Cause.SAME_PLAN, f"means the same on {name}")
 
 
-def struck(case: JudgedSite, made: Plan | BroadcastError, divergence: Divergence) -> Finding:
+def struck(case: JudgedSite, target: Plan | BroadcastError, divergence: Divergence) -> Finding:
     """The engine's row says that it goes wrong here, or refuses."""
     wrong = divergence.effect is Reason.WRONG_RESULT
     verdict = Verdict.DIFFERENT if wrong else Verdict.REFUSED
-    said = f"{case.engine.name}: {divergence.text}"
-    return case.finding(made, verdict, divergence.effect, said)
+    message = f"{case.engine.name}: {divergence.text}"
+    return case.finding(target, verdict, divergence.effect, message)
 
 
 def narrowed(case: Carried, finding: Finding) -> Finding:
@@ -69,8 +71,10 @@ def narrowed(case: Carried, finding: Finding) -> Finding:
     row = case.narrowed if finding.verdict is Verdict.SAME else None
     if row is None:
         return finding
-    said = f"the same as long as every number fits in {row.narrows}; {case.engine.name}: {row.text}"
-    return replace(finding, verdict=Verdict.SAME_HERE, reason=Cause.NARROWED, message=said)
+    message = (
+        f"the same as long as every number fits in {row.narrows}; {case.engine.name}: {row.text}"
+    )
+    return replace(finding, verdict=Verdict.SAME_HERE, reason=Cause.NARROWED, message=message)
 
 
 #: Ops that compute other numbers on an engine than under their name elsewhere, in sentences.
@@ -92,9 +96,9 @@ def other_values(case: Carried, finding: Finding) -> Finding:
     ):
         words = _OTHER_VALUES.get((side, op))
         if words is not None and other != side:
-            said = f"{side}'s {op} {words}"
+            message = f"{side}'s {op} {words}"
             return replace(
-                finding, verdict=Verdict.DIFFERENT, reason=Cause.OTHER_VALUES, message=said
+                finding, verdict=Verdict.DIFFERENT, reason=Cause.OTHER_VALUES, message=message
             )
     return finding
 
@@ -109,27 +113,27 @@ def _refused(case: JudgedSite, error: BroadcastError, like: Like | None) -> Find
         notes = rank_notes(case, fix)
         detail += "" if fix is not None else NO_MERGE
     if not error.silent:
-        said = f"{name} refuses: {detail}"
-        return case.finding(error, Verdict.REFUSED, error.reason, said, fix=fix, notes=notes)
-    said = f"{name} does not refuse, but computes nonsense or crashes: {detail}"
+        message = f"{name} refuses: {detail}"
+        return case.finding(error, Verdict.REFUSED, error.reason, message, fix=fix, notes=notes)
+    message = f"{name} does not refuse, but computes nonsense or crashes: {detail}"
     return case.finding(
         error,
         Verdict.DIFFERENT,
         Cause.SILENT,
-        said,
+        message,
         fix=fix,
         witness=_witness(case, like),
         notes=notes,
     )
 
 
-def _alignment_words(case: JudgedSite, made: Plan) -> str:
+def _alignment_words(case: JudgedSite, target: Plan) -> str:
     for part, meant, aligned in zip(
-        case.site.operands, case.sample.plan.aligned, made.aligned, strict=False
+        case.site.operands, case.sample.plan.aligned, target.aligned, strict=False
     ):
         if meant != aligned:
             return f"{part.name!r} is aligned as {aligned}; the model means {meant}"
-    return f"the result is {made.shape}; the model means {case.sample.plan.shape}"
+    return f"the result is {target.shape}; the model means {case.sample.plan.shape}"
 
 
 def _fix(case: JudgedSite, like: Like | None) -> Expression | None:

@@ -59,8 +59,8 @@ def find_witness(
     if isinstance(a, BroadcastError):
         return None
     if isinstance(b, BroadcastError):
-        said = "nonsense, or a crash" if b.silent else "refused"
-        return Witness(small, op, (), list(a.shape), f"{said}: {b.detail}")
+        effect = "nonsense, or a crash" if b.silent else "refused"
+        return Witness(small, op, (), list(a.shape), f"{effect}: {b.detail}")
     if a == b or max(elements(a.shape), elements(b.shape)) > MOST_ELEMENTS:
         return None
     if a.shape != b.shape:
@@ -90,17 +90,17 @@ def find_batch_witness(
         if isinstance(a, BroadcastError):
             continue
         if isinstance(b, BroadcastError):
-            said = "nonsense, or a crash" if b.silent else "refused"
-            return Witness(tried, op, (), list(a.shape), f"{said}: {b.detail}")
+            effect = "nonsense, or a crash" if b.silent else "refused"
+            return Witness(tried, op, (), list(a.shape), f"{effect}: {b.detail}")
         if max(elements(a.shape), elements(b.shape)) > MOST_ELEMENTS:
             return None
         if _wide(a.shape) != _wide(b.shape):
             return Witness(tried, op, (), list(a.shape), list(b.shape))
         if any(elements(x) != elements(_without(x, k)) for x, k in zip(tried, batch, strict=True)):
             continue  # a batch of more than one: what is left of it is not the operand
-        found = _by_value(tried, a, b, op) or _by_value(tried, a, b, "add")
-        if found is not None:
-            return found
+        witness = _by_value(tried, a, b, op) or _by_value(tried, a, b, "add")
+        if witness is not None:
+            return witness
     return None
 
 

@@ -87,16 +87,16 @@ class Relayout(Expression):
     def describe(self, names: Sequence[Any] = ()) -> str:
         """The change in a line."""
         named = [str(name) for name in names] or [move.name for move in self.moves]
-        said = [
+        changes = [
             replace(move, name=name).describe()
             for move, name in zip(self.moves, named, strict=False)
             if move.changes
         ]
-        return "; ".join(said) or "nothing to change"
+        return "; ".join(changes) or "nothing to change"
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        said = Expression.as_dict(self)
+        data = Expression.as_dict(self)
         moves = [
             {
                 "operand": move.name,
@@ -108,7 +108,7 @@ class Relayout(Expression):
             }
             for move in self.moves
         ]
-        return {**said, "moves": moves}
+        return {**data, "moves": moves}
 
 
 def _plain(size: Any) -> Any:
@@ -145,40 +145,42 @@ def _finding(site: Site, layouts: Layouts) -> Finding:
     unknown = next((part for part in site.operands if part.shape is None), None)
     if unknown is not None or any(None in (part.shape or ()) for part in site.operands):
         name = (unknown or site.operands[0]).name
-        said = f"channels-last: a size of {name!r} is not known"
-        return finding_of(site, None, None, Verdict.UNKNOWN, Cause.LAYOUT, said)
+        message = f"channels-last: a size of {name!r} is not known"
+        return finding_of(site, None, None, Verdict.UNKNOWN, Cause.LAYOUT, message)
     try:
         plan = site.plan(shapes)
     except BroadcastError as error:
-        said = f"channels-last: the model itself does not broadcast here: {error.detail}"
-        return finding_of(site, error, None, Verdict.UNKNOWN, Cause.LAYOUT, said)
+        message = f"channels-last: the model itself does not broadcast here: {error.detail}"
+        return finding_of(site, error, None, Verdict.UNKNOWN, Cause.LAYOUT, message)
     if plan.open is not None and len(plan.open.accepted) > 1:
-        said = "channels-last: how the operands lie depends on sizes that are not known"
-        return finding_of(site, plan, None, Verdict.UNKNOWN, Cause.LAYOUT, said)
+        message = "channels-last: how the operands lie depends on sizes that are not known"
+        return finding_of(site, plan, None, Verdict.UNKNOWN, Cause.LAYOUT, message)
     perm = next((p for p in images if p is not None and len(p) == plan.rank), None)
     if perm is None and any(p is not None for p in images):
-        said = "channels-last: the image has fewer axes than the result, so it is put back before"
-        return finding_of(site, plan, plan, Verdict.SAME, Cause.LAYOUT, said)
+        message = (
+            "channels-last: the image has fewer axes than the result, so it is put back before"
+        )
+        return finding_of(site, plan, plan, Verdict.SAME, Cause.LAYOUT, message)
     if perm is None:
-        said = "channels-last: no operand is an image, nothing changes"
-        return finding_of(site, plan, plan, Verdict.SAME, Cause.LAYOUT, said)
+        message = "channels-last: no operand is an image, nothing changes"
+        return finding_of(site, plan, plan, Verdict.SAME, Cause.LAYOUT, message)
     return _moved(site, plan, perm, images)
 
 
 def _other(site: Site, images: Sequence[Perm | None]) -> Finding:
     """Kinds whose operands do not lie on axes of an image one by one."""
     if all(perm is None for perm in images):
-        said, verdict = "channels-last: no operand is an image, nothing changes", Verdict.SAME
+        message, verdict = "channels-last: no operand is an image, nothing changes", Verdict.SAME
     elif site.kind in _OF_CHANNELS:
-        said = "channels-last: vectors along the channels stay as they are"
+        message = "channels-last: vectors along the channels stay as they are"
         verdict = Verdict.SAME
     elif site.kind in (Kind.CUSTOM, Kind.NOT_MODELLED):
-        said = f"channels-last: nothing is known of the axes of {site.node.op}"
+        message = f"channels-last: nothing is known of the axes of {site.node.op}"
         verdict = Verdict.UNKNOWN
     else:
-        said = "channels-last: the image is put back into the model's order before this op"
+        message = "channels-last: the image is put back into the model's order before this op"
         verdict = Verdict.SAME
-    return finding_of(site, None, None, verdict, Cause.LAYOUT, said)
+    return finding_of(site, None, None, verdict, Cause.LAYOUT, message)
 
 
 def _moved(site: Site, plan: Plan, perm: Perm, images: Sequence[Perm | None]) -> Finding:
@@ -190,25 +192,27 @@ def _moved(site: Site, plan: Plan, perm: Perm, images: Sequence[Perm | None]) ->
     name = (canonical(site) or "add") if site.kind is not Kind.EXPAND else ""
     proof = prove(plan, plan.operands, perm, rows, name)
     if proof.fault is not None:
-        said = f"channels-last: {moves[proof.fault].name!r} as changed is not what the model means"
-        return finding_of(site, plan, None, Verdict.UNKNOWN, Cause.LAYOUT, said)
+        message = (
+            f"channels-last: {moves[proof.fault].name!r} as changed is not what the model means"
+        )
+        return finding_of(site, plan, None, Verdict.UNKNOWN, Cause.LAYOUT, message)
     if not any(move.changes for move in moves):
-        said = "channels-last: nothing changes but the image itself"
-        made = _planned(site, after)
+        message = "channels-last: nothing changes but the image itself"
+        target = _planned(site, after)
         return finding_of(
             site,
             plan,
-            made,
+            target,
             Verdict.SAME,
             Cause.LAYOUT,
-            said,
+            message,
             notes=(*_traps(site, plan), proof.words),
         )
     left = tuple(m.after if m.how == "image" else m.before for m in moves)
     rule = RuleUse("unidirectional" if site.kind is Kind.EXPAND else "numpy")
     changed = tuple(move.changes for move in moves)
     fix = Relayout(after, {}, False, (), result, rule, changed, moves=moves)
-    said = "; ".join(move.describe() for move in moves if move.changes)
+    message = "; ".join(move.describe() for move in moves if move.changes)
     notes = tuple(m.describe() for m in moves if not m.changes)
     return finding_of(
         site,
@@ -216,7 +220,7 @@ def _moved(site: Site, plan: Plan, perm: Perm, images: Sequence[Perm | None]) ->
         _planned(site, left),
         Verdict.DIFFERENT,
         Cause.LAYOUT,
-        f"channels-last, {said}",
+        f"channels-last, {message}",
         fix=fix,
         witness=proof.witness,
         notes=(*notes, *_traps(site, plan), proof.words),
@@ -231,13 +235,13 @@ def _planned(site: Site, shapes: tuple[Shape, ...]) -> Plan | BroadcastError:
 
 
 def _moves(site: Site, plan: Plan, perm: Perm, images: Sequence[Perm | None]) -> tuple[Move, ...]:
-    made = []
+    moves = []
     for k, part in enumerate(site.operands):
         if k >= len(plan.aligned):  # the target of a Broadcast op: a list of sizes
-            made.append(_target(part, perm))
+            moves.append(_target(part, perm))
         else:
-            made.append(_move(part, plan, k, perm, images[k]))
-    return tuple(made)
+            moves.append(_move(part, plan, k, perm, images[k]))
+    return tuple(moves)
 
 
 def _target(part: Operand, perm: Perm) -> Move:
@@ -274,7 +278,7 @@ def _move(part: Operand, plan: Plan, k: int, perm: Perm, image: Perm | None) -> 
 
 def _traps(site: Site, plan: Plan) -> tuple[str, ...]:
     """Equal sizes that would let a guess by sizes put an operand's axis elsewhere."""
-    said = []
+    traps = []
     for part, shape, aligned in zip(site.operands, plan.operands, plan.aligned, strict=False):
         if len(shape) == plan.rank:
             continue  # it says itself which axis is which
@@ -285,8 +289,8 @@ def _traps(site: Site, plan: Plan) -> tuple[str, ...]:
             where = (
                 f"axes {', '.join(map(str, twins))} have" if twins[1:] else f"axis {twins[0]} has"
             )
-            said.append(
+            traps.append(
                 f"{part.name!r} lies on axis {axis} of the result; {where} the size {size} too, so "
                 "who matches sizes may put it elsewhere"
             )
-    return tuple(dict.fromkeys(said))
+    return tuple(dict.fromkeys(traps))

@@ -66,22 +66,22 @@ class Layouts:
 
     Attributes:
         graph: the graph in ONNX's words; it holds the tensors that the identities are of.
-        found: the permutations of tensors that change.
+        permutations: of the tensors that change.
         notes: where images are put back into the model's order, and which inputs are none.
     """
 
     graph: Graph
-    found: dict[int, Perm] = field(default_factory=dict)
+    permutations: dict[int, Perm] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def of(self, value: Value | None) -> Perm | None:
         """The tensor's permutation; None where it stays as it is."""
-        return None if value is None or value.constant else self.found.get(id(value))
+        return None if value is None or value.constant else self.permutations.get(id(value))
 
     def put(self, value: Value, perm: Perm | None) -> None:
         """Notes a tensor's layout."""
         if perm is not None and perm != tuple(range(len(perm))):
-            self.found[id(value)] = perm
+            self.permutations[id(value)] = perm
 
     def rank(self, value: Value | None) -> int | None:
         """The rank of a tensor, as far as it is known."""
@@ -177,10 +177,10 @@ def _first_image(node: Node, layouts: Layouts) -> None:
 def _widest(node: Node, layouts: Layouts) -> Perm | None:
     """The layout of the first image that has as many axes as the result."""
     ranks = [layouts.rank(value) for value in node.inputs]
-    known = [rank for rank in (*ranks, layouts.rank(node.outputs[0])) if rank is not None]
+    known_ranks = [rank for rank in (*ranks, layouts.rank(node.outputs[0])) if rank is not None]
     for value in node.inputs:
         perm = layouts.of(value)
-        if perm is not None and len(perm) == max(known):
+        if perm is not None and len(perm) == max(known_ranks):
             return perm
     return None
 
@@ -212,9 +212,9 @@ def _transposed(node: Node, layouts: Layouts) -> Perm | None:
         return None
     # Axis a of the operand is axis order.index(a) of the result, and data need not move. Who reads
     # the result wants the order that it says, so an image is left only where that is one again.
-    made = tuple(order.index(axis) for axis in perm)
-    plain = made == tuple(range(len(made)))
-    return made if plain or made == channels_last(len(made)) else None
+    layout = tuple(order.index(axis) for axis in perm)
+    plain = layout == tuple(range(len(layout)))
+    return layout if plain or layout == channels_last(len(layout)) else None
 
 
 def _without(perm: Perm, gone: set[int]) -> Perm:
@@ -265,15 +265,15 @@ def _reshaped(node: Node, layouts: Layouts) -> Perm | None:
     groups = _groups(before, after)
     if groups is None:
         return None
-    made: list[int] = []
+    order: list[int] = []
     seen = 0
     while seen < len(perm):
         group = next((g for g in groups if perm[seen] in g[0]), None)
         if group is None or tuple(perm[seen : seen + len(group[0])]) != group[0]:
             return None
-        made += group[1]
+        order += group[1]
         seen += len(group[0])
-    return tuple(made) if sorted(made) == list(range(len(after))) else None
+    return tuple(order) if sorted(order) == list(range(len(after))) else None
 
 
 def _groups(

@@ -60,8 +60,8 @@ def prove(
     result = tuple(small.shape[axis] for axis in perm)
     data = [rng.uniform(0.5, 2, shape) for shape in small.operands]
     for k, (array, view) in enumerate(zip(data, small.views(*data), strict=True)):
-        made = np.broadcast_to(_changed(array, small, k, perm, rows[k]), result)
-        if not np.array_equal(made, view.transpose(perm)):
+        changed = np.broadcast_to(_changed(array, small, k, perm, rows[k]), result)
+        if not np.array_equal(changed, view.transpose(perm)):
             return Proof(k, "computed both ways: not equal")
     shown = "x".join(map(str, small.shape))
     return Proof(None, f"computed both ways at {shown}: equal", _witness(small, perm, rows, op))
@@ -129,7 +129,7 @@ def _takes_floats(op: np.ufunc) -> bool:
 
 def _folded(op: np.ufunc, arrays: Sequence[Array]) -> Array:
     """The op of all operands, one after the other."""
-    made = arrays[0]
+    result = arrays[0]
     for array in arrays[1:]:
-        made = np.asarray(op(made, array))
-    return made
+        result = np.asarray(op(result, array))
+    return result

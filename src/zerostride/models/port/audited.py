@@ -56,13 +56,13 @@ class Audited:
 
     def report(self, question: Question) -> Report:
         """The audit's report."""
-        found = [self.findings[id(n)] for n in self.graph.nodes if id(n) in self.findings]
+        findings = [self.findings[id(n)] for n in self.graph.nodes if id(n) in self.findings]
         return reported(
             self.graph,
             question.engine,
             question.via,
             question.batch_axis,
-            found,
+            findings,
             self.flow,
             self.setting.judge.batch,
         )
@@ -91,14 +91,14 @@ def audited(
         question.facts,
     )
     module = FORMATS[graph.format].load()
-    known = {} if like is None else like.by_meaning()
+    by_meaning = {} if like is None else like.by_meaning()
     findings: dict[int, Finding] = {}
     sites: dict[int, Site] = {}
     folded = shape_arithmetic(graph)
     for done, node in enumerate(graph.nodes):
         site = module.find_site(node) or lone_site(node, question.via)
         if site is not None:
-            same = known.get(_meaning(site, judge)) if known else None
+            same = by_meaning.get(_meaning(site, judge)) if by_meaning else None
             finding = same or judge(site)
             sites[id(node)] = site
             findings[id(node)] = counted(finding) if id(node) in folded else finding

@@ -91,10 +91,10 @@ def forms(subject: Subject, k: int) -> list[Shape]:
     rank = len(aligned)
     filled = [axis for axis, size in enumerate(aligned) if size != 1] or [rank]
     first, last = filled[0], filled[-1] + 1
-    found = [subject.source.operands[k]]
-    found += [aligned[start:] for start in range(first, -1, -1)]
-    found += [aligned[first:last], aligned[:last], tuple(n for n in aligned if n != 1)]
-    return list(dict.fromkeys(found))
+    shapes = [subject.source.operands[k]]
+    shapes += [aligned[start:] for start in range(first, -1, -1)]
+    shapes += [aligned[first:last], aligned[:last], tuple(n for n in aligned if n != 1)]
+    return list(dict.fromkeys(shapes))
 
 
 def is_constant(subject: Subject, k: int) -> bool:
@@ -141,8 +141,8 @@ def combinations(subject: Subject, moving: Sequence[int]) -> list[tuple[Shape, .
         uniform = [tuple(row[k] if k in moving else written[k] for k in every) for row in rows]
         return list(dict.fromkeys((written, *uniform)))
     options = [forms(subject, k) if k in moving else [shape] for k, shape in enumerate(written)]
-    found = sorted(itertools.product(*options), key=lambda shapes: _cost(subject, shapes))
-    return found[:_MOST]  # the operands as they are cost nothing, and come first
+    choices = sorted(itertools.product(*options), key=lambda shapes: _cost(subject, shapes))
+    return choices[:_MOST]  # the operands as they are cost nothing, and come first
 
 
 def without_outer(shape: Shape) -> Shape:

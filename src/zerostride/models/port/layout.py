@@ -31,19 +31,19 @@ def segments(old: Shape, new: Shape) -> tuple[Segment, ...] | None:
     b = [axis for axis, size in enumerate(new) if size != 1]
     if [old[axis] for axis in a] == [new[axis] for axis in b]:
         return tuple(((i,), (j,)) for i, j in zip(a, b, strict=True))
-    found: list[Segment] = []
+    pairs: list[Segment] = []
     while a and b:
         many = _run(old, a, new[b[0]])
         several = _run(new, b, old[a[0]])
         if many:
-            found.append((tuple(a[:many]), (b[0],)))
+            pairs.append((tuple(a[:many]), (b[0],)))
             a, b = a[many:], b[1:]
         elif several:
-            found.append(((a[0],), tuple(b[:several])))
+            pairs.append(((a[0],), tuple(b[:several])))
             a, b = a[1:], b[several:]
         else:
             return None
-    return None if a or b else tuple(found)
+    return None if a or b else tuple(pairs)
 
 
 def _run(shape: Shape, axes: Sequence[int], product: Any) -> int:

@@ -147,8 +147,8 @@ def sizes_for(
     if small and max(map(elements, real)) > MOST_ELEMENTS:
         names = _renamed({size for shape in real for size in shape if size > 1}, len(real[-1]))
 
-    def size(given: Any) -> int:
-        number = given if isinstance(given, int) else given.evaluate(numbers)
+    def size(extent: Any) -> int:
+        number = extent if isinstance(extent, int) else extent.evaluate(numbers)
         return names.get(number, number)
 
     return size
@@ -168,12 +168,12 @@ def _witness(
         return {}
     needs = (related(setting.judge.needs, shapes), program.subject.source.conditions)
     sized = (program.subject.source.shape, *program.subject.source.operands)
-    found = values_for(all_of([*needs, not_empty(sized)]), sorted(symbols))
-    if found is None:
+    values = values_for(all_of([*needs, not_empty(sized)]), sorted(symbols))
+    if values is None:
         raise Unwitnessed(
             "no sizes were found at which the model works here, so no rewrite can be computed"
         )
-    return found
+    return values
 
 
 def _renamed(sizes: set[int], rank: int) -> Mapping[int, int]:
@@ -217,14 +217,14 @@ def _through(program: RewriteProgram, parts: Sequence[Array], size: Callable[[An
         inner = tuple(map(size, (tensor.shape or ())[parts[k].ndim :]))
         array = parts[k].reshape(parts[k].shape + (1,) * len(inner))
         inputs[place] = np.broadcast_to(array, parts[k].shape + inner)
-    made: list[Array] = []
+    results: list[Array] = []
     for done in program.done:
         arrays = [
-            inputs.get(ref.position) if isinstance(ref, Input) else made[ref.step]
+            inputs.get(ref.position) if isinstance(ref, Input) else results[ref.step]
             for ref in done.step.operands
         ]
-        made.append(_step(done, arrays, parts, size))
-    return made[-1]
+        results.append(_step(done, arrays, parts, size))
+    return results[-1]
 
 
 def _step(

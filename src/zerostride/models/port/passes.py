@@ -89,13 +89,13 @@ def _adds_no_node(subject: Subject, steps: Steps) -> bool:
         for k, place in enumerate(subject.positions)
         if place is not None and is_constant(subject, k)
     }
-    known: set[Ref] = set(constants)
+    available: set[Ref] = set(constants)
     for k, step in enumerate(steps[:-1]):
-        if step.op not in ("reshape", "squeeze", "unsqueeze") or not known.issuperset(
+        if step.op not in ("reshape", "squeeze", "unsqueeze") or not available.issuperset(
             step.operands
         ):
             return False
-        known.add(Earlier(k))
+        available.add(Earlier(k))
     return True
 
 

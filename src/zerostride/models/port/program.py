@@ -144,13 +144,13 @@ class RewriteProgram:
                     return False
             follow(done.node, judge.batch)
         # The nodes that read the result are judged by it.
-        made, own = self.done[-1].node.outputs, self.subject.node.outputs
-        return judge.batch.of(made[0]) == judge.batch.of(own[0] if own else None)
+        results, own = self.done[-1].node.outputs, self.subject.node.outputs
+        return judge.batch.of(results[0]) == judge.batch.of(own[0] if own else None)
 
 
 def positions_of(site: Site) -> tuple[int | None, ...]:
     """For each operand of a site, its place among the node's inputs."""
-    found: list[int | None] = []
+    positions: list[int | None] = []
     start = 0
     for k, part in enumerate(site.operands):
         place = None
@@ -159,8 +159,8 @@ def positions_of(site: Site) -> tuple[int | None, ...]:
             place = next((p for p in range(start, len(inputs)) if inputs[p] is part.tensor), None)
         if place is not None:
             start = place + 1
-        found.append(place)
-    return tuple(found)
+        positions.append(place)
+    return tuple(positions)
 
 
 def op_of(site: Site) -> str:
@@ -180,35 +180,35 @@ def carry_out(subject: Subject, steps: Sequence[RewriteStep], setting: Setting) 
         Wrong: a step cannot be done, or all together they are not what the node means.
     """
     inputs = _inputs(subject)
-    made: list[Tracked] = []
+    results: list[Tracked] = []
     done: list[Done] = []
 
     def of(ref: Ref) -> Tracked | None:
-        return inputs[ref.position] if isinstance(ref, Input) else made[ref.step]
+        return inputs[ref.position] if isinstance(ref, Input) else results[ref.step]
 
     for k, step in enumerate(steps):
         operands = [of(ref) for ref in step.operands]
         last = k == len(steps) - 1
         tensor, record = _carry(subject, step, operands, f"t{k}", setting, last=last)
-        made.append(tensor)
+        results.append(tensor)
         done.append(record)
-    _check_meaning(subject, made[-1])
+    _check_meaning(subject, results[-1])
     return RewriteProgram(subject, tuple(steps), tuple(done))
 
 
 def _inputs(subject: Subject) -> list[Tracked | None]:
     """The node's operands, each part of the site lying in its own as it is."""
     parts = {place: k for k, place in enumerate(subject.positions) if place is not None}
-    made: list[Tracked | None] = []
+    inputs: list[Tracked | None] = []
     for place, value in enumerate(subject.node.inputs):
         if value is None:
-            made.append(None)
+            inputs.append(None)
             continue
         k = parts.get(place)
         shape = tuple(size for size in value.shape or () if size is not None)
         rows = () if k is None else ((k, shape),)
-        made.append(Tracked(value, rows, -1 - place if k is None else k))
-    return made
+        inputs.append(Tracked(value, rows, -1 - place if k is None else k))
+    return inputs
 
 
 def _carry(
@@ -399,16 +399,16 @@ def _check_meaning(subject: Subject, result: Tracked) -> None:
     wanted = _tree(subject.site, list(range(len(source.operands))))
     if normal(result.tree) != normal(wanted):
         raise Wrong("the ops are not the node's own")
-    found: dict[int, Shape] = {}
+    rows: dict[int, Shape] = {}
     for k, row in result.rows:
-        if found.setdefault(k, row) != row:
+        if rows.setdefault(k, row) != row:
             raise Wrong(f"part {k} lies in two ways")
     whole = subject.site.kind not in (Kind.GEMM, Kind.MATMUL)
     if whole and result.shape != source.shape:
         raise Wrong(f"the result has {result.shape}, not {source.shape}")
     for k, aligned in enumerate(source.aligned):
-        if k not in found or found[k] != aligned:
-            raise Wrong(f"part {k} lies as {found.get(k)}, not as {aligned}")
+        if k not in rows or rows[k] != aligned:
+            raise Wrong(f"part {k} lies as {rows.get(k)}, not as {aligned}")
 
 
 def _tree(site: Site, operands: Sequence[Tree]) -> Tree:

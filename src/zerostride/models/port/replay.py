@@ -67,23 +67,23 @@ def matched(old: Graph, new: Graph) -> list[Found]:
         ModelError: one is not there.
     """
     rest = iter(new.nodes)
-    found = []
+    places = []
     for node in old.nodes:
-        made = [value.name for value in node.outputs]
+        names = [value.name for value in node.outputs]
         added: list[Node] = []
         for candidate in rest:
-            if [value.name for value in candidate.outputs] == made:
-                found.append(Found(candidate, tuple(added)))
+            if [value.name for value in candidate.outputs] == names:
+                places.append(Found(candidate, tuple(added)))
                 break
             added.append(candidate)
         else:
             raise ModelError(f"{old.path}: node {node.path!r} was not found again after writing")
-    return found
+    return places
 
 
 def check_findings(
     old: Graph,
-    found: Sequence[Found],
+    places: Sequence[Found],
     before: Mapping[int, Finding],
     after: Mapping[int, Finding],
     touched: Collection[int],
@@ -102,25 +102,25 @@ def check_findings(
     """
     worse: dict[int, str] = {}
     first, fault = "", False
-    for node, place in zip(old.nodes, found, strict=True):
-        for one in (*place.added, place.node):
-            finding = after.get(id(one))
+    for node, place in zip(old.nodes, places, strict=True):
+        for now in (*place.added, place.node):
+            finding = after.get(id(now))
             if finding is None:
                 continue
-            was = before.get(id(node)) if one is place.node and id(node) not in touched else None
+            was = before.get(id(node)) if now is place.node and id(node) not in touched else None
             least = was.verdict if was is not None else Verdict.SAME
             if _WORSE.index(finding.verdict) > _WORSE.index(least):
-                said = f"after writing, {one.path!r} is {finding.verdict} ({finding.message})"
-                worse.setdefault(id(node), said)
+                message = f"after writing, {now.path!r} is {finding.verdict} ({finding.message})"
+                worse.setdefault(id(node), message)
                 fault = fault or finding.verdict not in _OPEN
-                first = first or f"{old.path}: node {node.path!r}: {said}"
+                first = first or f"{old.path}: node {node.path!r}: {message}"
     if worse:
         raise Worse({} if fault else worse, first)
 
 
-def makers_of(found: Iterable[Found]) -> Mapping[int, Node]:
+def makers_of(places: Iterable[Found]) -> Mapping[int, Node]:
     """What makes the tensors that the old model did not have, by identity of the tensor."""
-    return {id(value): node for one in found for node in one.added for value in node.outputs}
+    return {id(value): node for place in places for node in place.added for value in node.outputs}
 
 
 def recompute(
@@ -280,9 +280,9 @@ class _Replay:
 
     def _operand(self, value: Value) -> Array | None:
         # A node in ONNX's words may be several, with values of their own between them.
-        made = id(value) in self.done or id(value) in self.makers
-        known = made or value.name in self.arrays or value.constant
-        return self.value(value) if known else None
+        computed = id(value) in self.done or id(value) in self.makers
+        available = computed or value.name in self.arrays or value.constant
+        return self.value(value) if available else None
 
     def first(self, node: Node) -> Array:
         """A node's first operand."""
@@ -293,12 +293,12 @@ class _Replay:
 
 def _numbers(node: Node, name: str) -> tuple[int, ...]:
     """What a node takes as an attribute, or as its second operand."""
-    given = node.attributes.get(name)
-    if given is None and len(node.inputs) > 1 and node.inputs[1] is not None:
-        given = node.inputs[1].content
-    if given is None or not all(isinstance(number, int) for number in given):
+    numbers = node.attributes.get(name)
+    if numbers is None and len(node.inputs) > 1 and node.inputs[1] is not None:
+        numbers = node.inputs[1].content
+    if numbers is None or not all(isinstance(number, int) for number in numbers):
         raise ModelError(f"node {node.path!r}: its {name} is not known")
-    return tuple(given)
+    return tuple(numbers)
 
 
 def _reshaped(replay: _Replay, node: Node) -> Array:
@@ -357,8 +357,8 @@ def line_of(node: Node) -> str:
     """A node in a line: what it makes, its op, its operands with their sizes."""
     operands = ", ".join("-" if value is None else _said(value) for value in node.inputs)
     attributes = "".join(f", {key}={value}" for key, value in sorted(node.attributes.items()))
-    made = ", ".join(map(_said, node.outputs))
-    return f"{made} = {node.op}({operands}{attributes})"
+    results = ", ".join(map(_said, node.outputs))
+    return f"{results} = {node.op}({operands}{attributes})"
 
 
 def _said(value: Value) -> str:

@@ -82,12 +82,12 @@ def port(
     warn_if_unmeasured(target)
     path = path_of(model)
     goal = _goal(path, output, dry_run=dry_run)
-    known = ALWAYS if facts is None else as_facts(facts)
-    if satisfiable(known) is Answer.NO:
-        raise ZerostrideError(f"what is given holds for no sizes: {known}")
+    premises = ALWAYS if facts is None else as_facts(facts)
+    if satisfiable(premises) is Answer.NO:
+        raise ZerostrideError(f"what is given holds for no sizes: {premises}")
     way = chosen(via, target, format_of(path).name)
     by = None if way is None else way.name
-    question = Question(engine, by, batch_axis, known, sizes, input_shapes)
+    question = Question(engine, by, batch_axis, premises, sizes, input_shapes)
     with allowance():
         told = _Phases(progress, 2 if goal is None else 3)
         old = audited(question.read(path), question, told.phase(0))
@@ -100,10 +100,12 @@ def port(
                 report = _written(path, goal, editor, old, question, done, told.phase(2))
                 return replace(report, output=str(output))  # as the caller calls it
             except Worse as worse:
-                bad = [one for one in done if one.program and id(one.node) in worse.nodes]
+                bad = [
+                    ported for ported in done if ported.program and id(ported.node) in worse.nodes
+                ]
                 if not bad or turn == ROUNDS - 1:
                     raise
-                banned |= {key_of(one.rewrite): worse.nodes[id(one.node)] for one in bad}
+                banned |= {key_of(ported.rewrite): worse.nodes[id(ported.node)] for ported in bad}
         raise AssertionError("a port ends in a round")
 
 
@@ -153,13 +155,15 @@ def _goal(path: Path, output: str | Path | None, *, dry_run: bool) -> Path | Non
 def _dry(old: Audited, question: Question, done: Sequence[Ported]) -> Report:
     """The report of what would be done."""
     report = old.report(question)
-    by_node = {id(one.node): one for one in done}
+    by_node = {id(ported.node): ported for ported in done}
     findings = []
     for node in old.graph.nodes:
         if id(node) in old.findings:
-            one = by_node.get(id(node))
-            findings.append(_predicted(old.findings[id(node)], one))
-    changes = tuple(_change(one, _neutral_lines(one)) for one in done if one.program is not None)
+            ported = by_node.get(id(node))
+            findings.append(_predicted(old.findings[id(node)], ported))
+    changes = tuple(
+        _change(ported, _neutral_lines(ported)) for ported in done if ported.program is not None
+    )
     return replace(
         report,
         command="port",
@@ -182,17 +186,17 @@ def _rank_notes(question: Question, changes: Sequence[Change]) -> tuple[str, ...
     )
 
 
-def _predicted(finding: Finding, one: Ported | None) -> Finding:
-    if one is None:
+def _predicted(finding: Finding, ported: Ported | None) -> Finding:
+    if ported is None:
         return finding
-    if one.program is None:
-        return _left(finding, one)
-    assert one.program.finding is not None
-    return replace(one.program.finding, node=finding.node, op=finding.op)
+    if ported.program is None:
+        return _left(finding, ported)
+    assert ported.program.finding is not None
+    return replace(ported.program.finding, node=finding.node, op=finding.op)
 
 
-def _left(finding: Finding, one: Ported) -> Finding:
-    return replace(finding, notes=(*finding.notes, f"not ported: {one.why}"))
+def _left(finding: Finding, ported: Ported) -> Finding:
+    return replace(finding, notes=(*finding.notes, f"not ported: {ported.why}"))
 
 
 def _written(
@@ -208,7 +212,7 @@ def _written(
     with staging(goal) as staged:
         files = editor.save(staged)
         with kept_if_done([file for file in files if file.stem != staged.stem]):
-            untouched = not any(one.program is not None for one in done)
+            untouched = not any(ported.program is not None for ported in done)
             if untouched and filecmp.cmp(path, staged, shallow=False):
                 new = old  # the same bytes are the same model
             else:
@@ -232,20 +236,20 @@ def _checked(
 ) -> tuple[tuple[Change, ...], tuple[Finding, ...]]:
     """What was changed and what is found now, the written model checked against the old one."""
     places = matched(old.graph, new.graph)
-    found = dict(zip(map(id, old.graph.nodes), places, strict=True))
-    touched = {id(one.node): one for one in done if one.program is not None}
+    place_of = dict(zip(map(id, old.graph.nodes), places, strict=True))
+    touched = {id(ported.node): ported for ported in done if ported.program is not None}
     check_findings(old.graph, places, old.findings, new.findings, touched.keys())
     changes = []
     makers = makers_of(places)
-    for turn, (key, one) in enumerate(touched.items()):
+    for turn, (key, ported) in enumerate(touched.items()):
         if progress is not None:
             progress(turn, len(touched))
-        count = _recomputed(one, found[key], makers, old.setting)
-        one = replace(one, elements=count or one.elements)
-        changes.append(_change(one, lines_of(found[key], makers)))
+        count = _recomputed(ported, place_of[key], makers, old.setting)
+        ported = replace(ported, elements=count or ported.elements)
+        changes.append(_change(ported, lines_of(place_of[key], makers)))
     if progress is not None:
         progress(1, 1)
-    left = {id(found[id(one.node)].node): one for one in done if one.program is None}
+    left = {id(place_of[id(ported.node)].node): ported for ported in done if ported.program is None}
     findings = tuple(
         _left(new.findings[id(node)], left[id(node)])
         if id(node) in left
@@ -256,17 +260,17 @@ def _checked(
     return tuple(changes), findings
 
 
-def _recomputed(one: Ported, place: Found, makers: Mapping[int, Node], setting: Setting) -> int:
-    assert one.program is not None
-    size = sizes_for(one.program, setting)
-    return recompute(one.program.subject, place, makers, setting.module, size)
+def _recomputed(ported: Ported, place: Found, makers: Mapping[int, Node], setting: Setting) -> int:
+    assert ported.program is not None
+    size = sizes_for(ported.program, setting)
+    return recompute(ported.program.subject, place, makers, setting.module, size)
 
 
-def _change(one: Ported, lines: Iterator[str]) -> Change:
-    assert one.program is not None
-    assert one.by is not None
-    node = one.node
-    words = one.rewrite.describe()
+def _change(ported: Ported, lines: Iterator[str]) -> Change:
+    assert ported.program is not None
+    assert ported.by is not None
+    node = ported.node
+    words = ported.rewrite.describe()
     for place in reversed(range(len(node.inputs))):
         value = node.inputs[place]
         if value is not None:
@@ -275,21 +279,21 @@ def _change(one: Ported, lines: Iterator[str]) -> Change:
     return Change(
         node.path,
         node.op,
-        one.by.name,
-        f"{one.by.does}: {words}",
+        ported.by.name,
+        f"{ported.by.does}: {words}",
         (line_of(node),),
         tuple(lines),
-        one.elements,
+        ported.elements,
     )
 
 
-def _neutral_lines(one: Ported) -> Iterator[str]:
+def _neutral_lines(ported: Ported) -> Iterator[str]:
     """How the rewrite reads before a file says it."""
-    assert one.program is not None
-    last = one.program.done[-1].node
-    for done in one.program.done[:-1]:
+    assert ported.program is not None
+    last = ported.program.done[-1].node
+    for done in ported.program.done[:-1]:
         yield line_of(done.node)
-    yield line_of(_named(last, one.node))
+    yield line_of(_named(last, ported.node))
 
 
 def _named(node: Node, like: Node) -> Node:

@@ -59,7 +59,7 @@ class _Search:
 
     setting: Setting
     refuses: Callable[[Rewrite], str | None]
-    known: dict[Hashable, Ported] = field(default_factory=dict)
+    answers: dict[Hashable, Ported] = field(default_factory=dict)
 
     def __call__(self, site: Site, finding: Finding) -> Ported:
         """The rewrite of a site's node, or why there is none."""
@@ -77,7 +77,7 @@ class _Search:
             self.setting.judge.key(subject.site),
             tuple(None if value is None else value.dtype for value in subject.node.inputs),
         )
-        answer = self.known.get(key)
+        answer = self.answers.get(key)
         if answer is not None:
             if answer.program is None:
                 return replace(answer, node=node)
@@ -89,15 +89,15 @@ class _Search:
                 # Sites of one key are computed alike; each is computed again when it is written.
                 program.values = answer.program.values
                 return replace(answer, node=node, program=program)
-        self.known[key] = answer = self._fresh(subject)
+        self.answers[key] = answer = self._fresh(subject)
         return answer
 
     def _fresh(self, subject: Subject) -> Ported:
         """The rewrite of a node like which there was none yet."""
-        found = self._first(subject)
-        if isinstance(found, str):
-            return Ported(subject.node, None, None, found)
-        by, program = found
+        first = self._first(subject)
+        if isinstance(first, str):
+            return Ported(subject.node, None, None, first)
+        by, program = first
         try:
             count = compute(program, self.setting)
         except Unwitnessed as reason:
@@ -120,10 +120,10 @@ class _Search:
             if not program.judged(self.setting):
                 continue
             assert subject.node.place is not None
-            said = self.refuses(Rewrite(subject.node.place, steps, by.name))
-            if said is None:
+            refusal = self.refuses(Rewrite(subject.node.place, steps, by.name))
+            if refusal is None:
                 return by, program
-            refused = refused or said
+            refused = refused or refusal
         if refused is not None:
             return refused
         return _why_not(subject)
@@ -169,12 +169,12 @@ _WHY_NOT: Mapping[str, str] = {
 
 def _why_not(subject: Subject) -> str:
     """What to say where no rewrite was found."""
-    said = _WHY_NOT.get(subject.finding.reason, "no rewrite of it means the same there")
+    reason = _WHY_NOT.get(subject.finding.reason, "no rewrite of it means the same there")
     if 0 in subject.source.shape:
-        said += " (it has no elements)"
+        reason += " (it has no elements)"
     if subject.node.domain == "" and subject.site.rule.name == "onnx6":
-        said += "; convert the model to opset 13 first"
-    return said
+        reason += "; convert the model to opset 13 first"
+    return reason
 
 
 def rewritten(
@@ -196,13 +196,13 @@ def rewritten(
         own = getattr(editor, "refuses", None) or _Probe(path, module)
         search = _Search(old.setting, _Refusals(own, banned))
         done = []
-        for turn, one in enumerate(needed):
+        for turn, question in enumerate(needed):
             if progress is not None:
                 progress(turn, len(needed))
-            done.append(search(*one))
+            done.append(search(*question))
         if progress is not None:
             progress(1, 1)
-        rewrites = [one.rewrite for one in done if one.program is not None]
+        rewrites = [ported.rewrite for ported in done if ported.program is not None]
         try:
             editor.apply(rewrites)
             return editor, done
@@ -250,10 +250,10 @@ class _Refusals:
 
     def __call__(self, rewrite: Rewrite) -> str | None:
         """The reason, or None."""
-        said = self.banned.get(key_of(rewrite))
-        if said is None and (own := self.own(rewrite)) is not None:
+        refusal = self.banned.get(key_of(rewrite))
+        if refusal is None and (own := self.own(rewrite)) is not None:
             return f"the file cannot say the rewrite: {own}"
-        return said
+        return refusal
 
 
 def _unsaid(path: Path, module: FormatModule, rewrites: Sequence[Rewrite]) -> list[Rewrite]:

@@ -16,9 +16,9 @@ ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
         **{(op, "jax"): "jax.numpy, jax.lax and jax.nn have no quantisation" for op in _QUANTISED},
         **{(op, "ncnn"): "its layers of int8 hold their scales as weights" for op in _QUANTISED},
         **{
-            (op, engine): said
+            (op, engine): reason
             for op in _INTEGER
-            for engine, said in (
+            for engine, reason in (
                 ("mnn", "MNN's converter refuses it"),
                 ("ncnn", "its layers of int8 hold their scales as weights"),
                 ("onnx-parser", "its ONNX parser does not take it"),
@@ -42,8 +42,8 @@ ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
             for engine in ("litert", "litert-gpu", "tosa", "stablehlo")
         },
         **{
-            ("FakeQuantize", engine): said
-            for engine, said in (
+            ("FakeQuantize", engine): reason
+            for engine, reason in (
                 ("ncnn", "its layers of int8 hold their scales as weights"),
                 ("mnn", "its op set has none with ranges as operands"),
                 ("tosa", "TOSA 1.0 lists no such operator"),

@@ -140,8 +140,8 @@ def _samples(graph: Graph, override: int | None, engine: str, via: str | None) -
         return Samples()
     if override is not None:
         return Samples(frozenset(outer_sizes(graph, override)))
-    found = sizes_of_samples(graph, engine)
-    return found if via is None else Samples(frozenset(outer_sizes(graph)))
+    sizes = sizes_of_samples(graph, engine)
+    return sizes if via is None else Samples(frozenset(outer_sizes(graph)))
 
 
 def follow(node: Node, axes: BatchAxes) -> None:

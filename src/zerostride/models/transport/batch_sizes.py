@@ -65,13 +65,13 @@ class Samples:
 
 def outer_sizes(graph: Graph, axis: int = 0) -> dict[Symbol, Value]:
     """The open sizes that stand at `axis` of an input of two axes or more, with that input."""
-    found: dict[Symbol, Value] = {}
+    sizes: dict[Symbol, Value] = {}
     for value in graph.inputs:
         if value.shape is not None and len(value.shape) > max(axis, 1):
             symbol = lone_symbol(value.shape[axis])
             if symbol is not None:
-                found.setdefault(symbol, value)
-    return found
+                sizes.setdefault(symbol, value)
+    return sizes
 
 
 def sizes_of_samples(graph: Graph, engine: str) -> Samples:
@@ -144,14 +144,14 @@ _Use: TypeAlias = tuple[Node, Value, int]
 
 def _uses(graph: Graph, symbols: Iterable[Symbol]) -> dict[Symbol, list[_Use]]:
     """Where symbols stand alone as a size of an operand."""
-    found: dict[Symbol, list[_Use]] = {symbol: [] for symbol in symbols}
+    uses: dict[Symbol, list[_Use]] = {symbol: [] for symbol in symbols}
     for node in graph.nodes:
         for value in filter(None, node.inputs):
             for axis, size in enumerate(value.shape or ()):
                 symbol = lone_symbol(size)
-                if symbol is not None and symbol in found:
-                    found[symbol].append((node, value, axis))
-    return found
+                if symbol is not None and symbol in uses:
+                    uses[symbol].append((node, value, axis))
+    return uses
 
 
 def _counts_samples(symbol: Symbol, uses: Sequence[_Use]) -> bool:
@@ -178,8 +178,8 @@ def _computes_across(node: Node, value: Value, axis: int) -> bool:
 
 
 def _along(node: Node, value: Value, axis: int) -> bool:
-    given = node.attributes.get("axis", 0 if node.op.startswith("Arg") else -1)
-    return axis in normal((given,), len(value.shape or ()))
+    reduced = node.attributes.get("axis", 0 if node.op.startswith("Arg") else -1)
+    return axis in normal((reduced,), len(value.shape or ()))
 
 
 def _from(node: Node, value: Value, axis: int) -> bool:

@@ -109,8 +109,8 @@ class Carrier:
 _OWN = "tests/conformance/test_compounds.py, run: "
 
 
-def _row(rule: Rule, said: str, **more: object) -> Carrier:
-    return Carrier(rule, _OWN + said, **more)  # type: ignore[arg-type]
+def _row(rule: Rule, source: str, **more: object) -> Carrier:
+    return Carrier(rule, _OWN + source, **more)  # type: ignore[arg-type]
 
 
 _COREML = "coremltools 8.3 (2026-08), mil/ops/defs: read; "
@@ -184,10 +184,10 @@ _SUBTRACTED = "written out: zero points subtracted, then a product"
 _LIBRARIES = _each("numpy torch tensorflow jax paddle", _row(BOTH_WAYS, _SUBTRACTED))
 
 
-def _written(*one: int, openvino: Callable[[Node], str | None] | None = None) -> _Rows:
+def _written(*scalars: int, openvino: Callable[[Node], str | None] | None = None) -> _Rows:
     """ONNX Runtime and OpenVINO follow the document, but take one number at some inputs."""
     return {
-        **_each("onnxruntime", _row(AS_WRITTEN, _ORT, needs=one_number(*one))),
+        **_each("onnxruntime", _row(AS_WRITTEN, _ORT, needs=one_number(*scalars))),
         **_each("openvino", _row(AS_WRITTEN, _OPENVINO, needs=openvino)),
     }
 

@@ -162,11 +162,11 @@ def _converted(site: Site, engine: Engine) -> Side:
         dtypes = {part.tensor.dtype for part in site.operands if part.constant and part.tensor}
         shapes = [part.shape for part in site.operands]
         if "uint8" in dtypes:
-            said = "MNN does not load what its converter makes of a constant of uint8"
-            raise BroadcastError(said, reason=Reason.DTYPE, shapes=shapes)
+            detail = "MNN does not load what its converter makes of a constant of uint8"
+            raise BroadcastError(detail, reason=Reason.DTYPE, shapes=shapes)
         if "int8" in dtypes:
-            said = "MNN reads other numbers from a constant of int8"
-            raise BroadcastError(said, reason=Reason.WRONG_RESULT, shapes=shapes, silent=True)
+            detail = "MNN reads other numbers from a constant of int8"
+            raise BroadcastError(detail, reason=Reason.WRONG_RESULT, shapes=shapes, silent=True)
     return transport(site, engine, "mnnconvert")
 
 
@@ -221,11 +221,11 @@ def named(via: str | None, target: str) -> Converter | None:
     if row is not None and row.target == target:
         return row
     fitting = [name for name, row in CONVERTERS.items() if row.target == target]
-    known = ", ".join(f"{name} (for {one.target})" for name, one in CONVERTERS.items())
+    names = ", ".join(f"{name} (for {converter.target})" for name, converter in CONVERTERS.items())
     close = difflib.get_close_matches(via, [*fitting, NONE], 1) if row is None else []
     hint = f"; did you mean {close[0]}?" if close else ""
     raise ZerostrideError(
-        f"via={via!r} does not write for {target}; known: {known}; none judges op for op{hint}"
+        f"via={via!r} does not write for {target}; known: {names}; none judges op for op{hint}"
     )
 
 
@@ -242,7 +242,11 @@ def chosen(via: str | None, target: str, format: str) -> Converter | None:
     """
     row = named(via, target)
     if row is None:
-        usual = (one for one in CONVERTERS.values() if one.usual and one.target == target)
+        usual = (
+            converter
+            for converter in CONVERTERS.values()
+            if converter.usual and converter.target == target
+        )
         return None if via == NONE else next((o for o in usual if format in o.reads), None)
     if format not in row.reads:
         reads = ", ".join(sorted(row.reads))

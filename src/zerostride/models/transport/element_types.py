@@ -15,9 +15,9 @@ _OWN = "tests/conformance/test_compounds.py, run: "
 _ORT, _MNN = "ONNX Runtime's kernel", "MNN's ONNX converter"
 
 
-def _unfit(said: str, effect: Reason, by: str, dtypes: str) -> Divergence:
+def _unfit(text: str, effect: Reason, by: str, dtypes: str) -> Divergence:
     names = frozenset(dtypes.split())
-    return Divergence(said, effect, _OWN + by, strikes=always, dtypes=names)
+    return Divergence(text, effect, _OWN + by, strikes=always, dtypes=names)
 
 
 _WHOLE = "int32 uint32 int64 uint64"
@@ -54,8 +54,8 @@ UNFIT: Mapping[tuple[str, str], Divergence] = MappingProxyType(
         },
         ("mnn", "PRelu"): _unfit("slopes of whole numbers", Reason.DTYPE, _MNN, f"int8 {_WHOLE}"),
         **{
-            ("torch", op): _unfit(_NO_KERNEL, Reason.DTYPE, said, dtypes)
-            for op, said, dtypes in (
+            ("torch", op): _unfit(_NO_KERNEL, Reason.DTYPE, op_source, dtypes)
+            for op, op_source, dtypes in (
                 ("MatMul", "torch.matmul", "uint32 uint64"),
                 ("Gemm", "torch.addmm", "uint32 uint64"),
                 ("Clip", "torch.clamp", "uint16 uint32 uint64"),

@@ -37,8 +37,8 @@ def axes_given(node: Node, position: int = 1) -> tuple[int, ...] | None:
         axes = value.content if value is not None else None
     if axes is None:
         return None
-    given = axes if isinstance(axes, tuple) else (axes,)
-    return given if all(isinstance(axis, int) for axis in given) else None
+    listed = axes if isinstance(axes, tuple) else (axes,)
+    return listed if all(isinstance(axis, int) for axis in listed) else None
 
 
 def normal(axes: Sequence[int], rank: int) -> set[int]:

@@ -58,8 +58,8 @@ def matrices(node: Node) -> str | None:
 def gpu_weights(node: Node) -> str | None:
     """LiteRT's GPU delegate: a constant second factor becomes the filter of a convolution."""
     rank = len(node.inputs[1].shape or ()) if node.inputs[1] is not None else 2
-    said = f"a constant second factor of rank {rank}; it takes a matrix" if rank != 2 else None
-    return said or matrices(node)
+    problem = f"a constant second factor of rank {rank}; it takes a matrix" if rank != 2 else None
+    return problem or matrices(node)
 
 
 def gpu_filter(node: Node) -> str | None:
@@ -97,14 +97,14 @@ def one_number(*positions: int, as_vector: bool = True) -> Callable[[Node], str 
     """Refuses nodes with more than one number at these inputs, or with one as a vector."""
     taken = (None, (), (1,)) if as_vector else (None, ())
 
-    def said(node: Node) -> str | None:
+    def problem(node: Node) -> str | None:
         for position in positions:
             value = node.inputs[position] if position < len(node.inputs) else None
             if value is not None and value.shape not in taken:
                 return f"{value.name!r} has shape {value.shape}; it takes one number"
         return None
 
-    return said
+    return problem
 
 
 def offset_of_zero(node: Node) -> str | None:
@@ -181,5 +181,7 @@ def mnn_dequantised(node: Node) -> str | None:
 
 def mnn_epsilon(node: Node) -> str | None:
     """MNN's converter has a default of its own."""
-    given = "epsilon" in node.attributes or node.domain != ""
-    return None if given else "its converter takes 1e-10 for an epsilon that is left out, not 1e-5"
+    explicit = "epsilon" in node.attributes or node.domain != ""
+    return (
+        None if explicit else "its converter takes 1e-10 for an epsilon that is left out, not 1e-5"
+    )

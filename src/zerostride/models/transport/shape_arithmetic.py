@@ -69,14 +69,14 @@ def shape_arithmetic(graph: Graph) -> frozenset[int]:
         for body in node.bodies:
             kept.update(id(value) for value in body.outputs if value is not None)
     uses = graph.uses()
-    found: set[int] = set()
+    sizing: set[int] = set()
     for node in reversed(candidates):
         if all(
-            _only_sizes(value, uses, found, kept) or (_fixed(value) and id(value) not in kept)
+            _only_sizes(value, uses, sizing, kept) or (_fixed(value) and id(value) not in kept)
             for value in node.outputs
         ):
-            found.add(id(node))
-    return frozenset(found)
+            sizing.add(id(node))
+    return frozenset(sizing)
 
 
 def counted(finding: Finding) -> Finding:
@@ -102,33 +102,33 @@ def counted(finding: Finding) -> Finding:
 def _candidates(graph: Graph) -> list[Node]:
     """Nodes of numbers and vectors that depend on sizes and constants alone, in order."""
     sized: set[int] = set()
-    found = []
+    candidates = []
     for node in graph.nodes:
         if node.op in _MAKES:
             sized.update(map(id, node.outputs))
             continue
-        given = [value for value in node.inputs if value is not None]
-        free = [value for value in given if not value.constant]
+        inputs = [value for value in node.inputs if value is not None]
+        free = [value for value in inputs if not value.constant]
         if not free or node.bodies or node.op.startswith(_RANDOM):
             continue
         small = all(value.shape is not None and len(value.shape) <= 1 for value in node.outputs)
         if small and all(id(value) in sized for value in free):
             sized.update(map(id, node.outputs))
-            found.append(node)
-    return found
+            candidates.append(node)
+    return candidates
 
 
 def _only_sizes(
     value: Value,
     uses: Mapping[int, tuple[tuple[Node, int], ...]],
-    found: set[int],
+    sizing: set[int],
     kept: set[int],
 ) -> bool:
     """Whether a tensor is read by nothing but readers of sizes."""
     if id(value) in kept:
         return False
     return all(
-        id(reader) in found or position in _READS.get(reader.op, ())
+        id(reader) in sizing or position in _READS.get(reader.op, ())
         for reader, position in uses.get(id(value), ())
     )
 

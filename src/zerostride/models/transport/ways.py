@@ -82,8 +82,8 @@ def _contributed(site: Site, engine: Engine) -> Side:
     """ONNX Runtime's own ops, as its document says; OpenVINO carries some of them."""
     op = site.node.op
     if engine.name == "openvino" and op in _CAST_ALONE:
-        said = "openvino: the result is cut off and wraps around, not rounded and saturated"
-        raise _refusal(site, said, Reason.WRONG_RESULT, silent=True)
+        detail = "openvino: the result is cut off and wraps around, not rounded and saturated"
+        raise _refusal(site, detail, Reason.WRONG_RESULT, silent=True)
     if engine.name == "onnxruntime" or (engine.name == "openvino" and op in CONTRIB_OPENVINO):
         return Side(site.rule, site.attributes, engine.name, op)
     if engine.name == "openvino":
@@ -132,10 +132,10 @@ def _with_small_constant(site: Site) -> bool:
     counts = [_elements(part.shape) for part in site.operands]
     if None in counts:
         return False
-    known = [count for count in counts if count is not None]
+    numbers = [count for count in counts if count is not None]
     return any(
-        part.constant and count == min(known)
-        for part, count in zip(site.operands, known, strict=True)
+        part.constant and count == min(numbers)
+        for part, count in zip(site.operands, numbers, strict=True)
     )
 
 
@@ -174,25 +174,29 @@ def _compound(site: Site, engine: Engine, via: str) -> Side:
     weights = all(part.constant for part in site.operands[1:])
     for row in rows:
         if row.weights in (None, weights):
-            said = row.needs(site.node) if row.needs is not None else None
-            if said is not None:
-                raise _refusal(site, f"{engine.name} refuses: {said}", Reason.RANK)
-            said = row.wrong(site.node) if row.wrong is not None else None
-            if said is not None:
-                raise _refusal(site, f"{engine.name}: {said}", Reason.WRONG_RESULT, silent=True)
+            detail = row.needs(site.node) if row.needs is not None else None
+            if detail is not None:
+                raise _refusal(site, f"{engine.name} refuses: {detail}", Reason.RANK)
+            detail = row.wrong(site.node) if row.wrong is not None else None
+            if detail is not None:
+                raise _refusal(site, f"{engine.name}: {detail}", Reason.WRONG_RESULT, silent=True)
             kinds = [value.dtype for value in site.node.inputs if value is not None]
-            known = tuple(kind for kind in kinds if kind is not None)
-            if row.types is not None and len(known) == len(kinds) and (said := row.types(known)):
-                raise _refusal(site, f"{engine.name} does not take {said}", Reason.DTYPE)
+            dtypes = tuple(kind for kind in kinds if kind is not None)
+            if (
+                row.types is not None
+                and len(dtypes) == len(kinds)
+                and (detail := row.types(dtypes))
+            ):
+                raise _refusal(site, f"{engine.name} does not take {detail}", Reason.DTYPE)
             rule = site.rule if row.rule is AS_WRITTEN else row.rule
             return Side(rule, _attributes(site, rule), engine.name, name)
     if rows:
-        said = f"{engine.name}'s {name} takes constants only for all operands but the first"
-        raise _refusal(site, said, Reason.NO_OP)
+        detail = f"{engine.name}'s {name} takes constants only for all operands but the first"
+        raise _refusal(site, detail, Reason.NO_OP)
     absent = ABSENT.get((name, via)) or ABSENT.get((name, engine.name))
     if absent is not None:
-        said = f"{engine.name} has no {name}: {absent}"
-        raise _refusal(site, said, Reason.NO_OP)
+        detail = f"{engine.name} has no {name}: {absent}"
+        raise _refusal(site, detail, Reason.NO_OP)
     raise NotJudged(f"{name} on {engine.name} has not been looked at")
 
 
@@ -207,9 +211,9 @@ def _attributes(site: Site, rule: Rule) -> Mapping[str, Any]:
     return {"axis": axis if axis < 0 else axis - len(site.operands[0].shape or ())}
 
 
-def _refusal(site: Site, said: str, reason: Reason, *, silent: bool = False) -> BroadcastError:
+def _refusal(site: Site, detail: str, reason: Reason, *, silent: bool = False) -> BroadcastError:
     shapes = [part.shape for part in site.operands]
-    return BroadcastError(said, reason=reason, shapes=shapes, silent=silent)
+    return BroadcastError(detail, reason=reason, shapes=shapes, silent=silent)
 
 
 #: Element-wise ops of ONNX whose broadcast is that of another op of the table.
@@ -241,10 +245,10 @@ def _check_has(engine: Engine, site: Site, op: str | None) -> None:
     if op is None:
         raise NotJudged(f"{site.stands_for} is not in the op table, so {engine.name} was not asked")
     if not has_op(engine, op):
-        said = without_op(engine, op)
+        detail = without_op(engine, op)
         if not (engine.run or engine.has):
-            raise NotJudged(said)
-        raise _refusal(site, said, Reason.NO_OP)
+            raise NotJudged(detail)
+        raise _refusal(site, detail, Reason.NO_OP)
 
 
 #: The first opset for which ONNX Runtime has a kernel, where that is not 7 (run: opsets 1 to 8).
