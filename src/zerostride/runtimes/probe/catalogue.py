@@ -228,5 +228,5 @@ def row_of(case: Case) -> CatalogueRow:
     for row in rows_of(case.engine):
         if row.op == case.op and all(case.attrs.get(key) == row.attrs[key] for key in row.attrs):
             return row
-    known = ", ".join(dict.fromkeys(row.op for row in rows_of(case.engine)))
-    raise BadInput(f"{case.engine} has no op {case.op!r} with {dict(case.attrs)}; ops: {known}")
+    names = ", ".join(dict.fromkeys(row.op for row in rows_of(case.engine)))
+    raise BadInput(f"{case.engine} has no op {case.op!r} with {dict(case.attrs)}; ops: {names}")

@@ -128,17 +128,17 @@ def judge(case: Case, predicted: Plan | BroadcastError, outcome: EngineOutcome) 
     return Judged.DISAGREE
 
 
-def _judge_plan(case: Case, made: Plan, outcome: EngineOutcome) -> Judged:
+def _judge_plan(case: Case, plan: Plan, outcome: EngineOutcome) -> Judged:
     if outcome.answer is not Answer.RESULT:
         # What dies on some shapes may refuse to compile on others of the same kind.
-        known = striking(case, made, frozenset({Reason.CRASH}))
-        return Judged.CRASH if known else Judged.DISAGREE
+        divergence = striking(case, plan, frozenset({Reason.CRASH}))
+        return Judged.CRASH if divergence else Judged.DISAGREE
     assert outcome.values is not None
     kind = KINDS[row_of(case).kind]
-    if outcome.shape == made.shape and kind.matches(outcome.values, expected_values(case, made)):
+    if outcome.shape == plan.shape and kind.matches(outcome.values, expected_values(case, plan)):
         return Judged.EQUAL
-    known = striking(case, made, frozenset({Reason.WRONG_RESULT}))
-    return Judged.WRONG if known else Judged.DISAGREE
+    divergence = striking(case, plan, frozenset({Reason.WRONG_RESULT}))
+    return Judged.WRONG if divergence else Judged.DISAGREE
 
 
 #: Silent reasons for which anything may happen: the engine writes beyond an array, and what comes
@@ -213,8 +213,8 @@ def _is_silent(predicted: Plan | BroadcastError) -> bool:
 
 def _finding(case: Case, predicted: Plan | BroadcastError, outcome: EngineOutcome) -> Finding:
     verdict = judge(case, predicted, outcome)
-    said = describe(predicted) if verdict is Judged.DISAGREE else ""
-    return Finding(case, verdict, said, outcome.describe() if said else "")
+    expected = describe(predicted) if verdict is Judged.DISAGREE else ""
+    return Finding(case, verdict, expected, outcome.describe() if expected else "")
 
 
 def check_recorded(report: EngineReport, recorded: Iterable[Recorded]) -> list[Case]:
@@ -229,8 +229,8 @@ def check_recorded(report: EngineReport, recorded: Iterable[Recorded]) -> list[C
         kept.append(each.case)
         predicted = predict(each.case)
         if contradicts(each, predicted) and not _beyond(predicted):
-            said = f"line {each.line} of the file: {each.result}"
-            report.findings.append(Finding(each.case, Judged.DISAGREE, describe(predicted), said))
+            record = f"line {each.line} of the file: {each.result}"
+            report.findings.append(Finding(each.case, Judged.DISAGREE, describe(predicted), record))
     return kept
 
 

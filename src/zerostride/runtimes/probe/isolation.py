@@ -97,11 +97,11 @@ class Worker:
         except (wire.Closed, wire.TooLate) as error:
             self._process.kill()  # nothing if it has ended, and that status is kept
             assert self._process.stderr is not None
-            said = self._process.stderr.read().decode(errors="replace").strip().splitlines()
+            lines = self._process.stderr.read().decode(errors="replace").strip().splitlines()
             died = self._reap()
             if isinstance(error, wire.TooLate):
                 died = f"not loaded after {limit:g} s"
-            detail = f"{died}: {said[-1]}" if said else died
+            detail = f"{died}: {lines[-1]}" if lines else died
             raise NoWorker(f"the worker for {self.engine} does not start ({detail})") from error
         if "missing" in header:
             self.stop()

@@ -50,13 +50,13 @@ def predict(case: Case) -> Plan | BroadcastError:
         return error
 
 
-def expected_values(case: Case, made: Plan) -> Array:
+def expected_values(case: Case, plan: Plan) -> Array:
     """Every pass's result by NumPy over the plan's views, one row a pass."""
     row = row_of(case)
     kind = KINDS[row.kind]
     return as_values(
         [
-            np.asarray(kind.function(*made.views(*operands)))
+            np.asarray(kind.function(*plan.views(*operands)))
             for operands in kind.operands(shapes_of(case, row), _exact(case, row))
         ]
     )[1]
@@ -84,13 +84,13 @@ def numpy_result(case: Case) -> tuple[Shape, Array] | None:
     )
 
 
-def striking(case: Case, made: Plan, effects: frozenset[Reason]) -> Divergence | None:
+def striking(case: Case, plan: Plan, effects: frozenset[Reason]) -> Divergence | None:
     """A divergence of the case's engine that strikes the plan with one of these effects."""
-    for divergence in find_engine(case.engine).divergences_of(made.rule.op, case.dtype):
+    for divergence in find_engine(case.engine).divergences_of(plan.rule.op, case.dtype):
         if (
             divergence.effect in effects
             and divergence.strikes
-            and divergence.strikes(made, Asker())
+            and divergence.strikes(plan, Asker())
         ):
             return divergence
     return None

@@ -56,8 +56,8 @@ class Cache:
             return None
         try:
             with self._path(key).open("rb") as handle:
-                said = json.loads(handle.read(_LONGEST))
-            return _checked(said, key)
+                entry = json.loads(handle.read(_LONGEST))
+            return _checked(entry, key)
         except (OSError, ValueError, KeyError, TypeError, RecursionError):
             return None
 
@@ -65,7 +65,7 @@ class Cache:
         """Keeps an answer. A crash is not kept: a machine without memory crashes, too."""
         if not self.on or answer.outcome is Outcome.CRASHED:
             return
-        said = {
+        entry = {
             "key": key,
             "outcome": answer.outcome,
             "detail": answer.detail,
@@ -74,7 +74,7 @@ class Cache:
         }
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            data = json.dumps(said).encode()
+            data = json.dumps(entry).encode()
             write_whole((self._path(key), lambda file: file.write(data)))
             self._written += 1
         except OSError:
@@ -92,10 +92,10 @@ class Cache:
             return  # another run trims it, too
 
 
-def _checked(said: Any, key: str) -> Agreement:
+def _checked(entry: Any, key: str) -> Agreement:
     """An entry as an answer; ValueError, KeyError or TypeError where it is none."""
-    elements, error, detail = said["elements"], said["error"], said["detail"]
+    elements, error, detail = entry["elements"], entry["error"], entry["detail"]
     whole = isinstance(elements, int) and isinstance(error, int | float) and isinstance(detail, str)
-    if said["key"] != key or not whole or elements < 0 or math.isnan(error):
+    if entry["key"] != key or not whole or elements < 0 or math.isnan(error):
         raise ValueError("not an entry of this task")
-    return Agreement(Outcome(said["outcome"]), detail, elements, float(error))
+    return Agreement(Outcome(entry["outcome"]), detail, elements, float(error))

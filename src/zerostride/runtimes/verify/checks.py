@@ -100,8 +100,8 @@ def verify(
         raise ZerostrideError(f"cases={cases}; it is 1 or more")
     warn_if_unmeasured(engine)
     graph = read_sized(model, sizes, input_shapes)
-    known = ALWAYS if facts is None else as_facts(facts)
-    report = audit_graph(graph, row, batch_axis=batch_axis, facts=known)
+    premises = ALWAYS if facts is None else as_facts(facts)
+    report = audit_graph(graph, row, batch_axis=batch_axis, facts=premises)
     whole = whole or against is not None
     findings = report.findings
     if node is not None and not whole:
@@ -111,7 +111,7 @@ def verify(
         if whole:
             checks, notes = check_whole(graph, Path(against or model), process, seed, batch_axis)
         else:
-            graph = resolved(graph, known)[0]
+            graph = resolved(graph, premises)[0]
             keeper = Cache(engine, process.version, on=cache)
             run = _Run(process, keeper, seed, cases, MOST_WORK)
             batch = BatchAxes()
@@ -135,12 +135,12 @@ def verify(
 
 def _sites(graph: Graph, node: str | None) -> list[Site]:
     module = module_of(graph)
-    found = [site for site in map(module.find_site, graph.nodes) if site is not None]
+    sites = [site for site in map(module.find_site, graph.nodes) if site is not None]
     if node is None:
-        return found
-    named = [site for site in found if site.node.path == node]
+        return sites
+    named = [site for site in sites if site.node.path == node]
     if not named:
-        near = difflib.get_close_matches(node, [site.node.path for site in found], 1)
+        near = difflib.get_close_matches(node, [site.node.path for site in sites], 1)
         hint = f"; did you mean {near[0]!r}?" if near else ""
         raise ZerostrideError(f"{graph.path}: no node {node!r} broadcasts{hint}")
     return named
@@ -189,31 +189,33 @@ class _Run:
     ) -> list[Check]:
         """A check for each site, in order; `findings` are the audit's of the same sites."""
         engine = find_engine(self.process.engine)
-        found: dict[str, tuple[Agreement, bool]] = {}
+        answers: dict[str, tuple[Agreement, bool]] = {}
         checks = []
         for done, (site, finding) in enumerate(zip(sites, findings, strict=True)):
             try:
                 if finding.reason == Cause.FOLDED:
                     raise Skip(finding.message)
                 plain = prepare(site, engine, batch, graph)
-                checks.append(self._check(plain, found))
+                checks.append(self._check(plain, answers))
             except Skip as reason:
                 checks.append(_check_of(site, Agreement(Outcome.NOT_RUN, str(reason), 0, 0.0)))
             except MemoryError as error:
-                said = f"its operands do not fit into memory: {error}"
-                checks.append(_check_of(site, Agreement(Outcome.NOT_RUN, said, 0, 0.0)))
+                detail = f"its operands do not fit into memory: {error}"
+                checks.append(_check_of(site, Agreement(Outcome.NOT_RUN, detail, 0, 0.0)))
             if progress is not None:
                 progress(done + 1, len(sites))
         return checks
 
-    def _check(self, plain: Plain, found: dict[str, tuple[Agreement, bool]]) -> Check:
+    def _check(self, plain: Plain, answers: dict[str, tuple[Agreement, bool]]) -> Check:
         key = self._key(plain)
-        if key not in found:
+        if key not in answers:
             # Kept answers count, too: what is asked does not depend on earlier calls.
             self._spend(plain)
             kept = self.cache.get(key)
-            found[key] = (kept, True) if kept is not None else (self._carry_out(plain, key), False)
-        answer, cached = found[key]
+            answers[key] = (
+                (kept, True) if kept is not None else (self._carry_out(plain, key), False)
+            )
+        answer, cached = answers[key]
         if plain.note:
             answer = replace(answer, detail="; ".join(filter(None, (answer.detail, plain.note))))
         return _check_of(plain.site, answer, self.process.version, cached=cached)
@@ -232,7 +234,14 @@ class _Run:
         """All that the operands, the task and the meaning depend on."""
         site = plain.site
         rule = (site.rule.name, sorted((k, repr(v)) for k, v in site.attributes.items()))
-        meant = [rule, site.stands_for, plain.shapes, plain.dtypes, plain.given, plain.result]
+        meant = [
+            rule,
+            site.stands_for,
+            plain.shapes,
+            plain.dtypes,
+            plain.engine_shapes,
+            plain.result,
+        ]
         attributes = sorted((k, repr(v)) for k, v in site.node.attributes.items())
         head = key_of(plain.task, ())
         return repr((head, meant, attributes, site.node.version, self.seed, self.cases))

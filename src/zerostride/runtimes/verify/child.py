@@ -35,14 +35,14 @@ def main(engine: str) -> int:
 def answer(runner: Runner, task: Task, arrays: Sequence[Array]) -> tuple[dict[str, Any], bytes]:
     """What the engine makes of a task, as a frame."""
     try:
-        said, payload = pack([np.asarray(made) for made in runner.run(task, arrays)])
+        headers, payload = pack([np.asarray(result) for result in runner.run(task, arrays)])
     except Absent as error:
         return {"answer": "absent", "message": str(error)}, b""
     except _FAULTS as error:
         return {"answer": "absent", "message": f"the runner failed: {_first(error)}"}, b""
     except Exception as error:  # noqa: BLE001 - whatever an engine raises is how it refuses
         return {"answer": "refused", "message": _first(error)}, b""
-    return {"answer": "result", "message": "", "arrays": said}, payload
+    return {"answer": "result", "message": "", "arrays": headers}, payload
 
 
 def _first(error: BaseException) -> str:

@@ -70,7 +70,7 @@ def tolerance(
     return min(narrow * (max(ulps, NCNN_ULPS) if engine == "ncnn" else ulps), WIDEST)
 
 
-def compare(expected: Array, made: Array, most: float, *, any_rank: bool = False) -> Agreement:
+def compare(expected: Array, actual: Array, most: float, *, any_rank: bool = False) -> Agreement:
     """Whether an engine's result is the one that is meant.
 
     Args:
@@ -79,13 +79,13 @@ def compare(expected: Array, made: Array, most: float, *, any_rank: bool = False
         most: see :func:`tolerance`.
         any_rank: one number is the same with or without axes (ncnn has no rank 0).
     """
-    if any_rank and expected.size == made.size == 1:
-        made = made.reshape(expected.shape)
-    if made.shape != expected.shape:
-        said = f"its result has the shape {made.shape}; the model means {expected.shape}"
-        return Agreement(Outcome.DIFFERS, said, 0, 0.0)
-    wide = np.complex128 if "c" in (expected.dtype.kind, made.dtype.kind) else np.float64
-    a, b = expected.astype(wide), made.astype(wide)
+    if any_rank and expected.size == actual.size == 1:
+        actual = actual.reshape(expected.shape)
+    if actual.shape != expected.shape:
+        detail = f"its result has the shape {actual.shape}; the model means {expected.shape}"
+        return Agreement(Outcome.DIFFERS, detail, 0, 0.0)
+    wide = np.complex128 if "c" in (expected.dtype.kind, actual.dtype.kind) else np.float64
+    a, b = expected.astype(wide), actual.astype(wide)
     with np.errstate(all="ignore"):
         error = np.abs(a - b) / np.maximum(1, np.abs(a))
         error = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, error)
@@ -95,8 +95,8 @@ def compare(expected: Array, made: Array, most: float, *, any_rank: bool = False
         return Agreement(Outcome.AGREES, "", expected.size, largest)
     index = tuple(int(i) for i in np.unravel_index(int(error.argmax()), error.shape))
     wrong = int((error > most).sum())
-    said = (
+    detail = (
         f"{wrong} of {expected.size} numbers differ: result[{', '.join(map(str, index))}] is "
-        f"{made[index]:g}, and the model means {expected[index]:g}"
+        f"{actual[index]:g}, and the model means {expected[index]:g}"
     )
-    return Agreement(Outcome.DIFFERS, said, expected.size, largest)
+    return Agreement(Outcome.DIFFERS, detail, expected.size, largest)

@@ -127,5 +127,5 @@ def operand(
         if kind.kind in "iu"
         else (_REALS, _reals(-2, 2))
     )  # fmt: skip
-    made = table.get(op, other)(rng, shape, position)
-    return (np.abs(made) if kind.kind == "u" else made).astype(kind)
+    values = table.get(op, other)(rng, shape, position)
+    return (np.abs(values) if kind.kind == "u" else values).astype(kind)

@@ -36,7 +36,7 @@ def stores_halves(file: Path) -> bool:
 
     Single numbers and small tensors do not count; a file without large weights stores none.
     """
-    found = False
+    halves = False
     for value in read_model(file).values():
         if value.source is None or value.dtype not in ("float16", "float32"):
             continue
@@ -47,21 +47,21 @@ def stores_halves(file: Path) -> bool:
         if array.ndim > 1 and array.size >= _LEAST:
             if not np.array_equal(halved(array), array):
                 return False
-            found = True
-    return found
+            halves = True
+    return halves
 
 
 def with_halves(graph: Graph) -> Graph:
     """The graph, its weights rounded to float16."""
-    made: dict[int, Value] = {}
+    rounded: dict[int, Value] = {}
 
     def value_of(value: Value) -> Value:
         source = value.source
         if source is None or value.dtype not in ("float32", "float64"):
             return value
-        if id(value) not in made:
-            made[id(value)] = replace(value, source=lambda: halved(source()))
-        return made[id(value)]
+        if id(value) not in rounded:
+            rounded[id(value)] = replace(value, source=lambda: halved(source()))
+        return rounded[id(value)]
 
     def node_of(node: Node) -> Node:
         inputs = tuple(None if value is None else value_of(value) for value in node.inputs)

@@ -34,10 +34,10 @@ def layer_task(site: Site) -> tuple[Task, Graph]:
         for k, value in enumerate(node.inputs)
         if value is not None
     ]
-    given = tuple(value for k, value in enumerate(inputs) if k not in numbers)
+    operands = tuple(value for k, value in enumerate(inputs) if k not in numbers)
     output = Value("y", None)
     alone = replace(node, inputs=tuple(inputs), outputs=(output,))
-    graph = Graph(node.name, node.domain, node.version, given, (alone,), outputs=(output,))
+    graph = Graph(node.name, node.domain, node.version, operands, (alone,), outputs=(output,))
     attributes = {
         "version": f"opset{node.version}",
         "data": dict(node.attributes),
@@ -56,9 +56,9 @@ def _numbers(site: Site) -> dict[int, tuple[int, ...]]:
     if site.kind is not Kind.EXPAND:
         return {}
     target = site.operands[1].shape or ()
-    found = {1: tuple(size for size in target if isinstance(size, int))}
+    numbers = {1: tuple(size for size in target if isinstance(size, int))}
     axes = site.attributes.get("axes_mapping")
-    return found if axes is None else {**found, 2: tuple(axes)}
+    return numbers if axes is None else {**numbers, 2: tuple(axes)}
 
 
 __all__ = ["is_own", "layer_task"]

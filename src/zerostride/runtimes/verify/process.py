@@ -64,13 +64,13 @@ class Process(Worker):
         return self._once(task, arrays) if reply.answer is ReplyKind.CRASHED else reply
 
     def _once(self, task: Task, arrays: Sequence[Array]) -> Reply:
-        said, payload = pack(arrays)
+        headers, payload = pack(arrays)
         if len(payload) > MAX_MESSAGE:
             return Reply(ReplyKind.ABSENT, f"{len(payload)} bytes of operands are too many to send")
         if self._process is None:
             self.start()
         try:
-            question = {"task": task.as_dict(), "arrays": said}
+            question = {"task": task.as_dict(), "arrays": headers}
             wire.send(self._input, question, payload, self.case_seconds)
             header, body = wire.receive(self._output, self.case_seconds)
         except wire.Closed:
@@ -78,8 +78,8 @@ class Process(Worker):
         except wire.TooLate:
             self._reap()
             return Reply(ReplyKind.CRASHED, f"no answer in {self.case_seconds:g} s")
-        made = unpack(header.get("arrays", ()), body)
-        return Reply(ReplyKind(header["answer"]), str(header["message"]), tuple(made))
+        results = unpack(header.get("arrays", ()), body)
+        return Reply(ReplyKind(header["answer"]), str(header["message"]), tuple(results))
 
 
 #: Processes that wait for the next verification, by engine and interpreter; None: none are kept.

@@ -63,7 +63,7 @@ class Plain:
     Attributes:
         site, task: what is run, and how.
         shapes: of the operands in the model.
-        given: of the operands as the engine gets them, without the batch axis where it has none.
+        engine_shapes: of the operands as the engine gets them, without a batch axis that it lacks.
         result: the result's shape there; None: as the model has it, but for `dropped`.
         dropped: the axis of the model's result that the engine does not have.
         dtypes: of the operands.
@@ -76,7 +76,7 @@ class Plain:
     site: Site
     task: Task
     shapes: tuple[tuple[int, ...], ...]
-    given: tuple[tuple[int, ...], ...]
+    engine_shapes: tuple[tuple[int, ...], ...]
     dtypes: tuple[str, ...]
     result: tuple[int, ...] | None = None
     dropped: int | None = None
@@ -109,15 +109,17 @@ class Plain:
 
     def as_given(self, arrays: Sequence[Array]) -> list[Array]:
         """The operands as the engine gets them."""
-        given = [array.reshape(shape) for array, shape in zip(arrays, self.given, strict=True)]
-        return [array.T if k in self.turned else array for k, array in enumerate(given)]
+        operands = [
+            array.reshape(shape) for array, shape in zip(arrays, self.engine_shapes, strict=True)
+        ]
+        return [array.T if k in self.turned else array for k, array in enumerate(operands)]
 
     def expected(self, arrays: Sequence[Array]) -> Array:
         """What the model means, by zerostride's own plan and values."""
-        made = self._computed(tuple(arrays))
+        result = self._computed(tuple(arrays))
         if self.result is not None:
-            return np.ascontiguousarray(made).reshape(self.result)
-        return made if self.dropped is None else made.squeeze(self.dropped)
+            return np.ascontiguousarray(result).reshape(self.result)
+        return result if self.dropped is None else result.squeeze(self.dropped)
 
     def _computed(self, arrays: tuple[Array, ...]) -> Array:
         if self.layer is not None:
@@ -128,11 +130,11 @@ class Plain:
             # A file of an engine's own means what that engine computes.
             domain = self.site.node.domain
             return broadcast(self.site, NodeCall(self.site.node, arrays), domain or None)
-        given = iter(arrays)
-        placed = tuple(None if value is None else next(given) for value in self.word.inputs)
+        rest = iter(arrays)
+        placed = tuple(None if value is None else next(rest) for value in self.word.inputs)
         with np.errstate(all="ignore"):
-            made = TABLE[self.word.op](NodeCall(self.word, placed))
-        return np.asarray(made[0] if isinstance(made, tuple) else made)
+            results = TABLE[self.word.op](NodeCall(self.word, placed))
+        return np.asarray(results[0] if isinstance(results, tuple) else results)
 
 
 def prepare(site: Site, engine: Engine, batch: BatchAxes, graph: Graph) -> Plain:
@@ -176,20 +178,20 @@ def _shapes(site: Site, graph: Graph) -> tuple[tuple[int, ...], ...]:
         raise Skip(f"{site.node.op} is not modelled")
     for part in site.operands:
         if part.shape is None:
-            raise Skip(said(f"the shape of {part.name!r} is not known", advice(graph)))
+            raise Skip(with_advice(f"the shape of {part.name!r} is not known", advice(graph)))
     sizes = [size for part in site.operands for size in part.shape or ()]
     unknown = [size for size in sizes if not isinstance(size, int)]
     if unknown:
         whose = next(p.name for p in site.operands if unknown[0] in (p.shape or ()))
         words = f"{whose!r} has a size that is not known"
-        raise Skip(said(words, advice(graph, unknown) or advice(graph)))
+        raise Skip(with_advice(words, advice(graph, unknown) or advice(graph)))
     return tuple(
         tuple(int(size) for size in sizes_of(part) if isinstance(size, int))
         for part in site.operands
     )
 
 
-def said(words: str, how: str) -> str:
+def with_advice(words: str, how: str) -> str:
     """A sentence with what to write, where something can be written."""
     return f"{words}: {how}" if how else words
 
@@ -210,36 +212,36 @@ def _planned(
     site: Site, engine: Engine, side: Side, shapes: tuple[tuple[int, ...], ...], sample: Sample
 ) -> Plain:
     """An element-wise op or a Broadcast op, in the engine's own terms."""
-    given = tuple(tuple(map(int, shape)) for shape in sample.shapes)
+    engine_shapes = tuple(tuple(map(int, shape)) for shape in sample.shapes)
     result = tuple(map(int, sample.plan.shape))
     if site.kind is Kind.EXPAND:
         task = Task(Form.TO, "expand", {"mode": side.rule.name}, target=shapes[1])
         kinds, note = _dtypes(site, engine, "expand", 1)
-        return Plain(site, task, shapes[:1], given[:1], kinds, result, note=note)
+        return Plain(site, task, shapes[:1], engine_shapes[:1], kinds, result, note=note)
     op = side.op or "add"
     kinds, note = _dtypes(site, engine, op, len(shapes))
     node = site.node
     if engine.name == "onnxruntime" and _is_onnx(site):
         attributes = {k: v for k, v in node.attributes.items() if k != "consumed_inputs"}
         task = Task(Form.NODE, node.op, attributes, opset=node.version)
-        return Plain(site, task, shapes, given, kinds, result, note=note)
+        return Plain(site, task, shapes, engine_shapes, kinds, result, note=note)
     if side.op not in OPS:
         form = Form.NODE if engine.name in _NODE_ENGINES else Form.COMPOUND
         constant = tuple(part.constant for part in site.operands)
         task = Task(form, site.stands_for, constant=constant, opset=max(_OPSET, node.version))
-        return Plain(site, task, shapes, given, kinds, result, note=note)
+        return Plain(site, task, shapes, engine_shapes, kinds, result, note=note)
     if engine.name == "mnn" and _is_onnx(site) and len(shapes) > OPS[op].operands:
         # One op of MNN's takes all operands; two by two would be another thing.
         constant = tuple(part.constant for part in site.operands)
         task = Task(Form.NODE, node.op, dict(node.attributes), (), constant, node.version)
-        return Plain(site, task, shapes, given, kinds, result, note=note)
+        return Plain(site, task, shapes, engine_shapes, kinds, result, note=note)
     if site.stands_for == "Mean":
         # Engines have no mean of operands; it is their sum that broadcasts.
         site, note = replace(site, op="Sum"), "run as the sum"
     if op not in KERNELS or column_of(engine.name) not in ("numpy", *OPS[op].names):
         raise Skip(f"{engine.name} has no single op for {op}")
     task = Task(Form.OP, op, dict(side.attributes))
-    return Plain(site, task, shapes, given, kinds, result, note=note)
+    return Plain(site, task, shapes, engine_shapes, kinds, result, note=note)
 
 
 def _is_onnx(site: Site) -> bool:
@@ -255,15 +257,15 @@ def _canonical(site: Site) -> str:
 
 def _dtypes(site: Site, engine: Engine, op: str, count: int) -> tuple[tuple[str, ...], str]:
     """The operands' element types, and a note where one stands for another."""
-    said = [part.tensor.dtype if part.tensor is not None else None for part in site.operands]
-    common = next((name for name in said[op == "where" :] if name is not None), _usual(op))
+    types = [part.tensor.dtype if part.tensor is not None else None for part in site.operands]
+    common = next((name for name in types[op == "where" :] if name is not None), _usual(op))
     if op == "pow" and engine.name != "onnxruntime":
-        said[1:] = [common] * (count - 1)  # converters convert the exponent
+        types[1:] = [common] * (count - 1)  # converters convert the exponent
     kinds, notes = [], {}
     for k in range(count):
         first = op == "where" and k == 0
         # A condition is of truth values; MNN's files say integers.
-        name = "bool" if first else said[k] or common
+        name = "bool" if first else types[k] or common
         kinds.append(_standing(engine, name))
         if kinds[-1] != name:
             notes[name] = kinds[-1]
@@ -288,13 +290,13 @@ def _layer(site: Site) -> Plain:
     """A layer on the engine whose file it is."""
     task, graph = layer_task(site)
     shapes, dtypes = [], []
-    known = [value.dtype for value in graph.inputs if value.dtype not in (None, "bool")]
+    known_dtypes = [value.dtype for value in graph.inputs if value.dtype not in (None, "bool")]
     for k, value in enumerate(graph.inputs):
         if not value.known:
             raise Skip(f"the shape of {value.name!r} is not known")
         shapes.append(tuple(int(str(size)) for size in value.shape or ()))
         condition = site.kind is Kind.WHERE and k == 0
-        usual = "bool" if condition else next(iter(known), _usual(_canonical(site)))
+        usual = "bool" if condition else next(iter(known_dtypes), _usual(_canonical(site)))
         dtypes.append(_made(value.dtype or str(usual)))
     both = tuple(shapes)
     return Plain(site, task, both, both, tuple(dtypes), layer=graph)
@@ -333,7 +335,7 @@ def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule
     axes = [None if kept else batch.of(value) for value in values]
     if site.kind is Kind.MATMUL:
         axes = _both(shapes, axes)
-    given = tuple(
+    engine_shapes = tuple(
         shape if axis is None else shape[:axis] + shape[axis + 1 :]
         for shape, axis in zip(shapes, axes, strict=True)
     )
@@ -349,12 +351,12 @@ def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule
         factors = [attributes.pop(name, 1.0) for name in ("alpha", "beta")]
         if missing or any(factor != 1 for factor in factors):
             raise Skip(f"{word.op} with factors or without an operand is no single call")
-        if any(len(given[k]) != 2 for k in turned):
+        if any(len(engine_shapes[k]) != 2 for k in turned):
             raise Skip(f"{word.op} transposes an operand that is no matrix on {engine.name}")
     constant = tuple(value.constant for value in values)
     task = Task(form, word.op, attributes, constant=constant, opset=word.version)
     dropped = batch.of(word.outputs[0]) if word.outputs and not kept else None
-    return Plain(site, task, shapes, given, kinds, None, dropped, word, turned=turned)
+    return Plain(site, task, shapes, engine_shapes, kinds, None, dropped, word, turned=turned)
 
 
 def _both(shapes: Sequence[tuple[int, ...]], axes: Sequence[int | None]) -> list[int | None]:

@@ -60,15 +60,15 @@ class Task:
         }
 
     @staticmethod
-    def from_dict(said: Mapping[str, Any]) -> Task:
+    def from_dict(data: Mapping[str, Any]) -> Task:
         """The task of a message."""
         return Task(
-            Form(said["form"]),
-            str(said["op"]),
-            dict(said["attributes"]),
-            tuple(map(int, said["target"])),
-            tuple(map(bool, said["constant"])),
-            int(said["opset"]),
+            Form(data["form"]),
+            str(data["op"]),
+            dict(data["attributes"]),
+            tuple(map(int, data["target"])),
+            tuple(map(bool, data["constant"])),
+            int(data["opset"]),
         )
 
 
@@ -81,14 +81,14 @@ def key_of(task: Task, arrays: Sequence[Array]) -> str:
 def pack(arrays: Sequence[Array]) -> tuple[list[dict[str, Any]], bytes]:
     """Arrays as what a header says of them, and their bytes; types that NumPy lacks as floats."""
     plain = [a if a.dtype.kind in "biufc" else a.astype(np.float32) for a in arrays]
-    said = [{"shape": array.shape, "dtype": array.dtype.str} for array in plain]
-    return said, b"".join(np.ascontiguousarray(array).tobytes() for array in plain)
+    headers = [{"shape": array.shape, "dtype": array.dtype.str} for array in plain]
+    return headers, b"".join(np.ascontiguousarray(array).tobytes() for array in plain)
 
 
-def unpack(said: Sequence[Mapping[str, Any]], payload: bytes) -> list[Array]:
+def unpack(headers: Sequence[Mapping[str, Any]], payload: bytes) -> list[Array]:
     """The arrays of a message."""
     arrays, start = [], 0
-    for entry in said:
+    for entry in headers:
         dtype, shape = np.dtype(entry["dtype"]), tuple(map(int, entry["shape"]))
         count = math.prod(shape)
         part = payload[start : start + count * dtype.itemsize]

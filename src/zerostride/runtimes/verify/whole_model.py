@@ -70,20 +70,21 @@ def check_whole(
     expected, note = _meant(graph, inputs, itself=engine if str(file) == graph.path else "")
     names = [value.name for value in graph.outputs]
     task = Task(Form.FILE, str(file), {"inputs": list(inputs), "outputs": names})
-    given = list(inputs.values())
+    arrays = list(inputs.values())
     if engine in BATCHLESS and form != graph.format:
         sized = resolved(graph, ALWAYS)[0]
         axes = batch_axes(lowered(sized), batch_axis)
-        given = [_without(inputs[value.name], axes.of(value)) for value in sized.inputs]
-    reply = process.carry_out(task, given)
+        arrays = [_without(inputs[value.name], axes.of(value)) for value in sized.inputs]
+    reply = process.carry_out(task, arrays)
     if reply.answer is not ReplyKind.RESULT:
         outcome = _OF_REPLY[reply.answer]
         return [_check(value, outcome, reply.message, process) for value in graph.outputs], note
-    made = dict(zip(names, reply.arrays, strict=True))
+    results = dict(zip(names, reply.arrays, strict=True))
     if engine in BATCHLESS and form != graph.format:
-        expected = {name: like(array, made[name].shape) for name, array in expected.items()}
+        expected = {name: like(array, results[name].shape) for name, array in expected.items()}
     checks = [
-        _compared(value, expected[value.name], made[value.name], process) for value in graph.outputs
+        _compared(value, expected[value.name], results[value.name], process)
+        for value in graph.outputs
     ]
     if str(file) != graph.path and any(check.outcome is Outcome.DIFFERS for check in checks):
         return _beside_halves(graph, file, inputs, expected, checks, note)
@@ -129,8 +130,8 @@ def _beside_halves(
         meant = expected[check.op]
         effect = compare(meant, like(rounded[check.op], meant.shape), 0.0).error
         if check.outcome is Outcome.DIFFERS and check.elements and check.error <= 2 * effect:
-            said = f"its weights are float16, which by itself makes up to {effect:.2g}"
-            check = replace(check, outcome=Outcome.AGREES, detail=said)
+            detail = f"its weights are float16, which by itself makes up to {effect:.2g}"
+            check = replace(check, outcome=Outcome.AGREES, detail=detail)
         judged.append(check)
     return judged, (*note, f"{file.name} stores its weights in half precision")
 
@@ -149,7 +150,7 @@ def _meant(
         graph, refused = (graph, refused) if not_executed(sized) else (sized, ())
     if not refused:
         return execute(with_halves(graph) if halves else graph, inputs), ()
-    ops = ", ".join(sorted({one.op for one in refused}))
+    ops = ", ".join(sorted({node.op for node in refused}))
     if graph.format != "onnx" or itself == "onnxruntime":
         hint = (
             ""
@@ -178,20 +179,20 @@ def _meant(
     return dict(zip(names, reply.arrays, strict=True)), (note,)
 
 
-def _compared(value: Value, expected: Array, made: Array, process: Process) -> Check:
+def _compared(value: Value, expected: Array, actual: Array, process: Process) -> Check:
     kind = expected.dtype if expected.dtype.kind == "f" else np.dtype(np.float32)
     # A double is single on several engines; the input data are of order 1.
     eps = float(np.finfo(np.float32 if kind.itemsize > 4 else kind).eps)
     most = eps * MODEL_ULPS if expected.dtype.kind in "fc" else 0.0
     if expected.dtype.kind == "f" and expected.size and np.isnan(expected).all():
-        said = "the model itself makes nothing but NaN of these random inputs"
-        return _check(value, Outcome.NOT_RUN, said, process)
-    answer = compare(expected, made, most, any_rank=process.engine in BATCHLESS)
-    found = _check(value, answer.outcome, answer.detail, process)
+        detail = "the model itself makes nothing but NaN of these random inputs"
+        return _check(value, Outcome.NOT_RUN, detail, process)
+    answer = compare(expected, actual, most, any_rank=process.engine in BATCHLESS)
+    check = _check(value, answer.outcome, answer.detail, process)
     return Check(
-        found.node,
-        found.op,
-        found.operands,
+        check.node,
+        check.op,
+        check.operands,
         answer.outcome,
         answer.detail,
         answer.elements,

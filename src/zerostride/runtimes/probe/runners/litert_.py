@@ -101,10 +101,10 @@ def load() -> Runner:
         return bytes(builder.Output())
 
     def tensor(name: str, dtype: str, shape: Shape) -> Any:
-        made = schema.TensorT()
-        made.name, made.type = name, getattr(schema.TensorType, dtype.upper())
-        made.shape, made.hasRank = list(shape), True
-        return made
+        result = schema.TensorT()
+        result.name, result.type = name, getattr(schema.TensorType, dtype.upper())
+        result.shape, result.hasRank = list(shape), True
+        return result
 
     def run(
         op: str, attrs: Attrs, inputs: Sequence[Array], constants: Sequence[Array], dtype: str

@@ -28,8 +28,8 @@ def load() -> Runner:
         if array.ndim > _MAX_RANK:
             raise Refused(f"a Mat has at most {_MAX_RANK} axes, not {array.ndim}")
         # A Mat has no rank 0; clone, because layers in place crash on memory of NumPy's.
-        made = ncnn.Mat(np.ascontiguousarray(array.reshape(array.shape or (1,))))
-        return made.clone() if array.size else made
+        result = ncnn.Mat(np.ascontiguousarray(array.reshape(array.shape or (1,))))
+        return result.clone() if array.size else result
 
     def net_of(text: str) -> Any:
         net = ncnn.Net()

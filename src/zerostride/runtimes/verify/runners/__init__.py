@@ -71,10 +71,10 @@ def by_op(call: Call) -> Perform:
 
     def perform(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
         row = OPS[task.op]
-        made = call(row, arrays[: row.operands], task.attributes)
+        result = call(row, arrays[: row.operands], task.attributes)
         for array in arrays[row.operands :]:
-            made = call(row, (made, array), task.attributes)
-        return [made]
+            result = call(row, (result, array), task.attributes)
+        return [result]
 
     return perform
 

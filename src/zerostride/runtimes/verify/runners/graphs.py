@@ -50,8 +50,8 @@ def one_node(task: Task, arrays: Sequence[Array]) -> bytes:
     opset = helper.make_opsetid("", task.opset or _OPSET)
     ir = max(_IR_VERSION, helper.find_min_ir_version_for([opset], ignore_unknown=True))
     model = helper.make_model(graph, opset_imports=[opset], ir_version=ir)
-    made: bytes = model.SerializeToString()
-    return made
+    content: bytes = model.SerializeToString()
+    return content
 
 
 def one_layer(task: Task, arrays: Sequence[Array]) -> tuple[bytes, bytes, list[Array]]:
@@ -111,8 +111,8 @@ def load_onnxruntime() -> Runner:
         run = session(task.op)
         feeds = _named(task, [entry.name for entry in run.get_inputs()], arrays)
         names = [entry.name for entry in run.get_outputs()]
-        made = dict(zip(names, run.run(None, feeds), strict=True))
-        return [np.asarray(made[name]) for name in _in_order(task, names)]
+        results = dict(zip(names, run.run(None, feeds), strict=True))
+        return [np.asarray(results[name]) for name in _in_order(task, names)]
 
     forms: Mapping[Form, Perform] = {
         Form.OP: by_op(call),
@@ -125,11 +125,11 @@ def load_onnxruntime() -> Runner:
 
 def _named(task: Task, names: Sequence[str], arrays: Sequence[Array]) -> dict[str, Array]:
     """The arrays by the file's names of its inputs; in order where the names are others."""
-    given = list(task.attributes["inputs"])
-    if set(names) <= set(given):
-        return {name: arrays[given.index(name)] for name in names}
-    if len(names) != len(given):
-        raise ValueError(f"the file has the inputs {list(names)}; the model {given}")
+    inputs = list(task.attributes["inputs"])
+    if set(names) <= set(inputs):
+        return {name: arrays[inputs.index(name)] for name in names}
+    if len(names) != len(inputs):
+        raise ValueError(f"the file has the inputs {list(names)}; the model {inputs}")
     return dict(zip(names, arrays, strict=True))
 
 
@@ -178,27 +178,27 @@ def load_openvino() -> Runner:
 
     def file(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
         model = core.read_model(task.op)
-        given = list(task.attributes["inputs"])
+        inputs = list(task.attributes["inputs"])
         # A port's own index is that of its parameter's output: where it stands counts.
         places = {
             name: k
             for k, port in enumerate(model.inputs)
             for name in (*port.get_names(), port.get_node().get_friendly_name())
         }
-        named = len(given) == len({places.get(name) for name in given} - {None})
-        order = [places[name] for name in given] if named else list(range(len(arrays)))
+        named = len(inputs) == len({places.get(name) for name in inputs} - {None})
+        order = [places[name] for name in inputs] if named else list(range(len(arrays)))
         if len(model.inputs) != len(arrays):
             raise ValueError(f"the file has {len(model.inputs)} inputs, the model {len(arrays)}")
         fed = dict(zip(order, arrays, strict=True))
         model.reshape({model.inputs[k]: list(array.shape) for k, array in fed.items()})
         compiled = core.compile_model(model, "CPU")
-        made = compiled(fed)
+        results = compiled(fed)
         names = {name: port for port in compiled.outputs for name in port.get_names()}
         wanted = list(task.attributes["outputs"])
-        found = [names[n] for n in wanted] if set(wanted) <= set(names) else compiled.outputs
-        if len(found) != len(wanted):
-            raise ValueError(f"the file has {len(found)} outputs, the model {len(wanted)}")
-        return [np.array(made[port]) for port in found]
+        ports = [names[n] for n in wanted] if set(wanted) <= set(names) else compiled.outputs
+        if len(ports) != len(wanted):
+            raise ValueError(f"the file has {len(ports)} outputs, the model {len(wanted)}")
+        return [np.array(results[port]) for port in ports]
 
     forms: Mapping[Form, Perform] = {
         Form.OP: by_op(call),

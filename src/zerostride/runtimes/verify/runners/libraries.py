@@ -85,15 +85,15 @@ def load_torch() -> Runner:
 
     def call(op: Op, arrays: Sequence[Array], attrs: Attrs) -> Array:
         name = str(op.names["torch"][0])
-        made: Array = getattr(torch, name)(*map(torch.from_numpy, arrays)).numpy()
-        return made
+        result: Array = getattr(torch, name)(*map(torch.from_numpy, arrays)).numpy()
+        return result
 
     return Runner(
         str(torch.__version__),
         {
             Form.OP: by_op(call),
             Form.TO: _to(lambda data, target: torch.broadcast_to(torch.from_numpy(data), target)),
-            Form.COMPOUND: by_table(table, torch.from_numpy, lambda made: np.array(made)),
+            Form.COMPOUND: by_table(table, torch.from_numpy, lambda result: np.array(result)),
         },
     )
 
@@ -180,8 +180,8 @@ def load_paddle() -> Runner:
 
     def call(op: Op, arrays: Sequence[Array], attrs: Attrs) -> Array:
         if op.name in ("prelu", "where"):  # the operators take fewer shapes than the functions
-            made = nn.prelu if op.name == "prelu" else paddle.where
-            return np.asarray(made(*map(paddle.to_tensor, arrays)).numpy())
+            function = nn.prelu if op.name == "prelu" else paddle.where
+            return np.asarray(function(*map(paddle.to_tensor, arrays)).numpy())
         ins, out = _SLOTS.get(op.name, (("X", "Y"), "Out"))
         paddle.enable_static()
         try:
@@ -243,6 +243,6 @@ def load_paddle() -> Runner:
                     paddle.to_tensor(data), list(target)
                 ).numpy()
             ),
-            Form.COMPOUND: by_table(table, paddle.to_tensor, lambda made: np.asarray(made)),
+            Form.COMPOUND: by_table(table, paddle.to_tensor, lambda result: np.asarray(result)),
         },
     )

@@ -17,18 +17,18 @@ from .written_out import normalisations
 
 def load_litert() -> Runner:
     """LiteRT, through the runner that its row was measured with."""
-    known = litert_.load()
+    library = litert_.load()
 
     def run(name: str, *arrays: Array) -> Array:
-        if name not in known.ops:
+        if name not in library.ops:
             raise Absent(f"no model of {name} is written here")
-        return known.ops[name]({}, arrays, ())
+        return library.ops[name]({}, arrays, ())
 
     def call(op: Op, arrays: Sequence[Array], attrs: Mapping[str, Any]) -> Array:
         return run(str(op.names["litert"][0]), *arrays)
 
     def to(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
-        return [known.ops["BROADCAST_TO"]({}, arrays, task.target)]
+        return [library.ops["BROADCAST_TO"]({}, arrays, task.target)]
 
     def clip(attrs: Mapping[str, Any], x: Sequence[Array]) -> Array:
         clipped = x[0]
@@ -49,7 +49,7 @@ def load_litert() -> Runner:
         **normalisations(np.asarray, partial(run, "MUL"), partial(run, "ADD")),
     }
     return Runner(
-        known.version,
+        library.version,
         {
             Form.OP: by_op(call),
             Form.TO: to,

@@ -112,10 +112,10 @@ def load_ncnn() -> Runner:
                 raise Refused(f"there is no input {name!r}")
         results = []
         for name in outputs:
-            status, made = extractor.extract(name)
+            status, blob = extractor.extract(name)
             if status != 0:
                 raise Refused(f"extract returned status {status}")
-            results.append(np.array(made))
+            results.append(np.array(blob))
         return results
 
     def call(op: Op, arrays: Sequence[Array], attrs: Mapping[str, Any]) -> Array:
@@ -137,16 +137,16 @@ def load_ncnn() -> Runner:
         elif net.load_model(str(weights)) != 0:
             raise Refused("the weights were not taken")
         names = list(net.input_names())
-        given = list(task.attributes["inputs"])
-        order = given if set(given) == set(names) else names
+        inputs = list(task.attributes["inputs"])
+        order = inputs if set(inputs) == set(names) else names
         outputs = list(net.output_names())
         wanted = list(task.attributes["outputs"])
-        found = wanted if set(wanted) <= set(outputs) else outputs
-        if len(order) != len(arrays) or len(found) != len(wanted):
+        chosen = wanted if set(wanted) <= set(outputs) else outputs
+        if len(order) != len(arrays) or len(chosen) != len(wanted):
             raise Refused(
                 f"the net has inputs {names} and outputs {outputs}; others than the model"
             )
-        return extract(net, dict(zip(order, arrays, strict=True)), found)
+        return extract(net, dict(zip(order, arrays, strict=True)), chosen)
 
     return Runner(
         str(ncnn.__version__),
@@ -181,13 +181,13 @@ def load_mnn() -> Runner:
         kind = kinds[str(array.dtype)]
         return expr.const(array.ravel().tolist(), list(array.shape), expr.NCHW, kind)
 
-    def numbers(made: Any) -> Array:
-        made = expr.convert(made, expr.NCHW)
-        if not made.valid or made.shape is None:
+    def numbers(tensor: Any) -> Array:
+        tensor = expr.convert(tensor, expr.NCHW)
+        if not tensor.valid or tensor.shape is None:
             raise Refused("the result is an invalid variable")
-        if 0 in made.shape:  # reading it raises, though its shape is right
-            return np.empty(made.shape, np.float32)
-        return np.array(made.read()).reshape(made.shape)
+        if 0 in tensor.shape:  # reading it raises, though its shape is right
+            return np.empty(tensor.shape, np.float32)
+        return np.array(tensor.read()).reshape(tensor.shape)
 
     def call(op: Op, arrays: Sequence[Array], attrs: Mapping[str, Any]) -> Array:
         name = str(op.names["mnn"][0])
@@ -220,7 +220,7 @@ def load_mnn() -> Runner:
 
     def file(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
         net = load(task.op, task.attributes["inputs"], task.attributes["outputs"])
-        return [numbers(made) for made in net.forward([variable(array) for array in arrays])]
+        return [numbers(tensor) for tensor in net.forward([variable(array) for array in arrays])]
 
     return Runner(
         str(mnn.version()),
