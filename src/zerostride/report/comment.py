@@ -105,8 +105,8 @@ class _Paper:
     def finished(self, missing: Sequence[str]) -> str:
         """The whole text."""
         if missing:
-            said = " and ".join(missing)
-            self.parts.append(f"\n_Left out for want of room: {said}. The HTML report has all._")
+            names = " and ".join(missing)
+            self.parts.append(f"\n_Left out for want of room: {names}. The HTML report has all._")
         return "\n".join(self.parts) + "\n"
 
 
@@ -121,7 +121,7 @@ def _head(reports: Sequence[Report | Unread]) -> str:
         lines = [f"### {mark} {_TITLES[report.command]}", "", code(headline(report))]
         lines += [f"- {code(note)}" for note in notes(report)]
     else:
-        fine = all(isinstance(one, Report) and _fine(one) for one in reports)
+        fine = all(isinstance(report, Report) and _fine(report) for report in reports)
         lines = [f"### {'✅' if fine else '❌'} Broadcasts", "", total_line(reports)]
     return "\n".join(lines)
 
@@ -229,7 +229,7 @@ def entities(text: str) -> str:
     >>> entities("a_b c")
     'a&#95;b c'
     """
-    return re.sub(r"[^A-Za-z0-9 ]", lambda found: f"&#{ord(found[0])};", text)
+    return re.sub(r"[^A-Za-z0-9 ]", lambda match: f"&#{ord(match[0])};", text)
 
 
 def _longest_run(text: str) -> int:

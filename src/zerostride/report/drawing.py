@@ -55,14 +55,14 @@ def drawings(finding: Finding, target: str) -> str:
         finding: as it may be shown (`readable`).
         target: the engine.
     """
-    made = "".join(
+    pictures = "".join(
         _plan(title, plan, names)
         if isinstance(plan, Plan)
         else f'<figure class="no"><figcaption>{esc(title)}</figcaption>'
         f"<pre>{esc(chr(10).join(refusal(plan, finding)), lines=True)}</pre></figure>"
         for title, plan, names in _sides(finding, target)
     )
-    return f'<div class="plans">{made}</div>' if made else ""
+    return f'<div class="plans">{pictures}</div>' if pictures else ""
 
 
 def drawn_lines(finding: Finding, target: str) -> list[str]:

@@ -16,11 +16,11 @@ class Group:
 
     Attributes:
         findings: at least one; they differ in the names of nodes and operands.
-        known: whether a baseline accepts them.
+        accepted: whether a baseline accepts them.
     """
 
     findings: tuple[Finding, ...]
-    known: bool = False
+    accepted: bool = False
 
     @property
     def first(self) -> Finding:
@@ -29,11 +29,11 @@ class Group:
 
 
 def grouped(findings: Iterable[tuple[Finding, bool]]) -> list[Group]:
-    """Findings, each with whether it is known, in groups, in the order of their first ones."""
-    found: dict[tuple[bool, Hashable], list[Finding]] = {}
-    for finding, known in findings:
-        found.setdefault((known, _key(finding)), []).append(finding)
-    return [Group(tuple(group), known) for (known, _), group in found.items()]
+    """Findings, each with whether it is accepted, in groups, in the order of their first ones."""
+    groups: dict[tuple[bool, Hashable], list[Finding]] = {}
+    for finding, accepted in findings:
+        groups.setdefault((accepted, _key(finding)), []).append(finding)
+    return [Group(tuple(group), accepted) for (accepted, _), group in groups.items()]
 
 
 def _key(finding: Finding) -> Hashable:

@@ -61,8 +61,8 @@ def html(reports: Reports) -> str:
         reports: a report of any command, or a list of reports and of models without one.
     """
     every = listed(reports)
-    one = every[0] if len(every) == 1 and isinstance(every[0], Report) else None
-    title = headline(one) if one is not None else total_line(every)
+    single = every[0] if len(every) == 1 and isinstance(every[0], Report) else None
+    title = headline(single) if single is not None else total_line(every)
     return page(title, "".join(_Page(every).parts()))
 
 
@@ -116,12 +116,12 @@ class _Page:
 
     def _summary(self) -> str:
         total = totals(self.reports)
-        said = '<section aria-label="Summary" class="summary">'
+        text = '<section aria-label="Summary" class="summary">'
         if len(self.reports) == 1 and self.read:
             (report,) = self.read
             if report.command != "audit" or report.baseline is not None:
-                said += f'<p class="headline">{esc(headline(report))}</p>'
-        said += _tiles(total) + _bar(total)
+                text += f'<p class="headline">{esc(headline(report))}</p>'
+        text += _tiles(total) + _bar(total)
         reasons = Counter(
             finding.reason
             for report in self.read
@@ -133,10 +133,10 @@ class _Page:
                 f"<li><code>{esc(shown(reason))}</code> <strong>{count:,}</strong>"
                 for reason, count in reasons.most_common()
             )
-            said += f'<h2 class="minor">By reason</h2><ul class="reasons">{rows}</ul>'
+            text += f'<h2 class="minor">By reason</h2><ul class="reasons">{rows}</ul>'
         if len(self.reports) > 1:
-            said += self._models()
-        return said + "</section>"
+            text += self._models()
+        return text + "</section>"
 
     def _models(self) -> str:
         marks = [mark for mark, count in totals(self.reports).items() if count]
@@ -159,12 +159,12 @@ class _Page:
         findings = [finding for report in self.read for finding in report.findings]
         if len(findings) < _FILTERED:
             return ""
-        found = Counter(finding.verdict for finding in findings)
+        counts = Counter(finding.verdict for finding in findings)
         chips = "".join(
             f'<button type="button" class="chip {verdict}" data-v="{verdict}" '
-            f'aria-pressed="true">{mark_of(verdict)} <span>{found[verdict]:,}</span></button>'
+            f'aria-pressed="true">{mark_of(verdict)} <span>{counts[verdict]:,}</span></button>'
             for verdict in WORST
-            if found[verdict]
+            if counts[verdict]
         )
         ops = _select("op", "Op", sorted({shown(finding.op, 200) for finding in findings}))
         reasons = _select("reason", "Reason", sorted({finding.reason for finding in findings}))
@@ -193,7 +193,7 @@ class _Page:
         yield page_work.checks(report)
         groups = sorted(
             self.groups[id(report)],
-            key=lambda group: (group.known, WORST.index(group.first.verdict)),
+            key=lambda group: (group.accepted, WORST.index(group.first.verdict)),
         )
         if report.command == "port" and any(g.first.verdict is not Verdict.SAME for g in groups):
             yield "<h3>What is left</h3>"
@@ -219,7 +219,7 @@ class _Page:
         count = len(group.findings)
         several = f' <span class="times">× {count:,} nodes</span>' if count > 1 else ""
         number = f' data-n="{count}"' if count > 1 else ""
-        known = ' <span class="known">known</span>' if group.known else ""
+        badge = ' <span class="known">known</span>' if group.accepted else ""
         self.drawn += 1
         kept = "" if past else ' class="f"'
         if self.drawn <= _DRAWN:
@@ -234,7 +234,7 @@ class _Page:
             f'data-r="{esc(finding.reason)}"{number}{" open" if self.open else ""}>'
             f'<summary><span class="badge {finding.verdict}">{mark}</span> '
             f"<strong>{esc(finding.op)}</strong> <code>{esc(finding.node)}</code> "
-            f'<span class="shapes">{esc(shapes_text(finding))}</span>{several}{known}'
+            f'<span class="shapes">{esc(shapes_text(finding))}</span>{several}{badge}'
             f'<span class="reason">{esc(finding.reason)}</span></summary>'
             f"{body}{_nodes(group)}</details>"
         )
@@ -248,16 +248,16 @@ class _Page:
         if finding.witness is not None:
             rows.append(("Counter-example", page_work.witness(finding.witness)))
         if finding.when is not None:
-            said = f"<code>{esc(shown(finding.when))}</code>"
+            words = f"<code>{esc(shown(finding.when))}</code>"
             if finding.values:
                 values = ", ".join(f"{name} = {value}" for name, value in finding.values.items())
-                said += f" such as <code>{esc(shown(values))}</code>"
-            rows.append(("Not the same where", said))
+                words += f" such as <code>{esc(shown(values))}</code>"
+            rows.append(("Not the same where", words))
         rows += [("Note", esc(shown(note))) for note in finding.notes]
-        sources = ", ".join(self._source(known) for known in _evidence(finding, report.target))
+        sources = ", ".join(self._source(source) for source in _evidence(finding, report.target))
         if sources:
             rows.append(("Known from", sources))
-        body = "".join(f"<dt>{name}<dd>{said}" for name, said in rows)
+        body = "".join(f"<dt>{name}<dd>{words}" for name, words in rows)
         return f"<dl>{body}</dl>" if rows else ""
 
     def _plainly(self, finding: Finding, report: Report) -> str:
@@ -270,23 +270,25 @@ class _Page:
         if finding.when is not None:
             lines.append(f"Not the same where: {shown(finding.when)}")
         lines += [f"Note: {shown(note)}" for note in finding.notes]
-        known = _evidence(finding, report.target)
-        numbers = [f"[{self.sources.setdefault(one, len(self.sources) + 1)}]" for one in known]
-        return "\n".join([*lines, *([f"Known from: {', '.join(numbers)}"] if known else [])])
+        sources = _evidence(finding, report.target)
+        numbers = [
+            f"[{self.sources.setdefault(source, len(self.sources) + 1)}]" for source in sources
+        ]
+        return "\n".join([*lines, *([f"Known from: {', '.join(numbers)}"] if sources else [])])
 
-    def _source(self, known: Evidence) -> str:
-        number = self.sources.setdefault(known, len(self.sources) + 1)
-        how = "run" if known.run else "read"
-        return f'{esc(known.what)} ({how}) <a href="#s{number}">[{number}]</a>'
+    def _source(self, source: Evidence) -> str:
+        number = self.sources.setdefault(source, len(self.sources) + 1)
+        how = "run" if source.run else "read"
+        return f'{esc(source.what)} ({how}) <a href="#s{number}">[{number}]</a>'
 
     def _sources(self) -> str:
         """What the numbers of the sources stand for."""
         if not self.sources:
             return ""
         items = "".join(
-            f'<li id="s{number}"><strong>{esc(known.what)}</strong>, '
-            f"{'run' if known.run else 'read'}: {esc(known.source)}"
-            for known, number in self.sources.items()
+            f'<li id="s{number}"><strong>{esc(source.what)}</strong>, '
+            f"{'run' if source.run else 'read'}: {esc(source.source)}"
+            for source, number in self.sources.items()
         )
         return f'<section class="sources"><h2>Sources</h2><ol>{items}</ol></section>'
 
@@ -371,8 +373,8 @@ def _evidence(finding: Finding, target: str) -> list[Evidence]:
     sides = [getattr(side, "rule", None) for side in (finding.source, finding.target)]
     if isinstance(finding.source, Plan) and finding.source.rule.engine is None:
         sides = [*sides[1:], sides[0]]  # the engine's row first: that is what is in doubt
-    found = [known for known in map(evidence, sides) if known is not None]
-    return list(dict.fromkeys([*divergences(target, finding.message), *found]))
+    sources = [source for source in map(evidence, sides) if source is not None]
+    return list(dict.fromkeys([*divergences(target, finding.message), *sources]))
 
 
 def _nodes(group: Group) -> str:

@@ -20,14 +20,15 @@ _CLASSES = {
 }
 
 
-def witness(found: Witness) -> str:
+def witness(example: Witness) -> str:
     """A counter-example: the same numbers in, other numbers out."""
-    where = f"result[{', '.join(map(str, found.index))}]" if found.index else "the result"
-    shapes = " and ".join(map(shape_text, found.shapes))
+    where = f"result[{', '.join(map(str, example.index))}]" if example.index else "the result"
+    shapes = " and ".join(map(shape_text, example.shapes))
     return (
-        f"{esc(found.op)} of <code>{esc(shapes)}</code> counted from 0: <code>{esc(where)}</code> "
-        f'is <strong class="good">{esc(shown(found.source))}</strong> in the model, '
-        f'<strong class="bad">{esc(shown(found.target))}</strong> on the target'
+        f"{esc(example.op)} of <code>{esc(shapes)}</code> counted from 0: "
+        f"<code>{esc(where)}</code> "
+        f'is <strong class="good">{esc(shown(example.source))}</strong> in the model, '
+        f'<strong class="bad">{esc(shown(example.target))}</strong> on the target'
     )
 
 
@@ -57,9 +58,9 @@ def _sides(change: Change) -> Iterator[tuple[str, tuple[str, ...]]]:
 
 
 def _side(name: str, lines: tuple[str, ...]) -> str:
-    said = "\n".join(esc(shown(line)) for line in lines)
+    text = "\n".join(esc(shown(line)) for line in lines)
     head = f'<figure class="{name}"><figcaption>{name.title()}</figcaption>'
-    return f"{head}<pre>{said}</pre></figure>"
+    return f"{head}<pre>{text}</pre></figure>"
 
 
 def checks(report: Report) -> str:

@@ -79,8 +79,10 @@ def headline(report: Report) -> str:
 
 
 def _broadcasts(findings: Sequence[Finding]) -> str:
-    found = Counter(finding.verdict for finding in findings)
-    counts = ", ".join(f"{found[one]} {mark_of(one)}" for one in Verdict if found[one])
+    totals = Counter(finding.verdict for finding in findings)
+    counts = ", ".join(
+        f"{totals[verdict]} {mark_of(verdict)}" for verdict in Verdict if totals[verdict]
+    )
     total = len(findings)
     return f"{total} broadcast{'' if total == 1 else 's'}" + (f": {counts}" if counts else "")
 
@@ -92,8 +94,12 @@ def _accepted(report: Report) -> str:
 
 
 def _computed(report: Report) -> str:
-    found = Counter(check.outcome for check in report.checks)
-    counts = ", ".join(f"{found[one]} {OUTCOMES[one][0].lower()}" for one in Outcome if found[one])
+    totals = Counter(check.outcome for check in report.checks)
+    counts = ", ".join(
+        f"{totals[outcome]} {OUTCOMES[outcome][0].lower()}"
+        for outcome in Outcome
+        if totals[outcome]
+    )
     return f"{len(report.checks)} computed" + (f": {counts}" if counts else "")
 
 
@@ -114,8 +120,8 @@ def mark_of(verdict: Verdict) -> str:
 def counted(report: Report) -> Mapping[str, int]:
     """How many of each verdict, or of each outcome of a verification, by their marks."""
     if report.command == "verify":
-        found = Counter(check.outcome for check in report.checks)
-        return {OUTCOMES[one][0].lower(): found[one] for one in Outcome}
+        totals = Counter(check.outcome for check in report.checks)
+        return {OUTCOMES[outcome][0].lower(): totals[outcome] for outcome in Outcome}
     return {mark_of(verdict): count for verdict, count in report.counts.items()}
 
 
@@ -189,9 +195,9 @@ def totals(reports: Sequence[Report | Unread]) -> dict[str, int]:
 
 def total_line(reports: Sequence[Report | Unread]) -> str:
     """Many models in a line."""
-    read = [one for one in reports if isinstance(one, Report)]
+    read = [report for report in reports if isinstance(report, Report)]
     counts = ", ".join(f"{count} {mark}" for mark, count in totals(reports).items() if count)
     missing = len(reports) - len(read)
-    said = f"{len(reports)} model{'' if len(reports) == 1 else 's'}"
-    said += f", {missing} not read" if missing else ""
-    return said + (f": {counts}" if counts else "")
+    line = f"{len(reports)} model{'' if len(reports) == 1 else 's'}"
+    line += f", {missing} not read" if missing else ""
+    return line + (f": {counts}" if counts else "")
