@@ -108,21 +108,21 @@ def audit(
     judging["batch_axis"] = options.axis_of_batch(batch_axis)
     judging |= options.given_sizes(sizes, shapes)
     judging["facts"] = facts or None
-    known, updated = _baselines(baseline, write_baseline)
+    accepted, updated = _baselines(baseline, write_baseline)
     many, answers = _answers(models, target, jobs, judging)
     if updated is not None and write_baseline is not None:
         updated = updated.updated(answers)
         write_whole(write_baseline, updated.to_json().encode())
-        known = known or updated
-    if known is not None:
-        answers = known.judged(answers)
-    one = answers[0]
-    said = answers if many or isinstance(one, Unread) else one
-    reporting.save(outputs, said)
+        accepted = accepted or updated
+    if accepted is not None:
+        answers = accepted.judged(answers)
+    first = answers[0]
+    shown = answers if many or isinstance(first, Unread) else first
+    reporting.save(outputs, shown)
     if as_json:
-        click.echo(json_text(said), nl=False)
+        click.echo(json_text(shown), nl=False)
     elif as_markdown:
-        click.echo(markdown(said), nl=False)
+        click.echo(markdown(shown), nl=False)
     else:
         _put(answers, full=full, details=details)
     return reporting.status(answers, frozenset() if write_baseline else fail_on)
@@ -134,10 +134,10 @@ def _baselines(baseline: str | None, write: str | None) -> tuple[Baseline | None
         return None, None
     from ..models.audit.baseline import Baseline, read_baseline
 
-    known = None if baseline is None else read_baseline(baseline)
+    accepted = None if baseline is None else read_baseline(baseline)
     if write is None:
-        return known, None
-    return known, read_baseline(write) if os.path.lexists(write) else Baseline({})
+        return accepted, None
+    return accepted, read_baseline(write) if os.path.lexists(write) else Baseline({})
 
 
 def _answers(
@@ -154,15 +154,15 @@ def _answers(
     from ..models.audit.many import audit_many
 
     with progress.bar("models", 2) as moved:
-        found = find_models(words)
-        return True, audit_many(found, target, jobs=jobs, progress=moved, **judging)
+        files = find_models(words)
+        return True, audit_many(files, target, jobs=jobs, progress=moved, **judging)
 
 
 def _put(answers: Sequence[Report | Unread], *, full: bool, details: bool | None) -> None:
     """Every model, and a table of them all where they are many."""
     if details is None and len(answers) > 1:
-        reports = [one for one in answers if isinstance(one, Report)]
-        count = sum(len(one.findings if full else one.fresh) for one in reports)
+        reports = [report for report in answers if isinstance(report, Report)]
+        count = sum(len(report.findings if full else report.fresh) for report in reports)
         if count > MOST_DETAILS:
             details = False
     for answer in answers:

@@ -78,8 +78,8 @@ def _as_dict(engine: Engine) -> dict[str, Any]:
 def _details(engine: Engine) -> None:
     have = installed(engine.distribution) or "not installed"
     how = "measured" if engine.run else "read, not run:"
-    known = f"{how} {', '.join(engine.measured)}"
-    click.echo(f"{engine.name}  {known}; installed: {have}")
+    basis = f"{how} {', '.join(engine.measured)}"
+    click.echo(f"{engine.name}  {basis}; installed: {have}")
     click.echo(f"  source: {engine.source}")
     package = ENGINES.source(engine.name)
     if package:

@@ -114,8 +114,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     except ZerostrideError as error:
         return _say(str(error), as_json=_wants_json(arguments))
     except MemoryError as error:
-        said = f"not enough memory: {error}" if str(error) else "not enough memory"
-        return _say(said, as_json=_wants_json(arguments))
+        message = f"not enough memory: {error}" if str(error) else "not enough memory"
+        return _say(message, as_json=_wants_json(arguments))
     except BrokenPipeError:
         return NO_READER
     except OSError as error:

@@ -44,22 +44,22 @@ def shapes(
     """
     from ..models.flow.shapes import shapes as run
 
-    found = run(model, **options.given_sizes(sizes, shapes), facts=facts or None, output=output)
+    sized = run(model, **options.given_sizes(sizes, shapes), facts=facts or None, output=output)
     if as_json:
-        tensors = [t.as_dict() for t in found.tensors if only is None or only in t.name]
-        options.put_json({**found.as_dict(), "tensors": tensors, "output": output})
+        tensors = [t.as_dict() for t in sized.tensors if only is None or only in t.name]
+        options.put_json({**sized.as_dict(), "tensors": tensors, "output": output})
     else:
-        _show(found, only, constants)
+        _show(sized, only, constants)
         if output is not None:
             click.echo(f"written to {printable(output)}")
-    return 0 if found.ok else options.FOUND
+    return 0 if sized.ok else options.FOUND
 
 
-def _show(found: Shapes, only: str | None, constants: bool) -> None:
+def _show(sized: Shapes, only: str | None, constants: bool) -> None:
     from rich.table import Table
 
     table = Table("tensor", "", "shape", box=None, pad_edge=False)
-    for tensor in found.tensors:
+    for tensor in sized.tensors:
         if only is not None and only not in tensor.name:
             continue
         if tensor.role != "constant" or constants:
@@ -69,16 +69,16 @@ def _show(found: Shapes, only: str | None, constants: bool) -> None:
         tables.put_table(console, table)
     else:
         click.echo("no tensor is called so" if only else "no tensors")
-    if found.needs:
+    if sized.needs:
         click.echo("\nfor these shapes the model needs")
-        for need in found.needs:
+        for need in sized.needs:
             maybe = "" if need.certain else " (where its branch or its loop is run)"
             click.echo(f"  {shown(need.condition)} at {shown(need.node_path, 200)}{maybe}")
             click.echo(f"    {shown(need.words)}")
-    for failure in found.failures:
+    for failure in sized.failures:
         click.echo(f"\nno sizes make {shown(failure.node_path, 200)} work: {shown(failure.words)}")
-    for note in found.notes[:MOST_NOTES]:
+    for note in sized.notes[:MOST_NOTES]:
         click.echo(f"note: {shown(note)}")
-    more = len(found.notes) - MOST_NOTES
+    more = len(sized.notes) - MOST_NOTES
     if more > 0:
         click.echo(f"note: and {more} more like these")

@@ -60,10 +60,10 @@ class NameOf(click.ParamType):  # type: ignore[type-arg] # generic in click's ne
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
         """The name itself, if there is a row of it."""
         if value not in self._table or not self._wanted(self._table[value]):
-            known = ", ".join(map(repr, self.choices))
+            names = ", ".join(map(repr, self.choices))
             close = difflib.get_close_matches(str(value)[:80], self.choices, 1)
             meant = f" Did you mean {close[0]!r}?" if close else ""
-            self.fail(f"{value!r} is not one of {known}.{meant}", param, ctx)
+            self.fail(f"{value!r} is not one of {names}.{meant}", param, ctx)
         return str(value)
 
     def get_missing_message(self, param: Any, ctx: Any = None) -> str:
@@ -169,13 +169,13 @@ class SizeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 def numbers(sizes: Sequence[tuple[str, int | str]]) -> dict[str, int]:
     """Values given with --set that can only be numbers."""
-    made: dict[str, int] = {}
+    values: dict[str, int] = {}
     for name, value in sizes:
         if not isinstance(value, int):
             raise ZerostrideError(f"--set {name}={value}: a model's size is set to a number")
-        if made.setdefault(name, value) != value:
-            raise ZerostrideError(f"--set gives {name} two values: {made[name]} and {value}")
-    return made
+        if values.setdefault(name, value) != value:
+            raise ZerostrideError(f"--set gives {name} two values: {values[name]} and {value}")
+    return values
 
 
 _SIZE = re.compile(r"[0-9]{1,19}", re.ASCII)
@@ -219,14 +219,14 @@ def given_sizes(
     shapes: Sequence[tuple[str | None, tuple[int | str | None, ...]]],
 ) -> dict[str, Any]:
     """The keyword arguments `sizes` and `input_shapes` of --set and --input-shape."""
-    made: dict[int | str, tuple[int | str | None, ...]] = {}
+    input_shapes: dict[int | str, tuple[int | str | None, ...]] = {}
     for name, shape in shapes:
         # A shape without a name is that of the first input that has none of its position yet.
-        key = name if name is not None else sum(isinstance(key, int) for key in made)
-        if key in made:
+        key = name if name is not None else sum(isinstance(key, int) for key in input_shapes)
+        if key in input_shapes:
             raise ZerostrideError(f"--input-shape gives {key} two shapes")
-        made[key] = shape
-    return {"sizes": numbers(sizes), "input_shapes": made}
+        input_shapes[key] = shape
+    return {"sizes": numbers(sizes), "input_shapes": input_shapes}
 
 
 class AxesType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
@@ -248,9 +248,9 @@ def as_json(function: F) -> F:
     """The option --json. With it a refusal is JSON too, on the output, under the same status."""
 
     @functools.wraps(function)
-    def answer(*args: Any, as_json: bool, **given: Any) -> Any:
+    def answer(*args: Any, as_json: bool, **keywords: Any) -> Any:
         try:
-            return function(*args, as_json=as_json, **given)
+            return function(*args, as_json=as_json, **keywords)
         except (BroadcastError, ZerostrideError) as error:
             if not as_json:
                 raise

@@ -104,10 +104,10 @@ def explain(
     if target is not None:
         _refuse_extra(rule=rule, axis=axis, broadcast=broadcast)
         _single(shapes)
-        made = plan_to(shapes[0], target, mode, axes_mapping, engine, op, facts or None)
+        result = plan_to(shapes[0], target, mode, axes_mapping, engine, op, facts or None)
     else:
         _refuse_extra(mode=mode, axes_mapping=axes_mapping)
-        made = plan(
+        result = plan(
             *shapes,
             rule=rule,
             axis=axis,
@@ -117,19 +117,19 @@ def explain(
             facts=facts or None,
         )
     if sizes:
-        made = made.bind(_values(sizes))
+        result = result.bind(_values(sizes))
     if svg_file is not None:
-        write_whole(svg_file, made.svg().encode())
+        write_whole(svg_file, result.svg().encode())
     if as_json:
-        options.put_json(_plan_dict(made, other, language))
+        options.put_json(_plan_dict(result, other, language))
     elif language is not None:
-        click.echo(made.code(language))
+        click.echo(result.code(language))
     else:
         names = ("data",) if target is not None else ()
-        words = made.express(other).describe(names) if other is not None else ""
+        words = result.express(other).describe(names) if other is not None else ""
         expressed = f"\nin {other}: {words}" if other is not None else ""
         color = options.colored()
-        click.echo(made.explain(color=color) + expressed + note, color=color)
+        click.echo(result.explain(color=color) + expressed + note, color=color)
     return 0
 
 
@@ -146,11 +146,11 @@ def _for_engine(
         outer = max(shapes, key=len)
         if not sees_one or target is not None or len(outer) < 2 or outer[0] != 1:
             return shapes, ""
-        said = "sees one sample at a time; where axis 0 is a batch, use --batch-axis 0"
-        return shapes, f"\nnote: {engine} {said}"
+        advice = "sees one sample at a time; where axis 0 is a batch, use --batch-axis 0"
+        return shapes, f"\nnote: {engine} {advice}"
     if not sees_one or target is not None:
-        known = ", ".join(name for name, other in ENGINES.items() if other.samples)
-        raise click.UsageError(f"--batch-axis goes with --engine {known} and without --to")
+        names = ", ".join(name for name, other in ENGINES.items() if other.samples)
+        raise click.UsageError(f"--batch-axis goes with --engine {names} and without --to")
     sample = one_sample(shapes, batch_axis)
     return sample, f"\nnote: {engine} is asked without axis {batch_axis}, the batch"
 
@@ -168,8 +168,8 @@ def _values(sizes: tuple[tuple[str, int | str], ...]) -> dict[str, int | str]:
     return values
 
 
-def _refuse_extra(**given: Any) -> None:
-    for name, value in given.items():
+def _refuse_extra(**extra: Any) -> None:
+    for name, value in extra.items():
         if value is not None:
             flag = "--" + name.replace("_", "-")
             needs = (
@@ -183,12 +183,12 @@ def _single(shapes: tuple[Any, ...]) -> None:
         raise click.UsageError(f"--to takes one data shape, not {len(shapes)}")
 
 
-def _plan_dict(made: Plan, other: str | None, language: str | None) -> dict[str, Any]:
-    answer = {"ok": True, **drawing.as_dict(made)}
+def _plan_dict(result: Plan, other: str | None, language: str | None) -> dict[str, Any]:
+    answer = {"ok": True, **drawing.as_dict(result)}
     if other is not None:
-        answer["express"] = made.express(other).as_dict()
+        answer["express"] = result.express(other).as_dict()
     if language is not None:
-        answer["code"] = made.code(language)
+        answer["code"] = result.code(language)
     return answer
 
 
@@ -227,15 +227,15 @@ def compare(
     """
     if in_whdc:
         shapes = tuple(map(whdc, shapes))
-    found = compare_shapes(
+    comparison = compare_shapes(
         *shapes, reference=reference, axis=axis, facts=facts or None, batch_axis=batch_axis
     )
     if as_json:
-        options.put_json(found.as_dict())
+        options.put_json(comparison.as_dict())
     else:
-        click.echo(str(found))
+        click.echo(str(comparison))
     # Refusing is not lying: only what computes something else is a finding.
-    trapped = any(row.silent or row.verdict in _TRAPS for row in found.rows)
+    trapped = any(row.silent or row.verdict in _TRAPS for row in comparison.rows)
     return options.FOUND if trapped else 0
 
 
@@ -281,10 +281,10 @@ def compute(
     arrays = [open_array(file) for file in files]
     attributes = {"rule": rule, "axis": axis, "broadcast": broadcast, "engine": engine}
     if row.tensors == 1:
-        made = plan(arrays[0].shape)
+        planned = plan(arrays[0].shape)
         _check_one(row, attributes)
     else:
-        made = plan(
+        planned = plan(
             *(array.shape for array in arrays),
             rule=rule,
             axis=axis,
@@ -292,18 +292,18 @@ def compute(
             engine=engine,
             op=row.name if engine is not None else None,
         )
-    given: dict[str, Any] = {k: value for k, value in attributes.items() if value is not None}
-    given |= _parameters(row, parameters)
+    keywords: dict[str, Any] = {k: value for k, value in attributes.items() if value is not None}
+    keywords |= _parameters(row, parameters)
     if dtype is not None:
-        given["dtype"] = _dtype(dtype)
+        keywords["dtype"] = _dtype(dtype)
     elif row.name == "cast":
         raise click.UsageError("cast takes --dtype, what to convert to")
     home: Any = functions if hasattr(functions, row.name) else unary
     function = getattr(home, row.name)
     try:
-        _check_fits(made, _result_dtype(function, arrays, given))
+        _check_fits(planned, _result_dtype(function, arrays, keywords))
         with np.errstate(all="ignore"):  # NaN and infinity are answers
-            result = np.asarray(function(*arrays, **given))
+            result = np.asarray(function(*arrays, **keywords))
     except TypeError as error:
         raise ZerostrideError(str(error)) from None
     if as_json and output is None and result.size > MOST_JSON:
@@ -332,17 +332,17 @@ def _check_one(row: Op, attributes: dict[str, Any]) -> None:
 
 def _parameters(row: Op, words: Sequence[str]) -> dict[str, float]:
     """{"alpha": 0.3} from "alpha=0.3"."""
-    found = {}
+    values = {}
     for word in words:
         name, _, number = word.partition("=")
         if name not in row.parameters:
             has = f"it has {', '.join(row.parameters)}" if row.parameters else "it has none"
             raise click.UsageError(f"{row.name} has no parameter {name!r}; {has}")
         try:
-            found[name] = float(number)
+            values[name] = float(number)
         except ValueError:
             raise click.UsageError(f"{word!r} is no NAME=NUMBER") from None
-    return found
+    return values
 
 
 def _dtype(name: str) -> np.dtype[Any]:
@@ -357,22 +357,23 @@ MOST_JSON = 1_000_000
 
 
 def _result_dtype(
-    function: Callable[..., Any], arrays: Sequence[np.ndarray[Any, Any]], given: dict[str, Any]
+    function: Callable[..., Any], arrays: Sequence[np.ndarray[Any, Any]], keywords: dict[str, Any]
 ) -> np.dtype[Any] | None:
     """What the op makes of these dtypes, found on one element of each; None where it refuses."""
     try:
         ones = [np.ones((1,) * array.ndim, array.dtype) for array in arrays]
-        return np.asarray(function(*ones, **given)).dtype
+        return np.asarray(function(*ones, **keywords)).dtype
     except (BroadcastError, TypeError, ValueError):
         return None  # the operands themselves will be refused, with their shapes in the message
 
 
-def _check_fits(made: Plan, dtype: np.dtype[Any] | None) -> None:
+def _check_fits(planned: Plan, dtype: np.dtype[Any] | None) -> None:
     """Refuses a result larger than memory before any work: systems lend what they do not have."""
     if dtype is None:
         return
-    size, memory = elements(made.shape) * dtype.itemsize, physical_memory()
+    size, memory = elements(planned.shape) * dtype.itemsize, physical_memory()
     if memory is not None and size > memory:
         raise ZerostrideError(
-            f"the result {made.shape} of {dtype} needs {size:,} bytes; this machine has {memory:,}"
+            f"the result {planned.shape} of {dtype} needs {size:,} bytes; "
+            f"this machine has {memory:,}"
         )

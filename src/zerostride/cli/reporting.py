@@ -34,8 +34,8 @@ class VerdictsType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
         words = [word.strip() for word in str(value).split(",")]
         for word in words:
             if word not in (*_FAILING, ANY, NONE):
-                known = ", ".join((*_FAILING, ANY, NONE))
-                self.fail(f"{word[:80]!r} is no verdict that can fail; known: {known}", param, ctx)
+                names = ", ".join((*_FAILING, ANY, NONE))
+                self.fail(f"{word[:80]!r} is no verdict that can fail; known: {names}", param, ctx)
         if NONE in words and len(words) > 1:
             self.fail("'none' goes with no other verdict", param, ctx)
         return frozenset(_FAILING) if ANY in words else frozenset(words) - {NONE}
@@ -45,11 +45,11 @@ class VerdictsType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     ) -> list[CompletionItem]:
         """The verdict that is being typed, after those that are there."""
         before, comma, word = incomplete.rpartition(",")
-        given = before.split(",")
+        chosen = before.split(",")
         return [
-            CompletionItem(f"{before}{comma}{known}")
-            for known in (*_FAILING, ANY, NONE)
-            if known.startswith(word) and known not in given
+            CompletionItem(f"{before}{comma}{verdict}")
+            for verdict in (*_FAILING, ANY, NONE)
+            if verdict.startswith(word) and verdict not in chosen
         ]
 
 

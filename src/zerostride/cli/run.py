@@ -30,7 +30,7 @@ MOST_PRINTED = 100_000
 @click.argument("model", type=click.Path())
 @click.option(
     "--input",
-    "given",
+    "inputs",
     multiple=True,
     metavar="NAME=VALUE",
     help="An input: NAME=FILE.npy, NAME=FILE.json or numbers, NAME=[1,2,3]; or FILE.npz, whose "
@@ -56,7 +56,7 @@ MOST_PRINTED = 100_000
 @options.as_json
 def run(
     model: str,
-    given: tuple[str, ...],
+    inputs: tuple[str, ...],
     seed: int | None,
     limit: int | None,
     sizes: tuple[tuple[str, int | str], ...],
@@ -78,7 +78,7 @@ def run(
 
     targets = _targets(outputs)
     graph = read_sized(model, **options.given_sizes(sizes, shapes))
-    arrays = _inputs(given)
+    arrays = _inputs(inputs)
     if seed is not None:
         arrays |= random_inputs(graph, seed, arrays)
     elif graph.inputs and not arrays:
@@ -86,13 +86,13 @@ def run(
             f"{model}: its inputs are {described(graph.inputs)}; give each as --input NAME=FILE, "
             "or make them up with --random SEED"
         )
-    made = execute(graph, arrays, _wanted(graph, targets), limit=limit)
-    written = _write(made, targets, graph)
+    results = execute(graph, arrays, _wanted(graph, targets), limit=limit)
+    written = _write(results, targets, graph)
     if as_json:
-        said = {name: _as_dict(array, whole=show) for name, array in made.items()}
-        options.put_json({"ok": True, "model": model, "outputs": said, "written": written})
+        summaries = {name: _as_dict(array, whole=show) for name, array in results.items()}
+        options.put_json({"ok": True, "model": model, "outputs": summaries, "written": written})
         return 0
-    for name, array in made.items():
+    for name, array in results.items():
         click.echo(_line(name, array, whole=show))
     for path in written.values():
         click.echo(f"wrote {path}", err=True)
@@ -122,10 +122,12 @@ def _input(word: str) -> dict[str, Any]:
     if ending.endswith(".npy"):
         return {name: open_array(value)}
     if ending.endswith(".npz"):
-        found = dict(_archive(value))
-        if name not in found and len(found) != 1:
-            raise ZerostrideError(f"{value}: it has no array {name!r} (arrays: {', '.join(found)})")
-        return {name: found.get(name, next(iter(found.values())))}
+        arrays = dict(_archive(value))
+        if name not in arrays and len(arrays) != 1:
+            raise ZerostrideError(
+                f"{value}: it has no array {name!r} (arrays: {', '.join(arrays)})"
+            )
+        return {name: arrays.get(name, next(iter(arrays.values())))}
     if ending.endswith(".json"):
         return {name: _numbers(_text(value), value)}
     return {name: _numbers(value, f"--input {name}")}
@@ -161,18 +163,18 @@ def _text(path: str) -> str:
 def _numbers(text: str, where: str) -> Any:
     """A number, or nested lists of them."""
     try:
-        found = json.loads(text)
+        data = json.loads(text)
     except (ValueError, RecursionError):
         raise ZerostrideError(f"{where}: {text[:80]!r} is no .npy file and no numbers") from None
-    if not isinstance(found, int | float | list):
+    if not isinstance(data, int | float | list):
         raise ZerostrideError(f"{where}: {text[:80]!r} is no list of numbers")
     try:
-        made = np.asarray(found)
+        array = np.asarray(data)
     except (ValueError, RecursionError, OverflowError) as error:
         raise ZerostrideError(f"{where}: {error}") from None
-    if made.dtype.kind not in "biuf":
+    if array.dtype.kind not in "biuf":
         raise ZerostrideError(f"{where}: {text[:80]!r} is no list of numbers")
-    return found
+    return data
 
 
 def _targets(words: Sequence[str]) -> dict[str | None, str]:
@@ -196,7 +198,7 @@ def _wanted(graph: Graph, targets: Mapping[str | None, str]) -> list[str]:
 
 
 def _write(
-    made: Mapping[str, Array], targets: Mapping[str | None, str], graph: Graph
+    results: Mapping[str, Array], targets: Mapping[str | None, str], graph: Graph
 ) -> dict[str, str]:
     paths = {name: path for name, path in targets.items() if name is not None}
     folder = targets.get(None)
@@ -210,19 +212,19 @@ def _write(
             if value.name not in paths:
                 paths[value.name] = str(Path(folder, _file_name(value.name, taken)))
     for name, path in paths.items():
-        write_array(path, made[name])
+        write_array(path, results[name])
     return paths
 
 
 def _file_name(name: str, taken: set[str]) -> str:
     """A name of the model as one of a file: no folders, nothing hidden, none twice."""
     plain = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:100].lstrip(".")
-    made, count = f"{plain or 'output'}.npy", 1
-    while made in taken:
+    candidate, count = f"{plain or 'output'}.npy", 1
+    while candidate in taken:
         count += 1
-        made = f"{plain or 'output'}_{count}.npy"
-    taken.add(made)
-    return made
+        candidate = f"{plain or 'output'}_{count}.npy"
+    taken.add(candidate)
+    return candidate
 
 
 def _line(name: str, array: Array, *, whole: bool) -> str:
@@ -240,21 +242,23 @@ def _statistics(array: Array) -> dict[str, float]:
     """What an array ranges over; NaN and infinities are counted apart."""
     values = array.astype(np.float64) if array.dtype.kind != "c" else np.abs(array)
     finite = values[np.isfinite(values)]
-    found = {}
+    statistics = {}
     if finite.size:
-        found = {
+        statistics = {
             "min": float(finite.min()),
             "max": float(finite.max()),
             "mean": float(finite.mean()),
         }
-    return found | ({"not finite": values.size - finite.size} if finite.size < values.size else {})
+    return statistics | (
+        {"not finite": values.size - finite.size} if finite.size < values.size else {}
+    )
 
 
 def _as_dict(array: Array, *, whole: bool) -> dict[str, Any]:
-    said: dict[str, Any] = {"shape": array.shape, "dtype": str(array.dtype)}
+    data: dict[str, Any] = {"shape": array.shape, "dtype": str(array.dtype)}
     if array.size <= (MOST_PRINTED if whole else MOST_SHOWN):
         plain = array.astype(np.float64) if array.dtype.kind not in "biufc" else array
-        said["data"] = plain.tolist()
+        data["data"] = plain.tolist()
     else:
-        said["statistics"] = _statistics(array)
-    return said
+        data["statistics"] = _statistics(array)
+    return data

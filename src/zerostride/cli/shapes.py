@@ -154,12 +154,12 @@ def _tensor_shape(model: str, tensor: str) -> tuple[Any, ...]:
 
     graph = read_model(Path(model))
     values = {value.name: value for value in graph.values()}
-    found = values.get(tensor)
-    if found is None:
+    value = values.get(tensor)
+    if value is None:
         near = get_close_matches(tensor[:200], [name[:200] for name in values], n=3)
         meant = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ZerostrideError(f"{model}: there is no tensor {_cut(tensor)!r}{meant}")
-    if found.shape is None:
+    if value.shape is None:
         raise ZerostrideError(f"{model}: the rank of tensor {_cut(tensor)!r} is not known")
     # A name in a file is a name, whatever characters are in it; two operands may share it.
-    return tuple(symbol(size) if isinstance(size, str) else size for size in found.shape)
+    return tuple(symbol(size) if isinstance(size, str) else size for size in value.shape)

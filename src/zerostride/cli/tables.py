@@ -18,15 +18,15 @@ def console() -> Console:
     """The terminal, or what stands in for one."""
     from rich.console import Console
 
-    made = Console()
-    if not made.is_terminal:
-        made.width = UNBOUNDED
-    return made
+    terminal = Console()
+    if not terminal.is_terminal:
+        terminal.width = UNBOUNDED
+    return terminal
 
 
-def put_table(made: Console, table: Table) -> None:
+def put_table(terminal: Console, table: Table) -> None:
     """Prints a table without the blanks that fill its last column."""
-    with made.capture() as captured:
-        made.print(table)
+    with terminal.capture() as captured:
+        terminal.print(table)
     lines = (line.rstrip() for line in captured.get().splitlines())
-    click.echo("\n".join(lines), color=made.is_terminal or None)
+    click.echo("\n".join(lines), color=terminal.is_terminal or None)

@@ -126,8 +126,8 @@ def _show(report: Report, *, whole: bool) -> None:
     counts: dict[str, int] = {}
     for check in report.checks:
         counts[str(check.outcome)] = counts.get(str(check.outcome), 0) + 1
-    said = ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing to run"
-    click.echo(f"{shown(report.model)} on {report.target} {report.release}: {said}")
+    summary = ", ".join(f"{count} {name}" for name, count in counts.items()) or "nothing to run"
+    click.echo(f"{shown(report.model)} on {report.target} {report.release}: {summary}")
     for note in report.notes:
         click.echo(f"note: {shown(note, 600)}")
     if report.checks:
