@@ -52,16 +52,16 @@ def _read_condition(text: str) -> Condition:
         return as_condition(text)
 
 
-def _decide(condition: Condition, given: Condition | None) -> Decision:
+def _decide(condition: Condition, facts: Condition | None) -> Decision:
     from .solve import decide
 
-    return decide(condition, given)
+    return decide(condition, facts)
 
 
-def _bounds_under(size: Dim, given: Condition) -> Interval:
+def _bounds_under(size: Dim, facts: Condition) -> Interval:
     from .solve import bounds_under
 
-    return bounds_under(size, given)
+    return bounds_under(size, facts)
 
 
 hooks.read_dim.attach(_read_dim)

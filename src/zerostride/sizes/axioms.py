@@ -130,7 +130,7 @@ def _axiom(call: Applied) -> Condition:
         )
     if call.function == "choose":
         return any_of(
-            all_of([meant(when), equality(size, value), meaning(dim(value))])
+            all_of([with_meanings(when), equality(size, value), meaning(dim(value))])
             for when, value in _cases(call)
         )
     whole, divisor = call.arguments
@@ -141,25 +141,25 @@ def _axiom(call: Applied) -> Condition:
     )
 
 
-def meant(condition: Condition) -> Condition:
+def with_meanings(condition: Condition) -> Condition:
     """The condition with what its functions mean, so that these can be taken for symbols."""
     sizes = [size for size in dict.fromkeys(condition.sizes()) if _has_calls(size)]
     if not sizes:
         return condition
     # What exists wherever the condition holds is said once; the rest only where it is needed.
-    said = {*condition.clauses}
-    literals = {clause.size for clause in said if not clause.parts}
+    clauses = {*condition.clauses}
+    literals = {clause.size for clause in clauses if not clause.parts}
     everywhere = [
-        size for size in sizes if size in literals or said.issuperset(exists(size).clauses)
+        size for size in sizes if size in literals or clauses.issuperset(exists(size).clauses)
     ]
-    return all_of([_meant(condition, everywhere), *map(meaning, everywhere)])
+    return all_of([_with_meanings(condition, everywhere), *map(meaning, everywhere)])
 
 
-def _meant(condition: Condition, said: Collection[Dim]) -> Condition:
+def _with_meanings(condition: Condition, explained: Collection[Dim]) -> Condition:
     if condition.kind == "and":
-        return all_of(_meant(part, said) for part in condition.parts)
+        return all_of(_with_meanings(part, explained) for part in condition.parts)
     if condition.kind == "or":
-        return any_of(_meant(part, said) for part in condition.parts)
-    if condition.size in said or not _has_calls(condition.size):
+        return any_of(_with_meanings(part, explained) for part in condition.parts)
+    if condition.size in explained or not _has_calls(condition.size):
         return condition
     return all_of([condition, meaning(condition.size)])

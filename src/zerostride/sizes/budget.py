@@ -133,13 +133,13 @@ def kept(function: Answering) -> Answering:
     for_all = functools.lru_cache(KEPT)(function)
 
     @functools.wraps(function)
-    def answer(*asked: Hashable) -> Any:
+    def answer(*arguments: Hashable) -> Any:
         shared = _allowance.get()
         if shared is None:
-            return for_all(*asked)
-        key = (function, asked)
+            return for_all(*arguments)
+        key = (function, arguments)
         if key not in shared.kept:
-            shared.kept[key] = function(*asked)
+            shared.kept[key] = function(*arguments)
         return shared.kept[key]
 
     return answer  # type: ignore[return-value]

@@ -119,8 +119,8 @@ class Condition:
         Raises:
             KeyError: a symbol has no value.
         """
-        given = {**(values or {}), **more}
-        return self.evaluate({symbol: given[symbol.name] for symbol in self.symbols})
+        numbers = {**(values or {}), **more}
+        return self.evaluate({symbol: numbers[symbol.name] for symbol in self.symbols})
 
     def evaluate(self, values: Mapping[Symbol, int]) -> bool:
         """Whether it holds for these values of its symbols.
@@ -281,10 +281,10 @@ def _extreme(size: Dim) -> Condition | None:
             continue
         if abs(factor) != 1 or len(atom.arguments) != 2:
             continue
-        one = of_atom(atom) - size * factor
-        if one in atom.arguments:
-            other = atom.arguments[one == atom.arguments[0]]
-            return ge(other, one) if atom.function == "min" else ge(one, other)
+        rest = of_atom(atom) - size * factor
+        if rest in atom.arguments:
+            other = atom.arguments[rest == atom.arguments[0]]
+            return ge(other, rest) if atom.function == "min" else ge(rest, other)
     return None
 
 
@@ -354,22 +354,22 @@ def any_of(conditions: Iterable[Condition]) -> Condition:
 
 
 def _joined(kind: Literal["and", "or"], ends: str, conditions: Iterable[Condition]) -> Condition:
-    found: dict[Condition, None] = {}
+    parts: dict[Condition, None] = {}
     for condition in conditions:
         if condition.kind == ends:
             return condition
         if condition.kind == kind:
-            found.update(dict.fromkeys(condition.parts))
+            parts.update(dict.fromkeys(condition.parts))
         elif condition.kind not in ("true", "false"):
-            found[condition] = None
-    if not found:
+            parts[condition] = None
+    if not parts:
         return ALWAYS if kind == "and" else NEVER
-    if len(found) == 1:
-        return next(iter(found))
-    for condition in found:
-        if condition.kind == "!=" and _make("==", condition.size) in found:
+    if len(parts) == 1:
+        return next(iter(parts))
+    for condition in parts:
+        if condition.kind == "!=" and _make("==", condition.size) in parts:
             return NEVER if kind == "and" else ALWAYS
-    return _make(kind, _ZERO, tuple(found))
+    return _make(kind, _ZERO, tuple(parts))
 
 
 def order_of(condition: Condition) -> tuple[Any, ...]:

@@ -80,12 +80,12 @@ class Dim:
     -M + 2*N + 2 never M == N
     """
 
-    __slots__ = ("_given", "_hash", "_weight", "const", "terms")
+    __slots__ = ("_facts", "_hash", "_weight", "const", "terms")
 
     const: int
     terms: Terms
     _hash: int
-    _given: Condition | None
+    _facts: Condition | None
     _weight: tuple[int, int]
 
     def __new__(cls, value: int | str | Dim | Symbol = 0) -> Dim:
@@ -117,8 +117,8 @@ class Dim:
             return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        given = getattr(self, "_given", None)
-        return made, (self.const, self.terms) if given is None else (self.const, self.terms, given)
+        facts = getattr(self, "_facts", None)
+        return made, (self.const, self.terms) if facts is None else (self.const, self.terms, facts)
 
     def __str__(self) -> str:
         return self.write(_text)
@@ -259,12 +259,12 @@ class Dim:
         >>> zs.Dim("1..8").interval, zs.plan(("N",), (2,)).conditions
         ((1, 8), <Condition N == 2 or N == 1>)
         """
-        given = getattr(self, "_given", None)
-        if given is None and next(calls(self), None) is None:
+        facts = getattr(self, "_facts", None)
+        if facts is None and next(calls(self), None) is None:
             return bounds(self)
         from .condition import ALWAYS
 
-        return bounds_under(self, ALWAYS if given is None else given)
+        return bounds_under(self, ALWAYS if facts is None else facts)
 
     @property
     def low(self) -> int | None:
@@ -330,28 +330,28 @@ def _written(atom: Atom, name: Callable[[Symbol], str], *, closed: bool) -> str:
     return f"({text})" if atom.function in ("floordiv", "choose") and not closed else text
 
 
-def made(const: int, terms: Terms, given: Condition | None = None) -> Dim:
+def made(const: int, terms: Terms, facts: Condition | None = None) -> Dim:
     """The Dim of these parts, which are in normal form already."""
     size = object.__new__(Dim)
     size.const = const
     size.terms = terms
-    if given is not None:
-        size._given = given
+    if facts is not None:
+        size._facts = facts
     return size
 
 
 def _collect(const: int, terms: Iterable[tuple[Monomial, int]]) -> Dim:
     """The normal form of a sum: each monomial once, none with factor 0, in order."""
-    found: dict[Monomial, int] = {}
+    factors: dict[Monomial, int] = {}
     for monomial, factor in terms:
-        found[monomial] = found.get(monomial, 0) + factor
-    const += found.pop((), 0)
-    kept = [term for term in found.items() if term[1]]
-    if len(kept) > MAX_TERMS:
+        factors[monomial] = factors.get(monomial, 0) + factor
+    const += factors.pop((), 0)
+    nonzero = [term for term in factors.items() if term[1]]
+    if len(nonzero) > MAX_TERMS:
         raise OverflowError("a size of too many terms")
-    if len(kept) > 1:
-        kept.sort(key=term_order)
-    return made(const, tuple(kept))
+    if len(nonzero) > 1:
+        nonzero.sort(key=term_order)
+    return made(const, tuple(nonzero))
 
 
 def of_atom(atom: Atom) -> Dim:

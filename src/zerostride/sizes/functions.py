@@ -57,15 +57,17 @@ def _flat(size: Dim, by: int) -> tuple[Dim, int] | None:
 
     Sizes that were halved again and again are short so, and equal whichever way they came about.
     """
-    found = [
+    quotients = [
         atom
         for (atom, *more), factor in size.terms
         if factor == 1 and not more and isinstance(atom, Applied) and atom.function == "floordiv"
     ]
-    if len(found) != 1 or found[0].arguments[1].terms or found[0].arguments[1].const < 1:
+    if len(quotients) != 1:
         return None
-    whole, divisor = found[0].arguments
-    return (size - of_atom(found[0])) * divisor.const + whole, divisor.const * by
+    whole, divisor = quotients[0].arguments
+    if divisor.terms or divisor.const < 1:
+        return None
+    return (size - of_atom(quotients[0])) * divisor.const + whole, divisor.const * by
 
 
 def _floordiv_value(arguments: tuple[Any, ...], values: Mapping[Symbol, int]) -> int:
@@ -145,13 +147,14 @@ def minimum(*sizes: Number) -> Dim:
 
 def _extreme(function: str, sizes: Iterable[Number]) -> Dim:
     sign = 1 if function == "max" else -1
-    kept: list[Dim] = []
+    arguments: list[Dim] = []
     # In order, so that the same sizes give the same whichever way they are given.
     for size in sorted(set(map(dim, sizes)), key=size_order):
-        if any(_at_least((other - size) * sign, 0) for other in kept):
+        if any(_at_least((other - size) * sign, 0) for other in arguments):
             continue
-        kept = [other for other in kept if not _at_least((size - other) * sign, 0)] + [size]
-    return kept[0] if len(kept) == 1 else applied(function, tuple(kept))
+        arguments = [other for other in arguments if not _at_least((size - other) * sign, 0)]
+        arguments.append(size)
+    return arguments[0] if len(arguments) == 1 else applied(function, tuple(arguments))
 
 
 def _at_least(size: Dim, number: int) -> bool:
@@ -162,10 +165,10 @@ def _at_least(size: Dim, number: int) -> bool:
 def _extreme_bounds(arguments: tuple[Any, ...], pick: Callable[..., int]) -> Interval:
     lows, highs = zip(*map(bounds, arguments), strict=True)
     if pick is max:
-        known = [low for low in lows if low is not None]
-        return max(known, default=None), None if None in highs else max(highs)
-    known = [high for high in highs if high is not None]
-    return None if None in lows else min(lows), min(known, default=None)
+        finite = [low for low in lows if low is not None]
+        return max(finite, default=None), None if None in highs else max(highs)
+    finite = [high for high in highs if high is not None]
+    return None if None in lows else min(lows), min(finite, default=None)
 
 
 def broadcast_size(*sizes: Number) -> Dim:
@@ -185,18 +188,18 @@ def broadcast_size(*sizes: Number) -> Dim:
         return applied("bcast", tuple(sorted(numbers, key=size_order)))
     if numbers:
         return next(iter(numbers))
-    kept: dict[Dim, None] = {}
+    arguments: dict[Dim, None] = {}
     for size in every:
         answer = size.is_one()
         if answer is Answer.NO:
             return size
         if answer is Answer.UNKNOWN:
-            kept[size] = None
-    if not kept:
+            arguments[size] = None
+    if not arguments:
         return dim(1)
-    if len(kept) == 1:
-        return next(iter(kept))
-    return applied("bcast", tuple(sorted(kept, key=size_order)))
+    if len(arguments) == 1:
+        return next(iter(arguments))
+    return applied("bcast", tuple(sorted(arguments, key=size_order)))
 
 
 def _broadcast_arguments(size: Dim) -> Iterable[Dim]:
@@ -206,12 +209,12 @@ def _broadcast_arguments(size: Dim) -> Iterable[Dim]:
 
 
 def _broadcast_value(arguments: tuple[Any, ...], values: Mapping[Symbol, int]) -> int:
-    found = {argument.evaluate(values) for argument in arguments}
-    if len(found) > 1:
-        found.discard(1)
-    if len(found) > 1:
-        raise ArithmeticError(f"sizes {sorted(found)} do not broadcast")
-    return int(found.pop())
+    numbers = {argument.evaluate(values) for argument in arguments}
+    if len(numbers) > 1:
+        numbers.discard(1)
+    if len(numbers) > 1:
+        raise ArithmeticError(f"sizes {sorted(numbers)} do not broadcast")
+    return int(numbers.pop())
 
 
 def _broadcast_bounds(arguments: tuple[Any, ...]) -> Interval:
@@ -250,16 +253,16 @@ def choose(cases: Iterable[tuple[Condition, Number]]) -> Number:
     Raises:
         ArithmeticError: none of the cases can hold.
     """
-    kept = [(condition, plain(size)) for condition, size in cases if not condition.never]
-    for position, (condition, _) in enumerate(kept):
+    pairs = [(condition, plain(size)) for condition, size in cases if not condition.never]
+    for position, (condition, _) in enumerate(pairs):
         if condition.always:
-            del kept[position + 1 :]
+            del pairs[position + 1 :]
             break
-    if not kept:
+    if not pairs:
         raise ArithmeticError("none of the cases holds")
-    if len({size for _, size in kept}) == 1:
-        return kept[0][1]
-    return applied("choose", tuple(kept))
+    if len({size for _, size in pairs}) == 1:
+        return pairs[0][1]
+    return applied("choose", tuple(pairs))
 
 
 def _choose_sizes(arguments: tuple[Any, ...]) -> Iterator[Number]:

@@ -38,8 +38,8 @@ _count = itertools.count(1)
 def as_dim(value: Any) -> Dim:
     """A size from a whole number or from text; an unnamed one (``?``) is a new size."""
     if isinstance(value, str):
-        found = read(value)
-        return found if isinstance(found, Dim) else unnamed(*found, f"?{next(_count)}")
+        parsed = read(value)
+        return parsed if isinstance(parsed, Dim) else unnamed(*parsed, f"?{next(_count)}")
     from .shapes import whole_number
 
     return dim(whole_number(value))
@@ -52,11 +52,11 @@ def read(text: str) -> Dim | tuple[int, int | None]:
         return dim(_bounded(int(text)))
     if text.strip() == UNKNOWN:
         return 0, None
-    found = _RANGE.fullmatch(text)
-    if found is None or (found[1] is None and found[2] is None and found[3] is None):
+    match = _RANGE.fullmatch(text)
+    if match is None or (match[1] is None and match[2] is None and match[3] is None):
         return _Reader(text).whole_size()
-    low = 0 if found[2] is None else _bounded(int(found[2]))
-    high = None if found[3] is None else _bounded(int(found[3]))
+    low = 0 if match[2] is None else _bounded(int(match[2]))
+    high = None if match[3] is None else _bounded(int(match[3]))
     if high is not None and high < low:
         raise Misfit(Reason.BAD_EXTENT, f"the size {text.strip()} has its bounds in disorder")
     return dim(low) if low == high else (low, high)
@@ -124,13 +124,13 @@ class _Reader:
         self.tokens: list[str] = []
         position = 0
         while position < len(text):
-            found = _TOKEN.match(text, position)
-            if found is None:
+            match = _TOKEN.match(text, position)
+            if match is None:
                 if not text[position:].strip():
                     break
                 self.fail()
-            self.tokens.append(found[1])
-            position = found.end()
+            self.tokens.append(match[1])
+            position = match.end()
         self.depth = 0
 
     def fail(self) -> NoReturn:
@@ -139,28 +139,28 @@ class _Reader:
             f"{brief(self.text)} is no size: a number, a name, ?, 1..8, or as 2*N + 1",
         )
 
-    def take(self, *wanted: str) -> str | None:
-        if self.tokens and self.tokens[0] in wanted:
+    def take(self, *tokens: str) -> str | None:
+        if self.tokens and self.tokens[0] in tokens:
             return self.tokens.pop(0)
         return None
 
     def whole_size(self) -> Dim:
-        found = self._ended(self.sum)
-        if not found.terms and not 0 <= found.const <= MAX_ELEMENTS:
-            raise Misfit(Reason.BAD_EXTENT, f"a size of {brief(found.const)} is not in 0 .. 2^63-1")
-        return found
+        size = self._ended(self.sum)
+        if not size.terms and not 0 <= size.const <= MAX_ELEMENTS:
+            raise Misfit(Reason.BAD_EXTENT, f"a size of {brief(size.const)} is not in 0 .. 2^63-1")
+        return size
 
     def whole_condition(self) -> Condition:
         return self._ended(self.either)
 
     def _ended(self, part: Callable[[], T]) -> T:
         try:
-            found = part()
+            result = part()
         except (ArithmeticError, RecursionError):
             self.fail()
         if self.tokens:
             self.fail()
-        return found
+        return result
 
     def either(self) -> Condition:
         parts = [self.both()]
@@ -189,19 +189,19 @@ class _Reader:
 
     def _group(self) -> Condition | None:
         """A condition in parentheses; None where the parenthesis opens a size."""
-        kept, depth = self.tokens.copy(), self.depth
+        tokens, depth = self.tokens.copy(), self.depth
         if not self.take("(") or depth >= MAX_DEPTH:
             return None
         self.depth += 1
         try:
-            found = self.either()
+            condition = self.either()
             if self.take(")"):
-                return found
+                return condition
         except Misfit:
             pass  # what stands there may still be a size
         finally:
             self.depth = depth
-        self.tokens = kept
+        self.tokens = tokens
         return None
 
     def sum(self) -> Dim:
@@ -230,8 +230,8 @@ class _Reader:
         while token == "-" and self.tokens:
             negative = not negative
             token = self.tokens.pop(0)
-        found = self._unsigned(token)
-        return -found if negative else found
+        size = self._unsigned(token)
+        return -size if negative else size
 
     def _unsigned(self, token: str) -> Dim:
         if token == "(":
@@ -248,11 +248,11 @@ class _Reader:
         self.depth += 1
         if self.depth > MAX_DEPTH:
             self.fail()
-        found = part()
+        size = part()
         if not self.take(")"):
             self.fail()
         self.depth -= 1
-        return found
+        return size
 
     def _call(self, function: Callable[..., Dim]) -> Dim:
         sizes = [self.sum()]
@@ -282,9 +282,10 @@ def read_shape(shape: tuple[Any, ...], prefix: str) -> tuple[Number, ...]:
         if size is None:
             size = "?"
         if isinstance(size, str):
-            found = read(size)
-            made = found if isinstance(found, Dim) else unnamed(*found, f"{prefix}[{axis}]")
-            sizes.append(plain(made))
+            parsed = read(size)
+            if not isinstance(parsed, Dim):
+                parsed = unnamed(*parsed, f"{prefix}[{axis}]")
+            sizes.append(plain(parsed))
         elif isinstance(size, Dim):
             sizes.append(plain(size))
         else:

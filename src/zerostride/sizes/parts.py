@@ -41,14 +41,14 @@ def thinned(condition: Condition) -> Condition:
 def _without(clause: Condition, literals: set[Condition]) -> Condition:
     if clause.kind != "or":
         return clause
-    kept = []
+    parts = []
     for part in clause.parts:
         if not literals.isdisjoint(map(negation, part.clauses)):
             continue
-        left = [literal for literal in part.clauses if literal not in literals]
-        kept.append(part if len(left) == len(part) else all_of(left))
-    same = len(kept) == len(clause.parts) and all(map(lambda a, b: a is b, kept, clause.parts))
-    return clause if same else any_of(kept)
+        rest = [literal for literal in part.clauses if literal not in literals]
+        parts.append(part if len(rest) == len(part) else all_of(rest))
+    same = len(parts) == len(clause.parts) and all(map(lambda a, b: a is b, parts, clause.parts))
+    return clause if same else any_of(parts)
 
 
 def separate(condition: Condition) -> list[Condition]:
@@ -100,9 +100,9 @@ def points(condition: Condition) -> Iterator[dict[Symbol, int]]:
 
 def _candidates(symbol: Symbol, step: int, special: Iterable[int]) -> list[int]:
     """Values of one symbol that are worth trying."""
-    found = [1, 2, step, 3, 2 * step, step + 1, 3 * step, *special, 4, 5, 8, 16, 64, 0]
+    numbers = [1, 2, step, 3, 2 * step, step + 1, 3 * step, *special, 4, 5, 8, 16, 64, 0]
     high = symbol.high
-    fitting = [n for n in found if n >= symbol.low and (high is None or n <= high)]
+    fitting = [n for n in numbers if n >= symbol.low and (high is None or n <= high)]
     ends = [symbol.low, symbol.low + step - symbol.low % step]
     return list(dict.fromkeys([*fitting, *(n for n in ends if high is None or n <= high)]))
 
@@ -124,14 +124,14 @@ def _summing(lengths: Sequence[int], total: int) -> Iterator[tuple[int, ...]]:
 
 def divisors(condition: Condition) -> dict[Symbol, int]:
     """For each symbol that is divided the least multiple of the numbers that divide it."""
-    found: dict[Symbol, int] = {}
+    steps: dict[Symbol, int] = {}
     for size in condition.sizes():
         for call in calls(size):
             divisor = call.arguments[1].constant if call.function == "floordiv" else None
             if divisor is not None and divisor > 1:
                 for symbol in call.arguments[0].symbols:
-                    found[symbol] = min(math.lcm(found.get(symbol, 1), divisor), MAX_MULTIPLE)
-    return found
+                    steps[symbol] = min(math.lcm(steps.get(symbol, 1), divisor), MAX_MULTIPLE)
+    return steps
 
 
 def by_remainder(
@@ -146,15 +146,15 @@ def by_remainder(
     if not steps or math.prod(steps.values()) > MAX_REMAINDERS:
         return
     for rests in itertools.product(*(range(step) for step in steps.values())):
-        given = dict(zip(steps, zip(steps.values(), rests, strict=True), strict=True))
+        remainders = dict(zip(steps, zip(steps.values(), rests, strict=True), strict=True))
         values: dict[Symbol, int | Dim] = {}
         empty = False
-        for symbol, (step, rest) in given.items():
+        for symbol, (step, rest) in remainders.items():
             low = -((rest - symbol.low) // step)
             high = None if symbol.high is None else (symbol.high - rest) // step
             empty = empty or (high is not None and high < low)
             values[symbol] = of_atom(Symbol(symbol.name, low, high, symbol.named)) * step + rest
-        yield (NEVER if empty else condition.substitute(values)), given
+        yield (NEVER if empty else condition.substitute(values)), remainders
 
 
 __all__ = ["by_remainder", "points", "separate", "thinned"]

@@ -217,15 +217,15 @@ def brief(value: object) -> str:
     return text if len(text) <= 40 else text[:37] + "..."
 
 
-def is_array(given: Any) -> bool:
+def is_array(value: Any) -> bool:
     """Whether an array is given that is no shape: a vector of whole numbers is one, and what has
     rank 0 and is a whole number may be meant as a size."""
-    if not (hasattr(given, "shape") and hasattr(given, "dtype")):
+    if not (hasattr(value, "shape") and hasattr(value, "dtype")):
         return False
     try:
-        as_shape(given)
+        as_shape(value)
     except Misfit:
-        return whole_numbers((given,)) is None or len(given.shape) > 0
+        return whole_numbers((value,)) is None or len(value.shape) > 0
     return False
 
 

@@ -11,7 +11,7 @@ import functools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from .atoms import Atom, Interval, Number, Symbol, bounds
-from .axioms import complement, exists, meaning, meant
+from .axioms import complement, exists, meaning, with_meanings
 from .budget import PARTS_A_STEP, POOR_STEPS, Budget, allowance, charge, kept, overdrawn, used_up
 from .condition import (
     ALWAYS,
@@ -117,8 +117,8 @@ def _satisfiable(condition: Condition, limit: int = MAX_STEPS) -> tuple[Answer, 
     # Looking through a condition takes steps, too: of one that is too long nothing is looked at.
     if condition.weight // 4 > limit:
         return Answer.UNKNOWN, 1
-    found = _find(in_order(condition), budget, quick=True)
-    return found if isinstance(found, Answer) else Answer.YES, budget.spent
+    model = _find(in_order(condition), budget, quick=True)
+    return model if isinstance(model, Answer) else Answer.YES, budget.spent
 
 
 @kept
@@ -139,16 +139,16 @@ def values_for(condition: Condition, symbols: Iterable[Symbol] = ()) -> dict[Sym
     budget = Budget()
     if condition.weight // 4 > budget.limit:
         return None
-    found = _find(condition, budget)
+    values = _find(condition, budget)
     charge(budget.spent)
-    if isinstance(found, Answer):
+    if isinstance(values, Answer):
         return None
     for turn, symbol in enumerate(symbols):
-        if symbol not in found:
+        if symbol not in values:
             low, high = symbol.low, symbol.high
             pleasant = max(low, 2 + turn)
-            found[symbol] = pleasant if high is None else min(pleasant, high)
-    return found
+            values[symbol] = pleasant if high is None else min(pleasant, high)
+    return values
 
 
 def _find(
@@ -171,32 +171,32 @@ def _find(
         return Answer.NO
     for part in separate(condition):
         budget.spent += _STEPS_A_PART
-        found = _found(part, budget, quick)
-        if found is Answer.NO:
+        model = _solve_part(part, budget, quick)
+        if model is Answer.NO:
             return Answer.NO
-        if isinstance(found, Answer):
+        if isinstance(model, Answer):
             unsure = True
         else:
-            values.update(found)
+            values.update(model)
     if unsure:
         return Answer.UNKNOWN
     return {symbol: values[symbol] for symbol in condition.symbols}
 
 
-def _found(part: Condition, budget: Budget, quick: bool) -> dict[Symbol, int] | Answer:
+def _solve_part(part: Condition, budget: Budget, quick: bool) -> dict[Symbol, int] | Answer:
     """The same for what hangs together, in the way that is cheapest for it."""
     ways = [_tried, _solved, _by_remainder] if quick else [_solved, _tried, _by_remainder]
     for way in ways:
         # Half of what is left: there is always something for what comes after.
         own = Budget((budget.limit - budget.spent + 1) // 2)
         try:
-            found = way(part, own)
+            model = way(part, own)
         except (GivenUpError, OverflowError):
             continue
         finally:
             budget.spent += own.spent
-        if found is not Answer.UNKNOWN:
-            return found
+        if model is not Answer.UNKNOWN:
+            return model
     return Answer.UNKNOWN
 
 
@@ -212,29 +212,29 @@ def _tried(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
 
 def _by_remainder(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
     """What holds for one of the remainders, or for none."""
-    found: dict[Symbol, int] | Answer = Answer.UNKNOWN
+    model: dict[Symbol, int] | Answer = Answer.UNKNOWN
     cost = 1 + part.weight
-    for case, given in by_remainder(part):
+    for case, remainders in by_remainder(part):
         budget.spend(cost)
-        found = Answer.NO if case.never else _solved(case, budget)
-        if not isinstance(found, Answer):
-            names = {symbol.name: value for symbol, value in found.items()}
+        model = Answer.NO if case.never else _solved(case, budget)
+        if not isinstance(model, Answer):
+            names = {symbol.name: value for symbol, value in model.items()}
             values = {s: names.get(s.name, 0) for s in part.symbols}
-            for symbol, (step, rest) in given.items():
+            for symbol, (step, rest) in remainders.items():
                 values[symbol] = (
                     step * names.get(symbol.name, -((rest - symbol.low) // step)) + rest
                 )
             return values if part.evaluate(values) else Answer.UNKNOWN
-        if found is Answer.UNKNOWN:
-            return found
-    return found
+        if model is Answer.UNKNOWN:
+            return model
+    return model
 
 
 def _solved(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
     """What its systems have for solutions."""
     symbols = part.symbols
     unsure = False
-    for system in _solutions(meant(part), budget):
+    for system in _solutions(with_meanings(part), budget):
         before = system.spent
         model = system.model()
         budget.spend(system.spent - before)
@@ -271,44 +271,44 @@ def _symbol_values(
     return values
 
 
-def implies(given: Condition, condition: Condition) -> bool:
+def implies(facts: Condition, condition: Condition) -> bool:
     """Whether a condition certainly holds wherever `given` does."""
-    if condition.always or condition in given.clauses:
+    if condition.always or condition in facts.clauses:
         return True
-    return compatible(given, complement(condition)) is Answer.NO
+    return compatible(facts, complement(condition)) is Answer.NO
 
 
-def excludes(given: Condition, condition: Condition) -> bool:
+def excludes(facts: Condition, condition: Condition) -> bool:
     """Whether a condition certainly holds nowhere where `given` does."""
     if condition.never:
         return True
-    return compatible(given, condition) is Answer.NO
+    return compatible(facts, condition) is Answer.NO
 
 
-def compatible(given: Condition, condition: Condition) -> Answer:
+def compatible(facts: Condition, condition: Condition) -> Answer:
     """Whether both can hold at once.
 
     Putting the question together is work each time that it is asked, so it is counted each time.
     """
     if overdrawn():
         return Answer.UNKNOWN
-    charge(1 + (len(given) + len(condition)) // PARTS_A_STEP)
-    return satisfiable(all_of([given, condition]))
+    charge(1 + (len(facts) + len(condition)) // PARTS_A_STEP)
+    return satisfiable(all_of([facts, condition]))
 
 
 def decide(condition: Condition, given: Condition | None = None) -> Decision:
     """Whether it holds for all values that `given` allows, for none, or for some; and why."""
-    known = ALWAYS if given is None else given
-    holds, fails = all_of([known, condition]), all_of([known, complement(condition)])
+    facts = ALWAYS if given is None else given
+    holds, fails = all_of([facts, condition]), all_of([facts, complement(condition)])
     can_hold, can_fail = satisfiable(holds), satisfiable(fails)
-    where = "" if known.always else f" where {known}"
+    where = "" if facts.always else f" where {facts}"
     if can_fail is Answer.NO:
         return Decision(Answer.YES, f"for all values{where}")
     if can_hold is Answer.NO:
         return Decision(Answer.NO, f"for no values{where}")
     if Answer.UNKNOWN in (can_hold, can_fail):
         return Decision(Answer.UNKNOWN, f"{condition} is beyond what is decided here{where}")
-    symbols = dict.fromkeys((*condition.symbols, *known.symbols))
+    symbols = dict.fromkeys((*condition.symbols, *facts.symbols))
     yes, no = values_for(holds, symbols), values_for(fails, symbols)
     return Decision(
         Answer.UNKNOWN, f"it holds for {listing(yes or {})}, not for {listing(no or {})}"
@@ -324,7 +324,7 @@ def listing(values: Mapping[Symbol, int]) -> str:
     return ", ".join(f"{symbol.name}={value}" for symbol, value in values.items()) or "all values"
 
 
-def bounds_under(size: Dim, given: Condition) -> Interval:
+def bounds_under(size: Dim, facts: Condition) -> Interval:
     """Least and greatest value of a size over all values for which `given` holds.
 
     Where there are no such values: over all.
@@ -332,46 +332,46 @@ def bounds_under(size: Dim, given: Condition) -> Interval:
     if overdrawn():
         return bounds(size)
     if used_up():
-        ends, steps = _poor_bounds(size, given)
+        ends, steps = _poor_bounds(size, facts)
     else:
-        ends, steps = _bounds_under(size, given)
-    charge(steps, (size, given))
+        ends, steps = _bounds_under(size, facts)
+    charge(steps, (size, facts))
     return ends
 
 
 @kept
-def _poor_bounds(size: Dim, given: Condition) -> tuple[Interval, int]:
+def _poor_bounds(size: Dim, facts: Condition) -> tuple[Interval, int]:
     """The same, of a question that comes when the allowance is used up."""
-    return _bounds_under.__wrapped__(size, given, POOR_STEPS)
+    return _bounds_under.__wrapped__(size, facts, POOR_STEPS)
 
 
 @functools.lru_cache(1 << 12)
-def _bounds_under(size: Dim, given: Condition, limit: int = MAX_STEPS) -> tuple[Interval, int]:
+def _bounds_under(size: Dim, facts: Condition, limit: int = MAX_STEPS) -> tuple[Interval, int]:
     """The ends and the steps that they took."""
     budget = Budget(limit)
-    if given.weight // 4 > limit:
+    if facts.weight // 4 > limit:
         return bounds(size), 1
     try:
-        ends = _ends(size, in_order(given), budget)
+        ends = _ends(size, in_order(facts), budget)
     except (GivenUpError, OverflowError):
         ends = None
     return bounds(size) if ends is None else ends, budget.spent
 
 
-def _ends(size: Dim, given: Condition, budget: Budget) -> Interval | None:
+def _ends(size: Dim, facts: Condition, budget: Budget) -> Interval | None:
     """Least and greatest value over the solutions; None where there are none."""
     everywhere = bounds(size)
     low: int | None = None
     high: int | None = None
-    found = False
+    bounded = False
     low_open = high_open = False
     mine = set(size.symbols)
-    related = [p for p in separate(thinned(given)) if not mine.isdisjoint(p.symbols)]
-    for system in _solutions(all_of([*map(meant, related), meaning(size)]), budget):
+    related = [p for p in separate(thinned(facts)) if not mine.isdisjoint(p.symbols)]
+    for system in _solutions(all_of([*map(with_meanings, related), meaning(size)]), budget):
         ends = system.extremes(size)
         if ends is None:
             continue
-        found = True
+        bounded = True
         if ends[0] is None:
             low_open = True
         elif low is None or ends[0] < low:
@@ -382,7 +382,7 @@ def _ends(size: Dim, given: Condition, budget: Budget) -> Interval | None:
             high = ends[1]
         if high_open and (low_open or low == everywhere[0]):
             break
-    if not found:
+    if not bounded:
         return None
     # A system that is not exact may know less than the size itself.
     if low_open or low is None or (everywhere[0] is not None and low < everywhere[0]):
@@ -392,7 +392,7 @@ def _ends(size: Dim, given: Condition, budget: Budget) -> Interval | None:
     return low, high
 
 
-def pinned(size: Number, given: Condition) -> Number:
+def pinned(size: Number, facts: Condition) -> Number:
     """The size with what the clauses of `given` that are equalities say put in.
 
     >>> import zerostride as zs
@@ -401,7 +401,7 @@ def pinned(size: Number, given: Condition) -> Number:
     """
     size = dim(size)
     system = System()
-    waiting = [clause.size for clause in given.clauses if clause.kind == "=="]
+    waiting = [clause.size for clause in facts.clauses if clause.kind == "=="]
     for _ in range(len(waiting)):
         later = []
         for equation in waiting:
@@ -434,25 +434,25 @@ MAX_CLAUSES = 10
 MAX_SIMPLIFIED = 48
 
 
-def simplified(condition: Condition, given: Condition = ALWAYS) -> Condition:
+def simplified(condition: Condition, facts: Condition = ALWAYS) -> Condition:
     """An equal condition (where `given` holds) without what is said twice or cannot be."""
     if condition.kind in ("true", "false"):
         return condition
     if max(len(condition), len(condition.parts)) > MAX_SIMPLIFIED:
-        return all_of(clause for clause in condition.clauses if clause not in given.clauses)
-    if implies(given, condition):
+        return all_of(clause for clause in condition.clauses if clause not in facts.clauses)
+    if implies(facts, condition):
         return ALWAYS
-    if excludes(given, condition):
+    if excludes(facts, condition):
         return NEVER
     clauses = list(condition.clauses)
     if len(clauses) > MAX_CLAUSES:
-        return all_of(_simpler_clause(clause, given) for clause in clauses)
+        return all_of(_simpler_clause(clause, facts) for clause in clauses)
     for position in range(len(clauses)):
-        others = all_of([given, *clauses[:position], *clauses[position + 1 :]])
+        others = all_of([facts, *clauses[:position], *clauses[position + 1 :]])
         clauses[position] = _simpler_clause(clauses[position], others)
     position = 0
     while position < len(clauses):
-        others = all_of([given, *clauses[:position], *clauses[position + 1 :]])
+        others = all_of([facts, *clauses[:position], *clauses[position + 1 :]])
         if implies(others, clauses[position]):
             del clauses[position]
         else:
@@ -460,33 +460,33 @@ def simplified(condition: Condition, given: Condition = ALWAYS) -> Condition:
     return all_of(clauses)
 
 
-def _simpler_clause(clause: Condition, given: Condition) -> Condition:
+def _simpler_clause(clause: Condition, facts: Condition) -> Condition:
     if clause.kind != "or" or len(clause.parts) > MAX_SIMPLIFIED:
         return clause
     parts = [
-        simplified(part, given) if part.kind == "and" else part
+        simplified(part, facts) if part.kind == "and" else part
         for part in clause.parts
-        if not excludes(given, part)
+        if not excludes(facts, part)
     ]
     position = 0
     while position < len(parts):
         others = parts[:position] + parts[position + 1 :]
-        if others and implies(all_of([given, parts[position]]), any_of(others)):
+        if others and implies(all_of([facts, parts[position]]), any_of(others)):
             parts = others
         else:
             position += 1
     whole = any_of(parts)
-    return any_of(_wider_part(part, whole, given) for part in parts)
+    return any_of(_wider_part(part, whole, facts) for part in parts)
 
 
-def _wider_part(part: Condition, whole: Condition, given: Condition) -> Condition:
+def _wider_part(part: Condition, whole: Condition, facts: Condition) -> Condition:
     """A part of an "or" without what the other parts make needless: A or not A and B is A or B."""
-    kept = list(part.clauses)
+    literals = list(part.clauses)
     for clause in part.clauses if part.kind == "and" else ():
-        fewer = [other for other in kept if other is not clause]
-        if fewer and implies(all_of([given, *fewer]), whole):
-            kept = fewer
-    return all_of(kept)
+        fewer = [other for other in literals if other is not clause]
+        if fewer and implies(all_of([facts, *fewer]), whole):
+            literals = fewer
+    return all_of(literals)
 
 
 __all__ = [
@@ -501,7 +501,6 @@ __all__ = [
     "implies",
     "listing",
     "meaning",
-    "meant",
     "pinned",
     "satisfiable",
     "simplified",

@@ -197,9 +197,9 @@ class System:
         if high is not None:
             waiting.append((">=", high - value))
         self.values[atom] = value
-        for other, known in self.values.items():
-            if any(atom in monomial for monomial, _ in known.terms):
-                self.values[other] = self.reduced(known)
+        for other, expression in self.values.items():
+            if any(atom in monomial for monomial, _ in expression.terms):
+                self.values[other] = self.reduced(expression)
         if self.unequal or self.rest:
             self._ask_again(atom, waiting)
         return True
@@ -296,14 +296,14 @@ class System:
     def _tighten(
         self, atom: Atom, low: int | None, high: int | None, waiting: list[tuple[str, Dim]]
     ) -> bool:
-        known = self.range_of(atom)
-        if known[0] is not None and (low is None or low < known[0]):
-            low = known[0]
-        if known[1] is not None and (high is None or high > known[1]):
-            high = known[1]
+        bounds = self.range_of(atom)
+        if bounds[0] is not None and (low is None or low < bounds[0]):
+            low = bounds[0]
+        if bounds[1] is not None and (high is None or high > bounds[1]):
+            high = bounds[1]
         if low is not None and high is not None and low > high:
             return False
-        if (low, high) == known:
+        if (low, high) == bounds:
             return True
         self.low[atom], self.high[atom] = low, high
         if low is not None and low == high:
@@ -320,8 +320,8 @@ class System:
 
     def free(self) -> list[Atom]:
         """The free atoms that what is left over mentions."""
-        left = itertools.chain(self.unequal, (size for _, size in self.rest))
-        return list(dict.fromkeys(atom for size in left for m, _ in size.terms for atom in m))
+        sizes = itertools.chain(self.unequal, (size for _, size in self.rest))
+        return list(dict.fromkeys(atom for size in sizes for m, _ in size.terms for atom in m))
 
     def candidates(self, atom: Atom, count: int, turn: int, *, down: bool = False) -> list[int]:
         """`count` values of an atom from its low end (or its high one), or all it has.
@@ -356,13 +356,13 @@ class System:
     def _first(self, free: Sequence[Atom], grid: Sequence[Sequence[int]]) -> dict[Atom, int] | None:
         """The first point of a grid that fits; a literal is asked once its atoms have values."""
         place = {atom: k for k, atom in enumerate(free)}
-        asked: list[list[tuple[str, Dim]]] = [[] for _ in free]
+        literals: list[list[tuple[str, Dim]]] = [[] for _ in free]
         for kind, size in (*(("!=", size) for size in self.unequal), *self.rest):
             if size.terms:
-                asked[max(place[atom] for m, _ in size.terms for atom in m)].append((kind, size))
+                literals[max(place[atom] for m, _ in size.terms for atom in m)].append((kind, size))
             elif not _holds(kind, size.const):
                 return None
-        costs = [1 + sum(weight_of(size) for _, size in some) // 64 for some in asked]
+        costs = [1 + sum(weight_of(size) for _, size in some) // 64 for some in literals]
         values: dict[Atom, int] = {}
         turns = [0] * len(free)
         depth = tried = 0
@@ -382,7 +382,7 @@ class System:
                 raise GivenUpError
             turns[depth] = turn + 1
             values[free[depth]] = grid[depth][turn]
-            if all(_holds(kind, value_at(size, values)) for kind, size in asked[depth]):
+            if all(_holds(kind, value_at(size, values)) for kind, size in literals[depth]):
                 depth += 1
         return None if depth < 0 else values
 
@@ -433,12 +433,12 @@ class System:
             for m, f in size.terms
             if m[0] not in free
         }
-        found = [
+        numbers = [
             value_at(size, {**fixed, **dict(zip(free, point, strict=True))})  # type: ignore[dict-item]
             for point in itertools.product(*grid)
             if self._fits(dict(zip(free, point, strict=True)))
         ]
-        return max(found) if down else min(found)
+        return max(numbers) if down else min(numbers)
 
 
 def _negated(a: Terms, b: Terms) -> bool:
