@@ -205,13 +205,13 @@ def default_names(count: int) -> tuple[str, ...]:
     return tuple("xyzw"[i] if i < 4 else f"x{i}" for i in range(count))
 
 
-def operand_names(given: Sequence[Any], count: int) -> tuple[str, ...]:
+def operand_names(names: Sequence[Any], count: int) -> tuple[str, ...]:
     """The names given, as far as they go, made safe to print; defaults for the rest.
 
     >>> operand_names(["mask"], 2)
     ('mask', 'y')
     """
-    return (*map(printable, given[:count]), *default_names(count)[len(given) :])
+    return (*map(printable, names[:count]), *default_names(count)[len(names) :])
 
 
 def printable(name: Any) -> str:

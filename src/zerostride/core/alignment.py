@@ -110,26 +110,26 @@ def apply(
         op: the op asked about, for messages.
         facts: what is known of sizes that are no numbers.
     """
-    given = {name: value for name, value in attributes.items() if value is not None}
+    options = {name: value for name, value in attributes.items() if value is not None}
     try:
         if facts is None:
-            return _build(rule, shapes, given, engine, op)
-        return _build_open(rule, shapes, given, engine, op, facts)
+            return _build(rule, shapes, options, engine, op)
+        return _build_open(rule, shapes, options, engine, op, facts)
     except Misfit as misfit:
         problem = misfit
     if facts is None and problem.reason is Reason.BAD_EXTENT and any(map(is_open, shapes)):
         # Found out this late, sizes that are no numbers cost nothing where all are.
         try:
-            return _build_open(rule, shapes, given, engine, op, facts)
+            return _build_open(rule, shapes, options, engine, op, facts)
         except Misfit as misfit:
             problem = misfit
-    raise _enrich(problem, rule, shapes, RuleUse(rule.name, given, engine, op))
+    raise _enrich(problem, rule, shapes, RuleUse(rule.name, options, engine, op))
 
 
 def _build_open(
     rule: Rule,
     shapes: Sequence[Any],
-    given: Attributes,
+    options: Attributes,
     engine: str | None,
     op: str | None,
     facts: Condition | None,
@@ -137,7 +137,7 @@ def _build_open(
     from .symbolic import build_open
 
     try:
-        return build_open(rule, shapes, given, engine, op, facts)
+        return build_open(rule, shapes, options, engine, op, facts)
     except ArithmeticError as fault:  # an expression beyond all bounds
         raise Misfit(Reason.UNKNOWN_SIZE, f"{fault}; give some sizes as numbers") from None
 
@@ -145,13 +145,13 @@ def _build_open(
 def _build(
     rule: Rule,
     shapes: Sequence[Any],
-    given: Attributes,
+    options: Attributes,
     engine: str | None = None,
     op: str | None = None,
 ) -> Plan:
     sizes = tuple(map(as_shape, shapes))
     check_count(rule, sizes)
-    full = complete(rule, given)
+    full = complete(rule, options)
     asker = Asker()
     alignment = rule.align(asker, sizes, full)
     if rule.max_rank is not None and alignment.rank > rule.max_rank:
@@ -161,7 +161,7 @@ def _build(
     result = resolve(asker, sizes, alignment, rule)
     last = len(sizes) - rule.to_target
     # Attributes as they were understood: a caller's list may change later.
-    use = RuleUse(rule.name, {name: full[name] for name in given}, engine, op)
+    use = RuleUse(rule.name, {name: full[name] for name in options}, engine, op)
     plan = Plan(result, sizes[:last], alignment.mapping[:last], use)
     if rule.check is not None:
         rule.check(plan, asker)
@@ -172,24 +172,24 @@ def check_count(rule: Rule, sizes: Sequence[Shape]) -> None:
     """Refuses more operands, or fewer, than the rule takes."""
     least, most = rule.operands
     if not least <= len(sizes) <= most:
-        wanted = f"{least}" if least == most else f"{least} or more"
+        count = f"{least}" if least == most else f"{least} or more"
         raise Misfit(
             Reason.OPERAND_COUNT,
-            f"{len(sizes)} shape{'' if len(sizes) == 1 else 's'} given; it takes {wanted}",
+            f"{len(sizes)} shape{'' if len(sizes) == 1 else 's'} given; it takes {count}",
         )
 
 
-def complete(rule: Rule, given: Attributes) -> Attributes:
+def complete(rule: Rule, options: Attributes) -> Attributes:
     """The attributes with defaults filled in; extra, missing and malformed ones are a Misfit."""
-    if not given and not rule.attributes:
-        return given
-    for name in given:
+    if not options and not rule.attributes:
+        return options
+    for name in options:
         if name not in rule.attributes:
             raise Misfit(Reason.ATTRIBUTE, f"rule {rule.name!r} has no attribute {name!r}")
     full = {name: row.default for name, row in rule.attributes.items()}
-    full.update((name, _well_formed(name, value)) for name, value in given.items())
+    full.update((name, _well_formed(name, value)) for name, value in options.items())
     for name, row in rule.attributes.items():
-        if row.required and name not in given:
+        if row.required and name not in options:
             raise Misfit(Reason.ATTRIBUTE, f"rule {rule.name!r} needs the attribute {name!r}")
     return full
 
@@ -326,8 +326,8 @@ def suggest(rule: Rule, shapes: Sequence[Any], use: RuleUse, reason: Reason) -> 
 
     Where no change helps, another rule that accepts them as they are.
     """
-    if rule.advise is not None and (said := rule.advise(rule, shapes, use, reason)):
-        return said
+    if rule.advise is not None and (advice := rule.advise(rule, shapes, use, reason)):
+        return advice
     for proposal, words in _proposals(rule, shapes, use.attributes, reason):
         if plan_or_none(rule, *proposal):
             return words
@@ -394,16 +394,16 @@ def _proposals(
 
 def placements(shape: Sequence[int], rank: int) -> Iterator[Shape]:
     """`shape` with ones put in, the fewest first, without leading ones of no use."""
-    seen = set()
+    placed = set()
     places = itertools.combinations(range(rank), len(shape))
     for axes in itertools.islice(places, _MOST_PLACEMENTS):
         row = [1] * rank
         for size, axis in zip(shape, axes, strict=True):
             row[axis] = size
         lead = axes[0] if axes else rank
-        for kept in (tuple(row[lead:]), tuple(row)):
-            seen.add(kept)
-    yield from sorted(seen - {tuple(shape)}, key=_placement_order)
+        for short in (tuple(row[lead:]), tuple(row)):
+            placed.add(short)
+    yield from sorted(placed - {tuple(shape)}, key=_placement_order)
 
 
 def _placement_order(placed: Shape) -> tuple[int, list[int]]:
@@ -423,8 +423,8 @@ def plan_or_none(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> P
         if any(map(is_open, shapes)):
             from .symbolic import build_open
 
-            made = build_open(rule, shapes, attributes, None, None, None)
-            return None if len(made.conditions) else made
+            open_plan = build_open(rule, shapes, attributes, None, None, None)
+            return None if len(open_plan.conditions) else open_plan
         return _build(rule, shapes, attributes)
     except Misfit:
         return None
@@ -447,8 +447,8 @@ def branches(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> tuple
     More than one only for rules whose alignment depends on sizes.
     """
     sizes = tuple(map(as_shape, shapes))
-    given = {name: value for name, value in attributes.items() if value is not None}
-    full = complete(rule, given)
+    options = {name: value for name, value in attributes.items() if value is not None}
+    full = complete(rule, options)
 
     def run(forced: Sequence[bool]) -> Branch:
         asker = Asker(forced)
@@ -458,8 +458,8 @@ def branches(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> tuple
             return Branch(tuple(asker.asked), None)
         return Branch(tuple(asker.asked), alignment)
 
-    found = [run(())]
-    actual = [answer for _, answer in found[0].answers]
+    runs = [run(())]
+    actual = [answer for _, answer in runs[0].answers]
     for turn in range(len(actual)):
-        found.append(run([*actual[:turn], not actual[turn]]))
-    return tuple(found)
+        runs.append(run([*actual[:turn], not actual[turn]]))
+    return tuple(runs)

@@ -32,11 +32,11 @@ class Forks(Asker):
         required: what must hold on this way beside the answers.
     """
 
-    __slots__ = ("given", "required", "script", "system", "taken", "touched")
+    __slots__ = ("required", "script", "start", "system", "taken", "touched")
 
-    def __init__(self, given: System, touched: frozenset[Atom], script: Script) -> None:
+    def __init__(self, system: System, touched: frozenset[Atom], script: Script) -> None:
         super().__init__()
-        self.given = given
+        self.start = system
         self.script = script
         self.taken: list[tuple[Condition, bool, bool]] = []
         self.required: list[Condition] = []
@@ -46,7 +46,8 @@ class Forks(Asker):
     @property
     def path(self) -> Condition:
         """The answers that might have been others."""
-        return all_of(asked if yes else negation(asked) for asked, yes, fork in self.taken if fork)
+        forks = ((question, yes) for question, yes, fork in self.taken if fork)
+        return all_of(question if yes else negation(question) for question, yes in forks)
 
     def equal(self, a: Any, b: Any) -> bool:
         """Are the two sizes equal, on this way?"""
@@ -66,42 +67,42 @@ class Forks(Asker):
         if not equal.never:
             self.required.append(negation(equal))
 
-    def _answer(self, asked: Condition) -> bool:
-        if asked.always or asked.never:
-            return asked.always
+    def _answer(self, question: Condition) -> bool:
+        if question.always or question.never:
+            return question.always
         position = len(self.taken)
         if position < len(self.script):
             yes, fork = self.script[position]
         else:
-            yes, fork = self._decided(asked)
-        self.taken.append((asked, yes, fork))
-        self.touched.update(atom for monomial, _ in asked.size.terms for atom in monomial)
+            yes, fork = self._decided(question)
+        self.taken.append((question, yes, fork))
+        self.touched.update(atom for monomial, _ in question.size.terms for atom in monomial)
         return yes
 
-    def _decided(self, asked: Condition) -> tuple[bool, bool]:
+    def _decided(self, question: Condition) -> tuple[bool, bool]:
         """The answer, and whether the other one is possible too."""
-        atoms = {atom for monomial, _ in asked.size.terms for atom in monomial}
+        atoms = {atom for monomial, _ in question.size.terms for atom in monomial}
         if self.touched.isdisjoint(atoms) and len(atoms) == 1:
             return True, True  # nothing is known of this one
         # A way that is taken although it contradicts what is known leads to a leaf of no values.
         if self.system is None:
-            self.system = self.given.copy()
+            self.system = self.start.copy()
             self._learn(self.taken)
         if_equal, unless = self.system.copy(), self.system.copy()
-        if not if_equal.assume(asked.kind, asked.size):
+        if not if_equal.assume(question.kind, question.size):
             return False, False
-        other = negation(asked)
+        other = negation(question)
         if not unless.assume(other.kind, other.size):
             return True, False
         self.system = None
         return True, True
 
-    def _learn(self, taken: Sequence[tuple[Condition, bool, bool]]) -> None:
+    def _learn(self, answers: Sequence[tuple[Condition, bool, bool]]) -> None:
         assert self.system is not None
-        work(PARTS_A_STEP * len(taken))
-        for asked, yes, fork in taken:
+        work(PARTS_A_STEP * len(answers))
+        for question, yes, fork in answers:
             if fork:
-                literal = asked if yes else negation(asked)
+                literal = question if yes else negation(question)
                 self.system.assume(literal.kind, literal.size)
 
 
@@ -109,10 +110,10 @@ class Forks(Asker):
 Script: TypeAlias = tuple[tuple[bool, bool], ...]
 
 
-def conjunction(given: Condition) -> System:
+def conjunction(facts: Condition) -> System:
     """What is known, as far as it is a conjunction."""
     system = System()
-    for clause in given.clauses:
+    for clause in facts.clauses:
         if clause.kind in ("==", "!=", ">="):
             system.assume(clause.kind, clause.size)
     return system
@@ -125,12 +126,12 @@ class Way(Generic[T]):
     Attributes:
         path: the answers it needs.
         required: what it forbids, turned round.
-        found: what it answers, or the Misfit that it raises.
+        outcome: what it answers, or the Misfit that it raises.
     """
 
     path: Condition
     required: Condition
-    found: T | Misfit
+    outcome: T | Misfit
 
 
 def explore(run: Callable[[Asker], T], given: Condition) -> Iterator[Way[T]]:
@@ -140,7 +141,7 @@ def explore(run: Callable[[Asker], T], given: Condition) -> Iterator[Way[T]]:
         Misfit: there are more than MAX_LEAVES.
     """
     waiting: list[Script] = [()]
-    known = conjunction(given)
+    system = conjunction(given)
     touched = frozenset(
         atom for size in given.sizes() for monomial, _ in size.terms for atom in monomial
     )
@@ -148,17 +149,17 @@ def explore(run: Callable[[Asker], T], given: Condition) -> Iterator[Way[T]]:
         if not waiting:
             return
         script = waiting.pop()
-        asker = Forks(known, touched, script)
-        found: T | Misfit
+        asker = Forks(system, touched, script)
+        result: T | Misfit
         try:
-            found = run(asker)
+            result = run(asker)
         except Misfit as misfit:
-            found = misfit
+            result = misfit
         answers = tuple((yes, fork) for _, yes, fork in asker.taken)
         waiting += [
             (*answers[:k], (False, True))
             for k in range(len(answers) - 1, len(script) - 1, -1)
             if answers[k][1]
         ]
-        yield Way(asker.path, all_of(asker.required), found)
+        yield Way(asker.path, all_of(asker.required), result)
     raise Misfit(Reason.UNKNOWN_SIZE, f"more than {MAX_LEAVES} cases; give some sizes as numbers")

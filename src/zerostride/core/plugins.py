@@ -50,15 +50,15 @@ class Plugins:
     def _read() -> dict[str, dict[str, list[EntryPoint]]]:
         from importlib import metadata  # slow to import, and most callers never ask
 
-        found: dict[str, dict[str, list[EntryPoint]]] = {group: {} for group in GROUPS}
+        entries: dict[str, dict[str, list[EntryPoint]]] = {group: {} for group in GROUPS}
         try:
             every = metadata.entry_points()
-            for group, names in found.items():
+            for group, names in entries.items():
                 for point in every.select(group=group):
                     names.setdefault(point.name, []).append(point)
         except Exception as error:  # noqa: BLE001 - somebody's broken metadata
             _warn(f"the entry points of installed packages cannot be read: {said(error)}")
-        return found
+        return entries
 
     def forget(self) -> None:
         """What was read is read again when it is needed: packages were installed meanwhile."""

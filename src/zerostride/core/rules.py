@@ -53,11 +53,11 @@ def align_pdpd(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) 
     """B's axes from `axis` on, its trailing ones dropped; only B stretches."""
     a, b = shapes
     axis = one_way_axis(a, b, attributes["axis"])
-    kept = len(b)
-    while kept and asker.is_one(b[kept - 1]):
-        kept -= 1
-    check_fits(axis, kept, len(a))
-    mapping = (*range(axis, axis + kept), *[None] * (len(b) - kept))
+    count = len(b)
+    while count and asker.is_one(b[count - 1]):
+        count -= 1
+    check_fits(axis, count, len(a))
+    mapping = (*range(axis, axis + count), *[None] * (len(b) - count))
     return Alignment(len(a), (tuple(range(len(a))), mapping), ((), range(len(a))))
 
 
@@ -322,7 +322,7 @@ def find_rule(name: Any, *, to_target: bool) -> Rule:
     rule = RULES.get(key) if isinstance(key, str) else None
     if rule is not None and rule.to_target == to_target:
         return rule
-    known = list(MODES) if to_target else [r.name for r in RULES.values() if not r.to_target]
+    names = list(MODES) if to_target else [r.name for r in RULES.values() if not r.to_target]
     detail = f"there is no {'mode' if to_target else 'element-wise rule'} {name!r}"
     if rule is not None:
         detail = (
@@ -333,7 +333,7 @@ def find_rule(name: Any, *, to_target: bool) -> Rule:
         reason=Reason.UNKNOWN_RULE,
         rule=str(name),
         hint=("plan_to takes it as mode; " if rule is not None and rule.to_target else "")
-        + f"one of {', '.join(known)}",
+        + f"one of {', '.join(names)}",
     )
 
 

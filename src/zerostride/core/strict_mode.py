@@ -53,11 +53,11 @@ class Strict(str):
         new_axes: bool = False,
     ) -> Strict:
         """Limits, already checked."""
-        said = [] if rule is None else [repr(str(rule))]
-        said += [] if max_growth is None else [f"max_growth={max_growth}"]
-        said += ["two_sided=True"] * two_sided + ["new_axes=True"] * new_axes
+        words = [] if rule is None else [repr(str(rule))]
+        words += [] if max_growth is None else [f"max_growth={max_growth}"]
+        words += ["two_sided=True"] * two_sided + ["new_axes=True"] * new_axes
         # What it is as a string tells it from every other one: it is compared and hashed as such.
-        self = super().__new__(cls, f"zs.strict({', '.join(said)})")
+        self = super().__new__(cls, f"zs.strict({', '.join(words)})")
         self.rule, self.max_growth = rule, max_growth
         self.two_sided, self.new_axes = two_sided, new_axes
         return self
@@ -257,8 +257,8 @@ def _without(frame: _Frame | None, limits: Strict) -> _Frame | None:
     if at is None:
         return frame
     rest = at.outer
-    for one in reversed(inner):
-        rest = _Frame(one, rest)
+    for entered in reversed(inner):
+        rest = _Frame(entered, rest)
     return rest
 
 

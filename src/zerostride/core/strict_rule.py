@@ -70,9 +70,9 @@ def _check_sides(plan: Plan, asker: Asker, rows: Sequence[Shape], names: Sequenc
         return
     first, second = _two_sides(stretched)
     here, there = stretched[first][-1], stretched[second][0]
-    said = f"{names[first]} stretches here and {names[second]} along axis {there}"
+    detail = f"{names[first]} stretches here and {names[second]} along axis {there}"
     raise Misfit(
-        Reason.TWO_SIDED, said + _size_said(plan, rows), axis=here, rows=_drawn(plan, rows)
+        Reason.TWO_SIDED, detail + _size_said(plan, rows), axis=here, rows=_drawn(plan, rows)
     )
 
 
@@ -115,8 +115,8 @@ def _check_axes(plan: Plan, names: Sequence[str]) -> None:
         missing = [axis for axis in range(plan.rank) if axis not in mapping]
         if not operand or len(operand) >= plan.rank:
             continue
-        said = f"{name} has {len(operand)} axes of {plan.rank}, and not this one"
-        raise Misfit(Reason.NEW_AXES, said, axis=missing[-1], rows=_drawn(plan, ()))
+        detail = f"{name} has {len(operand)} axes of {plan.rank}, and not this one"
+        raise Misfit(Reason.NEW_AXES, detail, axis=missing[-1], rows=_drawn(plan, ()))
 
 
 def _check_growth(plan: Plan, asker: Asker, rows: Sequence[Shape], most: float) -> None:
@@ -129,8 +129,8 @@ def _check_growth(plan: Plan, asker: Asker, rows: Sequence[Shape], most: float) 
         return
     k = max(range(len(rows)), key=lambda k: math.prod(rows[k]))
     axis = next((a for a, n in enumerate(rows[k]) if n != plan.shape[a]), None)
-    said = f"{size} elements, {_times(size, largest)} the largest operand's; max_growth is {most}"
-    raise Misfit(Reason.GROWTH, said, axis=axis, rows=_drawn(plan, rows))
+    detail = f"{size} elements, {_times(size, largest)} the largest operand's; max_growth is {most}"
+    raise Misfit(Reason.GROWTH, detail, axis=axis, rows=_drawn(plan, rows))
 
 
 def _require_growth(plan: Plan, asker: Asker, rows: Sequence[Shape], most: float) -> None:
@@ -174,11 +174,11 @@ def _advise(
     if reason not in STRICT:
         return None
     allowed = _allowance(row, limits, shapes, use.attributes)
-    found = [
+    advice = [
         next(_reshapes(row, rule, shapes, use.attributes), None),
         None if allowed is None else f"allow it: {allowed}",
     ]
-    return "; or ".join(words for words in found if words is not None) or None
+    return "; or ".join(words for words in advice if words is not None) or None
 
 
 def _reshapes(
@@ -189,17 +189,17 @@ def _reshapes(
     if row.to_target:
         return
     names = default_names(len(shapes))
-    meant = plan_or_none(row, shapes, attributes)
-    for given in ({}, attributes) if attributes else (attributes,):
-        left_out = "" if given == attributes else f" and leave out {' and '.join(attributes)}"
-        if meant is not None and meant.open is None:
-            written = [a if len(o) else o for o, a in zip(shapes, meant.aligned, strict=True)]
-            if plan_or_none(rule, written, given) == meant:
+    plan = plan_or_none(row, shapes, attributes)
+    for options in ({}, attributes) if attributes else (attributes,):
+        left_out = "" if options == attributes else f" and leave out {' and '.join(attributes)}"
+        if plan is not None and plan.open is None:
+            written = [a if len(o) else o for o, a in zip(shapes, plan.aligned, strict=True)]
+            if plan_or_none(rule, written, options) == plan:
                 yield _listed(names, shapes, written) + left_out
     for k in sorted(range(len(shapes)), key=lambda k: (len(shapes[k]), -k)):
         rank = max(map(len, shapes))
-        kept = tuple(size for size in shapes[k] if not (type(size) is int and size == 1))
-        for placed in (kept, *placements(kept, rank)):
+        extents = tuple(size for size in shapes[k] if not (type(size) is int and size == 1))
+        for placed in (extents, *placements(extents, rank)):
             changed = [*shapes[:k], placed, *shapes[k + 1 :]]
             if placed != tuple(shapes[k]) and plan_or_none(rule, changed, attributes):
                 yield f"reshape {names[k]} to {text(placed)}"
@@ -219,21 +219,21 @@ def _allowance(
 ) -> str | None:
     """The limits that take the shapes as they are, with as few allowances more as do."""
     target = shapes[1] if row.to_target else None
-    meant = plan_or_none(row, shapes, attributes)
-    if meant is None or meant.open is not None:
+    plan = plan_or_none(row, shapes, attributes)
+    if plan is None or plan.open is not None:
         return None
-    operands = shapes if row.to_target else meant.operands
-    largest = max(map(math.prod, operands if row.name != "unidirectional" else meant.operands))
-    growth = math.ceil(Fraction(math.prod(meant.shape), largest)) if largest else 1
+    operands = shapes if row.to_target else plan.operands
+    largest = max(map(math.prod, operands if row.name != "unidirectional" else plan.operands))
+    growth = math.ceil(Fraction(math.prod(plan.shape), largest)) if largest else 1
     for _ in STRICT:
         try:
-            _check(row, limits, target, meant, Asker())
+            _check(row, limits, target, plan, Asker())
         except Misfit as misfit:
             limits = limits.allowing(misfit.reason, growth)
         else:
             break
     fits = plan_or_none(strict_row(row, limits, target), shapes, attributes)
-    return str(limits) if fits == meant else None
+    return str(limits) if fits == plan else None
 
 
 __all__ = ["strict_row"]

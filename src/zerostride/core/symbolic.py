@@ -106,35 +106,35 @@ class Open:
 
 
 def leaves_of(
-    rule: Rule, sizes: tuple[Shape, ...], attributes: Attributes, given: Condition
+    rule: Rule, sizes: tuple[Shape, ...], attributes: Attributes, facts: Condition
 ) -> tuple[Leaf, ...]:
     """Every way the rule may go for these sizes."""
-    found: list[Leaf] = []
-    for way in explore(lambda asker: rule.align(asker, sizes, attributes), given):
+    leaves: list[Leaf] = []
+    for way in explore(lambda asker: rule.align(asker, sizes, attributes), facts):
         leaf = Leaf(way.path, (), (), (), None, None, sizes, rule, attributes)
-        if isinstance(way.found, Misfit):
-            found.append(replace(leaf, misfit=way.found))
+        if isinstance(way.outcome, Misfit):
+            leaves.append(replace(leaf, misfit=way.outcome))
         else:
-            found += _resolved(leaf, way.found, way.required, given)
-    return tuple(found)
+            leaves += _resolved(leaf, way.outcome, way.required, facts)
+    return tuple(leaves)
 
 
 def _resolved(
-    leaf: Leaf, alignment: Alignment, required: Condition, given: Condition
+    leaf: Leaf, alignment: Alignment, required: Condition, facts: Condition
 ) -> Iterator[Leaf]:
     """The leaf of one alignment: its clauses and its sizes; several if the rule's check forks."""
     rule, sizes = leaf.rule, leaf.sizes
     leaf = replace(leaf, alignment=alignment)
     if rule.max_rank is not None and alignment.rank > rule.max_rank:
-        said = f"{alignment.rank} axes; the most it carries is {rule.max_rank}"
-        yield replace(leaf, misfit=Misfit(Reason.RANK_LIMIT, said))
+        detail = f"{alignment.rank} axes; the most it carries is {rule.max_rank}"
+        yield replace(leaf, misfit=Misfit(Reason.RANK_LIMIT, detail))
         return
-    known = given if leaf.path.always else all_of([given, leaf.path])
+    context = facts if leaf.path.always else all_of([facts, leaf.path])
     clauses: list[tuple[int | None, Condition]] = [(None, clause) for clause in required]
     shape: list[Number] = []
     for axis, landed in enumerate(_landing(sizes, alignment)):
         work(sum(1 + weight_of(size) for size, _ in landed))
-        clause, size = _axis(_apart(landed, known), known)
+        clause, size = _axis(_apart(landed, context), context)
         if clause.never:
             yield replace(leaf, misfit=mismatch(leaf, axis))
             return
@@ -146,21 +146,23 @@ def _resolved(
     if rule.check is None:
         yield leaf
     else:
-        yield from _checked(leaf, rule.check, known)
+        yield from _checked(leaf, rule.check, context)
 
 
-def _checked(leaf: Leaf, check: Callable[[Plan, Asker], None], known: Condition) -> Iterator[Leaf]:
+def _checked(
+    leaf: Leaf, check: Callable[[Plan, Asker], None], context: Condition
+) -> Iterator[Leaf]:
     """The leaf, split where the check says yes to some sizes and no to others."""
     operands = leaf.sizes[: len(leaf.mapping)]
     aligned = align_operands(operands, leaf.mapping, len(leaf.shape))
     use = RuleUse(leaf.rule.name, leaf.attributes)
-    made = Plan(leaf.shape, operands, leaf.mapping, use, Open(known, (leaf,), aligned))
-    for way in explore(lambda asker: check(made, asker), all_of([known, leaf.fits])):
+    plan = Plan(leaf.shape, operands, leaf.mapping, use, Open(context, (leaf,), aligned))
+    for way in explore(lambda asker: check(plan, asker), all_of([context, leaf.fits])):
         yield replace(
             leaf,
             path=all_of([leaf.path, way.path]),
             clauses=(*leaf.clauses, *((None, clause) for clause in way.required)),
-            misfit=way.found,
+            misfit=way.outcome,
         )
 
 
@@ -177,7 +179,7 @@ def _landing(sizes: Sequence[Shape], alignment: Alignment) -> list[list[Landed]]
     return landing
 
 
-def _axis(landed: Sequence[Landed], known: Condition) -> tuple[Condition, Number]:
+def _axis(landed: Sequence[Landed], context: Condition) -> tuple[Condition, Number]:
     """When the sizes on one axis fit, and what comes out.
 
     This is `alignment.resolve` as a formula. Sizes that may not stretch are all equal, and what may
@@ -201,10 +203,10 @@ def _axis(landed: Sequence[Landed], known: Condition) -> tuple[Condition, Number
     clause = all_of(pairs)
     if clause.never:
         return clause, 1
-    if clause.always or known.always:
+    if clause.always or context.always:
         return clause, plain(broadcast_size(*free))
     numbers_first = sorted(free, key=lambda size: isinstance(size, Dim))
-    wide = next((size for size in numbers_first if excludes(known, eq(size, 1))), None)
+    wide = next((size for size in numbers_first if excludes(context, eq(size, 1))), None)
     return clause, plain(broadcast_size(*free)) if wide is None else wide
 
 
@@ -219,17 +221,17 @@ def _vagueness(size: Number) -> int:
 MAX_APART = 8
 
 
-def _apart(landed: list[Landed], known: Condition) -> list[Landed]:
+def _apart(landed: list[Landed], context: Condition) -> list[Landed]:
     """What lands, without sizes that are known to equal another one there that does as much."""
-    if known.always or not 2 <= len(landed) <= MAX_APART:
+    if context.always or not 2 <= len(landed) <= MAX_APART:
         return landed
-    kept: list[Landed] = []
+    apart: list[Landed] = []
     for size, may in landed:
         if not any(
-            may >= other_may and implies(known, eq(size, other)) for other, other_may in kept
+            may >= other_may and implies(context, eq(size, other)) for other, other_may in apart
         ):
-            kept.append((size, may))
-    return kept
+            apart.append((size, may))
+    return apart
 
 
 def mismatch(leaf: Leaf, axis: int, *, certain: bool = True) -> Misfit:
@@ -239,14 +241,14 @@ def mismatch(leaf: Leaf, axis: int, *, certain: bool = True) -> Misfit:
     rows = laid_out(leaf.sizes, leaf.alignment)
     against = " against ".join(dict.fromkeys(str(size) for size, _ in landed))
     if not any(leaf.alignment.stretch):
-        reason, said = Reason.NOT_IDENTICAL, f"{against}, and nothing may stretch"
+        reason, detail = Reason.NOT_IDENTICAL, f"{against}, and nothing may stretch"
     elif any(size == 1 for size, _ in landed):
-        reason, said = Reason.ONE_WAY, f"{against}: {leaf.rule.one_way}"
+        reason, detail = Reason.ONE_WAY, f"{against}: {leaf.rule.one_way}"
     else:
         open_ = certain and any(isinstance(size, Dim) for size, _ in landed)
-        said = f"{against} fits for no values" if open_ else f"{against}, and neither is 1"
+        detail = f"{against} fits for no values" if open_ else f"{against}, and neither is 1"
         reason = Reason.EXTENT_MISMATCH
-    return Misfit(reason, said, axis=axis, rows=rows)
+    return Misfit(reason, detail, axis=axis, rows=rows)
 
 
 # One plan of all ways.
@@ -258,7 +260,7 @@ def build_open(
     attributes: Attributes,
     engine: str | None,
     op: str | None,
-    given: Condition | None,
+    facts: Condition | None,
 ) -> Plan:
     """The Plan that `rule` gives where some sizes are not numbers; a Misfit where there is none."""
     names = ("data", "target") if rule.to_target else default_names(len(shapes))
@@ -266,23 +268,23 @@ def build_open(
     check_count(rule, sizes)
     full = complete(rule, attributes)
     use = RuleUse(rule.name, {name: full[name] for name in attributes}, engine, op)
-    known = ALWAYS if given is None else given
+    context = ALWAYS if facts is None else facts
     operands = sizes[: len(sizes) - rule.to_target]
-    leaves = leaves_of(rule, sizes, full, known)
+    leaves = leaves_of(rule, sizes, full, context)
     real = _sizes_are_real(sizes)
     if real:
         leaves = tuple(replace(leaf, clauses=(*leaf.clauses, *real)) for leaf in leaves)
-    return assemble(use, operands, leaves, known)
+    return assemble(use, operands, leaves, context)
 
 
 def _sizes_are_real(sizes: Sequence[Shape]) -> tuple[tuple[None, Condition], ...]:
     """That expressions which may be negative are not: N - 5 is a size from N = 5 on."""
-    found = (ge(size, 0) for shape in sizes for size in shape if isinstance(size, Dim))
-    return tuple((None, c) for c in dict.fromkeys(found) if not (c.always or implies(ALWAYS, c)))
+    signs = dict.fromkeys(ge(size, 0) for shape in sizes for size in shape if isinstance(size, Dim))
+    return tuple((None, c) for c in signs if not (c.always or implies(ALWAYS, c)))
 
 
 def open_leaves(
-    rule: Rule, shapes: Sequence[Any], attributes: Attributes, given: Condition
+    rule: Rule, shapes: Sequence[Any], attributes: Attributes, facts: Condition
 ) -> tuple[Leaf, ...]:
     """Every way the rule may go for these shapes, the refused ones included.
 
@@ -293,9 +295,9 @@ def open_leaves(
     names = ("data", "target") if rule.to_target else default_names(len(shapes))
     sizes = tuple(map(open_shape, shapes, names))
     check_count(rule, sizes)
-    asked = {name: value for name, value in attributes.items() if value is not None}
+    options = {name: value for name, value in attributes.items() if value is not None}
     try:
-        return leaves_of(rule, sizes, complete(rule, asked), given)
+        return leaves_of(rule, sizes, complete(rule, options), facts)
     except ArithmeticError as fault:
         raise Misfit(Reason.UNKNOWN_SIZE, f"{fault}; give some sizes as numbers") from None
 
@@ -323,7 +325,7 @@ def open_shape(shape: Any, prefix: str) -> Shape:
 
 
 def assemble(
-    use: RuleUse, operands: tuple[Shape, ...], leaves: tuple[Leaf, ...], given: Condition
+    use: RuleUse, operands: tuple[Shape, ...], leaves: tuple[Leaf, ...], facts: Condition
 ) -> Plan:
     """The plan of all leaves; a Misfit if no values lead to one."""
     accepted = [leaf for leaf in leaves if leaf.misfit is None]
@@ -332,7 +334,7 @@ def assemble(
         assert refused is not None
         raise refused
     exists = any_of(leaf.when for leaf in accepted)
-    _check_possible(exists, accepted, given)
+    _check_possible(exists, accepted, facts)
     if not any(isinstance(size, Dim) for shape in operands for size in shape) and not _open(leaves):
         return Plan(accepted[0].shape, operands, accepted[0].mapping, use)
     rank = len(accepted[0].shape)
@@ -351,10 +353,10 @@ def assemble(
         _result(accepted, ways, sizes)
         for sizes in zip(*(leaf.shape for leaf in accepted), strict=True)
     )
-    context = all_of([given, exists])
+    context = all_of([facts, exists])
     if not context.always:
         shape = tuple(_in_context(size, exists, context) for size in shape)
-    return Plan(shape, operands, mapping, use, Open(given, leaves, aligned))
+    return Plan(shape, operands, mapping, use, Open(facts, leaves, aligned))
 
 
 def _open(leaves: Sequence[Leaf]) -> bool:
@@ -364,22 +366,22 @@ def _open(leaves: Sequence[Leaf]) -> bool:
     )
 
 
-def _check_possible(exists: Condition, accepted: Sequence[Leaf], given: Condition) -> None:
+def _check_possible(exists: Condition, accepted: Sequence[Leaf], facts: Condition) -> None:
     """Refuses where the clauses contradict one another, or what is known."""
-    possible = all_of([given, exists])
+    possible = all_of([facts, exists])
     if possible.always or _plainly_possible(possible):
         return
     if satisfiable(possible) is not Answer.NO:
         return
-    if satisfiable(given) is Answer.NO:
-        raise Misfit(Reason.ATTRIBUTE, f"what is given holds for no values: {given}")
+    if satisfiable(facts) is Answer.NO:
+        raise Misfit(Reason.ATTRIBUTE, f"what is given holds for no values: {facts}")
     for leaf in accepted:
         for axis, clause in leaf.clauses:
-            if axis is not None and excludes(given, clause):
+            if axis is not None and excludes(facts, clause):
                 raise mismatch(leaf, axis)
     raise Misfit(
         Reason.EXTENT_MISMATCH,
-        f"no values fulfil {exists}" + ("" if given.always else f", where {given}"),
+        f"no values fulfil {exists}" + ("" if facts.always else f", where {facts}"),
     )
 
 
@@ -417,9 +419,9 @@ def _result(
     leaves: Sequence[Leaf], ways: Sequence[tuple[Condition, System]], sizes: Sequence[Number]
 ) -> Number:
     """The same for a result size, which also has to be right only where its leaf has a plan."""
-    found = _joined(ways, sizes)
-    if any(found == size for size in sizes):
-        return found
+    joined = _joined(ways, sizes)
+    if any(joined == size for size in sizes):
+        return joined
     for general in dict.fromkeys(sizes):
         if all(
             implies(leaf.when, eq(size, general))
@@ -427,7 +429,7 @@ def _result(
             if size != general
         ):
             return general
-    return found
+    return joined
 
 
 def _by(size: Number, system: System) -> Number:
@@ -496,11 +498,11 @@ def cases(plan: Plan) -> tuple[Plan, ...]:
         groups.setdefault(leaf.mapping, []).append(leaf)
     if len(groups) < 2:
         return ()
-    made = []
+    plans = []
     for leaves in groups.values():
         if not excludes(plan.open.given, any_of(leaf.when for leaf in leaves)):
-            made.append(assemble(plan.rule, plan.operands, tuple(leaves), plan.open.given))
-    return tuple(made) if len(made) > 1 else ()
+            plans.append(assemble(plan.rule, plan.operands, tuple(leaves), plan.open.given))
+    return tuple(plans) if len(plans) > 1 else ()
 
 
 def symbols(plan: Plan) -> tuple[Symbol, ...]:
