@@ -219,8 +219,8 @@ def bhwc_select(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes)
     for k, shape in enumerate(shapes[1:], start=1):
         number = len(shape) < 2 and all(map(asker.is_one, shape))
         if not number and len(shape) != rank:
-            said = f"operand {k} has rank {len(shape)}, the result {rank}; it must be one number"
-            raise Misfit(Reason.RANK, said)
+            detail = f"operand {k} has rank {len(shape)}, the result {rank}; it must be one number"
+            raise Misfit(Reason.RANK, detail)
         if not number and rank == 2:
             raise Misfit(Reason.RANK, f"operand {k} has two axes; it takes 1, 3 or 4")
         places.append((None,) * len(shape) if number else tuple(range(rank)))

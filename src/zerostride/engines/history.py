@@ -73,8 +73,8 @@ def _no_kernel(plan: Plan) -> bool:
 
 def _outer_or_middle(plan: Plan) -> bool:
     """(2,3,4) with (2,1,4) or (1,3,4)."""
-    one = (0,) in plan.stretched or (1,) in plan.stretched
-    return _explicit(plan) and plan.rank == 3 and one
+    stretches = (0,) in plan.stretched or (1,) in plan.stretched
+    return _explicit(plan) and plan.rank == 3 and stretches
 
 
 def _inner_vector(plan: Plan) -> bool:

@@ -74,8 +74,8 @@ def tensorflow_where(plan: Plan, asker: Asker) -> None:
 def paddle_where(plan: Plan, asker: Asker) -> None:
     """At most 8 axes, unless nothing stretches."""
     if plan.rank > PADDLE_WHERE_RANK and (any(plan.stretched) or len(set(plan.operands)) > 1):
-        said = f"{plan.rank} axes; the most it stretches is {PADDLE_WHERE_RANK}"
-        raise Misfit(Reason.RANK_LIMIT, said)
+        detail = f"{plan.rank} axes; the most it stretches is {PADDLE_WHERE_RANK}"
+        raise Misfit(Reason.RANK_LIMIT, detail)
 
 
 def openvino_gaps(plan: Plan, asker: Asker) -> None:
@@ -199,30 +199,28 @@ def litert_fivefold(plan: Plan, asker: Asker) -> None:
     if plan.rank <= LITERT_RANK or len(plan.aligned) != 2:
         return
     pairs = list(zip(*plan.aligned, strict=True))[::-1]
-    states = [_held(asker, *pair) for pair in pairs]
+    states = [_stretching_side(asker, *pair) for pair in pairs]
     first = next((state for state in states if state is not None), None)
     axis = 0
-    for wanted in (None, first, None, None if first is None else 1 - first, None):
-        while axis < len(states) and _goes_with(asker, pairs[axis], states[axis], wanted):
+    for side in (None, first, None, None if first is None else 1 - first, None):
+        while axis < len(states) and _goes_with(asker, pairs[axis], states[axis], side):
             axis += 1
     if axis < len(states):
         litert_axes(plan, asker)
 
 
-def _held(asker: Asker, a: Size, b: Size) -> int | None:
+def _stretching_side(asker: Asker, a: Size, b: Size) -> int | None:
     """Which of two sizes is the 1 that stretches; None where they are equal."""
     if asker.equal(a, b):
         return None
     return 0 if asker.is_one(a) else 1
 
 
-def _goes_with(
-    asker: Asker, pair: tuple[Size, Size], state: int | None, wanted: int | None
-) -> bool:
+def _goes_with(asker: Asker, pair: tuple[Size, Size], state: int | None, side: int | None) -> bool:
     """Whether an axis belongs to a loop over equal sizes (None), or over one operand's ones."""
-    if state is None and wanted is not None:
-        return asker.is_one(pair[wanted])
-    return state == wanted
+    if state is None and side is not None:
+        return asker.is_one(pair[side])
+    return state == side
 
 
 def first_is_whole(plan: Plan, asker: Asker) -> None:
@@ -250,8 +248,8 @@ def condition_by_fours(plan: Plan, asker: Asker) -> None:
         return
     channels = plan.shape[-1]
     if len(condition) > 1 and any(asker.equal(channels, few) for few in (2, 3, 4)):
-        said = "a condition of one channel is read as four, of which it has one"
-        raise Misfit(Reason.WRONG_RESULT, said)
+        detail = "a condition of one channel is read as four, of which it has one"
+        raise Misfit(Reason.WRONG_RESULT, detail)
 
 
 def mnn_where(plan: Plan, asker: Asker) -> None:

@@ -123,8 +123,8 @@ class Engine:
         """Whether it has an op that broadcasts to a shape; None where nothing was read about it."""
         if self.to_target:
             return True
-        known = self.run or any(row.effect is Reason.NO_OP for row in self.divergences)
-        return False if known else None
+        measured = self.run or any(row.effect is Reason.NO_OP for row in self.divergences)
+        return False if measured else None
 
     @property
     def dtypes(self) -> Mapping[str, str]:

@@ -85,8 +85,8 @@ def plan(
 
 def engine_plan(*shapes: Shape, engine: str, op: str | None = None) -> Plan:
     """What an engine makes of shapes, whatever strict mode is in force: it is asked, not used."""
-    asked = (None, None, None, engine, op, None)
-    return _cached(shapes, *asked) if all(map(is_plain, shapes)) else _plan(shapes, *asked)
+    options = (None, None, None, engine, op, None)
+    return _cached(shapes, *options) if all(map(is_plain, shapes)) else _plan(shapes, *options)
 
 
 def _apart(rule: Any) -> tuple[str | None, Strict | None]:
@@ -94,11 +94,11 @@ def _apart(rule: Any) -> tuple[str | None, Strict | None]:
     return (rule.rule, rule) if isinstance(rule, Strict) else (rule, None)
 
 
-def _of_names(arrays: tuple[Any, ...], said: str | None) -> Plan:
+def _of_names(arrays: tuple[Any, ...], rule: str | None) -> Plan:
     """The plan of xarray's arrays, whose dimensions' names are the rule."""
-    if said is not None:
+    if rule is not None:
         raise BroadcastError(
-            f"the dimensions of DataArrays say where they land by their names; {said!r} has "
+            f"the dimensions of DataArrays say where they land by their names; {rule!r} has "
             "nothing to say",
             reason=Reason.ATTRIBUTE,
             hint="give their shapes to plan by places",
@@ -167,17 +167,17 @@ def _refuse_function(rule: Any) -> None:
 def _canonical(op: Any, engine: Engine | None) -> str | None:
     if op is None or (engine is not None and isinstance(op, str) and op in engine.ops):
         return op
-    return _meant(op, engine).name
+    return _op_row(op, engine).name
 
 
-def _meant(op: Any, engine: Engine | None) -> Op:
+def _op_row(op: Any, engine: Engine | None) -> Op:
     """The op by the engine's own name for it ("Mod" differs), or else by anybody's."""
     name = op if type(op) in (str, int) else str(op)
-    return _found(name, None if engine is None else engine.name)
+    return _find_op(name, None if engine is None else engine.name)
 
 
 @functools.lru_cache(1024)
-def _found(name: str | int, engine: str | None) -> Op:
+def _find_op(name: str | int, engine: str | None) -> Op:
     if engine is not None:
         try:
             return find_op(name, engine)
@@ -200,8 +200,8 @@ def _pick(engine: Engine, rules: Rules, name: Any) -> Rule:
         )
     if name is None:
         return next(iter(rules.values()))
-    found = (row for mode, row in rules.items() if name in (mode, row.name))
-    rule = next(found, None)
+    matches = (row for mode, row in rules.items() if name in (mode, row.name))
+    rule = next(matches, None)
     if rule is None:
         raise BroadcastError(
             f"{engine.name} has no rule {name!r} here",
@@ -270,8 +270,8 @@ def _plan_to(
         target = _keep(row, data, target, engine)
     if limits is not None:
         row = strict_row(row, limits, target)
-    known = None if facts is None else as_facts(facts)
-    return apply(row, (data, target), attributes, engine=engine, op=name, facts=known)
+    condition = None if facts is None else as_facts(facts)
+    return apply(row, (data, target), attributes, engine=engine, op=name, facts=condition)
 
 
 _cached_to = functools.lru_cache(CACHE_SIZE, typed=True)(_plan_to)
@@ -311,10 +311,10 @@ def _keep(row: Rule, data: Any, target: Any, engine: str) -> Any:
     """The target with −1 replaced by the extent of the data's axis there."""
     if not isinstance(target, tuple | list) or not isinstance(data, tuple | list):
         return target  # the driver says what is wrong with it
-    kept = list(target)
-    for k, size in enumerate(kept):
+    extents = list(target)
+    for k, size in enumerate(extents):
         if whole_numbers((size,)) == (-1,):
-            axis = k - (len(kept) - len(data))
+            axis = k - (len(extents) - len(data))
             if axis < 0:
                 raise BroadcastError(
                     "-1 keeps the extent of an axis that the data does not have",
@@ -324,8 +324,8 @@ def _keep(row: Rule, data: Any, target: Any, engine: str) -> Any:
                     axis=k,
                     names=("data", "target"),
                 )
-            kept[k] = data[axis]
-    return tuple(kept)
+            extents[k] = data[axis]
+    return tuple(extents)
 
 
 def rule_row(
@@ -367,7 +367,7 @@ def supports(
     row = find_engine(engine)
     to_target = str(op).lower() in BROADCAST_OPS
     if not to_target and not has_op(row, op):
-        return Support(False, without_op(row, _meant(op, row).name), row.source)
+        return Support(False, without_op(row, _op_row(op, row).name), row.source)
     name = None if to_target else _canonical(op, row)
     element = None if dtype is None else _dtype_name(dtype)
     if element is not None and (limit := dtype_limit(row, name, element)):
@@ -377,15 +377,15 @@ def supports(
     try:
         if to_target:
             data, target = _data_and_target(shapes)
-            made = _plan_to(data, target, None, None, engine, None, None)
+            plan = _plan_to(data, target, None, None, engine, None, None)
         else:
-            made = engine_plan(*shapes, engine=engine, op=op)
+            plan = engine_plan(*shapes, engine=engine, op=op)
     except BroadcastError as error:
         return Support(False, error.detail, row.source)
     for divergence in row.divergences_of(name, element):
-        if divergence.strikes is not None and divergence.strikes(made, Asker()):
+        if divergence.strikes is not None and divergence.strikes(plan, Asker()):
             return Support(False, divergence.text, divergence.source)
-    return Support(True, f"planned to {made.shape}", row.source)
+    return Support(True, f"planned to {plan.shape}", row.source)
 
 
 def dtype_limit(engine: Engine, op: str | None, dtype: str) -> Divergence | None:
@@ -397,8 +397,8 @@ def dtype_limit(engine: Engine, op: str | None, dtype: str) -> Divergence | None
         dtype: NumPy's name of it.
     """
     if op is not None and op in OPS and OPS[op].refuses(engine.name, dtype):
-        said = f"{engine.name}'s {op} does not take {dtype}"
-        return Divergence(said, Reason.DTYPE, engine.source, strikes=always)
+        detail = f"{engine.name}'s {op} does not take {dtype}"
+        return Divergence(detail, Reason.DTYPE, engine.source, strikes=always)
     for row in engine.divergences if op is not None else ():
         if row.dtypes and row.strikes is always and row.concerns(op, dtype):
             return row
@@ -432,7 +432,7 @@ def has_op(engine: Engine, op: Any) -> bool:
     """Whether an engine has an op, by any engine's name for it."""
     if isinstance(op, str) and op in engine.ops:
         return True
-    row = _meant(op, engine)
+    row = _op_row(op, engine)
     if engine.name == "numpy":
         return bool(row.numpy)
     if engine.has and row.name not in engine.has:

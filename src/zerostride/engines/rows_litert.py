@@ -81,16 +81,16 @@ def _by_dtype(ops: str, right: str, dies: str, wrong: str) -> list[Divergence]:
     """What a row of the table says, as divergences."""
     names = " and ".join(ops.split())
     refused = _ALL - frozen(f"{right} {dies} {wrong}")
-    found = [(refused, Reason.DTYPE, f"{names}: it has no kernel for {_listed(refused)}")]
+    rows = [(refused, Reason.DTYPE, f"{names}: it has no kernel for {_listed(refused)}")]
     if dies:
         text = f"{names} of {_listed(frozen(dies))}, {_SMALL}, ends the process with SIGABRT"
-        found.append((frozen(dies), Reason.CRASH, text))
+        rows.append((frozen(dies), Reason.CRASH, text))
     if wrong:
         text = f"{names} of {_listed(frozen(wrong))}, {_SMALL}, gives wrong numbers"
-        found.append((frozen(wrong), Reason.WRONG_RESULT, text))
+        rows.append((frozen(wrong), Reason.WRONG_RESULT, text))
     return [
         Divergence(text, effect, _BY_DTYPE, strikes=always, ops=frozen(ops), dtypes=dtypes)
-        for dtypes, effect, text in found
+        for dtypes, effect, text in rows
     ]
 
 

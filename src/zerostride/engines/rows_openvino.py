@@ -68,8 +68,8 @@ _EXACT = rows(
 )
 
 
-def _typed(given: Rules, ops: str, dtypes: tuple[str, ...]) -> dict[tuple[str, str], Rules]:
-    return {(op, dtype): given for op in ops.split() for dtype in dtypes}
+def _typed(rules: Rules, ops: str, dtypes: tuple[str, ...]) -> dict[tuple[str, str], Rules]:
+    return {(op, dtype): rules for op in ops.split() for dtype in dtypes}
 
 
 #: What the CPU plugin makes of pdpd depends on the kernel, and that on the element type (run: every

@@ -46,24 +46,24 @@ def _accept(engine: Engine, package: str) -> Engine:
     if unknown:
         raise ValueError(f"it has ops that the op table lacks: {', '.join(unknown)}")
 
-    def rules(given: Rules) -> Rules:
-        for name, rule in given.items():
+    def rules(unguarded: Rules) -> Rules:
+        for name, rule in unguarded.items():
             if not isinstance(rule, Rule):
                 raise ValueError(f"its rule {name!r} is a {type(rule).__name__}")
-        return {name: guarded(rule, package) for name, rule in given.items()}
+        return {name: guarded(rule, package) for name, rule in unguarded.items()}
 
-    made = replace(
+    accepted = replace(
         engine,
         elementwise=rules(engine.elementwise),
         to_target=rules(engine.to_target),
-        ops={op: rules(given) for op, given in engine.ops.items()},
-        typed={key: rules(given) for key, given in engine.typed.items()},
-        dynamic={op: rules(given) for op, given in engine.dynamic.items()},
+        ops={op: rules(table) for op, table in engine.ops.items()},
+        typed={key: rules(table) for key, table in engine.typed.items()},
+        dynamic={op: rules(table) for op, table in engine.dynamic.items()},
         constants=rules(engine.constants),
         divergences=tuple(_guarded(row, package) for row in engine.divergences),
     )
     take_names(engine.name, column)
-    return made
+    return accepted
 
 
 def _guarded(row: Divergence, package: str) -> Divergence:
@@ -72,14 +72,16 @@ def _guarded(row: Divergence, package: str) -> Divergence:
     return replace(row, strikes=functools.partial(_strikes, row.strikes, package))
 
 
-def _strikes(asked: Callable[[Plan, Asker], bool], package: str, plan: Plan, asker: Asker) -> bool:
+def _strikes(
+    condition: Callable[[Plan, Asker], bool], package: str, plan: Plan, asker: Asker
+) -> bool:
     """Whether a divergence strikes; if it cannot say, it may."""
     try:
-        return asked(plan, asker)
+        return condition(plan, asker)
     except Undecided:
         raise
     except Exception as error:  # noqa: BLE001 - whatever another package's function does
-        name = getattr(asked, "__name__", "a divergence")
+        name = getattr(condition, "__name__", "a divergence")
         words = f"{name} of {package} failed: {said(error)}"
         warnings.warn(words, PluginWarning, stacklevel=2)
         return True

@@ -151,10 +151,10 @@ def _variants(rows: Mapping[str, str], engines: set[str]) -> Mapping[str, Mappin
     table: dict[str, dict[str, str]] = {}
     for function, places in rows.items():
         for place in places.split():
-            engine, _, given = place.partition(":")
+            engine, _, codes = place.partition(":")
             if engine.partition("/")[0] not in engines:
                 continue
-            dtypes = given if set(given) <= set("biufc") else (given,)
+            dtypes = codes if set(codes) <= set("biufc") else (codes,)
             table.setdefault(engine, {}).update(dict.fromkeys(dtypes, function))
     return MappingProxyType({key: MappingProxyType(value) for key, value in table.items()})
 

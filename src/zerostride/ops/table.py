@@ -22,12 +22,12 @@ OPS: Mapping[str, Op] = MappingProxyType({op.name: op for op in ROWS})
 
 def _index(column: str | None, *, reverse: bool = False) -> dict[Name, Op]:
     """Lower-case name or number to row; of two rows with one name the first has it."""
-    found: dict[Name, Op] = {}
+    index: dict[Name, Op] = {}
     for op in ROWS:
         names = op.reversed_names if reverse else op.names
         for word in names.get(column, ()) if column else (op.name, *op.aliases):
-            found.setdefault(word.lower() if isinstance(word, str) else word, op)
-    return found
+            index.setdefault(word.lower() if isinstance(word, str) else word, op)
+    return index
 
 
 _BY_COLUMN = {column: _index(column) for column in COLUMNS}
@@ -71,9 +71,9 @@ def find_op(name: Name, engine: str | None = None) -> Op:
 
 
 def _near(name: Name, index: Mapping[Name, Op]) -> str:
-    known = [word for word in index if isinstance(word, str)]
+    words = [word for word in index if isinstance(word, str)]
     # At difflib's own 0.6 "zork" is near to "or".
-    close = difflib.get_close_matches(str(name).lower(), known, 3, cutoff=0.7)
+    close = difflib.get_close_matches(str(name).lower(), words, 3, cutoff=0.7)
     return f"did you mean {' or '.join(close)}?" if close else f"one of {', '.join(OPS)}"
 
 

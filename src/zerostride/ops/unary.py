@@ -31,10 +31,10 @@ def _floats(
     PyTorch, JAX, MNN and (for some) Paddle compute them in float32, OpenVINO in some way that was
     not found out; the others refuse them.
     """
-    taken = "torch:biu" + " jax:biu" * jax + " mnn:i" * mnn + " paddle:int32 paddle:int64" * paddle
+    dtypes = "torch:biu" + " jax:biu" * jax + " mnn:i" * mnn + " paddle:int32 paddle:int64" * paddle
     refusing = f"onnxruntime:biu openvino:b tensorflow:biu {refused}" + " jax:biu" * (not jax)
     return {
-        f"{name}_in_float32": taken,
+        f"{name}_in_float32": dtypes,
         "unknown": f"openvino:iu {unknown}",
         "refused": f"{refusing} {_PADDLE_SMALL if paddle else 'paddle:biu'}",
         **more,
