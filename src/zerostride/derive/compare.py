@@ -106,7 +106,7 @@ class Compared:
         """For JSON."""
         from .explain import as_dict  # drawings are loaded by those who ask for them
 
-        said: dict[str, Any] = {
+        fields: dict[str, Any] = {
             "kind": self.kind,
             "name": self.name,
             "rule": self.rule,
@@ -120,9 +120,9 @@ class Compared:
             "parts": [part.as_dict() for part in self.parts],
         }
         if isinstance(self.answer, Plan):
-            return {**said, "plan": as_dict(self.answer), "refusal": None}
+            return {**fields, "plan": as_dict(self.answer), "refusal": None}
         refusal = {"reason": self.answer.reason.value, "detail": self.answer.detail}
-        return {**said, "plan": None, "refusal": refusal}
+        return {**fields, "plan": None, "refusal": refusal}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,23 +162,23 @@ class Comparison:
         legend = _OPEN_LEGEND if which else _LEGEND
         notes = [f"  {mark} {text}" for mark, text in legend.items() if self._has(mark)]
         # A rule and the engine that has it part at the same sizes: once is enough.
-        told = {trap.shapes: trap for row in reversed(self.rows) for trap in row.traps}
-        notes += [f"  {trap}" for trap in told.values()]
+        traps = {trap.shapes: trap for row in reversed(self.rows) for trap in row.traps}
+        notes += [f"  {trap}" for trap in traps.values()]
         notes += [f"  {note}" for row in self.rows for note in row.notes]
         notes += [f"  {', '.join(names)}: {part}" for part, names in self._parts().items()]
         return "\n".join([*lines, "", *notes] if notes else lines)
 
     def _parts(self) -> dict[str, list[str]]:
         """What is said of sizes that part rules, with the rows of which it is said."""
-        told: dict[str, list[str]] = {}
+        rows: dict[str, list[str]] = {}
         for row in self.rows:
             if isinstance(row.answer, BroadcastError):
                 continue  # the table has it
             for part in row.parts:
-                names = told.setdefault(str(part), [])
+                names = rows.setdefault(str(part), [])
                 if _label(row) not in names:
                     names.append(_label(row))
-        return told
+        return rows
 
     def _has(self, mark: str) -> bool:
         return any(_mark(row) == mark for row in self.rows)
@@ -228,20 +228,20 @@ def compare(
     """
     sizes = _checked(shapes, axis)
     judge = _reference(reference, axis)
-    made = _compared(sizes, judge, axis, facts)
+    table = _compared(sizes, judge, axis, facts)
     if batch_axis is None:
-        return made
+        return table
     sample = one_sample(sizes, batch_axis)
     inner = axis if axis is None or axis <= batch_axis else axis - 1
     without = _compared(sample, _reference(reference, inner), inner, facts)
-    said = f"without axis {batch_axis}, the batch: {' and '.join(map(_text, sample))}"
+    words = f"without axis {batch_axis}, the batch: {' and '.join(map(_text, sample))}"
     rows = [
-        replace(other, notes=(f"{other.name} is asked {said}", *other.notes))
+        replace(other, notes=(f"{other.name} is asked {words}", *other.notes))
         if other.kind == "engine" and ENGINES[other.name].samples
         else row
-        for row, other in zip(made.rows, without.rows, strict=True)
+        for row, other in zip(table.rows, without.rows, strict=True)
     ]
-    return replace(made, rows=tuple(rows))
+    return replace(table, rows=tuple(rows))
 
 
 def one_sample(shapes: Sequence[Shape], batch_axis: int) -> tuple[Shape, ...]:
@@ -273,11 +273,11 @@ def _compared(sizes: tuple[Shape, ...], judge: Side, axis: int | None, facts: An
     """Every row for these shapes."""
     if any(map(is_open, sizes)):
         return _compare_open(sizes, judge, axis, as_facts(() if facts is None else facts))
-    meant = judge.plan(sizes)
+    intended = judge.plan(sizes)
     return Comparison(
         sizes,
-        _row(judge, sizes, judge, meant),
-        tuple(_row(side, sizes, judge, meant) for side in _sides(axis)),
+        _row(judge, sizes, judge, intended),
+        tuple(_row(side, sizes, judge, intended) for side in _sides(axis)),
     )
 
 
@@ -327,11 +327,11 @@ def _reference(name: Any, axis: int | None) -> Side:
     for side in _sides(axis):
         if name == (side.engine or side.rule.name):
             return side
-    known = dict.fromkeys(side.engine or side.rule.name for side in _sides(None))
+    names = dict.fromkeys(side.engine or side.rule.name for side in _sides(None))
     raise BroadcastError(
         f"there is no element-wise rule or engine {name!r}",
         reason=Reason.UNKNOWN_RULE,
-        hint=f"one of {', '.join(known)}",
+        hint=f"one of {', '.join(names)}",
     )
 
 
@@ -341,13 +341,13 @@ def _compare_open(
     """The comparison of sizes that are not known."""
     from .regions import not_empty
 
-    known = facts & not_empty(shapes)
-    meant = _open_answer(judge, shapes, facts)
+    context = facts & not_empty(shapes)
+    intended = _open_answer(judge, shapes, facts)
     return Comparison(
         shapes,
-        _open_row(judge, shapes, meant, meant, known),
+        _open_row(judge, shapes, intended, intended, context),
         tuple(
-            _open_row(side, shapes, _open_answer(side, shapes, facts), meant, known)
+            _open_row(side, shapes, _open_answer(side, shapes, facts), intended, context)
             for side in _sides(axis)
         ),
     )
@@ -364,31 +364,31 @@ def _open_row(
     side: Side,
     shapes: tuple[Shape, ...],
     answer: Plan | BroadcastError,
-    meant: Plan | BroadcastError,
-    known: Condition,
+    intended: Plan | BroadcastError,
+    context: Condition,
 ) -> Compared:
     from ..sizes.shapes import Answer
 
     parts: list[Part] = []
-    if isinstance(meant, BroadcastError):
+    if isinstance(intended, BroadcastError):
         verdict = "refused" if isinstance(answer, BroadcastError) else "only_here"
-    elif (found := _meanings(meant, side, shapes, known)) is None:
+    elif (regions := _meanings(intended, side, shapes, context)) is None:
         verdict = "unknown"
     else:
-        unsure = found.possible("same") is Answer.UNKNOWN
+        unsure = regions.possible("same") is Answer.UNKNOWN
         for kind in _BAD:
-            example = found.example(kind)
+            example = regions.example(kind)
             if example is None:
-                unsure = unsure or found.possible(kind) is Answer.UNKNOWN
+                unsure = unsure or regions.possible(kind) is Answer.UNKNOWN
                 continue
             region, values = example
-            named = {symbol.name: values[symbol] for symbol in found.symbols}
-            simple = len(found.regions) <= _MOST_REGIONS
-            when = found.words(kind) if simple else found.where(kind)
+            named = {symbol.name: values[symbol] for symbol in regions.symbols}
+            simple = len(regions.regions) <= _MOST_REGIONS
+            when = regions.words(kind) if simple else regions.where(kind)
             parts.append(Part(kind, when, named, region.detail))
         if not parts:
             verdict = "unknown" if unsure else "same"
-        elif found.possible("same") is not Answer.NO:
+        elif regions.possible("same") is not Answer.NO:
             verdict = "same_here"
         else:
             verdict = "different" if any(p.kind == "different" for p in parts) else "refused"
@@ -396,13 +396,13 @@ def _open_row(
 
 
 def _meanings(
-    meant: Plan, side: Side, shapes: tuple[Shape, ...], known: Condition
+    intended: Plan, side: Side, shapes: tuple[Shape, ...], context: Condition
 ) -> Meanings | None:
     """The regions of a comparison; None where the sizes are beyond what is worked with."""
     from .regions import meanings
 
     try:
-        return meanings(meant, side, shapes, known=known)
+        return meanings(intended, side, shapes, known=context)
     except Misfit as misfit:
         if misfit.reason is not Reason.UNKNOWN_SIZE:
             raise
@@ -418,15 +418,15 @@ _BAD: tuple[Kind, ...] = ("different", "silent", "refused")
 
 
 def _row(
-    side: Side, shapes: tuple[Shape, ...], judge: Side, meant: Plan | BroadcastError
+    side: Side, shapes: tuple[Shape, ...], judge: Side, intended: Plan | BroadcastError
 ) -> Compared:
     answer = side.plan(shapes)
     traps: tuple[Trap, ...] = ()
     if isinstance(answer, BroadcastError):
         verdict = "refused"
-    elif isinstance(meant, BroadcastError):
+    elif isinstance(intended, BroadcastError):
         verdict = "only_here"
-    elif answer != meant:
+    elif answer != intended:
         verdict = "different"
     else:
         traps = size_traps(side, shapes, judge)

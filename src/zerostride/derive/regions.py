@@ -110,12 +110,12 @@ def meanings(
     Raises:
         Misfit: the sizes are beyond what is worked with (`Reason.UNKNOWN_SIZE`).
     """
-    given = all_of([known, source.open.given if source.open is not None else ALWAYS])
+    facts = all_of([known, source.open.given if source.open is not None else ALWAYS])
     exists = source.open.exists if source.open is not None else ALWAYS
-    where = all_of([given, exists])
+    where = all_of([facts, exists])
     sizes = [size for shape in (*source.operands, *shapes) for size in shape]
     symbols = tuple(dict.fromkeys(s for size in sizes for s in dim(size).symbols))
-    found: list[Region] = []
+    regions: list[Region] = []
     try:
         leaves = open_leaves(target.rule, shapes, target.attributes, where)
     except Misfit as misfit:  # asked what it cannot be, whatever the sizes are
@@ -123,22 +123,22 @@ def meanings(
             raise
         return Meanings(where, (Region("refused", ALWAYS, misfit.reason, misfit.detail),), symbols)
     for leaf in leaves:
-        for meant in ways_of(source):
+        for way in ways_of(source):
             work(len(sizes) + len(leaf.clauses))
-            here = all_of([leaf.path, meant.when])
+            here = all_of([leaf.path, way.when])
             if here.never:
                 continue
-            found += _regions(leaf, meant, source, target, here, where, divergences)
-    return Meanings(where, tuple(r for r in found if not r.condition.never), symbols)
+            regions += _regions(leaf, way, source, target, here, where, divergences)
+    return Meanings(where, tuple(r for r in regions if not r.condition.never), symbols)
 
 
 def _regions(
     leaf: Leaf,
-    meant: Leaf,
+    way: Leaf,
     source: Plan,
     target: Side,
     here: Condition,
-    known: Condition,
+    facts: Condition,
     divergences: Iterable[Divergence],
 ) -> Iterator[Region]:
     if leaf.misfit is not None:
@@ -155,12 +155,12 @@ def _regions(
         here = all_of([here, clause])
     operands = leaf.sizes[: len(leaf.mapping)]
     aligned = align_operands(operands, leaf.mapping, len(leaf.shape))
-    wanted = align_operands(source.operands, meant.mapping, len(meant.shape))
-    differs = _differs((leaf.shape, *aligned), (meant.shape, *wanted))
+    intended = align_operands(source.operands, way.mapping, len(way.shape))
+    differs = _differs((leaf.shape, *aligned), (way.shape, *intended))
     yield Region("different", all_of([here, differs]), aligned=aligned)
     here = all_of([here, negation(differs)])
     for divergence in divergences:
-        struck = _struck(leaf, operands, aligned, target, all_of([known, here]), divergence)
+        struck = _struck(leaf, operands, aligned, target, all_of([facts, here]), divergence)
         if not struck.never:
             kind: Kind = "different" if divergence.effect is Reason.WRONG_RESULT else "refused"
             yield Region(kind, all_of([here, struck]), divergence.effect, divergence.text, aligned)
@@ -179,8 +179,8 @@ def _differs(a: Sequence[Shape], b: Sequence[Shape]) -> Condition:
         return ALWAYS
     return any_of(
         negation(eq(x, y))
-        for one, other in zip(a, b, strict=True)
-        for x, y in zip(one, other, strict=True)
+        for first, second in zip(a, b, strict=True)
+        for x, y in zip(first, second, strict=True)
         if x != y
     )
 
@@ -190,7 +190,7 @@ def _struck(
     operands: tuple[Shape, ...],
     aligned: tuple[Shape, ...],
     target: Side,
-    known: Condition,
+    facts: Condition,
     divergence: Divergence,
 ) -> Condition:
     """Where a divergence strikes the plan of a leaf."""
@@ -198,9 +198,11 @@ def _struck(
     if strikes is None:
         return NEVER
     use = RuleUse(target.rule.name, target.attributes, target.engine, target.op)
-    made = Plan(leaf.shape, operands, leaf.mapping, use, Open(known, (leaf,), aligned))
+    plan = Plan(leaf.shape, operands, leaf.mapping, use, Open(facts, (leaf,), aligned))
     return any_of(
-        way.path for way in explore(lambda asker: strikes(made, asker), known) if way.found is True
+        way.path
+        for way in explore(lambda asker: strikes(plan, asker), facts)
+        if way.outcome is True
     )
 
 

@@ -36,17 +36,17 @@ def bind(plan: Plan, shapes: Sequence[Any], sizes: Mapping[str, Any]) -> Plan:
     numbers = {symbol: value for symbol, value in values.items() if isinstance(value, int)}
     for symbol, number in numbers.items():
         if number < symbol.low or (symbol.high is not None and number > symbol.high):
-            said = f"{symbol.name} is {number}, outside its bounds {symbol.text}"
-            raise _refused(plan, said, Reason.BAD_EXTENT)
+            detail = f"{symbol.name} is {number}, outside its bounds {symbol.text}"
+            raise _refused(plan, detail, Reason.BAD_EXTENT)
     missing = [s for s in (*symbols(plan), *plan.open.given.symbols) if s not in numbers]
     if not missing:
         return _concrete(plan, numbers)
     try:
         leaves = tuple(substituted(leaf, values) for leaf in plan.open.leaves)
         operands = tuple(replaced_shape(shape, values) for shape in plan.operands)
-        given = plan.open.given.substitute(values)
-        kept = tuple(leaf for leaf in leaves if not leaf.path.never)
-        return assemble(plan.rule, operands, kept, given)
+        facts = plan.open.given.substitute(values)
+        possible = tuple(leaf for leaf in leaves if not leaf.path.never)
+        return assemble(plan.rule, operands, possible, facts)
     except Misfit as misfit:
         raise _refused(plan, misfit.detail, misfit.reason, misfit.axis) from None
     except ArithmeticError as fault:  # a size that does not exist for these values
@@ -56,11 +56,11 @@ def bind(plan: Plan, shapes: Sequence[Any], sizes: Mapping[str, Any]) -> Plan:
 def _only_numbers(plan: Plan, shapes: Sequence[Any], named: Mapping[Any, Any]) -> None:
     """Binding a plan that has no unknown sizes changes nothing; what does not fit is refused."""
     if named:
-        said = f"there is no size {brief(next(iter(named)))} to bind: all sizes are numbers"
-        raise _refused(plan, said, Reason.ATTRIBUTE)
+        detail = f"there is no size {brief(next(iter(named)))} to bind: all sizes are numbers"
+        raise _refused(plan, detail, Reason.ATTRIBUTE)
     if shapes and tuple(map(_whole, shapes)) != plan.operands:
-        said = f"the plan was made for {', '.join(map(str, plan.operands))}"
-        raise _refused(plan, said, Reason.EXTENT_MISMATCH)
+        detail = f"the plan was made for {', '.join(map(str, plan.operands))}"
+        raise _refused(plan, detail, Reason.EXTENT_MISMATCH)
 
 
 def _whole(shape: Any) -> Any:
@@ -70,26 +70,26 @@ def _whole(shape: Any) -> Any:
         return shape
 
 
-def _refused(plan: Plan, said: str, reason: Reason, axis: int | None = None) -> BroadcastError:
-    return BroadcastError(said, reason=reason, rule=plan.rule, shapes=plan.operands, axis=axis)
+def _refused(plan: Plan, detail: str, reason: Reason, axis: int | None = None) -> BroadcastError:
+    return BroadcastError(detail, reason=reason, rule=plan.rule, shapes=plan.operands, axis=axis)
 
 
 def _values(plan: Plan, named: Mapping[Any, Any]) -> dict[Symbol, Number]:
     """The values given by name (or by Dim or Symbol)."""
     assert plan.open is not None
-    known = {s.name: s for s in (*symbols(plan), *plan.open.given.symbols)}
+    by_name = {s.name: s for s in (*symbols(plan), *plan.open.given.symbols)}
     values: dict[Symbol, Number] = {}
     for key, value in named.items():
         name = key.words if isinstance(key, Dim) else getattr(key, "name", key)
-        if name not in known:
-            those = ", ".join(known) or "none"
+        if name not in by_name:
+            those = ", ".join(by_name) or "none"
             raise Misfit(
                 Reason.ATTRIBUTE, f"there is no size {brief(name)} to bind; there are: {those}"
             )
         if isinstance(value, str | Dim):
-            values[known[name]] = plain(as_dim(value) if isinstance(value, str) else value)
+            values[by_name[name]] = plain(as_dim(value) if isinstance(value, str) else value)
         else:
-            values[known[name]] = as_shape((whole_number(value),))[0]
+            values[by_name[name]] = as_shape((whole_number(value),))[0]
     return values
 
 
@@ -101,27 +101,28 @@ def _matched(
         return {}
     if len(shapes) != len(plan.operands):
         plural = "" if len(shapes) == 1 else "s"
-        said = f"{len(shapes)} shape{plural} for a plan of {len(plan.operands)} operands"
-        raise Misfit(Reason.OPERAND_COUNT, said)
+        detail = f"{len(shapes)} shape{plural} for a plan of {len(plan.operands)} operands"
+        raise Misfit(Reason.OPERAND_COUNT, detail)
     names = operand_names((), len(shapes))
     system = System()
     for symbol, value in values.items():
         system.assume("==", of_atom(symbol) - value)
-    wanted: list[Symbol] = []
+    unknowns: list[Symbol] = []
     for name, shape, operand in zip(names, shapes, plan.operands, strict=True):
         if shape is None:
             continue
         real = as_shape(as_tuple(shape))
         if len(real) != len(operand):
-            said = f"{name} has rank {len(real)}; the plan was made for {len(operand)} axes"
-            raise Misfit(Reason.RANK, said)
+            detail = f"{name} has rank {len(real)}; the plan was made for {len(operand)} axes"
+            raise Misfit(Reason.RANK, detail)
         for axis, (size, number) in enumerate(zip(operand, real, strict=True)):
-            wanted += dim(size).symbols
+            unknowns += dim(size).symbols
             if not system.assume("==", dim(size) - number):
-                said = f"axis {axis} of {name} is {number}; the plan was made for {dim(size).words}"
-                raise Misfit(Reason.EXTENT_MISMATCH, said)
-    found = {s: plain(system.reduced(of_atom(s))) for s in dict.fromkeys(wanted)}
-    return {symbol: value for symbol, value in found.items() if isinstance(value, int)}
+                words = dim(size).words
+                detail = f"axis {axis} of {name} is {number}; the plan was made for {words}"
+                raise Misfit(Reason.EXTENT_MISMATCH, detail)
+    solved = {s: plain(system.reduced(of_atom(s))) for s in dict.fromkeys(unknowns)}
+    return {symbol: value for symbol, value in solved.items() if isinstance(value, int)}
 
 
 def _concrete(plan: Plan, values: Mapping[Symbol, int]) -> Plan:
@@ -129,8 +130,8 @@ def _concrete(plan: Plan, values: Mapping[Symbol, int]) -> Plan:
     assert plan.open is not None
     where = listing(values)
     if not plan.open.given.evaluate(values):
-        said = f"{where} contradicts what is given: {plan.open.given}"
-        raise _refused(plan, said, Reason.EXTENT_MISMATCH)
+        detail = f"{where} contradicts what is given: {plan.open.given}"
+        raise _refused(plan, detail, Reason.EXTENT_MISMATCH)
     try:
         operands = tuple(_numbers(shape, values) for shape in plan.operands)
     except ArithmeticError as fault:

@@ -105,19 +105,19 @@ reads y as (1, 5), rule 'ncnn' as (5, 1)
     """
     target, reference = _side(target), _side(reference)
     sizes = tuple(map(as_shape, shapes))
-    meant = reference.plan(sizes)
-    if isinstance(meant, BroadcastError) or target.plan(sizes) != meant:
+    intended = reference.plan(sizes)
+    if isinstance(intended, BroadcastError) or target.plan(sizes) != intended:
         return ()
     called = operand_names(names, len(sizes))
-    holders = _holders(meant, sizes)
-    found: dict[str, Trap] = {}
+    holders = _holders(intended, sizes)
+    traps: dict[str, Trap] = {}
     for question in (*_questions(target, sizes), *_questions(reference, sizes)):
         condition = question.condition(called)
-        if condition not in found:
+        if condition not in traps:
             trap = _first_trap(question, condition, holders, sizes, target, reference, called)
             if trap is not None:
-                found[condition] = trap
-    return tuple(found.values())
+                traps[condition] = trap
+    return tuple(traps.values())
 
 
 def _side(rule: Side | Rule) -> Side:
@@ -205,13 +205,13 @@ def _holders(plan: Plan, shapes: Sequence[Shape]) -> Mapping[int, list[tuple[int
     mapping: list[Sequence[int | None]] = list(plan.axes_mapping)
     if len(shapes) > len(mapping):  # the target of a Broadcast op is right-aligned
         mapping.append(range(plan.rank - len(shapes[-1]), plan.rank))
-    found: dict[int, list[tuple[int, int]]] = {}
+    holders: dict[int, list[tuple[int, int]]] = {}
     for operand, places in enumerate(mapping):
         for axis, place in enumerate(places):
             if place is not None and shapes[operand][axis] == plan.shape[place]:
-                found.setdefault(place, []).append((operand, axis))
+                holders.setdefault(place, []).append((operand, axis))
     return {
-        place: axes for place, axes in found.items() if plan.shape[place] != 1 or len(axes) == 1
+        place: axes for place, axes in holders.items() if plan.shape[place] != 1 or len(axes) == 1
     }
 
 
@@ -226,15 +226,16 @@ def _first_trap(
 ) -> Trap | None:
     """The witness nearest to the shapes at hand that turns the question and parts the rules."""
     for witness in _witnesses(question, holders, shapes):
-        meant = reference.plan(witness)
-        if isinstance(meant, BroadcastError):
+        intended = reference.plan(witness)
+        if isinstance(intended, BroadcastError):
             continue
         got = target.plan(witness)
         if isinstance(got, BroadcastError) and not got.silent:
             continue
-        if got != meant:
-            words = f"{condition}, for example {_listing(witness)}: {_parting(meant, got, names)}"
-            return Trap(condition, witness, meant, got, words)
+        if got != intended:
+            parting = _parting(intended, got, names)
+            words = f"{condition}, for example {_listing(witness)}: {parting}"
+            return Trap(condition, witness, intended, got, words)
     return None
 
 
@@ -244,8 +245,8 @@ def _witnesses(
     """Shapes that turn the question, one result axis having another extent; least change first."""
     places = [question.place] + ([] if isinstance(question.other, int) else [question.other])
     groups = [axes for axes in holders.values() if any(place in axes for place in places)]
-    taken = {size for shape in shapes for size in shape}
-    fresh = next(size for size in range(2, len(taken) + 3) if size not in taken)
+    extents = {size for shape in shapes for size in shape}
+    fresh = next(size for size in range(2, len(extents) + 3) if size not in extents)
     values = [*(_value(place, shapes) for place in places), 1, fresh]
     if isinstance(question.other, int):
         values.append(question.other)
@@ -263,11 +264,11 @@ def _listing(shapes: Sequence[Shape]) -> str:
     return " and ".join(filter(None, (", ".join(map(str, shapes[:-1])), str(shapes[-1]))))
 
 
-def _parting(meant: Plan, got: Plan | BroadcastError, names: Sequence[str]) -> str:
+def _parting(intended: Plan, got: Plan | BroadcastError, names: Sequence[str]) -> str:
     if isinstance(got, BroadcastError):
         label = getattr(got.rule, "label", f"rule {str(got.rule)!r}")
         return f"{label} goes silently wrong ({got.detail})"
-    for name, reads, other in zip(names, meant.aligned, got.aligned, strict=False):
+    for name, reads, other in zip(names, intended.aligned, got.aligned, strict=False):
         if reads != other:
-            return f"{meant.rule.label} reads {name} as {reads}, {got.rule.label} as {other}"
-    return f"{meant.rule.label} gives {meant.shape}, {got.rule.label} {got.shape}"
+            return f"{intended.rule.label} reads {name} as {reads}, {got.rule.label} as {other}"
+    return f"{intended.rule.label} gives {intended.shape}, {got.rule.label} {got.shape}"

@@ -23,7 +23,7 @@ def size_code(size: Number, words: Words) -> str:
     >>> size_code(2 * N + 1, words), size_code(broadcast_size(N, M), words)
     ('2*N + 1', 'M if N == 1 else N')
     """
-    size = _told(dim(size), words)
+    size = _in_variables(dim(size), words)
     parts: list[str] = []
     for monomial, factor in size.terms:
         alone = len(size.terms) == 1 and not size.const and factor == 1 and len(monomial) == 1
@@ -41,7 +41,7 @@ def size_code(size: Number, words: Words) -> str:
 Busy: TypeAlias = frozenset[Dim]
 
 
-def _told(size: Dim, words: Words, busy: Busy = frozenset()) -> Dim:
+def _in_variables(size: Dim, words: Words, busy: Busy = frozenset()) -> Dim:
     """The size in terms of variables, as far as these tell it: functions and expressions, too."""
     if size not in busy and any(symbol not in words for symbol in size.symbols):
         busy = busy | {size}
@@ -53,7 +53,7 @@ def _told(size: Dim, words: Words, busy: Busy = frozenset()) -> Dim:
                         for monomial, _ in rest.terms
                         for atom in monomial
                     ):
-                        return _told(rest, words, busy) + of_atom(_variable(word)) * times
+                        return _in_variables(rest, words, busy) + of_atom(_variable(word)) * times
     total = dim(size.const)
     for monomial, factor in size.terms:
         product = dim(factor)
@@ -81,7 +81,7 @@ def _is_told(atom: Atom, words: Words, busy: Busy = frozenset()) -> bool:
 
 def tells(words: Words, size: Number, busy: Busy = frozenset()) -> bool:
     """Whether a size can be computed from what was read."""
-    atoms = _atoms(_told(dim(size), words, busy))
+    atoms = _atoms(_in_variables(dim(size), words, busy))
     return all(_is_told(atom, words, busy) or _is_variable(atom) for atom in atoms)
 
 
@@ -144,7 +144,7 @@ def condition_code(condition: Condition, words: Words) -> str:
             for part in condition.parts
         ]
         return f" {condition.kind} ".join(parts)
-    size = _told(condition.size, words)
+    size = _in_variables(condition.size, words)
     there = exists(size)
     also = "" if there.always else f"{condition_code(there, words)} and "
     if any(call.function in ("bcast", "choose") for call in calls(size)):

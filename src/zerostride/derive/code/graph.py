@@ -94,8 +94,8 @@ def openvino_code(plan: Plan, names: Sequence[str]) -> str:
     lines += ["]", "outputs = ["]
     for k in range(len(names)):
         value = f"placed[{k}]"
-        wanted = [f"op.shape_of(placed[{n}])" for n in range(len(names)) if n != k]
-        for target in ["inputs[1]"] if broadcasts_to(plan) else wanted:
+        targets = [f"op.shape_of(placed[{n}])" for n in range(len(names)) if n != k]
+        for target in ["inputs[1]"] if broadcasts_to(plan) else targets:
             value = f'op.broadcast({value}, {target}, broadcast_spec="BIDIRECTIONAL")'
         lines.append(f"    {value},")
     return "\n".join([*lines, "]", 'model = ov.Model(outputs, inputs, "broadcast")'])
@@ -124,9 +124,9 @@ def _nodes(plan: Plan, names: Sequence[str]) -> Iterator[str]:
         value = name
         for op, axes in zip(("Squeeze", "Unsqueeze"), placing(plan, k), strict=True):
             if axes:
-                made = f"{name}.{op.lower()}d"
-                yield _node(op, [value, f"{name}.{op.lower()}"], made)
-                value = made
+                output = f"{name}.{op.lower()}d"
+                yield _node(op, [value, f"{name}.{op.lower()}"], output)
+                value = output
         placed.append(value)
     if broadcasts_to(plan):
         yield _node("Expand", [placed[0], "target"], f"{names[0]}.broadcast")
@@ -140,14 +140,14 @@ def _nodes(plan: Plan, names: Sequence[str]) -> Iterator[str]:
             yield _node("Identity", [value], f"{name}.broadcast")
         for n, other in enumerate(others):
             last = n == len(others) - 1
-            made = f"{name}.broadcast" if last else f"{name}.expanded{n}"
-            yield _node("Expand", [value, f"{other}.shape"], made)
-            value = made
+            output = f"{name}.broadcast" if last else f"{name}.expanded{n}"
+            yield _node("Expand", [value, f"{other}.shape"], output)
+            value = output
 
 
 def _node(op: str, inputs: Sequence[str], output: str) -> str:
-    said = ", ".join(f'"{name}"' for name in inputs)
-    return f'helper.make_node("{op}", [{said}], ["{output}"])'
+    operands = ", ".join(f'"{name}"' for name in inputs)
+    return f'helper.make_node("{op}", [{operands}], ["{output}"])'
 
 
 def _constants(plan: Plan, names: Sequence[str]) -> Iterator[str]:
@@ -162,5 +162,5 @@ def _value(name: str, shape: Shape, plan: Plan) -> str:
     text = namer(plan)
     sizes = [shown(size, text) if isinstance(size, Dim) else size for size in shape]
     # What has no name of its own has none in the model either.
-    said = [None if isinstance(size, str) and size[0] in "?0123456789" else size for size in sizes]
-    return f'helper.make_tensor_value_info("{name}", TensorProto.FLOAT, {said})'
+    named = [None if isinstance(size, str) and size[0] in "?0123456789" else size for size in sizes]
+    return f'helper.make_tensor_value_info("{name}", TensorProto.FLOAT, {named})'

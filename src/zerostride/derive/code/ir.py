@@ -43,8 +43,8 @@ class _Net:
         text += ["      <input>", *ports, "      </input>"] if ports else []
         if output is not None:
             # Tensors have names of their own, by which a request finds inputs.
-            said = f' names="{name}"'
-            text += ["      <output>", _port(len(inputs), *output, said), "      </output>"]
+            attribute = f' names="{name}"'
+            text += ["      <output>", _port(len(inputs), *output, attribute), "      </output>"]
         self.layers.append("\n".join([*text, "    </layer>"]))
         for port, (source, _, _) in enumerate(inputs):
             at = self.layers[source].count("<port ") - 1  # a layer's last port is its output
@@ -58,12 +58,12 @@ class _Net:
         """Adds a constant vector."""
         data = struct.pack(f"<{len(numbers)}q", *numbers)
         shape = (len(numbers),)
-        said = (
+        attributes = (
             f'element_type="i64" shape="{len(numbers)}"'
             f' offset="{len(self.data)}" size="{len(data)}"'
         )
         self.data += data
-        return self.layer(name, "Const", "opset1", said, (), (shape, "I64")), shape, "I64"
+        return self.layer(name, "Const", "opset1", attributes, (), (shape, "I64")), shape, "I64"
 
 
 def ir_source(plan: Plan, names: Sequence[str]) -> str:
@@ -78,8 +78,8 @@ def ir_source(plan: Plan, names: Sequence[str]) -> str:
     result = (plan.shape, "FP32")
     inputs = []
     for name, shape in zip(names, plan.operands, strict=True):
-        said = f'shape="{",".join(map(str, shape))}" element_type="f32"'
-        inputs.append(net.layer(name, "Parameter", "opset1", said, (), (shape, "FP32")))
+        attributes = f'shape="{",".join(map(str, shape))}" element_type="f32"'
+        inputs.append(net.layer(name, "Parameter", "opset1", attributes, (), (shape, "FP32")))
     for name, shape, aligned, number in zip(
         names, plan.operands, plan.aligned, inputs, strict=True
     ):
@@ -87,11 +87,11 @@ def ir_source(plan: Plan, names: Sequence[str]) -> str:
         if (1,) * (plan.rank - len(shape)) + shape != aligned:
             value = _reshaped(net, name, value, aligned)
         if value[1] != plan.shape:
-            wanted = net.numbers(f"{name}.shape", plan.shape)
-            made = net.layer(
-                f"{name}.whole", "Broadcast", "opset3", 'mode="numpy"', (value, wanted), result
+            target = net.numbers(f"{name}.shape", plan.shape)
+            port = net.layer(
+                f"{name}.whole", "Broadcast", "opset3", 'mode="numpy"', (value, target), result
             )
-            value = (made, *result)
+            value = (port, *result)
         net.layer(f"{name}.broadcast", "Result", "opset1", "", (value,))
     shapes = ", ".join(f"{n}: {shape}" for n, shape in zip(names, plan.operands, strict=True))
     return _text(net, [f"{shapes} to {plan.shape}"])
@@ -101,8 +101,8 @@ def _text(net: _Net, comments: Sequence[str]) -> str:
     """The file; comments hold no double hyphen, nor end with one."""
     lines = ['<?xml version="1.0"?>']
     for line in comments:
-        said = "".join(c if c.isprintable() else "?" for c in line.replace("->", "to"))
-        lines.append(f"<!-- {re.sub('-(?=-)', '- ', said)} -->")
+        comment = "".join(c if c.isprintable() else "?" for c in line.replace("->", "to"))
+        lines.append(f"<!-- {re.sub('-(?=-)', '- ', comment)} -->")
     if net.data:
         lines.append(f"<!-- the .bin file, in hexadecimal: {net.data.hex()} -->")
     lines += ['<net name="broadcast" version="11">', "  <layers>", *net.layers, "  </layers>"]
@@ -121,24 +121,24 @@ def _open_source(plan: Plan, names: Sequence[str]) -> str:
     inputs = []
     for name, shape, kind in zip(entries, shapes, kinds, strict=True):
         sizes = ",".join("?" if size == -1 else str(size) for size in shape)
-        said = f'shape="{sizes}" element_type="{kind}"'
+        attributes = f'shape="{sizes}" element_type="{kind}"'
         precision = "FP32" if kind == "f32" else "I64"
-        made = net.layer(name, "Parameter", "opset1", said, (), (shape, precision))
-        inputs.append((made, shape, precision))
+        port = net.layer(name, "Parameter", "opset1", attributes, (), (shape, precision))
+        inputs.append((port, shape, precision))
     placed = [_placed(net, plan, k, name, inputs[k]) for k, name in enumerate(names)]
     for k, name in enumerate(names):
         value = placed[k]
         if broadcasts_to(plan):
-            wanted = [inputs[1]]
+            targets = [inputs[1]]
         else:
-            wanted = [_shape_of(net, name, n, x) for n, x in enumerate(placed) if n != k]
-        for n, shape_of in enumerate(wanted):
+            targets = [_shape_of(net, name, n, x) for n, x in enumerate(placed) if n != k]
+        for n, shape_of in enumerate(targets):
             whole: tuple[Shape, str] = ((-1,) * plan.rank, "FP32")
-            said = 'mode="bidirectional"'
-            made = net.layer(
-                f"{name}.whole{n}", "Broadcast", "opset3", said, (value, shape_of), whole
+            attributes = 'mode="bidirectional"'
+            port = net.layer(
+                f"{name}.whole{n}", "Broadcast", "opset3", attributes, (value, shape_of), whole
             )
-            value = (made, *whole)
+            value = (port, *whole)
         net.layer(f"{name}.broadcast", "Result", "opset1", "", (value,))
     return _text(net, comments(plan, names))
 
@@ -151,18 +151,18 @@ def _placed(
     if dropped:
         axes = net.numbers(f"{name}.dropped", tuple(dropped))
         shape = tuple(size for axis, size in enumerate(value[1]) if axis not in dropped)
-        made = net.layer(
+        port = net.layer(
             f"{name}.squeezed", "Squeeze", "opset1", "", (value, axes), (shape, "FP32")
         )
-        value = (made, shape, "FP32")
+        value = (port, shape, "FP32")
     if added:
         axes = net.numbers(f"{name}.added", tuple(added))
         rest = iter(value[1])
         shape = tuple(1 if axis in added else next(rest) for axis in range(plan.rank))
-        made = net.layer(
+        port = net.layer(
             f"{name}.unsqueezed", "Unsqueeze", "opset1", "", (value, axes), (shape, "FP32")
         )
-        value = (made, shape, "FP32")
+        value = (port, shape, "FP32")
     return value
 
 
@@ -170,8 +170,8 @@ def _shape_of(
     net: _Net, name: str, position: int, value: tuple[int, Shape, str]
 ) -> tuple[int, Shape, str]:
     output: tuple[Shape, str] = ((len(value[1]),), "I64")
-    said = 'output_type="i64"'
-    return net.layer(f"{name}.by{position}", "ShapeOf", "opset3", said, (value,), output), *output
+    layer, attributes = f"{name}.by{position}", 'output_type="i64"'
+    return net.layer(layer, "ShapeOf", "opset3", attributes, (value,), output), *output
 
 
 def _reshaped(
@@ -180,13 +180,13 @@ def _reshaped(
     """The operand at the result's rank; at rank 0 by Squeeze, as no constant has no bytes."""
     if aligned:
         words = net.numbers(f"{name}.aligned", aligned)
-        kind, said = "Reshape", 'special_zero="false"'
+        kind, attributes = "Reshape", 'special_zero="false"'
     else:
         words = net.numbers(f"{name}.axes", tuple(range(len(value[1]))))
-        kind, said = "Squeeze", ""
+        kind, attributes = "Squeeze", ""
     output = (aligned, "FP32")
     return net.layer(
-        f"{name}.{kind.lower()}d", kind, "opset1", said, (value, words), output
+        f"{name}.{kind.lower()}d", kind, "opset1", attributes, (value, words), output
     ), *output
 
 

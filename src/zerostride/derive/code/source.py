@@ -17,7 +17,7 @@ from ...sizes.condition import ne
 from ...sizes.dim import Number
 from ...sizes.solve import excludes
 from ..explain.facts import names_of
-from ..explain.open import known
+from ..explain.open import plan_facts
 from ..express import express
 from .targets import TARGETS, Each, Target
 
@@ -180,7 +180,7 @@ def pattern_of(plan: Plan) -> list[Pattern | None]:
     if len(mappings) != 1:
         return [None] * len(plan.operands)
     right = tuple("1" if size == 1 else letter(k) for k, size in enumerate(plan.shape))
-    found: list[Pattern | None] = []
+    patterns: list[Pattern | None] = []
     for mapping, aligned, stretched in zip(*mappings, plan.aligned, plan.stretched, strict=True):
         left = (
             "1" if a is None or 1 in (aligned[a], plan.shape[a]) else letter(a) for a in mapping
@@ -188,20 +188,20 @@ def pattern_of(plan: Plan) -> list[Pattern | None]:
         certain = all(
             aligned[axis] == 1 or _same(plan, aligned[axis], plan.shape[axis]) for axis in stretched
         )
-        found.append((tuple(left), right) if certain else None)
-    return found
+        patterns.append((tuple(left), right) if certain else None)
+    return patterns
 
 
 def _same(plan: Plan, size: Number, full: Number) -> bool:
     """Whether what is known of a plan's sizes makes two of them one."""
-    return plan.open is not None and excludes(known(plan), ne(size, full))
+    return plan.open is not None and excludes(plan_facts(plan), ne(size, full))
 
 
 def _ncnn_operands(plan: Plan, names: Sequence[str]) -> list[Operand]:
     """The operands in the order, and with the shapes, in which BinaryOp means the plan."""
-    said = express(plan, None, engine="ncnn")
-    pairs = list(zip(names, plan.operands, strict=True))[:: -1 if said.swapped else 1]
-    if said.merged_axes and plan.rank:
+    expression = express(plan, None, engine="ncnn")
+    pairs = list(zip(names, plan.operands, strict=True))[:: -1 if expression.swapped else 1]
+    if expression.merged_axes and plan.rank:
         raise BroadcastError(
             f"a .param file has at most 4 axes; the plan has {plan.rank}",
             reason=Reason.RANK_LIMIT,
@@ -209,12 +209,12 @@ def _ncnn_operands(plan: Plan, names: Sequence[str]) -> list[Operand]:
             shapes=plan.operands,
             names=names,
             headline="no ncnn source for this plan",
-            hint=f"merge axes before: {said.describe(names)}",
+            hint=f"merge axes before: {expression.describe(names)}",
         )
     return [
         # ncnn has no rank 0: a scalar is a vector of length 1.
-        Operand(name, shape or (1,), wanted or (1,), (wanted or (1,)) != (shape or (1,)), True)
-        for (name, shape), wanted in zip(pairs, said.shapes, strict=True)
+        Operand(name, shape or (1,), extents or (1,), (extents or (1,)) != (shape or (1,)), True)
+        for (name, shape), extents in zip(pairs, expression.shapes, strict=True)
     ]
 
 

@@ -27,33 +27,33 @@ def stablehlo_source(plan: Plan, names: Sequence[str]) -> str:
     """
     result = _type(plan.shape)
     shapes = ", ".join(f"{n}: {shape}" for n, shape in zip(names, plan.operands, strict=True))
-    given = ", ".join(
+    arguments = ", ".join(
         f"%{n}: {_type(shape)}" for n, shape in zip(names, plan.operands, strict=True)
     )
     results = ", ".join([result] * len(names))
     lines = [
         f"// {shapes} -> {plan.shape}",
-        f"func.func public @main({given})",
+        f"func.func public @main({arguments})",
         f"    -> ({results}) {{",
     ]
-    made = []
+    values = []
     rows = zip(names, plan.operands, plan.axes_mapping, strict=True)
     for name, shape, mapping in rows:
-        kept = tuple(size for size, axis in zip(shape, mapping, strict=True) if axis is not None)
+        extents = tuple(size for size, axis in zip(shape, mapping, strict=True) if axis is not None)
         places = [axis for axis in mapping if axis is not None]
         value = f"%{name}"
-        if kept != shape:  # an axis of size 1 lands nowhere
-            said = f"({_type(shape)}) -> {_type(kept)}"
-            lines.append(f"  %{name}.reshaped = stablehlo.reshape {value} : {said}")
+        if extents != shape:  # an axis of size 1 lands nowhere
+            types = f"({_type(shape)}) -> {_type(extents)}"
+            lines.append(f"  %{name}.reshaped = stablehlo.reshape {value} : {types}")
             value = f"%{name}.reshaped"
-        if kept != plan.shape:
+        if extents != plan.shape:
             lines += [
                 f"  %{name}.broadcast = stablehlo.broadcast_in_dim {value}, dims = {places}",
-                f"      : ({_type(kept)}) -> {result}",
+                f"      : ({_type(extents)}) -> {result}",
             ]
             value = f"%{name}.broadcast"
-        made.append(value)
-    return "\n".join([*lines, f"  return {', '.join(made)} : {results}", "}"])
+        values.append(value)
+    return "\n".join([*lines, f"  return {', '.join(values)} : {results}", "}"])
 
 
 def _type(shape: Shape) -> str:

@@ -20,7 +20,7 @@ from ...sizes.condition import Condition, all_of, ge, negation
 from ...sizes.dim import Dim, Number, Symbol, dim, lone_call, lone_symbol
 from ...sizes.solve import excludes, exists
 from ..explain.facts import broadcasts_to, listing, names_of
-from ..explain.open import known, namer, shape_text, ways
+from ..explain.open import namer, plan_facts, shape_text, ways
 from .expressions import Words, closed, condition_code, decides, factor_code, size_code, tells
 from .source import check_limits, checked_names, common_fields, operands_of, written
 from .targets import Target
@@ -87,8 +87,8 @@ def read_sizes(
     used = {*reserved, *names, *_USED, *(source.name for source in sources)}
     fresh = _Words(used)
     lone = [lone_symbol(size) for source in sources for size in source.sizes]
-    wanted = dict.fromkeys(symbol for symbol in lone if symbol is not None)
-    solvable = _solvable(sources, set(wanted))
+    unknowns = dict.fromkeys(symbol for symbol in lone if symbol is not None)
+    solvable = _solvable(sources, set(unknowns))
     checks: list[str] = []
     text = namer(plan, names)
     for source in sources:
@@ -97,28 +97,28 @@ def read_sizes(
         places: list[str] = []
         for axis, size in enumerate(source.sizes):
             place = f"{source.shape}[{axis}]"
-            said = f"axis {axis} of {source.name} is not {dim(size).write(text)}"
+            message = f"axis {axis} of {source.name} is not {dim(size).write(text)}"
             word = "_"
             if isinstance(size, Dim):
                 symbol = lone_symbol(size)
                 if symbol is not None and symbol not in reading.words:
                     word = reading.words[symbol] = fresh.take(symbol.name)
                 elif symbol is not None:
-                    checks.append(f"assert {place} == {reading.words[symbol]}, {quoted(said)}")
+                    checks.append(f"assert {place} == {reading.words[symbol]}, {quoted(message)}")
                 elif set(size.symbols) <= solvable:
                     pass  # solved for, or compared, below
                 elif (whole_size := lone_call(size) or size) in reading.words:
                     same = reading.words[whole_size]
-                    checks.append(f"assert {place} == {same}, {quoted(said)}")
+                    checks.append(f"assert {place} == {same}, {quoted(message)}")
                 else:
                     word = reading.words[whole_size] = fresh.take(size.words)
             places.append(word)
         if any(place != "_" for place in places):
-            left = f"({places[0]},)" if len(places) == 1 else ", ".join(places)
-            reading.lines.append(f"{left} = {source.shape}")
+            targets = f"({places[0]},)" if len(places) == 1 else ", ".join(places)
+            reading.lines.append(f"{targets} = {source.shape}")
     reading.lines += checks
     _solve(reading, sources, solvable, fresh)
-    reading.lines += _bounds(reading, plan, set(wanted))
+    reading.lines += _bounds(reading, plan, set(unknowns))
     return reading
 
 
@@ -128,8 +128,8 @@ def _sources(plan: Plan, names: Sequence[str]) -> Iterator[_Source]:
     assert plan.open is not None
     if broadcasts_to(plan) or len(plan.open.leaves[0].sizes) > len(plan.operands):
         target = plan.open.leaves[0].sizes[-1]
-        held = {symbol for shape in plan.operands for size in shape for symbol in dim(size).symbols}
-        if not {symbol for size in target for symbol in dim(size).symbols} <= held:
+        bound = {s for shape in plan.operands for size in shape for s in dim(size).symbols}
+        if not {symbol for size in target for symbol in dim(size).symbols} <= bound:
             name = "target_" if "target" in names else "target"
             yield _Source(name, name, target)
 
@@ -161,9 +161,9 @@ def _rank_check(source: _Source, text: str) -> str:
     return f"assert {checks}, {quoted(f'{source.name} is not {text}')}"
 
 
-def _linear(size: Dim, found: set[Symbol]) -> tuple[Symbol, int, Dim] | None:
+def _linear(size: Dim, solved: set[Symbol]) -> tuple[Symbol, int, Dim] | None:
     """(symbol, factor, rest) where a size is factor*symbol + rest and only the symbol is sought."""
-    missing = [symbol for symbol in size.symbols if symbol not in found]
+    missing = [symbol for symbol in size.symbols if symbol not in solved]
     if len(missing) != 1:
         return None
     for monomial, factor in size.terms:
@@ -173,15 +173,15 @@ def _linear(size: Dim, found: set[Symbol]) -> tuple[Symbol, int, Dim] | None:
     return None
 
 
-def _solvable(sources: Sequence[_Source], found: set[Symbol]) -> set[Symbol]:
+def _solvable(sources: Sequence[_Source], solved: set[Symbol]) -> set[Symbol]:
     """The symbols that can be found: those that stand alone, and what follows from them."""
-    found = set(found)
+    solved = set(solved)
     sizes = [size for source in sources for size in source.sizes if isinstance(size, Dim)]
     while True:
-        more = {linear[0] for size in sizes if (linear := _linear(size, found))}
+        more = {linear[0] for size in sizes if (linear := _linear(size, solved))}
         if not more:
-            return found
-        found |= more
+            return solved
+        solved |= more
 
 
 def _solve(
@@ -201,20 +201,21 @@ def _solve(
         later = []
         for source, axis, size in waiting:
             place = f"{source.shape}[{axis}]"
-            said = quoted(f"axis {axis} of {source.name} is not {size.words}")
+            message = quoted(f"axis {axis} of {source.name} is not {size.words}")
             linear = _linear(size, {atom for atom in reading.words if isinstance(atom, Symbol)})
             if linear is not None:
                 symbol, factor, rest = linear
-                left = _minus(place, rest, reading.words)
+                product = _minus(place, rest, reading.words)
                 if abs(factor) != 1:
-                    reading.lines.append(f"assert {factor_code(left)} % {abs(factor)} == 0, {said}")
+                    divides = f"{factor_code(product)} % {abs(factor)} == 0"
+                    reading.lines.append(f"assert {divides}, {message}")
                 word = reading.words[symbol] = fresh.take(symbol.name)
-                reading.lines.append(f"{word} = {_quotient(left, factor)}")
+                reading.lines.append(f"{word} = {_quotient(product, factor)}")
             elif tells(reading.words, size):
                 there = exists(size)
                 also = "" if there.always else f"{condition_code(there, reading.words)} and "
                 same = f"{place} == {closed(size_code(size, reading.words))}"
-                reading.lines.append(f"assert {also}{same}, {said}")
+                reading.lines.append(f"assert {also}{same}, {message}")
             else:
                 later.append((source, axis, size))
         if len(later) == len(waiting):
@@ -228,21 +229,21 @@ def _minus(place: str, rest: Dim, words: Words) -> str:
     return f"{place} {'+' if rest.const < 0 else '-'} {abs(rest.const)}" if rest.const else place
 
 
-def _quotient(left: str, factor: int) -> str:
+def _quotient(product: str, factor: int) -> str:
     if factor == 1:
-        return left
-    return f"-{factor_code(left)}" if factor == -1 else f"{factor_code(left)} // {factor}"
+        return product
+    return f"-{factor_code(product)}" if factor == -1 else f"{factor_code(product)} // {factor}"
 
 
 def _bounds(reading: Reading, plan: Plan, lone: set[Symbol]) -> Iterator[str]:
     for atom, word in reading.words.items():
         if not isinstance(atom, Symbol):
             continue
-        said = quoted(f"{word} is out of its bounds")
+        message = quoted(f"{word} is out of its bounds")
         low = "" if atom in lone and atom.low <= 0 else f"{atom.low} <= "
         high = "" if atom.high is None else f" <= {atom.high}"
         if low or high:
-            yield f"assert {low}{word}{high}, {said}"
+            yield f"assert {low}{word}{high}, {message}"
 
 
 # Assertions.
@@ -255,24 +256,24 @@ def _check(
     names: Sequence[str],
     what: str,
     *,
-    said: str = "",
+    message: str = "",
 ) -> Iterator[str]:
     """An assertion for each clause; refused where a clause speaks of what was not read."""
     for clause in condition:
         if not decides(reading.words, clause):
             _refuse(plan, reading, clause.symbols, what)
-        message = said or _message(plan, clause, names)
-        yield f"assert {condition_code(clause, reading.words)}, {quoted(message)}"
+        words = message or _message(plan, clause, names)
+        yield f"assert {condition_code(clause, reading.words)}, {quoted(words)}"
 
 
-def _given(plan: Plan, reading: Reading, names: Sequence[str]) -> Iterator[str]:
+def _fact_checks(plan: Plan, reading: Reading, names: Sequence[str]) -> Iterator[str]:
     """What the caller gave: asserted where the shapes tell it."""
     assert plan.open is not None
     text = namer(plan, names)
     for clause in plan.open.given:
         if decides(reading.words, clause):
-            said = quoted(f"it was given that {clause.write(text)}")
-            yield f"assert {condition_code(clause, reading.words)}, {said}"
+            message = quoted(f"it was given that {clause.write(text)}")
+            yield f"assert {condition_code(clause, reading.words)}, {message}"
         else:
             yield f"# given, and not told by the shapes: {clause.write(text)}"
 
@@ -291,18 +292,19 @@ def _message(plan: Plan, clause: Condition, names: Sequence[str]) -> str:
 
 def _axis_of(plan: Plan, clause: Condition) -> int | None:
     assert plan.open is not None
-    wanted = set(clause.parts or (clause,))
+    literals = set(clause.parts or (clause,))
     for leaf in plan.open.accepted:
         for axis, whole in leaf.clauses:
-            if axis is not None and any(wanted <= {c, *c.parts} for c in whole.clauses):
+            if axis is not None and any(literals <= {c, *c.parts} for c in whole.clauses):
                 return axis
     return None
 
 
 def _refuse(plan: Plan, reading: Reading, symbols: Iterable[Symbol], what: str) -> NoReturn:
     missing = [symbol.name for symbol in symbols if symbol not in reading.words]
-    said = f"the operands' shapes do not tell {listing(missing) or 'all sizes'}"
-    raise _unknown(plan, said, what, f"bind it first: plan.bind({missing[0]}=4)" if missing else "")
+    detail = f"the operands' shapes do not tell {listing(missing) or 'all sizes'}"
+    hint = f"bind it first: plan.bind({missing[0]}=4)" if missing else ""
+    raise _unknown(plan, detail, what, hint)
 
 
 def _unknown(plan: Plan, detail: str, what: str, hint: str = "") -> BroadcastError:
@@ -330,7 +332,7 @@ def guard_source(plan: Plan, names: Sequence[str] = (), *, whole: bool = False) 
             for name, shape in zip(called, plan.operands, strict=True)
         )
     reading = read_sizes(plan, called, (), whole=whole)
-    lines = [*reading.lines, *_given(plan, reading, called)]
+    lines = [*reading.lines, *_fact_checks(plan, reading, called)]
     return "\n".join([*lines, *_check(plan, reading, plan.conditions, called, "guard")])
 
 
@@ -347,9 +349,9 @@ def open_code(plan: Plan, row: Target, target: str, names: Sequence[str]) -> str
         raise _unknown(plan, f"{target} needs all sizes as numbers here", what)
     check_limits(plan, row, target)
     reading = read_sizes(plan, names, row.reserved, whole=True)
-    lines = [*reading.lines, *_given(plan, reading, names)]
-    for condition, said in _carried(plan, row):
-        lines += _check(plan, reading, condition, names, what, said=said)
+    lines = [*reading.lines, *_fact_checks(plan, reading, names)]
+    for condition, reason in _carried(plan, row):
+        lines += _check(plan, reading, condition, names, what, message=reason)
     text = namer(plan, names)
     shapes = ", ".join(
         f"{name}: {shape_text(shape, text)}"
@@ -401,10 +403,10 @@ def _carried(plan: Plan, row: Target) -> Iterator[tuple[Condition, str]]:
         sizes = dict.fromkeys(size for shape in (*plan.operands, plan.shape) for size in shape)
         yield all_of(ge(size, 1) for size in sizes if isinstance(size, Dim)), row.empty
     engine = ENGINES.get(row.engine or "")
-    where = known(plan)
+    where = plan_facts(plan)
     for divergence in engine.divergences_of(plan.rule.op) if engine is not None else ():
         if divergence.strikes is not None:
             for way in explore(functools.partial(divergence.strikes, plan), where):
-                struck = way.found is True and not excludes(where, way.path)
+                struck = way.outcome is True and not excludes(where, way.path)
                 if struck:
                     yield negation(way.path), divergence.text

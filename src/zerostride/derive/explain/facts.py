@@ -199,21 +199,21 @@ def facts(plan: Plan, names: Sequence[Any] = ()) -> list[Fact]:
     growth: the result has 12 elements, as many as x
     """
     if plan.open is not None:
-        found = []
-        told, closing = blocks(plan, names)
-        for title, _, of_case in told:
-            found += [Fact("case", title)] if title else []
-            found += of_case
-        return found + closing
+        rows = []
+        drawings, closing = blocks(plan, names)
+        for title, _, of_case in drawings:
+            rows += [Fact("case", title)] if title else []
+            rows += of_case
+        return rows + closing
     *operands, result = names_of(plan, names)
-    found = list(_stretch_facts(plan, operands))
-    found += _dropped_facts(plan, operands)
-    found.append(Fact("growth", _growth_text(plan, operands)))
+    rows = list(_stretch_facts(plan, operands))
+    rows += _dropped_facts(plan, operands)
+    rows.append(Fact("growth", _growth_text(plan, operands)))
     if plan.rule == "ncnn":
-        found.append(Fact("order", whdc_text(plan, operands, result)))
+        rows.append(Fact("order", whdc_text(plan, operands, result)))
     if plan.two_sided:
-        found.append(Fact("two_sided", _two_sided_text(plan, operands)))
-    return found
+        rows.append(Fact("two_sided", _two_sided_text(plan, operands)))
+    return rows
 
 
 def _stretch_facts(plan: Plan, names: Sequence[str]) -> Iterator[Fact]:
@@ -221,11 +221,9 @@ def _stretch_facts(plan: Plan, names: Sequence[str]) -> Iterator[Fact]:
         yield Fact("identical", "nothing stretches")
     for name, mapping, axes in zip(names, plan.axes_mapping, plan.stretched, strict=True):
         if axes:
-            said = [run_text(plan, absent, run) for absent, run in runs(axes, mapping)]
-            yield Fact(
-                "stretch",
-                f"{name} stretches along result {plural('axis', 'axes', axes)} {listing(said)}",
-            )
+            texts = [run_text(plan, absent, run) for absent, run in runs(axes, mapping)]
+            which = f"{plural('axis', 'axes', axes)} {listing(texts)}"
+            yield Fact("stretch", f"{name} stretches along result {which}")
 
 
 def runs(
@@ -262,9 +260,9 @@ def _dropped_facts(plan: Plan, names: Sequence[str]) -> Iterator[Fact]:
             )
 
 
-def plural(one: str, many: str, items: Sequence[Any]) -> str:
+def plural(singular: str, plural_form: str, items: Sequence[Any]) -> str:
     """The form of a word that goes with so many items."""
-    return one if len(items) == 1 else many
+    return singular if len(items) == 1 else plural_form
 
 
 def _growth_text(plan: Plan, names: Sequence[str]) -> str:
@@ -349,11 +347,11 @@ def _may_be_two_sided(plan: Plan) -> bool:
 
 def _placed(shape: Shape, other: Shape) -> Shape | None:
     """`shape`'s sizes that are not 1, each under an equal size of `other`; ones elsewhere."""
-    wanted = [size for size in shape if size != 1]
+    extents = [size for size in shape if size != 1]
     row = []
     for size in reversed(other):
-        row.append(wanted.pop() if wanted and wanted[-1] == size else 1)
-    return None if wanted else tuple(reversed(row))
+        row.append(extents.pop() if extents and extents[-1] == size else 1)
+    return None if extents else tuple(reversed(row))
 
 
 def row_of(use: RuleUse) -> Rule | None:

@@ -79,7 +79,7 @@ def shape_text(shape: Shape, name: Namer = name_of) -> str:
 # What becomes of sizes.
 
 
-def known(plan: Plan) -> Condition:
+def plan_facts(plan: Plan) -> Condition:
     """What holds wherever there is a plan: what was given, and what it needs."""
     if plan.open is None:
         return ALWAYS
@@ -99,7 +99,7 @@ def _fates(plan: Plan) -> tuple[tuple[Fate, ...], ...]:
 @kept
 def _all_fates(where: Same) -> tuple[tuple[Fate, ...], ...]:
     plan: Plan = where.value
-    premises = known(plan)
+    premises = plan_facts(plan)
     return tuple(
         tuple(
             _fate(dim(size), dim(full), premises) if axis in stretched else Fate.STAYS
@@ -169,7 +169,7 @@ def two_sided_where(plan: Plan) -> Condition:
     each = []
     for aligned in plan.aligned:
         each.append(any_of(_stretch_where(plan, aligned, axis) for axis in range(plan.rank)))
-    return _simplified(all_of(each), known(plan))
+    return _simplified(all_of(each), plan_facts(plan))
 
 
 def _stretch_where(plan: Plan, aligned: Shape, axis: int) -> Condition:
@@ -183,18 +183,18 @@ def _stretch_where(plan: Plan, aligned: Shape, axis: int) -> Condition:
     return all_of([eq(size, 1), wide])
 
 
-def _simplified(condition: Condition, given: Condition) -> Condition:
-    return _in_words(condition, given, str(condition))
+def _simplified(condition: Condition, facts: Condition) -> Condition:
+    return _in_words(condition, facts, str(condition))
 
 
 @kept
-def _in_words(condition: Condition, given: Condition, written: str) -> Condition:
+def _in_words(condition: Condition, facts: Condition, written: str) -> Condition:
     comparisons = sum(1 for _ in condition.sizes())
     if comparisons <= _MOST_COMPARISONS:
-        return simplified(condition, given)
+        return simplified(condition, facts)
     if comparisons > _MOST_ASKED:
         return condition
-    return NEVER if excludes(given, condition) else condition
+    return NEVER if excludes(facts, condition) else condition
 
 
 # Sentences.
@@ -206,41 +206,41 @@ def open_blocks(plan: Plan, names: Sequence[Any] = ()) -> tuple[list[Block], lis
     cases = ways(plan)
     if len(cases) < 2:
         return [Block("", plan, _facts(plan, names, _once(plan, cases, name)))], []
-    found = [
+    drawings = [
         Block(f"where {condition_text(case.conditions, name)}:", case, _facts(case, names, []))
         for case in cases
     ]
-    return found, _once(plan, cases, name)
+    return drawings, _once(plan, cases, name)
 
 
 def _once(plan: Plan, cases: Sequence[Plan], name: Namer) -> list[Fact]:
     """What is said once: the conditions, where they are not those of cases; what was given."""
     assert plan.open is not None
-    found = []
+    rows = []
     if len(cases) < 2 and len(plan.conditions):
-        found.append(Fact("needs", f"needs: {condition_text(plan.conditions, name)}"))
+        rows.append(Fact("needs", f"needs: {condition_text(plan.conditions, name)}"))
     if not plan.open.given.always:
-        found.append(Fact("given", f"given: {condition_text(plan.open.given, name)}"))
+        rows.append(Fact("given", f"given: {condition_text(plan.open.given, name)}"))
     if any(Fate.MAY_STRETCH in row for case in cases for row in _fates(case)):
-        found.append(Fact("legend", _LEGEND))
-    return found
+        rows.append(Fact("legend", _LEGEND))
+    return rows
 
 
 def _facts(plan: Plan, names: Sequence[Any], once: Sequence[Fact]) -> list[Fact]:
     """The facts of one drawing, those that are said `once` where they belong."""
     name = namer(plan, names)
     *operands, result = names_of(plan, names)
-    found = [*_stretch_facts(plan, operands, name), *once]
-    found += _interval_facts(plan, result, name)
+    rows = [*_stretch_facts(plan, operands, name), *once]
+    rows += _interval_facts(plan, result, name)
     growth = _growth_text(plan, operands, result, name)
     if growth:
-        found.append(Fact("growth", growth))
+        rows.append(Fact("growth", growth))
     if plan.rule == "ncnn":
-        found.append(Fact("order", whdc_text(plan, operands, result)))
+        rows.append(Fact("order", whdc_text(plan, operands, result)))
     warned = _two_sided_text(plan, operands, name)
     if warned:
-        found.append(Fact("two_sided", warned))
-    return found
+        rows.append(Fact("two_sided", warned))
+    return rows
 
 
 def condition_text(condition: Condition, name: Namer = name_of) -> str:
@@ -281,13 +281,13 @@ def _stretch_facts(plan: Plan, names: Sequence[str], name: Namer) -> Iterator[Fa
 def _interval_facts(plan: Plan, result: str, name: Namer) -> Iterator[Fact]:
     """Bounds of result sizes that neither the drawing shows nor what was given says."""
     assert plan.open is not None
-    where, given = known(plan), plan.open.given
+    where, facts = plan_facts(plan), plan.open.given
     for axis, size in enumerate(plan.shape):
         if not isinstance(size, Dim):
             continue
         low, high = bounds_under(size, where)
         # Of a symbol a lower end is said by the needs.
-        if lone_symbol(size) is not None and (high is None or high == bounds_under(size, given)[1]):
+        if lone_symbol(size) is not None and (high is None or high == bounds_under(size, facts)[1]):
             continue
         if high is None and not low:
             continue
@@ -327,8 +327,8 @@ def _two_sided_text(plan: Plan, names: Sequence[str], name: Namer) -> str:
     where = two_sided_where(plan)
     if where.never:
         return ""
-    said = where.write(name)
-    there = f"where {said}, " if len(said) <= _LONGEST_WARNING else "at some sizes "
+    condition = where.write(name)
+    there = f"where {condition}, " if len(condition) <= _LONGEST_WARNING else "at some sizes "
     there = "" if where.always else there
     text = (
         f"{there}{listing(names)} {'both' if len(names) == 2 else 'all'} stretch, "
@@ -371,8 +371,8 @@ def open_dict(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _axes(fates: Sequence[Sequence[Fate]], wanted: Fate) -> list[list[int]]:
-    return [[axis for axis, each in enumerate(row) if each is wanted] for row in fates]
+def _axes(fates: Sequence[Sequence[Fate]], fate: Fate) -> list[list[int]]:
+    return [[axis for axis, each in enumerate(row) if each is fate] for row in fates]
 
 
 def _symbol_dict(symbol: Symbol, name: Namer) -> Mapping[str, Any]:

@@ -97,11 +97,11 @@ def svg(plan: Plan, names: Sequence[Any] = ()) -> str:
     width = max(right, _PAD + round(longest * _CHAR)) + _PAD
     height = top + 8
 
-    said = ". ".join(text for _, text in facts(plan, names))
+    description = ". ".join(text for _, text in facts(plan, names))
     start = [
         f'<svg xmlns="http://www.w3.org/2000/svg" role="img" width="{width}" height="{height}" '
         f'viewBox="0 0 {width} {height}">',
-        f"<title>{escape(title)}</title><desc>{escape(said)}</desc><style>{_STYLE}</style>",
+        f"<title>{escape(title)}</title><desc>{escape(description)}</desc><style>{_STYLE}</style>",
         f'<rect class="zs-card" x=".5" y=".5" width="{width - 1}" height="{height - 1}" rx="6"/>',
         _text(_PAD, _PAD + 14, head, "zs-head"),
     ]
@@ -177,8 +177,8 @@ def _shortened(text: str, most: int) -> str:
     """The beginning and the end: tensor names differ at the end as often as at the beginning."""
     if len(text) <= most:
         return text
-    kept = (most - 1) // 2
-    return f"{text[:kept]}…{text[-kept:]}"
+    half = (most - 1) // 2
+    return f"{text[:half]}…{text[-half:]}"
 
 
 def _text(x: float, y: float, text: str, classes: str) -> str:

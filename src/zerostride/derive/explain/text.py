@@ -31,13 +31,13 @@ def explain(plan: Plan, names: Sequence[Any] = (), *, color: bool = False) -> st
       the result has 120 elements, as many as x
     """
     lines = [headline(plan, names)]
-    found, closing = blocks(plan, names)
-    for title, case, told in found:
+    drawings, closing = blocks(plan, names)
+    for title, case, case_facts in drawings:
         indent = "    " if title else "  "
         lines += [f"  {title}"] if title else []
         lines += [indent + line for line in _drawing(case, names, color)]
-        lines += [indent + _said(fact, color) for fact in told]
-    return "\n".join(map(cut, [*lines, *("  " + _said(fact, color) for fact in closing)]))
+        lines += [indent + _fact_line(fact, color) for fact in case_facts]
+    return "\n".join(map(cut, [*lines, *("  " + _fact_line(fact, color) for fact in closing)]))
 
 
 def _drawing(plan: Plan, names: Sequence[Any], color: bool) -> list[str]:
@@ -59,7 +59,7 @@ def _drawing(plan: Plan, names: Sequence[Any], color: bool) -> list[str]:
     return columns(titles, rows, paint if color else None)
 
 
-def _said(fact: Fact, color: bool) -> str:
+def _fact_line(fact: Fact, color: bool) -> str:
     if fact.kind != "two_sided":
         return fact.text
     text = f"WARNING: {fact.text}"

@@ -43,12 +43,12 @@ def laid_out(
         mapping.append(places)
     shapes = (plan.shape,) * len(operands)
     try:
-        made = apply(row, shapes, {}, engine=engine.name)
+        result = apply(row, shapes, {}, engine=engine.name)
     except BroadcastError:
         return None
     changed = tuple(axes is not None for axes in mapping)
     return Expression(
-        shapes, {}, False, (), made.shape, made.rule, changed, explicit=tuple(mapping)
+        shapes, {}, False, (), result.shape, result.rule, changed, explicit=tuple(mapping)
     )
 
 
@@ -56,8 +56,9 @@ def _lands(plan: Plan, k: int, broadcast: Rule, axes: tuple[int, ...]) -> bool:
     """Whether the Broadcast op, told these axes, lays operand `k` as the plan does."""
     facts = plan.open.given if plan.open is not None else None
     try:
-        made = apply(broadcast, (plan.operands[k], plan.shape), {"axes_mapping": axes}, facts=facts)
+        shapes = (plan.operands[k], plan.shape)
+        landed = apply(broadcast, shapes, {"axes_mapping": axes}, facts=facts)
     except BroadcastError:
         return False
-    decided = made.open is None or not len(made.conditions)
-    return decided and made.shape == plan.shape and made.aligned[0] == plan.aligned[k]
+    decided = landed.open is None or not len(landed.conditions)
+    return decided and landed.shape == plan.shape and landed.aligned[0] == plan.aligned[k]

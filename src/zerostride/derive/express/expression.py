@@ -78,8 +78,8 @@ class Expression:
         ]
         if self.merged_axes:
             steps.append(f"the result has shape {text(self.result_shape)} then: reshape it back")
-        said = ", ".join(steps) or "nothing to change"
-        return said if self.only_if is None else f"{said}, only if {self.only_if}"
+        change = ", ".join(steps) or "nothing to change"
+        return change if self.only_if is None else f"{change}, only if {self.only_if}"
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

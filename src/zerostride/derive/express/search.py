@@ -49,13 +49,13 @@ def express(
         rule, engine = None, rule
     # Equal plans are written differently, so provenance is part of the key.
     where = None if plan.open is None else (plan.open.given, plan.open.exists)
-    asked = (plan, plan.operands, _is_target(plan), rule, engine, op, where)
+    key = (plan, plan.operands, _is_target(plan), rule, engine, op, where)
     try:
-        found = _cached(*asked)
+        expression = _cached(*key)
     except TypeError:
-        found = _express(*asked)  # not hashable: the tables say what is wrong with it
+        expression = _express(*key)  # not hashable: the tables say what is wrong with it
     # The attributes are the caller's to change; what is cached is not.
-    return replace(found, attributes=dict(found.attributes))
+    return replace(expression, attributes=dict(expression.attributes))
 
 
 def _names_engine(rule: str, plan: Plan) -> bool:
@@ -86,16 +86,17 @@ def _express(
         tries = (
             _search(m, row, engine, operands, orders) for m in merges(plan, rows) for row in rows
         )
-        found = next(filter(None, tries), None)
+        expression = next(filter(None, tries), None)
     else:
-        found = _search_open(plan, rows, engine, operands, where, orders)
-    if engine is not None and not to_target and (found is None or found.only_if is not None):
-        found = laid_out(plan, rows[0], find_engine(engine), operands) or found
-    if found is not None:
-        return found
-    said = text(plan.shape)
+        expression = _search_open(plan, rows, engine, operands, where, orders)
+    partial = expression is None or expression.only_if is not None
+    if engine is not None and not to_target and partial:
+        expression = laid_out(plan, rows[0], find_engine(engine), operands) or expression
+    if expression is not None:
+        return expression
+    result = text(plan.shape)
     raise NotExpressible(
-        f"no reshape of the operands makes {engine or 'the rule'} give {said} this way",
+        f"no reshape of the operands makes {engine or 'the rule'} give {result} this way",
         reason=Reason.RANK_LIMIT if over_limit(plan, rows) else Reason.NO_RULE,
         rule=RuleUse(rule or rows[0].name, engine=engine, op=op),
         shapes=plan.operands,
@@ -127,11 +128,11 @@ def _rows(rule: str | None, engine: str | None, op: str | None, to_target: bool)
     if engine is None:
         # Said of a Broadcast op, "numpy" is the mode of that name.
         named = rule if isinstance(rule, str) else ""
-        known = RULES.get(named)
-        if known is None and named and named not in MODES:
+        listed = RULES.get(named)
+        if listed is None and named and named not in MODES:
             raise _no_such(named)
-        said = known is not None and known.to_target
-        return (find_rule(rule, to_target=said or (to_target and named in MODES)),)
+        targeted = listed is not None and listed.to_target
+        return (find_rule(rule, to_target=targeted or (to_target and named in MODES)),)
     if rule is not None:
         return (rule_row(rule, engine=engine, op=op, to_target=to_target),)
     row = find_engine(engine)
@@ -143,12 +144,12 @@ def _rows(rule: str | None, engine: str | None, op: str | None, to_target: bool)
 
 def _no_such(name: str) -> BroadcastError:
     """The error for a name that is neither a rule's nor an engine's."""
-    known = list(dict.fromkeys((*RULES, *MODES, *ENGINES)))
-    close = difflib.get_close_matches(name[:80], known, 1)
+    names = list(dict.fromkeys((*RULES, *MODES, *ENGINES)))
+    close = difflib.get_close_matches(name[:80], names, 1)
     return BroadcastError(
         f"there is no rule and no engine {name!r}",
         reason=Reason.UNKNOWN_RULE,
-        hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(known)}",
+        hint=f"did you mean {close[0]}?" if close else f"one of {', '.join(names)}",
     )
 
 
@@ -162,15 +163,16 @@ def _search(
     """The least change of `operands` under which `row` makes the same plan, or None."""
     for shapes, attributes, swapped in _candidates(plan, row, orders):
         try:
-            made = apply(row, shapes, attributes, engine=engine)
+            result = apply(row, shapes, attributes, engine=engine)
         except BroadcastError:
             continue
-        aligned = made.aligned[::-1] if swapped else made.aligned
-        if made.shape == plan.shape and aligned == plan.aligned:
+        aligned = result.aligned[::-1] if swapped else result.aligned
+        if result.shape == plan.shape and aligned == plan.aligned:
             written = operands[::-1] if swapped else operands
             changed = tuple(a != b for a, b in zip(shapes, written, strict=False))
             groups = groups_of(plan)
-            return Expression(shapes, attributes, swapped, groups, made.shape, made.rule, changed)
+            shape, use = result.shape, result.rule
+            return Expression(shapes, attributes, swapped, groups, shape, use, changed)
     return None
 
 
@@ -190,42 +192,42 @@ def _search_open(
     from ...sizes.condition import all_of
     from ...sizes.solve import excludes, implies, simplified
 
-    known = all_of(where)
+    facts = all_of(where)
     best: tuple[Condition, Expression] | None = None
     tried = 0
-    for said in merges(plan, rows):
+    for merged in merges(plan, rows):
         for row in rows:
-            for shapes, attributes, swapped in _candidates(said, row, orders):
-                same = _same_where(said, row, shapes, attributes, swapped, known)
+            for shapes, attributes, swapped in _candidates(merged, row, orders):
+                same = _same_where(merged, row, shapes, attributes, swapped, facts)
                 if same.never or tried > _MOST_CONDITIONAL:
                     continue
-                always = implies(known, same)
+                always = implies(facts, same)
                 tried += 1
                 if not always and (
-                    excludes(known, same) or (best and not _weaker(same, best[0], known))
+                    excludes(facts, same) or (best and not _weaker(same, best[0], facts))
                 ):
                     continue
                 written = operands[::-1] if swapped else operands
                 changed = tuple(a != b for a, b in zip(shapes, written, strict=False))
-                groups = groups_of(said)
+                groups = groups_of(merged)
                 use = RuleUse(row.name, attributes, engine)
-                shape = said.shape
-                found = Expression(shapes, attributes, swapped, groups, shape, use, changed)
+                shape = merged.shape
+                expression = Expression(shapes, attributes, swapped, groups, shape, use, changed)
                 if always:
-                    return found
-                best = same, found
+                    return expression
+                best = same, expression
     if best is None:
         return None
-    return replace(best[1], only_if=simplified(best[0], known))
+    return replace(best[1], only_if=simplified(best[0], facts))
 
 
-def _weaker(condition: Condition, other: Condition, known: Condition) -> bool:
+def _weaker(condition: Condition, other: Condition, facts: Condition) -> bool:
     """Whether a condition holds wherever the other one does, and elsewhere too."""
     from ...sizes.condition import all_of
     from ...sizes.solve import implies
 
-    return implies(all_of([known, other]), condition) and not implies(
-        all_of([known, condition]), other
+    return implies(all_of([facts, other]), condition) and not implies(
+        all_of([facts, condition]), other
     )
 
 
@@ -235,33 +237,32 @@ def _same_where(
     shapes: tuple[Shape, ...],
     attributes: Mapping[str, Any],
     swapped: bool,
-    known: Condition,
+    facts: Condition,
 ) -> Condition:
     """For which sizes `row` makes of these shapes what the plan means."""
     from ...core.symbolic import align_operands, open_leaves, ways_of
     from ...sizes.condition import NEVER, all_of, any_of, eq
 
     try:
-        leaves = open_leaves(row, shapes, attributes, known)
+        leaves = open_leaves(row, shapes, attributes, facts)
     except Misfit:
         return NEVER
-    found = []
+    ways = []
     for leaf in leaves:
         if leaf.misfit is not None:
             continue
         rank = len(leaf.shape)
         aligned = align_operands(leaf.sizes[: len(leaf.mapping)], leaf.mapping, rank)
-        for meant in ways_of(plan):
-            if len(meant.shape) != rank or len(aligned) != len(meant.mapping):
+        for way in ways_of(plan):
+            if len(way.shape) != rank or len(aligned) != len(way.mapping):
                 continue
-            wanted = align_operands(plan.operands, meant.mapping, rank)
-            pairs = [(leaf.shape, meant.shape)]
-            pairs += zip(aligned[::-1] if swapped else aligned, wanted, strict=True)
-            equal = [
-                eq(a, b) for one, other in pairs for a, b in zip(one, other, strict=True) if a != b
-            ]
-            found.append(all_of([leaf.when, meant.when, *equal]))
-    return any_of(found)
+            intended = align_operands(plan.operands, way.mapping, rank)
+            pairs = [(leaf.shape, way.shape)]
+            pairs += zip(aligned[::-1] if swapped else aligned, intended, strict=True)
+            sizes = (both for pair in pairs for both in zip(*pair, strict=True))
+            equal = [eq(a, b) for a, b in sizes if a != b]
+            ways.append(all_of([leaf.when, way.when, *equal]))
+    return any_of(ways)
 
 
 def _candidates(
