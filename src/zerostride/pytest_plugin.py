@@ -83,12 +83,12 @@ def _mode(config: pytest.Config) -> str:
     for options in (config.known_args_namespace, config.option):
         if getattr(options, _NAME, False):
             return "on"
-    said = str(config.getini(_NAME)).strip().lower()
-    if said in ("", "marked"):
-        return said
-    if said in _ON or said in _OFF:
-        return "on" if said in _ON else "off"
-    raise pytest.UsageError(f"{_NAME} = {said}: it is on, off or marked")
+    value = str(config.getini(_NAME)).strip().lower()
+    if value in ("", "marked"):
+        return value
+    if value in _ON or value in _OFF:
+        return "on" if value in _ON else "off"
+    raise pytest.UsageError(f"{_NAME} = {value}: it is on, off or marked")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -213,8 +213,8 @@ class _Session:
         marker = item.get_closest_marker(_NAME)
         if marker is None:
             return self.mode == "on"
-        given = [*marker.args, *marker.kwargs.values()]
-        return bool(given[0]) if given else True
+        arguments = [*marker.args, *marker.kwargs.values()]
+        return bool(arguments[0]) if arguments else True
 
 
 def _assertions(config: pytest.Config) -> tuple[Any, Any]:

@@ -87,15 +87,15 @@ class Accident:
     shapes: tuple[Shape, ...]
 
     def __str__(self) -> str:
-        made = _plan(self.shapes)
-        assert made is not None
+        plan = _plan(self.shapes)
+        assert plan is not None
         shapes = " and ".join(map(str, self.shapes))
-        rows = [[None] * (made.rank - len(shape)) + list(shape) for shape in self.shapes]
-        drawn = columns((*self.names, "result"), [*rows, made.shape])
+        rows = [[None] * (plan.rank - len(shape)) + list(shape) for shape in self.shapes]
+        drawn = columns((*self.names, "result"), [*rows, plan.shape])
         return "\n".join(
             [
                 # The place first: pytest's summary shows how a message begins.
-                f"{self.path}:{self.line}: accidental broadcast of {shapes} to {made.shape}",
+                f"{self.path}:{self.line}: accidental broadcast of {shapes} to {plan.shape}",
                 f"  {self.source}",
                 *("    " + line for line in drawn),
                 f"  fix: {self._fix()}",
@@ -103,13 +103,13 @@ class Accident:
         )
 
     def _fix(self) -> str:
-        meant = (
+        advice = (
             "where it is meant, write all operands at one rank (x[:, None] - y[None, :]), or end "
             "the line in `# broadcast: ok`"
         )
         for name, placed in _fixes(self.names, self.shapes):
-            return f"reshape {name} to {text(placed)}; {meant}"
-        return meant
+            return f"reshape {name} to {text(placed)}; {advice}"
+        return advice
 
 
 def _plan(shapes: Sequence[Shape]) -> Plan | None:
@@ -120,10 +120,10 @@ def _fixes(names: Sequence[str], shapes: Sequence[Shape]) -> Iterator[tuple[str,
     """Reshapes of one operand after which it is no accident, planned; the lowest rank first."""
     rank = max(map(len, shapes))
     for k in sorted(range(len(shapes)), key=lambda k: (len(shapes[k]), -k)):
-        kept = tuple(size for size in shapes[k] if size != 1)
-        for placed in (kept, *placements(kept, rank)):
-            made = _plan([*shapes[:k], placed, *shapes[k + 1 :]])
-            if placed != shapes[k] and made is not None and not made.two_sided:
+        extents = tuple(size for size in shapes[k] if size != 1)
+        for placed in (extents, *placements(extents, rank)):
+            plan = _plan([*shapes[:k], placed, *shapes[k + 1 :]])
+            if placed != shapes[k] and plan is not None and not plan.two_sided:
                 yield names[k], placed
 
 
@@ -182,36 +182,36 @@ def _lies_on(left: Shape, right: Shape) -> bool:
     return right[len(right) - len(left) :] == left
 
 
-def args(function: Any, /, *given: Any) -> tuple[Any, ...]:
+def args(function: Any, /, *arguments: Any) -> tuple[Any, ...]:
     """The operands of a function's call, looked at if it is one that broadcasts."""
     __tracebackhide__ = True
-    if not _are_one(given):
+    if not _are_one(arguments):
         count = _broadcasting(function)
         if count > 1:
-            _look(given[:count])
-    return given
+            _look(arguments[:count])
+    return arguments
 
 
-def args_of(root: Any, path: str, /, *given: Any) -> tuple[Any, ...]:
+def args_of(root: Any, path: str, /, *arguments: Any) -> tuple[Any, ...]:
     """The operands of a call of `root.path`, looked at if that is a module's function which
     broadcasts: anything else's attributes may compute, and are not asked for."""
     __tracebackhide__ = True
-    if not _are_one(given):
+    if not _are_one(arguments):
         for name in path.split("."):
             if type(root) is not ModuleType:
-                return given
+                return arguments
             root = vars(root).get(name)
         count = _broadcasting(root)
         if count > 1:
-            _look(given[:count])
-    return given
+            _look(arguments[:count])
+    return arguments
 
 
-def _are_one(given: Sequence[Any]) -> bool:
+def _are_one(arguments: Sequence[Any]) -> bool:
     """Whether they are two arrays, one of which lies on the other, or both have one rank."""
-    if len(given) != 2 or not type(given[0]) is type(given[1]) is np.ndarray:
+    if len(arguments) != 2 or not type(arguments[0]) is type(arguments[1]) is np.ndarray:
         return False
-    left, right = given
+    left, right = arguments
     return left.ndim == right.ndim or _lies_on(left.shape, right.shape)
 
 
@@ -235,10 +235,10 @@ def _look(operands: Sequence[Any]) -> None:
     shapes = [_shape(operand) for operand in operands]
     if all(shape is None for shape in shapes):
         return
-    found = [_listed(o) if s is None else s for o, s in zip(operands, shapes, strict=True)]
-    known = tuple(shape for shape in found if shape is not None)
-    if len(known) == len(found):
-        _judge(known)
+    listed = [_listed(o) if s is None else s for o, s in zip(operands, shapes, strict=True)]
+    complete = tuple(shape for shape in listed if shape is not None)
+    if len(complete) == len(listed):
+        _judge(complete)
 
 
 def _shape(operand: Any) -> Shape | None:
@@ -352,18 +352,18 @@ def _names(source: str, shapes: Sequence[Shape]) -> tuple[str, ...]:
         node: Any = ast.parse(f"({source})", mode="eval").body
     except SyntaxError:
         node = _augmented(source)
-    found: list[Any] = []
+    nodes: list[Any] = []
     if isinstance(node, ast.BinOp):
-        found = [node.left, node.right]
+        nodes = [node.left, node.right]
     elif isinstance(node, ast.Compare):
-        found = [node.left, *node.comparators]
+        nodes = [node.left, *node.comparators]
     elif isinstance(node, ast.AugAssign):
-        found = [node.target, node.value]
+        nodes = [node.target, node.value]
     elif isinstance(node, ast.Call):
-        found = list(node.args[: len(shapes)])
-    if len(found) != len(shapes):
-        found = [ast.Name(name) for name in "xyz"[: len(shapes)]]
-    return tuple(_short(ast.unparse(one), 24) for one in found)
+        nodes = list(node.args[: len(shapes)])
+    if len(nodes) != len(shapes):
+        nodes = [ast.Name(name) for name in "xyz"[: len(shapes)]]
+    return tuple(_short(ast.unparse(operand), 24) for operand in nodes)
 
 
 def _augmented(source: str) -> ast.stmt | None:

@@ -81,26 +81,26 @@ class Finder(MetaPathFinder):
     ) -> ModuleSpec | None:
         """What the others find, to be rewritten if it is under test."""
         # Another finder may ask all others as this one does: it is not answered while it is asked.
-        asked = (threading.get_ident(), name)
-        if asked in self._asked:
+        question = (threading.get_ident(), name)
+        if question in self._asked:
             return None
-        self._asked.add(asked)
+        self._asked.add(question)
         try:
             return self._find(name, path, target)
         finally:
-            self._asked.discard(asked)
+            self._asked.discard(question)
 
     def _find(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None
     ) -> ModuleSpec | None:
         # pytest may run within pytest: two of us would ask each other without end.
-        ours = [self, *(one for one in sys.meta_path if isinstance(one, Finder))]
+        ours = [self, *(finder for finder in sys.meta_path if isinstance(finder, Finder))]
         for finder in sys.meta_path:
             if isinstance(finder, Finder) or not hasattr(finder, "find_spec"):
                 continue
             spec = finder.find_spec(name, path, target)
             if spec is not None:
-                watching = next((one for one in ours if one.scope.has(spec.origin)), self)
+                watching = next((own for own in ours if own.scope.has(spec.origin)), self)
                 return watching._watched(spec)
         return None
 

@@ -107,20 +107,20 @@ class _Compiled:
                 self._compilers.update(t.id for t in node.targets if isinstance(t, ast.Name))
         for node in nodes:
             if isinstance(node, ast.Call) and self.is_compiler(node.func):
-                given = [*node.args, *(one.value for one in node.keywords)]
-                self.names.update(one.id for one in given if isinstance(one, ast.Name))
-                self.lambdas.update(id(one) for one in given if isinstance(one, ast.Lambda))
+                arguments = [*node.args, *(keyword.value for keyword in node.keywords)]
+                self.names.update(a.id for a in arguments if isinstance(a, ast.Name))
+                self.lambdas.update(id(a) for a in arguments if isinstance(a, ast.Lambda))
 
     def _import(self, node: ast.Import | ast.ImportFrom) -> None:
-        for one in node.names:
-            bound = one.asname or one.name.partition(".")[0]
-            module = node.module or "" if isinstance(node, ast.ImportFrom) else one.name
+        for alias in node.names:
+            bound = alias.asname or alias.name.partition(".")[0]
+            module = node.module or "" if isinstance(node, ast.ImportFrom) else alias.name
             root = module.partition(".")[0]
             if root in ("jax", "numpy"):
                 self._calling.add(bound)
             elif isinstance(node, ast.Import) and root in _COMPILER_ROOTS:
                 self._roots.add(bound)
-            elif root in _COMPILER_ROOTS and one.name in _COMPILERS:
+            elif root in _COMPILER_ROOTS and alias.name in _COMPILERS:
                 self._compilers.add(bound)
 
     def is_compiler(self, node: ast.expr) -> bool:
@@ -186,10 +186,10 @@ class _Rewriter(ast.NodeTransformer):
         return _looked(node, str(name), node.left, node.comparators[0])
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
-        arrays = [one for one in node.args if not isinstance(one, _PLAIN)]
-        many = len(arrays) > 1 or any(isinstance(one, ast.Starred) for one in arrays)
-        known = _last_name(node.func) in _CALLS and many
-        skipped = not known or self._ok(node) or not _may_broadcast(*arrays)
+        arrays = [argument for argument in node.args if not isinstance(argument, _PLAIN)]
+        many = len(arrays) > 1 or any(isinstance(argument, ast.Starred) for argument in arrays)
+        broadcasts = _last_name(node.func) in _CALLS and many
+        skipped = not broadcasts or self._ok(node) or not _may_broadcast(*arrays)
         callee = None if skipped else _dotted(node.func)
         self.generic_visit(node)
         if callee is not None:
@@ -244,7 +244,7 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.stmt:
-        names = {one.id for one in node.targets if isinstance(one, ast.Name)}
+        names = {target.id for target in node.targets if isinstance(target, ast.Name)}
         if not (isinstance(node.value, ast.Lambda) and names & self.compiled.names):
             self.generic_visit(node)
         return node
@@ -253,7 +253,7 @@ class _Rewriter(ast.NodeTransformer):
 def _may_broadcast(*operands: ast.expr) -> bool:
     """Whether arrays may meet by accident: no literal is among them, no axis put in before our
     eyes."""
-    return not any(isinstance(one, _PLAIN) or _puts_axis(one) for one in operands)
+    return not any(isinstance(operand, _PLAIN) or _puts_axis(operand) for operand in operands)
 
 
 def _puts_axis(node: ast.expr) -> bool:
