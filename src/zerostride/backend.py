@@ -75,9 +75,8 @@ class BackendRep(onnx.backend.base.BackendRep):
                 the model says.
         """
         _no_options("run", kwargs)
-        given = self._by_name(inputs)
-        made = run_program(self._graph, self._program, given)
-        return tuple(made[name] for name in self.outputs)
+        results = run_program(self._graph, self._program, self._by_name(inputs))
+        return tuple(results[name] for name in self.outputs)
 
     def _by_name(self, inputs: Any) -> Mapping[str, Any]:
         if isinstance(inputs, Mapping):
@@ -164,8 +163,8 @@ class Backend(onnx.backend.base.Backend):
         version = kwargs.pop("opset_version", None)
         _no_options("run_node", kwargs)
         _check_device(device)
-        given = _named(node, inputs)
-        return cls.prepare(_model_of(node, given, version), device).run(given)
+        arrays = _named(node, inputs)
+        return cls.prepare(_model_of(node, arrays, version), device).run(arrays)
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
@@ -211,11 +210,11 @@ def _check_device(device: str) -> None:
 def _read(model: Model) -> tuple[Graph, tuple[str, ...]]:
     """The graph, ops written out where that lets them be executed; and what is refused of it."""
     proto, name = _message(model)
-    said = tuple(_no_tensors(proto))
+    reasons = tuple(_no_tensors(proto))
     written: set[tuple[str, str]] = set()
     graph = read_message(proto, name)
     for _ in range(MOST_ROUNDS):
-        named = [one.op.rpartition(":") for one in not_executed(graph)]
+        named = [node.op.rpartition(":") for node in not_executed(graph)]
         more = {
             (domain, op)
             for domain, _, op in named
@@ -226,10 +225,10 @@ def _read(model: Model) -> tuple[Graph, tuple[str, ...]]:
         written |= more
         graph = read_message(proto, name, written)
     by_op: dict[str, list[str]] = {}
-    for one in not_executed(graph):
-        by_op.setdefault(one.op + (f" ({one.why})" if one.why else ""), []).append(one.node)
-    found = (f"{op} is not executed: {_listed(nodes)}" for op, nodes in by_op.items())
-    return graph, (*said, *found)
+    for node in not_executed(graph):
+        by_op.setdefault(node.op + (f" ({node.why})" if node.why else ""), []).append(node.node)
+    unsupported = (f"{op} is not executed: {_listed(nodes)}" for op, nodes in by_op.items())
+    return graph, (*reasons, *unsupported)
 
 
 def _message(model: Model) -> tuple[onnx.ModelProto, str]:
@@ -255,18 +254,18 @@ def _message(model: Model) -> tuple[onnx.ModelProto, str]:
 
 def _no_tensors(model: onnx.ModelProto) -> list[str]:
     """Inputs and outputs that are no tensors of numbers."""
-    said = []
+    reasons = []
     for what, entries in (("input", model.graph.input), ("output", model.graph.output)):
         for entry in entries:
             kind = entry.type.WhichOneof("value")
             if kind not in (None, "tensor_type"):
                 kind = kind.removesuffix("_type").replace("_", " ")
-                said.append(
+                reasons.append(
                     f"the {what} {text(entry.name)!r} is no tensor but a value of type {kind}"
                 )
             elif entry.type.tensor_type.elem_type == onnx.TensorProto.STRING:
-                said.append(f"the {what} {text(entry.name)!r} is of strings")
-    return said
+                reasons.append(f"the {what} {text(entry.name)!r} is of strings")
+    return reasons
 
 
 #: Nodes of a sentence; the rest is counted.
@@ -283,10 +282,10 @@ def _named(node: onnx.NodeProto, inputs: Any) -> dict[str, Array]:
     names = list(dict.fromkeys(text(name) for name in node.input if name))
     if not isinstance(inputs, Mapping):
         listed = [inputs] if isinstance(inputs, np.ndarray) else list(inputs)
-        given = [text(name) for name in node.input if name]
-        if len(listed) != len(given):
-            raise ZerostrideError(f"{len(listed)} inputs for {node.op_type}, which takes {given}")
-        inputs = dict(zip(given, listed, strict=True))
+        slots = [text(name) for name in node.input if name]
+        if len(listed) != len(slots):
+            raise ZerostrideError(f"{len(listed)} inputs for {node.op_type}, which takes {slots}")
+        inputs = dict(zip(slots, listed, strict=True))
     if missing := [name for name in names if name not in inputs]:
         raise ZerostrideError(f"{node.op_type}: not given: {', '.join(missing)}")
     return {name: np.asarray(inputs[name]) for name in names}
