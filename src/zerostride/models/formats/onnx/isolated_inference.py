@@ -26,7 +26,7 @@ import onnx.shape_inference
 data = sys.stdin.buffer.read()
 limit_memory(int(sys.argv[1]) + 4 * len(data))
 try:
-    model = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(data), data_prop=True)
+    model = onnx.shape_inference.infer_shapes(onnx.load_model_from_string(data))
     sys.stdout.buffer.write(model.SerializeToString())
 except Exception as error:
     sys.exit(f"{type(error).__name__}: {error}")

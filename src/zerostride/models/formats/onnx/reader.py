@@ -187,7 +187,7 @@ def infer(model: onnx.ModelProto, versions: Mapping[str, int], notes: list[str])
             if strange(model):
                 inferred = infer_apart(model)
             else:
-                inferred = onnx.shape_inference.infer_shapes(model, data_prop=True)
+                inferred = onnx.shape_inference.infer_shapes(model)
         except package_errors() as error:
             notes.append(f"onnx's shape inference stopped, shapes may be unknown: {_line(error)}")
             return model
