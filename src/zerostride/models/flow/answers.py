@@ -1,4 +1,4 @@
-"""What a row says of a call, fit to be used: sizes that are sizes, surprises that are notes."""
+"""Answers of rows, checked: invalid sizes become unknown, exceptions become notes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from .table import CONTRIB, ROWS
 
 @dataclass(frozen=True, slots=True)
 class RowAnswer:
-    """What a row says of a call.
+    """A row's answer to a call.
 
     Attributes:
         facts: one for each result; sizes may be Open.
-        needs: what must hold, with words.
+        needs: conditions, each with its reason.
         failure: why no sizes work, or None.
         notes: what could not be followed.
     """
@@ -32,12 +32,12 @@ class RowAnswer:
 
 
 def first_line(surprise: BaseException) -> str:
-    """What went wrong, cut to a readable length."""
+    """The first line of an exception's message, at most 160 characters."""
     return (next(iter(str(surprise).splitlines()), "") or type(surprise).__name__)[:160]
 
 
 def ask(call: OpCall) -> RowAnswer:
-    """The answer of an op's row, made fit to be used: whatever surprises it becomes a note."""
+    """The checked answer of an op's row; an exception in the row becomes a note."""
     row = ROWS.get(call.op) if call.domain == "" else None
     if call.domain == "com.microsoft":
         row = CONTRIB.get(call.op)
@@ -59,7 +59,7 @@ def ask(call: OpCall) -> RowAnswer:
 
 
 def _checked(call: OpCall, fact: Fact) -> Fact:
-    """The fact with sizes that are sizes: not below 0, and not beyond counting."""
+    """The fact with valid sizes: not below 0, and not too large."""
     if fact.shape is None:
         return fact
     if len(fact.shape) > MAX_RANK:

@@ -1,8 +1,8 @@
-"""What is known of a tensor, and the call of an op as its row sees it.
+"""The fact of a tensor, and the call of an op that its row receives.
 
-A row of the op table is a pure function of the operands' facts and the node's attributes: it has no
-node and no names, so its answer can be kept. What it does not know it leaves as an :class:`Open`
-size, which the walk gives a name; what must hold it says with :meth:`OpCall.need`.
+A row of the op table is a pure function of the operands' facts and the node's attributes. It has
+no node and no names, so its answer can be reused. An unknown size is an :class:`Open`, which the
+walk turns into a symbol. A row states conditions with :meth:`OpCall.need`.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from ...sizes.functions import floordiv
 
 #: Numbers of a tensor that are followed: shapes, axes, repeats have a few.
 MAX_CONTENT = 64
-#: Functions in one size that choose among cases: what decides sizes looks at all cases of all of
-#: them, and takes minutes for ten that are nested.
+#: Functions in one size that choose among cases (max, min, broadcast). Deciding a size looks at
+#: every combination of cases, which takes minutes for ten nested functions.
 MAX_CHOICES = 3
 #: An end of a slice from here on means the last index: exporters write 2^31-1 and 2^63-1.
 FAR = 2**31 - 1
 
 
 class Open:
-    """A size that a row does not know; one object is one size, wherever it stands.
+    """An unknown size; the same object in two places is the same size.
 
     Attributes:
         low, high: its bounds.
@@ -51,7 +51,7 @@ class Real:
     bottom: int
 
 
-#: What is known of one number of a tensor: None is nothing.
+#: One number of a tensor; None is unknown.
 Element: TypeAlias = Number | Real | None
 Content: TypeAlias = tuple[Element, ...] | None
 Shape: TypeAlias = tuple[Number, ...] | None
@@ -59,11 +59,11 @@ Size: TypeAlias = Number | Open
 
 
 class Fact(NamedTuple):
-    """What is known of a tensor.
+    """The known sizes and numbers of a tensor.
 
     Attributes:
-        shape: its sizes, None where not even the rank is known.
-        content: its numbers in row-major order, None where it is large or nothing is known.
+        shape: its sizes; None if the rank is unknown.
+        content: its numbers in row-major order; None for a large tensor, or if none is known.
     """
 
     shape: tuple[Any, ...] | None = None
@@ -74,14 +74,14 @@ UNKNOWN = Fact()
 
 
 class Unclear(Exception):  # noqa: N818 - an answer, not a fault
-    """A row cannot say what comes out; nothing is wrong with the node."""
+    """A row cannot tell the result; the node may still be correct."""
 
 
 class NoSizes(Exception):  # noqa: N818 - an answer, not a fault
-    """No sizes make the node work; says why."""
+    """The node fails for all sizes; the message is the reason."""
 
 
-#: What a row may stumble over in a hostile file. Anything else is a mistake of ours.
+#: Exceptions that a hostile file may cause in a row. Any other exception is a bug.
 SURPRISES = (
     ArithmeticError,
     AttributeError,
@@ -97,19 +97,19 @@ SURPRISES = (
 
 @dataclass(slots=True)
 class OpCall:
-    """An op with what is known of its operands.
+    """An op with the facts of its operands.
 
     Attributes:
-        op, domain, version: which document describes it.
-        facts: what is known of each operand; None where an optional one is left out.
+        op, domain, version: identify the op's document.
+        facts: the fact of each operand; None for an optional operand that is left out.
         attributes: the node's attributes.
-        outputs: how many results the node has.
-        needs: what must hold, with words, as rows said it.
+        outputs: the number of the node's results.
+        needs: conditions that rows stated, each with its reason.
         notes: what rows could not do.
-        holds: whether a condition is known to hold where the node is.
+        holds: whether a condition is known to hold at the node.
         local: a row used `holds`, so its answer is valid at this node only.
-        find: says what a node broadcasts; None asks ONNX's table.
-        rows: what the format's own ops make, those that no rule of broadcasting says.
+        find: finds a node's site; None uses ONNX's table.
+        rows: rows of the format's own ops that have no site.
     """
 
     op: str
@@ -126,7 +126,7 @@ class OpCall:
     rows: Mapping[str, Callable[[OpCall], Results]] = field(default_factory=dict)
 
     def sure(self, size: Number, least: int) -> bool:
-        """Whether a size is no less, by itself or by what is known of the sizes in it."""
+        """Whether a size is at least `least`, by its bounds or by known conditions."""
         if at_least(size, least):
             return True
         high = bounds(size)[1]
@@ -138,25 +138,25 @@ class OpCall:
     # Operands.
 
     def has(self, position: int) -> bool:
-        """Whether an operand is given."""
+        """Whether an operand is present."""
         return position < len(self.facts) and self.facts[position] is not None
 
     def fact(self, position: int) -> Fact:
-        """What is known of an operand; Unclear where it is left out."""
+        """The fact of an operand; Unclear if it is left out."""
         fact = self.facts[position] if position < len(self.facts) else None
         if fact is None:
             raise Unclear("an operand is left out")
         return fact
 
     def shape(self, position: int) -> tuple[Number, ...]:
-        """The sizes of an operand; Unclear where its rank is unknown."""
+        """The sizes of an operand; Unclear if its rank is unknown."""
         shape = self.fact(position).shape
         if shape is None:
             raise Unclear("the rank of an operand is unknown")
         return shape
 
     def content(self, position: int) -> Content:
-        """The numbers of an operand, as far as they are known."""
+        """The known numbers of an operand."""
         return self.fact(position).content
 
     # Attributes.
@@ -166,16 +166,16 @@ class OpCall:
         return operator.index(self.attributes.get(name, default))
 
     def integers(self, name: str) -> tuple[int, ...] | None:
-        """An attribute that is a list of numbers, None where it is not there."""
+        """An attribute that is a list of numbers; None if it is absent."""
         value = self.attributes.get(name)
         if value is None:
             return None
         return tuple(map(operator.index, value if isinstance(value, tuple) else (value,)))
 
     def whole(self, position: int, name: str = "") -> tuple[Number | None, ...] | None:
-        """Numbers given as an attribute in old versions, as an operand in others.
+        """Numbers that are an attribute in old versions and an operand in others.
 
-        None where neither is there; Unclear where not even their count is known.
+        None if neither is present; Unclear if their count is unknown.
         """
         listed = self.integers(name) if name else None
         if listed is not None:
@@ -192,7 +192,7 @@ class OpCall:
         return (None,) * count
 
     def fixed(self, position: int, name: str = "") -> tuple[int, ...] | None:
-        """The same as plain numbers; Unclear where one of them is not known."""
+        """Like :meth:`whole`, as plain numbers; Unclear if one of them is unknown."""
         listed = self.whole(position, name)
         if listed is None:
             return None
@@ -208,14 +208,14 @@ class OpCall:
     # Answers.
 
     def need(self, condition: Condition, words: str) -> None:
-        """Says what must hold of the sizes; nothing where it always does."""
+        """States a condition on sizes; one that always holds is dropped."""
         if condition.never:
             raise NoSizes(words)
         if not condition.always:
             self.needs.append((condition, words))
 
     def same(self, a: Number, b: Number, what: str) -> None:
-        """Says that two sizes must be equal."""
+        """States that two sizes must be equal."""
         if a is not b:
             self.need(eq(a, b), f"{what}: {a} and {b} must be equal")
 
@@ -224,12 +224,12 @@ Results: TypeAlias = Fact | tuple[Fact, ...]
 
 
 def refuse(words: str) -> NoReturn:
-    """Says that no sizes make the node work."""
+    """Raises NoSizes: the node fails for all sizes."""
     raise NoSizes(words)
 
 
 def place(axis: int, rank: int) -> int:
-    """An axis counted from the front; refused where there is none."""
+    """An axis counted from the front; NoSizes if it is out of range."""
     if not -rank <= axis < rank:
         refuse(f"axis {axis} of a tensor of rank {rank}")
     return axis % rank
@@ -244,7 +244,7 @@ def places(axes: Iterable[int], rank: int) -> tuple[int, ...]:
 
 
 def product(sizes: Iterable[Number]) -> Number:
-    """How many elements sizes make."""
+    """The number of elements."""
     total: Number = 1
     for size in sizes:
         if type(size) is int and size == 0:
@@ -259,12 +259,12 @@ def rounded_up(size: Number, by: int) -> Number:
 
 
 def low_of(size: Number) -> int | None:
-    """The least value, whatever else is known."""
+    """The least value, by bounds alone."""
     return bounds(size)[0]
 
 
 def at_least(size: Number, least: int) -> bool:
-    """Whether a size is certainly no less."""
+    """Whether a size is certainly at least `least`."""
     low = low_of(size)
     return low is not None and low >= least
 
@@ -280,14 +280,14 @@ def is_number(item: object) -> TypeGuard[Number]:
 
 
 def known(size: Size) -> Number:
-    """A size as an expression; Unclear where nothing is known of it."""
+    """A size as an expression; Unclear if it is unknown."""
     if isinstance(size, Open):
         raise Unclear("a size is not known")
     return size
 
 
 def target_sizes(call: OpCall, numbers: Sequence[Number | None]) -> tuple[Size, ...]:
-    """Numbers as sizes: an unknown one is a new size, one that may be below 0 a need."""
+    """Numbers as sizes: an unknown one is a new size, one that may be below 0 adds a need."""
     sizes: list[Size] = []
     for item in numbers:
         if isinstance(item, int) and item < 0:
@@ -304,7 +304,7 @@ def vector(content: Sequence[Element]) -> Fact:
 
 
 def count_of(shape: tuple[Any, ...] | None) -> int | None:
-    """How many elements a tensor has, where that is a number that may be listed."""
+    """The number of elements; None if it is unknown or above MAX_CONTENT."""
     if shape is None or not all(isinstance(size, int) for size in shape):
         return None
     count = math.prod(size for size in shape if isinstance(size, int))
@@ -312,7 +312,7 @@ def count_of(shape: tuple[Any, ...] | None) -> int | None:
 
 
 def sound(size: Size) -> str | None:
-    """Why a size cannot be worked with, or None."""
+    """Why a size is not followed, or None."""
     if isinstance(size, int):
         return None if size <= MAX_ELEMENTS else f"a size of {size}"
     if isinstance(size, Dim):

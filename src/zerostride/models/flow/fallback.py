@@ -1,8 +1,8 @@
-"""Ops without a row: onnx's own inference of one node, for our sizes.
+"""Ops without a row: onnx's own inference of one node, applied to our sizes.
 
-Every distinct size goes in as a name of its own and is found again by it. What comes out under
-another name is a new size. Inference of one node knows no values, and where it drops a condition
-the sizes are still right of every model that runs.
+Every distinct size goes in under its own name. A result size of that name is that size; a result
+size of another name is new. Inference of one node knows no values. It may drop a condition; then
+its sizes are still right for every model that runs.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from .facts import MAX_CONTENT, SURPRISES, UNKNOWN, Fact, OpCall, Open, Size
 if TYPE_CHECKING:
     import onnx
 
-#: Sizes are put in as numbers from here on, each its own.
+#: In the second inference sizes are distinct numbers from here on.
 _STAND_IN = 1009
-#: Ops that read the numbers of an operand: without these their inference has nothing to say, or
-#: makes as many axes as a file asks for.
+#: Ops that read the numbers of an operand: without them inference gives nothing, or as many axes as
+#: the file asks for.
 _NEED_NUMBERS = frozenset({"AffineGrid", "MaxUnpool", "Loop", "Scan", "If", "SequenceMap"})
 
 
 def inferred(call: OpCall) -> tuple[Fact, ...]:
-    """What onnx's inference says of a node, or nothing where it is not to be trusted with it."""
+    """The facts that onnx's inference gives; unknown facts for a node that may crash it."""
     nothing = (UNKNOWN,) * call.outputs
     if call.domain not in ("", "ai.onnx.ml") or call.op in _NEED_NUMBERS:
         return nothing
@@ -81,7 +81,7 @@ def inferred(call: OpCall) -> tuple[Fact, ...]:
 
 
 def _untrusted(call: OpCall, node: onnx.NodeProto) -> bool:
-    """Whether the package's C++ is better not asked about a node."""
+    """Whether a node may crash the package's C++."""
     if malformed(node, {call.domain: call.version}) is not None:
         return True
     if any(strange_attribute(attribute) for attribute in node.attribute):
@@ -97,7 +97,7 @@ def _huge(shape: tuple[Any, ...]) -> bool:
 def _type(
     fact: Fact, names: dict[Number, str], numbers: Mapping[str, int] = MappingProxyType({})
 ) -> onnx.TypeProto:
-    """The operand's type, every size that is no number under a name of its own, or its number."""
+    """The operand's type; a size that is not a number becomes its own name, or its number."""
     import onnx
 
     shape: list[int | str] | None = None
@@ -116,7 +116,7 @@ def _fact(
     sizes: Mapping[str, Number],
     opened: dict[str, Open],
 ) -> Fact:
-    """What inference says of a result; a number only where numbers put in give the same."""
+    """The inferred fact of a result; a number only if the second inference gives the same."""
     if inferred_type is None or not inferred_type.HasField("tensor_type"):
         return UNKNOWN
     tensor = inferred_type.tensor_type
@@ -126,7 +126,7 @@ def _fact(
     shape: list[Size] = []
     for axis, entry in enumerate(tensor.shape.dim):
         if entry.HasField("dim_value"):
-            # Inference takes a name for 0 where it forgets to ask, and computes with that.
+            # Some of the inference functions read a name as 0 and compute with it.
             same = len(proven) == len(tensor.shape.dim) and proven[axis] == entry
             shape.append(entry.dim_value if same and 0 <= entry.dim_value <= HUGE else Open())
         elif entry.dim_param in sizes:

@@ -1,4 +1,4 @@
-"""What a model needs of its sizes, collected in order and said once."""
+"""A model's conditions on its sizes, collected in order, each once."""
 
 from __future__ import annotations
 
@@ -14,31 +14,30 @@ from ...sizes.dim import Applied, Dim, Number, Symbol, dim, lone_call, lone_symb
 from ...sizes.functions import broadcast_size, maximum, minimum
 from ...sizes.solve import excludes, implies, simplified
 
-#: Questions to the solver in one model. A model in use has some ten different needs; after these a
-#: need is only compared with what was said word for word.
+#: Questions to the solver for one model. Real models have about ten different needs. Beyond the
+#: limit a need is only compared with recorded clauses for equality.
 MAX_QUESTIONS = 400
-#: Clauses and sizes with a name that one question may look at: as premises, fewer are safe.
+#: Clauses and symbols in one question. Fewer premises are safe.
 MAX_PREMISES = 12
 MAX_SYMBOLS = 6
-#: Clauses of one need that the solver weighs; of more, each is only compared word for word.
+#: Clauses of one need for which the solver is used; in longer needs each is compared for equality.
 MAX_CLAUSES = 48
-#: Clauses that one symbol leads to, the last ones: a batch is in thousands.
+#: The last clauses of a symbol that are searched: a batch size is in thousands of clauses.
 MAX_ABOUT = 32
-#: Sizes in one maximum or broadcast that are weighed against one another.
+#: Arguments of one maximum or broadcast that are compared with each other.
 MAX_CHOICES = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What must hold of the sizes for a node to work.
+    """A condition on sizes that a node needs.
 
     Attributes:
         node_path: the node, with the bodies that it is in.
         op: its op type.
-        condition: what must hold, without what earlier needs say.
-        words: why.
-        certain: the node runs whenever the model does; a branch may not be taken, a loop may run
-            no times.
+        condition: the condition, without the parts that earlier needs imply.
+        words: the reason.
+        certain: the node runs in every run of the model; not so in branches and loops.
     """
 
     node_path: str
@@ -53,13 +52,13 @@ class Need:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A node that no sizes satisfy.
+    """A node that fails for all sizes.
 
     Attributes:
         node_path: the node, with the bodies that it is in.
         op: its op type.
-        words: what is wrong.
-        certain: the node runs whenever the model does.
+        words: the reason.
+        certain: the node runs in every run of the model.
     """
 
     node_path: str
@@ -72,11 +71,11 @@ class Failure:
 
 
 class Ledger:
-    """The clauses that are known to hold where the walk is now.
+    """The clauses that hold at the current node of the walk.
 
     Attributes:
-        spent: questions asked of the solver.
-        state: changes whenever what is known does.
+        spent: number of questions to the solver.
+        state: changes when the set of clauses changes.
     """
 
     def __init__(self, assumed: Condition) -> None:
@@ -90,7 +89,7 @@ class Ledger:
         self.learn(assumed.clauses)
 
     def learn(self, clauses: Iterable[Condition]) -> None:
-        """Takes clauses as known."""
+        """Adds clauses."""
         for clause in clauses:
             if clause not in self._positions:
                 for symbol in clause.symbols:
@@ -100,11 +99,11 @@ class Ledger:
                 self.state = next(self._changes)
 
     def mark(self) -> int:
-        """Where the ledger stands, for :meth:`forget`."""
+        """The current position, for :meth:`forget`."""
         return len(self._clauses)
 
     def forget(self, mark: int) -> None:
-        """Forgets what was learned after a mark: what holds in a body holds nowhere else."""
+        """Removes the clauses learned after a mark: a body's clauses hold only in the body."""
         if mark < len(self._clauses):
             self.state = next(self._changes)
         for clause, symbols in self._clauses[mark:]:
@@ -116,9 +115,9 @@ class Ledger:
         del self._clauses[mark:]
 
     def fresh(self, condition: Condition) -> Condition | None:
-        """What of a condition is not known yet (perhaps nothing), or None if it cannot be.
+        """The part of a condition that is not known yet (perhaps empty); None if it cannot hold.
 
-        The new part is known from then on.
+        The ledger learns that part.
         """
         if condition.never:
             return None
@@ -131,7 +130,7 @@ class Ledger:
                 premises = self._about(clause)
                 self.spent += 1
                 if implies(premises, clause):
-                    # Remembered by its words alone: it is no premise that adds anything.
+                    # Without symbols, so `_about` never uses it as a premise: it adds nothing.
                     self._positions[clause] = len(self._clauses)
                     self._clauses.append((clause, frozenset()))
                     continue
@@ -144,7 +143,7 @@ class Ledger:
         return all_of(unproven)
 
     def one_of(self, size: Number) -> Number:
-        """Of a broadcast of sizes the one that it is known to be, if there is such a one."""
+        """For a broadcast of sizes, the argument that it is known to equal; else the size."""
         call = lone_call(size) if isinstance(size, Dim) else None
         if call is None or call.function != "bcast" or len(call.arguments) > MAX_CHOICES:
             return size
@@ -176,7 +175,7 @@ class Ledger:
         symbols = dict.fromkeys(condition.symbols)
         rows: dict[int, None] = {}
         waiting = list(symbols)
-        for symbol in waiting:  # which grows
+        for symbol in waiting:  # the loop appends to it
             for row in self._about_symbol.get(symbol, ())[-MAX_ABOUT:]:
                 more = self._clauses[row][1] - symbols.keys()
                 if row in rows or len(symbols) + len(more) > MAX_SYMBOLS:
@@ -190,7 +189,7 @@ class Ledger:
         return self._all(rows)
 
     def _all(self, rows: Iterable[int]) -> Condition:
-        """These clauses, in the order in which they were learned."""
+        """The clauses of these rows, in the order in which they were learned."""
         return all_of(self._clauses[row][0] for row in sorted(rows))
 
 
@@ -199,7 +198,7 @@ _CHOICES = ("max", "min", "bcast")
 
 
 def undecided(size: object) -> bool:
-    """Whether a size chooses one of several."""
+    """Whether a size contains a max, min or broadcast."""
     return isinstance(size, Dim) and any(
         isinstance(atom, Applied) and atom.function in _CHOICES
         for monomial, _ in size.terms
@@ -208,7 +207,7 @@ def undecided(size: object) -> bool:
 
 
 def decided(size: Number, holds: Callable[[Condition], bool]) -> Number:
-    """A size with the choices in it made, where what is known makes them."""
+    """A size with each max, min and broadcast replaced by its argument, if `holds` decides it."""
     total: Number = 0
     size = dim(size)
     for monomial, factor in size.terms:
@@ -232,7 +231,7 @@ def _choice(atom: Any, holds: Callable[[Condition], bool]) -> Number:
 
 
 def _gives_way(function: str, size: Dim, other: Dim) -> Condition:
-    """That one argument may be left out beside another."""
+    """The condition under which `size` can be dropped beside `other`."""
     if function == "bcast":
         return any_of([eq(size, other), eq(size, 1)])
     return ge(other, size) if function == "max" else ge(size, other)

@@ -1,4 +1,4 @@
-"""A graph with the sizes in it that flow through the model, and what the model needs of them."""
+"""A graph with the sizes that flow through the model, and the conditions on them."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from . import Flow, flow
 
 
 def resolved(graph: Graph, facts: Condition = ALWAYS) -> tuple[Graph, Condition, Flow | None]:
-    """The graph whose values have all that is known of their sizes.
+    """The graph with every known size in its values.
 
-    A graph whose sizes are all numbers comes back as it is, without a flow, unless files of its
-    format only hint at sizes, or a caller gave some. In any other every size is a number, an
-    expression or a symbol: of one that nothing is known of, a new symbol.
+    A graph whose sizes are all numbers is returned unchanged, without a flow, unless files of its
+    format only hint at sizes or a caller gave some. In any other graph every size becomes a number,
+    an expression or a symbol; an unknown size becomes a new symbol.
 
     Args:
         graph: the model.
-        facts: what the caller knows of its sizes.
+        facts: conditions on its sizes that the caller knows.
 
     Returns:
-        The graph, what must hold of its sizes, and the flow that says so.
+        The graph, the conditions on its sizes, and the flow that found them.
     """
     hints = FORMATS[graph.format].hints
     if not hints and not graph.sized and all(map(_settled, graph.values())):
@@ -36,12 +36,12 @@ def resolved(graph: Graph, facts: Condition = ALWAYS) -> tuple[Graph, Condition,
 
 
 def _settled(value: Value) -> bool:
-    """Whether nothing is to be found out about a tensor's sizes."""
+    """Whether a tensor's sizes need no flow."""
     return value.known or (value.constant and value.shape is None)
 
 
 def _with_sizes(value: Value, sizes: Flow, number: int) -> Value:
-    """The value with what flows through it; what the file has of a constant stays."""
+    """The value with its sizes and content from the flow; a constant keeps those of the file."""
     shape = sizes.shape_of(value)
     if value.constant and shape is None:
         return replace(value, shape=_named(value, number))
@@ -54,9 +54,9 @@ def _with_sizes(value: Value, sizes: Flow, number: int) -> Value:
 
 
 def _named(value: Value, number: int) -> FileShape:
-    """A shape of the file that the flow has nothing to say of, its open sizes symbols.
+    """The file's shape of a tensor that the flow does not know, with symbols for open sizes.
 
-    A size that is left out of a shape is a wrong shape; one of these is equal to nothing else.
+    Leaving an open size out would give a wrong shape. Each symbol is equal to no other size.
     """
     if value.shape is None or value.known:
         return value.shape

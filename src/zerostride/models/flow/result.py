@@ -1,4 +1,4 @@
-"""What a walk through a model found: every tensor's sizes, needs, failures."""
+"""The result of a walk through a model: every tensor's sizes, needs, failures."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from .needs import Failure, Need
 
 
 class Counts(NamedTuple):
-    """How much of a model's tensors is known.
+    """Counts of known ranks and sizes in a model.
 
     Attributes:
         tensors: all tensors that some node reads or makes.
-        ranks: those whose rank is known.
-        axes: axes of these.
+        ranks: tensors of known rank.
+        axes: axes of these tensors.
         sizes: axes whose size is a number, or an expression of sizes that have a name.
     """
 
@@ -31,14 +31,14 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True)
 class Flow:
-    """What is known of a model's sizes.
+    """A model's sizes.
 
     Attributes:
         graph: the graph; tensors are looked up by identity, since bodies may shadow names.
-        conditions: what the model needs of its sizes, in order; none is implied by earlier ones.
-        failures: nodes that no sizes satisfy, or that contradict what the file says.
-        notes: what could not be followed, and what of the file was not taken as it is.
-        names: what a size is that the file gives a name of its own inside the model.
+        conditions: the model's needs, in order; none is implied by earlier ones.
+        failures: nodes that fail for all sizes, or that contradict the file.
+        notes: what could not be followed, and parts of the file that were ignored.
+        names: the sizes for which names inside the model stand.
         symbols: the sizes with names that the model's inputs have, in order.
     """
 
@@ -57,11 +57,11 @@ class Flow:
 
     @property
     def condition(self) -> Condition:
-        """All that the model certainly needs, as one condition."""
+        """All certain needs as one condition."""
         return all_of(need.condition for need in self.conditions if need.certain)
 
     def shape_of(self, value: Value) -> Shape:
-        """The sizes of a tensor: numbers and expressions; None where the rank is unknown."""
+        """The sizes of a tensor: numbers and expressions; None if the rank is unknown."""
         return self.facts.get(id(value), UNKNOWN).shape
 
     def content_of(self, value: Value) -> tuple[Number | None, ...] | None:
@@ -72,7 +72,7 @@ class Flow:
         return tuple(item for item in content if not isinstance(item, Real))
 
     def counts(self) -> Counts:
-        """How much is known, over the model and its bodies."""
+        """Counts over the model and its bodies."""
         shapes = [self.shape_of(value) for value in self.graph.values() if value.name]
         ranked = [shape for shape in shapes if shape is not None]
         sizes = [size for shape in ranked for size in shape]

@@ -1,7 +1,7 @@
-"""Every tensor's shape in a model, what the model needs of its sizes, and the shapes written back.
+"""Every tensor's shape in a model, the model's conditions on sizes, and the shapes written back.
 
-Sizes flow from the inputs through every node (:mod:`.`). Writing back adds what the file does
-not say yet; where the file says something that cannot be, nothing is written.
+Sizes flow from the inputs through every node (:mod:`.`). Writing back adds the sizes that the file
+lacks. If a node contradicts the file, nothing is written.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ Shape = tuple[Number, ...]
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor of the model with what is known of its sizes.
+    """A tensor of the model with its known sizes.
 
     Attributes:
         name: its name in the file.
-        shape: numbers and expressions; None where not even the rank is known.
+        shape: numbers and expressions; None if the rank is unknown.
         role: "input", "output", "constant" or "".
     """
 
@@ -71,9 +71,9 @@ class Shapes:
         model: the file.
         tensors: every tensor once, the inputs first.
         needs: what the model needs of its sizes, node by node.
-        failures: nodes that no sizes make work, or that contradict what the file says.
+        failures: nodes that fail for all sizes, or that contradict the file.
         notes: what could not be followed.
-        condition: all needs that certainly hold, as one condition.
+        condition: all certain needs as one condition.
     """
 
     model: str
@@ -90,7 +90,7 @@ class Shapes:
 
     @property
     def shapes(self) -> Mapping[str, Shape | None]:
-        """Shapes by name; of two tensors of one name in different bodies the first."""
+        """Shapes by name; the first tensor if several bodies have a tensor of that name."""
         shapes: dict[str, Shape | None] = {}
         for tensor in self.tensors:
             shapes.setdefault(tensor.name, tensor.shape)
@@ -130,13 +130,13 @@ def shapes(
             axis.
         input_shapes: shapes by the name of an input, or in the order of the inputs; None for an
             axis that stays open.
-        facts: what is known of its sizes: "N >= 1", or a list of such.
-        output: write the model, an ONNX file, here with the shapes that it lacks. External data
-            stay where they are, so it must be in the model's folder if there are any.
+        facts: known conditions on its sizes: "N >= 1", or a list of conditions.
+        output: where to write the model, an ONNX file, with the shapes that it lacks. External data
+            stay where they are, so a model with such data needs an `output` in its own folder.
 
     Raises:
-        ModelError: the file cannot be read; `output` cannot be written, or a node contradicts what
-            the file says (the error names it).
+        ModelError: the file cannot be read, `output` cannot be written, or a node contradicts the
+            file (the error names the node).
         BroadcastError: a fact cannot be read.
     """
     condition = ALWAYS if facts is None else as_facts(facts)
@@ -182,7 +182,7 @@ def _write(model: Path, output: Path, graph: Graph, walked: Flow) -> None:
     for failure in walked.failures:
         raise ModelError(f"{graph.path}: not written: {failure}")
     try:
-        output = output.resolve()  # through a link to what it stands for
+        output = output.resolve()  # the file that a link points to
         if output.exists() and not output.is_file():
             raise ModelError(f"{output}: not a regular file")
     except (OSError, RuntimeError) as error:
@@ -218,10 +218,10 @@ def _has_external(graph: onnx.GraphProto) -> bool:
 
 
 def _add_shapes(proto: onnx.ModelProto, graph: Graph, walked: Flow) -> None:
-    """Adds sizes that the file lacks to its own entries, and entries for other tensors.
+    """Adds missing sizes to the file's entries, and entries for other tensors.
 
-    Only tensors whose element type the file (or onnx's inference) knows get an entry: an entry
-    without one is no valid model.
+    A tensor gets an entry only if the file or onnx's inference gives its element type: an entry
+    without one makes the model invalid.
     """
     main = [value for node in graph.nodes if not node.scope for value in node.outputs]
     values = {value.name: value for value in (*graph.inputs, *main) if value.name}
@@ -253,7 +253,7 @@ def _copied(proto: onnx.ModelProto) -> onnx.ModelProto:
 
 
 def _fill(tensor: onnx.TypeProto.Tensor, shape: Shape) -> None:
-    """The sizes that an entry lacks; a number in it stays, and a name where nothing is stricter."""
+    """Adds known sizes to an entry; its numbers stay, and its names where no size is known."""
     fresh = not tensor.HasField("shape") or len(tensor.shape.dim) != len(shape)
     if fresh:
         tensor.ClearField("shape")
@@ -267,7 +267,7 @@ def _fill(tensor: onnx.TypeProto.Tensor, shape: Shape) -> None:
 
 
 def _named(size: Dim) -> bool:
-    """Whether a size has a name that means the same in the whole file, and is read as such."""
+    """Whether the size's text means this size in the whole file and is read back as it."""
     text = str(size)
     if len(text) > MAX_NAME or not all(symbol.named for symbol in size.symbols):
         return False

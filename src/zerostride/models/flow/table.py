@@ -1,7 +1,7 @@
-"""The op table of the flow: which row says what comes out of an op.
+"""The op table of the flow: the row that computes the facts of an op's results.
 
-To add an op: a function in one of the modules of rows, and a row there. Ops of other domains and
-ops without a row are asked of :mod:`.fallback`.
+To add an op, write a function in one of the modules of rows, and a row there. Ops of other domains
+and ops without a row go to :mod:`.fallback`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def _pair(call: OpCall) -> Results:
 
 
 def _as_first(call: OpCall) -> Results:
-    """As the first operand."""
+    """The shape of the first operand."""
     return Fact(call.fact(0).shape)
 
 

@@ -1,4 +1,4 @@
-"""The walk through a graph: operands' facts to an op's row, its answer to the results."""
+"""The walk through a graph: gives each op's row its operands' facts, and its results the answer."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from .needs import Failure, Ledger, Need, decided, undecided
 from .numbers import exact
 from .result import Flow, known_part
 
-#: A format's `lower`: a node in ONNX's words, or None.
+#: A format's `lower`: a node translated to ONNX ops, or None.
 Lower = Callable[[Node], "tuple[Node, ...] | None"]
 
 
@@ -39,9 +39,9 @@ def flow(graph: Graph, *, given: Condition = ALWAYS, lower: Lower | None = None)
 
     Args:
         graph: the model.
-        given: what the caller knows of its sizes.
-        lower: says nodes in ONNX's words as the walk comes to them, when their operands' ranks are
-            known; without it the nodes are taken as they are.
+        given: conditions on its sizes that the caller knows.
+        lower: translates each node to ONNX ops when the walk reaches it and its operands' ranks are
+            known; without it nodes are used as they are.
     """
     with allowance():
         return _flow(graph, given, lower)
@@ -68,19 +68,19 @@ class Walk:
     """One walk through a model.
 
     Attributes:
-        facts: what is known of tensors, by identity.
-        needs, failures, notes: what comes of the walk.
+        facts: facts of tensors, by identity.
+        needs, failures, notes: the walk's results.
         named: the symbols of the inputs.
-        aliases: what sizes are that the file names inside the model.
+        aliases: the sizes for which names inside the model stand.
         unnamed_sizes: the sizes without a name, in the order in which they were made.
-        unsure: bodies around the current node that may not run.
-        quiet: passes through a body around the current node that only look for what stays.
+        unsure: number of bodies around the current node that may not run.
+        quiet: number of trial passes through bodies around the current node.
     """
 
     def __init__(self, graph: Graph, assumed: Condition, lower: Lower | None = None) -> None:
         self.graph = graph
         self._lower = lower
-        # Facts are kept by identity: what was lowered here has to live as long as they do.
+        # Facts are kept by identity, so the lowered nodes must live as long as the facts.
         self._spoken: list[tuple[Node, ...]] = []
         self.ledger = Ledger(assumed)
         self.facts: dict[int, Fact] = {}
@@ -92,9 +92,9 @@ class Walk:
         self.unnamed_sizes: list[Symbol] = []
         self.unsure = 0
         self.quiet = 0
-        # Bodies within bodies are walked several times each: bounded, they double with each.
+        # The walk passes through each body several times, so nesting multiplies the work: a bound.
         self.steps = 20 * len(graph.nodes) + 1000
-        # What a format has no words of ONNX's for is left to the format's own rules.
+        # The format's own rules judge the ops that have no equivalent in ONNX.
         module = None if graph.format == "onnx" else module_of(graph)
         self._find = None if module is None else module.find_site
         self._rows = getattr(module, "SIZES", {})
@@ -106,7 +106,7 @@ class Walk:
     # Sizes of the file.
 
     def inputs(self) -> None:
-        """Gives the model's inputs their shapes, as the file says."""
+        """Gives the model's inputs their shapes from the file."""
         for value, shape in zip(self.graph.inputs, named_inputs(self.graph), strict=True):
             if shape is None:
                 self.facts[id(value)] = UNKNOWN
@@ -122,7 +122,7 @@ class Walk:
             self.facts[id(value)] = Fact(shape)
 
     def read(self, size: Any, where: str) -> Number | None:
-        """A size of the file; None where it says nothing."""
+        """A size of the file; None if it is unknown."""
         extent = size_in_file(size)
         if extent is None and isinstance(size, int):
             self.notes.append(f"{where}: a size of {size} in the file is taken as unknown")
@@ -131,7 +131,7 @@ class Walk:
     # Facts.
 
     def fact(self, value: Value | None) -> Fact:
-        """What is known of a tensor."""
+        """The fact of a tensor."""
         if value is None:
             return UNKNOWN
         fact = self.facts.get(id(value))
@@ -140,7 +140,7 @@ class Walk:
         return fact
 
     def constant(self, value: Value) -> Fact:
-        """The fact of a constant of the file, or nothing."""
+        """The fact of a constant of the file; unknown for other values."""
         shape = value.shape if value.constant else None
         if shape is None or not all(isinstance(size, int) for size in shape):
             return UNKNOWN
@@ -153,7 +153,7 @@ class Walk:
         return Fact(tuple(_ints(shape)), content)
 
     def close(self, fact: Fact, name: str, opened: dict[int, Symbol]) -> Fact:
-        """The fact with a name for every size that is open; `opened` keeps those of one node."""
+        """The fact with a symbol for every open size; `opened` keeps the symbols of one node."""
         if fact.shape is None or not any(isinstance(size, Open) for size in fact.shape):
             return fact
         sizes = []
@@ -166,7 +166,7 @@ class Walk:
         return Fact(tuple(sizes), fact.content)
 
     def unnamed(self, name: str, low: int = 0, high: int | None = None) -> Symbol:
-        """A new size, called by where it appears; no two are called the same."""
+        """A new symbol, named after the axis where it appears; names are unique."""
         name = printable(name)
         unique, count = name, 1
         while unique in self._taken:
@@ -175,7 +175,7 @@ class Walk:
         if not self.quiet:
             self._taken.add(unique)
         else:
-            # It lives as long as a trial pass; the final pass gives the name that people see.
+            # It lives for one trial pass; the final pass gives the name that users see.
             unique = f"{unique}~{len(self.unnamed_sizes)}"
         symbol = Symbol(unique, max(low, 0), high, named=False)
         self.unnamed_sizes.append(symbol)
@@ -194,7 +194,7 @@ class Walk:
             self._node(node)
 
     def _with_ranks(self, node: Node) -> Node:
-        """The node whose operands have what is known of them here."""
+        """The node with the known shapes and contents in its operands."""
         inputs = []
         for value in node.inputs:
             fact = self.fact(value)
@@ -221,7 +221,7 @@ class Walk:
             self.facts[id(value)] = self.claimed(node, value, UNKNOWN, set())
 
     def settled(self, fact: Fact) -> Fact:
-        """The fact with the extremes in its sizes decided, where what is known decides them."""
+        """The fact with each max, min and broadcast in its sizes decided where conditions allow."""
         if fact.shape is None or not any(map(undecided, fact.shape)):
             return fact
         sizes = []
@@ -248,7 +248,7 @@ class Walk:
         return (UNKNOWN,) * len(node.outputs)
 
     def take(self, node: Node, answer: RowAnswer) -> tuple[Fact, ...]:
-        """Records what a row says of a node beside its facts."""
+        """Records an answer's failure, needs and notes; returns its facts."""
         if answer.failure is not None:
             self.fail(node, answer.failure)
         for condition, words in answer.needs:
@@ -258,13 +258,13 @@ class Walk:
         return tuple(map(self._by_needs, answer.facts))
 
     def _by_needs(self, fact: Fact) -> Fact:
-        """The fact with sizes that are one of several by what must hold: now it is known which."""
+        """The fact with each broadcast of sizes replaced by its argument where conditions allow."""
         if fact.shape is None or not any(isinstance(size, Dim) for size in fact.shape):
             return fact
         return Fact(tuple(map(self.ledger.one_of, fact.shape)), fact.content)
 
     def answer(self, node: Node, facts: tuple[Fact | None, ...]) -> RowAnswer:
-        """What the op's row says of a call; asked once for calls that are alike."""
+        """The answer of the op's row; equal calls share one answer."""
         attributes = tuple(sorted(node.attributes.items())) if node.attributes else ()
         key = (node.op, node.domain, node.version, attributes, facts, len(node.outputs))
         here = (key, self.ledger.state)
@@ -276,14 +276,14 @@ class Walk:
             call.holds = self.ledger.implies
             call.find, call.rows = self._find, self._rows
             answer = ask(call)
-            # What depends on what is known here is an answer for here alone.
+            # An answer that used the ledger is valid in this state of the ledger only.
             self._answers[here if call.local else key] = answer
         return answer
 
-    # What comes of it.
+    # Results.
 
     def need(self, node: Node, condition: Condition, words: str) -> None:
-        """Records what must hold, as far as it is not known yet."""
+        """Records the part of a condition that is not known to hold."""
         if not self.quiet:
             self._require(node.path, node.op, condition, words)
 
@@ -308,13 +308,13 @@ class Walk:
         """Records that a node could not be followed."""
         self.notes.append(f"{node.path}: {node.op} could not be followed: {first_line(surprise)}")
 
-    # What the file says.
+    # Declared sizes.
 
     def claimed(self, node: Node, value: Value, fact: Fact, opened: set[Symbol]) -> Fact:
-        """The fact together with what the file declares of the tensor.
+        """The fact combined with the sizes that the file declares.
 
-        Where nothing is known the file is believed; where something is, both must hold, unless
-        files of the format only hint at sizes.
+        An unknown size is taken from the file. For a known size both must hold, unless files of
+        the format only hint at sizes.
         """
         declared = value.declared
         if declared is None or len(declared) > MAX_RANK:
@@ -335,7 +335,7 @@ class Walk:
         return Fact(sizes, fact.content)
 
     def _hinted(self, fact: Fact, declared: Sequence[Any], opened: set[Symbol]) -> Fact:
-        """The fact with numbers of the file for sizes that nothing is known of."""
+        """The fact with the file's numbers for unknown sizes."""
         if fact.shape is None or len(declared) != len(fact.shape):
             return fact
         pairs = zip(fact.shape, declared, strict=True)
@@ -353,7 +353,7 @@ class Walk:
         return self.close(Fact(tuple(sizes), fact.content), value.name, {})
 
     def _settled(self, size: Number) -> Number:
-        """A size of the file with the names in it that stand for something known."""
+        """A size of the file with each known name replaced by its size."""
         if isinstance(size, int) or not self.aliases:
             return size
         try:
@@ -376,7 +376,7 @@ class Walk:
             return claim
         strange = [symbol for symbol in dim(claim).symbols if symbol not in self.named]
         if strange and all(symbol.named for symbol in strange):
-            # A name that the file gives to this size, and perhaps to others after it.
+            # The file names this size here; later declarations may use the name.
             if name is not None and name == lone_symbol(claim):
                 self.aliases[name] = size
             return size
