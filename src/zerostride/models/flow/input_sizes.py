@@ -106,19 +106,18 @@ def named_inputs(graph: Graph) -> tuple[tuple[Number, ...] | None, ...]:
     files = [_written(value) for value in graph.inputs]
     sizes = [None if shape is None else tuple(map(size_in_file, shape)) for shape in files]
     taken = {symbol.name for shape in sizes for size in shape or () for symbol in _symbols(size)}
-    shapes: list[tuple[Number, ...] | None] = []
-    for value, shape in zip(graph.inputs, sizes, strict=True):
-        if shape is None:
-            shapes.append(None)
-            continue
-        symbolic: list[Number] = []
-        for axis, size in enumerate(shape):
-            if size is None:
-                name = _unique(f"{printable(value.name)}[{axis}]", taken)
-                size = unnamed(0, None, name)
-            symbolic.append(size)
-        shapes.append(tuple(symbolic))
-    return tuple(shapes)
+    return tuple(
+        None if shape is None else _symbolic(printable(value.name), shape, taken)
+        for value, shape in zip(graph.inputs, sizes, strict=True)
+    )
+
+
+def _symbolic(name: str, sizes: Iterable[Number | None], taken: set[str]) -> tuple[Number, ...]:
+    """The sizes of an input with a new symbol for each unknown one: "x[0]"."""
+    return tuple(
+        unnamed(0, None, _unique(f"{name}[{axis}]", taken)) if size is None else size
+        for axis, size in enumerate(sizes)
+    )
 
 
 def _symbols(size: Number | None) -> tuple[Symbol, ...]:
@@ -253,14 +252,9 @@ class _CallerSizes:
             self._refuse(f"{where}: {len(sizes)} axes; at most {MAX_RANK}")
         file = self.files[k]
         if file is None:
-            taken = {symbol.name for made in self.files for size in made or ()
-                     for symbol in _symbols(size)}  # fmt: skip
-            self.files[k] = tuple(
-                unnamed(0, None, _unique(f"{self.names[k]}[{axis}]", taken))
-                if size is None
-                else size
-                for axis, size in enumerate(sizes)
-            )
+            known = (size for shape in self.files for size in shape or ())
+            taken = {symbol.name for size in known for symbol in _symbols(size)}
+            self.files[k] = _symbolic(self.names[k], sizes, taken)
             return
         if len(file) != len(sizes):
             self._refuse(

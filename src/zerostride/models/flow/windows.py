@@ -149,7 +149,7 @@ def resize(call: OpCall) -> Results:
     if call.attributes.get("axes") is not None:
         axes = places(call.integers("axes") or (), len(shape))
     sizes: list[Size] = list(shape)
-    if call.op == "Resize" and call.version >= 11 and _given(call, 3):
+    if call.op == "Resize" and call.version >= 11 and _has_operand(call, 3):
         numbers = target_sizes(call, call.whole(3) or ())
         policy = str(call.attributes.get("keep_aspect_ratio_policy", "stretch"))
         if len(numbers) != len(axes):
@@ -162,7 +162,7 @@ def resize(call: OpCall) -> Results:
     return Fact(tuple(sizes))
 
 
-def _given(call: OpCall, position: int) -> bool:
+def _has_operand(call: OpCall, position: int) -> bool:
     """Whether an operand is there and not the empty tensor that means it is not."""
     return call.has(position) and call.fact(position).shape != (0,)
 

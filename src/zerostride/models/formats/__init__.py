@@ -104,9 +104,9 @@ class _Foreign:
         function = getattr(self._module, name)
 
         @functools.wraps(function)
-        def call(*given: Any) -> Any:
+        def call(*arguments: Any) -> Any:
             try:
-                return function(*given)
+                return function(*arguments)
             except (ZerostrideError, BroadcastError, OSError, MemoryError):
                 raise
             except Exception as error:
@@ -168,9 +168,9 @@ def format_of(path: str | Path) -> Format:
     """
     name = path_of(path).name.lower()
     own = (row for row in _OWN if name.endswith(row.suffixes))
-    found = next(own, None)
-    if found is not None:
-        return found
+    own_row = next(own, None)
+    if own_row is not None:
+        return own_row
     for row in FORMATS.values():
         if name.endswith(row.suffixes):
             return row
@@ -180,8 +180,8 @@ def format_of(path: str | Path) -> Format:
         raise ModelError(
             f"{path}: a folder; name a model in it, or audit them all by the command line"
         )
-    known = ", ".join(f"{' '.join(row.suffixes)} ({row.name})" for row in FORMATS.values())
-    raise ModelError(f"{path}: its name does not end like a model's; known: {known}")
+    formats = ", ".join(f"{' '.join(row.suffixes)} ({row.name})" for row in FORMATS.values())
+    raise ModelError(f"{path}: its name does not end like a model's; known: {formats}")
 
 
 def read_model(path: str | Path) -> Graph:
@@ -207,14 +207,14 @@ def lowered(graph: Graph) -> Graph:
         return graph
     module = module_of(graph)
 
-    def nodes(given: tuple[Node, ...]) -> Iterator[Node]:
-        for node in given:
+    def nodes(originals: tuple[Node, ...]) -> Iterator[Node]:
+        for node in originals:
             # What stands for an If may have bodies that are in those words already.
             for words in (module.lower(node) if node.domain else None) or (node,):
                 bodies = tuple(map(body, words.bodies))
                 yield replace(words, bodies=bodies) if bodies else words
 
-    def body(given: Body) -> Body:
-        return replace(given, nodes=tuple(nodes(given.nodes)))
+    def body(original: Body) -> Body:
+        return replace(original, nodes=tuple(nodes(original.nodes)))
 
     return replace(graph, nodes=tuple(nodes(graph.nodes)))

@@ -37,14 +37,14 @@ def find_models(words: Sequence[str]) -> list[str | Unread]:
     Raises:
         ZerostrideError: there are more than are looked at.
     """
-    found: dict[str, str | Unread] = {}
+    models: dict[str, str | Unread] = {}
     for word in words:
-        for one in _named(word):
-            key = one if isinstance(one, str) else f"\0{one.model}"
-            found.setdefault(os.path.normpath(key), one)
-            if len(found) > MOST_MODELS:
+        for model in _named(word):
+            key = model if isinstance(model, str) else f"\0{model.model}"
+            models.setdefault(os.path.normpath(key), model)
+            if len(models) > MOST_MODELS:
                 raise ZerostrideError(f"{word}: there are more than {MOST_MODELS:,} models")
-    return list(found.values())
+    return list(models.values())
 
 
 def is_single(words: Sequence[str]) -> bool:
@@ -72,8 +72,8 @@ def _or_nothing(word: str, models: Iterator[str | Unread]) -> Iterator[str | Unr
         nothing = False
         yield model
     if nothing:
-        known = " ".join(suffixes())
-        yield Unread(word, f"{word}: no model files there ({known})")
+        endings = " ".join(suffixes())
+        yield Unread(word, f"{word}: no model files there ({endings})")
 
 
 def _matching(pattern: str) -> Iterator[str | Unread]:

@@ -55,12 +55,12 @@ def _operand(value: Value) -> Operand:
     return Operand(value.name, value.shape, value.constant, value.missing, value)
 
 
-def _given(node: Node) -> tuple[Operand, ...]:
+def _operands(node: Node) -> tuple[Operand, ...]:
     return tuple(_operand(value) for value in node.inputs if value is not None)
 
 
 def _unjudged(node: Node, kind: Kind) -> Site:
-    return Site(node, kind, _given(node), RULES["numpy"], {})
+    return Site(node, kind, _operands(node), RULES["numpy"], {})
 
 
 def _not_modelled(node: Node) -> Site:
@@ -74,20 +74,20 @@ def _rule(op: str | None = None, *, to_target: bool = False) -> Rule:
 def _binary(node: Node) -> Site:
     """Two operands, by MNN's rule."""
     op = word(str(node.attributes.get("opType")))
-    if not op or len(_given(node)) != 2:
+    if not op or len(_operands(node)) != 2:
         return _not_modelled(node)
-    return Site(node, Kind.ELEMENTWISE, _given(node), _rule(find_op(op).name), {}, op)
+    return Site(node, Kind.ELEMENTWISE, _operands(node), _rule(find_op(op).name), {}, op)
 
 
 def _select(node: Node) -> Site:
-    if len(_given(node)) != 3:
+    if len(_operands(node)) != 3:
         return _not_modelled(node)
-    return Site(node, Kind.WHERE, _given(node), _rule("where"), {}, "Where")
+    return Site(node, Kind.WHERE, _operands(node), _rule("where"), {}, "Where")
 
 
 def _eltwise(node: Node) -> Site | None:
     """MNN gives the result the first operand's shape, whatever the others are."""
-    operands = _given(node)
+    operands = _operands(node)
     op = {"PROD": "Mul", "SUM": "Add", "MAXIMUM": "Max", "SUB": "Sub"}.get(
         str(node.attributes.get("type"))
     )
@@ -102,7 +102,7 @@ def _pack(node: Node) -> Site | None:
     MNN's converter writes a Pack for an ONNX Max or Sum of three operands or more, and leaves it to
     nobody to stretch them.
     """
-    operands = _given(node)
+    operands = _operands(node)
     if len({part.shape for part in operands}) < 2:
         return None
     return Site(node, Kind.ELEMENTWISE, operands, RULES["none"], {}, "Pack")
@@ -112,7 +112,7 @@ def _broadcast_to(node: Node) -> Site:
     """Data and target; where the target's numbers are not known, the output's shape says it."""
     if len(node.inputs) != 2 or None in node.inputs:
         return _not_modelled(node)
-    data, target = _given(node)
+    data, target = _operands(node)
     content = node.inputs[1].content if node.inputs[1] is not None else None
     shape: FileShape = content
     if content is None and node.outputs and node.outputs[0].known:
@@ -123,23 +123,23 @@ def _broadcast_to(node: Node) -> Site:
 
 
 def _prelu(node: Node) -> Site:
-    if len(_given(node)) != 2:
+    if len(_operands(node)) != 2:
         return _not_modelled(node)
-    return Site(node, Kind.PRELU, _given(node), _rule("prelu"), {}, "PRelu")
+    return Site(node, Kind.PRELU, _operands(node), _rule("prelu"), {}, "PRelu")
 
 
 def _channel(node: Node) -> Site | None:
     """Vectors along axis 1, the channels; ONNX's op that lays vectors out like that."""
-    if not all(part.constant for part in _given(node)[1:]):
+    if not all(part.constant for part in _operands(node)[1:]):
         return _not_modelled(node)
-    if len(_given(node)) < 2:
+    if len(_operands(node)) < 2:
         return None
-    return Site(node, Kind.CHANNEL, _given(node), AT_AXIS, {"axis": 1}, "BatchNormalization")
+    return Site(node, Kind.CHANNEL, _operands(node), AT_AXIS, {"axis": 1}, "BatchNormalization")
 
 
 def _layer_norm(node: Node) -> Site | None:
     """Scale and bias have one number for each of what is normalised, a row of numbers."""
-    operands = _given(node)
+    operands = _operands(node)
     if len(operands) < 2:
         return None
     count = len(node.attributes.get("axes", ()))
@@ -151,7 +151,7 @@ def _layer_norm(node: Node) -> Site | None:
 
 def _product(node: Node) -> Site | None:
     """The axes before the last two."""
-    parts = _given(node)[:2]
+    parts = _operands(node)[:2]
     if len(parts) < 2:
         return _not_modelled(node)
     if all(part.shape is not None and len(part.shape) <= 2 for part in parts):

@@ -156,11 +156,11 @@ class Table:
 
     def numbers(self, field: int, kind: Kind) -> tuple[Any, ...]:
         """A list of scalars, read; () where it is left out."""
-        found = self.vector(field, kind)
-        if found is None:
+        vector = self.vector(field, kind)
+        if vector is None:
             return ()
-        self._file.check(found.start, found.count * _SCALARS[kind].size)
-        return tuple(found.read().tolist())
+        self._file.check(vector.start, vector.count * _SCALARS[kind].size)
+        return tuple(vector.read().tolist())
 
     def texts(self, field: int) -> tuple[str, ...]:
         """A list of strings."""

@@ -24,9 +24,9 @@ _LOGIC = frozenset({"Or", "Xor", "And"})
 
 def _binary(words: Words) -> Said:
     """Comparisons give int32 here, and logic takes any number."""
-    op = word(str(words.given.get("opType")))
+    op = word(str(words.parameters.get("opType")))
     a, b = words.input(0), words.input(1)
-    kind = words.given.get("activationType", 0)
+    kind = words.parameters.get("activationType", 0)
     if op == "not_equal":
         unequal = words.op("Not", words.op("Equal", a, b))
         return words.last("Cast", unequal, to=INT32)
@@ -49,7 +49,7 @@ def _binary(words: Words) -> Said:
 
 def _quotient(words: Words, op: str, a: Value, b: Value) -> Said:
     """Of whole numbers, MNN's two remainders are each the other's; see the op table."""
-    if words.given.get("activationType", 0) or a.dtype not in ("int32", "float32"):
+    if words.parameters.get("activationType", 0) or a.dtype not in ("int32", "float32"):
         raise Unsaid
     whole = a.dtype == "int32"
     if op == "fmod":
@@ -88,7 +88,7 @@ _UNARY: Mapping[str, str] = MappingProxyType(
 
 
 def _unary(words: Words) -> Said:
-    name, data = str(words.given.get("opType")), words.input(0)
+    name, data = str(words.parameters.get("opType")), words.input(0)
     if name == "SQUARE":
         return words.last("Mul", data, data)
     if name == "RSQRT":
@@ -111,14 +111,14 @@ def _unary(words: Words) -> Said:
 
 
 def _rectified(words: Words) -> Said:
-    slope = words.given.get("slope", 0.0)
+    slope = words.parameters.get("slope", 0.0)
     if slope:
         return words.last("LeakyRelu", words.input(0), alpha=slope)
     return words.last("Relu", words.input(0))
 
 
 def _clipped(words: Words) -> Said:
-    low, high = words.given.get("minValue", 0.0), words.given.get("maxValue", 6.0)
+    low, high = words.parameters.get("minValue", 0.0), words.parameters.get("maxValue", 6.0)
     return words.last("Clip", words.input(0), words.reals(low), words.reals(high))
 
 
@@ -156,13 +156,13 @@ def _channels(
     """The operands of a BatchNormalization that only scales and shifts."""
     if scale.shape is None or len(scale.shape) != 1 or not isinstance(scale.shape[0], int):
         raise Unsaid
-    zero, one = (words.filled(number, scale.shape[0]) for number in (0.0, 1.0))
-    return data, scale, zero if bias is None else bias, zero, one
+    zero, unit = (words.filled(number, scale.shape[0]) for number in (0.0, 1.0))
+    return data, scale, zero if bias is None else bias, zero, unit
 
 
 def _cast(words: Words) -> Said:
     import_number = {1: 1, 3: INT32, 9: 7, 4: 2, 6: 3, 10: BOOL, 19: 10, 2: 11}
-    kind = words.given.get("dstT")
+    kind = words.parameters.get("dstT")
     if kind not in import_number or kind not in DTYPES:
         raise Unsaid
     if kind == 10:  # truth values are int32 to MNN, 0 and 1

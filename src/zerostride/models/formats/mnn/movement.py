@@ -19,13 +19,13 @@ _FAR = 2**31 - 1
 
 def _reshape(words: Words) -> Said:
     data, target = words.input(0), words.optional(1)
-    if words.given.get("layout") == "NC4HW4" and words.given.get("dimType") == "NHWC":
+    if words.parameters.get("layout") == "NC4HW4" and words.parameters.get("dimType") == "NHWC":
         raise Unsaid
     if target is None:
-        target = words.ints(*words.given.get("dims", ()))
-    elif words.given.get("parameter") != "Reshape":
+        target = words.ints(*words.parameters.get("dims", ()))
+    elif words.parameters.get("parameter") != "Reshape":
         plain_order(words)
-    if words.given.get("layout") == "NHWC" and 0 in (target.content or (0,)):
+    if words.parameters.get("layout") == "NHWC" and 0 in (target.content or (0,)):
         raise Unsaid  # a 0 is itself in models of TensorFlow, and keeps the size in others
     return words.last("Reshape", data, target)
 
@@ -48,16 +48,16 @@ def _unsqueeze(words: Words) -> Said:
 def _expand_dims(words: Words) -> Said:
     axis = words.optional(1)
     if axis is None:
-        return words.last("Unsqueeze", words.input(0), words.ints(words.given.get("axis", 0)))
+        return words.last("Unsqueeze", words.input(0), words.ints(words.parameters.get("axis", 0)))
     if axis.shape == ():
         axis = words.op("Reshape", axis, words.ints(1))
     return words.last("Unsqueeze", words.input(0), axis)
 
 
 def _permute(words: Words) -> Said:
-    if not words.given.get("has_dims"):
+    if not words.parameters.get("has_dims"):
         return words.last("Transpose", words.input(0))
-    return words.last("Transpose", words.input(0), perm=words.given["dims"])
+    return words.last("Transpose", words.input(0), perm=words.parameters["dims"])
 
 
 def _transpose(words: Words) -> Said:
@@ -69,7 +69,7 @@ def _transpose(words: Words) -> Said:
 
 def _convert(words: Words) -> Said:
     """Another data format: the axes move only between NHWC and the others."""
-    source, dest = words.given.get("layout"), words.given.get("dest")
+    source, dest = words.parameters.get("layout"), words.parameters.get("dest")
     if source not in ("NCHW", "NC4HW4", "NHWC") or dest not in ("NCHW", "NC4HW4", "NHWC"):
         raise Unsaid
     data = words.input(0)
@@ -85,12 +85,12 @@ def _convert(words: Words) -> Said:
 
 def _concat(words: Words) -> Said:
     operands = words.node.inputs
-    return words.last("Concat", *operands, axis=words.given.get("axis", 0))
+    return words.last("Concat", *operands, axis=words.parameters.get("axis", 0))
 
 
 def _pack(words: Words) -> Said:
     """Stacking: a new axis each, joined along it."""
-    axis = words.given.get("axis", 0)
+    axis = words.parameters.get("axis", 0)
     shapes = {value.shape for value in words.node.inputs if value is not None}
     if len(shapes) != 1 and None not in shapes:
         raise Unsaid  # what comes out means nothing
@@ -99,14 +99,14 @@ def _pack(words: Words) -> Said:
 
 
 def _flatten(words: Words) -> Said:
-    if words.given.get("endAxis"):
+    if words.parameters.get("endAxis"):
         raise Unsaid
-    return words.last("Flatten", words.input(0), axis=words.given.get("axis", 0))
+    return words.last("Flatten", words.input(0), axis=words.parameters.get("axis", 0))
 
 
 def _split(words: Words) -> Said:
-    axis, points = words.given.get("axis", 0), words.given.get("slicePoints", ())
-    source, results = words.given.get("sourceType"), len(words.node.outputs)
+    axis, points = words.parameters.get("axis", 0), words.parameters.get("slicePoints", ())
+    source, results = words.parameters.get("sourceType"), len(words.node.outputs)
     data = words.input(0)
     if words.optional(1) is not None:
         return words.last("Split", data, words.input(1), axis=axis)
@@ -158,7 +158,7 @@ def _elements(words: Words) -> Said:
     operands, axis = words.node.inputs[:-1], words.input(len(words.node.inputs) - 1)
     if axis.content is None or len(axis.content) != 1:
         raise Unsaid
-    if words.given.get("opType", "-1") != "-1":
+    if words.parameters.get("opType", "-1") != "-1":
         raise Unsaid  # what is there already is added or multiplied
     return words.last(words.node.op, *operands, axis=axis.content[0])
 
@@ -172,10 +172,10 @@ def _plus(start: Any, count: Any) -> int:
 def _strided_slice(words: Words) -> Said:
     """Of ONNX's kind: begin, end, axes, steps as operands; TensorFlow's masks are not said."""
     masks = ("beginMask", "endMask", "ellipsisMask", "newAxisMask", "shrinkAxisMask")
-    if any(words.given.get(mask) for mask in masks):
+    if any(words.parameters.get(mask) for mask in masks):
         raise Unsaid
     data, begin, end = (words.input(k) for k in range(3))
-    if words.given.get("fromType") == 1:
+    if words.parameters.get("fromType") == 1:
         return words.last("Slice", data, begin, end, words.optional(3), words.optional(4))
     if words.optional(4) is not None:
         raise Unsaid  # it writes into its operand
@@ -183,14 +183,16 @@ def _strided_slice(words: Words) -> Said:
 
 
 def _gather(words: Words) -> Said:
-    axis: Any = words.given.get("axis", 0) if words.given.get("parameter") == "Axis" else 0
-    given = words.optional(2)
+    axis: Any = (
+        words.parameters.get("axis", 0) if words.parameters.get("parameter") == "Axis" else 0
+    )
+    axis_operand = words.optional(2)
     if words.optional(1) is None:
         raise Unsaid
-    if given is not None and words.given.get("parameter") != "Axis":
-        if given.content is None or len(given.content) != 1:
+    if axis_operand is not None and words.parameters.get("parameter") != "Axis":
+        if axis_operand.content is None or len(axis_operand.content) != 1:
             raise Unsaid
-        axis = given.content[0]
+        axis = axis_operand.content[0]
     return words.last("Gather", words.input(0), words.input(1), axis=axis)
 
 
@@ -219,10 +221,10 @@ def _zeros(words: Words) -> Said:
 def _shape(words: Words) -> Said:
     plain_order(words)
     cut = {}
-    if words.given.get("hasStart"):
-        cut["start"] = words.given["start"]
-    if words.given.get("hasEnd"):
-        cut["end"] = words.given["end"]
+    if words.parameters.get("hasStart"):
+        cut["start"] = words.parameters["start"]
+    if words.parameters.get("hasEnd"):
+        cut["end"] = words.parameters["end"]
     # MNN counts in int32.
     return words.last("Cast", words.op("Shape", words.input(0), **cut), to=INT32)
 
@@ -245,7 +247,7 @@ def _pad(words: Words) -> Said:
 
     What MNN 3.6 makes of one below 0, which crops in ONNX, is no crop: that has no words.
     """
-    mode = _PAD_MODES.get(words.given.get("mode", 0))
+    mode = _PAD_MODES.get(words.parameters.get("mode", 0))
     if mode is None:
         raise Unsaid
     pads = words.input(1)

@@ -33,14 +33,14 @@ def read(name: str, table: Table | None) -> dict[str, Any]:
 
 
 def _fields(name: str, fields: Sequence[Field], table: Table | None) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field in fields:
         value: Any
         if field.kind == "ints":
             vector = None if table is None else table.vector(field.number, "int32")
             # A list that is left out is not an empty one: all axes, say, against none.
             value = () if table is None or vector is None else table.numbers(field.number, "int32")
-            found[f"has_{field.name}"] = vector is not None
+            values[f"has_{field.name}"] = vector is not None
         elif field.kind == "bool":
             value = bool(field.default)
             if table is not None:
@@ -52,8 +52,8 @@ def _fields(name: str, fields: Sequence[Field], table: Table | None) -> dict[str
             if field.kind == "float32":
                 value = float(value)
         words = NAMES.get((name, field.name))
-        found[field.name] = value if words is None else words.get(value, str(value))
-    return found
+        values[field.name] = value if words is None else words.get(value, str(value))
+    return values
 
 
 def of_op(
@@ -74,29 +74,29 @@ def of_op(
         name = ""
     if name == "Convolution2D" and parameter is not None:
         common = parameter.table(0)
-        given = _fields(name, CONVOLUTION, common)
-        return given, _kernel(file, op, kind, parameter, given, operands)
-    given = read(name, parameter)
-    given["parameter"] = name
+        attributes = _fields(name, CONVOLUTION, common)
+        return attributes, _kernel(file, op, kind, parameter, attributes, operands)
+    attributes = read(name, parameter)
+    attributes["parameter"] = name
     if name == "LayerNorm":
         # ONNX's way to say it: from which axis on, counted from the last.
-        given["axis"] = -len(given["axes"])
+        attributes["axis"] = -len(attributes["axes"])
     if name not in _VECTORS or parameter is None:
-        return given, ()
+        return attributes, ()
     fields, beside = _VECTORS[name]
     external = parameter.numbers(beside, "int64") if beside is not None else ()
     offset = external[0] if external else None
-    made = []
+    parts = []
     for position, (field, word) in enumerate(fields):
         vector = parameter.vector(field, "float32")
         title = f"{op}.{word}"
         if vector is not None and vector.count:
-            made.append(weights.made(file, title, (vector.count,), "float32", vector))
+            parts.append(weights.constant(file, title, (vector.count,), "float32", vector))
         elif offset is not None and position + 1 < len(external) and external[position + 1] > 0:
             count = external[position + 1] // _FLOAT_BYTES
-            made.append(weights.made(file, title, (count,), "float32", None, (offset,)))
+            parts.append(weights.constant(file, title, (count,), "float32", None, (offset,)))
             offset += external[position + 1]
-    return given, tuple(made)
+    return attributes, tuple(parts)
 
 
 def _kernel(
@@ -104,19 +104,19 @@ def _kernel(
     op: str,
     kind: str,
     parameter: Table,
-    given: Mapping[str, Any],
+    attributes: Mapping[str, Any],
     operands: Sequence[Value | None],
 ) -> tuple[Value, ...]:
     """The weights of a convolution as (output, input of a group, rows, columns), and its bias."""
     if sum(value is not None for value in operands) > 1:
         return ()
-    window = (given["kernelY"], given["kernelX"])
-    count, group = given["outputCount"], given["group"]
+    window = (attributes["kernelY"], attributes["kernelX"])
+    count, group = attributes["outputCount"], attributes["group"]
     vector, bias = parameter.vector(1, "float32"), parameter.vector(2, "float32")
     external = parameter.numbers(6, "int64")
     if min(*window, count, group) < 1:
         return ()
-    depth = _depth(kind, given, vector, count * math.prod(window))
+    depth = _depth(kind, attributes, vector, count * math.prod(window))
     if kind.startswith("Deconvolution"):
         shape = (depth * group, count // group, *window)
     else:
@@ -131,29 +131,29 @@ def _kernel(
     if vector is not None and not vector.count:
         vector = None
     inside = () if why else external[:1]
-    made = [weights.made(file, f"{op}.weight", shape, "float32", vector, inside, why)]
+    kernel = [weights.constant(file, f"{op}.weight", shape, "float32", vector, inside, why)]
     if bias is not None and bias.count:
-        made.append(weights.made(file, f"{op}.bias", (bias.count,), "float32", bias))
+        kernel.append(weights.constant(file, f"{op}.bias", (bias.count,), "float32", bias))
     elif len(external) > 2 and external[2] > 0:
         start = external[0] + external[1]
         length = external[2] // _FLOAT_BYTES
-        made.append(weights.made(file, f"{op}.bias", (length,), "float32", None, (start,)))
-    return tuple(made)
+        kernel.append(weights.constant(file, f"{op}.bias", (length,), "float32", None, (start,)))
+    return tuple(kernel)
 
 
-def _depth(kind: str, given: Mapping[str, Any], vector: Vector | None, area: int) -> int:
+def _depth(kind: str, attributes: Mapping[str, Any], vector: Vector | None, area: int) -> int:
     """How many channels of its input a filter of a group reads."""
     if kind.endswith("Depthwise"):
         return 1
     if vector is not None and vector.count and vector.count % area == 0:
         return vector.count // area
-    return max(int(given["inputCount"]) // max(int(given["group"]), 1), 1)
+    return max(int(attributes["inputCount"]) // max(int(attributes["group"]), 1), 1)
 
 
 def layout_of(
     kind: str,
     own: str,
-    given: Mapping[str, Any],
+    attributes: Mapping[str, Any],
     operands: Sequence[Value | None],
     layouts: Sequence[str],
 ) -> str:
@@ -162,7 +162,7 @@ def layout_of(
     Mostly it is the first operand's; a BinaryOp takes that of the operand with more axes.
     """
     if kind == "ConvertTensor":
-        return str(given.get("dest", "UNKNOWN"))
+        return str(attributes.get("dest", "UNKNOWN"))
     if kind in ("Shape", "Rank", "Size"):
         return own
     if not layouts:
@@ -188,17 +188,17 @@ _TYPED_BY = {"Select": 1, "Fill": 1, "OneHot": 2}
 
 
 def dtype_of(
-    kind: str, given: Mapping[str, Any], operands: Sequence[Value | None], position: int
+    kind: str, attributes: Mapping[str, Any], operands: Sequence[Value | None], position: int
 ) -> str | None:
     """The type of a result, as MNN's shape inference hands it on; None where that is not known."""
     if kind in _COUNTS or (kind == "TopKV2" and position == 1):
         return "int32"
-    if kind == "BinaryOp" and given.get("opType") in _COMPARISONS:
+    if kind == "BinaryOp" and attributes.get("opType") in _COMPARISONS:
         return "int32"
     if kind == "Cast":
         # MNN computes with int32 where a file says int64.
-        found = DTYPES.get(given.get("dstT", 0))
-        return "int32" if found == "int64" else found
+        dtype = DTYPES.get(attributes.get("dstT", 0))
+        return "int32" if dtype == "int64" else dtype
     place = _TYPED_BY.get(kind, 0)
     value = operands[place] if place < len(operands) else None
     if value is None:

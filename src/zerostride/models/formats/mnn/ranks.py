@@ -18,9 +18,9 @@ def ranked(graph: Graph) -> Graph:
     sized = all(value.shape is not None for node in graph.nodes for value in node.outputs)
     if sized and all(lower(node) is not None for node in graph.nodes):
         return graph
-    found = flow(graph, lower=lower)
+    sizes = flow(graph, lower=lower)
 
-    def known(value: Value, _: int) -> Value:
-        return known_part(value, found.facts.get(id(value), UNKNOWN))
+    def with_fact(value: Value, _: int) -> Value:
+        return known_part(value, sizes.facts.get(id(value), UNKNOWN))
 
-    return graph.with_values(known)
+    return graph.with_values(with_fact)

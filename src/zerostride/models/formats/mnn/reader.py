@@ -131,12 +131,12 @@ class _Reader:
                 # MNN computes shapes with numbers only; with sizes left open it says nothing.
                 return {}
         try:
-            found = shapes.of_tensors(self.file)
+            inferred = shapes.of_tensors(self.file)
         except shapes.Unanswered as answer:
             self.notes.append(f"MNN was not asked for shapes, they are inferred: {answer}")
             return {}
         twice = [name for name, count in Counter(names).items() if count > 1]
-        return {name: shape for name, shape in found.items() if name not in twice}
+        return {name: shape for name, shape in inferred.items() if name not in twice}
 
     # Graphs.
 
@@ -173,30 +173,30 @@ class _Reader:
         name = scope.name(op.outputs[0])
         parameter = op.table.table(2)
         if op.kind == "Input":
-            given = parameters.read("Input", parameter)
+            fields = parameters.read("Input", parameter)
             # What a body is handed decides its sizes, not what its Input says of them.
             main = parameter is not None and not place
-            shape = _input_shape(name, given["dims"]) if main else None
-            made = outer.get(name) or Value(
-                name, shape, declared=shape, dtype=DTYPES.get(given["dtype"])
+            shape = _input_shape(name, fields["dims"]) if main else None
+            value = outer.get(name) or Value(
+                name, shape, declared=shape, dtype=DTYPES.get(fields["dtype"])
             )
             if name not in outer:
-                inputs.append(made)
-            scope.put(op.outputs[0], made, given["dformat"])
+                inputs.append(value)
+            scope.put(op.outputs[0], value, fields["dformat"])
         elif parameter is None:
             raise Malformed(f"the constant {name!r} has no blob")
         else:
-            made = weights.blob(self.file, name, parameter)
-            if made.missing is not None:
-                self.notes.append(f"the data of {name!r} is missing: {made.missing!r}")
+            value = weights.blob(self.file, name, parameter)
+            if value.missing is not None:
+                self.notes.append(f"the data of {name!r} is missing: {value.missing!r}")
             layout = FORMATS.get(parameter.number(1, "int8"), "UNKNOWN")
-            scope.put(op.outputs[0], made, layout)
+            scope.put(op.outputs[0], value, layout)
 
     def _node(self, op: _Op, scope: _Scope, path: tuple[str, ...], place: Place) -> Node:
         operands = tuple(scope.get(index) for index in op.inputs)
         layouts = tuple(scope.layout(index) for index in op.inputs)
-        given, own = parameters.of_op(self.file, op.name, op.kind, op.table, operands)
-        layout = parameters.layout_of(op.kind, op.format, given, operands, layouts)
+        fields, own = parameters.of_op(self.file, op.name, op.kind, op.table, operands)
+        layout = parameters.layout_of(op.kind, op.format, fields, operands, layouts)
         constant = bool(operands) and all(
             value is not None and value.constant for value in (*operands, *own)
         )
@@ -204,13 +204,13 @@ class _Reader:
         bodies = self._bodies(op, operands, (*path, op.name), place)
         outputs = []
         for k, index in enumerate(op.outputs):
-            dtype = parameters.dtype_of(op.kind, given, operands, k)
+            dtype = parameters.dtype_of(op.kind, fields, operands, k)
             if bodies:
                 dtype = parameters.dtype_of_bodies(op.kind, operands, bodies, k)
-            made = Value(scope.name(index), None, constant, dtype=dtype)
-            outputs.append(scope.made(index, made, layout))
+            result = Value(scope.name(index), None, constant, dtype=dtype)
+            outputs.append(scope.put_result(index, result, layout))
         source = layouts[0] if layouts else "UNKNOWN"
-        attributes = MappingProxyType({**given, "format": op.format, "layout": source})
+        attributes = MappingProxyType({**fields, "format": op.format, "layout": source})
         return Node(
             op.name,
             op.kind,
@@ -243,7 +243,7 @@ class _Reader:
             for value, table in zip(operands, parameter.tables(2), strict=False):
                 if value is not None:
                     bound.update(dict.fromkeys(table.texts(0), value))
-        made = []
+        bodies = []
         for field, key in enumerate(keys):
             name = parameter.text(field)
             if name is None and key == "cond":
@@ -260,25 +260,25 @@ class _Reader:
                 handed = (scope.get(index) for index in graph.numbers(1, "int32"))
                 inputs = tuple(value for value in handed if value is not None)
             results = tuple(scope.get(index) for index in graph.numbers(2, "int32"))
-            made.append(replace(body, inputs=inputs, outputs=results))
-        return tuple(made)
+            bodies.append(replace(body, inputs=inputs, outputs=results))
+        return tuple(bodies)
 
     def _outputs(self, nodes: Sequence[Node], names: Sequence[str]) -> tuple[Value, ...]:
         """The graph's outputs: those that the file names, else what nobody reads."""
-        made = {value.name: value for node in nodes for value in node.outputs}
-        named = tuple(made[name] for name in names if name in made)
+        values = {value.name: value for node in nodes for value in node.outputs}
+        named = tuple(values[name] for name in names if name in values)
         if named:
             return named
         read = {id(value) for node in nodes for value in node.inputs}
-        return tuple(value for value in made.values() if id(value) not in read)
+        return tuple(value for value in values.values() if id(value) not in read)
 
 
 class _Scope:
     """The tensors of one list of ops, by their number."""
 
-    def __init__(self, names: Sequence[str], known: Mapping[str, FileShape]) -> None:
+    def __init__(self, names: Sequence[str], shapes: Mapping[str, FileShape]) -> None:
         self.names = names
-        self.known = known
+        self.shapes = shapes
         self.values: dict[int, Value] = {}
         self.layouts: dict[int, str] = {}
 
@@ -305,11 +305,11 @@ class _Scope:
         self.values[index] = value
         self.layouts[index] = layout
 
-    def made(self, index: int, value: Value, layout: str) -> Value:
+    def put_result(self, index: int, value: Value, layout: str) -> Value:
         """Notes a tensor that a node makes, with the shape that MNN gives it."""
-        found = self.known.get(value.name)
-        if found is not None:
-            value = replace(value, shape=found)
+        shape = self.shapes.get(value.name)
+        if shape is not None:
+            value = replace(value, shape=shape)
         self.put(index, value, layout)
         return value
 
@@ -328,5 +328,5 @@ def _input_shape(name: str, sizes: tuple[int, ...]) -> FileShape:
 def _release(net: Table) -> int:
     """The major number of the release of the converter, 0 where the file does not say."""
     extra = net.table(2)
-    found = re.match(r"\d{1,3}", (extra.text(2) if extra is not None else None) or "")
-    return int(found[0]) if found else 0
+    match = re.match(r"\d{1,3}", (extra.text(2) if extra is not None else None) or "")
+    return int(match[0]) if match else 0

@@ -119,12 +119,12 @@ class Field(NamedTuple):
 
 def _fields(words: str) -> tuple[Field, ...]:
     """Fields from "axis:0", "keepDims:3:bool", "ceilModel:10:bool:1"; int32 where no kind is."""
-    made = []
+    fields = []
     for word in words.split():
         name, number, *rest = word.split(":")
         kind, default = (*rest, *("int32", "0")[len(rest) :])
-        made.append(Field(name, int(number), kind, int(default)))
-    return tuple(made)
+        fields.append(Field(name, int(number), kind, int(default)))
+    return tuple(fields)
 
 
 #: OpParameter, the union's members in order from 1.

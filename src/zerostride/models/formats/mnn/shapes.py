@@ -68,8 +68,8 @@ def of_tensors(file: Path) -> Mapping[str, FileShape]:
     """
     if not installed():
         raise Unanswered("it is not installed (pip install 'zerostride[mnn]')")
-    with tempfile.TemporaryFile() as said:
-        number = said.fileno()
+    with tempfile.TemporaryFile() as output:
+        number = output.fileno()
         command = children.source(_CHILD, str(file.resolve()), str(MEMORY), str(number))
         try:
             done = subprocess.run(
@@ -87,13 +87,13 @@ def of_tensors(file: Path) -> Mapping[str, FileShape]:
         except (OSError, ValueError) as error:
             raise Unanswered(f"it could not be started: {error}") from None
         os.lseek(number, 0, os.SEEK_SET)
-        lines = said.read(MAX_SAID).decode("utf-8", "replace").splitlines()
-    found = _parsed(lines)
-    if not found and ended:
+        lines = output.read(MAX_SAID).decode("utf-8", "replace").splitlines()
+    shapes = _parsed(lines)
+    if not shapes and ended:
         raise Unanswered(ended)
-    if not found:
+    if not shapes:
         raise Unanswered("it does not take the file")
-    return found
+    return shapes
 
 
 def _ending(status: int) -> str:
@@ -107,15 +107,15 @@ def _ending(status: int) -> str:
 
 def _parsed(lines: list[str]) -> Mapping[str, FileShape]:
     """The answers, line by line; a line that is none is left out."""
-    found: dict[str, FileShape] = {}
+    shapes: dict[str, FileShape] = {}
     for line in lines:
         try:
             name, shape = json.loads(line)
         except (ValueError, TypeError):
             continue  # the count at the end, or a line that was cut
         if isinstance(name, str) and _is_shape(shape):
-            found[name] = tuple(shape)
-    return found
+            shapes[name] = tuple(shape)
+    return shapes
 
 
 def _is_shape(shape: object) -> bool:

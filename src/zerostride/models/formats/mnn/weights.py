@@ -106,13 +106,13 @@ def blob(file: Path, name: str, table: Table) -> Value:
     dtype = DTYPES.get(table.number(2, "int32", 1))
     if dtype is None:
         return Value(name, shape, constant=True)
-    lists = [found for field, kind in _LISTS if (found := table.vector(field, kind)) is not None]
-    filled = [found for found in lists if found.count]
+    lists = [vector for field, kind in _LISTS if (vector := table.vector(field, kind)) is not None]
+    filled = [vector for vector in lists if vector.count]
     external = table.numbers(_EXTERNAL, "int64")
-    return made(file, name, shape, dtype, filled[0] if filled else None, external[:1])
+    return constant(file, name, shape, dtype, filled[0] if filled else None, external[:1])
 
 
-def made(
+def constant(
     file: Path,
     name: str,
     shape: tuple[int, ...],

@@ -28,10 +28,10 @@ _REDUCTIONS: Mapping[str, str] = MappingProxyType(
 
 
 def _reduce(words: Words) -> Said:
-    op = _REDUCTIONS.get(str(words.given.get("operation")))
+    op = _REDUCTIONS.get(str(words.parameters.get("operation")))
     if op is None:
         raise Unsaid
-    keep = int(words.given.get("keepDims", False))
+    keep = int(words.parameters.get("keepDims", False))
     axes = axes_of(words, "dim")
     none = axes is not None and axes.content == ()
     return words.last(op, words.input(0), axes, keepdims=keep, noop_with_empty_axes=int(none))
@@ -40,20 +40,27 @@ def _reduce(words: Words) -> Said:
 def _largest(words: Words) -> Said:
     """ArgMax and ArgMin of an axis, which goes."""
     plain_order(words)
-    if words.given.get("topK", 1) != 1 or words.given.get("outMaxVal"):
+    if words.parameters.get("topK", 1) != 1 or words.parameters.get("outMaxVal"):
         raise Unsaid
-    found = words.op(words.node.op, words.input(0), axis=words.given.get("axis", 2), keepdims=0)
-    return words.last("Cast", found, to=INT32)
+    index = words.op(
+        words.node.op, words.input(0), axis=words.parameters.get("axis", 2), keepdims=0
+    )
+    return words.last("Cast", index, to=INT32)
 
 
 def _softmax(words: Words) -> Said:
     plain_order(words)
-    return words.last("Softmax", words.input(0), axis=words.given.get("axis", -1))
+    return words.last("Softmax", words.input(0), axis=words.parameters.get("axis", -1))
 
 
 def _layer_norm(words: Words) -> Said:
-    axes, group = words.given.get("axes", ()), words.given.get("group", 1)
-    if group != 1 or not axes or len(words.node.outputs) != 1 or words.given["format"] == "NC4HW4":
+    axes, group = words.parameters.get("axes", ()), words.parameters.get("group", 1)
+    if (
+        group != 1
+        or not axes
+        or len(words.node.outputs) != 1
+        or words.parameters["format"] == "NC4HW4"
+    ):
         raise Unsaid
     last = set(axes)
     if min(axes) >= 0:
@@ -65,9 +72,11 @@ def _layer_norm(words: Words) -> Said:
         scale = words.reals(1.0)
     elif len(axes) > 1:
         raise Unsaid
-    op = "RMSNormalization" if words.given.get("useRMSNorm") else "LayerNormalization"
+    op = "RMSNormalization" if words.parameters.get("useRMSNorm") else "LayerNormalization"
     weights = [scale] if bias is None or op == "RMSNormalization" else [scale, bias]
-    return words.last(op, data, *weights, axis=-len(axes), epsilon=words.given.get("epsilon", 0.0))
+    return words.last(
+        op, data, *weights, axis=-len(axes), epsilon=words.parameters.get("epsilon", 0.0)
+    )
 
 
 def _product(words: Words) -> Said:
@@ -76,7 +85,7 @@ def _product(words: Words) -> Said:
     parts = []
     for position, names in enumerate(flips):
         value = words.input(position)
-        if any(words.given.get(name) for name in names):
+        if any(words.parameters.get(name) for name in names):
             # Whatever the rank is, which is not known here of every tensor.
             value = words.op("Einsum", value, equation="...ij->...ji")
         parts.append(value)
@@ -95,9 +104,9 @@ def _padding(words: Words, kind: str) -> dict[str, Any]:
         return {"auto_pad": "SAME_UPPER"}
     if kind == "VALID":
         return {"pads": (0, 0, 0, 0)}
-    pads = words.given.get("pads", ())
-    if not words.given.get("has_pads"):
-        y, x = words.given.get("padY", 0), words.given.get("padX", 0)
+    pads = words.parameters.get("pads", ())
+    if not words.parameters.get("has_pads"):
+        y, x = words.parameters.get("padY", 0), words.parameters.get("padX", 0)
         return {"pads": (y, x, y, x)}
     if len(pads) < 4:
         raise Unsaid
@@ -107,57 +116,61 @@ def _padding(words: Words, kind: str) -> dict[str, Any]:
 def _steps(words: Words) -> None:
     """Unsaid where a window does not move, or is none."""
     names = ("kernelY", "kernelX", "strideY", "strideX")
-    if any(words.given.get(name, 0) < 1 for name in names):
+    if any(words.parameters.get(name, 0) < 1 for name in names):
         raise Unsaid
 
 
 def _convolution(words: Words) -> Said:
     is_image(words)
     _steps(words)
-    given = words.given
+    parameters = words.parameters
     rank = words.rank()
-    if "kernelY" not in given or rank not in (3, 4):
+    if "kernelY" not in parameters or rank not in (3, 4):
         raise Unsaid
     data, weights, bias = words.input(0), words.input(1), words.optional(2)
     if rank == 3:  # one column
         data = words.op("Unsqueeze", data, words.ints(3))
     attributes = {
-        "kernel_shape": (given["kernelY"], given["kernelX"]),
-        "strides": (given["strideY"], given["strideX"]),
-        "dilations": (given["dilateY"], given["dilateX"]),
-        "group": given["group"],
-        **_padding(words, str(given["padMode"])),
+        "kernel_shape": (parameters["kernelY"], parameters["kernelX"]),
+        "strides": (parameters["strideY"], parameters["strideX"]),
+        "dilations": (parameters["dilateY"], parameters["dilateX"]),
+        "group": parameters["group"],
+        **_padding(words, str(parameters["padMode"])),
     }
     if weights.shape is None or len(weights.shape) != 4:
         raise Unsaid
-    made = words.op("Conv", data, weights, bias, **attributes)
+    result = words.op("Conv", data, weights, bias, **attributes)
     if rank == 3:
-        made = words.op("Squeeze", made, words.ints(3))
-    return _rectified(words, made)
+        result = words.op("Squeeze", result, words.ints(3))
+    return _rectified(words, result)
 
 
-def _rectified(words: Words, made: Value) -> Said:
+def _rectified(words: Words, value: Value) -> Said:
     """What a convolution computes, as its parameter cuts it."""
-    if words.given.get("relu6"):
-        return words.last("Clip", made, words.reals(0.0), words.reals(6.0))
-    return words.last("Relu" if words.given.get("relu") else "Identity", made)
+    if words.parameters.get("relu6"):
+        return words.last("Clip", value, words.reals(0.0), words.reals(6.0))
+    return words.last("Relu" if words.parameters.get("relu") else "Identity", value)
 
 
 def _deconvolution(words: Words) -> Said:
     is_image(words)
     _steps(words)
-    given = words.given
-    if "kernelY" not in given or words.optional(3) is not None:
+    parameters = words.parameters
+    if "kernelY" not in parameters or words.optional(3) is not None:
         raise Unsaid
     if words.input(0).shape is not None and words.rank() != 4:
         raise Unsaid
-    if given.get("hasOutputShape") or given.get("has_outPads") or given["padMode"] != "CAFFE":
+    if (
+        parameters.get("hasOutputShape")
+        or parameters.get("has_outPads")
+        or parameters["padMode"] != "CAFFE"
+    ):
         raise Unsaid
     attributes = {
-        "kernel_shape": (given["kernelY"], given["kernelX"]),
-        "strides": (given["strideY"], given["strideX"]),
-        "dilations": (given["dilateY"], given["dilateX"]),
-        "group": given["group"],
+        "kernel_shape": (parameters["kernelY"], parameters["kernelX"]),
+        "strides": (parameters["strideY"], parameters["strideX"]),
+        "dilations": (parameters["dilateY"], parameters["dilateX"]),
+        "group": parameters["group"],
         **_padding(words, "CAFFE"),
     }
     operands = words.input(0), words.input(1), words.optional(2)
@@ -167,36 +180,38 @@ def _deconvolution(words: Words) -> Said:
 def _pool(words: Words) -> Said:
     """Without padding at the end of what is left out: there the two count differently."""
     is_image(words)
-    given = words.given
-    if len(words.node.outputs) != 1 or "kernelX" not in given:
+    parameters = words.parameters
+    if len(words.node.outputs) != 1 or "kernelX" not in parameters:
         raise Unsaid
     if words.input(0).shape is not None and words.rank() != 4:
         raise Unsaid
-    largest = given.get("type") == 0
-    if given.get("isGlobal"):
+    largest = parameters.get("type") == 0
+    if parameters.get("isGlobal"):
         return words.last("GlobalMaxPool" if largest else "GlobalAveragePool", words.input(0))
     _steps(words)
     attributes = {
-        "kernel_shape": (given["kernelY"], given["kernelX"]),
-        "strides": (given["strideY"], given["strideX"]),
-        "ceil_mode": int(given.get("ceilModel", True) and given.get("padType") == "CAFFE"),
-        **_padding(words, str(given.get("padType"))),
+        "kernel_shape": (parameters["kernelY"], parameters["kernelX"]),
+        "strides": (parameters["strideY"], parameters["strideX"]),
+        "ceil_mode": int(
+            parameters.get("ceilModel", True) and parameters.get("padType") == "CAFFE"
+        ),
+        **_padding(words, str(parameters.get("padType"))),
     }
     if largest:
         return words.last("MaxPool", words.input(0), **attributes)
     padded = any(attributes.get("pads", (1,)))
     # What MNN does where a file leaves it open depends on the kernel that runs.
-    if attributes["ceil_mode"] or (padded and given.get("countType") not in (1, 2)):
+    if attributes["ceil_mode"] or (padded and parameters.get("countType") not in (1, 2)):
         raise Unsaid
-    counted = int(given.get("countType") == 1)
+    counted = int(parameters.get("countType") == 1)
     return words.last("AveragePool", words.input(0), count_include_pad=counted, **attributes)
 
 
 def _pool3d(words: Words) -> Said:
     is_image(words)
-    if not words.given.get("isGlobal"):
+    if not words.parameters.get("isGlobal"):
         raise Unsaid
-    largest = words.given.get("type") == 0
+    largest = words.parameters.get("type") == 0
     return words.last("GlobalMaxPool" if largest else "GlobalAveragePool", words.input(0))
 
 
@@ -207,20 +222,26 @@ _COORDINATES = {1: "align_corners", 2: "half_pixel", 3: "pytorch_half_pixel", 4:
 def _resize(words: Words) -> Said:
     """Of ONNX's kind: all sizes, or all scales, as an operand."""
     is_image(words)
-    kind, where = words.given.get("resizeType"), _COORDINATES.get(words.given.get("ctm", 0))
+    kind, where = (
+        words.parameters.get("resizeType"),
+        _COORDINATES.get(words.parameters.get("ctm", 0)),
+    )
     size = words.input(1)
     if size.shape is not None and size.shape not in ((None,), (4,)):
         raise Unsaid
     if where is None or kind not in (1, 2) or (kind == 1 and where != "asymmetric"):
         raise Unsaid
     data = words.input(0)
-    said = {"coordinate_transformation_mode": where, "mode": "nearest" if kind == 1 else "linear"}
+    attributes = {
+        "coordinate_transformation_mode": where,
+        "mode": "nearest" if kind == 1 else "linear",
+    }
     if kind == 1:
-        said["nearest_mode"] = "floor"
+        attributes["nearest_mode"] = "floor"
     if size.dtype == "int32":
-        return words.last("Resize", data, None, None, size, **said)
+        return words.last("Resize", data, None, None, size, **attributes)
     if size.dtype == "float32":
-        return words.last("Resize", data, None, size, **said)
+        return words.last("Resize", data, None, size, **attributes)
     raise Unsaid
 
 
@@ -246,10 +267,10 @@ def _while(words: Words) -> Said:
 
 def _stft(words: Words) -> Said:
     """Of ONNX's kind: step and window are operands; only other converters write them inside."""
-    if words.given.get("n_fft") or words.given.get("hop_length"):
+    if words.parameters.get("n_fft") or words.parameters.get("hop_length"):
         raise Unsaid
     operands = (words.input(k) for k in range(3))
-    return words.last("STFT", *operands, onesided=int(words.given.get("abs", True)))
+    return words.last("STFT", *operands, onesided=int(words.parameters.get("abs", True)))
 
 
 #: Op type to what says it.

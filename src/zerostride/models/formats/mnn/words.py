@@ -24,7 +24,7 @@ class Words:
 
     def __init__(self, node: Node) -> None:
         self.node = node
-        self.given = node.attributes
+        self.parameters = node.attributes
         self.nodes: list[Node] = []
 
     def input(self, position: int) -> Value:
@@ -69,9 +69,9 @@ class Words:
         constant = all(value is None or value.constant for value in operands)
         # What executes a Cast reads the type of its result.
         dtype = _NAMES.get(attributes.get("to", 0)) if op == "Cast" else None
-        made = Value("", shape, constant, dtype=dtype)
-        self._add(op, operands, (made,), attributes)
-        return made
+        result = Value("", shape, constant, dtype=dtype)
+        self._add(op, operands, (result,), attributes)
+        return result
 
     def last(self, op: str, *operands: Value | None, **attributes: Any) -> tuple[Node, ...]:
         """The op that hands out the node's own results."""
@@ -121,18 +121,18 @@ def named(op: str) -> Row:
 
 def is_image(words: Words) -> None:
     """Unsaid where the channels are not axis 1."""
-    if words.given.get("layout") not in ("NCHW", "NC4HW4"):
+    if words.parameters.get("layout") not in ("NCHW", "NC4HW4"):
         raise Unsaid
 
 
 def plain_order(words: Words) -> None:
     """Unsaid where the op counts axes in another order than its operand's."""
-    if words.given.get("layout") == "NC4HW4" and words.given.get("format") == "NHWC":
+    if words.parameters.get("layout") == "NC4HW4" and words.parameters.get("format") == "NHWC":
         raise Unsaid
 
 
 def axes_of(words: Words, name: str) -> Value | None:
     """Axes of the parameter, else of an operand."""
-    if words.given.get(f"has_{name}"):
-        return words.ints(*words.given[name])
+    if words.parameters.get(f"has_{name}"):
+        return words.ints(*words.parameters[name])
     return words.optional(1)

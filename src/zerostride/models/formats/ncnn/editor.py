@@ -114,9 +114,9 @@ class NcnnEditor:
         inputs = {layer.tops[0]: layer for layer in self.parsed.layers if layer.type == "Input"}
         for name, shape in sizes.items():
             if name not in inputs:
-                known = ", ".join(map(shown, list(inputs)[:10])) or "none"
+                names = ", ".join(map(shown, list(inputs)[:10])) or "none"
                 raise ModelError(
-                    f"{self.path}: no input is called {shown(name)}; there are {known}"
+                    f"{self.path}: no input is called {shown(name)}; there are {names}"
                 )
             layer = inputs[name]
             if not 1 <= len(shape) <= MAX_RANK or min(shape) < 1 or max(shape) > MAX_SIZE:
@@ -137,10 +137,10 @@ class NcnnEditor:
 
     # What a program asks for.
 
-    def refusal(self, layer: Layer, said: str) -> ModelError:
+    def refusal(self, layer: Layer, message: str) -> ModelError:
         """An error that names a layer."""
         who = f"{shown(layer.type)[1:-1]} {shown(layer.name)}"
-        return ModelError(f"{self.path}: line {layer.line}: {who}: {said}")
+        return ModelError(f"{self.path}: line {layer.line}: {who}: {message}")
 
     def fresh(self, base: str) -> str:
         """A name that is new to the file, for a layer and its blob."""
@@ -162,8 +162,8 @@ class NcnnEditor:
         key = (memory.index, shape)
         if key not in self._twins:
             if self.weights.stored[memory.index] is None:
-                said = self.weights.missing or "its data are missing"
-                raise self.refusal(memory, f"it needs a twin of another shape, but {said}")
+                reason = self.weights.missing or "its data are missing"
+                raise self.refusal(memory, f"it needs a twin of another shape, but {reason}")
             name = self.fresh(f"{memory.name}_reshaped")
             line = _Line(memory.type, name, (), (name,), self.changed(memory, _sizes(shape)))
             self._changes.twins.setdefault(memory.index, []).append(line)
@@ -226,7 +226,7 @@ class NcnnEditor:
     def _counts(self, layers: int, blobs: int) -> str:
         line = self.parsed.lines[self.parsed.counts_line]
         more = iter((layers, blobs))
-        return re.sub(r"\d+", lambda found: str(int(found[0]) + next(more)), line, count=2)
+        return re.sub(r"\d+", lambda match: str(int(match[0]) + next(more)), line, count=2)
 
     def save(self, path: Path) -> tuple[Path, ...]:
         """Writes the .param, and the .bin beside it if there was one.
@@ -245,8 +245,8 @@ class NcnnEditor:
         try:
             write_whole(*writes)
         except (OSError, ValueError) as error:
-            said = error.strerror if isinstance(error, OSError) else None
-            raise ModelError(f"{path}: {said or error}") from None
+            reason = error.strerror if isinstance(error, OSError) else None
+            raise ModelError(f"{path}: {reason or error}") from None
         return tuple(target for target, _ in reversed(writes))
 
     def _copy_weights(self, file: BinaryIO) -> None:
@@ -254,11 +254,11 @@ class NcnnEditor:
         with self.weights.path.open("rb") as source:
             for index in sorted(self._changes.twins):
                 stored = self.weights.stored[index] or ()
-                for one in stored:
-                    _copy(source, file, one.end - source.tell())
+                for load in stored:
+                    _copy(source, file, load.end - source.tell())
                     for _ in self._changes.twins[index]:
-                        source.seek(one.start)
-                        _copy(source, file, one.end - one.start)
+                        source.seek(load.start)
+                        _copy(source, file, load.end - load.start)
             _copy(source, file, None)
 
 

@@ -68,7 +68,7 @@ def ask(
         return {}, "the inputs are too large to ask it"
     question = json.dumps({"text": text, "inputs": inputs, "blobs": list(blobs)}).encode()
     command = children.source(_CHILD, str(MEMORY))
-    said = None
+    failure = None
     try:
         done = subprocess.run(command, input=question, capture_output=True, timeout=SECONDS)
     except subprocess.TimeoutExpired as late:
@@ -76,23 +76,23 @@ def ask(
     except OSError as error:
         return {}, f"it could not be started: {error}"
     if done.returncode < 0:
-        said = f"it was ended by {signal.Signals(-done.returncode).name}"
+        failure = f"it was ended by {signal.Signals(-done.returncode).name}"
     elif done.returncode:
         last = done.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
-        said = last[0][:160] if last else f"it ended with status {done.returncode}"
-    return _shapes(done.stdout), said
+        failure = last[0][:160] if last else f"it ended with status {done.returncode}"
+    return _shapes(done.stdout), failure
 
 
 def _shapes(lines: bytes) -> dict[str, tuple[int, ...]]:
-    found: dict[str, tuple[int, ...]] = {}
+    shapes: dict[str, tuple[int, ...]] = {}
     for line in lines.decode("utf-8", "replace").splitlines():
         try:
             name, shape = json.loads(line)
         except ValueError:
             continue  # cut off, or something that ncnn printed
         if shape:
-            found[name] = tuple(shape)
-    return found
+            shapes[name] = tuple(shape)
+    return shapes
 
 
 __all__ = ["ask", "installed"]

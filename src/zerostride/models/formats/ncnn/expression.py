@@ -110,29 +110,29 @@ def evaluate(text: str, shapes: Sequence[Sizes]) -> list[Number]:
     if len(text) > MAX_TEXT:
         raise Unknown("an expression too long")
     tokens = _tokens(text)
-    found: list[Number] = []
+    sizes: list[Number] = []
     at = 0
     while True:
         value, at = _value(tokens, at, shapes, 0)
-        found.append(_cut_off(value))
+        sizes.append(_cut_off(value))
         if at == len(tokens):
-            return found
+            return sizes
         if tokens[at] != ",":
             raise Wrong(f"the expression {text!r} is malformed")
         at += 1
 
 
 def _tokens(text: str) -> list[str]:
-    found: list[str] = []
+    tokens: list[str] = []
     at = 0
     text = text.strip()
     while at < len(text):
         token = _TOKEN.match(text, at)
         if token is None:
             raise Unknown(f"the expression {text!r} is not worked out here")
-        found.append(token[0].strip())
+        tokens.append(token[0].strip())
         at = token.end()
-    return found
+    return tokens
 
 
 def _cut_off(value: _Term) -> Number:

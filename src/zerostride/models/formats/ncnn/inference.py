@@ -55,25 +55,25 @@ def infer(
     Raises:
         ModelError: a parameter is of the wrong kind; names line and layer, not the file.
     """
-    found = Inferred()
+    inferred = Inferred()
     ranks = _ranks(layers)
     for layer in layers:
-        hints = _hints(layer, found.notes)
+        hints = _hints(layer, inferred.notes)
         own = [(given or {}).get(name) for name in layer.tops if layer.type == "Input"]
-        shapes = own if any(own) else _results(layer, found, ranks)
+        shapes = own if any(own) else _results(layer, inferred, ranks)
         for k, name in enumerate(layer.tops):
             shape = shapes[k] if k < len(shapes) else None
             if shape is None:
                 shape = (answers or {}).get(name) or hints.get(name)
             elif name in hints and all(isinstance(s, int) for s in shape) and hints[name] != shape:
-                found.notes.append(
+                inferred.notes.append(
                     f"{_who(layer)}: the file hints at {hints[name]}, it makes {shape}"
                 )
             if shape is not None:
-                found.shapes[name] = tuple(map(_bounded, shape))
+                inferred.shapes[name] = tuple(map(_bounded, shape))
         if layer.type == "Input":
-            found.unsized += [name for name in layer.tops if name not in found.shapes]
-    return found
+            inferred.unsized += [name for name in layer.tops if name not in inferred.shapes]
+    return inferred
 
 
 def _who(layer: Layer) -> str:
@@ -88,42 +88,44 @@ def _bounded(size: Number) -> Number:
     return of_atom(Symbol(f"size_{name}", 1))
 
 
-def _results(layer: Layer, found: Inferred, ranks: Mapping[str, _Rank]) -> Sequence[Sizes | None]:
+def _results(
+    layer: Layer, inferred: Inferred, ranks: Mapping[str, _Rank]
+) -> Sequence[Sizes | None]:
     """The shapes of a layer's results; none where they cannot be told."""
     row = LAYERS.get(layer.type) or LEFTOVERS.get(layer.type)
-    if any(name in found.wrong for name in layer.bottoms):
-        found.wrong.update(layer.tops)
+    if any(name in inferred.wrong for name in layer.bottoms):
+        inferred.wrong.update(layer.tops)
         return ()
-    if any(name in found.open for name in layer.bottoms):
-        found.open.update(layer.tops)
+    if any(name in inferred.open for name in layer.bottoms):
+        inferred.open.update(layer.tops)
     if row is None or row.shapes is None:
         if row is not None and row.by_data:
-            found.open.update(layer.tops)
+            inferred.open.update(layer.tops)
         return ()
-    operands = [found.shapes[name] for name in layer.bottoms if name in found.shapes]
+    operands = [inferred.shapes[name] for name in layer.bottoms if name in inferred.shapes]
     if len(operands) < len(layer.bottoms):
         return ()
     try:
         return row.shapes(LayerCall(layer, tuple(operands)))
     except Unknown:
         if layer.type == "Input" and layer.tops:
-            return _input(layer.tops[0], found, ranks)
+            return _input(layer.tops[0], inferred, ranks)
         if row.by_data and len(layer.bottoms) > 1:
-            found.open.update(layer.tops)
+            inferred.open.update(layer.tops)
     except (Wrong, ArithmeticError) as error:
-        found.wrong.update(layer.tops)
+        inferred.wrong.update(layer.tops)
         if layer.type != "BinaryOp":  # whose site says it better
-            found.notes.append(f"{_who(layer)} does not work: {error}")
+            inferred.notes.append(f"{_who(layer)} does not work: {error}")
     return ()
 
 
-def _input(name: str, found: Inferred, ranks: Mapping[str, _Rank]) -> Sequence[Sizes | None]:
+def _input(name: str, inferred: Inferred, ranks: Mapping[str, _Rank]) -> Sequence[Sizes | None]:
     """An input whose sizes the file does not give: a name for each, if it is known how many."""
     if name not in ranks:
         return ()
     rank = ranks[name]
-    found.named.append(name)
-    found.notes += [rank.note.format(shown(name))] if rank.note else []
+    inferred.named.append(name)
+    inferred.notes += [rank.note.format(shown(name))] if rank.note else []
     return [called(name, rank.axes)]
 
 
@@ -162,7 +164,7 @@ def _ranks(layers: Sequence[Layer]) -> dict[str, _Rank]:
         if layer.type == "Input":
             origin.update((name, name) for name in layer.tops)
         if layer.type == "MemoryData":
-            axes.update(dict.fromkeys(layer.tops, _axes_given(layer)))
+            axes.update(dict.fromkeys(layer.tops, _declared_axes(layer)))
         met = [name for name in layer.bottoms if name in origin]
         if not met or row is None:
             continue
@@ -196,7 +198,7 @@ def _by_others(layer: Layer, axes: Mapping[str, int]) -> int | None:
     return next((axes[name] for name in layer.bottoms if name in axes), None)
 
 
-def _axes_given(layer: Layer) -> int:
+def _declared_axes(layer: Layer) -> int:
     """How many axes a MemoryData has."""
     params = Params(layer)
     named = (11, 2, 1)
@@ -209,7 +211,7 @@ def _hints(layer: Layer, notes: list[str]) -> dict[str, Sizes]:
         return {}
     numbers = Params(layer).wholes(30)
     step = len(numbers) // len(layer.tops)
-    found: dict[str, Sizes] = {}
+    hinted: dict[str, Sizes] = {}
     for k, name in enumerate(layer.tops):
         row = numbers[k * step : (k + 1) * step]
         rank = row[0] if row else 0
@@ -220,11 +222,11 @@ def _hints(layer: Layer, notes: list[str]) -> dict[str, Sizes]:
         if rank == 3 and len(row) == 5:
             inner = (row[1], row[2], row[4])
         try:
-            found[name] = checked(inner[::-1])
+            hinted[name] = checked(inner[::-1])
         except Wrong as error:
             notes.append(f"{_who(layer)}: its hint at shapes is malformed: {error}")
             return {}
-    return found
+    return hinted
 
 
 __all__ = ["Inferred", "infer"]

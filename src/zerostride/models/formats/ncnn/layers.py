@@ -54,7 +54,7 @@ LAYERS: Mapping[str, LayerType] = MappingProxyType(
         "MVN": LayerType(shapes.mvn),
         "Softmax": LayerType(shapes.softmax, keeps=True),
         "Noop": LayerType(shapes.each),
-        **_rows(LayerType(shapes.given), "Input MemoryData"),
+        **_rows(LayerType(shapes.declared), "Input MemoryData"),
         "BinaryOp": LayerType(shapes.binary),
         "Reshape": LayerType(shapes.reshape),
         "ExpandDims": LayerType(shapes.expand_dims),

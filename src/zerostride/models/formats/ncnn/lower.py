@@ -100,10 +100,10 @@ def _unsqueezed(w: Writer) -> None:
 
 
 def _permuted(w: Writer) -> None:
-    found = order(w.rank, w.whole(0))
-    if found is None:
+    perm = order(w.rank, w.whole(0))
+    if perm is None:
         raise NoWords
-    w.last("Transpose", w.input(), perm=found)
+    w.last("Transpose", w.input(), perm=perm)
 
 
 def _concat(w: Writer) -> None:
@@ -120,8 +120,8 @@ def _sliced(w: Writer) -> None:
 def _cropped(w: Writer) -> None:
     if w.whole(0) == -233:
         raise NoWords
-    told = any({*pair} <= {*w.node.attributes} for pair in (("9", "10"), ("19", "20")))
-    if len(w.node.inputs) > 1 and not told:
+    explicit = any({*pair} <= {*w.node.attributes} for pair in (("9", "10"), ("19", "20")))
+    if len(w.node.inputs) > 1 and not explicit:
         sizes = w.numbers(w.node.outputs[0])
         keys = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (2, 13, 1, 0)}[w.rank]
         starts = [w.whole(key) for key in keys]
@@ -129,8 +129,8 @@ def _cropped(w: Writer) -> None:
         if any(end > size for end, size in zip(ends, w.numbers(w.input()), strict=True)):
             raise NoWords
     else:
-        found = spans(w.call())
-        starts, ends = ([int(pair[k]) for pair in found] for k in (0, 1))
+        pairs = spans(w.call())
+        starts, ends = ([int(pair[k]) for pair in pairs] for k in (0, 1))
     if min(starts) < 0:
         raise NoWords
     w.last("Slice", w.input(), w.wholes(starts), w.wholes(ends), w.wholes(range(len(starts))))
@@ -217,8 +217,8 @@ def _exp(w: Writer) -> None:
 
 def _log(w: Writer) -> None:
     base, value = w.real(0, -1.0), _affine(w, w.real(1, 1.0), w.real(2, 0.0))
-    made = w.step("Log", value)
-    w.finish(made if base == -1 else w.step("Div", made, w.step("Log", w.constant(base))))
+    logarithm = w.step("Log", value)
+    w.finish(logarithm if base == -1 else w.step("Div", logarithm, w.step("Log", w.constant(base))))
 
 
 def _threshold(w: Writer) -> None:
@@ -306,10 +306,10 @@ def _reduced(w: Writer) -> None:
 
 def _binary(w: Writer) -> None:
     """With a number the op with a constant, with a blob both as ncnn's plan lays them."""
-    found = binary_op(w.node)
-    if found is None or "onnx" not in found[0].names or onnx_name(found[0]) == found[0].name:
+    row = binary_op(w.node)
+    if row is None or "onnx" not in row[0].names or onnx_name(row[0]) == row[0].name:
         raise NoWords
-    op, backwards = found
+    op, backwards = row
     name = onnx_name(op)
     if w.whole(1):
         pair = (w.input(), w.constant(w.real(2, 0.0)))
@@ -337,7 +337,7 @@ def _eltwise(w: Writer) -> None:
         if len(weights_) != len(values):
             raise NoWords
         pairs = zip(values, weights_, strict=True)
-        values = [v if one == 1 else w.step("Mul", v, w.constant(one)) for v, one in pairs]
+        values = [v if weight == 1 else w.step("Mul", v, w.constant(weight)) for v, weight in pairs]
     if name != "Mul":
         w.last(name, *values)
         return
@@ -384,8 +384,8 @@ def _matmul(w: Writer) -> None:
     if w.whole(0) and ranks[1] > 1:
         axes = (*range(ranks[1] - 2), ranks[1] - 1, ranks[1] - 2)
         second = w.step("Transpose", second, perm=axes)
-    made = w.step("MatMul", w.input(), second)
-    w.finish(w.step("Reshape", made, w.wholes((1,))) if ranks == [1, 1] else made)
+    product = w.step("MatMul", w.input(), second)
+    w.finish(w.step("Reshape", product, w.wholes((1,))) if ranks == [1, 1] else product)
 
 
 def _identity(w: Writer) -> None:

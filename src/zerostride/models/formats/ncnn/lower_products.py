@@ -24,11 +24,11 @@ def _inner_product(w: Writer) -> None:
         raise NoWords
     data = w.input() if matrix else w.step("Reshape", w.input(), w.wholes((1, wide)))
     turned = w.step("Transpose", w.weight("weight", (count, wide)), perm=(1, 0))
-    made = w.step("MatMul", data, turned)
-    made = w.step("Add", made, w.weight("bias")) if w.whole(1) else made
+    product = w.step("MatMul", data, turned)
+    product = w.step("Add", product, w.weight("bias")) if w.whole(1) else product
     if not matrix:
-        made = w.step("Reshape", made, w.wholes((count,)))
-    w.finish(made, activation=True)
+        product = w.step("Reshape", product, w.wholes((count,)))
+    w.finish(product, activation=True)
 
 
 #: The shape of an addend of a Gemm that is a weight, by its kind.
@@ -49,19 +49,19 @@ def _gemm(w: Writer) -> None:
         raise NoWords
     a = w.step("Transpose", a, perm=(1, 0)) if w.whole(2) else a
     b = w.step("Transpose", b, perm=(1, 0)) if w.whole(3) else b
-    made = w.step("MatMul", a, b)
+    product = w.step("MatMul", a, b)
     alpha, beta = w.real(0, 1.0), w.real(1, 1.0)
     if alpha != 1:
-        made = w.step("Mul", made, w.constant(alpha))
+        product = w.step("Mul", product, w.constant(alpha))
     addend = _addend(w, blobs)
     if addend is not None:
         addend = w.step("Mul", addend, w.constant(beta)) if beta != 1 else addend
-        made = w.step("Add", made, addend)
+        product = w.step("Add", product, addend)
     if w.whole(14):
-        made = w.step("Transpose", made, perm=(1, 0))
+        product = w.step("Transpose", product, perm=(1, 0))
     if w.whole(11):
-        made = w.step("Unsqueeze", made, w.wholes((1,)))
-    w.finish(made)
+        product = w.step("Unsqueeze", product, w.wholes((1,)))
+    w.finish(product)
 
 
 def _addend(w: Writer, blobs: list[Value]) -> Value | None:
@@ -127,9 +127,9 @@ def _instance_norm(w: Writer) -> None:
     if w.rank < 3:
         raise NoWords
     axes = tuple(range(1, w.rank))
-    made = _normalised(w, w.input(), axes, w.real(1, 1e-3), True)
+    normalised = _normalised(w, w.input(), axes, w.real(1, 1e-3), True)
     names = ("gamma", "beta") if w.whole(2, 1) else ()
-    _scaled(w, made, *(_outer_axis(w, w.weight(name)) for name in names))
+    _scaled(w, normalised, *(_outer_axis(w, w.weight(name)) for name in names))
 
 
 def _group_norm(w: Writer) -> None:
@@ -137,10 +137,10 @@ def _group_norm(w: Writer) -> None:
     if sets < 1 or shape[0] != w.whole(1) or shape[0] % sets:
         raise NoWords
     grid = w.step("Reshape", w.input(), w.wholes((sets, -1)))
-    made = _normalised(w, grid, (1,), w.real(2, 1e-3), True)
-    made = w.step("Reshape", made, w.wholes(shape))
+    normalised = _normalised(w, grid, (1,), w.real(2, 1e-3), True)
+    normalised = w.step("Reshape", normalised, w.wholes(shape))
     names = ("gamma", "beta") if w.whole(3, 1) else ()
-    _scaled(w, made, *(_outer_axis(w, w.weight(name)) for name in names))
+    _scaled(w, normalised, *(_outer_axis(w, w.weight(name)) for name in names))
 
 
 def _trailing_norm(centre: bool) -> Row:
@@ -152,9 +152,9 @@ def _trailing_norm(centre: bool) -> Row:
         if math.prod(shape[-axes:]) != count or axes >= max(len(shape), 2):
             raise NoWords
         over = tuple(range(len(shape) - axes, len(shape)))
-        made = _normalised(w, w.input(), over, w.real(1, 1e-3), centre)
+        normalised = _normalised(w, w.input(), over, w.real(1, 1e-3), centre)
         names = ["gamma", "beta"][: 2 if centre else 1] if w.whole(2, 1) else []
-        _scaled(w, made, *(w.weight(name, shape[-axes:]) for name in names))
+        _scaled(w, normalised, *(w.weight(name, shape[-axes:]) for name in names))
 
     return write
 
@@ -172,8 +172,8 @@ def _embed(w: Writer) -> None:
     # An index outside of the table is taken to its end.
     indices = w.step("Max", w.input(), w.wholes((0,), "int32"))
     indices = w.step("Min", indices, w.wholes((words - 1,), "int32"))
-    made = w.step("Gather", table, indices, axis=0)
-    w.finish(w.step("Add", made, w.weight("bias")) if w.whole(2) else made)
+    rows = w.step("Gather", table, indices, axis=0)
+    w.finish(w.step("Add", rows, w.weight("bias")) if w.whole(2) else rows)
 
 
 def _attended(w: Writer, q: Value, k: Value, v: Value, mask: Value | None, scale: float) -> Value:
@@ -201,15 +201,16 @@ def _attention(w: Writer) -> None:
     parts = []
     for name, data in (("q", q), ("k", k), ("v", v)):
         matrix = w.weight(f"{name}_weight", (embed, sizes[name]))
-        made = w.step("MatMul", data, w.step("Transpose", matrix, perm=(1, 0)))
-        made = w.step("Add", made, w.weight(f"{name}_bias"))
-        made = w.step("Reshape", made, w.wholes((-1, heads, wide)))
-        parts.append(w.step("Transpose", made, perm=(1, 0, 2)))
+        projection = w.step("MatMul", data, w.step("Transpose", matrix, perm=(1, 0)))
+        projection = w.step("Add", projection, w.weight(f"{name}_bias"))
+        projection = w.step("Reshape", projection, w.wholes((-1, heads, wide)))
+        parts.append(w.step("Transpose", projection, perm=(1, 0, 2)))
     scale = w.real(6, 1 / math.sqrt(wide))
-    made = _attended(w, parts[0], parts[1], parts[2], mask, scale)
-    made = w.step("Reshape", w.step("Transpose", made, perm=(1, 0, 2)), w.wholes((-1, embed)))
+    heads_out = _attended(w, parts[0], parts[1], parts[2], mask, scale)
+    rows = w.step("Transpose", heads_out, perm=(1, 0, 2))
+    rows = w.step("Reshape", rows, w.wholes((-1, embed)))
     matrix = w.step("Transpose", w.weight("out_weight", (sizes["q"], embed)), perm=(1, 0))
-    w.last("Add", w.step("MatMul", made, matrix), w.weight("out_bias"))
+    w.last("Add", w.step("MatMul", rows, matrix), w.weight("out_bias"))
 
 
 def _own(w: Writer, value: Value) -> bool:
@@ -233,9 +234,9 @@ def _sdpa(w: Writer) -> None:
 
 def _repeated(w: Writer, value: Value, times: int) -> Value:
     heads, rows, columns = w.numbers(value)
-    made = w.step("Unsqueeze", value, w.wholes((1,)))
-    made = w.step("Expand", made, w.wholes((heads, times, rows, columns)))
-    return w.step("Reshape", made, w.wholes((heads * times, rows, columns)))
+    stacked = w.step("Unsqueeze", value, w.wholes((1,)))
+    stacked = w.step("Expand", stacked, w.wholes((heads, times, rows, columns)))
+    return w.step("Reshape", stacked, w.wholes((heads * times, rows, columns)))
 
 
 def _mean_variance(w: Writer) -> None:
@@ -246,12 +247,12 @@ def _mean_variance(w: Writer) -> None:
         data = w.step("Reshape", data, w.wholes((1,) * (3 - len(shape)) + shape))
     rank = max(len(shape), 3)
     axes = w.wholes(range(rank) if w.whole(1) else range(1, rank))
-    made = w.step("Sub", data, w.step("ReduceMean", data, axes, keepdims=1))
+    centred = w.step("Sub", data, w.step("ReduceMean", data, axes, keepdims=1))
     if w.whole(0):
-        power = w.step("ReduceMean", w.step("Mul", made, made), axes, keepdims=1)
+        power = w.step("ReduceMean", w.step("Mul", centred, centred), axes, keepdims=1)
         spread = w.step("Add", w.step("Sqrt", power), w.constant(w.real(2, 1e-4)))
-        made = w.step("Div", made, spread)
-    w.finish(made)
+        centred = w.step("Div", centred, spread)
+    w.finish(centred)
 
 
 def _rows(w: Writer, value: Value, count: int, order: tuple[int, ...]) -> Value:
@@ -297,7 +298,7 @@ def _recurrent(op: str) -> Row:
         outputs = len(w.node.outputs)
         if outputs not in (1, 1 + (2 if op == "LSTM" else 1)):
             raise NoWords
-        made = w.several(
+        results = w.several(
             op,
             outputs,
             data,
@@ -310,8 +311,8 @@ def _recurrent(op: str) -> Row:
             direction=("forward", "reverse", "bidirectional")[way],
             linear_before_reset=1 if op == "GRU" else None,
         )
-        ends = [w.step("Squeeze", value, w.wholes((1,))) for value in made[1:]]
-        rows = w.step("Squeeze", made[0], w.wholes((2,)))
+        ends = [w.step("Squeeze", value, w.wholes((1,))) for value in results[1:]]
+        rows = w.step("Squeeze", results[0], w.wholes((2,)))
         w.finish_all([w.step("Reshape", rows, w.wholes((0, -1))), *ends])
 
     return write

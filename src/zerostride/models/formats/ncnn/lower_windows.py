@@ -67,7 +67,7 @@ def _convolution(w: Writer) -> None:
         data, pads = _padded(w, data, pads, fill), [(0, 0)] * len(pads)
     operands = [data, w.weight("weight", (count, each, *kernel_))]
     operands += [w.weight("bias")] if w.whole(5) else []
-    made = w.step(
+    result = w.step(
         "Conv",
         *operands,
         group=groups(call),
@@ -77,7 +77,7 @@ def _convolution(w: Writer) -> None:
         pads=None if same is not None else _pads(pads),
         auto_pad={None: None, SAME[0]: "SAME_UPPER", SAME[1]: "SAME_LOWER"}[same],
     )
-    w.finish(_blob(w, made), activation=True)
+    w.finish(_blob(w, result), activation=True)
 
 
 def _dilations(
@@ -111,7 +111,7 @@ def _deconvolution(w: Writer) -> None:
     if cut and any(side < 0 for pad in pads for side in pad):
         raise NoWords
     operands = [_sample(w, w.input()), weight, *([w.weight("bias")] if w.whole(5) else [])]
-    made = w.step(
+    result = w.step(
         "ConvTranspose",
         *operands,
         group=sets,
@@ -121,12 +121,12 @@ def _deconvolution(w: Writer) -> None:
         output_padding=tuple(more[name] for name in names),
         pads=_pads(pads),
     )
-    made = _blob(w, made)
+    result = _blob(w, result)
     wide = {1: (20,), 2: (21, 20), 3: (27, 26, 25)}[len(names)]
     wanted = [call.whole(key, call.whole(wide[-1])) for key in wide]
     if not cut and min(wanted) > 0:
-        made = _cut_to(w, made, wanted, rows, [more[name] for name in names])
-    w.finish(made, activation=True)
+        result = _cut_to(w, result, wanted, rows, [more[name] for name in names])
+    w.finish(result, activation=True)
 
 
 def _cut_to(
@@ -181,13 +181,13 @@ def _pooling(w: Writer) -> None:
     else:
         left = call.whole(3)
         firsts = [left if name == "w" else call.whole(POOL[name][2], left) for name in names]
-        given = [
+        padding = [
             (first, call.whole(POOL[name][3], first))
             for first, name in zip(firsts, names, strict=True)
         ]
-        pads, tails = _pool_pads(w, given, sizes, strides)
+        pads, tails = _pool_pads(w, padding, sizes, strides)
         same = average and not w.whole(6) and w.whole(5) in (2, 3)
-        if same and (len(names) == 3 or any(map(max, given))):
+        if same and (len(names) == 3 or any(map(max, padding))):
             raise NoWords  # pads that pad nothing are left out of the mean
     sample = _sample(w, data)
     fill = 0.0 if average else _LEAST
@@ -196,17 +196,17 @@ def _pooling(w: Writer) -> None:
     if average and not w.whole(6) and not w.whole(7) and w.whole(5) in (0, 1):
         if any(max(pad) >= size for pad, size in zip(whole, sizes, strict=True)):
             raise NoWords  # a window of nothing but padding
-        made = w.step("AveragePool", sample, pads=_pads(whole), **window_)
+        result = w.step("AveragePool", sample, pads=_pads(whole), **window_)
     else:
         if any(map(any, whole)):
             sample = _padded(w, sample, whole, fill)
-        made = w.step("AveragePool" if average else "MaxPool", sample, **window_)
-    w.finish(_blob(w, made))
+        result = w.step("AveragePool" if average else "MaxPool", sample, **window_)
+    w.finish(_blob(w, result))
 
 
 def _pool_pads(
     w: Writer,
-    given: Sequence[tuple[int, int]],
+    padding: Sequence[tuple[int, int]],
     sizes: Sequence[int],
     strides: Sequence[int],
 ) -> tuple[list[tuple[int, int]], list[int]]:
@@ -214,16 +214,16 @@ def _pool_pads(
     mode = w.whole(5)
     none = [0] * len(sizes)
     if mode == 1 or (mode == 0 and max(strides) == 1):
-        return list(given), none
+        return list(padding), none
     spans = w.numbers(w.input())[1:]
     rows = list(zip(spans, sizes, strides, strict=True))
     if mode == 0:
         rooms = [
             (span + sum(pad) - size) % stride
-            for pad, (span, size, stride) in zip(given, rows, strict=True)
+            for pad, (span, size, stride) in zip(padding, rows, strict=True)
         ]
         tails = [stride - room if room else 0 for room, stride in zip(rooms, strides, strict=True)]
-        return list(given), tails
+        return list(padding), tails
     over = [size + (span - 1) // stride * stride - span for span, size, stride in rows]
     if mode not in (2, 3) or min(over) < 0:
         raise NoWords
@@ -274,8 +274,8 @@ def _resize(
 ) -> None:
     """Rows of a plane, or planes, with axes of one before them."""
     data = w.step("Unsqueeze", w.input(), w.wholes(range(4 - w.rank)))
-    made = w.step("Resize", data, None, scales, *([] if sizes is None else [sizes]), **words)
-    w.last("Squeeze", made, w.wholes(range(4 - w.rank)))
+    resized = w.step("Resize", data, None, scales, *([] if sizes is None else [sizes]), **words)
+    w.last("Squeeze", resized, w.wholes(range(4 - w.rank)))
 
 
 def _shuffled(op: str) -> Row:
@@ -350,7 +350,7 @@ def _unfold(w: Writer) -> None:
     weight = Value(name, picks.shape, True, dtype="float32", source=lambda: picks)
     data = _sample(w, w.input())
     data = _padded(w, data, [row[2] for row in rows], w.real(18, 0.0))
-    made = w.step(
+    columns = w.step(
         "Conv",
         data,
         weight,
@@ -359,7 +359,7 @@ def _unfold(w: Writer) -> None:
         dilations=_dilations(rows, sizes),
         strides=tuple(stride for _, stride, _ in rows),
     )
-    w.last("Reshape", made, w.wholes((c * area, -1)))
+    w.last("Reshape", columns, w.wholes((c * area, -1)))
 
 
 def _each(row: Callable[[Writer], None], name: str, ends: Sequence[str]) -> dict[str, Row]:

@@ -59,7 +59,7 @@ class _Blob:
 
 
 @dataclass
-class _Made:
+class _NewLayer:
     """A layer that the program writes.
 
     Attributes:
@@ -83,7 +83,7 @@ class LayerProgram:
         self.layer = layer
         self.node = node
         self.steps = rewrite.steps
-        self.made: list[_Made] = []
+        self.layers: list[_NewLayer] = []
 
     def write(self) -> None:
         """Plans all layers, then names what they read, and puts Splits where needed."""
@@ -91,17 +91,18 @@ class LayerProgram:
         for k, step in enumerate(self.steps):
             operands = [self._operand(ref, results) for ref in step.operands]
             results.append(self._step(step, operands, last=k == len(self.steps) - 1))
-        if not self.made:
+        if not self.layers:
             raise self._refusal("nothing would make its result")
         alone = self._lone_constants()
         rows = [
-            (made, [self._name(operand, alone) for operand in made.operands]) for made in self.made
+            (layer, [self._name(operand, alone) for operand in layer.operands])
+            for layer in self.layers
         ]
         self._check_read(rows)
         self._put(rows)
 
-    def _refusal(self, said: str) -> ModelError:
-        return self.editor.refusal(self.layer, said)
+    def _refusal(self, message: str) -> ModelError:
+        return self.editor.refusal(self.layer, message)
 
     def _operand(self, ref: Ref, results: Sequence[_Constant | _Blob]) -> _Constant | _Blob:
         if not isinstance(ref, Input):
@@ -153,7 +154,7 @@ class LayerProgram:
     def _self(
         self, step: RewriteStep, operands: list[_Constant | _Blob], *, last: bool
     ) -> _Constant | _Blob:
-        if any(not made.kind for made in self.made):
+        if any(not layer.kind for layer in self.layers):
             raise self._refusal("it would be there twice")
         if len(self.layer.tops) != 1 and not last:
             raise self._refusal("it has several results, which cannot be reshaped")
@@ -198,29 +199,33 @@ class LayerProgram:
         if not name:
             name = self.editor.fresh(f"{self.layer.name}_{kind.lower() or 'own'}")
         result = _Blob(name, shape)
-        self.made.append(_Made(kind, operands, result, params))
+        self.layers.append(_NewLayer(kind, operands, result, params))
         return result
 
-    def _layout(self, step: RewriteStep, given: Shape | None) -> Shape | None:
+    def _layout(self, step: RewriteStep, before: Shape | None) -> Shape | None:
         """The shape that a step makes; a refusal where ncnn has no such blob."""
         if step.op in ("reshape", "expand"):
             shape = step.shape or ()
-            if -1 in shape and given is not None:
+            if -1 in shape and before is not None:
                 rest = math.prod(size for size in shape if size != -1)
-                shape = tuple(math.prod(given) // max(rest, 1) if s == -1 else s for s in shape)
-            if step.op == "reshape" and given is not None and math.prod(given) != math.prod(shape):
-                raise self._refusal(f"{given} has not as many elements as {shape}")
+                shape = tuple(math.prod(before) // max(rest, 1) if s == -1 else s for s in shape)
+            if (
+                step.op == "reshape"
+                and before is not None
+                and math.prod(before) != math.prod(shape)
+            ):
+                raise self._refusal(f"{before} has not as many elements as {shape}")
             rank = len(shape)
-        elif given is None:
+        elif before is None:
             return None
         elif step.op == "unsqueeze":
-            rank = len(given) + len(step.axes)
-            rest_ = iter(given)
+            rank = len(before) + len(step.axes)
+            rest_ = iter(before)
             shape = tuple(1 if k in step.axes else next(rest_, 1) for k in range(rank))
         else:
-            if any(not 0 <= k < len(given) or given[k] != 1 for k in step.axes):
-                raise self._refusal(f"axes {step.axes} of {given} are not all of extent 1")
-            shape = tuple(size for k, size in enumerate(given) if k not in step.axes)
+            if any(not 0 <= k < len(before) or before[k] != 1 for k in step.axes):
+                raise self._refusal(f"axes {step.axes} of {before} are not all of extent 1")
+            shape = tuple(size for k, size in enumerate(before) if k not in step.axes)
             rank = len(shape)
         if not 1 <= rank <= MAX_RANK:
             raise self._refusal(f"a blob of {rank} axes, {shape}; ncnn has 1 to {MAX_RANK}")
@@ -239,14 +244,14 @@ class LayerProgram:
             assert sizes is not None
             keys = {1: (0,), 2: (1, 0), 3: (2, 1, 0), 4: (2, 11, 1, 0)}[len(sizes)]
             return "Reshape", dict(sorted(zip(keys, sizes, strict=True)))
-        given = operand.shape
-        if given is None or shape is None:
+        before = operand.shape
+        if before is None or shape is None:
             raise self._refusal("an expand needs the sizes of what it expands; they are not known")
-        padded = (1,) * (len(shape) - len(given)) + given
+        padded = (1,) * (len(shape) - len(before)) + before
         if len(padded) != len(shape) or any(
             a not in (1, b) for a, b in zip(padded, shape, strict=True)
         ):
-            raise self._refusal(f"{given} does not expand to {shape}")
+            raise self._refusal(f"{before} does not expand to {shape}")
         repeats = tuple(b // a if a else 1 for a, b in zip(padded, shape, strict=True))
         return "Tile", {2: repeats}
 
@@ -255,11 +260,11 @@ class LayerProgram:
     def _lone_constants(self) -> set[int]:
         """MemoryData layers that the program reads in one shape alone."""
         shapes: dict[int, set[Shape]] = {}
-        for made in self.made:
-            for operand in made.operands:
+        for layer in self.layers:
+            for operand in layer.operands:
                 if isinstance(operand, _Constant):
                     shapes.setdefault(operand.layer.index, set()).add(operand.shape)
-        return {index for index, found in shapes.items() if len(found) == 1}
+        return {index for index, used in shapes.items() if len(used) == 1}
 
     def _name(self, operand: _Constant | _Blob, alone: set[int]) -> str:
         if isinstance(operand, _Blob):
@@ -270,7 +275,7 @@ class LayerProgram:
             return memory.tops[0]
         return self.editor.resized(memory, operand.shape, alone=memory.index in alone)
 
-    def _check_read(self, rows: Sequence[tuple[_Made, list[str]]]) -> None:
+    def _check_read(self, rows: Sequence[tuple[_NewLayer, list[str]]]) -> None:
         """Every blob that the layer read must still be read: else it becomes a result."""
         read = {name for _, names in rows for name in names}
         for position, name in enumerate(self.layer.bottoms):
@@ -280,13 +285,13 @@ class LayerProgram:
                     f"operand {position} would be read by nobody, and so be a result of the model"
                 )
 
-    def _put(self, rows: Sequence[tuple[_Made, list[str]]]) -> None:
+    def _put(self, rows: Sequence[tuple[_NewLayer, list[str]]]) -> None:
         """Splits for blobs that several of the layers read, then the lines."""
         editor = self.editor
         counts = Counter(name for _, names in rows for name in set(names))
         parts: dict[str, list[str]] = {}
         lines = []
-        for made, names in rows:
+        for layer, names in rows:
             for name in sorted(set(names)):
                 if counts[name] > 1 and name not in parts:
                     fresh = [editor.fresh(f"{name}_part") for _ in range(counts[name])]
@@ -295,14 +300,14 @@ class LayerProgram:
                     parts[name] = fresh
             mine = {name: parts[name].pop() for name in set(names) if name in parts}
             bottoms = [mine.get(name, name) for name in names]
-            if made.kind:
-                text = "".join(f" {parameter(key, value)}" for key, value in made.params.items())
-                called = made.result.name if made.result.name != self.layer.tops[0] else ""
-                called = called or editor.fresh(f"{self.layer.name}_{made.kind.lower()}")
-                lines.append(editor.line(made.kind, called, bottoms, (made.result.name,), text))
+            if layer.kind:
+                text = "".join(f" {parameter(key, value)}" for key, value in layer.params.items())
+                called = layer.result.name if layer.result.name != self.layer.tops[0] else ""
+                called = called or editor.fresh(f"{self.layer.name}_{layer.kind.lower()}")
+                lines.append(editor.line(layer.kind, called, bottoms, (layer.result.name,), text))
             else:
-                tops = (made.result.name, *self.layer.tops[1:])
-                text = editor.changed(self.layer, made.params)
+                tops = (layer.result.name, *self.layer.tops[1:])
+                text = editor.changed(self.layer, layer.params)
                 row = editor.line(self.layer.type, self.layer.name, bottoms, tops, text)
                 lines.append(row)
         editor.put(self.layer, lines)

@@ -50,76 +50,76 @@ def read_ncnn(path: str | Path, inputs: Mapping[str, Sizes | None] | None = None
         raise ModelError(f"{file}: a binary file without names; name the .param text beside it")
     parsed = read_text(file)
     try:
-        found = infer(parsed.layers, given=_given(parsed, inputs or {}))
+        inferred = infer(parsed.layers, given=_input_sizes(parsed, inputs or {}))
         weights = locate(parsed.layers, bin_path(file), lambda kind: kind in LAYERS)
-        found = _completed(parsed, found, _given(parsed, inputs or {}))
-        return _Builder(parsed, found, weights).graph()
+        inferred = _completed(parsed, inferred, _input_sizes(parsed, inputs or {}))
+        return _Builder(parsed, inferred, weights).graph()
     except ModelError as error:
         if str(file) in str(error):
             raise
         raise ModelError(f"{file}: {error}") from None
 
 
-def _given(parsed: ParamFile, inputs: Mapping[str, Sizes | None]) -> dict[str, Sizes]:
+def _input_sizes(parsed: ParamFile, inputs: Mapping[str, Sizes | None]) -> dict[str, Sizes]:
     """The shapes that a caller gave, by the blobs' names in the file.
 
     Raises:
         ModelError: ncnn has no such blob.
     """
-    made = {}
+    shapes = {}
     for layer in parsed.layers:
         for name in layer.tops if layer.type == "Input" else ():
             shape = inputs.get(printable(name))
             if shape is not None:
                 try:
-                    made[name] = checked(shape)
+                    shapes[name] = checked(shape)
                 except Wrong as error:
                     raise ModelError(f"the input {shown(name)} is given {shape}: {error}") from None
-    return made
+    return shapes
 
 
-def _completed(parsed: ParamFile, found: Inferred, given: Mapping[str, Sizes]) -> Inferred:
+def _completed(parsed: ParamFile, inferred: Inferred, declared: Mapping[str, Sizes]) -> Inferred:
     """What the table leaves open, asked of the real ncnn where it is installed."""
     tops = [name for layer in parsed.layers for name in layer.tops]
-    known = found.shapes.keys() | found.wrong | found.open
-    missing = [name for name in tops if name not in known]
-    if not missing or found.unsized or found.named:
-        return found
+    followed = inferred.shapes.keys() | inferred.wrong | inferred.open
+    missing = [name for name in tops if name not in followed]
+    if not missing or inferred.unsized or inferred.named:
+        return inferred
     kinds = {layer.type for layer in parsed.layers if set(layer.tops) & set(missing)}
     if any(layer.type not in LAYERS for layer in parsed.layers):
-        return found  # ncnn refuses the file
+        return inferred  # ncnn refuses the file
     who = ", ".join(shown(kind)[1:-1] for kind in sorted(kinds)[:5])
     if not engine.installed():
-        found.notes.append(
+        inferred.notes.append(
             f"the shapes of {len(missing)} blobs are not known ({who}); ncnn, which could be asked "
             "for them, is not installed: pip install 'zerostride[ncnn]'"
         )
-        return found
+        return inferred
     inputs: dict[str, tuple[int, ...]] = {}
     for layer in parsed.layers:
         for name in layer.tops if layer.type == "Input" else ():
-            sizes = found.shapes[name]
+            sizes = inferred.shapes[name]
             inputs[name] = tuple(size for size in sizes if isinstance(size, int))
             if len(inputs[name]) < len(sizes):
-                return found  # ncnn computes with numbers alone
+                return inferred  # ncnn computes with numbers alone
     text = "".join(parsed.lines)
-    answers, said = engine.ask(text, inputs, missing)
-    again = infer(parsed.layers, answers, given)
+    answers, failure = engine.ask(text, inputs, missing)
+    again = infer(parsed.layers, answers, declared)
     again.notes.append(
         f"the shapes of {len(answers)} blobs ({who}) are those that the installed ncnn makes"
-        if said is None
-        else f"the installed ncnn was asked for {len(missing)} shapes ({who}): {printable(said)}"
+        if failure is None
+        else f"the installed ncnn was asked for {len(missing)} shapes ({who}): {printable(failure)}"
     )
     return again
 
 
 class _Builder:
-    def __init__(self, parsed: ParamFile, found: Inferred, weights: Weights) -> None:
+    def __init__(self, parsed: ParamFile, inferred: Inferred, weights: Weights) -> None:
         self.parsed = parsed
-        self.found = found
+        self.inferred = inferred
         self.weights = weights
         self.values: dict[str, Value] = {}
-        self.notes = [*parsed.notes, *found.notes]
+        self.notes = [*parsed.notes, *inferred.notes]
 
     def graph(self) -> Graph:
         """Values and nodes, layer by layer."""
@@ -160,7 +160,7 @@ class _Builder:
     ) -> Value:
         """A result of a layer."""
         name = printable(layer.tops[k])
-        shape = _written(self.found.shapes.get(layer.tops[k]))
+        shape = _written(self.inferred.shapes.get(layer.tops[k]))
         own = self._constants(layer, stored) if layer.type == "MemoryData" else []
         if own:
             constant = own[0]
@@ -202,13 +202,13 @@ class _Builder:
     def _indices(self) -> set[str]:
         """Blobs that an Embed reads, or a Split before one."""
         if not hasattr(self, "_embedded"):
-            found: set[str] = set()
+            indices: set[str] = set()
             for layer in reversed(self.parsed.layers):
                 if layer.type == "Embed":
-                    found.update(layer.bottoms[:1])
-                if layer.type == "Split" and found & set(layer.tops):
-                    found.update(layer.bottoms)
-            self._embedded = found
+                    indices.update(layer.bottoms[:1])
+                if layer.type == "Split" and indices & set(layer.tops):
+                    indices.update(layer.bottoms)
+            self._embedded = indices
         return self._embedded
 
     def _constants(self, layer: Layer, stored: tuple[Stored, ...] | None) -> list[Value]:
@@ -216,32 +216,32 @@ class _Builder:
         if layer.type not in LOADS:
             return []
         loads: Sequence[Load] = LOADS[layer.type](Params(layer))
-        found = []
+        constants = []
         for k, row in enumerate(loads):
             if min(row.shape) < 0:
                 continue
             name = printable(f"{layer.name}.{row.name}")
             if stored is None:
                 missing = self.weights.missing
-                found.append(Value(name, row.shape, True, missing=missing, dtype="float32"))
+                constants.append(Value(name, row.shape, True, missing=missing, dtype="float32"))
                 continue
             source = partial(load, stored[k], self.weights.path)
             dtype = dtype_of(stored[k])
-            found.append(Value(name, row.shape, True, dtype=dtype, source=source))
-        return found
+            constants.append(Value(name, row.shape, True, dtype=dtype, source=source))
+        return constants
 
     def _say(self, read: Mapping[str, int]) -> None:
         """What a reader should know of the whole file."""
-        found, weights = self.found, self.weights
-        for name in found.unsized:
+        inferred, weights = self.inferred, self.weights
+        for name in inferred.unsized:
             how = f"--input-shape {shlex.quote(f'{printable(name)}=SIZES')}"
             self.notes.append(
                 f"the file does not give the sizes of the input {shown(name)}, and no layer says "
                 f"how many axes it has; give them ({how}), or write them into its line "
                 "(0=w 1=h 11=d 2=c)"
             )
-        for name in found.named:
-            names = [str(size) for size in found.shapes[name] if isinstance(size, Dim)]
+        for name in inferred.named:
+            names = [str(size) for size in inferred.shapes[name] if isinstance(size, Dim)]
             sizes, how = ", ".join(names), " ".join(f"--set {size}=NUMBER" for size in names)
             self.notes.append(
                 f"the file does not give the sizes of the input {shown(name)}; they are called "

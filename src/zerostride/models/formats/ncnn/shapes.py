@@ -13,6 +13,7 @@ from ....sizes.functions import minimum
 from .expression import evaluate
 from .sizes import (
     ABSENT,
+    AXES,
     MAX_RANK,
     LayerCall,
     Results,
@@ -23,9 +24,9 @@ from .sizes import (
     checked,
     divided,
     equal,
+    is_unit,
     named_sizes,
     number,
-    one,
     place,
     product,
     quotient,
@@ -59,7 +60,7 @@ def each(call: LayerCall) -> Results:
     return [call.operand(k) for k in range(len(call.layer.tops))]
 
 
-def given(call: LayerCall) -> Results:
+def declared(call: LayerCall) -> Results:
     """Input and MemoryData: the sizes that the line gives; inner ones alone make fewer axes."""
     w, h, d, c = (call.whole(key) for key in (0, 1, 11, 2))
     if min(w, h, d, c) < 0:
@@ -83,13 +84,10 @@ def binary(call: LayerCall) -> Results:
     if call.whole(1):
         return [call.first]
     try:
-        found = engine_plan(*call.shapes[:2], engine="ncnn")
+        plan = engine_plan(*call.shapes[:2], engine="ncnn")
     except BroadcastError as error:
         raise Wrong(error.detail) from None
-    sizes = (
-        made(size.const, size.terms) if isinstance(size, Dim) else size for size in found.shape
-    )
-    return [tuple(sizes)]
+    return [tuple(made(s.const, s.terms) if isinstance(s, Dim) else s for s in plan.shape)]
 
 
 # Axes.
@@ -113,10 +111,8 @@ def reshape(call: LayerCall) -> Results:
         raise Unknown("a result of no axes")
     own = named_sizes(call.first)
     names = ["w", "h", "d", "c"] if len(inner) == 4 else ["w", "h", "c"]
-    target = [own[name] if size == 0 else size for name, size in zip(names, inner, strict=False)][
-        ::-1
-    ]
-    return [checked(_filled(target, call.first))]
+    target = [own[name] if size == 0 else size for name, size in zip(names, inner, strict=False)]
+    return [checked(_filled(target[::-1], call.first))]
 
 
 def _with_batch(call: LayerCall, target: list[Number]) -> Sizes:
@@ -125,15 +121,13 @@ def _with_batch(call: LayerCall, target: list[Number]) -> Sizes:
     shape = list(call.first)
     if before != _NO_BATCH:
         shape.insert(place(before, len(shape) + 1), 1)
-    sizes = [
-        shape[axis] if size == 0 and axis < len(shape) else size for axis, size in enumerate(target)
-    ]
-    made = list(_filled(sizes, tuple(shape)))
+    sizes = [shape[k] if s == 0 and k < len(shape) else s for k, s in enumerate(target)]
+    batched = list(_filled(sizes, tuple(shape)))
     if after != _NO_BATCH:
-        batch = made.pop(place(after, len(made)))
+        batch = batched.pop(place(after, len(batched)))
         if equal(batch, 1) is not True:
             raise Unknown(f"a batch of {batch}")
-    return checked(tuple(made))
+    return checked(tuple(batched))
 
 
 def _filled(target: list[Number], shape: Sizes) -> Sizes:
@@ -168,15 +162,13 @@ def expand_dims(call: LayerCall) -> Results:
 
 def squeeze(call: LayerCall) -> Results:
     """Squeeze: by axes or by names; axes longer than 1 stay, and so does the last one left."""
-    shape = call.first
-    axes = call.params.wholes(3)
+    shape, axes = call.first, call.params.wholes(3)
     if axes:
         places = {axis + len(shape) if axis < 0 else axis for axis in axes}
     else:
         flags = {"w": 0, "h": 1, "d": 11, "c": 2}
-        names = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}[len(shape)]
-        places = {k for k, name in enumerate(names) if call.whole(flags[name])}
-    kept = tuple(s for k, s in enumerate(shape) if k not in places or not one(s))
+        places = {k for k, name in enumerate(AXES[len(shape)]) if call.whole(flags[name])}
+    kept = tuple(s for k, s in enumerate(shape) if k not in places or not is_unit(s))
     return [kept or (1,)]
 
 
@@ -206,10 +198,10 @@ def order(rank: int, kind: int) -> tuple[int, ...] | None:
 
 def permute(call: LayerCall) -> Results:
     """Permute: by the number of an order."""
-    found = order(len(call.first), call.whole(0))
-    if found is None:
+    axes = order(len(call.first), call.whole(0))
+    if axes is None:
         raise Wrong(f"order {call.whole(0)} of data of rank {len(call.first)}")
-    return [tuple(call.first[axis] for axis in found)]
+    return [tuple(call.first[axis] for axis in axes)]
 
 
 def flatten(call: LayerCall) -> Results:
@@ -239,7 +231,7 @@ def cuts(call: LayerCall) -> list[Number]:
     size = call.first[call.axis(1)]
     slices, indices = call.params.wholes(0), call.params.wholes(2)
     done: Number = 0
-    found: list[Number] = []
+    parts: list[Number] = []
     for k in range(count):
         if indices:
             last = k == count - 1
@@ -253,25 +245,24 @@ def cuts(call: LayerCall) -> list[Number]:
             part = slices[k]
             if part == ABSENT:
                 part = divided(plain(size - done), count - k)
-        found.append(part)
+        parts.append(part)
         done = plain(done + part)
     if isinstance(done, int) and isinstance(size, int) and done > size:
         raise Wrong(f"parts of {done} in all are cut from {size}")
-    return found
+    return parts
 
 
 def slice_(call: LayerCall) -> Results:
     """Slice: parts along one axis."""
-    axis = call.axis(1)
-    first = call.first
+    axis, first = call.axis(1), call.first
     return [checked((*first[:axis], part, *first[axis + 1 :])) for part in cuts(call)]
 
 
 def crop(call: LayerCall) -> Results:
     """Crop: by offsets and sizes, by starts and ends, or to another blob's size."""
-    given = call.params.has(9) and call.params.has(10)
-    said = call.params.text(19) and call.params.text(20)
-    if len(call.shapes) > 1 and not given and not said:
+    listed = call.params.has(9) and call.params.has(10)
+    written = call.params.text(19) and call.params.text(20)
+    if len(call.shapes) > 1 and not listed and not written:
         return [_crop_like(call)]
     return [checked(tuple(plain(end - start) for start, end in spans(call)))]
 
@@ -279,27 +270,26 @@ def crop(call: LayerCall) -> Results:
 def spans(call: LayerCall) -> list[tuple[Number, Number]]:
     """Crop of one operand: where each axis starts and ends."""
     shape = call.first
-    names = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}[len(shape)]
     starts, ends, axes = _places(call)
     if starts and ends:
         axes = axes or list(range(len(shape)))
         if len(axes) > min(len(starts), len(ends)):
             raise Wrong(f"{len(axes)} axes, {len(starts)} starts and {len(ends)} ends")
-        found: list[tuple[Number, Number]] = [(0, size) for size in shape]
+        pairs: list[tuple[Number, Number]] = [(0, size) for size in shape]
         for axis, start, end in zip(axes, starts, ends, strict=False):
             here = 0 if len(shape) == 1 else place(number(axis), len(shape))
             size = shape[here]
             first = 0 if start == ABSENT else _from_start(start, size, 0)
             last = size if end == ABSENT else _from_start(end, size, 1)
-            found[here] = (first, _least(size, last))
-        return found
+            pairs[here] = (first, _least(size, last))
+        return pairs
     keys = {"w": (0, 3, 6), "h": (1, 4, 7), "d": (13, 14, 15), "c": (2, 5, 8)}
-    found = []
-    for name, size in zip(names, shape, strict=True):
+    pairs = []
+    for name, size in zip(AXES[len(shape)], shape, strict=True):
         offset, wanted, behind = (call.whole(key) for key in keys[name])
         last = plain(size - behind)
-        found.append((offset, last if wanted == ABSENT else _least(offset + wanted, last)))
-    return found
+        pairs.append((offset, last if wanted == ABSENT else _least(offset + wanted, last)))
+    return pairs
 
 
 def _places(call: LayerCall) -> tuple[list[Number], ...]:
@@ -325,8 +315,8 @@ def _crop_like(call: LayerCall) -> Sizes:
     if call.whole(0) == ABSENT:
         raise Unknown("its places are data")
     own, other = named_sizes(first), named_sizes(like)
-    names = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}[len(first)]
     kept = {"c"} if len(first) > 2 and len(like) != len(first) else set()
+    names = AXES[len(first)]
     return checked(tuple(own[name] if name in kept else other[name] for name in names))
 
 
@@ -335,12 +325,7 @@ def padding(call: LayerCall) -> Results:
     if len(call.shapes) > 1:
         raise Unknown("its widths are data")
     top, bottom, left, right, front, behind = (call.whole(key) for key in (0, 1, 2, 3, 7, 8))
-    around = {
-        1: [left + right],
-        2: [top + bottom, left + right],
-        3: [front + behind, top + bottom, left + right],
-        4: [0, front + behind, top + bottom, left + right],
-    }[len(call.first)]
+    around = [0, front + behind, top + bottom, left + right][-len(call.first) :]
     if min(top, bottom, left, right, front, behind) < 0:
         raise Unknown("widths below 0")
     return [checked(tuple(plain(s + more) for s, more in zip(call.first, around, strict=True)))]
@@ -362,7 +347,7 @@ def tile(call: LayerCall) -> Results:
     names = {1: "w", 2: "hw", 3: "dhw" if len(shape) == 4 else "chw", 4: "cdhw"}[len(repeats)]
     by_name = dict(zip(names, repeats, strict=True))
     own = named_sizes(shape)
-    names = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}[max(len(shape), len(repeats))]
+    names = AXES[max(len(shape), len(repeats))]
     return [checked(tuple(plain(own[name] * by_name.get(name, 1)) for name in names))]
 
 
@@ -418,15 +403,15 @@ def matmul(call: LayerCall) -> Results:
 
 def _joined(a: Sizes, b: Sizes) -> Sizes:
     rank = max(len(a), len(b))
-    found: list[Number] = []
+    sizes: list[Number] = []
     for x, y in zip((1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b, strict=True):
         if equal(x, y):
-            found.append(x)
-        elif one(x) or one(y):
-            found.append(y if one(x) else x)
+            sizes.append(x)
+        elif is_unit(x) or is_unit(y):
+            sizes.append(y if is_unit(x) else x)
         else:
             raise Wrong(f"batches of {x} and {y}")
-    return tuple(found)
+    return tuple(sizes)
 
 
 def diag(call: LayerCall) -> Results:
@@ -493,10 +478,8 @@ def recurrent(call: LayerCall) -> Results:
 def reduction(call: LayerCall) -> Results:
     """Reduction: over all axes or some, which are kept as 1 or go."""
     shape = call.first
-    if call.whole(1, 1):
+    if call.whole(1, 1) or len(shape) == 1:
         places = set(range(len(shape)))
-    elif len(shape) == 1:
-        places = {0}
     else:
         places = {place(axis, len(shape)) for axis in call.params.wholes(3)}
     if call.params.wholes(3) and not call.whole(5):

@@ -40,10 +40,10 @@ _ELTWISE = replace(
 
 def whole(node: Node, number: int, default: int = 0) -> int:
     """A whole-number parameter of a node; a ModelError if it is none."""
-    found: Param = node.attributes.get(str(number), default)
-    if isinstance(found, int):
-        return found
-    raise ModelError(f"{node.path}: parameter {number} is {found!r}, and no whole number")
+    value: Param = node.attributes.get(str(number), default)
+    if isinstance(value, int):
+        return value
+    raise ModelError(f"{node.path}: parameter {number} is {value!r}, and no whole number")
 
 
 def binary_op(node: Node) -> tuple[Op, bool] | None:
@@ -83,34 +83,34 @@ def find_site(node: Node) -> Site | None:
 
 
 def _operand(value: Value, shape: FileShape = None) -> Operand:
-    given = value.shape if shape is None else shape
-    return Operand(value.name, given, value.constant, value.missing, value)
+    sizes = value.shape if shape is None else shape
+    return Operand(value.name, sizes, value.constant, value.missing, value)
 
 
-def _given(node: Node) -> tuple[Operand, ...]:
+def _operands(node: Node) -> tuple[Operand, ...]:
     return tuple(_operand(value) for value in node.inputs if value is not None)
 
 
 def _unjudged(node: Node, kind: Kind = Kind.NOT_MODELLED) -> Site:
-    return Site(node, kind, _given(node), RULES["numpy"], {})
+    return Site(node, kind, _operands(node), RULES["numpy"], {})
 
 
 def weights(node: Node, *names: str) -> tuple[Value, ...]:
     """The weights of a layer by what they are called; those that it lacks are left out."""
     by_name = {value.name: value for value in node.inputs if value is not None and value.constant}
-    found = (by_name.get(f"{node.name}.{name}") for name in names)
-    return tuple(value for value in found if value is not None)
+    values = (by_name.get(f"{node.name}.{name}") for name in names)
+    return tuple(value for value in values if value is not None)
 
 
 def _binary(node: Node) -> Site | None:
     """Two blobs by ncnn's rule; with a number nothing broadcasts."""
-    found = binary_op(node)
+    row = binary_op(node)
     if whole(node, 1):
         return None
-    if found is None:
+    if row is None:
         return _unjudged(node)
-    op, backwards = found
-    operands = _given(node)
+    op, backwards = row
+    operands = _operands(node)
     rule = rule_row(None, engine="ncnn", op=op.name)
     return Site(
         node,
@@ -128,13 +128,13 @@ def _eltwise(node: Node) -> Site | None:
     if name is None:
         return _unjudged(node)
     plain = name != "Sum" or "1" not in node.attributes
-    return Site(node, Kind.ELEMENTWISE, _given(node), _ELTWISE, {}, name, plain)
+    return Site(node, Kind.ELEMENTWISE, _operands(node), _ELTWISE, {}, name, plain)
 
 
 def _prelu(node: Node) -> Site:
     """One slope, or one for each channel."""
     slope = weights(node, "slope")
-    data = _given(node)[:1]
+    data = _operands(node)[:1]
     rule = rule_row(None, engine="ncnn", op="prelu")
     return Site(node, Kind.PRELU, (*data, *map(_operand, slope)), rule, {}, "PRelu")
 
@@ -153,7 +153,7 @@ def _along_channels(op: str, name: str) -> Callable[[Node], Site | None]:
 
     def build(node: Node) -> Site | None:
         own = weights(node, name)
-        data = _given(node)[: 1 if own else 2]
+        data = _operands(node)[: 1 if own else 2]
         operands = (*data, *map(_operand, own))
         if len(operands) < 2:
             return None
@@ -165,7 +165,7 @@ def _along_channels(op: str, name: str) -> Callable[[Node], Site | None]:
 
 def _bias(node: Node) -> Site | None:
     """One number a channel; vectors and matrices are one channel, so its first number is theirs."""
-    data = _given(node)[0].shape
+    data = _operands(node)[0].shape
     if data is not None and len(data) < 3:
         return _unjudged(node)
     return _along_channels("Add", "bias")(node)
@@ -180,7 +180,7 @@ def _norm(op: str, *names: str) -> Callable[[Node], Site | None]:
         own = weights(node, *names)
         if not own:
             return None
-        data = _given(node)[0]
+        data = _operands(node)[0]
         if op == "InstanceNormalization" and data.shape is not None and len(data.shape) < 3:
             return _unjudged(node)  # it is one channel there
         return Site(node, Kind.CHANNEL, (data, *map(_operand, own)), rule, {"axis": 0}, op)
@@ -195,7 +195,7 @@ def _trailing(op: str, *names: str) -> Callable[[Node], Site | None]:
         own = weights(node, *names)
         if not own:
             return None
-        data = _given(node)[0]
+        data = _operands(node)[0]
         axes = _normalised(data.shape, whole(node, 0))
         if axes is None:
             return _unjudged(node)
@@ -246,7 +246,7 @@ def _gemm(node: Node) -> Site | None:
 
 def _matmul(node: Node) -> Site | None:
     """The axes before the last two."""
-    batch = batches(_given(node)[:2])
+    batch = batches(_operands(node)[:2])
     if batch is None:
         return None
     return Site(node, Kind.MATMUL, batch, _ncnn_rule("MatMul"), {}, "MatMul")

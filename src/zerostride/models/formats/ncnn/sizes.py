@@ -79,10 +79,10 @@ class LayerCall:
 
     def positive(self, number: int, default: int = 0) -> int:
         """A parameter that divides or counts."""
-        found = self.whole(number, default)
-        if found < 1:
-            raise Wrong(f"parameter {number} is {found}")
-        return found
+        value = self.whole(number, default)
+        if value < 1:
+            raise Wrong(f"parameter {number} is {value}")
+        return value
 
     def axis(self, number: int, default: int = 0, rank: int | None = None) -> int:
         """An axis from 0; negative ones count from the last."""
@@ -98,32 +98,31 @@ def called(blob: str, rank: int) -> Sizes:
 
 def named_sizes(shape: Sizes) -> dict[str, Number]:
     """The sizes by ncnn's names; those that a blob lacks are 1."""
-    names = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}[len(shape)]
-    return {**dict.fromkeys("cdhw", 1), **dict(zip(names, shape, strict=True))}
+    return {**dict.fromkeys("cdhw", 1), **dict(zip(AXES[len(shape)], shape, strict=True))}
 
 
 def place(axis: int, rank: int) -> int:
     """An axis from 0; the layer is wrong if there is none."""
-    found = axis + rank if axis < 0 else axis
-    if not 0 <= found < rank:
+    position = axis + rank if axis < 0 else axis
+    if not 0 <= position < rank:
         raise Wrong(f"axis {axis} of data of rank {rank}")
-    return found
+    return position
 
 
 def number(size: Number) -> int:
     """A size as a number; unknown if it is none."""
-    found = plain(size)
-    if isinstance(found, Dim):
-        raise Unknown(f"the size {found} is not known")
-    return found
+    value = plain(size)
+    if isinstance(value, Dim):
+        raise Unknown(f"the size {value} is not known")
+    return value
 
 
-def one(size: Number) -> bool:
+def is_unit(size: Number) -> bool:
     """Whether a size is 1; unknown if that is not decided."""
-    found = is_one(size)
-    if found is Answer.UNKNOWN:
+    answer = is_one(size)
+    if answer is Answer.UNKNOWN:
         raise Unknown(f"whether {size} is 1 is not known")
-    return found is Answer.YES
+    return answer is Answer.YES
 
 
 def equal(a: Number, b: Number) -> bool | None:
@@ -150,10 +149,10 @@ def divided(size: Number, divisor: Number) -> Number:
 
 def quotient(size: Number, divisor: Number) -> Number:
     """A quotient that leaves nothing over, as far as that is decided."""
-    found = divided(size, divisor)
-    if equal(plain(found * divisor), size) is False:
+    rows = divided(size, divisor)
+    if equal(plain(rows * divisor), size) is False:
         raise Wrong(f"{size} elements do not fill rows of {divisor}")
-    return found
+    return rows
 
 
 def checked(shape: Sizes) -> Sizes:
@@ -163,9 +162,9 @@ def checked(shape: Sizes) -> Sizes:
     for size in shape:
         if isinstance(size, int) and not 1 <= size <= MAX_SIZE:
             raise Wrong(f"a size of {size}")
-    known = [size for size in shape if isinstance(size, int)]
-    if math.prod(known) > MAX_SIZE:
-        raise Wrong(f"{math.prod(known)} elements are more than ncnn counts")
+    numbers = [size for size in shape if isinstance(size, int)]
+    if math.prod(numbers) > MAX_SIZE:
+        raise Wrong(f"{math.prod(numbers)} elements are more than ncnn counts")
     return tuple(map(plain, shape))
 
 

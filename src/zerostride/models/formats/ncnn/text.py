@@ -159,30 +159,30 @@ class _Parser:
     def _check(self, layers: tuple[Layer, ...], layer_count: int, blob_count: int) -> None:
         if layer_count != len(layers):
             less = layer_count < len(layers)
-            said = "leaves the rest out" if less else "refuses that"
+            reaction = "leaves the rest out" if less else "refuses that"
             raise ModelError(
-                f"{self.file}: it says {layer_count} layers and has {len(layers)}; ncnn {said}"
+                f"{self.file}: it says {layer_count} layers and has {len(layers)}; ncnn {reaction}"
             )
-        made: set[str] = set()
+        blobs: set[str] = set()
         for layer in layers:
             for name in layer.bottoms:
-                if name not in made:
+                if name not in blobs:
                     raise ModelError(
                         f"{self._where(layer)} reads {shown(name)}, which no layer before it makes"
                     )
             for name in layer.tops:
-                if name in made:
+                if name in blobs:
                     raise ModelError(
                         f"{self._where(layer)} makes {shown(name)}, which another one makes too"
                     )
-                made.add(name)
-        if blob_count < len(made):
+                blobs.add(name)
+        if blob_count < len(blobs):
             raise ModelError(
-                f"{self.file}: it says {blob_count} blobs and has {len(made)}; ncnn writes beyond "
+                f"{self.file}: it says {blob_count} blobs and has {len(blobs)}; ncnn writes beyond "
                 "its list there"
             )
-        if blob_count > len(made):
-            self.notes.append(f"the file says {blob_count} blobs and has {len(made)}")
+        if blob_count > len(blobs):
+            self.notes.append(f"the file says {blob_count} blobs and has {len(blobs)}")
 
     def _layer(self, index: int, at: int) -> Layer:
         """One line: type, name, two counts, as many blobs, parameters."""
@@ -196,8 +196,8 @@ class _Parser:
         words = self._split(line, 4 + blobs)
         rest = f" {words.pop()}" if len(words) > 4 + blobs else ""
         if len(words) < 4 + blobs:
-            said = f"{blobs} blobs are wanted, {len(words) - 4} there"
-            raise self._error(at, said, words)
+            message = f"{blobs} blobs are wanted, {len(words) - 4} there"
+            raise self._error(at, message, words)
         for word in words:
             if len(word) > MAX_NAME or len(word.encode(self.encoding)) > MAX_NAME:
                 raise self._error(at, f"a name of more than {MAX_NAME} bytes", words)
@@ -218,7 +218,7 @@ class _Parser:
         return [word.decode(self.encoding) for word in words]
 
     def _params(self, at: int, line: str, words: list[str]) -> Mapping[int, Param]:
-        found: dict[int, Param] = {}
+        params: dict[int, Param] = {}
         line = line.rstrip(SPACES)
         end = count = 0
         while end < len(line):
@@ -236,12 +236,12 @@ class _Parser:
             if quoted is not None:
                 if len(quoted) > MAX_NAME:
                     raise self._error(at, f"parameter {number} is a text too long", words)
-                found[number] = quoted
+                params[number] = quoted
             elif plain[0].isalpha() and not is_array:
-                found[number] = plain
+                params[number] = plain
             else:
-                found[number] = self._numbers(at, number, plain, is_array, words)
-        return MappingProxyType(found)
+                params[number] = self._numbers(at, number, plain, is_array, words)
+        return MappingProxyType(params)
 
     def _numbers(self, at: int, number: int, text: str, is_array: bool, words: list[str]) -> Param:
         parts = text.split(",")
@@ -256,8 +256,8 @@ class _Parser:
             return self._number(at, number, parts[0], words)
         length = self._number(at, number, parts[0], words)
         if length != len(parts) - 1:
-            said = f"parameter {number} says {length} numbers and has {len(parts) - 1}"
-            raise self._error(at, said, words)
+            message = f"parameter {number} says {length} numbers and has {len(parts) - 1}"
+            raise self._error(at, message, words)
         return self._list(at, number, parts[1:], words)
 
     def _list(self, at: int, number: int, parts: list[str], words: list[str]) -> Param:
@@ -269,10 +269,10 @@ class _Parser:
     def _number(self, at: int, number: int, text: str, words: list[str]) -> int | float:
         """A point or an exponent makes a number a real one."""
         if _INT.fullmatch(text):
-            found = int(text)
-            if not -(2**31) <= found < 2**31:
+            value = int(text)
+            if not -(2**31) <= value < 2**31:
                 raise self._error(at, f"parameter {number}: {text} needs more than 32 bits", words)
-            return found
+            return value
         if _FLOAT.fullmatch(text):
             return float(text)
         raise self._error(at, f"parameter {number}: {shown(text[:40])} is no number", words)
@@ -285,11 +285,11 @@ class _Parser:
     def _where(self, layer: Layer) -> str:
         return f"{self.file}: line {layer.line}: {shown(layer.type)[1:-1]} {shown(layer.name)}"
 
-    def _error(self, at: int, said: str, words: list[str] | None = None) -> ModelError:
+    def _error(self, at: int, message: str, words: list[str] | None = None) -> ModelError:
         who = ""
         if words and len(words) > 1:
             who = f"{shown(words[0])[1:-1]} {shown(words[1])}: "
-        return ModelError(f"{self.file}: line {at + 1}: {who}{said}")
+        return ModelError(f"{self.file}: line {at + 1}: {who}{message}")
 
 
 Getter: TypeAlias = Callable[[int, int], int]
@@ -309,42 +309,42 @@ class Params:
 
     def whole(self, number: int, default: int = 0) -> int:
         """A whole number."""
-        found = self.layer.params.get(number, default)
-        if not isinstance(found, int):
-            raise self.wrong(number, found, "a whole number")
-        return found
+        value = self.layer.params.get(number, default)
+        if not isinstance(value, int):
+            raise self.wrong(number, value, "a whole number")
+        return value
 
     def real(self, number: int, default: float = 0.0) -> float:
         """A real number."""
-        found = self.layer.params.get(number, default)
-        if not isinstance(found, int | float):
-            raise self.wrong(number, found, "a number")
-        return float(found)
+        value = self.layer.params.get(number, default)
+        if not isinstance(value, int | float):
+            raise self.wrong(number, value, "a number")
+        return float(value)
 
     def wholes(self, number: int) -> tuple[int, ...]:
         """A list of whole numbers, empty by default."""
-        found = self.layer.params.get(number, ())
-        if isinstance(found, tuple) and all(isinstance(item, int) for item in found):
-            return tuple(int(item) for item in found)
-        raise self.wrong(number, found, "a list of whole numbers")
+        value = self.layer.params.get(number, ())
+        if isinstance(value, tuple) and all(isinstance(item, int) for item in value):
+            return tuple(int(item) for item in value)
+        raise self.wrong(number, value, "a list of whole numbers")
 
     def text(self, number: int) -> str:
         """A text, empty by default."""
-        found = self.layer.params.get(number, "")
-        if not isinstance(found, str):
-            raise self.wrong(number, found, "a text")
-        return found
+        value = self.layer.params.get(number, "")
+        if not isinstance(value, str):
+            raise self.wrong(number, value, "a text")
+        return value
 
     def has(self, number: int) -> bool:
         """Whether the line has the parameter."""
         return number in self.layer.params
 
-    def wrong(self, number: int, found: Param, wanted: str) -> ModelError:
+    def wrong(self, number: int, value: Param, wanted: str) -> ModelError:
         """What is said of a parameter of another kind."""
         layer = self.layer
         return ModelError(
             f"line {layer.line}: {shown(layer.type)[1:-1]} {shown(layer.name)}: parameter {number} "
-            f"is {shown(str(found))[1:-1]}, and {wanted} is wanted"
+            f"is {shown(str(value))[1:-1]}, and {wanted} is wanted"
         )
 
 

@@ -102,28 +102,28 @@ def _convolution(p: Params) -> list[Load]:
 
 def _weighted(p: Params) -> list[Load]:
     """Weights as the line counts them, and a bias."""
-    found = [Load("weight", (p.whole(6),), marked=True)]
-    return [*found, _vector("bias", p.whole(0))] if p.whole(5) else found
+    loads = [Load("weight", (p.whole(6),), marked=True)]
+    return [*loads, _vector("bias", p.whole(0))] if p.whole(5) else loads
 
 
 def _convolution_2d(p: Params) -> list[Load]:
-    found = _convolution(p)
+    loads = _convolution(p)
     scales = p.whole(8)
-    if found and scales:
-        found += [_vector("weight_scale", p.whole(0)), _vector("input_scale", 1)]
-        found += [_vector("output_scale", 1)] if scales > 100 else []
-    return found
+    if loads and scales:
+        loads += [_vector("weight_scale", p.whole(0)), _vector("input_scale", 1)]
+        loads += [_vector("output_scale", 1)] if scales > 100 else []
+    return loads
 
 
 def _depthwise_2d(p: Params) -> list[Load]:
-    found = _convolution(p)
+    loads = _convolution(p)
     scales = p.whole(8)
-    if found and scales:
+    if loads and scales:
         if scales % 100 in (1, 2):
             count = p.whole(7, 1) if scales % 100 == 1 else 1
-            found += [_vector("weight_scale", count), _vector("input_scale", 1)]
-        found += [_vector("output_scale", 1)] if scales > 100 else []
-    return found
+            loads += [_vector("weight_scale", count), _vector("input_scale", 1)]
+        loads += [_vector("output_scale", 1)] if scales > 100 else []
+    return loads
 
 
 def _deconvolution(p: Params) -> list[Load]:
@@ -131,17 +131,17 @@ def _deconvolution(p: Params) -> list[Load]:
 
 
 def _inner_product(p: Params) -> list[Load]:
-    found = [Load("weight", (p.whole(2),), marked=True)]
-    found += [_vector("bias", p.whole(0))] if p.whole(1) else []
+    loads = [Load("weight", (p.whole(2),), marked=True)]
+    loads += [_vector("bias", p.whole(0))] if p.whole(1) else []
     if p.whole(8):
-        found += [_vector("weight_scale", p.whole(0)), _vector("input_scale", 1)]
-    return found
+        loads += [_vector("weight_scale", p.whole(0)), _vector("input_scale", 1)]
+    return loads
 
 
 def _embed(p: Params) -> list[Load]:
-    found = [Load("weight", (p.whole(3),), marked=True)]
-    found += [_vector("bias", p.whole(0))] if p.whole(2) else []
-    return [*found, _vector("weight_scale", 1)] if p.whole(18) else found
+    loads = [Load("weight", (p.whole(3),), marked=True)]
+    loads += [_vector("bias", p.whole(0))] if p.whole(2) else []
+    return [*loads, _vector("weight_scale", 1)] if p.whole(18) else loads
 
 
 def _batch_norm(p: Params) -> list[Load]:
@@ -161,8 +161,8 @@ def _scale(p: Params) -> list[Load]:
     count = p.whole(0)
     if count == -233:
         return []
-    found = [_vector("scale", count)]
-    return [*found, _vector("bias", count)] if p.whole(1) else found
+    loads = [_vector("scale", count)]
+    return [*loads, _vector("bias", count)] if p.whole(1) else loads
 
 
 def _one(name: str, number: int, default: int = 0) -> Loads:
@@ -200,25 +200,25 @@ def _blocks(term: int, k: int) -> tuple[int, int]:
 def _gemm(p: Params) -> list[Load]:
     m, n, k, term = p.whole(7), p.whole(8), p.whole(9), p.whole(18)
     by_blocks = term >= 400
-    found: list[Load] = []
+    loads: list[Load] = []
     if p.whole(4):
-        found.append(Load("A", (k, m) if p.whole(2) else (m, k), marked=True))
+        loads.append(Load("A", (k, m) if p.whole(2) else (m, k), marked=True))
     if p.whole(5):
         shape = (n, k) if p.whole(3) else (k, n)
         shape = (n, _blocks(term, k)[0]) if by_blocks else shape
-        found.append(Load("B", shape, marked=True))
+        loads.append(Load("B", shape, marked=True))
     kind = p.whole(10)
     if p.whole(6) and kind != -1:
         shapes = {0: (1,), 1: (m,), 2: (m, 1), 3: (m, n), 4: (1, n)}
         if kind in shapes:
-            found.append(Load("C", shapes[kind], marked=True))
+            loads.append(Load("C", shapes[kind], marked=True))
     if by_blocks:
-        found.append(Load("B_scale", (n, _blocks(term, k)[1])))
-        found += [_vector("B_input_scale", k)] if term % 100 // 10 == 1 else []
+        loads.append(Load("B_scale", (n, _blocks(term, k)[1])))
+        loads += [_vector("B_input_scale", k)] if term % 100 // 10 == 1 else []
     elif term:
-        found += [_vector("A_scale", m)] if p.whole(4) else []
-        found += [_vector("B_scale", 1)] if p.whole(5) else []
-    return found
+        loads += [_vector("A_scale", m)] if p.whole(4) else []
+        loads += [_vector("B_scale", 1)] if p.whole(5) else []
+    return loads
 
 
 def _attention(p: Params) -> list[Load]:
@@ -229,17 +229,17 @@ def _attention(p: Params) -> list[Load]:
     widths = (("q", embed, q), ("k", embed, p.whole(3, embed)), ("v", embed, p.whole(4, embed)))
     every = (*widths, ("out", q, embed))
     by_blocks = term >= 400
-    found: list[Load] = []
+    loads: list[Load] = []
     for name, rows, columns in every:
         wide = _blocks(term, columns)[0] if by_blocks else columns
-        found += [Load(f"{name}_weight", (rows, wide), marked=True), _vector(f"{name}_bias", rows)]
+        loads += [Load(f"{name}_weight", (rows, wide), marked=True), _vector(f"{name}_bias", rows)]
     if by_blocks:
-        found += [Load(f"{name}_scale", (r, _blocks(term, c)[1])) for name, r, c in every]
+        loads += [Load(f"{name}_scale", (r, _blocks(term, c)[1])) for name, r, c in every]
         if term % 100 // 10 == 1:
-            found += [_vector(f"{name}_input_scale", c) for name, _, c in every]
+            loads += [_vector(f"{name}_input_scale", c) for name, _, c in every]
     elif term:
-        found += [_vector(f"{name}_scale", embed) for name in "qkv"] + [_vector("out_scale", 1)]
-    return found
+        loads += [_vector(f"{name}_scale", embed) for name in "qkv"] + [_vector("out_scale", 1)]
+    return loads
 
 
 def _recurrent(gates: int, biases: int) -> Loads:
@@ -254,12 +254,12 @@ def _recurrent(gates: int, biases: int) -> Loads:
             "bias_c": (directions, biases, hidden),
             "weight_hc": (directions, hidden * gates, count),
         }
-        found = [Load(name, shape, marked=True) for name, shape in shapes.items()]
+        rows = [Load(name, shape, marked=True) for name, shape in shapes.items()]
         if hidden != count:
-            found.append(Load("weight_hr", (directions, count, hidden), marked=True))
+            rows.append(Load("weight_hr", (directions, count, hidden), marked=True))
         if p.whole(8):
-            found += [Load(f"{name}_scale", (directions, hidden * gates)) for name in ("xc", "hc")]
-        return found
+            rows += [Load(f"{name}_scale", (directions, hidden * gates)) for name in ("xc", "hc")]
+        return rows
 
     return loads
 
@@ -336,8 +336,8 @@ def locate(layers: Sequence[Layer], path: Path, known: Callable[[str], bool]) ->
             walk = _walked(layers, file, size, known)
     except OSError as error:
         walk = _Walk([], 0, f"{path.name}: {error.strerror or error}")
-    found = (*walk.stored, *(None,) * (len(layers) - len(walk.stored)))
-    return Weights(path, found, walk.missing, walk.end, size)
+    stored = (*walk.stored, *(None,) * (len(layers) - len(walk.stored)))
+    return Weights(path, stored, walk.missing, walk.end, size)
 
 
 def _size(path: Path) -> int | None:
@@ -373,7 +373,7 @@ def _walked(
     lengths = {0}
     if not any(map(opaque, after)):
         lengths |= {size - before.end - _total(after, mark) for mark in (0, _HALF)}
-    for length in sorted(one for one in lengths if one >= 0):
+    for length in sorted(n for n in lengths if n >= 0):
         rest = _forward(after, file, before.end + length, size)
         if rest.missing is None and rest.end == size:
             return _Walk([*before.stored, () if not length else None, *rest.stored], size)
@@ -474,8 +474,8 @@ def load(stored: Stored, path: Path) -> Array:
         return np.frombuffer(raw, "<f4", count).reshape(shape)
     table = np.frombuffer(raw, "<f4", 256)
     indices = np.frombuffer(raw, np.uint8, count, offset=_TABLE)
-    found: Array = table[indices].reshape(shape)
-    return found
+    numbers: Array = table[indices].reshape(shape)
+    return numbers
 
 
 __all__ = ["LOADS", "Load", "Stored", "Weights", "bin_path", "load", "locate"]

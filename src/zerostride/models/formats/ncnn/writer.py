@@ -29,10 +29,10 @@ class Writer:
 
     def input(self, position: int = 0) -> Value:
         """An operand; there are no words where it is missing."""
-        found = self.node.inputs[position] if position < len(self.node.inputs) else None
-        if found is None:
+        value = self.node.inputs[position] if position < len(self.node.inputs) else None
+        if value is None:
             raise NoWords
-        return found
+        return value
 
     @property
     def rank(self) -> int:
@@ -67,17 +67,17 @@ class Writer:
 
     def array(self, number: int) -> tuple[Any, ...]:
         """A parameter that is a list; () where it is not given."""
-        found = self.node.attributes.get(str(number), ())
-        if not isinstance(found, tuple):
+        value = self.node.attributes.get(str(number), ())
+        if not isinstance(value, tuple):
             raise NoWords
-        return found
+        return value
 
     def real(self, number: int, default: float) -> float:
         """A real parameter."""
-        found = self.node.attributes.get(str(number), default)
-        if not isinstance(found, int | float):
+        value = self.node.attributes.get(str(number), default)
+        if not isinstance(value, int | float):
             raise NoWords
-        return float(found)
+        return float(value)
 
     def wholes(self, numbers: Iterable[int], dtype: str = "int64") -> Value:
         """A constant list of whole numbers."""
@@ -130,12 +130,12 @@ class Writer:
         """A node between with several results."""
         node, position = self.node, len(self.nodes)
         name = f"{node.name}.{position}"
-        made = tuple(Value(f"{name}.{k}" if k else name, None) for k in range(results))
+        values = tuple(Value(f"{name}.{k}" if k else name, None) for k in range(results))
         kept = {key: value for key, value in attributes.items() if value is not None}
         self.nodes.append(
-            Node(name, op, "", OPSET, operands, made, kept, node.scope, place=node.place)
+            Node(name, op, "", OPSET, operands, values, kept, node.scope, place=node.place)
         )
-        return made
+        return values
 
     def last(self, op: str, *operands: Value | None, **attributes: Any) -> None:
         """The node that hands out the layer's own results."""

@@ -124,9 +124,9 @@ class OnnxEditor:
         if task.repeats and (None in task.repeats.values() or self.version < _TILE):
             return f"opset {self.version} has no Expand; convert the model to opset 13"
         for step in task.rewrite.steps:
-            said = self._refuses(step)
-            if said is not None:
-                return said
+            reason = self._refuses(step)
+            if reason is not None:
+                return reason
         return None
 
     def _refuses(self, step: RewriteStep) -> str | None:
@@ -161,9 +161,9 @@ class OnnxEditor:
         self._touched = self._touched or bool(tasks)
         constants = self._constants(tasks)
         for task in tasks:
-            said = self._refused(task)
-            if said is not None:
-                raise ModelError(f"{self._called(task)}: {said}")
+            reason = self._refused(task)
+            if reason is not None:
+                raise ModelError(f"{self._called(task)}: {reason}")
             self._say(task, constants)
         for scope in self._scopes.values():
             spliced(scope)
@@ -183,7 +183,7 @@ class OnnxEditor:
     ) -> dict[int, tuple[int, ...] | None]:
         """For each step that expands how often along each axis, None where sizes are not known."""
         shapes: list[tuple[int, ...] | None] = []
-        found: dict[int, tuple[int, ...] | None] = {}
+        repeats: dict[int, tuple[int, ...] | None] = {}
         for k, step in enumerate(rewrite.steps):
             ref = step.operands[0] if step.operands else None
             old = None
@@ -194,12 +194,12 @@ class OnnxEditor:
                     scope, text(node.input[ref.position])
                 )
             if step.op == "expand":
-                found[k] = times(old, step.shape or ())
+                repeats[k] = times(old, step.shape or ())
                 shapes.append(step.shape)
             else:
                 moves = step.op in ("reshape", "squeeze", "unsqueeze")
                 shapes.append(moved(step, old) if moves and old is not None else None)
-        return found
+        return repeats
 
     def _declared(self, scope: Scope, name: str) -> tuple[int, ...] | None:
         """The sizes of a tensor, where the file says them in numbers."""
@@ -232,17 +232,17 @@ class OnnxEditor:
                 assert owner is not None
                 owners[id(owner)] = owner
                 wanted.setdefault((id(owner), name), Counter())[shape] += 1
-        made: dict[_Reshaped, str] = {}
+        names: dict[_Reshaped, str] = {}
         for (key, name), shapes in wanted.items():
             owner = owners[key]
             if len(shapes) == 1 and next(iter(shapes.values())) == owner.reads[name]:
                 (shape,) = shapes
                 self._resize(owner, name, shape)
-                made[key, name, shape] = name
+                names[key, name, shape] = name
                 continue
             for shape in shapes:
-                made[key, name, shape] = self._copy(owner, name, shape)
-        return made
+                names[key, name, shape] = self._copy(owner, name, shape)
+        return names
 
     def _sizes(self, scope: Scope, node: onnx.NodeProto, position: int) -> tuple[int, ...] | None:
         """The sizes of an operand that is a constant of the file that may change, or None."""
@@ -322,9 +322,9 @@ class OnnxEditor:
             if task.repeats.get(k) is not None:
                 step = RewriteStep("tile", step.operands, shape=task.repeats[k])
             if step.op == "self" or last:
-                made = output if last else self._fresh(f"{output}_{k}")
-                words = self._node(step, operands, made, original, scope)
-                names.append(made)
+                result = output if last else self._fresh(f"{output}_{k}")
+                words = self._node(step, operands, result, original, scope)
+                names.append(result)
                 if not last:
                     new.append(words)
                     continue
@@ -351,18 +351,18 @@ class OnnxEditor:
         if moves and key in scope.moved:
             return scope.moved[key]
         stem = operands[0] if operands else text(original.output[0])
-        made = self._fresh(f"{stem}_{step.op}")
-        new.append(self._node(step, operands, made, original, scope))
+        result = self._fresh(f"{stem}_{step.op}")
+        new.append(self._node(step, operands, result, original, scope))
         if moves:
-            scope.moved[key] = made
-            self._describe(scope, operands[0], made, step)
-        return made
+            scope.moved[key] = result
+            self._describe(scope, operands[0], result, step)
+        return result
 
     def _node(
         self,
         step: RewriteStep,
         operands: Sequence[str],
-        made: str,
+        result: str,
         original: onnx.NodeProto,
         scope: Scope,
     ) -> onnx.NodeProto:
@@ -374,29 +374,29 @@ class OnnxEditor:
             node = onnx.NodeProto()
             node.CopyFrom(original)
             node.input[:] = trimmed(operands)
-            node.output[0] = made
+            node.output[0] = result
             change_attributes(node, step.attributes)
-            if made != text(original.output[0]):
+            if result != text(original.output[0]):
                 node.name = self._fresh(text(original.name)) if original.name else ""
             return node
-        name = self._fresh(made)
+        name = self._fresh(result)
         if step.op == "number":
             tensor = number_tensor(step.attributes)
-            return helper.make_node("Constant", [], [made], name, value=tensor)
+            return helper.make_node("Constant", [], [result], name, value=tensor)
         if step.op in ("unsqueeze", "squeeze"):
             op = step.op.capitalize()
             if self.version < _AXES_INPUT:
-                return helper.make_node(op, operands, [made], name, axes=step.axes)
-            return helper.make_node(op, [*operands, self._list(scope, step.axes)], [made], name)
+                return helper.make_node(op, operands, [result], name, axes=step.axes)
+            return helper.make_node(op, [*operands, self._list(scope, step.axes)], [result], name)
         if step.op in ("reshape", "expand", "tile"):
             shape = tuple(step.shape or ())
             if step.op == "reshape" and self.version < _RESHAPE_INPUT:
-                return helper.make_node("Reshape", operands, [made], name, shape=shape)
+                return helper.make_node("Reshape", operands, [result], name, shape=shape)
             more: Any = {"allowzero": 1} if step.op == "reshape" and 0 in shape else {}
-            given = [*operands, self._list(scope, shape)]
-            return helper.make_node(step.op.capitalize(), given, [made], name, **more)
+            pair = [*operands, self._list(scope, shape)]
+            return helper.make_node(step.op.capitalize(), pair, [result], name, **more)
         words = str(find_op(step.op).names["onnx"][0])
-        return helper.make_node(words, operands, [made], name)
+        return helper.make_node(words, operands, [result], name)
 
     def _list(self, scope: Scope, numbers: Sequence[int]) -> str:
         """The name of a constant of the graph that holds these numbers."""
@@ -428,7 +428,7 @@ class OnnxEditor:
                 onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
             )
 
-    def _describe(self, scope: Scope, name: str, made: str, step: RewriteStep) -> None:
+    def _describe(self, scope: Scope, name: str, result: str, step: RewriteStep) -> None:
         """Says the new tensor's type where the file says the old one's."""
         entry = self._entry(scope, name)
         if entry is None or not entry.type.tensor_type.HasField("shape"):
@@ -446,18 +446,18 @@ class OnnxEditor:
             shape = tuple(1 if axis in step.axes else next(rest) for axis in range(rank))
         else:
             shape = tuple(size for axis, size in enumerate(shape) if axis not in step.axes)
-        new = scope.graph.value_info.add(name=made)
+        new = scope.graph.value_info.add(name=result)
         new.type.tensor_type.elem_type = entry.type.tensor_type.elem_type
         set_shape(new, shape)
-        self._shapes[id(scope)][made] = new
+        self._shapes[id(scope)][result] = new
 
     def _entry(self, scope: Scope, name: str) -> onnx.ValueInfoProto | None:
         owner = scope if name in self._shapes.get(id(scope), {}) else scope.owner(name)
-        for one in (scope, owner):
-            if one is not None and id(one) not in self._shapes:
-                graph = one.graph
+        for place in (scope, owner):
+            if place is not None and id(place) not in self._shapes:
+                graph = place.graph
                 every = (*graph.input, *graph.value_info, *graph.output)
-                self._shapes[id(one)] = {text(entry.name): entry for entry in every}
+                self._shapes[id(place)] = {text(entry.name): entry for entry in every}
         entry = None if owner is None else self._shapes[id(owner)].get(name)
         return entry if entry is not None and entry.type.HasField("tensor_type") else None
 

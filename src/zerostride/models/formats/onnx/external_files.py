@@ -39,20 +39,20 @@ def save(
         ModelError: a file cannot be written, or an external file would take the place of another
             one.
     """
-    made = [path]
+    written = [path]
     try:
         path.write_bytes(_bytes(model, path) if touched else source.read_bytes())
         for file, goal in _external(model, source.parent, path.parent):
-            made.append(goal)
+            written.append(goal)
             goal.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, goal)
     except OSError as error:
-        _remove(made)
+        _remove(written)
         raise ModelError(f"{error.filename or path}: {error.strerror or error}") from None
     except ModelError:
-        _remove(made)
+        _remove(written)
         raise
-    return tuple(made)
+    return tuple(written)
 
 
 def _bytes(model: onnx.ModelProto, path: Path) -> bytes:
@@ -67,8 +67,8 @@ def _bytes(model: onnx.ModelProto, path: Path) -> bytes:
 
 def _external(model: onnx.ModelProto, old: Path, new: Path) -> Iterator[tuple[Path, Path]]:
     """The external files that a folder lacks, and where they go."""
-    found = (location_of(tensor)[1] for tensor in tensors_of(model) if tensor.external_data)
-    for relative in sorted({Path(location) for location in found if location is not None}):
+    locations = (location_of(tensor)[1] for tensor in tensors_of(model) if tensor.external_data)
+    for relative in sorted({Path(location) for location in locations if location is not None}):
         file, goal = old / relative, new / relative
         if not os.path.isfile(file) or not file.resolve().is_relative_to(old.resolve()):
             continue  # the reader says that it is missing

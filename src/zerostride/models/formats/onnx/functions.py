@@ -50,29 +50,29 @@ def write_out(
     import onnx
 
     types = dict(_types(inferred.graph))
-    made = 0
+    count = 0
     for position, node in enumerate(model.graph.node):
         if (node.domain, node.op_type) not in ops or malformed(node, versions) is not None:
             continue
         if _strange(node, versions):
             continue
-        found = _function(node, types, versions)
-        if found is None:
+        body = _function(node, types, versions)
+        if body is None:
             continue
-        function = onnx.FunctionProto.FromString(found)
+        function = onnx.FunctionProto.FromString(body)
         function.name, function.domain = f"{node.op_type}_{position}", DOMAIN
         # The document's body holds for all op sets up to the next that it has a body for.
         for entry in function.opset_import:
             entry.version = versions.get(entry.domain, entry.version)
-        known = {entry.domain for entry in model.opset_import}
-        model.opset_import.extend(e for e in function.opset_import if e.domain not in known)
-        if DOMAIN not in known:
+        domains = {entry.domain for entry in model.opset_import}
+        model.opset_import.extend(e for e in function.opset_import if e.domain not in domains)
+        if DOMAIN not in domains:
             model.opset_import.add(domain=DOMAIN, version=1)
         _set_defaults(node, versions)
         node.op_type, node.domain = function.name, DOMAIN
         model.functions.append(function)
-        made += 1
-    return made
+        count += 1
+    return count
 
 
 def _schema(op: str, domain: str, version: int) -> Any:
@@ -128,27 +128,27 @@ def _function(
             continue
         try:
             if plain:
-                found = schema.get_function_with_opset_version(max(fitting))
+                function = schema.get_function_with_opset_version(max(fitting))
             else:
-                given = [types.get(name, onnx.TypeProto()) for name in node.input]
-                found = schema.get_context_dependent_function_with_opset_version(
+                input_types = [types.get(name, onnx.TypeProto()) for name in node.input]
+                function = schema.get_context_dependent_function_with_opset_version(
                     max(fitting),
                     node.SerializeToString(),
-                    [one.SerializeToString() for one in given],
+                    [entry.SerializeToString() for entry in input_types],
                 )
         except (RuntimeError, ValueError, TypeError):
             continue  # it has none for these types or attributes
-        if found:
-            return bytes(found)
+        if function:
+            return bytes(function)
     return None
 
 
 def _set_defaults(node: onnx.NodeProto, versions: Mapping[str, int]) -> None:
     """Says what the document says of attributes that a node leaves out: functions refer to them."""
     schema = _schema(node.op_type, node.domain, versions.get(node.domain, versions.get("", 1)))
-    said = {attribute.name for attribute in node.attribute}
+    present = {attribute.name for attribute in node.attribute}
     node.attribute.extend(
         row.default_value
         for name, row in schema.attributes.items()
-        if name not in said and row.default_value.name
+        if name not in present and row.default_value.name
     )

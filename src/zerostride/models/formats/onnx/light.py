@@ -31,43 +31,43 @@ def light(model: onnx.ModelProto, *, whole: bool = True) -> onnx.ModelProto:
     """
     import onnx
 
-    made = onnx.ModelProto(ir_version=model.ir_version)
-    made.opset_import.extend(model.opset_import)
+    copy = onnx.ModelProto(ir_version=model.ir_version)
+    copy.opset_import.extend(model.opset_import)
     if not whole:
-        made.functions.extend(model.functions)
-    _copy_graph(model.graph, made.graph, whole)
-    return made
+        copy.functions.extend(model.functions)
+    _copy_graph(model.graph, copy.graph, whole)
+    return copy
 
 
-def _copy_graph(graph: onnx.GraphProto, made: onnx.GraphProto, whole: bool) -> None:
+def _copy_graph(graph: onnx.GraphProto, copy: onnx.GraphProto, whole: bool) -> None:
     for field in ("input", "output", "value_info"):
-        getattr(made, field).extend(getattr(graph, field))
+        getattr(copy, field).extend(getattr(graph, field))
     if whole:
         for node in graph.node:
-            _copy_node(node, made.node.add())
+            _copy_node(node, copy.node.add())
     else:
-        made.node.extend(graph.node)
+        copy.node.extend(graph.node)
     for tensor in graph.initializer:
-        _copy_tensor(tensor, made.initializer.add())
+        _copy_tensor(tensor, copy.initializer.add())
     for sparse in graph.sparse_initializer:
-        copied = made.sparse_initializer.add(dims=sparse.dims)
+        copied = copy.sparse_initializer.add(dims=sparse.dims)
         _copy_tensor(sparse.values, copied.values)
         _copy_tensor(sparse.indices, copied.indices)
 
 
-def _copy_node(node: onnx.NodeProto, made: onnx.NodeProto) -> None:
+def _copy_node(node: onnx.NodeProto, copy: onnx.NodeProto) -> None:
     # Names that are not UTF-8 are bytes, and cannot be set.
     if not node.attribute or node.ByteSize() <= MAX_BYTES or not _is_text(node.output):
-        made.CopyFrom(node)
+        copy.CopyFrom(node)
         return
     if not _is_text((*node.input, node.name, node.op_type, node.domain)):
-        made.CopyFrom(node)
+        copy.CopyFrom(node)
         return
-    made.name, made.op_type, made.domain = node.name, node.op_type, node.domain
-    made.input.extend(node.input)
-    made.output.extend(node.output)
+    copy.name, copy.op_type, copy.domain = node.name, node.op_type, node.domain
+    copy.input.extend(node.input)
+    copy.output.extend(node.output)
     for attribute in node.attribute:
-        copied = made.attribute.add()
+        copied = copy.attribute.add()
         tensor, body = attribute.HasField("t"), attribute.HasField("g")
         if not (tensor or body or attribute.graphs) or not _is_text((attribute.name,)):
             copied.CopyFrom(attribute)
@@ -81,17 +81,17 @@ def _copy_node(node: onnx.NodeProto, made: onnx.NodeProto) -> None:
             _copy_graph(part, copied.graphs.add(), True)
 
 
-def _copy_tensor(tensor: onnx.TensorProto, made: onnx.TensorProto) -> None:
+def _copy_tensor(tensor: onnx.TensorProto, copy: onnx.TensorProto) -> None:
     import onnx
 
     whole = tensor.data_type in (onnx.TensorProto.INT64, onnx.TensorProto.INT32)
     most = MAX_WHOLE_BYTES if whole else MAX_BYTES
     if tensor.ByteSize() <= most or not _is_text((tensor.name,)):
-        made.CopyFrom(tensor)
+        copy.CopyFrom(tensor)
         return
-    made.name, made.data_type = tensor.name, tensor.data_type
-    made.dims.extend(tensor.dims)
-    made.data_location = onnx.TensorProto.EXTERNAL
+    copy.name, copy.data_type = tensor.name, tensor.data_type
+    copy.dims.extend(tensor.dims)
+    copy.data_location = onnx.TensorProto.EXTERNAL
 
 
 def _is_text(names: Iterable[Any]) -> bool:

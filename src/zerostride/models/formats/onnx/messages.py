@@ -28,9 +28,9 @@ def value_of(node: onnx.NodeProto) -> onnx.TensorProto | None:
     """The tensor of a Constant node, or None where it is no plain one."""
     if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
         return None
-    found: onnx.TensorProto | None
-    found = next((entry.t for entry in node.attribute if entry.name == "value"), None)
-    return listed(node) if found is None else found
+    tensor: onnx.TensorProto | None
+    tensor = next((entry.t for entry in node.attribute if entry.name == "value"), None)
+    return listed(node) if tensor is None else tensor
 
 
 def listed(node: onnx.NodeProto) -> onnx.TensorProto | None:

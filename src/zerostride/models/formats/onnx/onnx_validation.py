@@ -79,9 +79,9 @@ def refuse_functions(model: onnx.ModelProto) -> str | None:
         bodies[key] = function
     sizes: dict[tuple[str, str], int] = {}
     for key in bodies:
-        said = _measure(key, bodies, sizes)
-        if said is not None:
-            return said
+        reason = _measure(key, bodies, sizes)
+        if reason is not None:
+            return reason
     total = sum(sizes.get((n.domain, n.op_type), 1) for n in nodes_of(model.graph.node))
     return f"they would become {total} nodes" if total > MAX_INLINED else None
 
@@ -117,14 +117,14 @@ def _measure(
 
 @contextmanager
 def quarantined(
-    model: onnx.ModelProto, versions: Mapping[str, int], said: list[str]
+    model: onnx.ModelProto, versions: Mapping[str, int], notes: list[str]
 ) -> Iterator[Mapping[int, str]]:
     """The model with every malformed node out of inference's sight, as long as the context lasts.
 
     Args:
         model: changed, and changed back.
         versions: the op sets' versions by domain.
-        said: receives a sentence for each such node.
+        notes: receives a sentence for each such node.
 
     Yields:
         The domains that those nodes have, by position in :func:`nodes_of`.
@@ -134,7 +134,7 @@ def quarantined(
     for position, node in enumerate(nodes_of(model.graph.node)):
         wrong = malformed(node, versions) or _too_many_axes(node, long)
         if wrong is not None:
-            said.append(f"node {node.name or node.op_type!r} is malformed: {wrong}")
+            notes.append(f"node {node.name or node.op_type!r} is malformed: {wrong}")
             hidden[position] = (node, node.domain)
             node.domain = QUARANTINE
     if hidden:
@@ -159,16 +159,16 @@ def restore(graph: onnx.GraphProto, domains: Mapping[int, str]) -> None:
 
 def _long_vectors(graph: onnx.GraphProto) -> Mapping[str, int]:
     """Vectors that could not be shapes, with their declared lengths."""
-    found = {}
+    ranks = {}
     for part in graphs_of(graph):
         for entry in (*part.input, *part.value_info, *part.output):
             dims = entry.type.tensor_type.shape.dim
             if len(dims) == 1 and dims[0].dim_value > MAX_AXES:
-                found[entry.name] = dims[0].dim_value
+                ranks[entry.name] = dims[0].dim_value
         for tensor in part.initializer:
             if len(tensor.dims) == 1 and tensor.dims[0] > MAX_AXES:
-                found[tensor.name] = tensor.dims[0]
-    return found
+                ranks[tensor.name] = tensor.dims[0]
+    return ranks
 
 
 def _too_many_axes(node: onnx.NodeProto, long: Mapping[str, int]) -> str | None:
@@ -206,12 +206,12 @@ def malformed(node: onnx.NodeProto, versions: Mapping[str, int]) -> str | None:
     schema = _schema(*key) if all(isinstance(part, str) for part in key[:2]) else None
     if schema is None:
         return None
-    for what, given, least, most in (
+    for what, count, least, most in (
         ("input", len(node.input), schema.min_input, schema.max_input),
         ("output", len(node.output), schema.min_output, schema.max_output),
     ):
-        if not least <= given <= most:
-            return f"{given} {what}s; {node.op_type} has {least} to {most}"
+        if not least <= count <= most:
+            return f"{count} {what}s; {node.op_type} has {least} to {most}"
     types, required = _attribute_types(*key)
     seen: set[str] = set()
     for attribute in node.attribute:
@@ -305,8 +305,8 @@ def _long_range(model: onnx.ModelProto) -> bool:
 
     for part in graphs_of(model.graph):
         constants = (node for node in part.node if node.op_type == "Constant")
-        made = [attribute.t for node in constants for attribute in node.attribute]
-        for tensor in (*part.initializer, *made):
+        tensors = [attribute.t for node in constants for attribute in node.attribute]
+        for tensor in (*part.initializer, *tensors):
             if len(tensor.dims) > 1 or sum(tensor.dims) > 1 or tensor.data_location:
                 continue
             try:

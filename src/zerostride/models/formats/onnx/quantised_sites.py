@@ -104,12 +104,12 @@ def _operands(node: Node, positions: tuple[int, ...]) -> list[Operand]:
 
 def _belonging(node: Node, *parts: Parts) -> Site | None:
     """The site of scales and zero points, of the one tensor that has vectors if there is one."""
-    every = [part for one in parts for part in _operands(node, one.belong)]
+    every = [part for group in parts for part in _operands(node, group.belong)]
     if not every:
         return None
     if any(part.shape is None for part in every):
         return Site(node, Kind.PER_AXIS, tuple(every), ONE_NUMBER, {})
-    long = [one for one in parts if not all(map(_number, _operands(node, one.belong)))]
+    long = [group for group in parts if not all(map(_number, _operands(node, group.belong)))]
     base = long[0] if long else parts[-1]
     data = input_at(node, base.data)
     if len(long) > 1 or data is None:
@@ -129,14 +129,14 @@ def _product(*parts: Parts) -> Callable[[Node], Site | None]:
     """
 
     def build(node: Node) -> Site | None:
-        factors = [input_at(node, one.data) for one in parts]
+        factors = [input_at(node, part.data) for part in parts]
         if any(value is None for value in factors):
             return unjudged(node, Kind.NOT_MODELLED)
         batch = batches([operand_of(value) for value in factors if value is not None])
-        found = _belonging(node, *parts)
-        if batch is None or (found is not None and batch[1].shape == ()):
-            return found
-        if found is not None and found.rule is not ONE_NUMBER:
+        operands = _belonging(node, *parts)
+        if batch is None or (operands is not None and batch[1].shape == ()):
+            return operands
+        if operands is not None and operands.rule is not ONE_NUMBER:
             return unjudged(node, Kind.NOT_MODELLED)
         return Site(node, Kind.MATMUL, batch, BOTH_WAYS, {})
 

@@ -89,11 +89,18 @@ def _graph(
     # Inlining was given no weights; it makes no initialisers and takes none away.
     main = reader.read("", inferred.graph, plain.graph, {}, (), tensors=model.graph.initializer)
     version = versions.get("", versions.get("ai.onnx", 1))
-    said = tuple(dict.fromkeys(notes))
+    unique_notes = tuple(dict.fromkeys(notes))
     outputs = tuple(value for value in main.outputs if value is not None)
     nodes = tuple(flattened(main.nodes))
     return Graph(
-        str(file), "onnx", version, main.inputs, nodes, said, outputs, MappingProxyType(versions)
+        str(file),
+        "onnx",
+        version,
+        main.inputs,
+        nodes,
+        unique_notes,
+        outputs,
+        MappingProxyType(versions),
     )
 
 
@@ -165,13 +172,13 @@ def _inline(model: onnx.ModelProto, notes: list[str]) -> onnx.ModelProto:
         return model
     import onnx.inliner
 
-    said = refuse_functions(model)
-    if said is None:
+    reason = refuse_functions(model)
+    if reason is None:
         try:
             return onnx.inliner.inline_local_functions(light(model, whole=False))
         except package_errors() as error:
-            said = _line(error)
-    notes.append(f"functions were not inlined, their bodies are not judged: {said}")
+            reason = _line(error)
+    notes.append(f"functions were not inlined, their bodies are not judged: {reason}")
     # Inference would go into them all the same.
     del model.functions[:]
     return model
@@ -263,9 +270,9 @@ class _Reader:
                 )
                 inputs.append(names[name])
         nodes = []
-        said = (shapes, declared, types)
+        inferred = (shapes, declared, types)
         for position, (node, own) in enumerate(zip(graph.node, file_graph.node, strict=True)):
-            nodes.append(self._node(node, own, (*place, position), names, said, scope))
+            nodes.append(self._node(node, own, (*place, position), names, inferred, scope))
         outputs = tuple(names.get(text(entry.name)) for entry in graph.output)
         return Body(key, tuple(inputs), outputs, tuple(nodes))
 
@@ -275,7 +282,7 @@ class _Reader:
         file_node: onnx.NodeProto,
         place: Place,
         names: MutableMapping[str, Value],
-        said: _Said,
+        inferred: _Said,
         scope: tuple[str, ...],
     ) -> Node:
         op = text(node.op_type)
@@ -283,7 +290,7 @@ class _Reader:
         operands = tuple(_operand(text(entry), names) for entry in node.input)
         attributes, graphs = _attributes(node)
         outputs = tuple(
-            self._output(text(entry), file_node, operands, said, bool(graphs))
+            self._output(text(entry), file_node, operands, inferred, bool(graphs))
             for entry in node.output
         )
         domain = "" if node.domain == "ai.onnx" else text(node.domain)
@@ -312,15 +319,15 @@ class _Reader:
         name: str,
         node: onnx.NodeProto,
         operands: Sequence[Value | None],
-        said: _Said,
+        inferred: _Said,
         has_bodies: bool,
     ) -> Value:
-        shapes, declarations, types = said
+        shapes, declarations, types = inferred
         shape, declared = shapes.get(name), declarations.get(name)
         if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
-            made = self.tensors.of_node(name, node)
-            if made is not None:
-                return replace(made, declared=declared)
+            tensor = self.tensors.of_node(name, node)
+            if tensor is not None:
+                return replace(tensor, declared=declared)
         constant = (
             not has_bodies
             and node.op_type not in _NONDETERMINISTIC
@@ -334,10 +341,10 @@ class _Reader:
         import onnx.shape_inference
 
         own = {entry.name for entry in body.input} | {t.name for t in body.initializer}
-        made = {name for node in body.node for name in node.output}
+        defined = {name for node in body.node for name in node.output}
         graph = onnx.GraphProto()
         graph.CopyFrom(body)
-        for name in sorted(filter(_is_text, _used(body) - own - made)):
+        for name in sorted(filter(_is_text, _used(body) - own - defined)):
             value = names.get(name)
             numbers = None if value is None else value.content
             if value is not None and numbers is not None:
@@ -386,8 +393,8 @@ def _used(graph: onnx.GraphProto) -> set[str]:
 def _operand(name: str, names: Mapping[str, Value]) -> Value | None:
     if not name:
         return None
-    found = names.get(name)
-    return Value(name, None) if found is None else found
+    value = names.get(name)
+    return Value(name, None) if value is None else value
 
 
 def _declared(

@@ -71,12 +71,12 @@ def times(old: tuple[int, ...] | None, new: Sequence[int]) -> tuple[int, ...] | 
 
 def constant_steps(rewrite: Rewrite, shapes: Mapping[int, tuple[int, ...]]) -> dict[int, int]:
     """The steps that a constant of another shape stands for: step to operand."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     for k, step in enumerate(rewrite.steps):
         if step.op not in ("reshape", "squeeze", "unsqueeze"):
             continue
         (ref,) = step.operands
-        at = ref.position if isinstance(ref, Input) else found.get(ref.step)
+        at = ref.position if isinstance(ref, Input) else counts.get(ref.step)
         if at is not None and at in shapes:
-            found[k] = at
-    return found
+            counts[k] = at
+    return counts

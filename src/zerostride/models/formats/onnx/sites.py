@@ -317,7 +317,7 @@ def _per_axis(node: Node) -> Site:
     return Site(node, Kind.PER_AXIS, operands, AT_AXIS, {"axis": axis})
 
 
-def _if_given(*positions: int) -> Builder:
+def _if_present(*positions: int) -> Builder:
     """A row for ops that broadcast only if one of these inputs is there."""
 
     def build(node: Node) -> Site | None:
@@ -345,8 +345,8 @@ def _stretched_letters(equation: str, operands: Sequence[Operand]) -> set[str]:
             sizes.setdefault(letter, set()).add(size)
     return {
         letter
-        for letter, found in sizes.items()
-        if 1 in found and any(isinstance(size, int) and size != 1 for size in found)
+        for letter, extents in sizes.items()
+        if 1 in extents and any(isinstance(size, int) and size != 1 for size in extents)
     }
 
 
@@ -371,8 +371,8 @@ ROWS: Mapping[str, Builder] = MappingProxyType(
         **_rows(_channel, "BatchNormalization InstanceNormalization GroupNormalization"),
         **_rows(_trailing, "LayerNormalization RMSNormalization"),
         **_rows(_per_axis, "QuantizeLinear DequantizeLinear"),
-        **_rows(_if_given(3), "Attention"),
-        **_rows(_if_given(4, 5), "LinearAttention"),
+        **_rows(_if_present(3), "Attention"),
+        **_rows(_if_present(4, 5), "LinearAttention"),
         **_rows(_einsum, "Einsum"),
     }
 )

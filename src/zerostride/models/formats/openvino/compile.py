@@ -96,7 +96,7 @@ class Scope:
         if hands_over and len(layer.outputs) != 1:
             self._refuse(layer, f"it has {len(layer.outputs)} outputs; one could be made anew")
         uses = Counter(ref for step in rewrite.steps for ref in step.operands)
-        made: list[Tensor] = []
+        results: list[Tensor] = []
         before: list[str] = []
         after: list[str] = []
         changes: dict[str, str | None] = {}
@@ -105,29 +105,31 @@ class Scope:
             changes["name"] = self.editor.fresh(f"{layer.name}/inner")
         texts = before
         for k, step in enumerate(rewrite.steps):
-            operands = [self._operand(node, ref, made, uses) for ref in step.operands]
+            operands = [self._operand(node, ref, results, uses) for ref in step.operands]
             if step.op == "self":
-                made.append(self._itself(node, position, step, operands, changes, hands_over))
+                results.append(self._itself(node, position, step, operands, changes, hands_over))
                 texts = after
                 continue
             final = k == last
             name = layer.name if final else self.editor.fresh(f"{layer.name}/{step.op}")
             names = port_names if final else None
             tensor, text = self._step(layer, step, operands, name, names, uses)
-            made.append(tensor)
+            results.append(tensor)
             texts.append(text)
         if hands_over:
-            self.moved[position, 0] = made[-1]
+            self.moved[position, 0] = results[-1]
         self._place(layer, before, after, bool(selves))
         if not selves:
             self.gone.add(position)
 
-    def _operand(self, node: Node, ref: Ref, made: Sequence[Tensor], uses: Counter[Ref]) -> Tensor:
+    def _operand(
+        self, node: Node, ref: Ref, results: Sequence[Tensor], uses: Counter[Ref]
+    ) -> Tensor:
         assert node.place is not None
         position = int(node.place[-1])
         if not isinstance(ref, Input):
-            found = made[ref.step]
-            return found if uses[ref] == 1 else replace(found, chain=())
+            tensor = results[ref.step]
+            return tensor if uses[ref] == 1 else replace(tensor, chain=())
         if not 0 <= ref.position < len(self.feeds[position]):
             self._refuse(self.net.layers[position], f"it has no operand {ref.position}")
         value = node.inputs[ref.position]
@@ -139,18 +141,18 @@ class Scope:
 
     def _chain(self, source: Old) -> tuple[int, ...]:
         """The layers of a constant, where nothing lies between but Converts that it alone feeds."""
-        found: list[int] = []
+        positions: list[int] = []
         position, out = source
         while canonical(self.net.layers[position].type) == "Convert":
             if self.readers[position, out] > 1 or len(self.feeds[position]) != 1:
                 return ()
-            found.append(position)
+            positions.append(position)
             position, out = self.feeds[position][0]
         if canonical(self.net.layers[position].type) != "Constant":
             return ()
-        if found and self.readers[position, out] > 1:
+        if positions and self.readers[position, out] > 1:
             return ()
-        return (*found, position)
+        return (*positions, position)
 
     def _step(
         self,
@@ -168,9 +170,9 @@ class Scope:
             (operand,) = operands
             shape = self._laid_out(layer, step, operand.shape)
             if step.op != "expand" and operand.chain and shape is not None and None not in shape:
-                found = self._constant(operand, shape)
-                if found is not None:
-                    return found
+                constant = self._constant(operand, shape)
+                if constant is not None:
+                    return constant
             return self._movement(layer, step, operand, shape, name, names)
         try:
             row = find_op(step.op)
@@ -217,10 +219,10 @@ class Scope:
         offset, size = self.editor.constant(numbers or ())
         count = len(numbers or ())
         number = self._id()
-        said = {"element_type": "i64", "shape": str(count), "offset": offset, "size": size}
+        described = {"element_type": "i64", "shape": str(count), "offset": offset, "size": size}
         own = self.editor.fresh(f"{name}/{'axes' if step.axes else 'shape'}")
         text = splice.layer(
-            number, own, "Const", "opset1", said, (), ("I64", (count,)), self.blanks
+            number, own, "Const", "opset1", described, (), ("I64", (count,)), self.blanks
         )
         target = Tensor((count,), "I64", new=(number, 0))
         tensor, more = self._new(
@@ -233,15 +235,15 @@ class Scope:
     ) -> tuple[Tensor, str]:
         """A Const of no axes."""
         dtype, value = step.attributes["dtype"], step.attributes["value"]
-        found = one_number(dtype, value)
-        if found is None:
+        encoded = one_number(dtype, value)
+        if encoded is None:
             self._refuse(layer, f"a constant {value} of {dtype} cannot be written")
-        kind, data = found
+        kind, data = encoded
         offset, size = self.editor.stored(data)
-        said = {"element_type": kind, "shape": "", "offset": offset, "size": size}
+        attributes = {"element_type": kind, "shape": "", "offset": offset, "size": size}
         number, precision = self._id(), port_name(kind)
         text = splice.layer(
-            number, name, "Const", "opset1", said, (), (precision, ()), self.blanks, names
+            number, name, "Const", "opset1", attributes, (), (precision, ()), self.blanks, names
         )
         return Tensor((), precision, new=(number, 0)), text
 
@@ -273,18 +275,18 @@ class Scope:
         if free or position in self.reshaped:
             if not free and operand.old is not None:
                 return None
-            for one in operand.chain:
-                self._redimension(one, shape)
+            for place in operand.chain:
+                self._redimension(place, shape)
             return replace(operand, shape=shape), ""
         if converts:
             return None
         if (position, shape) not in self.copies:
             layer = self.net.layers[position]
             number = self._id()
-            said = {**layer.data, "shape": ", ".join(map(str, shape or ()))}
+            attributes = {**layer.data, "shape": ", ".join(map(str, shape or ()))}
             name = self.editor.fresh(f"{layer.name}/reshaped")
             kind = layer.outputs[0].precision
-            text = splice.layer(number, name, "Const", layer.version, said, (), (kind, shape),
+            text = splice.layer(number, name, "Const", layer.version, attributes, (), (kind, shape),
                                 self.blanks)  # fmt: skip
             self.copies[position, shape] = Tensor(shape, operand.precision, new=(number, 0))
             return self.copies[position, shape], text
@@ -300,9 +302,9 @@ class Scope:
         for element in splice.elements(self.data, layer.start):
             if element.tag == "data" and element.depth == 1 and "shape" in layer.data:
                 tag = self.data[element.start : element.open_stop]
-                said = {"shape": ", ".join(map(str, shape or ()))}
-                made = splice.with_attributes(tag, said)
-                self.texts.append((element.start, element.open_stop, made))
+                attributes = {"shape": ", ".join(map(str, shape or ()))}
+                replacement = splice.with_attributes(tag, attributes)
+                self.texts.append((element.start, element.open_stop, replacement))
             elif element.tag == "port" and element.depth == 2:
                 self._resize(element, shape)
 
@@ -314,10 +316,10 @@ class Scope:
         tag = tag.removesuffix(b">").removesuffix(b"/").rstrip()
         blanks = splice.margin(self.data, element.start)
         if shape:
-            made = tag + b">\n" + splice.dims(shape, blanks).encode() + blanks.encode() + b"</port>"
+            port = tag + b">\n" + splice.dims(shape, blanks).encode() + blanks.encode() + b"</port>"
         else:
-            made = tag + b" />"
-        self.texts.append((element.start, element.stop, made))
+            port = tag + b" />"
+        self.texts.append((element.start, element.stop, port))
 
     def _itself(
         self,
@@ -336,14 +338,14 @@ class Scope:
         for k, operand in enumerate(operands):
             if operand.old != self.feeds[position][k]:
                 self.sources[position, k] = operand
-        found = splice.elements(self.data, layer.start)
+        elements = splice.elements(self.data, layer.start)
         if changes:
-            tag = self.data[found[0].start : found[0].open_stop]
-            made = splice.with_attributes(tag, changes)
-            self.texts.append((found[0].start, found[0].open_stop, made))
+            tag = self.data[elements[0].start : elements[0].open_stop]
+            replacement = splice.with_attributes(tag, changes)
+            self.texts.append((elements[0].start, elements[0].open_stop, replacement))
         if step.attributes:
-            self._attributes(layer, step, found)
-        ports = [element for element in found if element.tag == "port" and element.depth == 2]
+            self._attributes(layer, step, elements)
+        ports = [element for element in elements if element.tag == "port" and element.depth == 2]
         wanted = [operand.shape for operand in operands]
         for element, port, size in zip(ports, layer.inputs, wanted, strict=False):
             if texts(size) != port.dims:
@@ -355,16 +357,18 @@ class Scope:
         number = layer.outputs[0].id if layer.outputs else 0
         return Tensor(shape, layer.outputs[0].precision, new=(layer.id, number))
 
-    def _attributes(self, layer: Layer, step: RewriteStep, found: list[splice.Element]) -> None:
-        said = {k: None if v is None else splice.written(v) for k, v in step.attributes.items()}
-        for element in found:
+    def _attributes(self, layer: Layer, step: RewriteStep, elements: list[splice.Element]) -> None:
+        attributes = {
+            k: None if v is None else splice.written(v) for k, v in step.attributes.items()
+        }
+        for element in elements:
             if element.tag == "data" and element.depth == 1:
                 tag = self.data[element.start : element.open_stop]
-                made = splice.with_attributes(tag, said)
-                self.texts.append((element.start, element.open_stop, made))
+                replacement = splice.with_attributes(tag, attributes)
+                self.texts.append((element.start, element.open_stop, replacement))
                 return
-        tag = splice.with_attributes(b"<data />", said)
-        at = found[0].open_stop
+        tag = splice.with_attributes(b"<data />", attributes)
+        at = elements[0].open_stop
         blanks = splice.margin(self.data, layer.start).encode()
         self.texts.append((at, at, b"\n" + blanks + b"\t" + tag))
 
@@ -454,7 +458,7 @@ def _names(data: bytes, layer: Layer) -> str | None:
     """The names of a layer's only tensor, as the file writes them."""
     for element in splice.elements(data, layer.start):
         if element.tag == "port" and element.depth == 2:
-            found = splice.attribute_of(data[element.start : element.open_stop], "names")
-            if found is not None:
-                return found
+            names = splice.attribute_of(data[element.start : element.open_stop], "names")
+            if names is not None:
+                return names
     return None

@@ -47,8 +47,8 @@ class Editor:
         self.net, fragment = parsed(file, self.data)
         if fragment:
             refuse(file, "layers without a net have no edges; put them into one to change them")
-        said = _ENCODING.match(self.data[:1000])
-        if said is not None and said[1].lower() not in (b"utf-8", b"us-ascii", b"ascii"):
+        encoding = _ENCODING.match(self.data[:1000])
+        if encoding is not None and encoding[1].lower() not in (b"utf-8", b"us-ascii", b"ascii"):
             refuse(file, "it is not in UTF-8; save it so to change it")
         try:
             self.data.decode("utf-8")
@@ -115,8 +115,8 @@ class Editor:
     def stored(self, data: bytes) -> tuple[int, int]:
         """Offset and size of the bytes of a constant, appended where they are not there yet."""
         if self.wanting:
-            said = f"its weights {self.weights.name} are missing, and a constant must be added"
-            refuse(self.file, said)
+            message = f"its weights {self.weights.name} are missing, and a constant must be added"
+            refuse(self.file, message)
         if data not in self._offsets:
             base = self.size or 0
             here = base + len(self.appended)
@@ -127,12 +127,12 @@ class Editor:
 
     def fresh(self, name: str) -> str:
         """A name that is new to the file."""
-        made, count = name, 1
-        while made in self.names:
+        unique, count = name, 1
+        while unique in self.names:
             count += 1
-            made = f"{name}_{count}"
-        self.names.add(made)
-        return made
+            unique = f"{name}_{count}"
+        self.names.add(unique)
+        return unique
 
     def _scope(self, node: Node) -> Scope:
         place = (node.place or ())[:-1]

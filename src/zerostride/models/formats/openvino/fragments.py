@@ -95,10 +95,10 @@ def _without_dots(token: re.Match[bytes]) -> bytes:
 def listed(port: Port, count: int | None) -> tuple[int, ...] | None:
     """The numbers that a comment in a port says it holds, if they are as many as its elements."""
     for comment in port.comments:
-        found = _NUMBERS.search(comment)
-        if found is None:
+        match = _NUMBERS.search(comment)
+        if match is None:
             continue
-        numbers = tuple(int(text) for text in found[1].replace(",", " ").split())
+        numbers = tuple(int(text) for text in match[1].replace(",", " ").split())
         if len(numbers) == count and len(numbers) <= MAX_LISTED:
             return numbers
     return None

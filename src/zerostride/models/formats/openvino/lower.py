@@ -54,11 +54,11 @@ def _combine(words: Words) -> tuple[Node, ...]:
         aligned = words.plan().aligned
         operands = [words.reshaped(v, s) for v, s in zip(operands, aligned, strict=True)]
     name = NAMES.get(words.op, words.op)
-    made = node.outputs[0].shape if node.outputs else None
+    result = node.outputs[0].shape if node.outputs else None
     if words.op == "NotEqual":
-        return words.last("Not", words.make("Equal", *operands, dtype="bool", shape=made))
+        return words.last("Not", words.make("Equal", *operands, dtype="bool", shape=result))
     if words.op == "SquaredDifference":
-        difference = words.make("Sub", *operands, shape=made)
+        difference = words.make("Sub", *operands, shape=result)
         return words.last("Mul", difference, difference)
     if words.op in ("Mod", "FloorMod"):
         whole = words.dtype.startswith(("int", "uint"))
@@ -271,7 +271,7 @@ def _if(words: Words) -> tuple[Node, ...]:
     """If: what its bodies are handed becomes the first thing that they read."""
     node = words.node
     bodies = {body.name: body for body in node.bodies}
-    made = []
+    branches = []
     for own, name in _BRANCHES:
         if own not in bodies:
             raise NoWords
@@ -286,15 +286,15 @@ def _if(words: Words) -> tuple[Node, ...]:
             for value, k in zip(body.inputs, feeds, strict=True)
         )
         inner: list[Node] = []
-        for one in body.nodes:
-            inner += lower(one) or (one,)
+        for nested in body.nodes:
+            inner += lower(nested) or (nested,)
         outputs = tuple(body.outputs[k] for k in gives)
-        made.append(Body(name, (), outputs, (*heads, *inner)))
-    said = replace(
+        branches.append(Body(name, (), outputs, (*heads, *inner)))
+    changed = replace(
         node, op="If", domain="", version=VERSION, inputs=(words.input(0),), attributes={},
-        bodies=tuple(made),
+        bodies=tuple(branches),
     )  # fmt: skip
-    return (said,)
+    return (changed,)
 
 
 def _rows(row: Row, names: str) -> dict[str, Row]:

@@ -91,8 +91,8 @@ def _unsqueeze(words: Words) -> tuple[Node, ...]:
 
 def _transpose(words: Words) -> tuple[Node, ...]:
     order = words.numbers(1)
-    given = {"perm": order} if order else {}
-    return words.last("Transpose", words.input(0), **given)
+    attributes = {"perm": order} if order else {}
+    return words.last("Transpose", words.input(0), **attributes)
 
 
 def _concat(words: Words) -> tuple[Node, ...]:
@@ -134,8 +134,8 @@ def _slice(words: Words) -> tuple[Node, ...]:
 
 
 def _mask(words: Words, name: str, count: int) -> tuple[int, ...]:
-    given = words.list(name)
-    return (given + (0,) * count)[:count]
+    mask = words.list(name)
+    return (mask + (0,) * count)[:count]
 
 
 def _strided_slice(words: Words) -> tuple[Node, ...]:
@@ -197,10 +197,10 @@ def _with_ones(shape: FileShape, axes: list[int]) -> FileShape:
     """A shape with ones at these axes of the result."""
     if shape is None:
         return None
-    made = list(shape)
+    sizes = list(shape)
     for axis in axes:
-        made.insert(axis, 1)
-    return tuple(made)
+        sizes.insert(axis, 1)
+    return tuple(sizes)
 
 
 def _left_open(words: Words, value: Value, mask: list[int], far: list[int]) -> Value:
@@ -268,8 +268,8 @@ def _reduce(words: Words) -> tuple[Node, ...]:
         "Cast", words.input(0), dtype="int32", shape=words.input(0).shape, to=_NUMBERS["int32"]
     )
     name = "ReduceMin" if words.op.endswith("And") else "ReduceMax"
-    made = words.make(name, numbers, axes, shape=words.node.outputs[0].shape, **keep)
-    return words.last("Cast", made, to=_NUMBERS["bool"])
+    reduced = words.make(name, numbers, axes, shape=words.node.outputs[0].shape, **keep)
+    return words.last("Cast", reduced, to=_NUMBERS["bool"])
 
 
 def _pad(words: Words) -> tuple[Node, ...]:

@@ -28,12 +28,12 @@ def _window(words: Words, dilated: bool = True) -> dict[str, Any]:
     automatic = _AUTO.get(words.text("auto_pad", "explicit"))
     if automatic is None:
         raise NoWords
-    said: dict[str, Any] = {"auto_pad": automatic, "strides": words.list("strides")}
+    attributes: dict[str, Any] = {"auto_pad": automatic, "strides": words.list("strides")}
     if dilated:
-        said["dilations"] = words.list("dilations", (1,) * len(said["strides"]))
+        attributes["dilations"] = words.list("dilations", (1,) * len(attributes["strides"]))
     if automatic == "NOTSET":
-        said["pads"] = (*words.list("pads_begin"), *words.list("pads_end"))
-    return said
+        attributes["pads"] = (*words.list("pads_begin"), *words.list("pads_end"))
+    return attributes
 
 
 def _grouped(words: Words) -> tuple[Value, int]:
@@ -61,35 +61,37 @@ def _transposed(words: Words) -> tuple[Node, ...]:
     weights, group = words.input(1), 1
     if words.op.startswith("Group"):
         weights, group = _grouped(words)
-    said = _window(words)
-    if said["auto_pad"] != "NOTSET":
+    attributes = _window(words)
+    if attributes["auto_pad"] != "NOTSET":
         raise NoWords
-    extra = words.list("output_padding", (0,) * len(said["strides"]))
+    extra = words.list("output_padding", (0,) * len(attributes["strides"]))
     return words.last(
-        "ConvTranspose", words.input(0), weights, group=group, output_padding=extra, **said
+        "ConvTranspose", words.input(0), weights, group=group, output_padding=extra, **attributes
     )
 
 
-def _starts_inside(words: Words, said: Mapping[str, Any]) -> bool:
+def _starts_inside(words: Words, attributes: Mapping[str, Any]) -> bool:
     """Whether the last window begins in the data even if rounded up: no padding, no gaps."""
-    pairs = zip(said["strides"], said["kernel_shape"], strict=False)
-    inside = all(stride <= width for stride, width in pairs) and not any(said.get("pads", (1,)))
+    pairs = zip(attributes["strides"], attributes["kernel_shape"], strict=False)
+    inside = all(stride <= width for stride, width in pairs) and not any(
+        attributes.get("pads", (1,))
+    )
     return words.op == "MaxPool" and words.text("rounding_type") == "ceil" and inside
 
 
 def _pool(words: Words) -> tuple[Node, ...]:
     rounding = words.text("rounding_type", "floor")
-    said = _window(words, dilated=words.op == "MaxPool")
-    said["kernel_shape"] = words.list("kernel")
-    if rounding not in ("floor", "ceil_torch") and not _starts_inside(words, said):
+    attributes = _window(words, dilated=words.op == "MaxPool")
+    attributes["kernel_shape"] = words.list("kernel")
+    if rounding not in ("floor", "ceil_torch") and not _starts_inside(words, attributes):
         raise NoWords  # a window that starts in the padding counts in OpenVINO's ceil
-    said["ceil_mode"] = int(rounding != "floor")
+    attributes["ceil_mode"] = int(rounding != "floor")
     if words.op == "AvgPool":
-        said["count_include_pad"] = int(not words.flag("exclude-pad"))
-        return words.last("AveragePool", words.input(0), **said)
+        attributes["count_include_pad"] = int(not words.flag("exclude-pad"))
+        return words.last("AveragePool", words.input(0), **attributes)
     if len(words.node.outputs) > 1 and words.integer("axis", 0):
         raise NoWords  # ONNX counts indices from the first axis
-    return words.last("MaxPool", words.input(0), **said)
+    return words.last("MaxPool", words.input(0), **attributes)
 
 
 def _batch_norm(words: Words) -> tuple[Node, ...]:
@@ -116,10 +118,10 @@ def _interpolate(words: Words) -> tuple[Node, ...]:
         raise NoWords
     by_sizes = words.text("shape_calculation_mode") == "sizes"
     if version >= 11:
-        given, axes = words.input(1), words.optional(2)
+        target, axes = words.input(1), words.optional(2)
     else:
-        given, axes = words.input(1 if by_sizes else 2), words.optional(3)
-    said: dict[str, Any] = {
+        target, axes = words.input(1 if by_sizes else 2), words.optional(3)
+    attributes: dict[str, Any] = {
         "mode": mode,
         "coordinate_transformation_mode": words.text(
             "coordinate_transformation_mode", "half_pixel"
@@ -129,14 +131,14 @@ def _interpolate(words: Words) -> tuple[Node, ...]:
     }
     if axes is not None:
         numbers = words.numbers(3 if version < 11 else 2)
-        said["axes"] = numbers
-        if version >= 11 and given.shape != (len(numbers),):
+        attributes["axes"] = numbers
+        if version >= 11 and target.shape != (len(numbers),):
             raise NoWords
     if by_sizes:
-        return words.last("Resize", words.input(0), None, None, given, **said)
-    if given.reals is not None and not all(map(math.isfinite, given.reals)):
+        return words.last("Resize", words.input(0), None, None, target, **attributes)
+    if target.reals is not None and not all(map(math.isfinite, target.reals)):
         raise NoWords
-    return words.last("Resize", words.input(0), None, given, **said)
+    return words.last("Resize", words.input(0), None, target, **attributes)
 
 
 #: Op to row.

@@ -126,8 +126,10 @@ def integer(file: Path, text: str | None, what: str | Callable[[], str]) -> int:
     if not isinstance(what, str):
         what = what()
     if text is None or _INTEGER.fullmatch(text) is None:
-        said = "is missing" if text is None else f"is {printable(text[:40])!r}, which is no number"
-        refuse(file, f"{what} {said}")
+        problem = (
+            "is missing" if text is None else f"is {printable(text[:40])!r}, which is no number"
+        )
+        refuse(file, f"{what} {problem}")
     number = int(text)
     if not -(2**63) <= number < 2**63:
         refuse(file, f"{what} is {number}, beyond 64 bits")
@@ -303,8 +305,8 @@ class _Builder:
             self.stack.append(("layers", self.net))
             return
         if tag != "net":
-            said = f"its root is <{printable(tag[:_SHOWN])}>; an IR's is <net>"
-            refuse(self.file, said)
+            message = f"its root is <{printable(tag[:_SHOWN])}>; an IR's is <net>"
+            refuse(self.file, message)
         version = integer(self.file, attributes.get("version"), "the net's version")
         self.net = Net(attributes.get("name") or "", version)
         self.stack.append(("net", self.net))
@@ -320,12 +322,12 @@ class _Builder:
         name = attributes.get("name") or ""
         if kind is None:
             refuse(self.file, f"layer {printable(name[:_SHOWN])!r} has no type")
-        given = attributes.get("id")
-        if self.fragment and given is None:
+        id_text = attributes.get("id")
+        if self.fragment and id_text is None:
             number = position
         else:
             what = functools.partial("the id of layer {!r}".format, printable(name[:_SHOWN]))
-            number = integer(self.file, given, what)
+            number = integer(self.file, id_text, what)
         version = attributes.get("version") or ""
         layer = Layer(number, name or f"{kind}_{number}", kind, version, self.offset)
         net.layers.append(layer)
@@ -349,11 +351,11 @@ class _Builder:
     def _in_ports(self, tag: str, attributes: Any, ports: list[Port]) -> tuple[str, Any] | None:
         if tag != "port":
             return None
-        given = attributes.get("id")
-        if self.fragment and given is None:
+        id_text = attributes.get("id")
+        if self.fragment and id_text is None:
             number = len(ports)
         else:
-            number = integer(self.file, given, lambda: f"{self._layer()}: the id of a port")
+            number = integer(self.file, id_text, lambda: f"{self._layer()}: the id of a port")
         port = Port(number, attributes.get("precision") or "", attributes.get("names") or "")
         ports.append(port)
         return "port", port

@@ -52,9 +52,9 @@ def read(path: Path) -> Graph:
     nodes = tuple(flattened(main.nodes))
     version = max((node.version for node in nodes if node.domain == "openvino"), default=1)
     outputs = tuple(value for value in main.outputs if value is not None)
-    said = tuple(dict.fromkeys(reader.notes))
+    notes = tuple(dict.fromkeys(reader.notes))
     versions = MappingProxyType({"openvino": version})
-    return Graph(str(file), "openvino", version, main.inputs, nodes, said, outputs, versions)
+    return Graph(str(file), "openvino", version, main.inputs, nodes, notes, outputs, versions)
 
 
 def weights_of(file: Path) -> Path:
@@ -80,8 +80,8 @@ def parsed(file: Path, data: bytes) -> tuple[Net, bool]:
         return net, True
     net = parse(file, data)
     if net.version not in VERSIONS:
-        said = "convert the model again with a current OpenVINO"
-        refuse(file, f"IR version {net.version}; versions 10 and 11 are read. {said}")
+        advice = "convert the model again with a current OpenVINO"
+        refuse(file, f"IR version {net.version}; versions 10 and 11 are read. {advice}")
     return net, False
 
 
@@ -96,16 +96,16 @@ def ordered(file: Path, net: Net, feeds: Sequence[Sequence[tuple[int, int]]]) ->
             stack.append((root, iter(feeds[root])))
         while stack:
             position, rest = stack[-1]
-            found = next(rest, None)
-            if found is None:
+            feeder = next(rest, None)
+            if feeder is None:
                 stack.pop()
                 state[position] = 2
                 order.append(position)
-            elif state[found[0]] == 1:
-                refuse(file, f"{net.layers[found[0]].shown}: it feeds itself")
-            elif not state[found[0]]:
-                state[found[0]] = 1
-                stack.append((found[0], iter(feeds[found[0]])))
+            elif state[feeder[0]] == 1:
+                refuse(file, f"{net.layers[feeder[0]].shown}: it feeds itself")
+            elif not state[feeder[0]]:
+                state[feeder[0]] = 1
+                stack.append((feeder[0], iter(feeds[feeder[0]])))
     return order
 
 
@@ -125,20 +125,20 @@ def connected(file: Path, net: Net) -> list[list[tuple[int, int]]]:
             refuse(file, f"{layer.shown}: it has port {twice} twice")
     inputs = [{port.id: k for k, port in enumerate(layer.inputs)} for layer in net.layers]
     outputs = [{port.id: k for k, port in enumerate(layer.outputs)} for layer in net.layers]
-    found: list[list[tuple[int, int] | None]] = [[None] * len(ports) for ports in inputs]
+    sources: list[list[tuple[int, int] | None]] = [[None] * len(ports) for ports in inputs]
     for edge in net.edges:
         source, port = _end(file, net, layers, outputs, edge, True)
         target, into = _end(file, net, layers, inputs, edge, False)
-        if found[target][into] is not None:
+        if sources[target][into] is not None:
             refuse(file, f"{net.layers[target].shown}: two edges lead to port {edge.to_port}")
-        found[target][into] = source, port
-    made: list[list[tuple[int, int]]] = []
-    for layer, ends in zip(net.layers, found, strict=True):
-        made.append([end for end in ends if end is not None])
-        if len(made[-1]) < len(ends):
+        sources[target][into] = source, port
+    feeds: list[list[tuple[int, int]]] = []
+    for layer, ends in zip(net.layers, sources, strict=True):
+        feeds.append([end for end in ends if end is not None])
+        if len(feeds[-1]) < len(ends):
             port = layer.inputs[ends.index(None)].id
             refuse(file, f"{layer.shown}: no edge leads to its port {port}")
-    return made
+    return feeds
 
 
 def _end(
@@ -189,33 +189,33 @@ class _Reader:
             if op == "Result":
                 outputs[position] = self._only(layer, operands)
                 continue
-            made: tuple[Value, ...]
+            results: tuple[Value, ...]
             if op == "Parameter":
-                made = (self._parameter(layer),)
-                inputs[position] = made[0]
+                results = (self._parameter(layer),)
+                inputs[position] = results[0]
             elif op == "Constant":
-                made = (self.weights.constant(layer.name, layer, self._counts(layer)),)
-                self._missing(made[0])
+                results = (self.weights.constant(layer.name, layer, self._counts(layer)),)
+                self._missing(results[0])
             else:
                 node = self._node(layer, (*place, position), operands, scope)
                 nodes.append(node)
-                made = node.outputs
-            values.update(((position, k), value) for k, value in enumerate(made))
+                results = node.outputs
+            values.update(((position, k), value) for k, value in enumerate(results))
         if self.fragment:
             outputs = dict(enumerate(value for node in nodes for value in node.outputs))
-        given = tuple(inputs[position] for position in sorted(inputs))
+        ordered_inputs = tuple(inputs[position] for position in sorted(inputs))
         handed = tuple(outputs[position] for position in sorted(outputs))
-        return Body(key, given, handed, tuple(nodes))
+        return Body(key, ordered_inputs, handed, tuple(nodes))
 
     def _fed(
         self, net: Net, values: Mapping[tuple[int, int], Value], end: tuple[int, int]
     ) -> Value:
         """The tensor at an output port; of some layers there is one, whatever ports they have."""
-        found = values.get(end)
-        if found is None:
+        value = values.get(end)
+        if value is None:
             layer = net.layers[end[0]]
             refuse(self.file, f"{layer.shown}: nothing comes out of its port {end[1]}")
-        return found
+        return value
 
     def _fed_by_none(self, net: Net) -> list[list[tuple[int, int]]]:
         return [[] for _ in net.layers]
@@ -258,9 +258,9 @@ class _Reader:
         """Domain and version of a layer's operation set."""
         if self.fragment and not layer.version:
             return "openvino", NEWEST
-        found = _OPSET.fullmatch(layer.version)
-        if found is not None:
-            return "openvino", int(found[1])
+        match = _OPSET.fullmatch(layer.version)
+        if match is not None:
+            return "openvino", int(match[1])
         return layer.version or "(no operation set)", 1
 
     def _output(self, layer: Layer, port: Port, constant: bool) -> Value:
@@ -278,10 +278,16 @@ class _Reader:
         The attributes `<body>_inputs` (positions of operands, −1 for none) and `<body>_outputs`
         (positions of the body's outputs, by the node's outputs; −1 for none) say it.
         """
-        given = {port.id: k for k, port in enumerate(layer.inputs)}
+        positions = {port.id: k for k, port in enumerate(layer.inputs)}
         handed = {port.id: k for k, port in enumerate(layer.outputs)}
-        parameters = [one.id for one in net.layers if canonical(one.type) == "Parameter"]
-        results = [one.id for one in net.layers if canonical(one.type) == "Result"]
+        parameters = [
+            inner_layer.id
+            for inner_layer in net.layers
+            if canonical(inner_layer.type) == "Parameter"
+        ]
+        results = [
+            inner_layer.id for inner_layer in net.layers if canonical(inner_layer.type) == "Result"
+        ]
         feeds = [-1] * len(parameters)
         gives = [-1] * len(layer.outputs)
         inside = {number: k for k, number in enumerate(parameters)}
@@ -289,7 +295,7 @@ class _Reader:
         for entry in layer.maps.get(BODIES[key], ()):
             port = self._mapping(layer, entry, "external_port_id")
             number = self._mapping(layer, entry, "internal_layer_id")
-            mine, theirs = (given, inside) if entry.tag == "input" else (handed, ends)
+            mine, theirs = (positions, inside) if entry.tag == "input" else (handed, ends)
             if number not in theirs or (port != -1 and port not in mine):
                 refuse(
                     self.file,
@@ -300,8 +306,8 @@ class _Reader:
                 feeds[theirs[number]] = mine[port]
             elif port != -1:
                 gives[mine[port]] = theirs[number]
-        said = {f"{key}_inputs": tuple(feeds), f"{key}_outputs": tuple(gives)}
-        return inner, said
+        attributes = {f"{key}_inputs": tuple(feeds), f"{key}_outputs": tuple(gives)}
+        return inner, attributes
 
     def _mapping(self, layer: Layer, entry: Entry, name: str) -> int:
         return integer(self.file, entry.attributes.get(name), f"{layer.shown}: a mapping's {name}")
@@ -348,25 +354,26 @@ class _Reader:
                 return size
         if text in ("-1", "?", "..", "0.."):
             return None
+        readable = len(text) < 80 and not re.search(r"[^\d\s.]", text)
         try:
-            found = read_size(text) if len(text) < 80 and not re.search(r"[^\d\s.]", text) else None
+            extent = read_size(text) if readable else None
         except (Misfit, ValueError):
-            found = None
-        if found is None:
+            extent = None
+        if extent is None:
             refuse(self.file, f"{layer.shown}: {printable(text[:40])!r} is no size")
-        if not isinstance(found, tuple):
-            return plain(found)
+        if not isinstance(extent, tuple):
+            return plain(extent)
         name = f"{printable(layer.name)}[{axis}]"
         self.sizes[name] += 1
         if self.sizes[name] > 1:
             name = f"{name}'{self.sizes[name]}"
-        return unnamed(*found, name)
+        return unnamed(*extent, name)
 
     def _ports_as_inputs(
         self, position: int, layer: Layer, inputs: dict[int, Value]
     ) -> tuple[Value, ...]:
         """The operands of a layer of a fragment: constants that comments list, else inputs."""
-        made = []
+        values = []
         for k, port in enumerate(layer.inputs):
             shape = self._port_shape(layer, port)
             counts = [size for size in shape or () if isinstance(size, int)]
@@ -388,14 +395,14 @@ class _Reader:
             )
             if numbers is None:
                 inputs[position * (1 << 32) + k] = value
-            made.append(value)
-        return tuple(made)
+            values.append(value)
+        return tuple(values)
 
     def _target(self, layer: Layer, count: int | None) -> tuple[int, ...] | None:
         """A Broadcast's target as its output says it."""
         sizes = self._port_shape(layer, layer.outputs[0]) if layer.outputs else None
-        known = tuple(size for size in sizes or () if isinstance(size, int))
-        return known if sizes is not None and len(known) == len(sizes) == count else None
+        numbers = tuple(size for size in sizes or () if isinstance(size, int))
+        return numbers if sizes is not None and len(numbers) == len(sizes) == count else None
 
 
 def _parts(text: str) -> list[str]:

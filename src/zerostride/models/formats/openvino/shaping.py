@@ -23,9 +23,9 @@ def laid_out(step: RewriteStep, shape: Sizes) -> Sizes:
     if step.op in ("reshape", "expand"):
         wanted: list[int | None] = [None if n == -1 else n for n in step.shape or ()]
         if None in wanted and shape is not None and None not in shape:
-            known = math.prod(size for size in wanted if size is not None)
+            fixed = math.prod(size for size in wanted if size is not None)
             total = math.prod(size or 0 for size in shape)
-            wanted[wanted.index(None)] = total // known if known else 0
+            wanted[wanted.index(None)] = total // fixed if fixed else 0
         new = tuple(wanted)
         if step.op == "reshape" and _elements(new) != _elements(shape or new):
             raise ValueError(f"a reshape of {shape} to {step.shape}")
@@ -33,10 +33,10 @@ def laid_out(step: RewriteStep, shape: Sizes) -> Sizes:
     if shape is None:
         raise ValueError(f"{step.op} of an operand whose rank is not known")
     if step.op == "unsqueeze":
-        made = list(shape)
+        sizes = list(shape)
         for axis in step.axes:
-            made.insert(axis, 1)
-        return tuple(made)
+            sizes.insert(axis, 1)
+        return tuple(sizes)
     return tuple(size for axis, size in enumerate(shape) if axis not in step.axes)
 
 

@@ -97,12 +97,12 @@ def _operand(value: Value) -> Operand:
     return Operand(value.name, value.shape, value.constant, value.missing, value)
 
 
-def _given(node: Node) -> tuple[Operand, ...]:
+def _operands(node: Node) -> tuple[Operand, ...]:
     return tuple(_operand(value) for value in node.inputs if value is not None)
 
 
 def _unjudged(node: Node, kind: Kind) -> Site:
-    return Site(node, kind, _given(node), _NUMPY, {})
+    return Site(node, kind, _operands(node), _NUMPY, {})
 
 
 def mode_of(node: Node, name: str = "auto_broadcast", default: str = "numpy") -> str:
@@ -152,10 +152,10 @@ def _ruled(node: Node, kind: Kind, op: str, pdpd: Rule = _PDPD) -> Site:
         axis = axis_of(node)
         if axis is None:
             return _unjudged(node, Kind.NOT_MODELLED)
-        return Site(node, kind, _given(node), pdpd, {"axis": axis}, name)
+        return Site(node, kind, _operands(node), pdpd, {"axis": axis}, name)
     if mode not in MODES:
         return _unjudged(node, Kind.NOT_MODELLED)
-    return Site(node, kind, _given(node), MODES[mode], {}, name)
+    return Site(node, kind, _operands(node), MODES[mode], {}, name)
 
 
 def _binary(node: Node, op: str) -> Site:
@@ -208,7 +208,7 @@ def _prelu(node: Node, op: str) -> Site:
     """A vector slope that fits axis 1 goes there, as the engine does it."""
     if len(node.inputs) != 2:
         return _unjudged(node, Kind.NOT_MODELLED)
-    return Site(node, Kind.PRELU, _given(node), _PRELU, {}, op)
+    return Site(node, Kind.PRELU, _operands(node), _PRELU, {}, op)
 
 
 def _broadcast(node: Node, op: str) -> Site:
@@ -220,13 +220,13 @@ def _broadcast(node: Node, op: str) -> Site:
     count = len(node.inputs)
     mode = mode_of(node, "mode", "explicit" if node.version < 3 and count == 3 else "numpy")
     if node.version < 3:
-        known = mode in ("numpy", "none", "explicit") and count in (2, 3)
+        recognised = mode in ("numpy", "none", "explicit") and count in (2, 3)
         mode = "numpy" if count == 2 else mode
     else:
         mode = "explicit" if mode == "none" else mode
-        known = count == (3 if mode == "explicit" else 2)
+        recognised = count == (3 if mode == "explicit" else 2)
     rule = _TARGETS.get(mode)
-    if not known or rule is None:
+    if not recognised or rule is None:
         return _unjudged(node, Kind.NOT_MODELLED)
     attributes: dict[str, Any] = {}
     if rule is _EXPLICIT:
@@ -268,8 +268,8 @@ def _as_onnx(name: str, *order: int) -> Builder:
     def build(node: Node, op: str) -> Site | None:
         inputs = tuple(node.inputs[k] for k in order if k < len(node.inputs)) or node.inputs
         words = Node(name, name, "", ONNX_VERSION, inputs, node.outputs, node.attributes)
-        found = onnx_site(words)
-        return None if found is None else replace(found, node=node, op=name)
+        site = onnx_site(words)
+        return None if site is None else replace(site, node=node, op=name)
 
     return build
 
@@ -291,9 +291,9 @@ def _channels(*order: int) -> Builder:
 def _batch_norm(node: Node, op: str) -> Site:
     """The data came third before opset5."""
     order = (0, 1, 2, 3, 4) if node.version >= 5 else (2, 0, 1, 3, 4)
-    found = _channels(*order)(node, op)
-    assert found is not None
-    return found
+    site = _channels(*order)(node, op)
+    assert site is not None
+    return site
 
 
 def _not_modelled(node: Node, op: str) -> Site:

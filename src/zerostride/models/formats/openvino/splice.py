@@ -38,7 +38,7 @@ class Element:
 
 def elements(data: bytes, start: int) -> list[Element]:
     """The element that begins at `start` and all in it, in the order in which they begin."""
-    found: list[Element | None] = []
+    nested: list[Element | None] = []
     opened: list[tuple[int, str, int, int]] = []
     for match in _TAG.finditer(data, start):
         text = match[0]
@@ -48,16 +48,16 @@ def elements(data: bytes, start: int) -> list[Element]:
         tag = name[1].decode("utf-8", "replace") if name else ""
         if text.startswith(b"</"):
             slot, tag, begin, open_stop = opened.pop()
-            found[slot] = Element(tag, begin, open_stop, match.end(), len(opened))
+            nested[slot] = Element(tag, begin, open_stop, match.end(), len(opened))
         else:
-            found.append(None)
-            opened.append((len(found) - 1, tag, match.start(), match.end()))
+            nested.append(None)
+            opened.append((len(nested) - 1, tag, match.start(), match.end()))
             if text.endswith(b"/>"):
                 slot, tag, begin, open_stop = opened.pop()
-                found[slot] = Element(tag, begin, open_stop, match.end(), len(opened))
+                nested[slot] = Element(tag, begin, open_stop, match.end(), len(opened))
         if not opened:
             break
-    return [element for element in found if element is not None]
+    return [element for element in nested if element is not None]
 
 
 def margin(data: bytes, start: int) -> str:
@@ -75,7 +75,7 @@ def with_attributes(tag: bytes, changes: Mapping[str, str | None]) -> bytes:
     """
     left = dict(changes)
 
-    def one(match: re.Match[bytes]) -> bytes:
+    def change(match: re.Match[bytes]) -> bytes:
         name = match[2].decode("utf-8")
         if name not in left:
             return match[0]
@@ -83,13 +83,13 @@ def with_attributes(tag: bytes, changes: Mapping[str, str | None]) -> bytes:
         return b"" if value is None else match[1] + _pair(name, value)
 
     spaced = re.compile(rb"(\s+)" + _ATTRIBUTE.pattern)
-    made = spaced.sub(one, tag)
+    replaced = spaced.sub(change, tag)
     added = b"".join(b" " + _pair(name, v) for name, v in left.items() if v is not None)
     if not added:
-        return made
-    end = len(made) - (2 if made.endswith(b"/>") else 1)
-    body = made[:end].rstrip()
-    return body + added + made[len(body) :]
+        return replaced
+    end = len(replaced) - (2 if replaced.endswith(b"/>") else 1)
+    body = replaced[:end].rstrip()
+    return body + added + replaced[len(body) :]
 
 
 def _pair(name: str, value: str) -> bytes:
@@ -155,12 +155,12 @@ def layer(
     lines = [f'{blanks}<layer id="{number}" name={quoteattr(name)} type="{kind}" ']
     lines[0] += f'version="{version}">\n'
     if attributes:
-        said = " ".join(f"{key}={quoteattr(written(v))}" for key, v in attributes.items())
-        lines.append(f"{blanks}\t<data {said} />\n")
+        attribute_text = " ".join(f"{key}={quoteattr(written(v))}" for key, v in attributes.items())
+        lines.append(f"{blanks}\t<data {attribute_text} />\n")
     inner = f"{blanks}\t\t"
     if inputs:
         lines.append(f"{blanks}\t<input>\n")
-        lines += [port(k, *given, inner) for k, given in enumerate(inputs)]
+        lines += [port(k, *operand, inner) for k, operand in enumerate(inputs)]
         lines.append(f"{blanks}\t</input>\n")
     more = "" if names is None else f' names="{names}"'
     lines.append(f"{blanks}\t<output>\n{port(len(inputs), *output, inner, more)}")

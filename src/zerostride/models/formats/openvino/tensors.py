@@ -169,11 +169,11 @@ class Weights:
         size = integer(self.file, layer.data.get("size"), f"{layer.shown}: its size")
         needed = (count * kind.bits + 7) // 8
         if offset < 0 or size < needed:
-            said = f"{size} bytes from {offset} on do not hold {count} elements of {text}"
-            refuse(self.file, f"{layer.shown}: {said}")
+            problem = f"{size} bytes from {offset} on do not hold {count} elements of {text}"
+            refuse(self.file, f"{layer.shown}: {problem}")
         if offset + size > self.size:
-            said = f"its {size} bytes from {offset} on end after the {self.size} of the .bin"
-            refuse(self.file, f"{layer.shown}: {said}")
+            problem = f"its {size} bytes from {offset} on end after the {self.size} of the .bin"
+            refuse(self.file, f"{layer.shown}: {problem}")
         where = f"{self.file}: {layer.shown}"
         if not kind.plain or kind.dtype is None:
             return replace(value, source=partial(_refused, where, text))

@@ -26,16 +26,16 @@ class Words:
     def __init__(self, node: Node) -> None:
         self.node = node
         self.op = canonical(node.op)
-        self.made: list[Node] = []
+        self.nodes: list[Node] = []
 
     # What the layer has.
 
     def input(self, position: int) -> Value:
         """An operand that must be there."""
-        found = self.optional(position)
-        if found is None:
+        value = self.optional(position)
+        if value is None:
             raise NoWords
-        return found
+        return value
 
     def optional(self, position: int) -> Value | None:
         """An operand, or None where it is left out."""
@@ -66,36 +66,36 @@ class Words:
 
     def integer(self, name: str, default: int | None = None) -> int:
         """An attribute that is one whole number."""
-        found = self.node.attributes.get(name, default)
-        if not isinstance(found, int):
+        value = self.node.attributes.get(name, default)
+        if not isinstance(value, int):
             raise NoWords
-        return int(found)
+        return int(value)
 
     def real(self, name: str, default: float | None = None) -> float:
         """An attribute that is a number."""
-        found = self.node.attributes.get(name, default)
-        if not isinstance(found, int | float):
+        value = self.node.attributes.get(name, default)
+        if not isinstance(value, int | float):
             raise NoWords
-        return float(found)
+        return float(value)
 
     def list(self, name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:
         """An attribute that is a list of whole numbers."""
-        found = self.node.attributes.get(name, default)
-        if isinstance(found, int):
-            return (int(found),)
-        if not isinstance(found, tuple) or not all(isinstance(item, int) for item in found):
-            if found == "":
+        value = self.node.attributes.get(name, default)
+        if isinstance(value, int):
+            return (int(value),)
+        if not isinstance(value, tuple) or not all(isinstance(item, int) for item in value):
+            if value == "":
                 return ()
             raise NoWords
-        return found
+        return value
 
     @property
     def dtype(self) -> str:
         """The element type of the first operand; NoWords where it is not known."""
-        found = self.input(0).dtype
-        if found is None:
+        dtype = self.input(0).dtype
+        if dtype is None:
             raise NoWords
-        return found
+        return dtype
 
     def plan(self) -> Plan:
         """What the layer's broadcast gives, where all sizes are numbers."""
@@ -117,12 +117,12 @@ class Words:
     def ints(self, numbers: Sequence[int], scalar: bool = False) -> Value:
         """A constant of whole numbers: a vector, or one number."""
         shape = () if scalar else (len(numbers),)
-        name = f"{self.node.name}~{len(self.made)}"
+        name = f"{self.node.name}~{len(self.nodes)}"
         return Value(name, shape, True, tuple(numbers), declared=shape, dtype="int64")
 
     def number(self, value: float, dtype: str) -> Value:
         """A constant that is one number of a tensor's type."""
-        name = f"{self.node.name}~{len(self.made)}"
+        name = f"{self.node.name}~{len(self.nodes)}"
         if dtype.startswith(("int", "uint")):
             return Value(name, (), True, (int(value),), declared=(), dtype=dtype)
         return Value(name, (), True, declared=(), reals=(value,), dtype=dtype)
@@ -136,10 +136,10 @@ class Words:
         **more: Any,
     ) -> Value:
         """A node between; its result, of which the type is the first operand's if none is given."""
-        given = next((value.dtype for value in inputs if value is not None), None)
+        first_dtype = next((value.dtype for value in inputs if value is not None), None)
         constant = all(value is None or value.constant for value in inputs)
-        name = f"{self.node.name}~{len(self.made)}"
-        result = Value(name, shape, constant, dtype=dtype or given)
+        name = f"{self.node.name}~{len(self.nodes)}"
+        result = Value(name, shape, constant, dtype=dtype or first_dtype)
         self._node(op, inputs, (result,), more)
         return result
 
@@ -147,21 +147,21 @@ class Words:
         self, op: str, *inputs: Value | None, count: int = 3, **more: Any
     ) -> tuple[Value, ...]:
         """A node of several results between, all of the first operand's type."""
-        given = next((value.dtype for value in inputs if value is not None), None)
-        name = f"{self.node.name}~{len(self.made)}"
-        results = tuple(Value(f"{name}.{k}", None, False, dtype=given) for k in range(count))
+        first_dtype = next((value.dtype for value in inputs if value is not None), None)
+        name = f"{self.node.name}~{len(self.nodes)}"
+        results = tuple(Value(f"{name}.{k}", None, False, dtype=first_dtype) for k in range(count))
         self._node(op, inputs, results, more)
         return results
 
     def hand_out(self, position: int, op: str, *inputs: Value, **more: Any) -> tuple[Node, ...]:
         """The node that hands out one of the layer's own results; all that was made."""
         self._node(op, inputs, (self.node.outputs[position],), more)
-        return tuple(self.made)
+        return tuple(self.nodes)
 
     def last(self, op: str, *inputs: Value | None, **more: Any) -> tuple[Node, ...]:
         """The node that hands out the layer's own results; all that was made."""
         self._node(op, inputs, self.node.outputs, more)
-        return tuple(self.made)
+        return tuple(self.nodes)
 
     def _node(
         self,
@@ -172,7 +172,7 @@ class Words:
     ) -> None:
         own = self.node
         place = own.place if outputs is own.outputs else None
-        self.made.append(
+        self.nodes.append(
             Node(own.name, op, "", VERSION, inputs, outputs, attributes, own.scope, (), place)
         )
 

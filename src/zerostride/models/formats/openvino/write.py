@@ -44,21 +44,21 @@ class Writer:
 
     def parameter(self, name: str, shape: Sequence[int], dtype: str) -> Port:
         """An input."""
-        said = {"shape": ",".join(map(str, shape)), "element_type": _KINDS[dtype]}
-        return self.layer(name, "Parameter", "opset1", said, (), dtype, tuple(shape))
+        attributes = {"shape": ",".join(map(str, shape)), "element_type": _KINDS[dtype]}
+        return self.layer(name, "Parameter", "opset1", attributes, (), dtype, tuple(shape))
 
     def constant(self, name: str, array: Array) -> Port:
         """A constant; its numbers are in `weights`."""
         data = np.ascontiguousarray(array).tobytes()
         dtype = str(array.dtype)
-        said = {
+        attributes = {
             "element_type": _KINDS[dtype],
             "shape": ", ".join(map(str, array.shape)),
             "offset": len(self.weights),
             "size": len(data),
         }
         self.weights += data
-        return self.layer(name, "Const", "opset1", said, (), dtype, array.shape)
+        return self.layer(name, "Const", "opset1", attributes, (), dtype, array.shape)
 
     def layer(
         self,
@@ -72,10 +72,10 @@ class Writer:
     ) -> Port:
         """A layer of one output; OpenVINO infers its shape itself."""
         number, precision = len(self._layers), port_name(_KINDS[dtype])
-        given = [(port.precision, port.shape) for port in inputs]
+        ports = [(port.precision, port.shape) for port in inputs]
         output = (precision, shape)
         self._layers.append(
-            splice.layer(number, name, kind, version, attributes, given, output, _BLANKS)
+            splice.layer(number, name, kind, version, attributes, ports, output, _BLANKS)
         )
         self._edges += [self._edge(port, (number, k)) for k, port in enumerate(inputs)]
         return Port(number, len(inputs), precision, shape)
