@@ -1,4 +1,4 @@
-"""What an audit, a port or a verification answers: findings, and the report that holds them."""
+"""Findings of an audit, a port or a verification, and the report that holds them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .flow.needs import Need
 from .ir.memory import uncollected
 from .sources import evidence
 
-#: Version of the JSON form; it grows by one when a field changes its meaning or goes.
+#: Version of the JSON form. It grows by one when a field changes its meaning or is removed.
 SCHEMA = 1
 
 
@@ -33,7 +33,7 @@ class Verdict(StrEnum):
 
 
 class Cause(StrEnum):
-    """Reason codes of findings beside those of :class:`~zerostride.errors.Reason`."""
+    """Reason codes of findings, in addition to :class:`~zerostride.errors.Reason`."""
 
     SAME_PLAN = "same_plan"
     FOLDED = "folded"  # arithmetic of shapes, which converters fold
@@ -121,7 +121,7 @@ class Finding:
         return tuple(name for name, _ in self.operands)
 
     def parts(self) -> dict[str, Callable[[], Any]]:
-        """What is said of it in JSON, each part made when it is asked for."""
+        """The fields of its JSON form, each with the function that computes it."""
         fix, witness, values = self.fix, self.witness, self.values
         return {
             "node": lambda: self.node,
@@ -164,7 +164,7 @@ def plain(value: Any) -> Any:
 
 
 def json_number(value: Any) -> Any:
-    """A value as JSON has it: numbers that it lacks by their names.
+    """A value for JSON: numbers that JSON lacks become their names.
 
     >>> json_number(float("-inf")), json_number(2.5)
     ('-Infinity', 2.5)
@@ -279,11 +279,11 @@ class Check:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What a baseline says of a report's findings.
+    """A report's findings compared with a baseline.
 
     Attributes:
         accepted: positions in `findings` of those that the baseline has.
-        stale: what the baseline has and the model has no more, each in a line.
+        stale: entries of the baseline that the model no longer has, a line each.
     """
 
     accepted: frozenset[int] = frozenset()
@@ -296,7 +296,7 @@ class Known:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A model of many that there is no report of.
+    """One of several models, which could not be read.
 
     Attributes:
         model: the file.
@@ -388,7 +388,7 @@ class Report:
         return data
 
     def fields(self) -> dict[str, Any]:
-        """The same, without what the findings are as data."""
+        """The same, with empty lists for the findings."""
         data = {
             "schema": SCHEMA,
             "model": self.model,

@@ -1,8 +1,8 @@
-"""What a finding that is unknown for want of sizes asks of a user: the options to paste.
+"""Advice for findings that are unknown because sizes are: the options to paste.
 
-Sizes that the inputs have can be given; others are computed inside the model, from those. A shape
-of which nothing is known begins at some node, such as an If whose branches give other ranks; the
-sizes that decide it are in what that node reads.
+A user can give the sizes of the inputs. The model computes other sizes from those. A wholly unknown
+shape begins at some node, such as an If whose branches give other ranks; the sizes that decide it
+are among the numbers that this node reads.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def with_advice(graph: Graph, findings: Sequence[Finding]) -> list[Finding]:
     ]
 
 
-#: What a node with bodies has of them: an If branches, any other passes.
+#: What messages call the bodies of an op: an If has branches, any other op has passes.
 _PARTS = {"If": "branches"}
 
 
@@ -47,7 +47,7 @@ class _Adviser:
         self._every = advice(graph)
 
     def words(self, finding: Finding) -> str:
-        """The finding's message, where a shape begins to be unknown, and what to give."""
+        """The finding's message, the node where a shape becomes unknown, and options to give."""
         message = finding.message
         unknown = next((name for name, shape in finding.operands if shape is None), None)
         if unknown is None:
@@ -63,19 +63,19 @@ class _Adviser:
         return f"{message}; give {how}" if how else message
 
     def _operand(self, path: str, name: str) -> Value | None:
-        """The tensor of this name that a node reads: bodies have names of their own."""
+        """The tensor of this name that a node reads. A body has its own names."""
         node = self._nodes.get(path)
         values = () if node is None else node.inputs
         return next((v for v in values if v is not None and v.name == name), self._values.get(name))
 
     def _options(self, names: set[str]) -> str:
-        """Options for these sizes, or for all of the inputs where some are computed from them."""
+        """Options for these sizes; for all inputs if the model computes some of them."""
         if not names or not names <= self._given.keys():
             return self._every
         return advice(self.graph, [self._given[name] for name in names])
 
     def _origin(self, value: Value | None) -> Node | None:
-        """The first node with a result of unknown shape, of all that a value is made from."""
+        """The first node with a result of unknown shape, of all that a value depends on."""
         waiting = [(maker, False) for maker in self._before([value])]
         seen: set[int] = set()
         while waiting:
@@ -86,14 +86,14 @@ class _Adviser:
             elif id(node) not in seen:
                 seen.add(id(node))
                 waiting.append((node, True))
-                # A body that is handed unknown shapes is not where they begin.
+                # Unknown shapes do not begin in a body whose inputs already have them.
                 bodies = [b for b in node.bodies if all(v.shape is not None for v in b.inputs)]
                 handed = [value for body in bodies for value in body.outputs]
                 waiting += [(maker, False) for maker in self._before([*node.inputs, *handed])]
         return None
 
     def _read(self, node: Node) -> Iterator[object]:
-        """The numbers, as expressions of sizes, that decide what a node gives."""
+        """The numbers, as expressions of sizes, that decide a node's result."""
         waiting, seen = [*node.inputs], set[int]()
         while waiting:
             value = waiting.pop()

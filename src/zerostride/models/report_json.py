@@ -1,7 +1,8 @@
-"""A report as JSON text, put together finding by finding: a large model has a hundred thousand.
+"""A report as JSON text, written finding by finding.
 
-As one tree of Python objects they would take ten times the memory of their text. Models repeat
-their blocks, so what many findings share is written once.
+A large model has a hundred thousand findings. One tree of Python objects would take ten times the
+memory of their text. Models repeat their blocks, so a part that many findings share is formatted
+once.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .findings import Finding, Report
 
-#: The parts of a finding that do not depend on its names, so that like findings share them.
+#: The parts of a finding that do not depend on its names: similar findings share them.
 _SHARED = frozenset({"source", "target", "witness", "when"})
 
-#: Texts of data that are kept, of some hundred bytes each.
+#: The number of indented texts that are kept, of some hundred bytes each.
 _MOST_LAID = 1 << 12
 
 
 def json_text(report: Report, indent: int | None = 2) -> str:
-    """What `json.dumps` makes of the report's data."""
+    """The same text as `json.dumps` of the report's data."""
     writer = _Writer(indent)
     lists = {"findings": report.findings, "before": report.before}
     items = (
@@ -34,7 +35,7 @@ def json_text(report: Report, indent: int | None = 2) -> str:
 
 
 class _Writer:
-    """Writes JSON with the separators of one indent; keeps what shared values are written as."""
+    """Writes JSON with one indent, and keeps the text of shared values."""
 
     def __init__(self, indent: int | None) -> None:
         self.indent = indent
@@ -51,19 +52,19 @@ class _Writer:
         text = json.dumps(data, default=str, allow_nan=False)
         if self.indent is None or text in ("[]", "{}", "true", "false"):
             return text
-        # Laying data out in lines takes ten times as long as writing it; findings repeat theirs.
+        # Indenting takes ten times as long as writing one line, and findings repeat their data.
         key = f"{depth} {text}"
         if key not in self.laid:
             if len(self.laid) == _MOST_LAID:
                 self.laid.clear()
             lines = json.dumps(data, indent=self.indent, default=str, allow_nan=False)
-            # A line end within a string is written as \n: every other one is a line of data.
+            # JSON escapes line ends within strings, so every line end here separates lines of data.
             self.laid[key] = lines.replace("\n", self._line(depth))
         return self.laid[key]
 
     def list(self, findings: Iterable[Finding]) -> Iterator[str]:
-        """The findings, which the report has as one of its fields."""
-        # One string each: the many pieces of all of them take more memory than the text.
+        """A list of findings, a field of the report."""
+        # One string each: the pieces of all findings would take more memory than the text.
         texts = ([self._finding(finding)] for finding in findings)
         return self._around("[", texts, "]", 1)
 

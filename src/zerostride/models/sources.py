@@ -1,4 +1,4 @@
-"""Where the rule behind a finding is known from: the source that its row in a table names."""
+"""The sources of the rules behind findings, as the rows of the tables name them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Evidence:
     """A source.
 
     Attributes:
-        what: what it is the source of: a rule, or what a release does.
+        what: the rule, or the behaviour of a release, that it documents.
         source: the document, or the run that showed it.
         run: whether it was run (True) or only read.
     """
@@ -27,7 +27,7 @@ class Evidence:
 
 
 def evidence(use: object) -> Evidence | None:
-    """The source of the rule that made a plan; None for a plan that no table's rule made.
+    """The source of the rule that made a plan; None where the rule is in no table.
 
     >>> import zerostride as zs
     >>> evidence(zs.plan((5, 5), (5,), engine="ncnn").rule).run
@@ -49,7 +49,7 @@ def _evidence(name: str, engine: str | None, op: str | None) -> Evidence | None:
 
 
 def divergences(target: str, message: str) -> tuple[Evidence, ...]:
-    """The sources of what a finding says a release does, where its row has such a sentence."""
+    """The sources of the engine's divergences that a finding's message quotes."""
     engine = ENGINES.get(target)
     if engine is None:
         return ()

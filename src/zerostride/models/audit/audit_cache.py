@@ -1,12 +1,12 @@
-"""Broadcasts that are alike but for their sizes: what means the same for one means it for all.
+"""Reuse of findings between broadcasts that differ in their sizes alone.
 
-Rules ask of sizes only whether two are equal and whether one is 1, and what engines do wrong goes
-by the same questions, by ones, zeros and ranks; which operand has more elements decides what is
-changed first, and where some engines put a constant. So sizes above 1 can be renamed, as long as
-equal ones stay equal, and larger ones and larger operands larger. A finding that says no size then
-holds of the others too; where one is said, target and message are made anew, and what takes
-longest, the fix and the witness, is taken over. A model whose nodes are all of other sizes is
-judged in a third of the time (benchmarks/audit_scale.py).
+Rules ask of sizes only whether two are equal and whether one is 1. Engines' faults depend on the
+same questions, on ones, zeros and ranks. The numbers of elements decide which operand is changed
+first, and where some engines put a constant. So sizes above 1 can be renamed, as long as equal
+sizes stay equal, and larger sizes and larger operands stay larger. A finding that names no size
+then holds for the other sites too. Where it names one, target and message are computed again; the
+fix and the witness, which take longest, are reused. A model whose nodes all have different sizes
+is judged in a third of the time (benchmarks/audit_scale.py).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Renamed = tuple[Hashable, tuple[int, ...]]
 
 
 def pattern(site: Site, rest: Hashable) -> Renamed | None:
-    """What a site has in common with those of other sizes, and its own sizes above 1.
+    """A key that is the same for sites that differ in sizes alone, and the site's sizes above 1.
 
     Args:
-        site: a site; only what is element-wise has a pattern.
+        site: a site; only element-wise sites have a pattern.
         rest: everything else that its finding depends on.
 
     Returns:
-        None where a size is no number, or the site is of another kind.
+        None where a size is not a number, or the site is of another kind.
     """
     if site.kind is not Kind.ELEMENTWISE:
         return None
@@ -57,7 +57,7 @@ def _named(shape: Sequence[Any], names: Mapping[int, int]) -> tuple[int, ...]:
 
 
 def _order(shapes: Sequence[Sequence[Any]]) -> tuple[int, ...]:
-    """The operands' places in order of their numbers of elements, equal ones being at one."""
+    """Each operand's rank by number of elements; equal operands have the same rank."""
     counts = [elements(shape) for shape in shapes]
     places = sorted(counts)
     return tuple(map(places.index, counts))
@@ -65,11 +65,11 @@ def _order(shapes: Sequence[Sequence[Any]]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Like:
-    """A site that is like one already judged but for its sizes.
+    """A site that differs from an already judged one in its sizes alone.
 
     Attributes:
-        finding: the other one's.
-        sizes: the other one's sizes above 1, and what they are here.
+        finding: the finding of the judged site.
+        sizes: the judged site's sizes above 1, each with the size here.
     """
 
     finding: Finding
@@ -77,31 +77,31 @@ class Like:
 
     @property
     def source(self) -> Plan | None:
-        """What the site means, or None where that has to be planned."""
+        """The site's plan in the model, or None where it has to be planned."""
         source = self.finding.source
         return self._plan(source) if isinstance(source, Plan) and source.open is None else None
 
     @property
     def witness(self) -> Witness | None:
-        """The counter-example, whose sizes are the smallest that are in the same order.
+        """The counter-example, whose sizes are the smallest in the same order.
 
-        None where it has to be looked for; of a size trap, it has a size that is nobody's.
+        None where it has to be searched for: that of a size trap has a size of neither site.
         """
         taken = (Cause.SILENT, Cause.OTHER_ALIGNMENT, Cause.BATCH)
         return self.finding.witness if self.finding.reason in taken else None
 
     @property
     def fix(self) -> Expression | None:
-        """What to change, or None where that has to be looked for.
+        """The change, or None where it has to be searched for.
 
-        Candidates are tried in order of the elements that they reshape; where that is another order
-        here, another one may be the first that fits. Merged axes have sizes of their own.
+        Candidates are tried in order of the elements that they reshape. Where that order differs
+        here, another candidate may be the first that fits. Merged axes have sizes of their own.
         """
         fix = self.finding.fix
         if fix is None or fix.merged_axes or fix.explicit or fix.only_if is not None:
             return None
         shapes = tuple(map(self._shape, fix.shapes))
-        # Of three operands, too, the order of two is that of the sums without them.
+        # With three operands, the order of two also decides the order of the sums without them.
         if len(shapes) > 3 or _order(shapes) != _order(fix.shapes):
             return None
         return replace(
@@ -112,7 +112,7 @@ class Like:
         )
 
     def resized(self) -> Finding | None:
-        """The finding, which is named like the other, or None where it says a size."""
+        """The finding at these sizes, or None where it names a size."""
         old = self.finding
         if old.when is not None or old.fix is not None or not isinstance(old.source, Plan):
             return None

@@ -1,10 +1,10 @@
-"""A baseline: findings that are known and accepted, so that only new ones fail.
+"""A baseline: accepted findings, so that only new findings fail.
 
-A finding is told by the name of its model's file without folders, by target and converter, node,
-op, shapes, axis, verdict and reason. So it is the same after the model has moved to another folder,
-after other nodes were renamed, or with another release of the target; and another one when its
-meaning changes. A name that only counts positions (`Add_12`, which a node without a name is given)
-is taken without its number, because a node put in before it would change it.
+A finding is identified by its model's file name without folders, target, converter, node, op,
+shapes, axis, verdict and reason. It stays the same when the model moves to another folder, when
+other nodes are renamed, or with another release of the target. It becomes another finding when its
+meaning changes. A node without a name is called by its position (`Add_12`); the number is left out,
+because a node inserted before it would change it.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from ...core.plan import Plan
 from ...errors import ZerostrideError, printable
 from ..findings import Finding, Known, Report, Unread, Verdict
 
-#: Version of the file's form.
+#: Version of the file format.
 VERSION = 1
-#: Bytes of a baseline that is read, and findings in it: a file of 100,000 has some 25 MB.
+#: The most bytes and findings of a baseline that is read; 100,000 findings have some 25 MB.
 LARGEST, MOST = 1 << 28, 1_000_000
 _LONGEST_TEXT = 100_000
 _FIELDS = ("model", "target", "via", "node", "op", "shapes", "verdict", "reason")
@@ -32,7 +32,7 @@ _FIELDS = ("model", "target", "via", "node", "op", "shapes", "verdict", "reason"
 
 @dataclass(frozen=True, slots=True, order=True)
 class Entry:
-    """What a finding is told by; everything is text, so that it can be compared and sorted.
+    """The identity of a finding, all of it text, so that entries can be compared and sorted.
 
     Attributes:
         model: the name of the file, without folders.
@@ -67,7 +67,7 @@ class Entry:
 
 
 def entry_of(finding: Finding, report: Report) -> Entry:
-    """What a finding of a report is told by."""
+    """The identity of a finding of a report."""
     return Entry(
         PurePath(report.model).name,
         report.target,
@@ -93,7 +93,7 @@ def _without_position(path: str, op: str) -> str:
 
 
 def _attributes(finding: Finding) -> list[str]:
-    """What places the operands beside their shapes: with another axis it is another finding."""
+    """The attributes of the model's rule: with another axis it is another finding."""
     source = finding.source
     if not isinstance(source, Plan):
         return []
@@ -109,15 +109,15 @@ def _shape(shape: Sequence[Any] | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """Entries, each with how many findings are told by it."""
+    """Entries, each with the number of findings that have this identity."""
 
     entries: Mapping[Entry, int]
 
     def judged(self, reports: Sequence[Report | Unread]) -> list[Report | Unread]:
-        """The reports, each told which findings are known and which entries are gone.
+        """The reports, each with the findings that the baseline accepts and its stale entries.
 
-        An entry is gone only if its model was audited now, for its target: one baseline serves
-        many models and targets, and not every run looks at all of them.
+        An entry is stale only if its model was audited now, for its target: one baseline serves
+        many models and targets, and a run may audit only some of them.
         """
         left = Counter(dict(self.entries))
         accepted: list[frozenset[int]] = []
@@ -143,14 +143,14 @@ class Baseline:
             if isinstance(report, Report):
                 name = PurePath(report.model).name
                 stale = gone.pop((name, report.target, report.via or ""), [])
-                # Of two models of one name one could not be read: its findings are not gone.
+                # Another model of this name could not be read: the entries may be its findings.
                 stale = [] if name in unread else stale
                 report = replace(report, baseline=Known(known_here, tuple(stale)))
             answers.append(report)
         return answers
 
     def updated(self, reports: Sequence[Report | Unread]) -> Baseline:
-        """The baseline with these reports' findings, and of other models what it had."""
+        """The baseline with these reports' findings, and its old entries of other models."""
         read = [report for report in reports if isinstance(report, Report)]
         seen = {(PurePath(report.model).name, report.target, report.via or "") for report in read}
         unread = {PurePath(report.model).name for report in reports if isinstance(report, Unread)}
@@ -167,7 +167,7 @@ class Baseline:
         return Baseline({**kept, **counts})
 
     def to_json(self) -> str:
-        """The file's text: an entry a line, sorted, so that its changes are read in a diff."""
+        """The file's text: one entry per line, sorted, so that a diff shows the changes."""
         lines = []
         for entry, count in sorted(self.entries.items()):
             fields: dict[str, Any] = {name: getattr(entry, name) for name in _FIELDS}
@@ -183,7 +183,7 @@ def read_baseline(path: str | Path) -> Baseline:
     """The baseline of a file.
 
     Raises:
-        ZerostrideError: it cannot be read, or is none; says where and why.
+        ZerostrideError: the file cannot be read or is not a baseline; says where and why.
     """
     file = Path(path)
     try:

@@ -1,4 +1,4 @@
-"""What to change so that a target means what the model means: the fix of a finding."""
+"""Fixes of findings: changes after which the target means what the model means."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from ...derive.express import Expression, express
 from ...derive.express.merging import fewer_axes, groups_of
 from ...errors import NotExpressible
 from ...sizes import Shape
+from ...sizes.condition import Condition
 from ..formats.onnx.sites import Kind
 from ..transport.compound_engines import CARRIERS, MANY
 from .judged_site import JudgedSite
 
-#: Added to the reason of a rank limit that nothing helps against.
+#: Added to the reason of a rank limit that no fix avoids.
 NO_MERGE = "; no merge of neighbouring axes fits"
 
 
 def fix_of(case: JudgedSite) -> Expression | None:
-    """How the target says what the source means, or None."""
+    """The change by which the target means what the source means, or None."""
     if not _tabled(case):
         return _reshaped(case) or _merged(case)
     fix = expressed(case)
@@ -26,10 +27,10 @@ def fix_of(case: JudgedSite) -> Expression | None:
 
 
 def _in_both(case: JudgedSite, fix: Expression) -> Expression | None:
-    """Shapes that the model's own rule reads likewise, where it would misread those of `said`.
+    """Shapes with the same meaning under the model's own rule, where those of `fix` have another.
 
-    The target's least change may leave out axes on which the model's rule counts: (1, 4) for ncnn
-    is (1, 4, 1) for both. Who makes the change before converting is right with the latter alone.
+    The target's least change may leave out axes that the model's rule needs: (1, 4) for ncnn is
+    (1, 4, 1) for both. Only the latter is right for a user who changes the model and then converts.
     """
     meaning, meant = case.meaning, case.sample.plan
     by_shapes = not (fix.swapped or fix.attributes or fix.merged_axes or fix.explicit)
@@ -43,14 +44,14 @@ def _in_both(case: JudgedSite, fix: Expression) -> Expression | None:
 
 
 def _tabled(case: JudgedSite) -> bool:
-    """Whether the target's rule is one that `express` looks for, in the engine table."""
+    """Whether the target's rule is in the engine table, where `express` looks for it."""
     stacked = len(case.shapes) > 2 and (case.engine.name, case.site.stands_for) in MANY
     many = stacked or len(case.shapes) > case.target.rule.operands[1]
     return case.target.op not in CARRIERS and not many
 
 
 def expressed(case: JudgedSite) -> Expression | None:
-    """The source's plan in the words of the target's row, sizes that are not known included."""
+    """The source's plan as the target's rule expresses it, open sizes included."""
     if not _tabled(case):
         return None
     try:
@@ -58,18 +59,18 @@ def expressed(case: JudgedSite) -> Expression | None:
     except NotExpressible:
         return None
     if case.site.kind is Kind.EXPAND:
-        # The plan knows the data alone; the target that the model writes may have been another.
+        # The plan has the data alone; the model may write another target shape.
         return replace(fix, changed=(*fix.changed, fix.shapes[1] != case.shapes[1]))
     return fix
 
 
 def fix_of_trap(case: JudgedSite) -> Expression | None:
-    """For a size trap: every operand at the result's rank, where no size can misplace it."""
+    """The fix of a size trap: every operand at the result's rank, where no size can misplace it."""
     return _try(case, case.sample.plan.aligned)
 
 
 def rank_notes(case: JudgedSite, fix: Expression | None) -> tuple[str, ...]:
-    """What else a rank limit asks for: where tensors end at it, a merge has to go further."""
+    """Notes on a rank limit: if all tensors have it, neighbouring nodes need the merge too."""
     most = case.engine.tensor_rank
     if fix is None or not fix.merged_axes or most is None:
         return ()
@@ -80,22 +81,23 @@ def rank_notes(case: JudgedSite, fix: Expression | None) -> tuple[str, ...]:
 
 
 def _reshaped(case: JudgedSite) -> Expression | None:
-    """The operands after the first as they are meant, with all their axes, or without ones."""
+    """The operands after the first in aligned form: with all axes, without outer ones, or none."""
     meant = case.sample.plan
     first, *rest = meant.operands
-    outer = tuple(_without_outer(aligned) for aligned in meant.aligned[1:])
+    outer = tuple(without_outer(aligned) for aligned in meant.aligned[1:])
     bare = tuple(tuple(size for size in shape if size != 1) for shape in rest)
     forms = [(first, *meant.aligned[1:]), (first, *outer), (first, *bare), meant.aligned]
     return next(filter(None, (_try(case, shapes) for shapes in forms)), None)
 
 
-def _without_outer(shape: Shape) -> Shape:
+def without_outer(shape: Shape) -> Shape:
+    """The shape without the ones at its front."""
     filled = [axis for axis, size in enumerate(shape) if size != 1]
     return shape[filled[0] :] if filled else ()
 
 
 def _merged(case: JudgedSite) -> Expression | None:
-    """More operands than a rule takes at once, with as few axes merged as makes it fit."""
+    """The operands with as few axes merged as possible, where a rule takes them one by one."""
     if case.site.kind is not Kind.ELEMENTWISE:
         return None
     for merged in fewer_axes(case.sample.plan):
@@ -109,12 +111,17 @@ def _merged(case: JudgedSite) -> Expression | None:
 
 def _try(case: JudgedSite, shapes: tuple[Shape, ...]) -> Expression | None:
     """The operands reshaped to `shapes`, if the target then means what the source means."""
+    fix = reshaped_to(case, shapes)
+    return fix if any(fix.changed) and case.plan(shapes) == case.sample.plan else None
+
+
+def reshaped_to(
+    case: JudgedSite, shapes: tuple[Shape, ...], only_if: Condition | None = None
+) -> Expression:
+    """The operands reshaped to `shapes`, as a fix."""
     meant = case.sample.plan
-    plan = case.plan(shapes)
     changed = tuple(a != b for a, b in zip(shapes, meant.operands, strict=True))
-    if plan != meant or not any(changed):
-        return None
-    return Expression(shapes, {}, False, (), meant.shape, _use(case), changed)
+    return Expression(shapes, {}, False, (), meant.shape, _use(case), changed, only_if=only_if)
 
 
 def _use(case: JudgedSite) -> RuleUse:

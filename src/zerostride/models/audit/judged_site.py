@@ -1,4 +1,4 @@
-"""One site whose source is planned and whose way to the target is known, about to be judged."""
+"""One site with its source plan and its rule on the target, ready to be judged."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..transport.pnnx import RULE as PNNX
 from ..transport.pnnx import reshaped
 from ..transport.ways import canonical
 
-#: Kinds that compute element by element, where dtypes are what engines differ in.
+#: Kinds that compute element by element, where engines differ by dtype.
 _BY_ELEMENT = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU})
 
 
@@ -84,8 +84,8 @@ class Carried:
     def _element(self) -> str | None:
         """The element type of the operands.
 
-        Of a selection the first is the condition; of a power the base decides, and converters
-        convert the exponent; of a quantisation the scale.
+        The first operand of a selection is the condition, so the last one decides. The base of a
+        power decides, since converters convert the exponent; the scale of a quantisation.
         """
         if canonical(self.site) == "pow":
             part = self.site.operands[0]
@@ -95,7 +95,7 @@ class Carried:
 
     @property
     def divergences(self) -> tuple[Divergence, ...]:
-        """What the engine's row says about this op on this dtype, beside a narrower one."""
+        """The engine's divergences for this op on this dtype, without those of a narrower dtype."""
         every = self.engine.divergences_of(self.target.op or str(self.site.kind), self.dtype)
         return tuple(
             row for row in every if row.narrows is None and not (row.dtypes and self._kernel)
@@ -103,7 +103,7 @@ class Carried:
 
     @property
     def _kernel(self) -> bool | None:
-        """Whether the node's op set has or lacks a kernel, where no engine's row says it."""
+        """Whether the node's op set has a kernel; None where the engine's row decides."""
         row = KERNELS.get((self.engine.name, self.site.node.op))
         hit = row is not None and self.site.node.version in row[0] and self._element in row[1]
         return row[2] if row is not None and hit else None
@@ -161,7 +161,7 @@ class JudgedSite(Carried):
     """A carried site whose source is planned.
 
     Attributes:
-        bare: the verdict alone is asked: no fix and no numbers of what is not the same.
+        bare: only the verdict is needed: no fix and no witness.
     """
 
     source: Plan
@@ -170,14 +170,14 @@ class JudgedSite(Carried):
 
     @property
     def shapes(self) -> tuple[Shape, ...]:
-        """What the target's rule is asked: for a Broadcast op the target shape comes last."""
+        """The shapes that the target's rule takes; a Broadcast op's target shape comes last."""
         if not self.target.rule.to_target:
             return self.sample.shapes
         return (*self.sample.shapes, sizes_of(self.site.operands[-1]))
 
     @property
     def meaning(self) -> Side | None:
-        """The source's rule for the shapes that the target sees; None where none says it."""
+        """The source's rule for the shapes that the target sees; None where no attributes fit."""
         if self.site.rule.to_target != self.target.rule.to_target:
             return None
         axis = self.site.attributes.get("axis")
@@ -196,7 +196,7 @@ class JudgedSite(Carried):
         return None
 
     def plan(self, shapes: tuple[Shape, ...]) -> Plan | BroadcastError:
-        """The target's plan; a rule of two operands takes more of them two by two."""
+        """The target's plan; a rule of two operands combines more of them two by two."""
         if len(shapes) <= self.target.rule.operands[1]:
             return self.target.plan(shapes)
         steps: list[Plan] = []
@@ -219,9 +219,9 @@ class JudgedSite(Carried):
     ) -> Finding:
         """The finding of this case."""
         notes: tuple[str, ...] = ()
-        # What older releases did is known for numbers.
+        # The history of older releases is known for sizes that are numbers.
         if isinstance(target, Plan) and target.open is None and self.site.kind is Kind.ELEMENTWISE:
-            # After pnnx operands are of one rank, and that is what an older release was given.
+            # After pnnx, operands have one rank; older releases were measured with those.
             measured = reshaped(target) if self.target.rule is PNNX else target
             notes = past_notes(self.engine.name, measured)
         more.setdefault("notes", notes)
@@ -241,5 +241,5 @@ def in_a_row(steps: Sequence[Plan]) -> Plan:
 
 
 def _through(places: Sequence[int | None], onwards: Sequence[int | None]) -> tuple[int | None, ...]:
-    """Where axes land after a further step."""
+    """The places of axes after a further step."""
     return tuple(None if axis is None else onwards[axis] for axis in places)

@@ -1,4 +1,4 @@
-"""Numbers of constants, computed where an engine's narrower element type might not hold them."""
+"""Numbers of constants, checked against an engine's narrower element type."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from ..execute.program import readable
 from ..findings import Cause, Finding, Verdict
 from ..ir.graph import Graph, Node, Value
 
-#: The most elements of a constant that are computed: a table of sines and cosines has some 10^6.
+#: The most elements of a constant that is computed; a table of sines and cosines has some 10^6.
 _MOST = 1 << 22
 
 
 def fitting(graph: Graph, engine: Engine, judged: Sequence[tuple[Node, Finding]]) -> list[Finding]:
-    """The findings; those narrowed nodes are the same whose numbers are constants and fit."""
+    """The findings; a narrowed node is `same` if its numbers are constants that fit."""
     narrower = {row.text: row.narrows for row in engine.divergences if row.narrows is not None}
     return [
         _again(graph, engine.name, node, finding, narrower)
@@ -41,7 +41,7 @@ def _again(
     try:
         arrays = [*execute(graph, {}, names).values()] if names else []
         arrays += [value.data() for value in values if readable(value)]
-    except ZerostrideError:  # an op on the way is not executed here: nothing is known
+    except ZerostrideError:  # an op on the way is not executed here
         return finding
     limits = np.iinfo(narrow)
     for array in arrays:

@@ -1,8 +1,8 @@
-"""Audits of many models: each in a process of its own, several at once, answers in order.
+"""Audits of many models in several worker processes; answers come in order.
 
-A worker is a Python that reads tasks from its input and writes reports to its output. It is started
-by name and not as a copy of this process, so a script needs no `if __name__ == "__main__"`, and a
-model that ends its worker ends nothing else.
+A worker is a Python process that reads tasks from its input and writes reports to its output. It is
+started by name and not as a copy of this process, so a script needs no `if __name__ == "__main__"`.
+A model that ends its worker does not stop the others.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from ..findings import Report, Unread
 from ..flow.input_sizes import UnknownSize
 from .run import audit
 
-#: How often, in seconds, somebody who waits looks whether they were interrupted.
+#: Seconds between checks for an interrupt while waiting.
 _BEAT = 0.2
-#: Characters of what a worker said before it ended.
+#: The most characters that are quoted of a worker's last output.
 _LAST_WORDS = 300
-#: Options that name sizes or inputs of models; what is noted of a model that has none so called.
+#: Options that name sizes or inputs, and the note on a model that has no such name.
 _SIZES = ("sizes", "input_shapes")
 _NOT_HERE = "no size or input of it is called {!r}: what was given is for other models"
 _CHILD = """
@@ -64,7 +64,7 @@ def audit_many(
     """Audits models, several at once.
 
     Args:
-        models: files; what could not even be found is handed through.
+        models: files; an :class:`Unread` is returned as it is.
         target: an engine's name.
         jobs: how many at once; the number of cores if None. 1: in this process.
         progress: called with the number of models done and of all.
@@ -80,7 +80,7 @@ def audit_many(
     """
     find_engine(target)
     if options.get("facts") is not None:
-        as_facts(options["facts"])  # what cannot be read is said once, not of each model
+        as_facts(options["facts"])  # raises once, not for each model
     warn_if_unmeasured(target)
     answers: list[Report | Unread | None] = [
         model if isinstance(model, Unread) else None for model in models
@@ -110,7 +110,7 @@ def audit_many(
 
 
 def _audited(model: str, target: str, options: Mapping[str, Any]) -> Report:
-    """The report of one model of many: sizes that it has not are for others, which a note says."""
+    """The report of one of several models; a note names the given sizes that it does not have."""
     missing: list[str] = []
     while True:
         try:
@@ -139,7 +139,7 @@ def _check_sizes(options: Mapping[str, Any], answers: Sequence[Report | Unread |
 
 
 def judged(model: str, target: str, options: Mapping[str, Any]) -> Report | Unread:
-    """The report of a model; whatever is wrong with it is its own affair."""
+    """The report of a model. One unreadable model does not stop the others."""
     try:
         return _audited(model, target, options)
     except (ZerostrideError, BroadcastError) as error:
@@ -162,7 +162,7 @@ def _at_once(
     count: int,
     answered: Callable[[int, Report | Unread], None],
 ) -> None:
-    """Hands tasks to workers, each with a thread that waits for it."""
+    """Distributes tasks to workers; one thread per worker waits for its answers."""
     waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
     ready: queue.SimpleQueue[tuple[int, Report | Unread]] = queue.SimpleQueue()
     for k in names:
@@ -196,7 +196,7 @@ def _at_once(
 
 
 class _Worker:
-    """A process that audits one model after the other, started when first asked."""
+    """A process that audits models one after the other; it starts with the first task."""
 
     def __init__(self) -> None:
         self.stopped = False
@@ -205,7 +205,7 @@ class _Worker:
         self._lock = threading.Lock()
 
     def ask(self, model: str, target: str, options: Mapping[str, Any]) -> Report | Unread:
-        """The worker's answer; if it ends, what it said last."""
+        """The worker's answer; if the worker ended, how it ended and its last line."""
         try:
             process = self._started()
             assert process.stdin is not None
@@ -214,7 +214,7 @@ class _Worker:
             process.stdin.flush()
             answer = pickle.load(process.stdout)
         except (OSError, EOFError, ValueError, pickle.PickleError) as error:
-            # ValueError: the pipe is closed while it is read, by an interrupt that stops workers.
+            # ValueError: an interrupt stopped the workers and closed the pipe during a read.
             return Unread(model, f"{model}: {self._end(error)}")
         return answer if isinstance(answer, Report | Unread) else Unread(model, str(answer))
 
@@ -250,7 +250,7 @@ class _Worker:
         return f"the process that read it was ended {cause}{_last_line(words)}"
 
     def stop(self) -> None:
-        """Ends the worker, whatever it does."""
+        """Ends the worker at once."""
         with self._lock:
             self.stopped = True
             process, self._process = self._process, None
@@ -263,7 +263,7 @@ class _Worker:
 
 
 def _last_line(words: IO[bytes] | None) -> str:
-    """What a worker wrote last on its error output."""
+    """The last line of a worker's error output."""
     if words is None:
         return ""
     with words as file:
@@ -279,7 +279,7 @@ def _close(process: subprocess.Popen[bytes]) -> None:
             try:
                 pipe.close()
             except OSError:
-                continue  # what was not written yet has nobody to read it
+                continue  # the worker has ended and reads no more
     try:
         process.wait(timeout=_BEAT * 10)
     except subprocess.TimeoutExpired:
@@ -288,13 +288,13 @@ def _close(process: subprocess.Popen[bytes]) -> None:
 
 
 def serve() -> None:
-    """What a worker does: reads tasks from its input until it ends.
+    """The loop of a worker: answers tasks until its input ends.
 
-    Its output is for answers alone; what libraries print goes where errors go. An interrupt is the
-    parent's to handle, which then ends its workers.
+    Its output carries answers alone; what libraries print goes to the error output. It ignores
+    interrupts: the parent handles them and ends its workers.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    warnings.simplefilter("ignore")  # the parent has said it once
+    warnings.simplefilter("ignore")  # the parent has warned once
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     while True:

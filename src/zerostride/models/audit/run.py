@@ -1,26 +1,24 @@
-"""The meaning audit: for every broadcast of a model, what it means there and on another engine."""
+"""The meaning audit: compares every broadcast of a model with its meaning on a target engine."""
 
 from __future__ import annotations
 
 import copy
 from collections import ChainMap
 from collections.abc import Callable, Hashable, Mapping, MutableMapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ...core.plan import Plan
-from ...derive.size_traps import Side
 from ...engines.model import Engine
 from ...engines.planning import as_facts
-from ...engines.table import ENGINES, find_engine
+from ...engines.table import find_engine
 from ...engines.versions import warn_if_unmeasured
-from ...errors import BroadcastError, Reason, ZerostrideError, printable
+from ...errors import ZerostrideError, printable
 from ...sizes import Answer, Shape
 from ...sizes.condition import ALWAYS, Condition
 from ...sizes.solve import allowance, satisfiable
-from ..findings import Cause, Finding, Report, Verdict
+from ..findings import Cause, Finding, Report
 from ..flow import Flow, Need
 from ..flow.input_sizes import InputShapes, Sizes, advice, read_sized
 from ..flow.resolved import resolved
@@ -30,20 +28,13 @@ from ..ir.graph import Graph
 from ..ir.memory import uncollected
 from ..layout.changes import check_layout, layout_findings
 from ..open_sizes import with_advice
-from ..transport.batch import BatchAxes, Sample, batch_axes, contracted_batch, whole, without_batch
-from ..transport.converters import carried_by, chosen, lone_site, met, named, note_of
-from ..transport.pnnx import carried
+from ..transport.batch import BatchAxes, batch_axes, contracted_batch
+from ..transport.converters import chosen, lone_site, met, named, note_of
 from ..transport.shape_arithmetic import counted, folding_note, shape_arithmetic
-from ..transport.ways import NotJudged, canonical, transport
 from .audit_cache import Like, pattern
-from .judged_site import Carried, JudgedSite, finding_of, sizes_of
 from .known_numbers import fitting
-from .symbolic import carried_as_is, compare_open, is_open, related
-from .verdict import compare_case, narrowed, other_values, struck
-from .witness import find_batch_witness
-
-#: Engines whose tensors hold one sample, without the batch axis.
-BATCHLESS = frozenset(name for name, row in ENGINES.items() if row.samples)
+from .site_finding import BATCHLESS, site_finding
+from .symbolic import related
 
 
 def audit(
@@ -87,7 +78,7 @@ def audit(
     named(via, target)
     check_layout(layout)
     warn_if_unmeasured(target)
-    with uncollected():  # once for both: looking through what is there takes as long each time
+    with uncollected():  # once for both steps: each pause of the collector costs as much
         graph = read_sized(model, sizes, input_shapes)
         premises = ALWAYS if facts is None else as_facts(facts)
         if satisfiable(premises) is Answer.NO:
@@ -156,7 +147,7 @@ def reported(
     flow: Flow | None,
     batch: BatchAxes,
 ) -> Report:
-    """The report of a graph's findings, with what is to be said beside them."""
+    """The report of a graph's findings, with notes and needs."""
     notes = graph.notes
     needs: tuple[Need, ...] = ()
     if flow is not None:
@@ -186,7 +177,7 @@ def prepared(
     batch_axis: int | None,
     facts: Condition,
 ) -> tuple[Graph, Judge, Flow | None]:
-    """The graph with the sizes that flow through it, what judges its sites, and the flow."""
+    """The graph with its sizes resolved, the judge of its sites, and the flow."""
     graph, premises, flow = resolved(graph, facts)
     batch = BatchAxes()
     if drops_batch(graph, engine.name):
@@ -202,13 +193,13 @@ _OPEN_SIZES = (
 def drops_batch(graph: Graph, engine: str) -> bool:
     """Whether an engine's tensors lack the batch axis that the graph's may have.
 
-    A file of that engine's own format holds what the engine holds: there is no batch to drop.
+    A file in the engine's own format has no batch axis to drop.
     """
     return engine in BATCHLESS and FORMATS[graph.format].engine != engine
 
 
 def _has_axis(graph: Graph, axis: int | None) -> bool:
-    """Whether an input has, or may have, this axis; of "none" (−1) nobody asks."""
+    """Whether an input has, or may have, this axis; true for "none" (−1)."""
     return (
         axis is None
         or axis < 0
@@ -217,7 +208,7 @@ def _has_axis(graph: Graph, axis: int | None) -> bool:
 
 
 class Judge:
-    """Judges sites, those that differ in names alone once: models repeat their blocks."""
+    """Judges sites. Sites that differ in names alone are judged once: models repeat blocks."""
 
     def __init__(self, engine: Engine, via: str | None, batch: BatchAxes, needs: Condition) -> None:
         self.engine = engine
@@ -246,7 +237,7 @@ class Judge:
         return _renamed(finding, site)
 
     def _alike(self, site: Site, rest: Hashable) -> Finding:
-        """The finding of a site that may be like another one but for its sizes, names marked."""
+        """The finding, from a site that differs in sizes alone if one was judged; names marked."""
         renamed = pattern(site, rest)
         if renamed is None:
             return self._fresh(_marked(site))
@@ -260,9 +251,9 @@ class Judge:
         return finding
 
     def aside(self) -> Judge:
-        """The same judge for values that come and go: their batch axes are forgotten with it.
+        """A copy of the judge for temporary values, whose batch axes it forgets with itself.
 
-        It is asked whether rewrites mean the same; of those that do not it says no more.
+        It decides whether rewrites mean the same; for those that differ it gives no details.
         """
         judge = copy.copy(self)
         judge.batch = BatchAxes(self.batch)
@@ -273,12 +264,12 @@ class Judge:
         return judge
 
     def source(self, site: Site, shapes: tuple[Shape, ...]) -> Plan:
-        """What a site means in the model, where what the model needs holds; or BroadcastError."""
+        """The site's plan in the model, under the model's needs; raises BroadcastError."""
         premises = related(self.needs, shapes)
         return site.plan(shapes, None if premises.always else premises)
 
     def _fresh(self, site: Site, like: Like | None = None) -> Finding:
-        return _judge(
+        return site_finding(
             site,
             self.engine,
             self.via,
@@ -290,14 +281,14 @@ class Judge:
         )
 
     def key(self, site: Site, *, sized: bool = True) -> Hashable:
-        """Everything of a site that a verdict may depend on; without sizes, all but those."""
+        """Everything of a site that a verdict may depend on, with or without sizes."""
         node, batch = site.node, self.batch
         rest = (
             site.kind,
             site.op,
             site.rule.name,
             _frozen(site.attributes),
-            tuple([(part.constant, _batch_axis(part, batch)) for part in site.operands]),
+            tuple([(part.constant, batch.of_operand(part)) for part in site.operands]),
             node.op,
             node.domain,
             node.version,
@@ -323,21 +314,21 @@ class Judge:
 
 
 def _sizes(site: Site) -> Hashable:
-    """The sizes of a site's operands, and of what its node reads."""
+    """The shapes of a site's operands, and of its node's inputs."""
     return (
         tuple([part.shape for part in site.operands]),
         tuple([None if value is None else value.shape for value in site.node.inputs]),
     )
 
 
-#: Stands for the name of an operand while a site is judged.
+#: A placeholder for an operand's name while a site is judged.
 _MARK = "\x00{}\x00"
 #: Kinds whose findings name more than operands.
 _NAMED = frozenset({Kind.CUSTOM, Kind.NOT_MODELLED})
 
 
 def _marked(site: Site) -> Site:
-    """The site with marks for names; spelled out, since `replace` takes three times as long."""
+    """The site with marks for names; constructed, since `replace` takes three times as long."""
     parts = [
         Operand(_MARK.format(k), part.shape, part.constant, part.missing, part.tensor)
         for k, part in enumerate(site.operands)
@@ -352,7 +343,7 @@ def _frozen(attributes: Mapping[str, Any]) -> Hashable:
 
 
 def _renamed(finding: Finding, site: Site) -> Finding:
-    """The finding of a site that is like this one, said of this one."""
+    """The finding of a similar site, with the names of this one."""
     words = (finding.message, *finding.notes)
     if any("\x00" in text or "\\x00" in text for text in words):
         words = tuple([_named(text, site.operands) for text in words])
@@ -374,153 +365,10 @@ def _renamed(finding: Finding, site: Site) -> Finding:
 
 
 def _named(words: str, operands: Sequence[Operand]) -> str:
-    """What was said of marks, said of the operands' names."""
+    """A sentence with the operands' names in place of marks."""
     for k, part in enumerate(operands):
         mark = _MARK.format(k)
         words = words.replace(repr(mark), repr(part.name)).replace(mark, part.name)
-        # Some sentences are written with names as they may be shown.
+        # Some sentences have the names in printable form.
         words = words.replace(printable(mark), printable(part.name))
     return words
-
-
-def _judge(
-    site: Site,
-    engine: Engine,
-    via: str | None,
-    batch: BatchAxes,
-    needs: Condition,
-    sample_needs: Condition,
-    like: Like | None = None,
-    *,
-    bare: bool = False,
-) -> Finding:
-    """One finding: can it be judged, what does the source mean, what does the target."""
-    unknown = _not_judged(site)
-    if unknown is not None:
-        return _of_any_shape(site, engine, via, unknown)
-    shapes = tuple(sizes_of(part) for part in site.operands)
-    premises = related(needs, shapes)
-    try:
-        source = None if like is None else like.source
-        source = source or site.plan(shapes, None if premises.always else premises)
-    except BroadcastError as error:
-        if error.reason is Reason.UNKNOWN_SIZE:
-            message = f"its sizes are beyond what is worked with: {error.detail}"
-            unknown = finding_of(site, None, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, message)
-            return _of_any_shape(site, engine, via, unknown)
-        return _invalid(site, error)
-    lost = contracted_batch(site, batch)
-    if lost is not None:
-        return _across(site, source, lost, engine, ())
-    axes: Sequence[int | None] = [_batch_axis(part, batch) for part in site.operands]
-    if via == "pnnx":
-        axes = carried(site, axes)
-    single = tuple(map(batch.of_one, shapes))
-    if single != shapes:
-        premises = related(sample_needs, single)
-    sample = (
-        _sample(site, source, single, axes, premises) if engine.name in BATCHLESS else whole(source)
-    )
-    if sample.across is not None:
-        return _across(site, source, site.operands[sample.across].name, engine, axes)
-    try:
-        side = carried_by(via)(site, engine)
-    except NotJudged as answer:
-        return finding_of(site, source, None, Verdict.UNKNOWN, Cause.NOT_MEASURED, str(answer))
-    except BroadcastError as error:
-        verdict = Verdict.DIFFERENT if error.silent else Verdict.REFUSED
-        return finding_of(site, source, error, verdict, error.reason, error.detail)
-    case = JudgedSite(site, engine, side, source, sample, bare)
-    if (limit := case.unfit) is not None:
-        return struck(case, case.plan(case.shapes), limit)
-    if not is_open(case):
-        return other_values(case, narrowed(case, compare_case(case, like)))
-    return other_values(case, narrowed(case, compare_open(case, premises)))
-
-
-def _sample(
-    site: Site,
-    source: Plan,
-    shapes: tuple[Shape, ...],
-    axes: Sequence[int | None],
-    premises: Condition,
-) -> Sample:
-    """The site as an engine sees it that sees one sample, of these shapes."""
-    if shapes[: len(source.operands)] != source.operands:
-        with suppress(BroadcastError):  # what works for no single sample is judged as it is
-            source = site.plan(shapes, None if premises.always else premises)
-    return without_batch(source, axes[: len(source.operands)])
-
-
-def _batch_axis(part: Operand, batch: BatchAxes) -> int | None:
-    """The operand's batch axis; a part of a tensor may have lost it."""
-    axis = batch.of(part.tensor)
-    return axis if axis is not None and axis < len(part.shape or ()) else None
-
-
-def _not_judged(site: Site) -> Finding | None:
-    """A finding for what cannot be planned: custom ops, ops not modelled, unknown shapes."""
-    node = site.node
-    if site.kind is Kind.CUSTOM:
-        message = f"nothing is known about {node.op} of domain {node.domain!r}"
-        return finding_of(site, None, None, Verdict.UNKNOWN, Cause.CUSTOM_OP, message)
-    if site.kind is Kind.NOT_MODELLED:
-        message = f"{node.op} may broadcast in a way that is not modelled"
-        return finding_of(site, None, None, Verdict.UNKNOWN, Cause.NOT_MODELLED, message)
-    for part in site.operands:
-        if part.missing is not None and part.shape is None:
-            message = f"{part.name!r} is needed, and its data is missing: {part.missing}"
-            return finding_of(site, None, None, Verdict.UNKNOWN, Cause.MISSING_DATA, message)
-    for part in site.operands:
-        if part.shape is None:
-            message = f"the shape of {part.name!r} is not known"
-            return finding_of(site, None, None, Verdict.UNKNOWN, Cause.UNKNOWN_SHAPE, message)
-    return None
-
-
-def _of_any_shape(site: Site, engine: Engine, via: str | None, unknown: Finding) -> Finding:
-    """The same by the same rule, though a shape is not known; else that it is unknown."""
-    if unknown.reason != Cause.UNKNOWN_SHAPE or engine.name in BATCHLESS:
-        return unknown
-    if any(part.shape is None and not _is_tensor(part) for part in site.operands):
-        return unknown
-    try:
-        case = Carried(site, engine, carried_by(via)(site, engine))
-    except (NotJudged, BroadcastError):
-        return unknown
-    if case.unfit or not carried_as_is(site, case.target, case.divergences):
-        return unknown
-    message = f"means the same on {engine.name}, by the same rule, whatever the shapes"
-    same = finding_of(site, None, None, Verdict.SAME, Cause.SAME_PLAN, message)
-    return other_values(case, narrowed(case, same))
-
-
-def _is_tensor(part: Operand) -> bool:
-    """Whether an operand is known to be a tensor: a sequence has no element type."""
-    return part.tensor is not None and part.tensor.dtype is not None
-
-
-def _invalid(site: Site, error: BroadcastError) -> Finding:
-    message = f"the model itself does not broadcast here: {error.detail}"
-    return finding_of(site, error, None, Verdict.REFUSED, Cause.INVALID, message)
-
-
-def _across(
-    site: Site, source: Plan, name: str, engine: Engine, axes: Sequence[int | None]
-) -> Finding:
-    """A broadcast along the axis that the target drops, with what the target would then give."""
-    message = (
-        f"{name!r} broadcasts across the batch axis, which {engine.name} does not have; "
-        "if the batch is another axis, name it (batch_axis)"
-    )
-    witness = None
-    if site.kind is Kind.ELEMENTWISE and len(axes) == 2:
-        try:
-            side = transport(site, engine)
-        except (NotJudged, BroadcastError):
-            side = None  # without an op of its own there is nothing that could be computed
-        if side is not None:
-            model = Side(site.rule, site.attributes).plan
-            op = canonical(site) or "add"
-            witness = find_batch_witness(source.operands, model, side.plan, axes, op)
-    return finding_of(site, source, None, Verdict.DIFFERENT, Cause.BATCH, message, witness=witness)

@@ -1,8 +1,8 @@
-"""Judging a broadcast whose sizes are not all known: for which of them the target differs.
+"""Judging a broadcast with open sizes: for which sizes the target differs.
 
-The answer is a condition, simplified by what the model itself needs, with sizes for which it holds;
-the witness is computed for those. Tensors without elements are set apart: a verdict is about sizes
-from 1, and what the target does with 0 is a note.
+The answer is a condition, simplified by the model's own needs, and an example of sizes for which it
+holds; the witness is computed for those. A verdict is about sizes from 1. A note says what the
+target does with tensors without elements.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ...sizes.dim import Dim, Symbol, dim
 from ...sizes.solve import implies, listing
 from ..findings import Cause, Finding, Verdict, Witness
 from ..formats.onnx.sites import Site
-from .fixes import expressed
+from .fixes import expressed, reshaped_to, without_outer
 from .judged_site import JudgedSite, finding_of, sizes_of
 from .witness import find_witness
 
 _BAD: tuple[Kind, ...] = ("different", "silent", "refused")
 _BEYOND = "whether sizes part the two is beyond what is decided here"
-#: How a region is said, by its kind.
+#: The sentence about a region, by its kind.
 _WORDS: Mapping[Kind, str] = {
     "different": "different when {when}, for example {values}: {detail}",
     "silent": "when {when} it does not refuse, but computes nonsense or crashes, "
@@ -47,18 +47,18 @@ _CAUSES: Mapping[Kind, Cause] = {"different": Cause.OTHER_ALIGNMENT, "silent": C
 
 
 def is_open(case: JudgedSite) -> bool:
-    """Whether a size that has a say is not a number."""
+    """Whether a size that the plan depends on is not a number."""
     return case.sample.plan.open is not None or any(
         isinstance(size, Dim) for shape in case.shapes for size in shape
     )
 
 
 def compare_open(case: JudgedSite, premises: Condition) -> Finding:
-    """The finding of a case with sizes that are not known.
+    """The finding of a case with open sizes.
 
     Args:
         case: the site, its source plan and the target's rule.
-        premises: what the model and the caller say of the symbols.
+        premises: conditions on the symbols, from the model and the caller.
     """
     if carried_as_is(case.site, case.target, case.divergences, case.shapes):
         return _as_is(case)
@@ -71,7 +71,7 @@ def compare_open(case: JudgedSite, premises: Condition) -> Finding:
 
 
 def _compared(case: JudgedSite, premises: Condition) -> Finding:
-    """The finding of a case whose target may align the operands otherwise."""
+    """The finding of a case whose target may align the operands differently."""
     if len(case.shapes) > case.target.rule.operands[1]:
         return _unknown(case, f"{len(case.shapes)} operands of sizes that are not known")
     filled = all_of([premises, not_empty(case.shapes)])
@@ -82,10 +82,10 @@ def _compared(case: JudgedSite, premises: Condition) -> Finding:
     bad = [kind for kind in _BAD if possible[kind] is Answer.YES]
     certain = possible["same"] is Answer.NO
     if not bad and certain:
-        # Nowhere the same: sizes for which the model works are not needed to say so.
+        # No sizes mean the same, so no example is needed to show it.
         bad = [kind for kind in _BAD if possible[kind] is Answer.UNKNOWN]
     if not bad:
-        # A verdict is about where the model works: whether it does anywhere is not asked here.
+        # The verdict covers sizes at which the model works; whether any exist is not asked here.
         if any(possible[kind] is Answer.UNKNOWN for kind in _BAD):
             return _unknown(case, str(SpentError()) if used_up() else _BEYOND)
         return _same(case, outcomes, premises)
@@ -122,9 +122,9 @@ def _compared(case: JudgedSite, premises: Condition) -> Finding:
 def _example(
     outcomes: Meanings, kind: Kind, certain: bool
 ) -> tuple[Region, dict[Symbol, int]] | None:
-    """A region of a kind, with values for the symbols that have a say here.
+    """A region of a kind, with example values for the symbols that decide here.
 
-    Without values where none were found, if it is certain that no sizes mean the same.
+    Where none were found but no sizes mean the same, a region without values.
     """
     example = outcomes.example(kind)
     if example is None:
@@ -143,7 +143,7 @@ def _meanings(case: JudgedSite, shapes: tuple[Shape, ...], premises: Condition) 
 
 
 def _target(case: JudgedSite) -> Plan | BroadcastError:
-    """The target's plan, for what values it may have one."""
+    """The target's plan, for those values for which it has one."""
     return case.plan(case.shapes)
 
 
@@ -153,13 +153,13 @@ def carried_as_is(
     divergences: Iterable[Divergence],
     shapes: tuple[Shape, ...] | None = None,
 ) -> bool:
-    """Whether the target aligns operands as the model does, whatever their sizes.
+    """Whether the target aligns operands as the model does, for all sizes.
 
     Args:
         site: the broadcast.
         target: the rule by which the target carries it.
-        divergences: what the engine does otherwise with this op.
-        shapes: what the target is given, or None where that is not known.
+        divergences: the engine's divergences for this op.
+        shapes: the shapes that the target gets, or None where they are not known.
     """
     meant, rule = site.rule, target.rule
     # No tensor of the model has more axes than its own engine carries.
@@ -184,14 +184,14 @@ def _asked(rule: Rule, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _as_is(case: JudgedSite) -> Finding:
-    """The same rule on both sides: what is known of the model's sizes makes no difference."""
+    """The finding where both sides use the same rule: same, for all sizes."""
     use = RuleUse(case.target.rule.name, case.target.attributes, case.engine.name, case.target.op)
     message = f"means the same on {case.engine.name}{_everywhere(case, _symbols(case))}"
     return case.finding(replace(case.source, rule=use), Verdict.SAME, Cause.SAME_PLAN, message)
 
 
 def _symbols(case: JudgedSite) -> tuple[Symbol, ...]:
-    """The symbols in what is broadcast."""
+    """The symbols in the operands' shapes."""
     sizes = (size for shape in (*case.source.operands, *case.shapes) for size in shape)
     return tuple(dict.fromkeys(symbol for size in sizes for symbol in dim(size).symbols))
 
@@ -201,7 +201,7 @@ def _unknown(case: JudgedSite, message: str) -> Finding:
 
 
 def _same(case: JudgedSite, outcomes: Meanings, premises: Condition) -> Finding:
-    """The same for all sizes from 1; what happens to tensors without elements is a note."""
+    """The finding `same`, for all sizes from 1; a note covers tensors without elements."""
     message = f"means the same on {case.engine.name}{_everywhere(case, outcomes.symbols)}"
     notes: tuple[str, ...] = ()
     with_empty = _meanings(case, case.shapes, premises)
@@ -216,7 +216,7 @@ def _same(case: JudgedSite, outcomes: Meanings, premises: Condition) -> Finding:
 
 
 def _everywhere(case: JudgedSite, symbols: Sequence[Symbol]) -> str:
-    """The sizes that a verdict is about, in words."""
+    """The sizes that a verdict covers, in words."""
     names = ", ".join(symbol.name for symbol in symbols)
     needs = case.sample.plan.conditions
     words = f" for every {names}" if names else ""
@@ -240,7 +240,7 @@ def _words(
 
 
 def _alignment(case: JudgedSite, region: Region) -> str:
-    """How the target aligns what it aligns otherwise."""
+    """The first operand that the target aligns differently, in words."""
     for part, meant, aligned in zip(
         case.site.operands, case.sample.plan.aligned, region.aligned, strict=False
     ):
@@ -254,11 +254,11 @@ def _shape(shape: Shape) -> str:
     return f"({sizes},)" if len(shape) == 1 else f"({sizes})"
 
 
-# Shown and mended.
+# Witness and fix.
 
 
 def _witness(case: JudgedSite, values: Mapping[Symbol, int]) -> Witness | None:
-    """Numbers on which the two differ, at these sizes."""
+    """Numbers that show the difference at these sizes."""
     meaning = case.meaning
     needed = {symbol for shape in case.shapes for size in shape for symbol in dim(size).symbols}
     if meaning is None or not needed <= values.keys():
@@ -268,7 +268,7 @@ def _witness(case: JudgedSite, values: Mapping[Symbol, int]) -> Witness | None:
 
 
 def _fix(case: JudgedSite, premises: Condition) -> Expression | None:
-    """The operands reshaped so that the target means the same, for all sizes or where it says."""
+    """Reshapes after which the target means the same: for all sizes, or under `only_if`."""
     limited: Expression | None = None
     for shapes in _forms(case):
         asked = (*shapes, *case.shapes[len(shapes) :])
@@ -277,9 +277,9 @@ def _fix(case: JudgedSite, premises: Condition) -> Expression | None:
             continue
         bad = outcomes.possible(*_BAD)
         if bad is Answer.NO:
-            return _expression(case, shapes, None)
+            return reshaped_to(case, shapes, None)
         if bad is Answer.YES and limited is None:
-            limited = _expression(case, shapes, outcomes.words("same"))
+            limited = reshaped_to(case, shapes, outcomes.words("same"))
     fix = expressed(case)
     if fix is not None and fix.only_if is not None and implies(premises, fix.only_if):
         fix = replace(fix, only_if=None)
@@ -289,35 +289,21 @@ def _fix(case: JudgedSite, premises: Condition) -> Expression | None:
 
 
 def _forms(case: JudgedSite) -> Iterator[tuple[Shape, ...]]:
-    """Shapes to try for the operands, least change first."""
+    """Candidate shapes for the operands, the least change first."""
     meant = case.sample.plan
     first, *rest = meant.operands
-    outer = tuple(_without_outer(aligned) for aligned in meant.aligned[1:])
+    outer = tuple(without_outer(aligned) for aligned in meant.aligned[1:])
     for shapes in ((first, *meant.aligned[1:]), (first, *outer), meant.aligned):
         if shapes != meant.operands and len(shapes) == 1 + len(rest):
             yield shapes
 
 
-def _without_outer(shape: Shape) -> Shape:
-    filled = [axis for axis, size in enumerate(shape) if size != 1]
-    return shape[filled[0] :] if filled else ()
-
-
-def _expression(
-    case: JudgedSite, shapes: tuple[Shape, ...], only_if: Condition | None
-) -> Expression:
-    meant = case.sample.plan
-    changed = tuple(a != b for a, b in zip(shapes, meant.operands, strict=True))
-    use = RuleUse(case.target.rule.name, case.target.attributes, case.engine.name, case.target.op)
-    return Expression(shapes, {}, False, (), meant.shape, use, changed, only_if=only_if)
-
-
-#: Clauses of the needs that a site is judged by: as premises, fewer are safe.
+#: The most clauses of the needs by which a site is judged. Leaving premises out is safe.
 MAX_PREMISES = 12
 
 
 def related(needs: Condition, shapes: Any) -> Condition:
-    """The clauses of a model's needs that speak of the symbols in these shapes, the short first."""
+    """The clauses of a model's needs about the symbols in these shapes, the shortest first."""
     named = [size for shape in shapes for size in shape if type(size) is not int]
     wanted = {symbol for size in named for symbol in dim(size).symbols}
     if not wanted:
@@ -330,7 +316,7 @@ def related(needs: Condition, shapes: Any) -> Condition:
 
 @kept
 def _about(where: Same) -> Mapping[Symbol, Sequence[int]]:
-    """The places of the clauses that speak of each symbol."""
+    """For each symbol, the places of the clauses that contain it."""
     places: dict[Symbol, list[int]] = {}
     for place, clause in enumerate(where.value.clauses):
         for symbol in clause.symbols:

@@ -1,4 +1,4 @@
-"""What a case comes to: source and target planned and compared, with reason, fix and witness."""
+"""The verdict on a case: source and target planned and compared, with fix and witness."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .witness import find_witness
 
 
 def compare_case(case: JudgedSite, like: Like | None = None) -> Finding:
-    """Source and target, planned and compared; what is the same in a like case is taken over."""
+    """Compares the plans of source and target; reuses fix and witness of a similar case."""
     name = case.engine.name
     target = case.plan(case.shapes)
     if isinstance(target, BroadcastError):
@@ -59,7 +59,7 @@ def compare_case(case: JudgedSite, like: Like | None = None) -> Finding:
 
 
 def struck(case: JudgedSite, target: Plan | BroadcastError, divergence: Divergence) -> Finding:
-    """The engine's row says that it goes wrong here, or refuses."""
+    """The finding where a divergence in the engine's row strikes: wrong, or refused."""
     wrong = divergence.effect is Reason.WRONG_RESULT
     verdict = Verdict.DIFFERENT if wrong else Verdict.REFUSED
     message = f"{case.engine.name}: {divergence.text}"
@@ -67,7 +67,7 @@ def struck(case: JudgedSite, target: Plan | BroadcastError, divergence: Divergen
 
 
 def narrowed(case: Carried, finding: Finding) -> Finding:
-    """The finding, which is not `same` without reserve where the engine computes narrower."""
+    """The finding; `same_here` instead of `same` where the engine computes narrower."""
     row = case.narrowed if finding.verdict is Verdict.SAME else None
     if row is None:
         return finding
@@ -77,7 +77,7 @@ def narrowed(case: Carried, finding: Finding) -> Finding:
     return replace(finding, verdict=Verdict.SAME_HERE, reason=Cause.NARROWED, message=message)
 
 
-#: Ops that compute other numbers on an engine than under their name elsewhere, in sentences.
+#: Ops that compute other numbers on an engine than the op of this name elsewhere.
 _OTHER_VALUES: Mapping[tuple[str, str], str] = {
     ("ncnn", "remainder"): "rounds the quotient to the nearest whole number, as IEEE's remainder; "
     "elsewhere it is rounded down, or towards 0",
@@ -86,7 +86,7 @@ _OTHER_VALUES: Mapping[tuple[str, str], str] = {
 
 
 def other_values(case: Carried, finding: Finding) -> Finding:
-    """The finding, which is not `same` where model and engine mean two ops by one name."""
+    """The finding; `different` where the op of this name computes other numbers."""
     op = canonical(case.site)
     if op is None or finding.verdict not in (Verdict.SAME, Verdict.SAME_HERE):
         return finding
@@ -104,7 +104,7 @@ def other_values(case: Carried, finding: Finding) -> Finding:
 
 
 def _refused(case: JudgedSite, error: BroadcastError, like: Like | None) -> Finding:
-    """The target's rule has no plan: it refuses, or does not refuse and goes wrong."""
+    """The finding where the target's rule has no plan: it refuses, or silently goes wrong."""
     name = case.engine.name
     fix = _fix(case, like)
     notes: tuple[str, ...] = ()
@@ -155,12 +155,12 @@ def _trap_witness(case: JudgedSite, trap: Trap) -> Witness | None:
     meaning = None if case.bare else case.meaning
     if meaning is None:
         return None
-    # Of more than two operands the trap is about a pair, which the target's rule takes as it is.
+    # With more than two operands the trap concerns a pair, which the target's rule takes.
     return find_witness(trap.shapes, meaning.plan, case.plan, case.op)
 
 
 def _traps(case: JudgedSite) -> tuple[Trap, ...]:
-    """The sizes at which the meaning flips, of the first pair that has some."""
+    """The sizes at which the meaning changes, of the first pair that has such sizes."""
     meaning = case.meaning
     names = [part.name for part in case.site.operands]
     if meaning is None:

@@ -1,7 +1,7 @@
 """Counter-examples: numbers that show two plans of the same operands to differ.
 
-Rules ask sizes only whether they are equal and whether they are 1. So sizes can be renamed: any
-one-to-one change that keeps 0 and 1 keeps every plan, and the smallest such sizes make a
+Rules ask of sizes only whether two are equal and whether one is 1. So sizes can be renamed: any
+one-to-one change that keeps 0 and 1 keeps every plan. The smallest such sizes make a
 counter-example that a person can check by hand.
 """
 
@@ -31,7 +31,7 @@ def smallest(shapes: Sequence[Shape]) -> tuple[Shape, ...]:
     >>> smallest([(64, 128, 1), (128, 1)])
     ((2, 3, 1), (3, 1))
     """
-    # Symbols are in no order but the one they come in, which a set would not keep.
+    # dict.fromkeys keeps the order of first occurrence, which a set would not.
     sizes = sorted(dict.fromkeys(size for shape in shapes for size in shape if size > 1))
     names = {size: small for small, size in enumerate(sizes, start=2)}
     return tuple(tuple(names.get(size, size) for size in shape) for shape in shapes)
@@ -52,7 +52,7 @@ def find_witness(
         source: plans the operands as the model means them.
         target: plans them as the target does.
         op: the op to compute; add where it has no NumPy function of the name.
-        renamed: make the sizes as small as they can be; otherwise take them as they are.
+        renamed: use the smallest sizes; otherwise the shapes as they are.
     """
     small = smallest(shapes) if renamed else tuple(shapes)
     a, b = source(small), target(small)
@@ -73,13 +73,13 @@ def find_batch_witness(
 ) -> Witness | None:
     """The same where the target holds operands without their batch axis.
 
-    Where the numbers agree at sizes like those given, sizes that are all equal are tried: a target
-    that aligns by size goes wrong there.
+    Where the numbers agree at such sizes, equal sizes are tried: a target that aligns by size goes
+    wrong there.
 
     Args:
         shapes: the operands' shapes in the model.
         source: plans them as the model means them.
-        target: plans what is left of them as the target does.
+        target: plans the operands without their batch axes as the target does.
         batch: for each operand the axis that the target drops, or None.
         op: the op to compute.
     """
@@ -97,7 +97,7 @@ def find_batch_witness(
         if _wide(a.shape) != _wide(b.shape):
             return Witness(tried, op, (), list(a.shape), list(b.shape))
         if any(elements(x) != elements(_without(x, k)) for x, k in zip(tried, batch, strict=True)):
-            continue  # a batch of more than one: what is left of it is not the operand
+            continue  # a batch of more than one: dropping the axis loses elements
         witness = _by_value(tried, a, b, op) or _by_value(tried, a, b, "add")
         if witness is not None:
             return witness
@@ -105,7 +105,7 @@ def find_batch_witness(
 
 
 def _wide(shape: Shape) -> Shape:
-    """The axes that hold more than one number: a batch of one is lost without loss."""
+    """The shape without axes of 1: dropping a batch of one loses nothing."""
     return tuple(size for size in shape if size != 1)
 
 
@@ -122,14 +122,14 @@ def _by_value(shapes: Sequence[Shape], a: Plan, b: Plan, op: str) -> Witness | N
     for shape in shapes:
         count = elements(shape)
         data.append(np.arange(start, start + count, dtype=np.float64).reshape(shape))
-        # Operands continue counting, so that no two elements are alike.
+        # Each operand continues counting, so that all elements differ.
         start += count if op == "add" else 0
     try:
         with np.errstate(all="ignore"):
-            # Ops of more operands take them one after the other.
+            # More than two operands are combined one after the other.
             left, right = (functools.reduce(function, _views(plan, data)) for plan in (a, b))
     except TypeError:
-        return None  # bitwise ops on floats: shown by adding instead
+        return None  # bitwise ops on floats; the caller falls back to add
     right = np.reshape(right, left.shape)
     differs = ~((left == right) | (np.isnan(left) & np.isnan(right)))
     if not differs.any():
@@ -139,5 +139,5 @@ def _by_value(shapes: Sequence[Shape], a: Plan, b: Plan, op: str) -> Witness | N
 
 
 def _views(plan: Plan, data: Sequence[Array]) -> tuple[Array, ...]:
-    """The plan's views of the data, which it may hold without an axis of extent 1."""
+    """The plan's views of the data, which may have an additional axis of extent 1."""
     return plan.views(*map(np.reshape, data, plan.operands))

@@ -8,6 +8,7 @@ from typing import Any
 
 from ...sizes import Shape, elements
 from ...sizes.dim import Dim
+from ..audit.fixes import without_outer
 from ..formats.onnx.sites import Kind
 from ..ir.rewrite import SELF, Earlier, Input, Ref, RewriteStep
 from .layout import inserted
@@ -145,12 +146,6 @@ def combinations(subject: Subject, moving: Sequence[int]) -> list[tuple[Shape, .
     return choices[:_MOST]  # the operands as they are cost nothing, and come first
 
 
-def without_outer(shape: Shape) -> Shape:
-    """The shape without the ones at its front."""
-    filled = [axis for axis, size in enumerate(shape) if size != 1]
-    return shape[filled[0] :] if filled else ()
-
-
 def _cost(subject: Subject, shapes: Sequence[Shape]) -> tuple[int, int, int, int]:
     """Nodes put in, operands changed, numbers moved, axes."""
     changed = [k for k, shape in enumerate(shapes) if shape != subject.source.operands[k]]
@@ -236,5 +231,4 @@ __all__ = [
     "moves",
     "rewritten",
     "ways_to",
-    "without_outer",
 ]

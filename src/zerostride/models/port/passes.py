@@ -25,6 +25,7 @@ from typing import Any
 
 from ...ops import find_op
 from ...sizes import Shape, elements
+from ..audit.fixes import without_outer
 from ..formats.onnx.sites import Kind
 from ..ir.rewrite import Earlier, Input, Ref, RewriteStep
 from .forms import (
@@ -42,7 +43,6 @@ from .forms import (
     moves,
     rewritten,
     ways_to,
-    without_outer,
 )
 from .program import Setting, Subject
 

@@ -15,7 +15,7 @@ from ...core.symbolic import assemble
 from ...sizes import Shape
 from ...sizes.condition import ALWAYS, Condition, all_of
 from ...sizes.dim import Dim, Symbol, lone_symbol, plain
-from ..formats.onnx.sites import Kind, Site
+from ..formats.onnx.sites import Kind, Operand, Site
 from ..ir.graph import Graph, Node, Value
 from .batch_sizes import BY_SAMPLE, Samples, outer_sizes, sizes_of_samples
 from .node_axes import new_axis
@@ -61,6 +61,11 @@ class BatchAxes:
             return None
         place = self.place(value)
         return place if place == self.home else None
+
+    def of_operand(self, part: Operand) -> int | None:
+        """The operand's batch axis; a part of a tensor may lack it."""
+        axis = self.of(part.tensor)
+        return axis if axis is not None and axis < len(part.shape or ()) else None
 
     def place(self, value: Value | None) -> int | None:
         """Where the batch is in the value, be it that an op has moved it; or None."""

@@ -13,7 +13,8 @@ from ...engines.planning import as_facts
 from ...engines.table import find_engine
 from ...engines.versions import warn_if_unmeasured
 from ...errors import ZerostrideError
-from ...models.audit.run import BATCHLESS, audit_graph, drops_batch
+from ...models.audit.run import audit_graph, drops_batch
+from ...models.audit.site_finding import BATCHLESS
 from ...models.findings import Cause, Check, Finding, Outcome, Report, Verdict
 from ...models.flow.input_sizes import InputShapes, Sizes, read_sized
 from ...models.flow.resolved import resolved

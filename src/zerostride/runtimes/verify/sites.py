@@ -14,14 +14,14 @@ from ...derive.size_traps import Side
 from ...engines.model import Engine
 from ...errors import BroadcastError, ModelError
 from ...models.audit.judged_site import sizes_of
-from ...models.audit.run import BATCHLESS
+from ...models.audit.site_finding import BATCHLESS
 from ...models.execute import execute
 from ...models.execute.broadcasts import PLANNED, broadcast
 from ...models.execute.call import NodeCall, Unfit
 from ...models.execute.program import TABLE
 from ...models.flow.input_sizes import advice
 from ...models.formats import FormatModule, module_of
-from ...models.formats.onnx.sites import Kind, Operand, Site
+from ...models.formats.onnx.sites import Kind, Site
 from ...models.formats.onnx.sites import find_site as onnx_site
 from ...models.ir.graph import Graph, Node
 from ...models.transport.batch import BatchAxes, Sample, contracted_batch, whole, without_batch
@@ -151,7 +151,7 @@ def prepare(site: Site, engine: Engine, batch: BatchAxes, graph: Graph) -> Plain
     if _count(source.shape) > MAX_ELEMENTS:
         raise Skip(f"its result has {_count(source.shape)} elements; at most {MAX_ELEMENTS} here")
     lost = contracted_batch(site, batch)
-    axes = [_batch_axis(part, batch) for part in site.operands]
+    axes = [batch.of_operand(part) for part in site.operands]
     if engine.name in BATCHLESS:
         sample = without_batch(source, axes[: len(source.operands)])
     else:
@@ -201,11 +201,6 @@ def _count(shape: Sequence[Any]) -> int:
     for size in shape:
         total *= int(size)
     return total
-
-
-def _batch_axis(part: Operand, batch: BatchAxes) -> int | None:
-    axis = batch.of(part.tensor)
-    return axis if axis is not None and axis < len(part.shape or ()) else None
 
 
 def _planned(
