@@ -1,11 +1,10 @@
-"""A model's images made channels-last: what every operand of every broadcast must become.
+"""The new form of every operand of every broadcast when a model's images become channels-last.
 
 Converters from NCHW to NHWC transpose images, and guess by equal sizes to which axis a constant
-such as (512, 1, 1) or (32,) belongs. Here nothing is guessed: a broadcast's plan says on which axis
-of the result every axis of an operand lands; the image's layout says where that axis goes; so the
-operand must become its aligned form with the axes in the new order. Each answer is computed: random
-data, laid out by the model's plan and transposed, must equal the changed operand laid out by
-NumPy's rule.
+such as (512, 1, 1) or (32,) belongs. This module derives it: a broadcast's plan has the result axis
+of every operand axis, and the image's layout has the new place of that axis. So the operand becomes
+its aligned form with the axes in the new order. Each answer is checked on random data: the data
+under the model's plan, transposed, must equal the changed operand under NumPy's rule.
 """
 
 from __future__ import annotations
@@ -29,25 +28,25 @@ from ..transport.ways import canonical
 from .images import Layouts, Perm, follow
 from .proof import prove
 
-#: Layouts that can be asked for.
+#: The layouts that a user can choose.
 LAYOUTS = ("nhwc",)
 _JUDGED = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU, Kind.EXPAND})
-#: Kinds whose other operands are vectors along the channels, wherever those are.
+#: Kinds whose other operands are vectors along the channels, in any layout.
 _OF_CHANNELS = frozenset({Kind.CHANNEL, Kind.CLIP})
 _NUMPY = RULES["numpy"]
 
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What one operand becomes: a row of the table that a converter's user wants.
+    """The change of one operand, for a user of a converter.
 
     Attributes:
         name: the operand.
         before, after: its shape now, and channels-last.
         perm: its aligned form's axes in their new order.
         how: "stays", "image" (the converter transposes it), "reshape" or "transpose".
-        constant: whether it is a constant, which is changed once and for all; else an op must be
-            put before the node.
+        constant: whether it is a constant, which is changed in the file; otherwise an op before
+            the node changes it.
     """
 
     name: str
@@ -59,7 +58,7 @@ class Move:
 
     @property
     def changes(self) -> bool:
-        """Whether a converter that only transposes images would leave it wrong."""
+        """Whether a converter that only transposes images gets it wrong."""
         return self.how in ("reshape", "transpose")
 
     def describe(self) -> str:
@@ -79,7 +78,7 @@ class Relayout(Expression):
     """The fix of a finding about the layout: an Expression whose operands may be transposed.
 
     Attributes:
-        moves: what each operand becomes.
+        moves: the change of each operand.
     """
 
     moves: tuple[Move, ...] = ()
@@ -126,10 +125,10 @@ def check_layout(layout: str | None) -> None:
 
 
 def layout_findings(graph: Graph) -> tuple[tuple[Finding, ...], tuple[str, ...]]:
-    """A finding for every broadcast, and notes: where the layout cannot be followed.
+    """A finding for every broadcast, and notes on places where the layout cannot be followed.
 
     Args:
-        graph: the model, with all that is known of its sizes.
+        graph: the model, with resolved sizes.
     """
     layouts = follow(lowered(graph))
     find = module_of(graph).find_site
@@ -168,7 +167,7 @@ def _finding(site: Site, layouts: Layouts) -> Finding:
 
 
 def _other(site: Site, images: Sequence[Perm | None]) -> Finding:
-    """Kinds whose operands do not lie on axes of an image one by one."""
+    """The finding of a kind whose operands do not lie on single axes of an image."""
     if all(perm is None for perm in images):
         message, verdict = "channels-last: no operand is an image, nothing changes", Verdict.SAME
     elif site.kind in _OF_CHANNELS:
@@ -184,7 +183,7 @@ def _other(site: Site, images: Sequence[Perm | None]) -> Finding:
 
 
 def _moved(site: Site, plan: Plan, perm: Perm, images: Sequence[Perm | None]) -> Finding:
-    """An image, and what must become of what is broadcast with it."""
+    """The finding of a broadcast with an image: the changes of its operands."""
     moves = _moves(site, plan, perm, images)
     after = tuple(move.after for move in moves)
     result = tuple(plan.shape[axis] for axis in perm)
@@ -245,7 +244,7 @@ def _moves(site: Site, plan: Plan, perm: Perm, images: Sequence[Perm | None]) ->
 
 
 def _target(part: Operand, perm: Perm) -> Move:
-    """The list of sizes that an Expand goes to, in the new order; it names all axes."""
+    """The target sizes of an Expand in the new order, all axes named."""
     before = sizes_of(part)
     whole = (1,) * (len(perm) - len(before)) + before
     after = tuple(whole[axis] for axis in perm)
@@ -259,7 +258,7 @@ def _move(part: Operand, plan: Plan, k: int, perm: Perm, image: Perm | None) -> 
     whole = tuple(aligned[axis] for axis in perm)
     if image is not None and len(image) == len(before) == plan.rank and image == perm:
         return Move(part.name, before, whole, perm, "image", part.constant)
-    # Leading ones are not needed, but an operand keeps as many axes as it has.
+    # Leading ones are not needed, but an operand keeps its number of axes.
     after = whole
     while len(after) > len(before) and after[0] == 1:
         after = after[1:]
@@ -277,11 +276,11 @@ def _move(part: Operand, plan: Plan, k: int, perm: Perm, image: Perm | None) -> 
 
 
 def _traps(site: Site, plan: Plan) -> tuple[str, ...]:
-    """Equal sizes that would let a guess by sizes put an operand's axis elsewhere."""
+    """Notes on equal sizes by which a converter may guess the wrong axis."""
     traps = []
     for part, shape, aligned in zip(site.operands, plan.operands, plan.aligned, strict=False):
         if len(shape) == plan.rank:
-            continue  # it says itself which axis is which
+            continue  # its axes are unambiguous
         for axis, size in enumerate(aligned):
             twins = [a for a, other in enumerate(plan.shape) if a != axis and other == size]
             if size == 1 or not twins:

@@ -1,11 +1,11 @@
-"""Which tensors of a model are images, and how their axes lie once images are channels-last.
+"""The tensors of a model that are images, and their layout after the change to channels-last.
 
-Converters for engines of channels-last images (NHWC) transpose a model's images and leave the rest
-alone. A tensor's layout is a permutation: its axes after the change, by their number before, or
-None where it stays as it is. Images begin at inputs of four and five axes, and wherever a
-convolution or the like reads one; the layout is handed on from there by what each op does to axes.
-Where an op needs the axes in their old order (a product, a reshape across channels), the image is
-put back, and what comes out is no image: that is noted, and nothing is guessed from sizes.
+Converters for engines of channels-last images (NHWC) transpose a model's images and leave other
+tensors unchanged. A tensor's layout is a permutation: its new axes by their old numbers, or None if
+it is unchanged. Images begin at inputs of four and five axes, and at the data of a convolution or a
+similar op. Each op passes the layout on according to its effect on axes. Where an op needs the old
+order of axes (a product, a reshape across channels), the image is put back, the result is no image,
+and a note says so. Nothing is guessed from sizes.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from ..ir.graph import Graph, Node, Value
 from ..transport.node_axes import axes_given, normal
 
 Perm = tuple[int, ...]
-#: Notes that are read; a model of patches puts its images back in every block.
+#: The most notes; a model of patches puts its images back in every block.
 MOST_NOTES = 50
 #: Ranks that an image has: batch, channels, and one to three axes of space.
 IMAGE_RANKS = range(3, 6)
-#: Ops that are defined on (batch, channels, space ...): they read an image and make one.
+#: Ops that are defined on (batch, channels, space ...): operand and result are images.
 _IMAGE_OPS = frozenset(
     {
         *("Conv", "ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv", "MaxPool"),
@@ -67,7 +67,7 @@ class Layouts:
     Attributes:
         graph: the graph in ONNX's words; it holds the tensors that the identities are of.
         permutations: of the tensors that change.
-        notes: where images are put back into the model's order, and which inputs are none.
+        notes: places where images are put back into the old order, and inputs that are no images.
     """
 
     graph: Graph
@@ -79,7 +79,7 @@ class Layouts:
         return None if value is None or value.constant else self.permutations.get(id(value))
 
     def put(self, value: Value, perm: Perm | None) -> None:
-        """Notes a tensor's layout."""
+        """Stores a tensor's layout."""
         if perm is not None and perm != tuple(range(len(perm))):
             self.permutations[id(value)] = perm
 
@@ -117,7 +117,7 @@ def follow(graph: Graph) -> Layouts:
 
 
 def _wanted(graph: Graph) -> set[int]:
-    """The tensors that convolutions and the like read, and those that these are made of."""
+    """The tensors that convolutions and similar ops read, and those they are computed from."""
     wanted: set[int] = set()
     for node in reversed(graph.nodes):
         data = node.inputs[:1]
@@ -138,7 +138,7 @@ def _is_broadcast(node: Node) -> bool:
 
 
 def _node(node: Node, layouts: Layouts) -> None:
-    """Hands layouts from a node's operands to its results."""
+    """Passes layouts from a node's operands to its results."""
     if node.domain == "" and node.op in _IMAGE_OPS:
         for value in node.outputs[:1]:
             rank = layouts.rank(value) or layouts.rank(node.inputs[0] if node.inputs else None)
@@ -166,7 +166,7 @@ def _node(node: Node, layouts: Layouts) -> None:
 
 
 def _first_image(node: Node, layouts: Layouts) -> None:
-    """A transpose of what was channels-last makes an image that a converter leaves in place."""
+    """A transpose from channels-last makes an image, which a converter keeps in place."""
     order = node.attributes.get("perm")
     if node.domain == "" and node.op == "Transpose" and order is not None:
         rank = len(order)
@@ -188,14 +188,14 @@ def _widest(node: Node, layouts: Layouts) -> Perm | None:
 def _put_back(node: Node, layouts: Layouts) -> None:
     names = [repr(v.name) for v in node.inputs if v is not None and layouts.of(v) is not None]
     if node.op in ("Shape", "Size"):
-        return  # it reads no data; the sizes that it gives are those of the model's order
+        return  # it reads no data, and its sizes are in the model's order
     layouts.notes.append(
         f"{node.op} {node.path}: its axes are those of the model, so {' and '.join(names)} "
         f"{'are' if len(names) > 1 else 'is'} put back (Transpose) before it; no image comes out"
     )
 
 
-# Ops that move axes. Each gives the result's layout, None where the image is put back before it.
+# Ops that move axes. Each returns the result's layout, None if the image is put back before.
 
 
 def _shape(value: Value | None) -> tuple[Any, ...] | None:
@@ -203,22 +203,22 @@ def _shape(value: Value | None) -> tuple[Any, ...] | None:
 
 
 def _transposed(node: Node, layouts: Layouts) -> Perm | None:
-    """The same data under other names of axes; an order that is the image's own is none."""
+    """The layout after a transpose: the same data with renumbered axes."""
     perm = layouts.of(node.inputs[0])
     if perm is None:
         return None
     order = node.attributes.get("perm") or tuple(range(len(perm)))[::-1]
     if sorted(order) != list(range(len(perm))):
         return None
-    # Axis a of the operand is axis order.index(a) of the result, and data need not move. Who reads
-    # the result wants the order that it says, so an image is left only where that is one again.
+    # Axis a of the operand is axis order.index(a) of the result; data need not move. A reader of
+    # the result needs its own order, so the result is an image only if that order is one.
     layout = tuple(order.index(axis) for axis in perm)
     plain = layout == tuple(range(len(layout)))
     return layout if plain or layout == channels_last(len(layout)) else None
 
 
 def _without(perm: Perm, gone: set[int]) -> Perm:
-    """The layout of what is left when axes go."""
+    """The layout after axes are removed."""
     left = [axis for axis in range(len(perm)) if axis not in gone]
     return tuple(left.index(axis) for axis in perm if axis not in gone)
 
@@ -243,7 +243,7 @@ def _squeezed(node: Node, layouts: Layouts) -> Perm | None:
 
 
 def _unsqueezed(node: Node, layouts: Layouts) -> Perm | None:
-    """New axes keep their number; what was there keeps its order among itself."""
+    """The layout after axes are inserted; old axes keep their relative order."""
     perm, axes = layouts.of(node.inputs[0]), axes_given(node)
     if perm is None or axes is None:
         return None
@@ -257,7 +257,7 @@ def _unsqueezed(node: Node, layouts: Layouts) -> Perm | None:
 
 
 def _reshaped(node: Node, layouts: Layouts) -> Perm | None:
-    """Axes that are joined or split among neighbours that stay neighbours."""
+    """The layout after a reshape that joins or splits axes which stay neighbours."""
     value, result = node.inputs[0], node.outputs[0]
     perm, before, after = layouts.of(value), _shape(value), _shape(result)
     if perm is None or before is None or after is None or len(before) != len(perm):

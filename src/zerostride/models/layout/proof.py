@@ -1,4 +1,4 @@
-"""A change of layout, computed: both ways on random data, and what comes of leaving it out."""
+"""The proof of a layout change: both ways computed on random data, and the effect of no change."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from ..findings import Witness
 from ..ir.graph import Array
 from .images import Perm
 
-#: Elements of a result that are computed as they are; larger sizes are renamed 2, 3, 4 ... first,
-#: which keeps what is equal and what is 1.
+#: Results of up to so many elements are computed at their own sizes. Larger sizes are renamed
+#: 2, 3, 4 ... first, which preserves equality and 1.
 MOST_ELEMENTS = 1 << 10
-#: A result of many axes may be large at the smallest sizes, too.
+#: A result of many axes may be large even at the smallest sizes.
 MOST_ELEMENTS_RENAMED = 1 << 16
 #: A model repeats its blocks; a proof takes a tenth of a millisecond.
 CACHE_SIZE = 4096
-#: How many axes an operand has after the change, and how it is changed.
+#: The rank of an operand after the change, and the kind of change.
 Row = tuple[int, str]
 
 
 class Proof(NamedTuple):
-    """What was computed.
+    """The result of a proof.
 
     Attributes:
         fault: the operand whose change is wrong, or None.
-        words: what was computed, in words.
-        witness: what comes out if the image is transposed and the others are left as they are.
+        words: the computation, in words.
+        witness: the numbers if the image is transposed and the other operands are unchanged.
     """
 
     fault: int | None
@@ -48,9 +48,9 @@ def prove(
 
     Args:
         plan: how the model lays the operands out.
-        operands: the plan's operands: plans that mean the same may have others.
+        operands: the plan's operands: plans with the same meaning may have others.
         perm: the axes of the result in their new order.
-        rows: what becomes of each operand.
+        rows: the change of each operand.
         op: the op that a witness computes, by its name in NumPy; "" for none.
     """
     small = _small(plan)
@@ -68,12 +68,12 @@ def prove(
 
 
 def _small(plan: Plan) -> Plan | None:
-    """The plan at sizes that can be computed; None where sizes are open."""
+    """The plan at sizes small enough to compute; None where sizes are open."""
     if plan.open is not None or not all(isinstance(size, int) for size in plan.shape):
         return None
     if elements(plan.shape) <= MOST_ELEMENTS and 0 not in plan.shape:
         return plan
-    # Zeros have no data to compare: they are computed as one more size.
+    # A size of 0 leaves no data to compare; another size replaces it.
     free = 1 + max(size for shape in (plan.shape, *plan.operands) for size in shape)
     sizes = smallest([tuple(n or free for n in shape) for shape in (plan.shape, *plan.operands)])
     if elements(sizes[0]) > MOST_ELEMENTS_RENAMED:
@@ -82,7 +82,7 @@ def _small(plan: Plan) -> Plan | None:
 
 
 def _changed(array: Array, small: Plan, k: int, perm: Perm, row: Row) -> Array:
-    """The operand as it is changed: by its sizes alone, or its aligned form transposed first."""
+    """The changed operand: reshaped, or its aligned form transposed and reshaped."""
     rank, how = row
     aligned = small.aligned[k]
     shape = tuple(aligned[axis] for axis in perm)[len(perm) - rank :]
@@ -96,7 +96,7 @@ def _witness(small: Plan, perm: Perm, rows: Sequence[Row], name: str) -> Witness
         return None
     op = getattr(np, name, None)
     if not isinstance(op, np.ufunc) or len(rows) != 2 or not _takes_floats(op):
-        name, op = "add", np.add  # of bits, say: shown by adding instead
+        name, op = "add", np.add  # an op of bits, for example; add shows the difference
     start, data = 0, []
     for shape in small.operands:
         data.append(np.arange(start, start + elements(shape), dtype=np.float64).reshape(shape))
@@ -123,12 +123,12 @@ def _witness(small: Plan, perm: Perm, rows: Sequence[Row], name: str) -> Witness
 
 
 def _takes_floats(op: np.ufunc) -> bool:
-    """Whether it is an op of two numbers that need not be whole."""
+    """Whether it is an op of two numbers that may be fractions."""
     return any(kinds.startswith("dd->") for kinds in op.types)
 
 
 def _folded(op: np.ufunc, arrays: Sequence[Array]) -> Array:
-    """The op of all operands, one after the other."""
+    """The op over all operands, one after the other."""
     result = arrays[0]
     for array in arrays[1:]:
         result = np.asarray(op(result, array))

@@ -1,4 +1,4 @@
-"""A graph with the findings of its nodes, as a port needs them: by node."""
+"""A graph with its findings by node, for a port."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .program import Setting
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What was asked of the port, the same for the model before and after."""
+    """The arguments of a port, the same for the model before and after."""
 
     engine: Engine
     via: str | None
@@ -78,10 +78,10 @@ def audited(
 
     Args:
         graph: the graph.
-        question: what is asked.
+        question: the arguments of the port.
         progress: called with the number of nodes done and of all.
-        like: the findings of a graph that shares most of its nodes. A site that reads the same in
-            both, down to all that a verdict depends on, has the finding that it has there.
+        like: the findings of a graph that shares most of its nodes. A site for which everything
+            that a verdict depends on is equal in both keeps its finding.
     """
     graph, judge, flow = prepared(
         graph,
@@ -109,7 +109,7 @@ def audited(
 
 
 def _meaning(site: Site, judge: Judge) -> Hashable:
-    """All that the finding of a site depends on, the names in it among them."""
+    """Everything that a site's finding depends on, including names."""
     shapes = [part.shape or () for part in site.operands]
     names = tuple((part.name, part.missing) for part in site.operands)
     return site.node.path, names, judge.key(site), related(judge.needs, shapes)

@@ -1,4 +1,4 @@
-"""Shapes that operands may be given, the smallest change first, and the steps that give them."""
+"""Candidate shapes for operands, the smallest change first, and the steps that reshape them."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .layout import inserted
 from .program import Subject
 
 Steps = tuple[RewriteStep, ...]
-#: Operands whose forms are combined freely; of more, all get the same form.
+#: Up to so many operands, forms are combined freely; more operands all get the same form.
 _COMBINED = 3
-#: Combinations of forms that are tried by one pass for one node.
+#: The most combinations of forms that one pass tries for one node.
 _MOST = 160
-#: Of a combination, ways in which operands get their shapes.
+#: The most ways to reach the shapes of one combination.
 _MOST_WAYS = 8
 
 
@@ -27,27 +27,27 @@ _MOST_WAYS = 8
 
 
 class Writer:
-    """Collects steps; equal ones are one."""
+    """Collects steps; equal steps are stored once."""
 
     def __init__(self) -> None:
         self.steps: list[RewriteStep] = []
 
     def add(self, step: RewriteStep) -> Ref:
-        """The result of a step, which may be there already."""
+        """The result of a step; adds the step if it is new."""
         if step in self.steps:
             return Earlier(self.steps.index(step))
         self.steps.append(step)
         return Earlier(len(self.steps) - 1)
 
     def chain(self, ref: Ref, moves: Iterable[RewriteStep]) -> Ref:
-        """The tensor after moves, whose operand is filled in here."""
+        """The tensor after moves; fills in the operand of each."""
         for move in moves:
             ref = self.add(RewriteStep(move.op, (ref,), move.shape, move.axes))
         return ref
 
 
 def moves(old: Shape, new: Shape) -> Iterator[Steps]:
-    """Steps that make `new` of `old`: put in axes of 1, take them out, or reshape."""
+    """Steps from `old` to `new`: insert axes of 1, remove them, or reshape."""
     if old == new:
         yield ()
         return
@@ -76,7 +76,7 @@ def all_numbers(shape: Shape) -> bool:
 
 
 def asked_shape(shape: Shape) -> tuple[int, ...] | None:
-    """A shape as a reshape takes it: one size at most that is not known, and none of 0 then."""
+    """The argument of a reshape: at most one open size, and with it no size of 0."""
     unknown = [size for size in shape if isinstance(size, Dim)]
     if len(unknown) > 1 or (unknown and 0 in shape):
         return None
@@ -87,7 +87,7 @@ def asked_shape(shape: Shape) -> tuple[int, ...] | None:
 
 
 def forms(subject: Subject, k: int) -> list[Shape]:
-    """Shapes that may be given to an operand: as it is, aligned, and without outer ones."""
+    """Candidate shapes of an operand: unchanged, aligned, and without outer ones."""
     aligned = subject.source.aligned[k]
     rank = len(aligned)
     filled = [axis for axis, size in enumerate(aligned) if size != 1] or [rank]
@@ -99,7 +99,7 @@ def forms(subject: Subject, k: int) -> list[Shape]:
 
 
 def is_constant(subject: Subject, k: int) -> bool:
-    """Whether an operand is a constant of the file, not one that nodes compute from such."""
+    """Whether an operand is a constant of the file, not computed from constants by nodes."""
     tensor = subject.site.operands[k].tensor
     if tensor is None or not tensor.constant:
         return False
@@ -107,7 +107,7 @@ def is_constant(subject: Subject, k: int) -> bool:
 
 
 def may_move(subject: Subject) -> list[int]:
-    """The operands that are tensors of the model, whole, or the outer axes of one in a product."""
+    """The operands that are whole tensors of the model, or the outer axes of one in a product."""
     return [
         k
         for k in range(len(subject.source.operands))

@@ -137,7 +137,7 @@ def sizes_for(
     """Numbers for the sizes of a program: its own where they are numbers, and not too large."""
     shapes = (*program.subject.source.operands, program.subject.source.shape)
     if program.values is None:
-        # What a part is the outer axes of (a matrix of a product) has sizes within, too.
+        # A part may be the outer axes of a tensor (a product), which has inner sizes too.
         values = (*program.subject.node.inputs, *program.subject.node.outputs)
         whole = [v.shape for v in values if v is not None and v.shape is not None]
         program.values = _witness(program, setting, (*shapes, *whole))
@@ -160,7 +160,7 @@ def _witness(
     """Numbers for the symbols of a node, at which the model works.
 
     Raises:
-        Unwitnessed: none were found.
+        Unwitnessed: the solver found none.
     """
     unknown = [size for shape in shapes for size in shape if isinstance(size, Dim)]
     symbols = {symbol for size in unknown for symbol in size.symbols}
@@ -177,7 +177,7 @@ def _witness(
 
 
 def _renamed(sizes: set[int], rank: int) -> Mapping[int, int]:
-    """Small numbers, as different as the sizes were, as far as a result of them can be computed."""
+    """Small numbers for the sizes, different where the result stays small enough to compute."""
     most = max(2, int(MOST_ELEMENTS ** (1 / max(rank, 1))))
     return {size: 2 + k % (most - 1) for k, size in enumerate(sorted(sizes))}
 
@@ -185,7 +185,7 @@ def _renamed(sizes: set[int], rank: int) -> Mapping[int, int]:
 def _replanned(
     site: Site, plan: Plan, shapes: tuple[Shape, ...], size: Callable[[Any], int]
 ) -> Plan:
-    """The same plan at other sizes: operands' axes land where they did."""
+    """The plan at other sizes, with the same axes mapping."""
     if plan.operands == shapes:
         return plan
     if plan.open is not None and site.kind is not Kind.EXPAND:
@@ -201,7 +201,7 @@ def _replanned(
     if site.kind is Kind.EXPAND:
         if plan.open is not None:
             raise Unwitnessed("where its axes land depends on sizes, so it was not computed")
-        result = list(map(size, plan.shape))  # the target says what no operand has
+        result = list(map(size, plan.shape))  # the target has sizes that no operand has
     return Plan(tuple(result), shapes, plan.axes_mapping, plan.rule)
 
 
@@ -213,7 +213,7 @@ def _through(program: RewriteProgram, parts: Sequence[Array], size: Callable[[An
         tensor = subject.site.operands[k].tensor
         if place is None or tensor is None:
             continue
-        # Of a tensor whose outer axes are the part, every matrix within holds one number.
+        # Where the part is a tensor's outer axes, every inner matrix repeats one number.
         inner = tuple(map(size, (tensor.shape or ())[parts[k].ndim :]))
         array = parts[k].reshape(parts[k].shape + (1,) * len(inner))
         inputs[place] = np.broadcast_to(array, parts[k].shape + inner)
@@ -256,7 +256,7 @@ def _step(
 
 
 def _shape(done: Done, array: Array, size: Callable[[Any], int]) -> tuple[int, ...]:
-    """What a reshape makes at these sizes: groups of axes have the product of what they had."""
+    """The shape after a reshape at these sizes; groups of axes keep their product."""
     old = done.node.inputs[0]
     new = done.node.outputs[0].shape
     assert old is not None

@@ -1,14 +1,14 @@
-"""The passes of a port, cheapest first: each proposes rewrites of one node, and says what they are.
+"""The passes of a port, cheapest first. Each proposes rewrites of one node.
 
-A pass *requires* something of the node, proposes steps, and *ensures* something of them, which is
-checked after it ran. Whether steps mean the same is not its business: :mod:`.program` finds out.
+A pass *requires* a property of the node, proposes steps, and *ensures* a property of the steps,
+which is checked after it ran. :mod:`.program` decides whether the steps mean the same.
 
 ======================  ========================================================================
 constants               reshape constants
-swap                    exchange the operands of an op that may, constants reshaped
-operands                put ones into operands that are no constants, or take them out
+swap                    exchange the operands of an op that allows it, constants reshaped
+operands                insert axes of 1 into operands that are no constants, or remove them
 attributes              the format's own attribute for NumPy's rule, operands reshaped to suit
-exchange                the two together: operands exchanged, ones put into any of them
+exchange                swap and operands together
 merge                   neighbouring axes as one, for engines with few of them; result put back
 target                  an Expand to the whole result shape
 expand                  one operand or all broadcast first
@@ -46,9 +46,9 @@ from .forms import (
 )
 from .program import Setting, Subject
 
-#: Broadcasts in a row by which one operand is expanded, for engines with few runs of axes.
+#: The most consecutive Expands of one operand, for engines with few runs of axes.
 _STAGES = 3
-#: Pairs of a chain of which each may be turned round by itself.
+#: The most pairs of a chain that are exchanged independently.
 _TURNED = 3
 
 
@@ -57,11 +57,11 @@ class Pass:
     """A row of the table.
 
     Attributes:
-        name: how it is called.
-        does: what it does, in words.
-        requires: whether it has anything to propose for a node.
+        name: its name.
+        does: its effect, in words.
+        requires: whether it applies to a node.
         propose: the steps, the smallest change first.
-        ensures: whether steps are what the pass promises; a fault of ours otherwise.
+        ensures: whether steps are as the pass promises; otherwise the pass has a bug.
     """
 
     name: str
@@ -83,7 +83,7 @@ def _has_constant(subject: Subject, _: Setting) -> bool:
 
 
 def _adds_no_node(subject: Subject, steps: Steps) -> bool:
-    """Everything but the node itself is done to constants."""
+    """All steps but the node itself change constants only."""
     constants = {
         Input(place)
         for k, place in enumerate(subject.positions)
@@ -104,7 +104,7 @@ def _swaps(subject: Subject, _: Setting) -> bool:
 
 
 def _swap_name(subject: Subject) -> str | None:
-    """The op to which operands are handed the other way round: "self", or the mirrored one."""
+    """The op with exchanged operands: "self", or the mirrored op; None if there is no such op."""
     if subject.site.kind is not Kind.ELEMENTWISE or len(subject.source.operands) != 2:
         return None
     if not subject.op.islower() or tuple(subject.positions) != (0, 1):
@@ -115,7 +115,7 @@ def _swap_name(subject: Subject) -> str | None:
     return "self" if _commutes(subject) else None
 
 
-#: Of 0.0 and −0.0, and of two numbers that are none, they hand out the one or the other.
+#: Of 0.0 and −0.0, or of two NaNs, the result depends on the order of operands.
 _ORDERED = frozenset({"maximum", "minimum"})
 
 
@@ -143,13 +143,13 @@ def _exchange(subject: Subject, _: Setting) -> Iterator[Steps]:
 
 
 def _orders(subject: Subject) -> tuple[str | None, ...]:
-    """As written, and the other way round where the op allows it."""
+    """The operands' order as written, and exchanged where the op allows it."""
     name = _swap_name(subject)
     return (None,) if name is None else (None, name)
 
 
 def _moves_only(subject: Subject, steps: Steps) -> bool:
-    """Ones are put in or taken out, and the node does the rest."""
+    """All steps but the node itself insert or remove axes of 1."""
     return steps[-1].op in ("self", _swap_name(subject)) and all(
         step.op in ("reshape", "squeeze", "unsqueeze") for step in steps[:-1]
     )
@@ -163,7 +163,7 @@ def _any(subject: Subject, _: Setting) -> bool:
 
 
 def _explicit(subject: Subject, setting: Setting) -> Mapping[str, Any] | None:
-    """What the format changes so that the node follows NumPy's rule, or nothing stretches."""
+    """The attributes by which the node follows NumPy's rule, or stretches nothing; or None."""
     hook = getattr(setting.module, "explicit", None)
     changes: Mapping[str, Any] | None = None if hook is None else hook(subject.node)
     return changes or None
@@ -222,7 +222,7 @@ def _carries(subject: Subject, setting: Setting, k: int) -> bool:
 
 
 def _batch_axis(subject: Subject, setting: Setting) -> int | None:
-    """The result's axis that is the batch."""
+    """The batch axis of the result."""
     for part, mapping in zip(subject.site.operands, subject.source.axes_mapping, strict=False):
         axis = setting.judge.batch.of(part.tensor)
         if axis is not None and axis < len(mapping):
@@ -233,7 +233,7 @@ def _batch_axis(subject: Subject, setting: Setting) -> int | None:
 def _mergeable_pair(
     subject: Subject, groups: Sequence[tuple[int, ...]], batch: int | None
 ) -> int | None:
-    """Neighbours that merge: first those with an extent of 1, then the innermost."""
+    """The first of two groups that merge: those with an extent of 1 first, then the innermost."""
     shape = subject.source.shape
     ones = [all(shape[axis] == 1 for axis in group) for group in groups]
     order = sorted(range(len(groups) - 1), key=lambda i: (not (ones[i] or ones[i + 1]), -i))
@@ -245,7 +245,7 @@ def _mergeable_pair(
 
 
 def _fills(row: Shape, shape: Shape, axes: Sequence[int]) -> bool:
-    """Whether an operand lies along all of these axes, or none."""
+    """Whether an operand fills all of these axes, or none."""
     wide = [axis for axis in axes if shape[axis] != 1]
     here = [row[axis] for axis in wide]
     return here == [shape[axis] for axis in wide] or all(size == 1 for size in here)
@@ -353,7 +353,7 @@ def _chain(subject: Subject) -> Iterator[Steps]:
     if count < 3 or not subject.op.islower() or find_op(subject.op).operands != 2:
         return
     if subject.op == "add" and any(v is None or v.dtype in _SMALL for v in subject.node.inputs):
-        return  # one op adds them in float32 and rounds once, a chain rounds at each step
+        return  # one op adds in float32 and rounds once; a chain rounds at each step
     written = combinations(subject, ())
     for shapes in (*written, *combinations(subject, may_move(subject))):
         writer = Writer()
@@ -375,7 +375,7 @@ def _chain(subject: Subject) -> Iterator[Steps]:
 
 
 def _prelu(subject: Subject) -> Iterator[Steps]:
-    """x < 0 ? slope times x : x, which is what PRelu's document says, NaN and −0 included."""
+    """x < 0 ? slope times x : x, as PRelu's document says, for NaN and −0 too."""
     data = subject.node.inputs[0]
     if subject.site.kind is not Kind.PRELU or data is None or data.dtype is None:
         return
@@ -392,7 +392,7 @@ def _prelu(subject: Subject) -> Iterator[Steps]:
             yield tuple(writer.steps)
 
 
-#: Ops that can be said by others, each exactly.
+#: Ops that other ops express exactly.
 EQUIVALENTS: tuple[Callable[[Subject], Iterator[Steps]], ...] = (_chain, _prelu)
 
 

@@ -1,8 +1,8 @@
-"""What a rewrite means: its steps carried out on shapes, and judged on the target one by one.
+"""The meaning of a rewrite: its steps carried out on shapes, and judged on the target one by one.
 
-The steps become nodes of the neutral graph, so the same reader of sites and the same judge that
-audit a model decide here too. Beside the shapes go the rows of :mod:`.layout`, which say where the
-operands' axes are, and the tree of ops that were done.
+The steps become nodes of the neutral graph, so the reader of sites and the judge of the audit also
+decide here. Each tensor also has the rows of :mod:`.layout`, which say where the operands' axes
+are, and the tree of ops that made it.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from ..transport.batch import follow
 from ..transport.ways import canonical
 from .layout import filled_in, landed, regrouped
 
-#: An op and what it was done to: parts of the site by number, or further trees.
+#: An op and its operands: parts of the site by number, or further trees.
 Tree: TypeAlias = "int | float | tuple[str, tuple[Any, ...]]"
-#: ONNX's current op set, in whose words the steps are judged.
+#: ONNX's current op set, in which the steps are judged.
 _OPSET = 21
-#: Ops of steps whose results are truth values whatever the node makes.
+#: Ops of steps whose results are truth values, whatever the node's type.
 _TRUTHS = frozenset({"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"})
 
 
 class Wrong(Exception):  # noqa: N818 - an answer, not a fault
-    """The steps cannot be carried out, or do not mean what the node means; says why."""
+    """The steps cannot be carried out, or mean something else than the node; says why."""
 
 
 class Unwitnessed(Wrong):
@@ -46,15 +46,15 @@ class Unwitnessed(Wrong):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A node that is to be ported.
+    """A node to be ported.
 
     Attributes:
-        node: of the resolved graph.
-        site: what it broadcasts.
-        source: the plan that it means.
-        positions: for each operand of the site, its place in `Node.inputs`; None for what is no
+        node: the node of the resolved graph.
+        site: its broadcast.
+        source: its plan in the model.
+        positions: for each operand of the site, its place in `Node.inputs`; None where it is not a
             tensor of the model (the product inside a Gemm).
-        finding: what the audit says of it.
+        finding: its finding in the audit.
     """
 
     node: Node
@@ -65,17 +65,17 @@ class Subject:
 
     @property
     def op(self) -> str:
-        """What is computed: an op of the table, or the node's own where the table has none."""
+        """The op: its name in the op table, or the node's own op where the table lacks it."""
         return op_of(self.site)
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """What does not change from node to node of a port.
+    """The parts of a port that are the same for all nodes.
 
     Attributes:
         module: the format's functions.
-        judge: says what a site means on the target.
+        judge: finds the verdict of a site on the target.
     """
 
     module: FormatModule
@@ -101,11 +101,11 @@ class Done:
     """A step carried out.
 
     Attributes:
-        step: which one.
-        node: the same as a node of the neutral graph.
-        site, plan: where it broadcasts.
-        parts: for each operand of the plan, which operand of the step it is; None for a part that
-            is no tensor.
+        step: the step.
+        node: the step as a node of the neutral graph.
+        site, plan: its broadcast, if it has one.
+        parts: for each operand of the plan, its place among the operands of the step; None for a
+            part that is not a tensor.
     """
 
     step: RewriteStep
@@ -117,15 +117,15 @@ class Done:
 
 @dataclass
 class RewriteProgram:
-    """A rewrite's steps, carried out and found to mean what the node means.
+    """A rewrite's steps, carried out, with the same meaning as the node.
 
     Attributes:
         subject: the node.
-        steps: what stands for it.
+        steps: its replacement.
         done: the steps on the node's shapes.
-        finding: once it was judged, what the target makes of the node's own op; of the first step
-            that is not the same, where there is one.
-        values: once they were found, numbers for the symbols in it, at which it is computed.
+        finding: after judging, the finding of the first step that is not the same on the target,
+            or of the node's own op.
+        values: numbers for its symbols, once found, at which it is computed.
     """
 
     subject: Subject
@@ -143,7 +143,7 @@ class RewriteProgram:
                 if self.finding.verdict is not Verdict.SAME:
                     return False
             follow(done.node, judge.batch)
-        # The nodes that read the result are judged by it.
+        # The findings of the result's readers depend on its batch axis.
         results, own = self.done[-1].node.outputs, self.subject.node.outputs
         return judge.batch.of(results[0]) == judge.batch.of(own[0] if own else None)
 
@@ -164,9 +164,9 @@ def positions_of(site: Site) -> tuple[int | None, ...]:
 
 
 def op_of(site: Site) -> str:
-    """What a site computes: an op of the table, or the node's own where that has none."""
+    """A site's op: its name in the op table, or the node's own op where the table lacks it."""
     if site.kind in (Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU):
-        # "Mean" is computed like a sum, but is none.
+        # "Mean" is planned like a sum, but is another op.
         name = canonical(site)
         if name is not None and site.stands_for != "Mean":
             return name
@@ -177,7 +177,7 @@ def carry_out(subject: Subject, steps: Sequence[RewriteStep], setting: Setting) 
     """The steps on the node's shapes.
 
     Raises:
-        Wrong: a step cannot be done, or all together they are not what the node means.
+        Wrong: a step does not fit, or the steps together mean something else than the node.
     """
     inputs = _inputs(subject)
     results: list[Tracked] = []
@@ -197,7 +197,7 @@ def carry_out(subject: Subject, steps: Sequence[RewriteStep], setting: Setting) 
 
 
 def _inputs(subject: Subject) -> list[Tracked | None]:
-    """The node's operands, each part of the site lying in its own as it is."""
+    """The node's operands; each part of the site is unchanged in its own operand."""
     parts = {place: k for k, place in enumerate(subject.positions) if place is not None}
     inputs: list[Tracked | None] = []
     for place, value in enumerate(subject.node.inputs):
@@ -350,7 +350,7 @@ def _broadcast(
                 raise Wrong(f"part {k} has matrices of {operand.shape[outer:]}, not of {inner}")
         rows += [(j, landed(row[:outer], mapping, plan.rank)) for j, row in operand.rows]
         trees.append(operand.tree)
-    # The last one has the node's own sizes, which those of a product are not the plan's.
+    # The last step has the node's own sizes: those of a product are not the plan's.
     whole = subject.node.outputs[0].shape if last and subject.node.outputs else None
     dtype = "bool" if step.op in _TRUTHS else _dtype(subject)
     value = Value(name, whole if whole is not None else plan.shape, dtype=dtype)
@@ -390,11 +390,11 @@ def _plan(site: Site, setting: Setting) -> Plan:
         raise Wrong(error.detail) from None
 
 
-# The whole.
+# The whole rewrite.
 
 
 def _check_meaning(subject: Subject, result: Tracked) -> None:
-    """Every part lies where the node's own plan puts it, in the same shape, by the same ops."""
+    """Checks that parts lie as in the node's own plan, in the same shape, under the same ops."""
     source = subject.source
     wanted = _tree(subject.site, list(range(len(source.operands))))
     if normal(result.tree) != normal(wanted):
@@ -412,12 +412,12 @@ def _check_meaning(subject: Subject, result: Tracked) -> None:
 
 
 def _tree(site: Site, operands: Sequence[Tree]) -> Tree:
-    """What a site computes; an Expand computes nothing."""
+    """The tree of a site's op; an Expand adds no op."""
     return operands[0] if site.kind is Kind.EXPAND else _folded(op_of(site), operands)
 
 
 def _folded(op: str, operands: Sequence[Tree]) -> Tree:
-    """An op of the table takes as many operands as its row says, the rest one after the other."""
+    """The tree of an op; operands beyond those of its row follow one after the other."""
     try:
         count = find_op(op).operands if op.islower() else len(operands)
     except BroadcastError:
@@ -431,7 +431,7 @@ def _folded(op: str, operands: Sequence[Tree]) -> Tree:
 
 
 def normal(tree: Tree) -> Tree:
-    """The tree with operands in one order where that does not matter, and PRelu written out.
+    """The tree in normal form: commuting operands in a fixed order, PRelu written out.
 
     >>> normal(("greater", (1, 0)))
     ('less', (0, 1))

@@ -1,8 +1,8 @@
-"""A written model read again: every node found, no verdict worse, what was touched computed anew.
+"""Checks of a written model: every node present, no verdict worse, rewritten nodes recomputed.
 
-This is the last check before files take their names. It knows nothing of steps: it reads the file
-as anybody would, finds the nodes of the old model by what they make, and computes those that were
-touched on the same numbers as before, constants with the data that the files have.
+This is the last check before files get their final names. It does not use the steps. It reads the
+file, finds the nodes of the old model by the names of their results, and computes the rewritten
+nodes on the same numbers as before, with the files' data for constants.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ..ir.graph import Array, Graph, Node, Value
 from .numbers import identical, operate, random_array
 from .program import Subject, positions_of
 
-#: Of nodes with more numbers than these the steps alone were computed, at smaller sizes.
+#: A node with more numbers is not recomputed; its steps were, at smaller sizes.
 MOST_ELEMENTS = 1 << 22
 #: From the best verdict to the worst.
 _WORSE = (
@@ -36,11 +36,11 @@ _WORSE = (
 
 
 class Worse(ModelError):  # noqa: N818 - says what is wrong
-    """Nodes whose rewrites turned out, once written, not to mean the same.
+    """Nodes whose rewrites do not mean the same in the written file.
 
     Attributes:
-        nodes: for each, by identity in the old graph, what is wrong; empty where a port without
-            their rewrites would hide a fault of ours.
+        nodes: what is wrong, by identity of the node in the old graph; empty where a port without
+            these rewrites would hide a bug.
     """
 
     def __init__(self, nodes: Mapping[int, str], words: str) -> None:
@@ -48,23 +48,23 @@ class Worse(ModelError):  # noqa: N818 - says what is wrong
         self.nodes = nodes
 
 
-#: What a rewrite that is `same` by itself may be in the whole model, which needs less of its sizes.
+#: Verdicts in the whole model, which needs less of its sizes, of a rewrite that is `same` alone.
 _OPEN = frozenset({Verdict.SAME_HERE, Verdict.UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A node of the old model in the new one: the node that makes what it made, and new ones."""
+    """A node of the old model in the new one: the node with its results, and new ones before it."""
 
     node: Node
     added: tuple[Node, ...]
 
 
 def matched(old: Graph, new: Graph) -> list[Found]:
-    """For each node of the old graph, where it is in the new one.
+    """For each node of the old graph, its place in the new one.
 
     Raises:
-        ModelError: one is not there.
+        ModelError: a node is missing.
     """
     rest = iter(new.nodes)
     places = []
@@ -88,11 +88,11 @@ def check_findings(
     after: Mapping[int, Finding],
     touched: Collection[int],
 ) -> None:
-    """That nothing became worse, and what was touched is `same`.
+    """Checks that no finding became worse, and that rewritten nodes are `same`.
 
     Args:
         old: the graph that was read.
-        found: where its nodes are now.
+        places: its nodes in the new graph.
         before: findings by identity of the old graph's nodes.
         after: findings by identity of the new graph's nodes.
         touched: identities of the old graph's nodes that were rewritten.
@@ -119,7 +119,7 @@ def check_findings(
 
 
 def makers_of(places: Iterable[Found]) -> Mapping[int, Node]:
-    """What makes the tensors that the old model did not have, by identity of the tensor."""
+    """The nodes that make the new model's additional tensors, by identity of the tensor."""
     return {id(value): node for place in places for node in place.added for value in node.outputs}
 
 
@@ -130,12 +130,12 @@ def recompute(
     module: FormatModule,
     size: Callable[[Any], int],
 ) -> int:
-    """Computes a node as it was and as it was written.
+    """Computes a node before and after the rewrite, and compares.
 
     Args:
-        subject: the node as it was.
-        place: where it is in the model that was written.
-        makers: what makes the tensors that are new there.
+        subject: the node before.
+        place: its place in the written model.
+        makers: the nodes that make additional tensors there.
         module: the format's functions.
         size: a number for each size.
 
@@ -167,7 +167,7 @@ def recompute(
 
 
 def _check_shape(before: Node, after: Node) -> None:
-    """That a node makes a tensor of the shape that it made, as far as numbers say it."""
+    """Checks that a node's result keeps its shape, as far as sizes are numbers."""
     for old, new in zip(before.outputs, after.outputs, strict=True):
         if old.shape is None or new.shape is None:
             continue
@@ -187,7 +187,7 @@ def _of(arrays: Mapping[str, Array], value: Value | None) -> Array | None:
 
 
 def _data(value: Value, size: Callable[[Any], int], seed: int) -> Array:
-    """The file's numbers of a constant, random ones of anything else."""
+    """The file's numbers for a constant, random numbers for other tensors."""
     shape = tuple(map(size, value.shape or ()))
     if value.constant:
         try:
@@ -201,14 +201,14 @@ def _data(value: Value, size: Callable[[Any], int], seed: int) -> Array:
 
 
 def _computed(site: Site, inputs: Sequence[Array | None], extra: Sequence[Array]) -> Array:
-    """What a site makes of its node's inputs."""
+    """The result of a site on its node's inputs."""
     parts = []
     for k, place in enumerate(positions_of(site)):
         if site.kind is Kind.EXPAND and k:
             break
         array = extra[k] if place is None else inputs[place]
         assert array is not None
-        # Of a part that is a tensor's outer axes, one number stands for the matrix within.
+        # Where a part is a tensor's outer axes, one number stands for the inner matrix.
         outer = site.operands[k].shape
         inner = 0 if outer is None else max(0, array.ndim - len(outer))
         parts.append(array[(slice(None),) * (array.ndim - inner) + (0,) * inner])
@@ -225,7 +225,7 @@ def _computed(site: Site, inputs: Sequence[Array | None], extra: Sequence[Array]
 
 
 class _Replay:
-    """Computes what new nodes make, from the arrays that the old node had."""
+    """Computes the results of new nodes from the operands of the old node."""
 
     def __init__(
         self,
@@ -279,7 +279,7 @@ class _Replay:
         return _computed(site, inputs, self.extra)
 
     def _operand(self, value: Value) -> Array | None:
-        # A node in ONNX's words may be several, with values of their own between them.
+        # A lowered node may be several ONNX nodes with values between them.
         computed = id(value) in self.done or id(value) in self.makers
         available = computed or value.name in self.arrays or value.constant
         return self.value(value) if available else None
@@ -292,7 +292,7 @@ class _Replay:
 
 
 def _numbers(node: Node, name: str) -> tuple[int, ...]:
-    """What a node takes as an attribute, or as its second operand."""
+    """Numbers that a node has as an attribute, or as its second operand."""
     numbers = node.attributes.get(name)
     if numbers is None and len(node.inputs) > 1 and node.inputs[1] is not None:
         numbers = node.inputs[1].content
@@ -354,7 +354,7 @@ def lines_of(place: Found, makers: Mapping[int, Node]) -> Iterator[str]:
 
 
 def line_of(node: Node) -> str:
-    """A node in a line: what it makes, its op, its operands with their sizes."""
+    """A node in a line: its results, its op, its operands with their sizes."""
     operands = ", ".join("-" if value is None else _said(value) for value in node.inputs)
     attributes = "".join(f", {key}={value}" for key, value in sorted(node.attributes.items()))
     results = ", ".join(map(_said, node.outputs))

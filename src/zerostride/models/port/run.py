@@ -1,4 +1,4 @@
-"""The port of a model: audit, rewrite, prove, write, read again, and only then take the name."""
+"""The port of a model: audit, rewrite, prove, write, check the file, give it its name."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def port(
                 return _dry(old, question, done)
             try:
                 report = _written(path, goal, editor, old, question, done, told.phase(2))
-                return replace(report, output=str(output))  # as the caller calls it
+                return replace(report, output=str(output))  # the path as the caller wrote it
             except Worse as worse:
                 bad = [
                     ported for ported in done if ported.program and id(ported.node) in worse.nodes
@@ -109,7 +109,7 @@ def port(
         raise AssertionError("a port ends in a round")
 
 
-#: Called with how much is done, and how much there is.
+#: Called with the amount done and the total.
 Progress = Callable[[int, int], None]
 
 
@@ -122,7 +122,7 @@ class _Phases:
         self.nodes = 1
 
     def phase(self, turn: int) -> Progress | None:
-        """What one round calls; the first is through all nodes."""
+        """The callback of one round; the first round visits all nodes."""
         progress = self.progress
         if progress is None:
             return None
@@ -149,7 +149,7 @@ def _goal(path: Path, output: str | Path | None, *, dry_run: bool) -> Path | Non
     return check_goal(Path(output))
 
 
-# What comes of it.
+# Results.
 
 
 def _dry(old: Audited, question: Question, done: Sequence[Ported]) -> Report:
@@ -175,7 +175,7 @@ def _dry(old: Audited, question: Question, done: Sequence[Ported]) -> Report:
 
 
 def _rank_notes(question: Question, changes: Sequence[Change]) -> tuple[str, ...]:
-    """What merged axes do not mend: an engine whose tensors end at a rank."""
+    """Notes on reshapes around merged axes: their tensors still exceed the engine's rank."""
     most = question.engine.tensor_rank
     if most is None or not any(change.by == "merge" for change in changes):
         return ()
@@ -208,7 +208,7 @@ def _written(
     done: Sequence[Ported],
     progress: Progress | None,
 ) -> Report:
-    """Writes the model beside its place, reads it again, checks it, and puts it there."""
+    """Writes the model beside its goal, reads and checks it, and moves it there."""
     with staging(goal) as staged:
         files = editor.save(staged)
         with kept_if_done([file for file in files if file.stem != staged.stem]):
@@ -234,7 +234,7 @@ def _written(
 def _checked(
     old: Audited, new: Audited, done: Sequence[Ported], progress: Progress | None
 ) -> tuple[tuple[Change, ...], tuple[Finding, ...]]:
-    """What was changed and what is found now, the written model checked against the old one."""
+    """The changes and the new findings; checks the written model against the old one."""
     places = matched(old.graph, new.graph)
     place_of = dict(zip(map(id, old.graph.nodes), places, strict=True))
     touched = {id(ported.node): ported for ported in done if ported.program is not None}
@@ -288,7 +288,7 @@ def _change(ported: Ported, lines: Iterator[str]) -> Change:
 
 
 def _neutral_lines(ported: Ported) -> Iterator[str]:
-    """How the rewrite reads before a file says it."""
+    """The rewrite in lines, before it is written in a format."""
     assert ported.program is not None
     last = ported.program.done[-1].node
     for done in ported.program.done[:-1]:

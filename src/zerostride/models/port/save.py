@@ -1,4 +1,4 @@
-"""Files written beside their final place and put there together, or not at all."""
+"""Files written beside their final place and moved there together, or not at all."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...system.whole_files import OLD, sweep, temporary_name
 
 
 def check_goal(path: Path) -> Path:
-    """Where a model is to be written, links followed.
+    """The path where a model is to be written, links followed.
 
     Raises:
         ModelError: no file can be written there.
@@ -36,7 +36,7 @@ def check_goal(path: Path) -> Path:
 
 @contextmanager
 def staging(goal: Path) -> Iterator[Path]:
-    """A name beside the goal to write to, with files of the same stem; they are gone afterwards."""
+    """A temporary name beside the goal; files of its stem are removed afterwards."""
     sweep(goal.parent)
     path = temporary_name(goal)
     try:
@@ -63,7 +63,7 @@ def _remove(files: Iterable[Path]) -> None:
 
 @contextmanager
 def kept_if_done(files: Sequence[Path]) -> Iterator[None]:
-    """Takes the files away again if what follows fails."""
+    """Removes the files again if the block fails."""
     try:
         yield
     except BaseException:
@@ -72,14 +72,14 @@ def kept_if_done(files: Sequence[Path]) -> Iterator[None]:
 
 
 def install(staged: Path, goal: Path) -> None:
-    """Gives staged files their names, the model last; the old files come back if that fails.
+    """Gives staged files their names, the model last; restores the old files if that fails.
 
     Args:
-        staged: the model as it was written; what goes with it has the same stem.
-        goal: where the model goes.
+        staged: the written model; files that belong to it have the same stem.
+        goal: the final path of the model.
 
     Raises:
-        ModelError: one cannot be put there.
+        ModelError: a file cannot be moved there.
     """
     rest = [file for file in _of_stem(staged) if file != staged]
     done: list[tuple[Path, Path | None]] = []
@@ -112,7 +112,7 @@ def _keep(file: Path, name: Path) -> None:
 
 
 def _finish(file: Path, place: Path) -> None:
-    """The rights that the old file had, or a new one gets; and on disk, before it takes a name."""
+    """Gives a file the old file's rights, or those of a new file, and flushes it to disk."""
     if place.exists():
         rights = stat.S_IMODE(place.stat().st_mode)
     else:

@@ -1,4 +1,4 @@
-"""Finding the rewrite of each node that needs one, and why some have none."""
+"""The search for a rewrite of each node, or for the reason why it has none."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ from .numbers import compute
 from .passes import PASSES, Pass
 from .program import RewriteProgram, Setting, Subject, Unwitnessed, Wrong, carry_out, positions_of
 
-#: Rewrites of one node that a pass may propose; what is found is among its first dozens. Where
-#: sizes are not known each of them takes milliseconds.
+#: The most rewrites of one node that a pass proposes; those that work are among the first dozens.
+#: With open sizes each takes milliseconds.
 MOST_TRIED, MOST_TRIED_OPEN = 300, 30
-#: Operands of a node that is rewritten: its ops are compared as a tree, one level for each.
+#: The most operands of a rewritten node: its ops are compared as a tree, one level for each.
 MOST_OPERANDS = 100
-#: Times that a port starts again without a rewrite that turned out not to do.
+#: The most restarts of a port without a rewrite that failed.
 ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Ported:
-    """A node's rewrite, proven, or why there is none."""
+    """A node's proven rewrite, or the reason why it has none."""
 
     node: Node
     program: RewriteProgram | None
@@ -42,11 +42,11 @@ class Ported:
 
     @property
     def rewrite(self) -> Rewrite:
-        """The change as an editor takes it."""
+        """The change, as argument of an editor."""
         return self.of(self.node)
 
     def of(self, node: Node) -> Rewrite:
-        """The same change of a node that is like this one."""
+        """The same change of a similar node."""
         assert self.program is not None
         assert self.by is not None
         assert node.place is not None
@@ -55,14 +55,14 @@ class Ported:
 
 @dataclass
 class _Search:
-    """Finds rewrites, for nodes that differ in names alone once."""
+    """Finds rewrites; nodes that differ in names alone are searched once."""
 
     setting: Setting
     refuses: Callable[[Rewrite], str | None]
     answers: dict[Hashable, Ported] = field(default_factory=dict)
 
     def __call__(self, site: Site, finding: Finding) -> Ported:
-        """The rewrite of a site's node, or why there is none."""
+        """The rewrite of a site's node, or the reason why it has none."""
         node, source = site.node, finding.source
         if node.place is None:
             return Ported(node, None, None, "the file has no such node of its own")
@@ -81,19 +81,19 @@ class _Search:
         if answer is not None:
             if answer.program is None:
                 return replace(answer, node=node)
-            # A file may say of one tensor what it does not say of another.
+            # A format may express a change of one tensor and not of another.
             if self.refuses(answer.of(node)) is None:
                 program = carry_out(subject, answer.program.steps, self.setting)
                 if not program.judged(self.setting):
                     raise ModelError(f"node {node.path!r}: judged in two ways")
-                # Sites of one key are computed alike; each is computed again when it is written.
+                # Sites of one key have one result; each is computed again after writing.
                 program.values = answer.program.values
                 return replace(answer, node=node, program=program)
         self.answers[key] = answer = self._fresh(subject)
         return answer
 
     def _fresh(self, subject: Subject) -> Ported:
-        """The rewrite of a node like which there was none yet."""
+        """The rewrite of the first node of its kind."""
         first = self._first(subject)
         if isinstance(first, str):
             return Ported(subject.node, None, None, first)
@@ -139,7 +139,7 @@ class _Search:
                     yield row, steps
 
 
-#: What no rewrite of shapes can change, by the finding's reason.
+#: Findings that no rewrite of shapes changes, by reason.
 _HOPELESS: Mapping[str, str] = {
     Cause.INVALID: "the model itself does not broadcast here",
     Cause.UNKNOWN_SHAPE: "sizes are not known; give them (--set, --input-shape)",
@@ -150,7 +150,7 @@ _HOPELESS: Mapping[str, str] = {
 _NO_MEANING = "its meaning in the model is not known"
 
 
-#: Where shapes are not what is wrong, only these passes have something to say.
+#: The passes for findings whose cause is not the shapes.
 _BY_REASON: Mapping[str, tuple[str, ...]] = {
     Reason.NO_OP: ("equivalent",),
     Reason.DTYPE: ("equivalent",),
@@ -158,7 +158,7 @@ _BY_REASON: Mapping[str, tuple[str, ...]] = {
 }
 
 
-#: Why nothing was found, by the finding's reason.
+#: Why the search found no rewrite, by the finding's reason.
 _WHY_NOT: Mapping[str, str] = {
     Reason.NO_OP: "the engine has no such op, and no other ops compute the same",
     Reason.DTYPE: "the engine does not take the element type",
@@ -168,7 +168,7 @@ _WHY_NOT: Mapping[str, str] = {
 
 
 def _why_not(subject: Subject) -> str:
-    """What to say where no rewrite was found."""
+    """The reason why the search found no rewrite."""
     reason = _WHY_NOT.get(subject.finding.reason, "no rewrite of it means the same there")
     if 0 in subject.source.shape:
         reason += " (it has no elements)"
@@ -183,10 +183,10 @@ def rewritten(
     progress: Callable[[int, int], None] | None = None,
     banned: Mapping[Hashable, str] = MappingProxyType({}),
 ) -> tuple[Editor, list[Ported]]:
-    """The file with rewrites applied, and what was found for each node that needs one.
+    """The file with rewrites applied, and the search result of each node that needs one.
 
-    An editor may only find out while it applies rewrites that one cannot be said; then the port
-    starts again without it. `banned` are rewrites (by `key_of`) that are known not to do, with why.
+    An editor may refuse a rewrite only when it applies it; then the port starts again without it.
+    `banned` are rewrites (by `key_of`) that are known to fail, with the reason.
     """
     module = old.setting.module
     needed = list(_in_need(old))
@@ -206,7 +206,7 @@ def rewritten(
         try:
             editor.apply(rewrites)
             return editor, done
-        except (ModelError, BroadcastError):  # an op that the format lacks is the op table's error
+        except (ModelError, BroadcastError):  # the op table raises for an op that the format lacks
             bad = _unsaid(path, module, rewrites)
             if not bad:
                 raise
@@ -215,7 +215,7 @@ def rewritten(
 
 
 def key_of(rewrite: Rewrite) -> Hashable:
-    """What tells rewrites apart."""
+    """The identity of a rewrite."""
     return rewrite.place, rewrite.by, rewrite.describe()
 
 
@@ -224,7 +224,7 @@ _UNSAID = "the file cannot say the rewrite: the format does not have it"
 
 @dataclass(slots=True)
 class _Probe:
-    """Why an editor refuses a rewrite: found by applying it to a file that is not written."""
+    """Tests whether an editor refuses a rewrite, by applying it to a file that is not written."""
 
     path: Path
     module: FormatModule
@@ -243,7 +243,7 @@ class _Probe:
 
 @dataclass(frozen=True, slots=True)
 class _Refusals:
-    """Why a rewrite cannot be said: the editor knows, or has shown it."""
+    """Reasons why an editor refuses rewrites: its own check, or an earlier failure."""
 
     own: Callable[[Rewrite], str | None]
     banned: Mapping[Hashable, str]
@@ -257,7 +257,7 @@ class _Refusals:
 
 
 def _unsaid(path: Path, module: FormatModule, rewrites: Sequence[Rewrite]) -> list[Rewrite]:
-    """The rewrites that an editor refuses each by itself, found by halving."""
+    """The rewrites that an editor refuses individually, found by bisection."""
     try:
         module.edit(path).apply(rewrites)
     except (ModelError, BroadcastError):
@@ -272,7 +272,7 @@ def _unsaid(path: Path, module: FormatModule, rewrites: Sequence[Rewrite]) -> li
 
 
 def _in_need(old: Audited) -> Iterator[tuple[Site, Finding]]:
-    """What does not mean the same on the target."""
+    """The findings that are not the same on the target."""
     for node in old.graph.nodes:
         finding = old.findings.get(id(node))
         if finding is not None and finding.verdict is not Verdict.SAME:

@@ -1,4 +1,4 @@
-"""Compound ops that an engine lacks, beside the rows of :mod:`.compound_engines`."""
+"""Compound ops that an engine lacks; :mod:`.compound_engines` has those that it has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ATTENTION = "ScaledDotProductAttention"
 _INTEGER = ("ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul")
 _QUANTISED = ("QuantizeLinear", "DequantizeLinear")
 _NO_OPERANDS = "scales and zero points belong to tensors there, and are no operands"
-#: Ops that an engine certainly does not have, with what was looked through.
+#: Ops that an engine certainly lacks, with the reason or the source that was searched.
 ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
     {
         **{(op, "numpy"): "NumPy has no quantisation" for op in _QUANTISED},
@@ -53,7 +53,7 @@ ABSENT: Mapping[tuple[str, str], str] = MappingProxyType(
                 ("coreml", "coremltools 8.3, mil/ops/defs, has none"),
             )
         },
-        # Of three operands and more it is a row of `MANY`.
+        # A Mean of three operands and more is a row of `MANY`.
         ("Mean", "mnn"): "the converter writes a division without divisor, which ends the process",
         ("GroupNormalization", "mnn"): "MNN's converter refuses it",
         ("RMSNormalization", "mnn"): "MNN's converter refuses it",

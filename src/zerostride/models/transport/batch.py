@@ -1,8 +1,8 @@
-"""The batch axis that ncnn holds apart from a tensor's axes.
+"""The batch axis, which ncnn's tensors do not have.
 
-ncnn's layers see one sample. A converter takes the batch axis out of every value that descends from
-a graph input: axis 0, as long as its extent is 1 or counts samples, and no op has moved it. This
-module follows that axis through the graph, and takes it out of a site's shapes.
+ncnn's layers see one sample. A converter removes the batch axis from every value that descends from
+a graph input: axis 0, if its extent is 1 or counts samples and no op has moved it. This module
+follows that axis through the graph, and removes it from a site's shapes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..ir.graph import Graph, Node, Value
 from .batch_sizes import BY_SAMPLE, Samples, outer_sizes, sizes_of_samples
 from .node_axes import new_axis
 
-#: Ops whose result says something about a tensor but does not hold its samples.
+#: Ops whose result depends on a tensor's shape or values but does not hold its samples.
 _DETACHES = frozenset({"Shape", "Size", "NonZero", "ConstantOfShape", "Range", "EyeLike"})
 
 
@@ -32,7 +32,7 @@ class BatchAxes:
     Attributes:
         home: where the engine expects the batch; an axis that an op has moved elsewhere is kept.
         samples: the open sizes that count samples; to the engine they are 1.
-        dropped: whether axes are dropped. A converter that knows of no batch keeps them all.
+        dropped: whether axes are dropped. A converter that finds no batch keeps all axes.
     """
 
     __slots__ = ("_places", "_under", "dropped", "home", "samples")
@@ -45,7 +45,7 @@ class BatchAxes:
         samples: Samples | None = None,
         dropped: bool = True,
     ) -> None:
-        """Knows of no axis but what `under` knows."""
+        """Starts with the axes of `under`, if any."""
         self._places: dict[int, int] = {}
         self._under = under
         self.home: int = home if under is None else under.home
@@ -55,7 +55,7 @@ class BatchAxes:
     def of(self, value: Value | None) -> int | None:
         """The value's batch axis, where the engine drops it.
 
-        Of one axis alone it means the same whether it is kept or dropped: it is kept.
+        The only axis of a value is kept: it means the same whether kept or dropped.
         """
         if not self.dropped or value is None or len(value.shape or ()) < 2:
             return None
@@ -68,7 +68,7 @@ class BatchAxes:
         return axis if axis is not None and axis < len(part.shape or ()) else None
 
     def place(self, value: Value | None) -> int | None:
-        """Where the batch is in the value, be it that an op has moved it; or None."""
+        """The place of the batch in the value, even if an op has moved it; or None."""
         if value is None or value.constant or value.shape is None:
             return None
         if len(value.shape) > self.home and self.counts(value.shape[self.home]):
@@ -85,7 +85,7 @@ class BatchAxes:
         self._places[id(value)] = axis
 
     def of_one(self, shape: Shape) -> Shape:
-        """A shape as it is for one sample."""
+        """The shape for one sample."""
         if not self.samples.symbols:
             return shape
         return tuple(
@@ -93,9 +93,9 @@ class BatchAxes:
         )
 
     def needs_of_one(self, needs: Condition) -> Condition:
-        """What is left of a model's needs for one sample; what one sample contradicts is left out.
+        """A model's needs for one sample, without those that one sample contradicts.
 
-        The sizes that are left over are those of the sample alone.
+        The remaining sizes are those of the sample alone.
         """
         if not self.samples.symbols:
             return needs
@@ -110,13 +110,13 @@ class BatchAxes:
 def batch_axes(
     graph: Graph, override: int | None = None, engine: str = "ncnn", *, via: str | None = None
 ) -> BatchAxes:
-    """For every value that carries a batch axis, which one it is.
+    """The batch axis of every value that carries one.
 
     Args:
         graph: the model.
-        override: the batch axis of every graph input, whatever its extent; a negative number says
-            that there is none. None: axis 0 where its extent is 1 or counts samples.
-        engine: what drops the axis.
+        override: the batch axis of every graph input, whatever its extent; a negative number for
+            no batch axis. None: axis 0 where its extent is 1 or counts samples.
+        engine: the engine that lacks the axis.
         via: a converter. pnnx takes every open axis 0 for a batch (load_onnx.cpp), and drops the
             batch where an op of the model is defined by samples.
     """
@@ -156,7 +156,7 @@ def follow(node: Node, axes: BatchAxes) -> None:
     carriers = [v for v in node.inputs if v is not None and axes.place(v) is not None]
     if not carriers or node.op in _DETACHES:
         return
-    # The operand of the highest rank decides: smaller ones are laid over it from the right.
+    # The operand of the highest rank decides: the others align with it from the right.
     carrier = max(carriers, key=lambda value: len(value.shape or ()))
     axis = axes.place(carrier)
     if axis is None or carrier.shape is None:
@@ -168,7 +168,7 @@ def follow(node: Node, axes: BatchAxes) -> None:
 
 
 def _by_sample(node: Node, axes: BatchAxes) -> None:
-    """Axis 0 of the data is the batch, though it may have been lost on the way here."""
+    """Makes axis 0 of the data the batch, even if it was lost on the way here."""
     data = node.inputs[0] if node.inputs else None
     if data is None or data.constant or axes.home != 0 or axes.place(data) is not None:
         return
@@ -177,10 +177,10 @@ def _by_sample(node: Node, axes: BatchAxes) -> None:
 
 
 def contracted_batch(site: Site, batch: BatchAxes) -> str | None:
-    """The operand of a product whose batch axis is one that the product multiplies over.
+    """The operand of a product whose batch axis is an axis of the matrix.
 
-    Without the batch such an operand is a vector, and the product another one. The rows of a Gemm's
-    A are the exception: they are the rows of the result, and leave with them.
+    Without the batch such an operand is a vector, and the product is another one. The rows of a
+    Gemm's A are an exception: they are the rows of the result, which loses them too.
     """
     if site.kind not in (Kind.MATMUL, Kind.GEMM):
         return None
@@ -203,7 +203,7 @@ class Sample:
         shapes: the operands' shapes as the target holds them.
         plan: the source's plan without the batch axis.
         axis: the result axis that was the batch, or None where no operand carried one.
-        across: the operand that broadcasts across the batch axis, which then means nothing.
+        across: the operand that broadcasts across the batch axis, which the target cannot do.
     """
 
     shapes: tuple[Shape, ...]
@@ -213,12 +213,12 @@ class Sample:
 
 
 def whole(plan: Plan) -> Sample:
-    """A site on an engine that drops no axis."""
+    """A site on an engine that keeps all axes."""
     return Sample(plan.operands, plan)
 
 
 def without_batch(plan: Plan, batch: Sequence[int | None]) -> Sample:
-    """What is left of a site's plan and shapes when the batch axis is dropped.
+    """A site's plan and shapes without the batch axis.
 
     Args:
         plan: the source's plan.
@@ -232,9 +232,9 @@ def without_batch(plan: Plan, batch: Sequence[int | None]) -> Sample:
     in_place = [axis for k, axis in carriers.items() if landed[k] == axis]
     outer = plan.shape[: 1 + max(axis or 0 for axis in landed.values())]
     if not in_place and any(size != 1 for size in outer):
-        # Laid under an operand of higher rank, the batch would have to become another axis.
+        # Aligned with an operand of higher rank, the batch would become another axis.
         return Sample(plan.operands, plan, None, next(iter(carriers)))
-    # An operand of higher rank with ones alone there keeps them, and so does the result.
+    # An operand of higher rank that has only ones there keeps them, and so does the result.
     result_axis = in_place[0] if in_place else -1
     shapes, mappings = [], []
     for k, (shape, mapping) in enumerate(zip(plan.operands, plan.axes_mapping, strict=True)):
@@ -252,7 +252,7 @@ def without_batch(plan: Plan, batch: Sequence[int | None]) -> Sample:
 
 
 def _inner(axis: int | None, gone: int) -> int | None:
-    """A result axis where another one is gone; −1 says that none is."""
+    """A result axis after another one is removed; −1: none is removed."""
     if axis is None or axis == gone:
         return None
     return axis if gone < 0 or axis < gone else axis - 1
@@ -264,7 +264,7 @@ def _rebuilt(
     shapes: tuple[Shape, ...],
     mapping: tuple[tuple[int | None, ...], ...],
 ) -> Plan:
-    """The plan of other shapes that means the same; what it needed to exist it still needs."""
+    """The plan of other shapes with the same meaning and the same conditions."""
     if plan.open is None:
         return Plan(result, shapes, mapping, plan.rule)
     whole = plan.open.accepted
@@ -281,7 +281,7 @@ def _rebuilt(
 
 
 def _with_an_axis(shapes: tuple[Shape, ...], plan: Plan) -> tuple[tuple[Shape, ...], Plan]:
-    """What has no axis at all is a vector of one: engines of samples have no rank 0."""
+    """A shape of rank 0 becomes (1,): engines of samples have no rank 0."""
     if plan.rank:
         return shapes, plan
     count = len(shapes)

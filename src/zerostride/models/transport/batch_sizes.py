@@ -1,10 +1,10 @@
-"""Which open sizes of a model count samples.
+"""The open sizes of a model that count samples.
 
-An engine that holds a batch apart, or has none, sees one sample at a time: to it such a size is 1.
-The size is axis 0 of an input and no number. Its name says that it counts samples ("batch", "N"),
-or says nothing ("?", "DynamicDimension.0"). A size of another name counts samples where an op that
-is defined by samples, such as a convolution, gets it as its axis 0. A size that an op computes
-across (a sum, a product, the time of an LSTM) does not count samples, unless its name says so.
+An engine without a batch axis sees one sample at a time: to it such a size is 1. The size is axis 0
+of an input and not a number. Its name says that it counts samples ("batch", "N"), or says nothing
+("?", "DynamicDimension.0"). A size of another name counts samples where it is axis 0 of an op that
+is defined by samples, such as a convolution. A size that an op computes across (a sum, a product,
+the time of an LSTM) does not count samples, unless its name says so.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from .node_axes import axes_given, normal, summed_axis
 
 #: Names by convention.
 _SAYS_BATCH = re.compile(r"(n|b|bs|bsz|nb|.*batch.*)", re.IGNORECASE)
-#: Names that exporters make: torch, Paddle, tf2onnx, ONNX's own inference, onnx_ir.
+#: Names that exporters generate: torch, Paddle, tf2onnx, ONNX's own inference, onnx_ir.
 _SAYS_NOTHING = re.compile(
     r"unk_*\d*|.*dynamic_?dim(ension)?[._]?\d*|.*_o\d+__d\d+|.*dim_?\d+|[ds]\d+|none|any|\?.*|-1",
     re.IGNORECASE,
 )
-#: Ops that are defined by samples: axis 0 of their data is the batch, whatever it was before
-#: (pnnx, solve_batch_index.cpp, in ONNX's words).
+#: Ops that are defined by samples: axis 0 of their data is the batch
+#: (pnnx, solve_batch_index.cpp, as ONNX ops).
 BY_SAMPLE = frozenset(
     {
         "AveragePool",
@@ -52,11 +52,11 @@ BY_SAMPLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Samples:
-    """The sizes that count samples, and what a reader should know of the choice.
+    """The sizes that count samples, and notes on the choice.
 
     Attributes:
         symbols: the sizes.
-        notes: a sentence for each size that the choice is about.
+        notes: a sentence for each size that was decided.
     """
 
     symbols: frozenset[Symbol] = frozenset()
@@ -64,7 +64,7 @@ class Samples:
 
 
 def outer_sizes(graph: Graph, axis: int = 0) -> dict[Symbol, Value]:
-    """The open sizes that stand at `axis` of an input of two axes or more, with that input."""
+    """The open sizes at `axis` of an input of two axes or more, with that input."""
     sizes: dict[Symbol, Value] = {}
     for value in graph.inputs:
         if value.shape is not None and len(value.shape) > max(axis, 1):
@@ -75,7 +75,7 @@ def outer_sizes(graph: Graph, axis: int = 0) -> dict[Symbol, Value]:
 
 
 def sizes_of_samples(graph: Graph, engine: str) -> Samples:
-    """The sizes that count samples, by their names and by what the graph does with them."""
+    """The sizes that count samples, by their names and by their uses in the graph."""
     outer = outer_sizes(graph)
     uses = _uses(graph, outer)
     symbols = {symbol for symbol in outer if _counts_samples(symbol, uses[symbol])}
@@ -84,9 +84,9 @@ def sizes_of_samples(graph: Graph, engine: str) -> Samples:
     for group in groups:
         for symbol in group:
             groups_of.setdefault(symbol, []).append(group)
-    # Two that are to be equal count samples together or not at all.
+    # Of two sizes that must be equal, both count samples or neither does.
     waiting = [symbol for symbol in groups_of if symbol not in symbols]
-    for symbol in waiting:  # which grows
+    for symbol in waiting:  # the list grows
         for group in groups_of[symbol]:
             apart = group & symbols
             symbols -= apart
@@ -95,7 +95,7 @@ def sizes_of_samples(graph: Graph, engine: str) -> Samples:
 
 
 def _notes(outer: Mapping[Symbol, Value], symbols: Set[Symbol], engine: str) -> Iterator[str]:
-    """One sentence on what names alone do not settle."""
+    """A note where the name alone does not decide."""
     batch, data = [], []
     for symbol, value in outer.items():
         if symbol not in symbols:
@@ -120,7 +120,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _combined(graph: Graph) -> Iterator[Set[Symbol | None]]:
-    """The open sizes that stand on one axis in an element-wise op; None for an expression."""
+    """The open sizes on one axis of an element-wise op; None for an expression."""
     for node in graph.nodes:
         site = find_site(node)
         if site is None or site.kind not in (Kind.ELEMENTWISE, Kind.WHERE):
@@ -143,7 +143,7 @@ _Use: TypeAlias = tuple[Node, Value, int]
 
 
 def _uses(graph: Graph, symbols: Iterable[Symbol]) -> dict[Symbol, list[_Use]]:
-    """Where symbols stand alone as a size of an operand."""
+    """The uses of symbols that alone are a size of an operand."""
     uses: dict[Symbol, list[_Use]] = {symbol: [] for symbol in symbols}
     for node in graph.nodes:
         for value in filter(None, node.inputs):
@@ -167,9 +167,9 @@ def _counts_samples(symbol: Symbol, uses: Sequence[_Use]) -> bool:
 
 
 def _computes_across(node: Node, value: Value, axis: int) -> bool:
-    """Whether the op makes one number of several along this axis of an operand, or joins along it.
+    """Whether the op combines numbers along this axis of an operand, or joins operands along it.
 
-    Which rows are chosen (Gather, Slice) does not tell: `y[0]` is written where a batch is 1.
+    A choice of rows (Gather, Slice) does not count: models write `y[0]` where a batch is 1.
     """
     if node.op in BY_SAMPLE:
         return value is node.inputs[0] and axis > 0
@@ -183,7 +183,7 @@ def _along(node: Node, value: Value, axis: int) -> bool:
 
 
 def _from(node: Node, value: Value, axis: int) -> bool:
-    """Softmax of opset 13 goes along an axis; before, over all axes from it on."""
+    """Softmax of opset 13 computes along one axis; before 13, over all axes from it on."""
     (first,) = normal(
         (node.attributes.get("axis", -1 if node.version >= 13 else 1),), len(value.shape or ())
     )

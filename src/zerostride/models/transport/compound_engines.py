@@ -1,10 +1,10 @@
-"""By which rule an engine broadcasts inside its compound ops, as measured.
+"""The rules by which engines broadcast inside compound ops, as measured.
 
-A compound op (a product with a bias, a normalisation, a clamp) has no row in the engine table; its
-operands are broadcast inside it, and engines differ there too: PyTorch wants the scale of a layer
-normalisation in exactly the shape that is normalised, ncnn counts its numbers and asks no shape,
-MNN's converter takes a column of N numbers for a row. `CARRIERS` has one row for what an engine
-does; tests/conformance/test_compounds.py runs every row that says it was run.
+A compound op (a product with a bias, a normalisation, a clamp) has no row in the engine table. It
+broadcasts its operands inside, and engines differ there too: PyTorch requires the scale of a layer
+normalisation in exactly the shape that is normalised, ncnn counts its numbers and ignores the
+shape, MNN's converter takes a column of N numbers for a row. `CARRIERS` has one row per behaviour
+of an engine; tests/conformance/test_compounds.py runs every row that is marked as run.
 """
 
 from __future__ import annotations
@@ -75,24 +75,24 @@ from .node_limits import (
     without_kernels,
 )
 
-#: Stands for the model's own rule.
+#: A placeholder for the model's own rule.
 AS_WRITTEN = own_rule("as_written", ONE_WAY, "As the op's document has it.")
 
 
 @dataclass(frozen=True, slots=True)
 class Carrier:
-    """What an engine does inside a compound op.
+    """The behaviour of an engine inside a compound op.
 
     Attributes:
         rule: the rule by which it places the operands; AS_WRITTEN: the model's own, as the op's
             document has it.
-        source: where that is known from, with the function or layer that stands for the op.
+        source: the evidence, with the function or layer that implements the op.
         run: whether it was run (True) or only read.
         weights: True: this row holds where every operand but the first is a constant; False: where
             one is not; None: either way.
-        needs: says of a node why the engine does not take it, whatever is broadcast, or None.
-        wrong: says of a node what the engine silently gets wrong, whatever is broadcast, or None.
-        types: says of the operands' element types why it does not take them, or None.
+        needs: gives the reason why the engine refuses a node, whatever is broadcast, or None.
+        wrong: says what the engine silently gets wrong in a node, whatever is broadcast, or None.
+        types: gives the reason why the engine refuses the operands' element types, or None.
     """
 
     rule: Rule
@@ -134,17 +134,17 @@ def _each(engines: str, *rows: Carrier) -> _Rows:
 
 
 def _read(engine: str, rule: Rule, source: str, **more: object) -> _Rows:
-    """A row of an engine that was read about."""
+    """A row of an engine that was only read about."""
     return {engine: (Carrier(rule, source, run=False, **more),)}  # type: ignore[arg-type]
 
 
 def _parsed(rule: Rule, max_rank: int = 8, **more: object) -> _Rows:
-    """What TensorRT's ONNX parser makes of an op; its tensors have 8 axes at most."""
+    """A row of TensorRT's ONNX parser; its tensors have at most 8 axes."""
     limited = replace(rule, max_rank=max_rank)
     return _read("onnx-parser", limited, _PARSER, **more)
 
 
-#: Multiplied and added by themselves: vectors go where the engine's own rule puts them.
+#: Multiplication and addition as single ops: the engine's own rule places vectors.
 _BY_HAND: _Rows = {
     **_each("numpy jax tensorflow", _row(BOTH_WAYS, _SCALED)),
     **_each("litert", _row(BOTH_WAYS, f"{_SCALED}: SUB, MUL, ADD", types=LITERT_NONE)),
@@ -157,8 +157,8 @@ _NORMALISED: _Rows = {
     **_parsed(AT_AXIS),
 }
 
-#: PRelu is a row of the engine table, as the engines' own functions take it. What a converter makes
-#: of an ONNX slope, which has as many axes as it likes, is here.
+#: The engine table has PRelu as the engines' own functions take it. These rows say what a converter
+#: makes of an ONNX slope, which may have any number of axes.
 _SLOPES: _Rows = {
     "ncnn": (_row(LIST, "PReLU", weights=True),),
     "mnn": (_row(SLOPE, _MNN, weights=True),),
@@ -237,7 +237,7 @@ _ATTENDED = "OpenVINO 2026.4.1, ScaledDotProductAttention, run: tests/conformanc
 _MANY_WAYS = replace(BOTH_WAYS, operands=(1, 16))
 _MNN_QUANTISED = "MNN 3.6.1, mnnconvert, run: tests/conformance/test_mnnconvert.py"
 _PARSED_OFFSET = Carrier(AS_WRITTEN, _PARSER, run=False, needs=offset_of_zero)
-#: ONNX op, then engine. What is missing has not been looked at, and is `unknown`.
+#: ONNX op, then engine. A missing pair was not examined; its findings are `unknown`.
 CARRIERS: Mapping[str, _Rows] = MappingProxyType(
     {
         "PRelu": _SLOPES,
@@ -476,8 +476,8 @@ CONTRIB_OPENVINO = frozenset(
     }
 )
 
-#: What engines make of element-wise ops with more than two operands, where that is one op there
-#: and not one of two operands after the other. MNN's converter stacks them and reduces the stack.
+#: Element-wise ops of more than two operands that are one op on the engine, not a chain of ops of
+#: two operands. MNN's converter stacks the operands and reduces the stack.
 _STACKED = _row(
     replace(RULES["none"], silent=frozenset({Reason.NOT_IDENTICAL, Reason.RANK})),
     "MNN's ONNX converter: Pack and Reduction, which read past the end of what is smaller",

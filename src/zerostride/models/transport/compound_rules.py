@@ -1,4 +1,4 @@
-"""Rules by which engines place operands of compound ops; `compound_engines` has who uses which."""
+"""Rules by which engines place operands of compound ops; `compound_engines` assigns them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...sizes import Asker, Shape
 from ..formats.onnx.sites import AT_AXIS, ONE_NUMBER, ONE_WAY, vectors_along
 
 BOTH_WAYS = RULES["numpy"]
-#: ncnn reads as many numbers as it needs from wherever the weights are, and checks nothing.
+#: ncnn reads as many numbers as it needs from the weights' address, and checks nothing.
 UNCHECKED = frozenset(
     {Reason.NOT_IDENTICAL, Reason.EXTENT_MISMATCH, Reason.ONE_WAY, Reason.RANK, Reason.AXIS_RANGE}
 )
@@ -51,7 +51,7 @@ def _align_exact(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes
 
 
 def _align_flat(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """Paddle: a vector of as many numbers as are normalised, so of one axis to be the same."""
+    """Paddle: a vector of as many numbers as are normalised; the same only for one axis."""
     if len(shapes[0]) < 2:
         raise Misfit(Reason.RANK, "data of one axis; one must be left outside")
     if attributes["axis"] != -1:
@@ -111,7 +111,7 @@ def _align_blob(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Align
 
 
 def _align_batches(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
-    """MNN: NumPy's rule, unless both batches have as many matrices: then it pairs them in order."""
+    """MNN: NumPy's rule; batches of equally many matrices are paired in order instead."""
     rank, places = right_aligned(shapes)
     sizes = [
         dict(zip(axes, shape, strict=True)) for axes, shape in zip(places, shapes, strict=True)
@@ -124,7 +124,7 @@ def _align_batches(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Al
         ]
         for k in (0, 1)
     )
-    # Extents that only one of them has; one each, and their equality is a question of two sizes.
+    # Extents that only one operand has. With one each, their equality compares two sizes.
     if len(a) == len(b) == 1 and asker.equal(a[0], b[0]):
         raise Misfit(Reason.WRONG_RESULT, f"both batches have {a[0]} matrices to a row: paired")
     return Alignment(rank, places, (range(rank), range(rank)))
@@ -158,7 +158,7 @@ def _align_slope(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alig
 
 
 def align_equal_ranks(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
-    """TensorRT's ParametricReLU: slopes of the data's rank, of which only the slopes stretch."""
+    """TensorRT's ParametricReLU: slopes of the data's rank; only the slopes stretch."""
     rank = len(shapes[0])
     if len(shapes[1]) != rank:
         raise Misfit(Reason.RANK, f"slopes of rank {len(shapes[1])} for data of rank {rank}")
@@ -180,7 +180,7 @@ def align_number(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alig
     return Alignment(max(1, placed.rank), placed.mapping, placed.stretch)
 
 
-# What finished plans an engine does not carry.
+# Checks of finished plans that an engine does not carry.
 
 
 def _uneven(plan: Plan, asker: Asker) -> None:
@@ -208,7 +208,7 @@ _AXIS = MappingProxyType({"axis": Attribute(required=True)})
 
 
 def own_rule(name: str, like: Rule, summary: str, **changes: object) -> Rule:
-    """A rule of an engine's own, named for what is particular about it."""
+    """A rule of one engine, named after its particularity."""
     rule: Rule = replace(like, name=name, summary=summary, **changes)  # type: ignore[arg-type]
     return rule
 
@@ -301,8 +301,8 @@ MNN_PRODUCT = own_rule(
 NCNN_PRODUCT = replace(
     PRODUCT, max_rank=2, silent=frozenset({Reason.EXTENT_MISMATCH}), check=no_zeros
 )
-#: XNNPACK, LiteRT's default: 6 axes, two of them the matrix, and no batch of none. The kernel
-#: without it takes 5.
+#: XNNPACK, LiteRT's default: 6 axes, two of them the matrix, and no empty batch. LiteRT's own
+#: kernel takes 5.
 LITERT_PRODUCT = replace(PRODUCT, max_rank=4, check=no_zeros)
 
 #: LiteRT's GPU delegate, both factors made at run time: a convolution, a filter for each matrix.

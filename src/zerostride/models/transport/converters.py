@@ -1,9 +1,9 @@
-"""The converters by which a model gets to an engine: a row each.
+"""The converters by which a model gets to an engine, one row each.
 
-What a converter writes is not what the engine's own functions take: TensorRT's network wants
-operands of one rank, and its ONNX parser makes them so. A converter's row has the engine as its
-work meets it. Where a converter is the usual way, it is what an audit judges unless another one is
-named; `via="none"` judges every node as if it were carried over op for op.
+A converter may write other operands than the engine's own functions take: TensorRT's network
+requires operands of one rank, and its ONNX parser makes them so. A converter's row has the engine's
+behaviour with its output. An audit judges the usual converter unless the user names another one;
+`via="none"` judges every node as if it were carried over op for op.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..ir.graph import Node
 from .pnnx import pnnx_transport
 from .ways import transport
 
-#: Asks for no converter: op for op.
+#: The name for no converter: op for op.
 NONE = "none"
 
 
@@ -35,15 +35,15 @@ class Converter:
     """A row of the table.
 
     Attributes:
-        name: what `via` is called.
+        name: its name as `via`.
         target: the engine that it writes for.
         reads: the formats that it reads, by their names in `formats`.
-        usual: whether it is judged where nobody names a converter.
-        engine: the engine's row as the converter's work meets it; None: as it is.
+        usual: whether it is judged where the user names no converter.
+        engine: the engine's row for the converter's output; None: the engine's own row.
         carry: the rule by which a site arrives on the engine; raises as `transport` does.
         release: the converter's release.
         run: whether it was run (True) or only read.
-        dies_of_one: ONNX ops of any number of operands that end its process if they have one.
+        dies_of_one: ONNX ops of any number of operands that crash it if they have one operand.
     """
 
     name: str
@@ -100,7 +100,7 @@ _PARSED = replace(
 
 
 def _parsed(site: Site, engine: Engine) -> Side:
-    """As `transport`, of op sets whose broadcasts the parser takes."""
+    """As `transport`, for op sets whose broadcasts the parser takes."""
     if site.node.domain == "" and site.node.version < 7:
         raise BroadcastError(
             "TensorRT's ONNX parser takes no broadcasts of op sets before 7",
@@ -113,11 +113,11 @@ def _parsed(site: Site, engine: Engine) -> Side:
 # MNN's converter.
 
 _CONVERTED = "MNN 3.6.1, mnnconvert and MNN, run: tests/conformance/test_mnnconvert.py"
-#: ONNX ops that the converter does not know, by canonical name.
+#: ONNX ops that the converter lacks, by canonical name.
 _NOT_CONVERTED = frozenset({"bitwise_and", "bitwise_or", "bitwise_xor"})
-#: Run: the converter takes a second operand without asking whether there is one.
+#: Run: the converter reads a second operand without checking that it exists.
 _DIES_OF_ONE = frozenset({"Max", "Mean", "Min", "Sum"})
-#: What the expressions of MNN's own interface do wrong, and the converter's files do not.
+#: Faults of expressions in MNN's own interface that the converter's files do not have.
 _OF_EXPRESSIONS = frozenset({"uint8", "float64"})
 
 
@@ -149,7 +149,7 @@ _WRITTEN = replace(
 
 
 def _converted(site: Site, engine: Engine) -> Side:
-    """As `transport`; small integers do not outlive being constants."""
+    """As `transport`; constants of small integers fail."""
     if len(site.operands) == 1 and site.node.op in _DIES_OF_ONE:
         raise BroadcastError(
             f"mnnconvert 3.6.1 ends with a segmentation fault on a {site.node.op} of one operand",
@@ -210,7 +210,7 @@ CONVERTERS: Mapping[str, Converter] = MappingProxyType(
 
 
 def named(via: str | None, target: str) -> Converter | None:
-    """The converter that is called so; None where none is asked for.
+    """The converter of this name; None for no converter.
 
     Raises:
         ZerostrideError: it does not exist, or writes for another engine.
@@ -255,21 +255,21 @@ def chosen(via: str | None, target: str, format: str) -> Converter | None:
 
 
 def met(via: str | None, engine: Engine) -> Engine:
-    """The engine's row as a converter's work meets it."""
+    """The engine's row for a converter's output."""
     row = CONVERTERS.get(via or "")
     return engine if row is None or row.engine is None else row.engine
 
 
 def carried_by(via: str | None) -> Callable[[Site, Engine], Side]:
-    """By which rule a site arrives, through a converter or op for op."""
+    """The function that finds a site's rule on the engine, through a converter or op for op."""
     row = CONVERTERS.get(via or "")
     return transport if row is None else row.carry
 
 
 def lone_site(node: Node, via: str | None) -> Site | None:
-    """The site of a node of one operand that a converter does not survive, or None.
+    """The site of a node of one operand that crashes the converter, or None.
 
-    Nothing broadcasts there; the model does not get through all the same.
+    The node broadcasts nothing, but the model cannot be converted.
     """
     row = CONVERTERS.get(via or "")
     if row is None or node.domain != "" or node.op not in row.dies_of_one or len(node.inputs) != 1:
@@ -278,7 +278,7 @@ def lone_site(node: Node, via: str | None) -> Site | None:
 
 
 def note_of(via: str | None) -> str | None:
-    """What a report says of the converter that it judges, where that is the usual one."""
+    """A report's note on the converter that it judges, if it is the usual one."""
     row = CONVERTERS.get(via or "")
     if row is None or not row.usual:
         return None

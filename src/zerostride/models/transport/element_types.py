@@ -25,7 +25,7 @@ _LONG = ("int32", "uint32", "int64")
 _NO_KERNEL = "the CPU has no kernel for that element type"
 _ZEROS = "a product of matrices of integers is 0 throughout"
 _UNQUANTISED = "a product of tensors without quantisation gives wrong numbers"
-#: What no row of the engine table says, since it has no such op: element types that go wrong.
+#: Element types that fail, of ops without a row in the engine table.
 UNFIT: Mapping[tuple[str, str], Divergence] = MappingProxyType(
     {
         **{
@@ -63,8 +63,8 @@ UNFIT: Mapping[tuple[str, str], Divergence] = MappingProxyType(
         },
     }
 )
-#: Kernels that some op sets alone have (True) or lack (False), whatever the row says of the newest
-#: one: op sets, and element types.
+#: Kernels that only some op sets have (True) or lack (False): op sets and element types. The row
+#: of the engine describes the newest op set.
 KERNELS: Mapping[tuple[str, str], tuple[range, frozenset[str], bool]] = MappingProxyType(
     {
         ("onnxruntime", "PRelu"): (

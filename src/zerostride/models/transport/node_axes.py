@@ -1,4 +1,4 @@
-"""Where an axis of a node's operand is in its result: the same axis, another one, or none."""
+"""The place of an operand's axis in a node's result: the same axis, another one, or none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from ..ir.graph import Node, Value
 
-#: Where the axis is in a result; None where no axis of the result is that one.
+#: The place of the axis in a result; None where the result does not have it.
 Follower = Callable[[Node, Value, Value, int], "int | None"]
 
 
@@ -42,7 +42,7 @@ def axes_given(node: Node, position: int = 1) -> tuple[int, ...] | None:
 
 
 def normal(axes: Sequence[int], rank: int) -> set[int]:
-    """Axes counted from the first."""
+    """The axes, counted from the first axis."""
     return {axis + rank if axis < 0 else axis for axis in axes}
 
 
@@ -107,7 +107,7 @@ def _reduced(node: Node, before: Value, after: Value, axis: int) -> int | None:
 
 
 def _reshaped(node: Node, before: Value, after: Value, axis: int) -> int | None:
-    """Where as many elements stand outside an axis of the same size: the same place, if it fits."""
+    """The axis of the same size with as many elements outside it: the same place, if it fits."""
     old, new = before.shape or (), after.shape or ()
     outside = _count(old[:axis])
     inside = _count(old[axis + 1 :])
@@ -136,7 +136,7 @@ def _joined(node: Node, before: Value, after: Value, axis: int) -> int | None:
 
 
 def _gathered(node: Node, before: Value, after: Value, axis: int) -> int | None:
-    """Indices take the place of the axis that is picked along."""
+    """The indices' axes replace the axis along which the op picks."""
     data, indices = node.inputs[:2]
     if data is None or indices is None or data.shape is None:
         return None

@@ -1,6 +1,6 @@
-"""Why an engine does not take a compound op, whatever it broadcasts: of a node, or of its types.
+"""Limits of engines on compound ops, apart from broadcasting: on a node, or on its types.
 
-The rows of `compound_engines` name these functions. Each says why, in words, or None.
+The rows of `compound_engines` name these functions. Each returns the reason in words, or None.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def no_double(kinds: tuple[str, ...]) -> str | None:
 
 
 def double_alone(kinds: tuple[str, ...]) -> str | None:
-    """float64 in all operands, or in none."""
+    """float64 in all operands or in no operand."""
     return "float64 beside other element types" if {"float64"} < set(kinds) else None
 
 
@@ -50,7 +50,7 @@ def without_kernels(lacking: str) -> Callable[[tuple[str, ...]], str | None]:
 
 
 def matrices(node: Node) -> str | None:
-    """Operands of two axes at least."""
+    """Operands of at least two axes."""
     ranks = [len(value.shape or ()) for value in node.inputs if value is not None]
     return f"an operand has rank {min(ranks)}; it takes matrices" if min(ranks) < 2 else None
 
@@ -63,7 +63,7 @@ def gpu_weights(node: Node) -> str | None:
 
 
 def gpu_filter(node: Node) -> str | None:
-    """It makes no filter of the first factor."""
+    """LiteRT's GPU delegate: a constant first factor cannot become a filter."""
     first = node.inputs[0]
     return "a constant first factor" if first is not None and first.constant else None
 
@@ -86,7 +86,7 @@ def several(node: Node) -> str | None:
 
 
 def fixed_vector(node: Node) -> str | None:
-    """MNN's converter: a constant vector is no second factor of a batch of matrices."""
+    """MNN's converter: the second factor of a batch of matrices is not a constant vector."""
     ranks = [len(value.shape or ()) for value in node.inputs[:2] if value is not None]
     data = node.inputs[0]
     rows = data.shape[-2] if data is not None and data.shape is not None and ranks[0] > 2 else 1
@@ -146,7 +146,7 @@ def first_axes(node: Node) -> str | None:
 
 
 def value_rank(node: Node) -> str | None:
-    """OpenVINO's CPU plugin takes an attention apart, and fails on a value of more axes."""
+    """OpenVINO's CPU plugin decomposes an attention, and fails on a value of more axes."""
     query, key, value, *more = [() if part is None else part.shape or () for part in node.inputs]
     scores = query, key, *more[:1]
     stacked = any(size != 1 for shape in scores for size in shape[:-2])
@@ -155,7 +155,7 @@ def value_rank(node: Node) -> str | None:
 
 
 def mnn_quantised(node: Node) -> str:
-    """MNN's converter writes FloatToInt8 for a QuantizeLinear, whatever it quantises."""
+    """MNN's converter writes FloatToInt8 for every QuantizeLinear, whatever its types."""
     return (
         "its converter's FloatToInt8 hands out numbers that are 128 off; where they are "
         "dequantised again, axes 0 and 1 are exchanged, or the file does not load"
@@ -163,10 +163,10 @@ def mnn_quantised(node: Node) -> str:
 
 
 def mnn_dequantised(node: Node) -> str | None:
-    """MNN's converter folds constants alone, and lays a scale for an axis along the last one.
+    """MNN's converter folds constants only, and puts the scale of an axis along the last axis.
 
     Raises:
-        NotJudged: constants of more axes, which are right as weights of a convolution alone.
+        NotJudged: constants of more axes, which are right only as weights of a convolution.
     """
     data, scale = node.inputs[:2]
     if data is None or scale is None or not data.constant:

@@ -1,8 +1,8 @@
-"""What the converter pnnx makes of a broadcast on its way to ncnn.
+"""Broadcasts as the converter pnnx writes them for ncnn.
 
 Its pass `insert_reshape_numpy_binaryop_broadcast` (tools/pnnx/src/pass_ncnn in Tencent/ncnn) puts
-ones in front of the operand of lower rank, so that the meaning is NumPy's. It knows the batch axis
-from the ops around a tensor (a convolution tells it); where none tells, all axes stay.
+ones in front of the operand of lower rank, so that the meaning is NumPy's. It infers the batch axis
+from the ops around a tensor, such as a convolution; without such an op, all axes stay.
 tests/conformance/test_pnnx.py converts small models and compares the numbers.
 """
 
@@ -20,7 +20,7 @@ from ..formats.onnx.sites import Kind, Site
 from .ways import NotJudged, transport
 
 _SOURCE = "pnnx 20261020, run on generated models; insert_reshape_numpy_binaryop_broadcast.cpp"
-#: NumPy's alignment, as far as ncnn's blobs reach.
+#: NumPy's alignment, up to the rank of ncnn's blobs.
 RULE = replace(
     RULES["numpy"],
     summary="pnnx reshapes the operand of lower rank, so that NumPy's alignment holds.",
@@ -41,10 +41,10 @@ def reshaped(plan: Plan) -> Plan:
 
 
 def carried(site: Site, axes: Sequence[int | None]) -> Sequence[int | None]:
-    """The batch axes at a site that pnnx goes by.
+    """The batch axes of a site's operands as pnnx sees them.
 
-    Beside one of full rank that carries the batch, an operand of lower rank has none: ones are put
-    in front of it. Where only the one of lower rank carries it, pnnx gives up.
+    If an operand of full rank carries the batch, one of lower rank has none: pnnx puts ones in
+    front of it. If only an operand of lower rank carries it, pnnx gives up.
     """
     ranks = [len(part.shape or ()) for part in site.operands]
     full = [rank == max(ranks, default=0) for rank in ranks]

@@ -1,7 +1,7 @@
-"""Arithmetic of shapes: numbers that are made of sizes and that only sizes are made of.
+"""Arithmetic of shapes: nodes that compute sizes from sizes.
 
-Exporters write Shape, Gather, Mul, Concat in front of a Reshape. Converters compute that before
-anything runs, whatever the engine's broadcasts are, so it means the same on every target.
+Exporters write Shape, Gather, Mul, Concat in front of a Reshape. Converters compute these nodes
+before the model runs, so they mean the same on every target.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import MappingProxyType
 from ..findings import Cause, Finding, Verdict
 from ..ir.graph import Graph, Node, Value
 
-#: Ops that hand out the sizes of a tensor, in the words of ONNX, OpenVINO and MNN.
+#: Ops that return the sizes of a tensor, as ONNX, OpenVINO and MNN call them.
 _MAKES = frozenset({"Shape", "Size", "ShapeOf", "Rank"})
 #: Ops that read sizes, axes or counts, and at which inputs.
 _READS: Mapping[str, tuple[int, ...]] = MappingProxyType(
@@ -51,15 +51,14 @@ _READS: Mapping[str, tuple[int, ...]] = MappingProxyType(
         "VariadicSplit": (1, 2),
     }
 )
-#: Ops whose numbers no converter knows beforehand.
+#: Ops whose numbers no converter can compute.
 _RANDOM = ("Random", "Multinomial", "Bernoulli")
 
 
 def shape_arithmetic(graph: Graph) -> frozenset[int]:
     """The identities of the nodes that compute sizes from sizes, for readers of sizes alone.
 
-    Numbers that are the same whatever the open sizes are may be read by anything: to a converter
-    they are constants.
+    Numbers that do not depend on open sizes may have any reader: to a converter they are constants.
     """
     candidates = _candidates(graph)
     if not candidates:
@@ -82,7 +81,7 @@ def shape_arithmetic(graph: Graph) -> frozenset[int]:
 def counted(finding: Finding) -> Finding:
     """The finding of arithmetic of shapes: the same on every target, as converters fold it.
 
-    Arithmetic that does not work in the model itself stays what it is.
+    The finding of arithmetic that fails in the model itself is unchanged.
     """
     if finding.verdict is Verdict.SAME or finding.reason == Cause.INVALID:
         return finding
@@ -139,7 +138,7 @@ def _fixed(value: Value) -> bool:
 
 
 def folding_note(count: int) -> tuple[str, ...]:
-    """What a report says of the nodes that are not judged."""
+    """A report's note on the nodes that are not judged."""
     if not count:
         return ()
     many = "broadcasts compute" if count > 1 else "broadcast computes"

@@ -1,7 +1,7 @@
-"""How a site is carried out on an engine, by kind of site.
+"""The rule by which an engine carries out a site, by kind of site.
 
-Element-wise ops, Expand and PRelu are asked of the engine table; compounds (a Gemm, a
-normalisation) of `compound_engines`. What has no row for an engine is not judged: it is `unknown`.
+The engine table has element-wise ops, Expand and PRelu; `compound_engines` has compounds (a Gemm, a
+normalisation). An op without a row for the engine is not judged: its finding is `unknown`.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _TABLED = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU})
 
 
 def transport(site: Site, engine: Engine, via: str = "") -> Side:
-    """The rule and attributes with which a site's node arrives on an engine, op for op.
+    """The rule and attributes of a site's node on an engine, op for op.
 
     Args:
-        site: what is broadcast.
-        engine: the engine's row, as what writes the node meets it.
+        site: the broadcast.
+        engine: the engine's row, or its row for a converter's output.
         via: the converter whose rows of `compound_engines` come before the engine's own.
 
     Raises:
@@ -79,7 +79,7 @@ _CAST_ALONE = frozenset({"QLinearAdd", "QLinearMul"})
 
 
 def _contributed(site: Site, engine: Engine) -> Side:
-    """ONNX Runtime's own ops, as its document says; OpenVINO carries some of them."""
+    """ONNX Runtime's own ops by its document; OpenVINO carries some of them."""
     op = site.node.op
     if engine.name == "openvino" and op in _CAST_ALONE:
         detail = "openvino: the result is cut off and wraps around, not rounded and saturated"
@@ -109,7 +109,7 @@ def _own_rule(site: Site, engine: Engine) -> Rule | None:
 
 
 def _check_measured(site: Site, engine: Engine) -> None:
-    """What OpenVINO's CPU plugin makes of some layers depends on more than shapes and types."""
+    """Refuses a judgement where OpenVINO's CPU plugin depends on more than shapes and types."""
     if engine.name != "openvino" or site.rule.name not in ("none", "pdpd"):
         return
     if site.kind is Kind.WHERE and site.rule.name == "pdpd":
@@ -122,7 +122,7 @@ def _check_measured(site: Site, engine: Engine) -> None:
 
 
 def _last_axes(site: Site) -> Mapping[str, Any]:
-    """An Expand said explicitly: the data's axes are the target's last ones."""
+    """An Expand in explicit mode: the data's axes are the target's last ones."""
     data, target = (len(part.shape or ()) for part in site.operands)
     return {"axes_mapping": tuple(range(max(0, target - data), target))}
 
@@ -140,7 +140,7 @@ def _with_small_constant(site: Site) -> bool:
 
 
 def _whole_constant(site: Site, engine: Engine) -> bool:
-    """Whether a constant is of no float: LiteRT's GPU lays it out as a tensor, from the batch on.
+    """Whether a constant is not a float: LiteRT's GPU stores it as a tensor, from the batch on.
 
     google-ai-edge/LiteRT#9664: read.
     """
@@ -150,14 +150,14 @@ def _whole_constant(site: Site, engine: Engine) -> bool:
 
 
 def _elements(shape: FileShape) -> int | None:
-    """How many elements there are, of a shape of numbers."""
+    """The number of elements, if the shape has only numbers."""
     if shape is None or not all(isinstance(size, int) for size in shape):
         return None
     return math.prod(size for size in shape if isinstance(size, int))
 
 
 def _compiled_open(site: Site) -> bool:
-    """Whether the sizes by which a vector slope finds its axis are unknown to a compiler."""
+    """Whether the sizes that decide the axis of a vector slope are unknown to a compiler."""
     data, slope = (part.shape or () for part in site.operands[:2])
     return (
         len(data) > 1
@@ -207,7 +207,7 @@ def _attributes(site: Site, rule: Rule) -> Mapping[str, Any]:
     if "axis" in site.attributes:
         return site.attributes
     axis = int(site.node.attributes.get("axis", -1))
-    # Counted from the last axis, so that a batch axis more or less does not matter.
+    # Counted from the last axis, so that dropping a batch axis does not change it.
     return {"axis": axis if axis < 0 else axis - len(site.operands[0].shape or ())}
 
 
@@ -216,9 +216,9 @@ def _refusal(site: Site, detail: str, reason: Reason, *, silent: bool = False) -
     return BroadcastError(detail, reason=reason, shapes=shapes, silent=silent)
 
 
-#: Element-wise ops of ONNX whose broadcast is that of another op of the table.
+#: Element-wise ops of ONNX that broadcast like another op of the table.
 _ALIKE = MappingProxyType({"Sum": "add", "Mean": "add"})
-#: ONNX ops that are several of the table: the attribute that says which, and the op by its value.
+#: ONNX ops that are several ops of the table: the deciding attribute, and the op by its value.
 _BY_ATTRIBUTE: Mapping[str, tuple[str, Mapping[Any, str]]] = MappingProxyType(
     {
         "Mod": ("fmod", {1: "fmod"}),
