@@ -17,7 +17,7 @@ from ..core.plugins import Table
 from ..core.rules import MODES, RULES
 from ..engines.table import ENGINES
 from ..errors import BroadcastError, Reason, ZerostrideError
-from ..models.findings import plain
+from ..models.report_json import plain
 from .shapes import parse_shape
 
 FOUND, BAD_INPUT = 1, 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,6 +15,7 @@ from ..errors import BroadcastError
 from ..sizes.condition import Condition
 from .flow.needs import Need
 from .ir.memory import uncollected
+from .report_json import json_number, json_text
 from .sources import evidence
 
 #: Version of the JSON form. It grows by one when a field changes its meaning or is removed.
@@ -152,26 +152,6 @@ def _witness_dict(witness: Witness) -> dict[str, Any]:
         "source": json_number(witness.source),
         "target": json_number(witness.target),
     }
-
-
-def plain(value: Any) -> Any:
-    """Data in which numbers that JSON lacks are "NaN", "Infinity" and "-Infinity"."""
-    if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    return json_number(value)
-
-
-def json_number(value: Any) -> Any:
-    """A value for JSON: numbers that JSON lacks become their names.
-
-    >>> json_number(float("-inf")), json_number(2.5)
-    ('-Infinity', 2.5)
-    """
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    return value
 
 
 def need_dict(need: Need) -> dict[str, Any]:
@@ -412,8 +392,6 @@ class Report:
 
     def to_json(self, indent: int | None = 2) -> str:
         """The report as JSON, its form numbered by "schema"."""
-        from .report_json import json_text
-
         with uncollected():
             return json_text(self, indent)
 

@@ -8,7 +8,8 @@ from pathlib import PurePath
 from typing import Any
 
 from ..errors import ZerostrideError
-from ..models.findings import Report, plain
+from ..models.findings import Report
+from ..models.report_json import plain
 from .comment import markdown
 from .page import html
 from .plain import text
