@@ -15,7 +15,8 @@ import pytest
 from reports import HOSTILE, ROWS, audit_report, audited, port_report, verify_report
 
 from zerostride.errors import ZerostrideError
-from zerostride.models.findings import Known, Report, Unread, Verdict, plain
+from zerostride.models.findings import Known, Report, Unread, Verdict
+from zerostride.models.report_json import plain
 from zerostride.report import (
     FORMS,
     finding_text,
