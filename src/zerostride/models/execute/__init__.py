@@ -1,8 +1,8 @@
 """A graph executed with NumPy: broadcasts by their sites' plans, other ops by a table.
 
-`run` walks the graph, `program` says before that what can be computed, `broadcasts` computes the
-nodes that broadcast, and `movement`, `pointwise`, `reduction`, `windows`, `recurrent`, `resize`
-and `narrow` hold the other ops.
+`program` plans the steps and finds nodes that cannot be computed. `run` walks the graph.
+`broadcasts` computes the nodes that broadcast; `movement`, `pointwise`, `reduction`, `windows`,
+`recurrent`, `resize` and `narrow` hold the other ops.
 In: Graph, inputs. Out: outputs, within a limit of work.
 """
 

@@ -1,4 +1,4 @@
-"""A node that broadcasts, computed by its own site's plan."""
+"""Computes a node that broadcasts by its site's plan."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ..ir.graph import Array, Node, Value
 from .call import NodeCall, Unfit, room
 from .pointwise import BROADCAST
 
-#: Kinds that are computed by their plan; compounds and clamps are in the table of ops.
+#: Kinds computed by their plan. The table of ops computes compounds and clamps.
 PLANNED = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU, Kind.EXPAND})
-#: Ops whose operands need not have one element type.
+#: Ops whose operands may have different element types.
 _MIXED = frozenset({"Pow", "Where"})
-#: Integer tensors up to this many elements are handed to a site as numbers: a target shape.
+#: Integer tensors of at most this many elements are passed to a site as numbers: a target shape.
 _MOST_NUMBERS = 64
 
 
 def can_plan(site: Site) -> bool:
-    """Whether the site is all that its node does, and the values of its op are known here."""
+    """Whether the site covers all of the node's work and its op can be computed here."""
     if site.kind not in PLANNED or not site.whole:
         return False
     if site.kind is Kind.EXPAND:
         return True
     if len(site.operands) != sum(value is not None for value in site.node.inputs):
-        return False  # a layer of more: ncnn's Scale adds a bias that lies where its scale lies
+        return False  # the node does more: ncnn's Scale adds a bias aligned like its scale
     if site.stands_for in BROADCAST:
         return True
     try:
@@ -43,7 +43,7 @@ def can_plan(site: Site) -> bool:
 
 
 def measured(node: Node, arrays: Sequence[Array | None]) -> Node:
-    """The node with the shapes and small contents of the operands that it really gets."""
+    """The node with the shapes and small contents of its actual operands."""
     values = tuple(
         value if array is None or value is None else _measured(value, array)
         for value, array in zip(node.inputs, arrays, strict=True)
@@ -59,7 +59,7 @@ def _measured(value: Value, array: Array) -> Value:
 
 
 def in_order(site: Site, arrays: Sequence[Array | None]) -> tuple[Array | None, ...]:
-    """The operands of a site's node in the site's order: ncnn has subtractions of the first."""
+    """The operands of a site's node in the site's order: ncnn has reversed subtractions."""
     if site.kind is Kind.EXPAND or any(part.tensor is None for part in site.operands):
         return tuple(arrays)
     by_value = {id(value): array for value, array in zip(site.node.inputs, arrays, strict=True)}
@@ -67,16 +67,16 @@ def in_order(site: Site, arrays: Sequence[Array | None]) -> tuple[Array | None, 
 
 
 def broadcast(site: Site, call: NodeCall, engine: str | None) -> Array:
-    """What a site gives.
+    """The result of a site.
 
     Args:
-        site: found for the node as :func:`measured`.
+        site: the site of the node after :func:`measured`.
         call: the node, and the operands in the site's order.
-        engine: whose values an op has that ONNX has no words for.
+        engine: the engine whose values an op has that ONNX lacks.
 
     Raises:
-        Unfit: the operands' element types do not go together, or the result is too large.
-        BroadcastError: their shapes do not.
+        Unfit: the operands' element types do not fit together, or the result is too large.
+        BroadcastError: the operands' shapes do not fit together.
     """
     arrays = call.operands()
     if site.kind is Kind.EXPAND:
@@ -103,7 +103,7 @@ def _expanded(site: Site, data: Array) -> Array:
 
 
 def _by_table(site: Site, plan: Plan, arrays: Sequence[Array], engine: str | None) -> Array:
-    """An op by its name in the op table, with the values of the file's engine."""
+    """An op of the op table, with the values of the file's engine."""
     row = find_op(site.stands_for)
     use = RuleUse(str(plan.rule), plan.rule.attributes, engine, row.name)
     engine_plan = Plan(plan.shape, plan.operands, plan.axes_mapping, use)

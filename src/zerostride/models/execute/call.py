@@ -1,4 +1,4 @@
-"""One node about to be computed: its operands, its attributes, and what its result may weigh."""
+"""One node to compute: operands, attributes, and the limits of its result and work."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ import numpy as np
 
 from ..ir.graph import Array, Node
 
-#: Bytes of one tensor that is made here. A file of a few bytes can ask for more than any machine
-#: has; models in use stay far below.
+#: Bytes of one tensor. A file of a few bytes can ask for more than any machine has; models in use
+#: stay far below.
 MAX_BYTES = 2**31
 
-#: Multiplications of one node: minutes. A file of a few bytes can ask for years.
+#: Multiplications of one node, which take minutes. A file of a few bytes can ask for years.
 MAX_STEPS = 2**36
 
-#: Work of one run, by default. A unit is some 100 microseconds: a turn of a loop, a node run in it,
-#: so many multiplications, or the elements that an op makes and reads in that time (`work`).
+#: Default limit of work of one run. A unit is about 100 microseconds: one pass of a loop, one node
+#: run in it, MULTIPLICATIONS, or the elements that an op makes and reads in that time (`work`).
 MAX_WORK, MULTIPLICATIONS = 100_000, 2**20
 #: Bytes of all tensors of one run that are alive at the same time.
 MAX_ALIVE = 2**33
 
 
 class Unfit(ValueError):  # noqa: N818 - a small fact, enriched once by the walk
-    """Why a node cannot be computed on these operands."""
+    """A node cannot be computed on these operands; the message is the reason."""
 
 
 class Meter:
     """Counts the work of one run.
 
     Attributes:
-        limit: how much it may be.
-        spent: how much it is so far.
+        limit: the most units.
+        spent: the units so far.
     """
 
     __slots__ = ("limit", "spent")
@@ -45,19 +45,19 @@ class Meter:
         self.spent = 0
 
     def spend(self, units: int) -> None:
-        """Counts work; Unfit where it is too much."""
+        """Counts work; Unfit beyond the limit."""
         self.spent += units
         if self.spent > self.limit:
             raise Unfit(f"the run is more work than the limit of {self.limit} (--limit, limit=)")
 
 
-#: The meter of the run around.
+#: The meter of the current run.
 meter: ContextVar[Meter | None] = ContextVar("meter", default=None)
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCall:
-    """A node and the numbers of its operands, None where an optional one is left out."""
+    """A node and its operands; None for an optional operand that is left out."""
 
     node: Node
     inputs: tuple[Array | None, ...]
@@ -67,18 +67,18 @@ class NodeCall:
         return self.inputs[position] if position < len(self.inputs) else None
 
     def __getitem__(self, position: int) -> Array:
-        """An operand that must be there."""
+        """A required operand."""
         array = self.maybe(position)
         if array is None:
             raise Unfit(f"operand {position} is missing")
         return array
 
     def operands(self) -> list[Array]:
-        """The operands that are there."""
+        """The operands that are present."""
         return [array for array in self.inputs if array is not None]
 
     def attribute(self, name: str, default: Any = None) -> Any:
-        """An attribute, or what stands for it."""
+        """An attribute, or the default."""
         return self.node.attributes.get(name, default)
 
     def flag(self, name: str, default: int = 0) -> bool:
@@ -121,17 +121,17 @@ Kernel = Callable[[NodeCall], Results]
 
 
 def room(shape: Iterable[int], dtype: Any = np.float32) -> tuple[int, ...]:
-    """The shape, if a tensor of it may be made.
+    """The shape, checked against the limits.
 
     Raises:
-        Unfit: it has negative sizes, more axes than NumPy carries, or more bytes than are made.
+        Unfit: it has negative sizes, more axes than NumPy allows, or more than MAX_BYTES.
     """
     sizes = tuple(int(size) for size in shape)
     if any(size < 0 for size in sizes):
         raise Unfit(f"the result would have the shape {sizes}")
     if len(sizes) > 64:
         raise Unfit(f"the result would have {len(sizes)} axes; NumPy carries 64")
-    # Zeros among the sizes do not count: NumPy refuses such products, too.
+    # Without the zeros among the sizes: NumPy too refuses a product that is large without them.
     weight = math.prod(size for size in sizes if size) * np.dtype(dtype).itemsize
     if weight > MAX_BYTES:
         raise Unfit(f"the result, of shape {sizes}, would take {weight} bytes; at most {MAX_BYTES}")
@@ -139,11 +139,11 @@ def room(shape: Iterable[int], dtype: Any = np.float32) -> tuple[int, ...]:
 
 
 def effort(*counts: int, each: int = MULTIPLICATIONS) -> None:
-    """Refuses a node whose work is the product of these counts, where that is too much.
+    """Refuses a node whose work, the product of the counts, is too much.
 
     Args:
         counts: the numbers of steps.
-        each: how many steps are a unit.
+        each: steps per unit.
 
     Raises:
         Unfit: it would take more than `MAX_STEPS` steps, or more than is left for the run.

@@ -1,4 +1,4 @@
-"""What a model is given: checked against what its file says, before anything is computed."""
+"""A model's inputs, checked against its file before the computation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def shown(value: Value) -> str:
 
 
 def near(name: str, names: Collection[str]) -> str:
-    """A guess at what was meant, as the end of a message."""
+    """The end of a message: the closest name."""
     by_letters = {spelling.casefold(): spelling for spelling in names}
     matches = difflib.get_close_matches(name.casefold(), by_letters, 1)
     return f"; did you mean {by_letters[matches[0]]!r}?" if matches else ""
@@ -40,7 +40,7 @@ def check_inputs(
 
     Args:
         graph: the model.
-        needed: those of its inputs without which nothing can be computed.
+        needed: the required inputs.
         given: arrays, lists or numbers by name.
 
     Raises:
@@ -113,7 +113,7 @@ def _typed(graph: Graph, value: Value, data: Any) -> Array:
 
 
 def _same_numbers(array: Array, wanted: np.dtype[Any], where: str) -> Array:
-    """Numbers written by a person: whole ones must fit into the model's element type."""
+    """Lists and numbers of a caller: whole numbers must fit the model's element type."""
     converted = array.astype(wanted)
     if wanted.kind in "iu" and not np.array_equal(converted.astype(object), array.astype(object)):
         raise ZerostrideError(f"{where} has numbers that {wanted} does not hold")

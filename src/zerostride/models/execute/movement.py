@@ -141,7 +141,7 @@ def _gather(call: NodeCall) -> Array:
 
 
 def _along(call: NodeCall) -> tuple[Array, int, tuple[Any, ...]]:
-    """For the ops on elements: the data, the axis, and an index that reaches each element."""
+    """For the ops on elements: the data, the axis, and the index of each element."""
     x, indices = call[0], call[1]
     axis = axis_of(call.attribute("axis", 0), x.ndim)
     if indices.ndim != x.ndim or any(
@@ -183,7 +183,7 @@ def _scatter_elements(call: NodeCall) -> Array:
 
 
 def _deep(x: Array, indices: Array, batch: int) -> tuple[Any, ...]:
-    """The index of GatherND and ScatterND: each last row of `indices` is one."""
+    """The index of GatherND and ScatterND: each row along the last axis of `indices` is one."""
     depth = indices.shape[-1] if indices.ndim else 0
     if not indices.ndim or batch + depth > x.ndim or batch >= indices.ndim:
         raise Unfit(f"indices of shape {indices.shape} for data of shape {x.shape}")
@@ -258,7 +258,7 @@ def _range(call: NodeCall) -> Array:
     if start.dtype.kind in "iu":
         count = max(0, -((int(start) - int(limit)) // int(delta)))
     else:
-        # In the tensor's own precision, as engines count.
+        # Computed in the tensor's precision, as in engines.
         count = max(0, math.ceil(float((limit - start) / delta)))
     room([count], start.dtype)
     return (np.arange(count).astype(start.dtype) * delta + start).astype(start.dtype)
@@ -295,7 +295,7 @@ def _one_hot(call: NodeCall) -> Array:
         raise Unfit(f"depth {depth}, values of shape {values.shape}")
     shape = (*indices.shape[:axis], depth, *indices.shape[axis:])
     room(shape, values.dtype)
-    # An index outside the depth is on nowhere.
+    # An index outside the depth matches no position.
     positions = np.where(indices < 0, indices + depth, indices)
     counted = np.arange(depth).reshape([-1 if k == axis else 1 for k in range(len(shape))])
     on = np.expand_dims(positions, axis) == counted
@@ -356,7 +356,7 @@ def _compress(call: NodeCall) -> Array:
 
 
 def _reverse_sequence(call: NodeCall) -> Array:
-    """The first elements along the time axis turned round: as many as each row says."""
+    """Reverses the first elements along the time axis, as many as each row's length."""
     x, lengths = call[0], call[1]
     time, batch = (
         axis_of(call.attribute(name, default), x.ndim)
@@ -380,7 +380,7 @@ def _top_k(call: NodeCall) -> tuple[Array, ...]:
     if not 0 <= k <= x.shape[axis]:
         raise Unfit(f"the {k} largest of {x.shape[axis]} elements")
     key = x[tuple(slice(None, None, -1) if a == axis else slice(None) for a in range(x.ndim))]
-    # Of equal elements the first comes first, both ways round.
+    # Equal elements keep their order, ascending and descending.
     if call.flag("largest", 1):
         order = x.shape[axis] - 1 - np.flip(np.argsort(key, axis, kind="stable"), axis)
     else:
@@ -403,7 +403,7 @@ def _dropout(call: NodeCall) -> tuple[Array, ...]:
 
 MOVEMENT: Mapping[str, Kernel] = MappingProxyType(
     {
-        # Of one operand nothing broadcasts.
+        # With one operand these do not broadcast.
         **dict.fromkeys(("Identity", "Max", "Min", "Sum", "Mean"), _same),
         "Dropout": _dropout,
         "Shape": _shape,

@@ -1,6 +1,6 @@
 """Ops that change element types: casts, quantisation, and products of quantised numbers.
 
-Types narrower than NumPy's own are ml_dtypes', which the onnx package brings.
+Types that NumPy lacks come from ml_dtypes, which the onnx package installs.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from .call import Kernel, NodeCall, Unfit, axis_of, room
 from .reduction import product
 from .windows import convolved
 
-#: 8-bit floats to which a cast clips what is too large, if it saturates (ONNX, Cast).
+#: 8-bit floats for which a saturating cast clips large numbers (ONNX, Cast).
 _CLIPPED = frozenset({"float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"})
-#: Types of powers of two, whose rounding an attribute says.
+#: The type of powers of two; an attribute gives its rounding.
 _POWERS = "float8_e8m0fnu"
-#: Integers that are quantised to (ONNX, QuantizeLinear), and floats.
+#: Integers and floats to which tensors are quantised (ONNX, QuantizeLinear).
 _INTEGERS = frozenset(
     {"int8", "uint8", "int16", "uint16", "int32", "int4", "uint4", "int2", "uint2"}
 )
@@ -44,7 +44,7 @@ def _saturated(x: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _power_of_two(x: Array, dtype: np.dtype[Any], call: NodeCall) -> Array:
-    """The exponents alone, biased by 127: the type has no sign and no zero."""
+    """The exponents, biased by 127: the type has no sign and no zero."""
     mode = call.attribute("round_mode", "up")
     if mode not in ("up", "down"):
         raise Unfit(f"round_mode {mode!r} is not executed")
@@ -56,7 +56,7 @@ def _power_of_two(x: Array, dtype: np.dtype[Any], call: NodeCall) -> Array:
 
 
 def _cast(call: NodeCall) -> Array:
-    """What does not fit wraps around; NaN and what is too large for an integer is as on x86."""
+    """Integers wrap around; NaN and floats too large for an integer convert as on x86."""
     x, dtype = call[0], call.output_dtype()
     if dtype is None:
         dtype = call[1].dtype if call.node.op == "CastLike" else None
@@ -79,7 +79,7 @@ def _bit_cast(call: NodeCall) -> Array:
 
 
 def _along_axis(call: NodeCall, x: Array, vector: Array) -> Array:
-    """A scale or zero point: one number, one for each index of `axis`, or one a block of it."""
+    """A scale or zero point: one number, or one per index of `axis`, or one per block of it."""
     if vector.size == 1 and vector.ndim < 2:
         return vector.reshape(())
     axis, block = axis_of(call.attribute("axis", 1), x.ndim), call.attribute("block_size", 0)
@@ -96,7 +96,7 @@ def _along_axis(call: NodeCall, x: Array, vector: Array) -> Array:
 
 
 def _stored(numbers: Array, zero: Array | None, dtype: np.dtype[Any], saturate: bool) -> Array:
-    """Numbers divided by their scale, in the type that they are stored in."""
+    """Numbers already divided by their scale, converted to the stored type."""
     if dtype.name in _CLIPPED:
         return _saturated(numbers, dtype) if saturate else numbers.astype(dtype)
     if dtype.name in _FLOATS:
@@ -129,7 +129,7 @@ def _dequantise(call: NodeCall) -> Array:
 
 
 def _shifted(x: Array, zero: Array | None, per_row: bool) -> Array:
-    """Quantised numbers counted from their zero point: one, or one a row (of a) or column."""
+    """Quantised numbers minus their zero point: one for all, or one per row (of a) or column."""
     wide = x.astype(np.int32)
     if zero is None:
         return wide

@@ -1,6 +1,6 @@
-"""Ops of one tensor, element by element, and the values of the ops that broadcast.
+"""Element-wise ops of one tensor, and the values of the ops that broadcast.
 
-The functions are the op table's; what is said here is how ONNX's nodes use them.
+The functions come from the op table; this module maps ONNX's nodes to them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...ops import OPS, Op, find_op
 from ..ir.graph import Array
 from .call import Kernel, NodeCall, Unfit
 
-# Ops of one tensor. A half float is computed as a float and rounded once, as engines do.
+# Ops of one tensor. Half floats are computed as floats and rounded once, as in engines.
 
 
 def _wide(x: Array) -> Array:
@@ -85,7 +85,7 @@ UNARY: Mapping[str, Kernel] = MappingProxyType(
             if op.tensors == 1 and op.name != "cast"
             for name in op.names.get("onnx", ())
         },
-        # Those that attributes change, or whose results are of another dtype.
+        # Ops with attributes, or with results of another dtype.
         "Gelu": _gelu,
         "IsNaN": lambda call: np.asarray(np.isnan(call[0])),
         "IsInf": _is_inf,
@@ -93,13 +93,13 @@ UNARY: Mapping[str, Kernel] = MappingProxyType(
     }
 )
 
-# Ops that broadcast: their operands are views of one shape.
+# Ops that broadcast. Their operands are views of one shape.
 
 Values = Callable[[NodeCall, Sequence[Array]], Array]
 
 
 def _plain(function: Callable[..., Any]) -> Values:
-    """A function of all operands, folded from the left where there are more than two."""
+    """A function folded over all operands from the left."""
 
     def values(_: NodeCall, operands: Sequence[Array]) -> Array:
         wide = [_wide(x) for x in operands]
@@ -147,7 +147,7 @@ def _power(_: NodeCall, operands: Sequence[Array]) -> Array:
 
 
 def _shifted(call: NodeCall, operands: Sequence[Array]) -> Array:
-    """A shift by the whole width or more leaves nothing."""
+    """A shift by the whole width or more gives 0."""
     x, y = operands
     direction = call.attribute("direction")
     if direction not in ("LEFT", "RIGHT"):
@@ -174,7 +174,7 @@ def _slope(_: NodeCall, operands: Sequence[Array]) -> Array:
     return np.asarray(KERNELS["prelu"](_wide(x), _wide(slope))).astype(x.dtype)
 
 
-#: Ops of which more than two operands are folded.
+#: Ops whose operands are folded.
 _FOLDED = ("Add", "Sub", "Mul", "Max", "Min", "And", "Or", "Xor")
 _FOLDED_BITS = ("BitwiseAnd", "BitwiseOr", "BitwiseXor")
 _COMPARISONS = ("Equal", "Greater", "Less", "GreaterOrEqual", "LessOrEqual")

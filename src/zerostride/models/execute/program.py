@@ -1,4 +1,4 @@
-"""What is to be computed, in which order, and what of it cannot be: known before anything is."""
+"""Plans a computation: its steps in order, and the nodes that cannot be computed."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from .reduction import REDUCTION
 from .resize import RESIZE
 from .windows import WINDOWS
 
-#: The ops that are executed beside those that broadcast.
+#: The executed ops that do not broadcast.
 TABLE = {**UNARY, **MOVEMENT, **REDUCTION, **NARROW, **WINDOWS, **RESIZE, **RECURRENT}
 #: Ops that run bodies.
 CONTROL = frozenset({"If", "Loop", "Scan"})
-#: Ops that make truth values in ONNX, and in other formats perhaps numbers.
+#: Ops that make truth values in ONNX, and may make numbers in other formats.
 _TRUTHS = frozenset(
     ["Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "not_equal", "And", "Or", "Xor"]
 )
-#: Nodes of a message; the rest is counted.
+#: Most nodes that a message names; it counts the rest.
 _MOST_NAMED = 20
 
 Finder = Callable[[Node], "Site | None"]
@@ -39,9 +39,9 @@ class NodeStep:
     """One node to compute.
 
     Attributes:
-        node: the node, in its file's words or in ONNX's.
-        find: finds its site if it is computed by that; None for an op of the table.
-        bodies: of a node that runs bodies, what those compute.
+        node: the node of the file, or an ONNX node for it.
+        find: finds the node's site; None for an op of the table.
+        bodies: the programs of the bodies that the node runs.
     """
 
     node: Node
@@ -54,9 +54,9 @@ class Execution:
     """Steps in order.
 
     Attributes:
-        inputs: what a body is handed.
-        outputs: what it hands back.
-        steps: what is computed between.
+        inputs: the inputs of the graph or body.
+        outputs: the values that it returns.
+        steps: the steps between.
     """
 
     inputs: tuple[Value, ...]
@@ -64,7 +64,7 @@ class Execution:
     steps: tuple[NodeStep, ...]
 
     def reads(self) -> set[int]:
-        """Identities of every value that is read, those from around it too."""
+        """Identities of every value that is read, including values of outer graphs."""
         keys = {id(value) for value in self.outputs}
         for step in self.steps:
             keys |= reads(step)
@@ -72,7 +72,7 @@ class Execution:
 
 
 def reads(step: NodeStep) -> set[int]:
-    """Identities of the values that a step reads, its bodies too."""
+    """Identities of the values that a step and its bodies read."""
     keys = {id(value) for value in step.node.inputs if value is not None}
     for body in step.bodies:
         keys |= body.reads()
@@ -89,7 +89,7 @@ class NotExecuted:
 
 
 def not_executed(graph: Graph, outputs: Sequence[str] | None = None) -> tuple[NotExecuted, ...]:
-    """The nodes without which `outputs` cannot be had and that are not executed here."""
+    """The nodes that `outputs` need and that are not executed here."""
     return _prepare(graph, outputs)[1]
 
 
@@ -97,8 +97,8 @@ def prepare(graph: Graph, outputs: Sequence[str] | None = None) -> Execution:
     """The program that computes `outputs`.
 
     Raises:
-        ModelError: ops that are not executed; all of them are named, with their nodes.
-        ZerostrideError: there is no such output.
+        ModelError: ops are not executed here; names all of them with their nodes.
+        ZerostrideError: the model has no such output.
     """
     program, refused = _prepare(graph, outputs)
     if refused:
@@ -143,7 +143,7 @@ def _named(graph: Graph, names: Sequence[str]) -> tuple[Value, ...]:
 def _needed(
     nodes: Sequence[Node], wanted: Iterable[Value], module: FormatModule, refused: list[NotExecuted]
 ) -> tuple[NodeStep, ...]:
-    """The steps that `wanted` depends on; what cannot be computed goes to `refused`."""
+    """The steps that `wanted` depends on; nodes that cannot be computed go to `refused`."""
     needed = {id(value) for value in wanted}
     kept: list[NodeStep] = []
     missing: list[NotExecuted] = []
@@ -165,7 +165,7 @@ def _needed(
 
 
 def _read_of(node: Node, needed: set[int]) -> Node:
-    """The node with the outputs that are read; IR files name the indices of every MaxPool."""
+    """The node without unread outputs; IR files name the indices of every MaxPool."""
     if node.op == "MaxPool" and not any(id(value) in needed for value in node.outputs[1:]):
         return replace(node, outputs=node.outputs[:1])
     return node
@@ -189,13 +189,13 @@ def _steps(node: Node, module: FormatModule, refused: list[NotExecuted]) -> tupl
 
 
 def _counts_truths(node: Node, site: Site) -> bool:
-    """Whether a node makes numbers of truth values, as MNN does: its words say so."""
+    """Whether a node of the format makes numbers where ONNX makes truth values, as in MNN."""
     number = any((value.dtype or "bool") != "bool" for value in node.outputs)
     return number and site.stands_for in _TRUTHS
 
 
 def _word(node: Node, module: FormatModule, refused: list[NotExecuted]) -> tuple[NodeStep, ...]:
-    """The step of a node in ONNX's words."""
+    """The step of an ONNX node."""
     site = onnx_site(node) if node.domain == "" else None
     if site is not None and can_plan(site):
         return (NodeStep(node, onnx_site),)
@@ -215,7 +215,7 @@ def _word(node: Node, module: FormatModule, refused: list[NotExecuted]) -> tuple
 
 
 def _limit(node: Node) -> str | None:
-    """What of a node's op is not executed, where the node alone tells."""
+    """The part of a node's op that is not executed, if the node shows it."""
     if node.op == "MaxPool" and len([value for value in node.outputs if value.name]) > 1:
         return "its indices"
     if node.op == "Scan" and node.version < 9:

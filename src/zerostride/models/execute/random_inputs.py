@@ -14,9 +14,10 @@ from .inputs import shown
 
 
 def random_array(rng: np.random.Generator, shape: tuple[int, ...], dtype: str) -> Array:
-    """Numbers that models take: floats of 0 to 1 (images, masks), integers of 0 to 3, truth values.
+    """Typical model inputs: floats of 0 to 1 (images, masks), integers of 0 to 3, truth values.
 
-    A mask below 0 overflows where models multiply by the largest float, and engines then differ.
+    Models multiply masks by the largest float. A mask below 0 would overflow, and engines differ
+    then.
     """
     kind = np.dtype(dtype)
     if kind.kind == "b":
@@ -33,12 +34,12 @@ def random_inputs(
     seed: int,
     given: Collection[str] = (),
 ) -> dict[str, Array]:
-    """An array for every input of a model but those that are given.
+    """An array for every input of a model that is not given.
 
     Args:
         graph: the model.
-        seed: equal seeds give equal arrays, whatever else is given.
-        given: names of inputs that are there already.
+        seed: equal seeds give equal arrays, whatever inputs are given.
+        given: names of inputs that the caller has.
 
     Raises:
         ZerostrideError: a size is not known.
@@ -52,7 +53,7 @@ def random_inputs(
 
 def _one(graph: Graph, position: int, value: Value, seed: int) -> Array:
     where = f"{graph.path}: input {value.name!r}, {shown(value)}"
-    # Where a file does not say (a single layer of a document), floats are meant.
+    # A file without element types (a single layer of a document) means floats.
     dtype = value.dtype or "float32"
     if value.shape is None:
         raise ZerostrideError(f"{where}: its shape is not known: {advice(graph)}")

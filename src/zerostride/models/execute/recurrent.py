@@ -1,4 +1,4 @@
-"""RNN, GRU and LSTM: step by step, each direction by itself."""
+"""RNN, GRU and LSTM, step by step; each direction is computed separately."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _FUNCTIONS: Mapping[str, _Function] = MappingProxyType(
         "softplus": lambda x: np.logaddexp(x, 0),
     }
 )
-#: Gates by op, and the activations that a direction has by default.
+#: Number of gates by op, and the default activations of a direction.
 _GATES = {"RNN": (1, ("Tanh",)), "GRU": (3, ("Sigmoid", "Tanh")),
           "LSTM": (4, ("Sigmoid", "Tanh", "Tanh"))}  # fmt: skip
 
@@ -93,7 +93,7 @@ def _recurrent(op: str, call: NodeCall) -> tuple[Array, ...]:
     if way not in ("forward", "reverse", "bidirectional") or directions != 1 + (way[0] == "b"):
         raise Unfit(f"direction {way!r} with weights for {directions}")
     functions = _functions(call, directions)
-    # However small the tensors are, a step is a turn of a loop.
+    # Each step costs at least one pass of a loop.
     effort(steps, directions, max(MULTIPLICATIONS, batch * gates * (x.shape[2] + hidden)))
     bias = call.maybe(3)
     bias = np.zeros((directions, 2 * gates), x.dtype) if bias is None else bias
@@ -113,7 +113,7 @@ def _recurrent(op: str, call: NodeCall) -> tuple[Array, ...]:
         if op == "LSTM":
             extra = np.zeros(3 * hidden, x.dtype) if peeps is None else peeps[d]
         inner, outer = bias[d, :gates].copy(), bias[d, gates:].copy()
-        if op != "GRU" or not extra:  # else the state's bias of the last gate is reset, too
+        if op != "GRU" or not extra:  # otherwise the reset also applies to the state's last bias
             inner, outer = inner + outer, np.zeros_like(outer)
         h, c = first[d], cells[d]
         for turn in range(steps):

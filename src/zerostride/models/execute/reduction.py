@@ -1,4 +1,4 @@
-"""Ops that reduce, and those that multiply or normalise."""
+"""Ops that reduce, multiply or normalise."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _log_sum_exp(x: Array, axes: tuple[int, ...]) -> Any:
 
 def _extreme(largest: bool) -> Reducer:
     def reduce(x: Array, axes: tuple[int, ...]) -> Any:
-        # Of nothing: the number that any other replaces.
+        # The result for no elements, which any element replaces.
         edge: Any
         if x.dtype.kind in "iu":
             info = np.iinfo(x.dtype)
@@ -38,7 +38,7 @@ def _extreme(largest: bool) -> Reducer:
 
 
 def _reduce(function: Reducer) -> Kernel:
-    """Axes are an attribute up to opset 17 (ReduceSum: 12), an operand from then on."""
+    """Axes are an attribute up to opset 17 (ReduceSum: 12), later an operand."""
 
     def kernel(call: NodeCall) -> Array:
         x = call[0]
@@ -60,7 +60,7 @@ def _sum(x: Array, axes: tuple[int, ...]) -> Any:
 def _mean(x: Array, axes: tuple[int, ...]) -> Any:
     count = math.prod(x.shape[axis] for axis in axes)
     if x.dtype.kind not in "iu":
-        # Of no numbers it is NaN, which NumPy says with a warning.
+        # The mean of no numbers is NaN, for which NumPy warns.
         total = _sum(x, axes)
         return np.mean(x, axes, keepdims=True) if count else np.full_like(total, np.nan)
     if not count:
@@ -86,7 +86,7 @@ def _picked(function: Callable[..., Any]) -> Kernel:
 
 
 def _running(function: Callable[..., Any], first: int) -> Kernel:
-    """Sums or products of all elements up to each; `first` stands before the first one."""
+    """Running sums or products; `first` precedes the first element if exclusive."""
 
     def kernel(call: NodeCall) -> Array:
         x = call[0]
@@ -105,7 +105,7 @@ def _running(function: Callable[..., Any], first: int) -> Kernel:
 
 
 def _softmax(finish: Callable[[Array, Array, int], Any]) -> Kernel:
-    """Up to opset 12 everything from `axis` on is one axis; from 13 on it is that axis alone."""
+    """Up to opset 12 all axes from `axis` on are one axis; from 13 on only `axis` is used."""
 
     def kernel(call: NodeCall) -> Array:
         x = call[0]
@@ -137,7 +137,7 @@ def _hardmax(call: NodeCall) -> Array:
 
 
 def product(a: Array, b: Array) -> Array:
-    """A matrix product, with its size known before it is made."""
+    """A matrix product; its size is checked before the computation."""
     if not a.ndim or not b.ndim:
         raise Unfit(f"operands of shapes {a.shape} and {b.shape}; it takes vectors and matrices")
     outer = np.broadcast_shapes(a.shape[:-2], b.shape[:-2])
@@ -198,7 +198,7 @@ def _stats(x: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
 
 
 def _averaged(x: Array, axes: tuple[int, ...]) -> Array:
-    """The mean along axes, which of no elements is no number: NumPy warns of that."""
+    """The mean along axes; NaN for no elements, without NumPy's warning."""
     if x.size:
         return np.asarray(x.mean(axes, keepdims=True))
     return np.full_like(x.sum(axes, keepdims=True), np.nan)
@@ -216,7 +216,7 @@ def _channels(x: Array, vector: Array) -> Array:
 
 
 def _batch_norm(call: NodeCall) -> Array | tuple[Array, ...]:
-    """In training mode by the batch's own mean and variance, which move the running ones."""
+    """In training mode uses the batch's mean and variance, and updates the running ones."""
     if call.attribute("spatial", 1) == 0:
         raise Unfit("spatial=0 is not executed")
     x, outputs = call[0], len([value for value in call.node.outputs if value.name])

@@ -1,4 +1,4 @@
-"""Resizing: every result is a few elements of the data with weights, axis by axis."""
+"""Resizing, axis by axis: each result is a weighted sum of a few elements."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from ..ir.graph import Array
 from .call import Kernel, NodeCall, Unfit, axes_of, effort, room
 
-#: Where the centre of a result lies in the data, by the result's place x, the scale and both sizes.
+#: The centre of a result in the data, from the result's index x, the scale and both sizes.
 _PLACES: Mapping[str, Callable[[Array, float, int, int], Array]] = MappingProxyType(
     {
         "half_pixel": lambda x, scale, n, out: (x + 0.5) / scale - 0.5,
@@ -21,14 +21,14 @@ _PLACES: Mapping[str, Callable[[Array, float, int, int], Array]] = MappingProxyT
         "pytorch_half_pixel": lambda x, scale, n, out: (
             (x + 0.5) / scale - 0.5 if out > 1 else x * 0.0
         ),
-        # The resized length as the scale gives it, not rounded down: ONNX Runtime rounds it.
+        # The resized length is scale * n without rounding down; ONNX Runtime rounds it.
         "align_corners": lambda x, scale, n, out: (
             x * ((n - 1) / (scale * n - 1)) if out > 1 else x * 0.0
         ),
         "asymmetric": lambda x, scale, n, out: x / scale,
     }
 )
-#: Which element is the nearest.
+#: The nearest element.
 _NEAREST: Mapping[str, Callable[[Array], Array]] = MappingProxyType(
     {
         "round_prefer_floor": lambda x: np.ceil(x - 0.5),
@@ -79,7 +79,7 @@ def _along(call: NodeCall, x: Array, axis: int, out: int, scale: float) -> Array
     place = "asymmetric" if early else place
     if n == 0 or scale <= 0:
         raise Unfit(f"axis {axis} of {n} elements is resized by {scale}")
-    # The package's own reference, and the runtimes, find places in double precision.
+    # Positions in double precision, as in the onnx package's reference and the runtimes.
     index, weights = _taps(call, mode, _PLACES[place](np.arange(out, dtype=float), scale, n, out))
     if call.flag("exclude_outside"):
         weights = np.where((index < 0) | (index > n - 1), 0, weights)

@@ -1,4 +1,4 @@
-"""The walk over a graph: values by identity, freed after their last use."""
+"""The walk over a graph. Values are kept by identity and freed after their last use."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ def execute(
     *,
     limit: int | None = None,
 ) -> dict[str, Array]:
-    """What a model computes.
+    """Computes a model.
 
-    Nodes that broadcast are computed by their own site's plan, so by the rule that their file says;
-    other ops by a table of ONNX's ops, those of other formats in ONNX's words.
+    Nodes that broadcast follow their site's plan, and so the file's rule. Other ops use a table of
+    ONNX's ops; ops of other formats are translated to ONNX first.
 
     Args:
         graph: the model.
         inputs: arrays by the names of the model's inputs; lists and numbers become arrays of the
             input's element type.
-        outputs: names of tensors of the main graph; None for the model's outputs. Only what they
-            need is computed.
-        limit: how much work it may be in all, in units of some 100 microseconds: a turn of a loop,
-            a node run in one, 2**20 multiplications, or the elements that an op makes and reads in
-            that time (`work`); `MAX_WORK` if None.
+        outputs: names of tensors of the main graph; None for the model's outputs. Only the nodes
+            that they need are computed.
+        limit: the most work, in units of about 100 microseconds: one pass of a loop, one node run
+            in it, 2**20 multiplications, or the elements that an op makes and reads in that time
+            (`work`); `MAX_WORK` if None.
 
     Returns:
         Arrays by name, in the order of `outputs`.
 
     Raises:
-        ModelError: a node's op is not executed here (all such are named, before anything is
-            computed), or a node cannot be computed; names it, its operands and why.
-        ZerostrideError: an input is missing, unknown, or of another shape or element type than the
-            file says.
+        ModelError: ops are not executed here (all are named before the computation), or a node
+            cannot be computed; names the node, its operands and the reason.
+        ZerostrideError: an input is missing, unknown, or not of the shape or element type in the
+            file.
     """
     return run_program(graph, prepare(graph, outputs), inputs, limit)
 
@@ -58,7 +58,7 @@ def execute(
 def run_program(
     graph: Graph, program: Execution, inputs: Mapping[str, Any], limit: int | None = None
 ) -> dict[str, Array]:
-    """What a program of the graph computes; see :func:`execute`."""
+    """Runs a program of the graph; see :func:`execute`."""
     read = program.reads()
     needed = [value for value in graph.inputs if id(value) in read]
     arrays = check_inputs(graph, needed, inputs)
@@ -78,7 +78,7 @@ def run_program(
 
 
 def _own(array: Array, inputs: Any) -> Array:
-    """An array that nobody else holds, elements side by side."""
+    """A contiguous, writeable array that shares no memory with the inputs."""
     own = array.base is None and array.flags.c_contiguous and array.flags.writeable
     return array if own and all(array is not other for other in inputs) else np.array(array)
 
@@ -90,11 +90,11 @@ class _Walk:
         self.graph = graph
         self.engine = FORMATS[graph.format].engine
         self.meter = Meter(MAX_WORK if limit is None else limit)
-        self.alive = 0  # bytes of all tensors that were made and not dropped
-        self.loops = 0  # that are open
+        self.alive = 0  # bytes of all tensors that are kept
+        self.loops = 0  # depth of nested loops
 
     def run(self, program: Execution, environment: _Environment) -> None:
-        """Computes every step; values of the program that nobody reads any more are dropped."""
+        """Computes every step; drops the program's values after their last use."""
         last: dict[int, int] = {}
         for position, step in enumerate(program.steps):
             last.update(dict.fromkeys(reads(step), position))
@@ -121,7 +121,7 @@ class _Walk:
         environment[id(value)] = array
 
     def fetch(self, value: Value, environment: Mapping[int, Array]) -> Array:
-        """The numbers of a value: computed, given, or the file's."""
+        """The array of a value: computed, given, or from the file."""
         array = environment.get(id(value))
         if array is not None:
             return array
@@ -194,7 +194,7 @@ class _Walk:
         raise Unfit(f"it has no {branch}")
 
     def _loop(self, step: NodeStep, call: NodeCall, environment: _Environment) -> Sequence[Array]:
-        """Carried values go round; what the body hands out beyond them is stacked."""
+        """Carried values pass from turn to turn; the body's other outputs are stacked."""
         (body,) = step.bodies
         most = None if call.maybe(0) is None else call.number(0)
         going = True if call.maybe(1) is None else bool(call.number(1))
@@ -214,7 +214,7 @@ class _Walk:
         return (*state, *self._stacked(step, stacks))
 
     def _units(self, step: NodeStep, results: Sequence[Array], environment: _Environment) -> int:
-        """What a node took."""
+        """The units of work of a node."""
         values = [value for value in step.node.inputs if value is not None]
         operands = [environment.get(id(value)) for value in values]
         return nanoseconds(step.node.op, operands, results) // UNIT
@@ -226,7 +226,7 @@ class _Walk:
             raise self._error(step, str(error), ()) from None
 
     def _scan(self, step: NodeStep, call: NodeCall, environment: _Environment) -> Sequence[Array]:
-        """Carried values go round beside slices of what is scanned; the rest is stacked."""
+        """Like a Loop, with a slice of each scanned tensor in every turn."""
         (body,) = step.bodies
         count = call.attribute("num_scan_inputs", 0)
         carried = len(call.inputs) - count
@@ -256,13 +256,13 @@ class _Walk:
         return (*state, *results)
 
     def _stacked(self, step: NodeStep, stacks: Sequence[Sequence[Array]]) -> list[Array]:
-        """What a body handed out turn by turn, beyond what it carries."""
+        """The outputs that a body collects, stacked."""
         values = step.bodies[0].outputs[len(step.bodies[0].outputs) - len(stacks) :]
         return [_stack(value, stack) for value, stack in zip(values, stacks, strict=True)]
 
 
 def _scan_order(call: NodeCall, side: str, position: int) -> tuple[int, bool]:
-    """The axis along which a Scan goes through one of its tensors, and whether backwards."""
+    """The axis of a Scan for one of its tensors, and whether it runs backwards."""
     axes = call.integers(f"scan_{side}_axes") or ()
     directions = call.integers(f"scan_{side}_directions") or ()
     axis = axes[position] if position < len(axes) else 0
@@ -270,7 +270,7 @@ def _scan_order(call: NodeCall, side: str, position: int) -> tuple[int, bool]:
 
 
 def _gather(stacks: Sequence[list[Array]], results: Sequence[Array]) -> None:
-    """Adds what a turn handed out, as long as all of it together may be made."""
+    """Adds a turn's outputs to the stacks, within the limit of bytes."""
     for stack, array in zip(stacks, results, strict=True):
         stack.append(array)
     room((sum(len(stack) * stack[0].nbytes for stack in stacks),), np.uint8)
@@ -285,8 +285,8 @@ def _stack(value: Value, stack: Sequence[Array]) -> Array:
     return np.zeros((0, *(size for size in value.shape if isinstance(size, int))), value.dtype)
 
 
-#: What NumPy and the tables raise for operands that do not go together, or attributes of types
-#: that no document has.
+#: Exceptions of NumPy and the tables for operands that do not fit together, or attributes of
+#: undocumented types.
 _FAULTS = (
     Unfit,
     ArithmeticError,

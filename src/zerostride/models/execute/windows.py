@@ -1,4 +1,4 @@
-"""Ops that slide a window: convolutions and pools, by NumPy's view of all windows at once."""
+"""Ops that slide a window: convolutions and pools, on one NumPy view of all windows."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from .call import Kernel, NodeCall, Unfit, effort, room
 
 @dataclass(frozen=True, slots=True)
 class _Window:
-    """How a window goes over the spatial axes; a number an axis each.
+    """A window over the spatial axes; each attribute has one number per axis.
 
     Attributes:
-        size: of the window, holes not counted.
-        strides, dilations: its steps, and those inside it.
-        before, after: what the data are padded with.
-        out: how many places it takes.
+        size: the window's size without holes.
+        strides, dilations: steps between windows, and between elements of one.
+        before, after: padding of the data.
+        out: number of window positions.
     """
 
     size: tuple[int, ...]
@@ -64,7 +64,7 @@ def _window(call: NodeCall, spatial: Sequence[int], size: Sequence[int]) -> _Win
         count = room // step + 1
         if call.flag("ceil_mode"):
             count = -(-room // step) + 1
-            # A window that would begin in the padding behind the data is left out.
+            # A window that would begin in the padding behind the data does not count.
             if (count - 1) * step >= n + before[axis]:
                 count -= 1
             after[axis] = max(after[axis], (count - 1) * step + reach[axis] - n - before[axis])
@@ -76,12 +76,12 @@ def _window(call: NodeCall, spatial: Sequence[int], size: Sequence[int]) -> _Win
     )  # fmt: skip
 
 
-#: Places in windows, and products added to places, of a unit of work: 13 and 3 nanoseconds each.
+#: Window elements and added products per unit of work: 13 and 3 nanoseconds each.
 _PLACES, _SCATTERED = 7_500, 33_000
 
 
 def _views(x: Array, window: _Window, fill: Any) -> Array:
-    """All windows: (N, C, places…, size…), a view of the padded data."""
+    """All windows: (N, C, positions…, size…), a view of the padded data."""
     widths = [(0, 0), (0, 0), *zip(window.before, window.after, strict=True)]
     room([size + sum(width) for size, width in zip(x.shape, widths, strict=True)], x.dtype)
     effort(*x.shape[:2], *window.out, *window.size, each=_PLACES)
@@ -98,10 +98,10 @@ def _views(x: Array, window: _Window, fill: Any) -> Array:
 
 
 def convolved(call: NodeCall) -> Array:
-    """A convolution in groups; integers narrower than 32 bits are none of its operands.
+    """A convolution in groups. Integer operands must have at least 32 bits.
 
-    Floats are added in double precision: in single, equal kernels get unequal sums from a BLAS,
-    whose order of addition depends on the processor and on the place in the matrix.
+    Floats are added in double precision. In single precision a BLAS gives equal kernels different
+    sums: its order of addition depends on the processor and on the position in the matrix.
     """
     x, weight, bias = call[0], call[1], call.maybe(2)
     groups = call.attribute("group", 1)
@@ -115,7 +115,7 @@ def convolved(call: NodeCall) -> Array:
     window = _window(call, x.shape[2:], weight.shape[2:])
     views = _views(wide, window, 0)
     rank, area = len(window.out), math.prod(window.size) * each
-    # For each sample and group one product: (places, each * size) by (each * size, made).
+    # One product per sample and group: (positions, each * size) by (each * size, kernels).
     room((each, *window.out, *window.size), wide.dtype)
     effort(n, kernels, *window.out, area)
     result = np.empty(room((n, kernels, *window.out), wide.dtype), wide.dtype)
@@ -208,7 +208,7 @@ def _max_pool(call: NodeCall) -> Array:
 
 
 def _average_pool(call: NodeCall) -> Array:
-    """Padding counts where the node says so; what ceil_mode adds beyond it never does."""
+    """Padding counts if the node says so; padding that ceil_mode adds never counts."""
     x, window = _pool(call)
     wide = x.astype(np.float32) if x.dtype.itemsize < 4 else x
     total = _views(wide, window, 0).sum(_axes(window), dtype=wide.dtype)
@@ -243,7 +243,7 @@ def _lp_pool(call: NodeCall) -> Array:
 
 
 def _local_norm(call: NodeCall) -> Array:
-    """Each element by the squares of its neighbours along the channels."""
+    """Divides each element by a power of its neighbours' squares along the channels."""
     x, size = call[0], call.attribute("size", 1)
     if x.ndim < 3 or size < 1:
         raise Unfit(f"data of rank {x.ndim}, a window of {size} channels")

@@ -1,7 +1,7 @@
-"""What the ops of a run take, in nanoseconds an element: so that a unit of work means one time.
+"""Nanoseconds per element of each op, so that a unit of work is a fixed time.
 
 Measured on two cores of a server of 2023, one thread, of 2**21 elements of float32 and of
-float64, the slower of both. What is not listed takes `_OTHERS`.
+float64, the slower of both. Other ops take `_OTHERS`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ..ir.graph import Array
 
 #: Nanoseconds of a unit of work.
 UNIT = 100_000
-#: What an op takes for an element that it makes.
+#: Nanoseconds for each element that an op makes.
 NANOSECONDS: Mapping[str, int] = {
     **dict.fromkeys(("Identity", "Flatten", "Reshape", "Squeeze", "Unsqueeze", "Shape", "Size"), 0),
     **dict.fromkeys(("Expand", "Concat", "Transpose", "Pad", "Slice", "Split", "Tile", "Trilu"), 2),
@@ -47,7 +47,7 @@ _HALVES = 9
 
 
 def nanoseconds(op: str, operands: Sequence[Array | None], results: Sequence[Array]) -> int:
-    """What a node takes, about."""
+    """The approximate time of a node."""
     inputs = [array for array in operands if array is not None]
     making, reading = NANOSECONDS.get(op, _OTHERS), READING.get(op, _ELSEWHERE)
     if making > 0 and any(

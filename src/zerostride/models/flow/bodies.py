@@ -1,8 +1,8 @@
 """Sizes through the bodies of If, Loop and Scan.
 
-A body's facts hold in the body: its needs are known to hold there alone, and its unnamed sizes do
-not leave it. What a loop carries is looked for as what stays: sizes that a pass through the body
-changes are made unknown until nothing changes.
+A body's needs are known to hold only in the body, and its unnamed sizes do not leave it. The facts
+of a loop's carried tensors are a fixed point: sizes that a pass through the body changes become
+unknown, until a pass changes nothing.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .facts import UNKNOWN, Fact, NoSizes, Open, Size, Unclear, bounds_of, is_nu
 if TYPE_CHECKING:
     from .walk import Walk
 
-#: Passes through a loop's body before everything that it carries is given up. Two show what
-#: changes; what depends on that needs another one each.
+#: Passes through a loop's body before all its carried facts become unknown. Two passes show what
+#: changes; each step of dependence on a change needs one more.
 MAX_PASSES = 4
 
 
@@ -52,11 +52,11 @@ def enter(
 
     Args:
         walk: the walk.
-        node: whose body it is.
+        node: the node that runs the body.
         body: the graph.
-        inputs: what it is given.
-        quiet: nothing is recorded but facts.
-        certain: it runs whenever the node does.
+        inputs: the facts of the body's inputs.
+        quiet: only facts are recorded.
+        certain: the body runs whenever the node does.
     """
     mark, aliases = walk.ledger.mark(), walk.aliases.copy()
     walk.quiet += quiet
@@ -76,7 +76,7 @@ def enter(
 
 
 def outward(fact: Fact, own: set[Symbol]) -> Fact:
-    """A fact of a body as it is outside, where the body's own sizes mean nothing."""
+    """A fact of a body outside of it: the body's own sizes become unknown."""
     if fact.shape is None:
         return UNKNOWN
     shape = tuple(_without(size, own) for size in fact.shape)
@@ -98,7 +98,7 @@ def _without(size: Size, own: set[Symbol]) -> Size:
 
 
 def joined(a: Fact, b: Fact) -> Fact:
-    """What is known of a tensor that is one of two."""
+    """The fact of a tensor that has one of two facts."""
     if a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
         return UNKNOWN
     shape = tuple(_either(x, y) for x, y in zip(a.shape, b.shape, strict=True))
@@ -118,7 +118,7 @@ def _either(a: Size, b: Size) -> Size:
 
 
 def _if(walk: Walk, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact, ...]:
-    """The results of the branch that is taken; of both where that is not known."""
+    """The results of the branch that is taken, or of both joined if the condition is unknown."""
     content = facts[0].content if facts and facts[0] is not None else None
     taken = None
     if content is not None and len(content) == 1 and isinstance(content[0], int):
@@ -139,7 +139,7 @@ def _if(walk: Walk, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact, .
 
 
 class _State:
-    """What a loop carries, as far as passes through its body leave it as it is.
+    """The facts of a loop's carried tensors that passes through its body do not change.
 
     Attributes:
         facts: one for each carried tensor.
@@ -152,7 +152,7 @@ class _State:
         self.wide: set[Symbol] = set()
 
     def widen(self, outputs: Sequence[Fact], first: int) -> bool:
-        """Makes unknown what a pass changed; whether there was anything."""
+        """Makes changed sizes unknown; returns whether the pass changed any."""
         changed = False
         for position, out in enumerate(outputs[: len(self.facts)]):
             fact = self.facts[position]
@@ -181,7 +181,7 @@ class _State:
 def _settle(
     walk: Walk, node: Node, state: _State, before: Sequence[Fact], after: Sequence[Fact], first: int
 ) -> list[Fact]:
-    """Passes through the body until its state stays; the outputs of the last one."""
+    """Passes through the body until its state stays; the outputs of the last pass."""
     body = node.bodies[0]
     for _ in range(MAX_PASSES):
         outputs = enter(walk, node, body, [*before, *state.facts, *after], quiet=True)
@@ -193,7 +193,7 @@ def _settle(
 
 
 def _loop(walk: Walk, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact, ...]:
-    """What a Loop carries keeps the sizes that stay; what it collects gets an axis of its trips."""
+    """Carried tensors keep unchanged sizes; collected ones get an axis as long as the trips."""
     begin = len(walk.unnamed_sizes)
     going = facts[1] if len(facts) > 1 else None
     initial = [going or Fact((), (1,)), *(fact or UNKNOWN for fact in facts[2:])]
@@ -214,19 +214,19 @@ def _loop(walk: Walk, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact,
 
 
 def _collected(walk: Walk, fact: Fact, trips: Size, axis: int) -> Fact:
-    """What a loop collects of a tensor: an axis more, as long as there are passes."""
+    """The fact of a collected tensor: one more axis, as long as the number of passes."""
     if fact.shape is None:
         return UNKNOWN
     shape = fact.shape
     if isinstance(trips, Open) or not walk.ledger.implies(ge(trips, 1)):
-        # Without a pass there is no tensor whose sizes could be asked.
+        # Without a pass the body makes no tensor, so its sizes are unknown.
         shape = tuple(size if isinstance(size, int) else Open() for size in shape)
     axis = place(axis, len(shape) + 1)
     return Fact((*shape[:axis], trips, *shape[axis:]))
 
 
 def _scan(walk: Walk, node: Node, facts: tuple[Fact | None, ...]) -> tuple[Fact, ...]:
-    """A Scan goes along an axis of its last operands, as often as that is long."""
+    """A Scan runs its body once per index of an axis of its last operands."""
     begin = len(walk.unnamed_sizes)
     count = int(node.attributes.get("num_scan_inputs", 0))
     if not 1 <= count <= len(facts):

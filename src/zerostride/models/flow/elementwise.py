@@ -1,7 +1,7 @@
-"""Rows of ops that combine tensors by broadcasting, or leave a tensor's sizes alone.
+"""Rows of ops that broadcast tensors, or keep a tensor's sizes.
 
-What broadcasts is judged by the rule of its site (:mod:`..formats.onnx.sites`), which is also
-what an audit judges: one table says by which rule an op broadcasts.
+A broadcast follows the rule of its site (:mod:`..formats.onnx.sites`). An audit uses the same
+table, so an op has one rule.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .facts import (
 )
 from .numbers import UNARY, apply, arithmetic, array, attempted, cast, choice, exact, filled, listed
 
-#: The reasons for which a rule refuses whatever the sizes are; others are limits of ours.
+#: The reasons for which a rule refuses whatever the sizes are; others are limits of this package.
 _CERTAIN = frozenset(
     {
         Reason.EXTENT_MISMATCH,
@@ -49,19 +49,19 @@ _CERTAIN = frozenset(
 )
 
 
-#: Sizes with a name up to which a condition is simplified: the solver takes milliseconds for these,
-#: and seconds for a sum of sixty tensors that all have their own.
+#: Symbols up to which a condition is simplified. The solver takes milliseconds for these, and
+#: seconds for a sum of sixty tensors that all have their own sizes.
 MAX_SIMPLIFIED = 6
 
 
 def site_of(call: OpCall) -> Site | None:
-    """The site of a call: what it broadcasts and by which rule."""
+    """The site of a call: its operands and rule."""
     values: list[Value | None] = []
     for position, fact in enumerate(call.facts):
         if fact is None:
             values.append(None)
             continue
-        # A target is known where all its numbers are sizes.
+        # A target is known if all its numbers are sizes.
         content: Any = fact.content
         if content is not None and not all(isinstance(item, (int, Dim)) for item in content):
             content = None
@@ -72,7 +72,7 @@ def site_of(call: OpCall) -> Site | None:
 
 
 def planned(site: Site, call: OpCall) -> tuple[Number | Open, ...]:
-    """The shape that a site's rule gives, its conditions said as needs."""
+    """The shape that a site's rule gives; its conditions become needs."""
     shapes = []
     for operand in site.operands:
         if operand.shape is None:
@@ -92,7 +92,7 @@ def planned(site: Site, call: OpCall) -> tuple[Number | Open, ...]:
 
 
 def _roughly(shapes: Sequence[Sequence[Any]]) -> tuple[Number | Open, ...]:
-    """What NumPy's rule gives, without conditions: of several open sizes on an axis a new one."""
+    """The shape by NumPy's rule, without conditions; several open sizes give a new one."""
     sizes: list[Number | Open] = []
     for axis in range(-max(map(len, shapes)), 0):
         wide = {shape[axis] for shape in shapes if len(shape) >= -axis} - {1}
@@ -105,7 +105,7 @@ def _roughly(shapes: Sequence[Sequence[Any]]) -> tuple[Number | Open, ...]:
 
 
 def _conditions(plan: Plan) -> Condition:
-    """What a plan needs, in few words where there are few sizes in it."""
+    """A plan's conditions, simplified if it has few symbols."""
     exists = ALWAYS if plan.open is None else plan.open.exists
     return plan.conditions if len(exists.symbols) <= MAX_SIMPLIFIED else exists
 
@@ -135,7 +135,7 @@ _WHOLE = frozenset({Kind.ELEMENTWISE, Kind.WHERE, Kind.EXPAND, Kind.PRELU})
 
 
 def by_format(call: OpCall) -> Results:
-    """Ops that only their own format has words for: the shape that their site's rule gives."""
+    """Ops without an ONNX equivalent: the shape that their site's rule gives."""
     site = site_of(call)
     if site is None or site.kind not in _WHOLE or call.outputs != 1:
         return UNKNOWN
@@ -143,7 +143,7 @@ def by_format(call: OpCall) -> Results:
 
 
 def where(call: OpCall) -> Results:
-    """Where: three operands; its numbers where the condition's are decided."""
+    """Where: three operands; its numbers if the condition's numbers are known."""
     result = broadcast(call)
     assert isinstance(result, Fact)
     facts = [fact for fact in call.facts if fact is not None]
@@ -163,7 +163,7 @@ def expand(call: OpCall) -> Results:
     site = site_of(call)
     if site is None:
         return UNKNOWN
-    # What is not known of the target is taken as 1 here, and makes a new size below.
+    # Unknown numbers of the target are 1 here and become new sizes below.
     numbers = tuple(1 if item is None else item for item in target)
     first, second = (replace(site.operands[0], shape=s) for s in (data, numbers))
     shape: tuple[Any, ...] = planned(replace(site, operands=(first, second)), call)
@@ -179,7 +179,7 @@ def expand(call: OpCall) -> Results:
 
 
 def unary(call: OpCall) -> Results:
-    """Ops of one tensor that leave its sizes alone; of a few the numbers are followed."""
+    """Ops of one tensor that keep its sizes; for a few the numbers are followed."""
     fact = call.fact(0)
     function = cast(call.integer("to")) if call.op == "Cast" else UNARY.get(call.op)
     content = None
@@ -190,7 +190,7 @@ def unary(call: OpCall) -> Results:
 
 
 def by_site(call: OpCall) -> Results:
-    """Ops whose further operands broadcast to the first, which gives the result its shape."""
+    """Ops whose further operands broadcast to the first; the result has the first one's shape."""
     shape = call.shape(0)
     site = site_of(call)
     modelled = site is not None and site.kind not in (Kind.NOT_MODELLED, Kind.CUSTOM)
@@ -200,7 +200,7 @@ def by_site(call: OpCall) -> Results:
 
 
 def normalised(call: OpCall) -> Results:
-    """Normalisations: the first result is as the data, statistics are by the op's document."""
+    """Normalisations: the data's shape, then statistics by the op's document."""
     data = call.shape(0)
     by_site(call)
     rest: tuple[Fact, ...] = (UNKNOWN,) * (call.outputs - 1)
@@ -223,7 +223,7 @@ def quantized(call: OpCall) -> Results:
 def _matrix_product(
     call: OpCall, a: tuple[Number, ...], b: tuple[Number, ...], site: Site | None
 ) -> tuple[Number | Open, ...]:
-    """numpy.matmul: vectors are one row, one column; the axes before the last two broadcast."""
+    """numpy.matmul: a vector is a row or a column; the axes before the last two broadcast."""
     if not a or not b:
         raise NoSizes("a product of a tensor without axes")
     call.same(a[-1], b[-2] if len(b) > 1 else b[0], "rows and columns of the product")
@@ -256,7 +256,7 @@ def matmul(call: OpCall) -> Results:
 
 
 def gemm(call: OpCall) -> Results:
-    """Gemm: a product of two matrices, C one way to it."""
+    """Gemm: a product of two matrices, to which C broadcasts one way."""
     a, b = call.shape(0), call.shape(1)
     if len(a) != 2 or len(b) != 2:
         raise NoSizes(f"Gemm of ranks {len(a)} and {len(b)}")
@@ -306,7 +306,7 @@ def _stretched(call: OpCall, letters: Mapping[str, Number], letter: str, size: N
     return size if bound is None or bound == size else _both_ways(call, (bound,), (size,))[0]
 
 
-# Tensors made of numbers.
+# Tensors from numbers.
 
 
 def shape_of(call: OpCall) -> Results:
@@ -328,7 +328,7 @@ def size_of(call: OpCall) -> Results:
 
 
 def constant_of_shape(call: OpCall) -> Results:
-    """ConstantOfShape: sizes given as numbers, one value everywhere."""
+    """ConstantOfShape: sizes from numbers, one value everywhere."""
     shape = target_sizes(call, call.whole(0) or ())
     value: Element = None
     number = call.attributes.get("value", 0.0)
@@ -340,12 +340,12 @@ def constant_of_shape(call: OpCall) -> Results:
 
 
 def like(call: OpCall) -> Results:
-    """Ops that make a tensor in the shape of another."""
+    """Ops that make a tensor of another tensor's shape."""
     return Fact(call.shape(0))
 
 
 def by_attribute(call: OpCall) -> Results:
-    """Ops that make a tensor in the shape that an attribute gives."""
+    """Ops that make a tensor of the shape in an attribute."""
     shape = call.integers("shape")
     if shape is None or any(size < 0 for size in shape):
         raise Unclear("the shape is not given")
@@ -353,7 +353,7 @@ def by_attribute(call: OpCall) -> Results:
 
 
 def along(call: OpCall) -> Results:
-    """Ops along an axis (Softmax, CumSum): as the data, the axis must be there."""
+    """Ops along an axis (Softmax, CumSum): the data's shape; the axis must exist."""
     shape = call.shape(0)
     if "axis" in call.attributes and (shape or call.op != "Softmax"):
         place(call.integer("axis"), max(len(shape), 1))

@@ -72,7 +72,7 @@ def sliced(
     step: Number | None,
     sure: Sure = at_least,
 ) -> Size:
-    """How many indices a slice has.
+    """The number of indices in a slice.
 
     >>> from zerostride.sizes.dim import Dim
     >>> print(sliced(Dim("N"), 1, 2**63 - 1, 1), sliced(Dim("N"), -2, FAR, 1), sliced(7, 0, 5, 2))
@@ -88,7 +88,7 @@ def sliced(
 
 
 def _sign(number: Number, sure: Sure) -> int | None:
-    """0 where a number counts from the front, −1 where it counts from the end."""
+    """0 if a number counts from the front, −1 if from the end, None if unknown."""
     if sure(number, 0):
         return 0
     high = bounds(number)[1]
@@ -100,7 +100,7 @@ def _far(number: Number) -> bool:
 
 
 def _length(size: Number, start: Number, end: Number, sure: Sure) -> Number | None:
-    """The indices from start to end, both clamped to the axis."""
+    """The number of indices from start to end, both clamped to the axis."""
     if isinstance(size, int) and isinstance(start, int) and isinstance(end, int):
         return len(range(size)[start:end])
     first, last = _sign(start, sure), _sign(end, sure)
@@ -123,10 +123,10 @@ def _length(size: Number, start: Number, end: Number, sure: Sure) -> Number | No
 
 
 def _backwards(size: Number, start: Number, end: Number) -> Number | None:
-    """The indices of a slice with a step below 0, as far as NumPy and ONNX agree on it."""
+    """The number of indices with a step below 0; None where NumPy and ONNX differ."""
     if isinstance(size, int) and isinstance(start, int) and isinstance(end, int):
         if start < -size:
-            return None  # the document clamps to 0, NumPy to nothing
+            return None  # ONNX's document clamps start to 0, NumPy gives an empty slice
         return len(range(size)[start:end:-1])
     # Down to the front: from the last index, or from one counted from the end.
     if not (isinstance(end, int) and end <= -FAR):
@@ -151,12 +151,12 @@ def gather(call: OpCall) -> Results:
         call.need(ge(data[axis], least), f"index {pick} of an axis of size {data[axis]}")
     if values is None or not all(isinstance(pick, int) for pick in picks):
         return Fact(shape)
-    # Flat, so that one index of a vector gives an array, too.
+    # np.array: one index of a vector must also give an array.
     return Fact(shape, listed(np.take(values, np.array(picks, np.intp), axis)))
 
 
 def gather_nd(call: OpCall) -> Results:
-    """GatherND: the last axis of the indices counts the axes that are picked from."""
+    """GatherND: the extent of the indices' last axis is the number of indexed axes."""
     data, indices = call.shape(0), call.shape(1)
     batch = call.integer("batch_dims")
     if not indices or not 0 <= batch < len(indices):
@@ -172,7 +172,7 @@ def gather_nd(call: OpCall) -> Results:
 
 
 def gather_elements(call: OpCall) -> Results:
-    """GatherElements: as the indices."""
+    """GatherElements: the indices' shape."""
     data, indices = call.shape(0), call.shape(1)
     if len(data) != len(indices):
         raise NoSizes(f"GatherElements of ranks {len(data)} and {len(indices)}")
@@ -181,7 +181,7 @@ def gather_elements(call: OpCall) -> Results:
 
 
 def scatter(call: OpCall) -> Results:
-    """ScatterElements: as the data; the updates are as the indices."""
+    """ScatterElements: the data's shape; updates have the indices' shape."""
     data = call.shape(0)
     indices, updates = call.fact(1).shape, call.fact(2).shape
     if indices is not None and updates is not None:
@@ -190,7 +190,7 @@ def scatter(call: OpCall) -> Results:
 
 
 def scatter_nd(call: OpCall) -> Results:
-    """ScatterND: as the data; the updates are what the indices pick."""
+    """ScatterND: the data's shape; updates have the shape that the indices pick."""
     data = call.shape(0)
     indices, updates = call.fact(1).shape, call.fact(2).shape
     if indices and updates is not None and isinstance(indices[-1], int):
@@ -214,7 +214,7 @@ _FOLDS = {"ReduceSum": "Add", "ReduceProd": "Mul", "ReduceMax": "Max", "ReduceMi
 
 
 def reduce(call: OpCall) -> Results:
-    """Reductions: axes become 1, or go away."""
+    """Reductions: axes become 1, or are removed."""
     fact = call.fact(0)
     keep = bool(call.integer("keepdims", 1))
     try:
@@ -249,14 +249,14 @@ def _without(shape: tuple[Number, ...], axes: tuple[int, ...], keep: bool) -> tu
 
 
 def arg_extreme(call: OpCall) -> Results:
-    """ArgMax, ArgMin: one axis becomes 1, or goes away."""
+    """ArgMax, ArgMin: one axis becomes 1, or is removed."""
     shape = call.shape(0)
     axis = call.axis(len(shape))
     return Fact(_without(shape, (axis,), bool(call.integer("keepdims", 1))))
 
 
 def top(call: OpCall) -> Results:
-    """TopK: so many along one axis, twice."""
+    """TopK: k along one axis; values and indices."""
     shape = call.shape(0)
     axis = call.axis(len(shape), -1)
     listed_ = call.content(1) if call.has(1) else call.integers("k")
@@ -272,7 +272,7 @@ def top(call: OpCall) -> Results:
 
 
 def nonzero(call: OpCall) -> Results:
-    """NonZero: one row for each axis, as many columns as are not 0."""
+    """NonZero: one row for each axis, one column for each element that is not 0."""
     shape = call.fact(0).shape
     total = None if shape is None else product(shape)
     most = total if isinstance(total, int) else None
@@ -280,7 +280,7 @@ def nonzero(call: OpCall) -> Results:
 
 
 def one_hot(call: OpCall) -> Results:
-    """OneHot: an axis more, of as many classes as given."""
+    """OneHot: one more axis, as long as the number of classes."""
     shape = call.shape(0)
     axis = place(call.integer("axis", -1), len(shape) + 1)
     depth = call.content(1)
@@ -292,7 +292,7 @@ def one_hot(call: OpCall) -> Results:
 
 
 def compress(call: OpCall) -> Results:
-    """Compress: along an axis, or flat, those that a list of truths picks."""
+    """Compress: the elements that a list of truth values picks, along an axis or flat."""
     if call.attributes.get("axis") is None:
         return Fact((Open(),))
     shape = call.shape(0)
@@ -315,7 +315,7 @@ def unique(call: OpCall) -> Results:
 
 
 def select_boxes(call: OpCall) -> Results:
-    """NonMaxSuppression: three numbers for each box that is left."""
+    """NonMaxSuppression: three numbers for each kept box."""
     return Fact((Open(), 3))
 
 
@@ -339,7 +339,7 @@ def roi_align(call: OpCall) -> Results:
 
 
 def recurrent(call: OpCall) -> Results:
-    """LSTM, GRU, RNN: all states, the last one, for an LSTM its cell."""
+    """LSTM, GRU, RNN: all states, the last state, and an LSTM's last cell."""
     data = call.shape(0)
     if len(data) != 3:
         raise NoSizes(f"{call.op} of a tensor of rank {len(data)}")
@@ -359,14 +359,14 @@ def recurrent(call: OpCall) -> Results:
 
 
 def loss(call: OpCall) -> Results:
-    """Losses: one number, or one for each target; then what the scores become."""
+    """Losses: one number, or one for each target; then the log-probabilities."""
     scores, target = call.fact(0).shape, call.fact(1).shape
     each = str(call.attributes.get("reduction", "mean")) == "none"
     return Fact(target if each else ()), Fact(scores)
 
 
 def window(call: OpCall) -> Results:
-    """Window functions: as many numbers as said."""
+    """Window functions: as many numbers as the operand gives."""
     size = call.content(0)
     if size is None or len(size) != 1 or not is_number(size[0]):
         return Fact((Open(),))

@@ -1,8 +1,7 @@
-"""The sizes of a model's inputs: what each open one is called, and numbers that a caller gives.
+"""The sizes of a model's inputs: names of open sizes, and numbers that a caller gives.
 
-Everything that takes sizes (audit, port, verify, run, shapes) takes a graph from here, and every
-message that advises to give a size takes its words from :func:`advice`, so what it says is what
-:func:`sized` accepts.
+Every command that takes sizes (audit, port, verify, run, shapes) gets its graph from here. Every
+message that advises to give a size takes its text from :func:`advice`, so :func:`sized` accepts it.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ from ..ir.graph import FileShape, FileSize, Graph, Value
 
 #: Numbers for sizes: by a name that the file gives, or by an input and an axis ("x[0]").
 Sizes: TypeAlias = Mapping[str, int]
-#: Shapes by the input's name or position. An axis that is None stays as the file has it; a name
-#: is what an axis that the file leaves open is called.
+#: Shapes by the input's name or position. An axis that is None stays as in the file; a name becomes
+#: the name of an axis that the file leaves open.
 InputShapes: TypeAlias = Mapping[Any, Sequence[Any]] | Sequence[Sequence[Any]]
 
 #: Characters of a size's name that are kept.
 LONGEST_NAME = 200
-#: Names that tools invent for sizes they know nothing of: the same one may stand for several.
+#: Names that tools invent for unknown sizes: one name may stand for several sizes.
 _INVENTED = re.compile(r"unk__\d+|\?|-1|None|")
-#: A hyphen between words joins them; exporters write differences with spaces.
+#: A hyphen between words is part of a name; exporters write differences with spaces.
 _HYPHENATED = re.compile(r"[^\W\d]\w*-[^\W\d]")
 _AXIS = re.compile(r"(.*)\[(-?\d{1,9})\]", re.DOTALL)
 #: Names that an error lists.
@@ -41,10 +40,10 @@ _MOST_LISTED = 12
 
 
 class UnknownSize(ZerostrideError):  # noqa: N818 - says what is wrong
-    """No size or input is called so.
+    """No size or input has this name.
 
     Attributes:
-        name: the name that was given.
+        name: the unknown name.
     """
 
     def __init__(self, name: str, words: str) -> None:
@@ -55,20 +54,20 @@ class UnknownSize(ZerostrideError):  # noqa: N818 - says what is wrong
         return UnknownSize, (self.name, str(self))
 
 
-# What sizes are called.
+# Names of sizes.
 
 
 def shown_name(name: str) -> str:
-    """A name as it may be shown on terminals; an endless one cut, and still its own."""
+    """A name that is safe on terminals; a long one is cut and gets a hash, so it stays unique."""
     if len(name) > LONGEST_NAME:
         name = f"{name[:LONGEST_NAME]}~{hashlib.sha256(name.encode()).hexdigest()[:12]}"
     return printable(name)
 
 
 def size_of_text(text: str) -> Dim | None:
-    """The size that a file writes as text; None where it says nothing.
+    """The size that a file writes as text; None if the text names no size.
 
-    What reads as neither a name nor an expression is a name with odd characters, and so is text of
+    Text that is neither a name nor an expression is a name with odd characters, and so is text of
     more than MAX_TEXT characters.
     """
     short = len(text) <= MAX_TEXT  # searching a longer one takes minutes
@@ -86,7 +85,7 @@ def size_of_text(text: str) -> Dim | None:
 
 
 def size_in_file(size: FileSize) -> Number | None:
-    """A size of a file as a number, an expression or a symbol; None where it says nothing."""
+    """A size of a file as a number, an expression or a symbol; None if it is unknown."""
     if size is None or isinstance(size, Dim):
         return size
     if isinstance(size, int):
@@ -99,7 +98,7 @@ def _written(value: Value) -> FileShape:
 
 
 def named_inputs(graph: Graph) -> tuple[tuple[Number, ...] | None, ...]:
-    """The shape of each input, every open size a symbol: "x[0]" where the file has no name for it.
+    """The shape of each input with symbols for open sizes: "x[0]" if the file names none.
 
     None for an input whose rank is not known.
     """
@@ -133,15 +132,15 @@ def _unique(name: str, taken: set[str]) -> str:
     return unique
 
 
-# What to write to give them.
+# Advice to give sizes.
 
 
 def advice(graph: Graph, sizes: Iterable[Any] | None = None) -> str:
-    """The options that give numbers to open sizes, as they are pasted; "" where none does.
+    """The options that give numbers to open sizes, ready to paste; "" if no option does.
 
     Args:
         graph: the model.
-        sizes: what is to become numbers; None: every size of the inputs.
+        sizes: the sizes to give; None: every size of the inputs.
     """
     shapes = named_inputs(graph)
     open_ = [symbol for shape in shapes for size in shape or () for symbol in _symbols(size)]
@@ -165,7 +164,7 @@ def _names(symbols: Iterable[Symbol]) -> Iterator[str]:
     return iter(dict.fromkeys(symbol.name for symbol in symbols))
 
 
-# Numbers for them.
+# Sizes from a caller.
 
 
 def read_sized(
@@ -186,8 +185,8 @@ def sized(
         input_shapes: shapes by the name or the position of an input, or for the inputs in order.
 
     Raises:
-        UnknownSize: there is no such size or input.
-        ZerostrideError: a number is no size, or contradicts the file or another one.
+        UnknownSize: no size or input has that name.
+        ZerostrideError: a number is not a size, or contradicts the file or another number.
     """
     if not sizes and not input_shapes:
         return graph
@@ -221,14 +220,14 @@ def _by_input(shapes: InputShapes | None) -> Iterator[tuple[Any, Sequence[Any]]]
 
 @dataclass
 class _CallerSizes:
-    """What a caller says of a graph's sizes, put together.
+    """The sizes that a caller gives for a graph, combined.
 
     Attributes:
         graph: the model.
-        files: the inputs' shapes as the file has them, open sizes symbols.
-        names: what the inputs are called.
-        values: the numbers of symbols, each with what said so.
-        equal: expressions of the file with the numbers that they are.
+        files: the inputs' shapes from the file, with symbols for open sizes.
+        names: the inputs' names.
+        values: the numbers of symbols, each with the argument that gave it.
+        equal: expressions of the file, the number of each, and the argument that gave it.
     """
 
     graph: Graph
@@ -242,7 +241,7 @@ class _CallerSizes:
         self.names = [printable(value.name) for value in self.graph.inputs]
 
     def shape(self, key: Any, shape: Any) -> None:
-        """Takes the shape of an input."""
+        """Adds the shape of an input."""
         k = self._input(key)
         where = f"input {self.names[k]!r}"
         if isinstance(shape, str | bytes) or not isinstance(shape, Iterable):
@@ -252,8 +251,8 @@ class _CallerSizes:
             self._refuse(f"{where}: {len(sizes)} axes; at most {MAX_RANK}")
         file = self.files[k]
         if file is None:
-            known = (size for shape in self.files for size in shape or ())
-            taken = {symbol.name for size in known for symbol in _symbols(size)}
+            inside = (size for shape in self.files for size in shape or ())
+            taken = {symbol.name for size in inside for symbol in _symbols(size)}
             self.files[k] = _symbolic(self.names[k], sizes, taken)
             return
         if len(file) != len(sizes):
@@ -266,7 +265,7 @@ class _CallerSizes:
                 self._equate(k, axis, size, f"{where}, axis {axis}")
 
     def _axis(self, where: str, axis: int, size: Any) -> Number | None:
-        """A size that a caller gives: a number, a name, or None for what the file says."""
+        """A size that a caller gives: a number, a name, or None for the file's size."""
         if size is None or isinstance(size, Dim):
             return size
         if isinstance(size, str):
@@ -280,7 +279,7 @@ class _CallerSizes:
         return sizes[0]
 
     def size(self, name: str, number: Any) -> None:
-        """Takes the number of a size by its name."""
+        """Adds the number of a size by its name."""
         extent = self._number(f"size {shown_name(str(name))!r}", number)
         key = shown_name(str(name))
         source = f"{key}={extent}"
@@ -313,7 +312,7 @@ class _CallerSizes:
             self._equate(k, axis, extent, source)
 
     def _known(self) -> dict[str, Symbol]:
-        """The sizes that have names, in the inputs and inside the model."""
+        """The named sizes in the inputs and inside the model."""
         symbols: dict[str, Symbol] = {}
         for shape in self.files:
             for size in shape or ():
@@ -326,7 +325,7 @@ class _CallerSizes:
         return symbols
 
     def _invented(self, key: str) -> list[tuple[int, int]]:
-        """The inputs' axes that a tool has called so, which is no name of one size."""
+        """The inputs' axes with a name that a tool invented, which may stand for several sizes."""
         return [
             (k, axis)
             for k, value in enumerate(self.graph.inputs)
@@ -349,7 +348,7 @@ class _CallerSizes:
         return self.names.index(name)
 
     def _equate(self, k: int, axis: int, extent: Number, source: str) -> None:
-        """Notes that an axis of the file has a given size."""
+        """Records that an axis of the file has the extent."""
         file = (self.files[k] or ())[axis]
         symbol = lone_symbol(file)
         if file == extent:
@@ -378,7 +377,7 @@ class _CallerSizes:
             self._refuse(f"{source}: the file bounds {symbol.name} by {bounds}")
 
     def _solve(self) -> None:
-        """Finds what expressions of one size make it, and that numbers are what expressions are."""
+        """Solves expressions of one symbol for it, and checks the numbers of the others."""
         left = self.equal
         while left:
             rest = []
@@ -397,7 +396,7 @@ class _CallerSizes:
                     self._refuse(f"{source}: the file has {size} there, which is never {number}")
                 self._bind(symbol, value, source)
             if len(rest) == len(left):
-                return  # of several sizes: the number is taken, what it says of them is not known
+                return  # expressions of several symbols: only their own numbers are known
             left = rest
 
     def _put(self, size: Number) -> Number:
@@ -409,7 +408,7 @@ class _CallerSizes:
             self._refuse(f"the size {size} does not exist for these numbers")
 
     def shapes(self) -> list[tuple[Number, ...] | None]:
-        """The inputs' shapes with everything put in."""
+        """The inputs' shapes with all numbers substituted."""
         self._solve()
         numbers = {size: number for size, number, _ in self.equal}
         shapes: list[tuple[Number, ...] | None] = []
@@ -428,7 +427,7 @@ class _CallerSizes:
         return shapes
 
     def named_inside(self, graph: Graph) -> Graph:
-        """The graph with numbers for the names that the file gives sizes inside the model."""
+        """The graph with numbers for named sizes inside the model."""
         if not any(symbol.named for symbol in self.values):
             return graph
 
@@ -458,7 +457,7 @@ class _CallerSizes:
 
 
 def _linear(size: Number) -> tuple[Symbol | None, int]:
-    """The one symbol of a*N + b, and a."""
+    """The symbol N and the factor a of a*N + b; no symbol for other expressions."""
     if isinstance(size, Dim) and len(size.terms) == 1:
         ((monomial, factor),) = size.terms
         if len(monomial) == 1 and isinstance(monomial[0], Symbol):
@@ -467,7 +466,7 @@ def _linear(size: Number) -> tuple[Symbol | None, int]:
 
 
 def brief_of(value: object) -> str:
-    """A value of a caller in a few characters."""
+    """A caller's value in at most 80 characters."""
     return printable(repr(value))[:80]
 
 

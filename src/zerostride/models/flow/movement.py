@@ -1,4 +1,4 @@
-"""Rows of ops that lay a tensor out anew: reshape, permute, join, cut, repeat."""
+"""Rows of ops that rearrange a tensor: reshape, permute, join, cut, repeat."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .numbers import array, listed
 
 
 def reshape(call: OpCall) -> Results:
-    """Reshape: 0 keeps a size, −1 is what remains; the number of elements stays."""
+    """Reshape: 0 keeps a size, −1 is the remaining size; the number of elements stays."""
     data = call.fact(0).shape
     numbers = call.whole(1, "shape")
     if numbers is None:
@@ -63,7 +63,7 @@ def reshape(call: OpCall) -> Results:
 def _target(
     call: OpCall, data: tuple[Number, ...] | None, numbers: tuple[Number | None, ...]
 ) -> tuple[Size, ...]:
-    """The target's numbers as sizes; what is −1 or unknown is open."""
+    """The target's numbers as sizes; −1 and unknown numbers are open."""
     literal = bool(call.integer("allowzero"))
     if [item for item in numbers if isinstance(item, int)].count(-1) > 1:
         raise NoSizes("more than one -1 in the target")
@@ -87,7 +87,7 @@ def _target(
                 raise NoSizes(f"0 in the target at axis {axis}, which the data does not have")
             sizes.append(Open())
             continue
-        # A number that is 0 for some sizes means the data's size there, and −1 what remains.
+        # An expression may be 0 or −1 for some sizes, which have special meanings: a need.
         stays = [ge(item, 0 if literal else 1)]
         if not literal and data is not None and axis < len(data):
             stays.append(eq(data[axis], 0) if at_least(item, 0) else any_of([]))
@@ -97,7 +97,7 @@ def _target(
 
 
 def _divided(call: OpCall, total: Number, divisor: Number, what: str) -> Number:
-    """The quotient of two numbers of elements; a need where it may have a rest."""
+    """The quotient of two numbers of elements; a need if there may be a remainder."""
     if isinstance(total, int) and isinstance(divisor, int):
         if divisor == 0 or total % divisor:
             raise NoSizes(f"{what}: {divisor} does not divide {total}")
@@ -124,13 +124,13 @@ def _kept(fact: Fact, shape: tuple[Size, ...]) -> Any:
 def _moved(
     call: OpCall, shape: tuple[Size, ...], move: Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
 ) -> Fact:
-    """The fact of a rearranged tensor, its numbers moved as its elements are."""
+    """The fact of a rearranged tensor, with its numbers rearranged."""
     values = array(call.fact(0))
     return Fact(shape, None if values is None else listed(move(values)))
 
 
 def flatten(call: OpCall) -> Results:
-    """Flatten: two axes, those before `axis` and the others."""
+    """Flatten: two axes, the product of those before `axis` and of the others."""
     shape = call.shape(0)
     axis = call.integer("axis", 1)
     if not -len(shape) <= axis <= len(shape):
@@ -140,7 +140,7 @@ def flatten(call: OpCall) -> Results:
 
 
 def squeeze(call: OpCall) -> Results:
-    """Squeeze: axes of size 1 go away; without a list all of them do."""
+    """Squeeze: removes the listed axes of size 1; without a list all of them."""
     shape = call.shape(0)
     try:
         axes_listed = call.fixed(1, "axes")
@@ -161,7 +161,7 @@ def squeeze(call: OpCall) -> Results:
 
 
 def unsqueeze(call: OpCall) -> Results:
-    """Unsqueeze: axes of size 1 where the result is to have them."""
+    """Unsqueeze: adds axes of size 1 at these positions of the result."""
     shape = call.shape(0)
     try:
         axes_listed = call.fixed(1, "axes") or ()
@@ -174,7 +174,7 @@ def unsqueeze(call: OpCall) -> Results:
 
 
 def transpose(call: OpCall) -> Results:
-    """Transpose: axes in the order of `perm`, reversed without."""
+    """Transpose: axes in the order of `perm`; reversed without it."""
     shape = call.shape(0)
     order = call.integers("perm")
     if order is None:
@@ -211,7 +211,7 @@ def concat(call: OpCall) -> Results:
 
 
 def _joined(call: OpCall, axis: int, rank: int) -> Any:
-    """The numbers of joined vectors; an operand of unknown numbers has as many unknown ones."""
+    """The numbers of joined tensors; None for each number of an unknown operand."""
     rows = []
     for fact in call.facts:
         if fact is None or count_of(fact.shape) is None or fact.shape is None:
@@ -224,7 +224,7 @@ def _joined(call: OpCall, axis: int, rank: int) -> Any:
 
 
 def split(call: OpCall) -> Results:
-    """Split: parts of given sizes, or as many equal ones as there are results."""
+    """Split: parts of given sizes, or one equal part for each result."""
     shape = call.shape(0)
     axis = call.axis(len(shape))
     size, count = shape[axis], call.outputs
@@ -261,7 +261,7 @@ def split(call: OpCall) -> Results:
 
 
 def tile(call: OpCall) -> Results:
-    """Tile: each size as often as its repeat says."""
+    """Tile: each size times its repeat."""
     shape = call.shape(0)
     if call.version < 6:
         return _tile_axis(call, shape)
@@ -279,14 +279,14 @@ def tile(call: OpCall) -> Results:
 
 
 def _tile_axis(call: OpCall, shape: tuple[Number, ...]) -> Fact:
-    """Tile before opset 6: one axis, so many times."""
+    """Tile before opset 6: repeats one axis."""
     (times,), (axis,) = call.fixed(1) or (1,), call.fixed(2) or (0,)
     axis = place(axis, len(shape))
     return Fact((*shape[:axis], plain(dim(shape[axis]) * times), *shape[axis + 1 :]))
 
 
 def pad(call: OpCall) -> Results:
-    """Pad: what is put before and after each axis; below 0 it is taken away."""
+    """Pad: elements added before and after each axis; a number below 0 removes elements."""
     shape = call.shape(0)
     pads = call.whole(1, "pads" if "pads" in call.attributes else "paddings")
     if pads is None:
@@ -337,7 +337,7 @@ def _image(call: OpCall) -> tuple[Number, Number, Number, Number]:
 
 
 def counted(call: OpCall) -> Results:
-    """Range: so many numbers from start on."""
+    """Range: the numbers from start to limit."""
     numbers = [call.content(position) for position in range(3)]
     if any(content is None or len(content) != 1 for content in numbers):
         return Fact((Open(),))

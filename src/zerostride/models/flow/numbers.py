@@ -1,8 +1,8 @@
-"""Numbers of small tensors, followed through arithmetic: the shapes that exporters compute.
+"""Arithmetic on the numbers of small tensors, such as shapes that exporters compute.
 
-Whole numbers are exact. Floats are followed as quotients, as far as rounding cannot matter to a
-size: float32 holds every whole number to 2^24 and float64 to 2^53, and what an exporter computes in
-float32 is a size along one axis. Whatever is not certain is None.
+Whole numbers are exact. Floats are quotients, used only where rounding cannot change a size:
+float32 holds every whole number to 2^24 and float64 to 2^53, and exporters compute sizes along one
+axis in float32. A number that is not certain is None.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from .facts import (
 
 Function: TypeAlias = Callable[..., Element]
 
-#: Denominators of factors: a product with a power of two is exact, and quotients by more than this
-#: come too near to a whole number to be told from it in float32.
+#: Largest denominator. A product with a power of two is exact; quotients by larger numbers come too
+#: close to whole numbers to be told apart in float32.
 MAX_DIVISOR = 1 << 10
 
 
 def array(fact: Fact) -> npt.NDArray[Any] | None:
-    """The numbers of a tensor in its shape, or None where they are not known."""
+    """The numbers of a tensor in its shape; None if they are unknown."""
     if fact.content is None or fact.shape is None or count_of(fact.shape) != len(fact.content):
         return None
     flat: npt.NDArray[Any] = np.empty(len(fact.content), object)
@@ -51,7 +51,7 @@ def array(fact: Fact) -> npt.NDArray[Any] | None:
 
 
 def listed(values: npt.NDArray[Any]) -> Content:
-    """Numbers in row-major order; None where there are too many, or none is known."""
+    """Numbers in row-major order; None if there are too many, or none is known."""
     if values.size > MAX_CONTENT:
         return None
     content = tuple(values.reshape(-1).tolist())
@@ -59,7 +59,7 @@ def listed(values: npt.NDArray[Any]) -> Content:
 
 
 def filled(shape: tuple[Any, ...], value: Element) -> Content:
-    """The numbers of a tensor that has one number everywhere."""
+    """The numbers of a tensor filled with one number."""
     count = count_of(shape)
     return None if count is None or value is None else (value,) * count
 
@@ -69,15 +69,15 @@ def exact(value: float) -> Element:
     return Real(*value.as_integer_ratio()) if math.isfinite(value) else None
 
 
-# One number from others.
+# Functions of numbers.
 
 
-#: Greatest factor of a size that is followed: times a size beyond it, 32 bits may overflow.
+#: Greatest factor of a size: with larger ones a product with a size may overflow 32 bits.
 MAX_FACTOR = 1 << 20
 
 
 def _bounded(value: Number) -> Element:
-    """A result as it is stored in 64 bits, None where it does not fit, or may not."""
+    """A result that fits 64 bits; None if it does not or may not fit."""
     value = plain(value)
     if isinstance(value, int):
         return None if abs(value) > MAX_ELEMENTS else value
@@ -126,20 +126,20 @@ def _subtract_real(a: Real, b: Real) -> Element:
 
 
 def _multiply_real(a: Real, b: Real) -> Element:
-    # The factor of a file is what its float is: exact only if it has few binary digits. A quotient
-    # that was rounded does not come back: N / 49 * 49 is not N for all N.
+    # A float factor of a file is exact only if it has few binary digits. A rounded quotient cannot
+    # be undone: N / 49 * 49 is not N for all N.
     if not (_is_binary(a.bottom) and _is_binary(b.bottom)):
         return None
     return _real(a.top * b.top, a.bottom * b.bottom)
 
 
 def _may_add(a: Real, b: Real) -> bool:
-    """Whether a sum of floats is as near to the sum as it takes: beside a quotient, a whole one."""
+    """Whether a float sum is exact enough: one term is whole, or both denominators are binary."""
     return 1 in (a.bottom, b.bottom) or (_is_binary(a.bottom) and _is_binary(b.bottom))
 
 
 def _is_binary(divisor: int) -> bool:
-    """Whether a float divides by it exactly."""
+    """Whether a division of a float by it is exact."""
     return divisor & (divisor - 1) == 0
 
 
@@ -149,12 +149,12 @@ def _divide_real(a: Real, b: Real) -> Element:
     return _real(a.top * b.bottom, a.bottom * b.top)
 
 
-#: Whether a number is certainly no less than another.
+#: Whether a number is certainly at least another.
 Sure: TypeAlias = Callable[[Number, int], bool]
 
 
 def division(sure: Sure) -> Function:
-    """ONNX's Div of integers rounds to zero; that is down where both are 0 or above."""
+    """ONNX's Div of integers rounds to zero, which is rounding down for numbers from 0 on."""
 
     def compute(a: Number, b: Number) -> Number | None:
         if isinstance(a, int) and isinstance(b, int):
@@ -167,7 +167,7 @@ def division(sure: Sure) -> Function:
 
 
 def modulo(truncated: bool, sure: Sure) -> Function:
-    """The remainder: with the divisor's sign, or with `fmod` with the dividend's."""
+    """The remainder with the divisor's sign; with `fmod`, the dividend's."""
 
     def compute(a: Number, b: Number) -> Number | None:
         if isinstance(a, int) and isinstance(b, int):
@@ -193,7 +193,7 @@ def _power(a: Number, b: Number) -> Number | None:
 
 
 def truth(condition: Condition) -> Element:
-    """1 where a condition plainly holds, 0 where it plainly does not."""
+    """1 if a condition always holds, 0 if it never holds, else None."""
     return int(condition.always) if condition.always or condition.never else None
 
 
@@ -216,7 +216,7 @@ def _extreme(pick: Callable[[Number, Number], Number]) -> Function:
 
 
 def _logic(settling: int) -> Function:
-    """And, Or: one operand may settle it whatever the other is."""
+    """And, Or: one operand may decide the result alone."""
 
     def compute(a: Element, b: Element) -> Element:
         if settling in (a, b):
@@ -230,7 +230,7 @@ def _xor(a: Number, b: Number) -> Number | None:
     return a ^ b if isinstance(a, int) and isinstance(b, int) else None
 
 
-#: Ops of two numbers. Those of more (Max, Sum) go through the operands.
+#: Ops of two numbers. Ops of more operands (Max, Sum) are folded.
 BINARY: Mapping[str, Function] = MappingProxyType(
     {
         "Add": _both(operator.add, _add_real),
@@ -303,7 +303,7 @@ _FLOATS, _INTEGERS, _BOOL = (1, 11), (6, 7, 12, 13), 9
 
 
 def cast(kind: int) -> Function:
-    """A number as another type has it."""
+    """A number converted to another type."""
 
     def compute(a: Element) -> Element:
         if a is None:
@@ -315,7 +315,7 @@ def cast(kind: int) -> Function:
                 return a
             if isinstance(a.top, int):
                 return _bounded(int(Fraction(a.top, a.bottom)))
-            # It rounds to zero.
+            # A cast rounds to zero.
             return floordiv(a.top, a.bottom) if at_least(a.top, 0) or a.bottom == 1 else None
         if kind == _BOOL:
             truth_value = truth(eq(a.top if isinstance(a, Real) else a, 0))
@@ -329,7 +329,7 @@ def cast(kind: int) -> Function:
 
 
 def attempted(function: Function, *numbers: Element) -> Element:
-    """What a function makes of numbers; None where the expression becomes too long."""
+    """The function's result; None if the expression becomes too long."""
     try:
         return function(*numbers)
     except ArithmeticError:
@@ -337,21 +337,21 @@ def attempted(function: Function, *numbers: Element) -> Element:
 
 
 def apply(function: Function, operands: Sequence[Fact], shape: tuple[Any, ...] | None) -> Content:
-    """The numbers of an element-wise op, as far as they are known."""
+    """The known numbers of an element-wise op."""
     if shape is None or count_of(shape) is None or all(fact.content is None for fact in operands):
         return None
     rows = []
     for fact in operands:
         values = array(fact)
         if values is None:
-            # Nothing is known of this one; another may still settle the result.
+            # Another operand may still decide the result.
             if fact.shape is None or count_of(fact.shape) is None:
                 return None
             values = np.full(fact.shape, None, object)
         try:
             rows.append(np.broadcast_to(values, shape))
         except ValueError:
-            return None  # an old version's rule, which lays operands otherwise than NumPy
+            return None  # an old version's rule, which aligns operands differently from NumPy
     results: npt.NDArray[Any] = np.empty(shape, object)
     for index in np.ndindex(*results.shape):
         numbers: list[Any] = [row[index] for row in rows]
@@ -360,7 +360,7 @@ def apply(function: Function, operands: Sequence[Fact], shape: tuple[Any, ...] |
 
 
 def arithmetic(call: OpCall, shape: tuple[Any, ...] | None) -> Content:
-    """The numbers that an element-wise op of the tables computes; None for other ops."""
+    """The numbers of an element-wise op of the tables; None for other ops."""
     facts = [fact for fact in call.facts if fact is not None]
     function = BINARY.get(call.op)
     if call.op == "Div":
@@ -378,14 +378,14 @@ def arithmetic(call: OpCall, shape: tuple[Any, ...] | None) -> Content:
 
 
 def choice(condition: Element, yes: Element, no: Element) -> Element:
-    """Where's one number: what is the same either way, or what the condition picks."""
+    """One number of a Where: the picked one, or the common one if the condition is unknown."""
     if isinstance(condition, int):
         return yes if condition else no
     return yes if yes == no else None
 
 
 def folded(function: Function, values: npt.NDArray[Any], axis: int) -> npt.NDArray[Any]:
-    """An array with one axis reduced by a function of two numbers; it is kept with size 1."""
+    """An array with one axis reduced by a function of two numbers; the axis keeps size 1."""
     moved = np.moveaxis(values, axis, 0)
     results = np.empty(moved.shape[1:], object)
     for index in np.ndindex(*results.shape):

@@ -49,7 +49,7 @@ def _listed(call: OpCall, name: str, count: int, default: int, least: int) -> tu
 
 
 def _positions(call: OpCall, sizes: tuple[Number, ...], kernel: tuple[Number, ...]) -> list[Number]:
-    """How many places a window has along each axis."""
+    """The number of window positions along each axis."""
     count = len(sizes)
     if len(kernel) != count:
         raise NoSizes(f"a window of {len(kernel)} axes over {count}")
@@ -66,12 +66,12 @@ def _positions(call: OpCall, sizes: tuple[Number, ...], kernel: tuple[Number, ..
         reach = (dim(width) - 1) * dilations[axis] + 1
         before, after = pads[axis], pads[axis + count]
         room = dim(size) + before + after - reach
-        # Rounded up, a window that sticks out behind counts, even if it is the only one.
+        # With ceil_mode a window that extends past the end counts, even if it is the only one.
         out = stride - 1 if call.integer("ceil_mode") else 0
         words = f"the window of {plain(reach)} fits into {size} and its padding"
         call.need(ge(room + out, 0), words + (f", but for {out}" if out else ""))
         if call.integer("ceil_mode"):
-            # A window that would start behind the data, in the padding, is left out.
+            # A window that would start in the padding behind the data does not count.
             last, start = room + stride - 1, dim(size) + before - 1
             difference = plain(last - start)
             if not isinstance(difference, int):
@@ -82,7 +82,7 @@ def _positions(call: OpCall, sizes: tuple[Number, ...], kernel: tuple[Number, ..
 
 
 def convolution(call: OpCall) -> Results:
-    """Conv and its quantised kin: batch, output channels, places of the window."""
+    """Conv and its quantised forms: batch, output channels, window positions."""
     shape = _planes(call)
     weights = call.shape(3 if call.op == "QLinearConv" else 1)
     if len(weights) != len(shape):
@@ -97,7 +97,7 @@ def convolution(call: OpCall) -> Results:
 
 
 def transposed(call: OpCall) -> Results:
-    """ConvTranspose: what a convolution would have had to be given."""
+    """ConvTranspose: the input shape of the corresponding convolution."""
     shape, weights = _planes(call), call.shape(1)
     count = len(shape) - 2
     if len(weights) != len(shape):
@@ -115,7 +115,7 @@ def transposed(call: OpCall) -> Results:
         if target and len(target) >= count:
             sizes.append(target[axis - count])
         elif automatic in _SAME:
-            # Where a kernel is smaller than its stride, runtimes and the document part.
+            # For a kernel smaller than its stride, runtimes differ from the document.
             reach = plain((dim(width) - 1) * dilations[axis] + 1)
             wide = isinstance(reach, int) and reach >= strides[axis]
             sizes.append(plain(dim(size) * strides[axis]) if wide else Open())
@@ -143,7 +143,7 @@ def global_pool(call: OpCall) -> Results:
 
 
 def resize(call: OpCall) -> Results:
-    """Resize and Upsample: sizes as given, or scaled and rounded down."""
+    """Resize and Upsample: given sizes, or scaled sizes rounded down."""
     shape = call.shape(0)
     axes = tuple(range(len(shape)))
     if call.attributes.get("axes") is not None:
@@ -163,7 +163,7 @@ def resize(call: OpCall) -> Results:
 
 
 def _has_operand(call: OpCall, position: int) -> bool:
-    """Whether an operand is there and not the empty tensor that means it is not."""
+    """Whether an operand is present; an empty tensor counts as absent."""
     return call.has(position) and call.fact(position).shape != (0,)
 
 
@@ -186,7 +186,7 @@ def _fraction(value: float) -> Element:
 
 
 def scaled(size: Number, scale: Element) -> Size:
-    """A size times a scale, rounded down; open where engines may round differently.
+    """A size times a scale, rounded down; open if engines may round differently.
 
     >>> from zerostride.sizes.dim import Dim
     >>> print(scaled(Dim("N"), Real(2, 1)), scaled(Dim("N"), Real(3, 2)), scaled(5, Real(1, 2)))
@@ -208,7 +208,7 @@ def scaled(size: Number, scale: Element) -> Size:
 
 
 def spectra(call: OpCall) -> Results:
-    """STFT: a spectrum for each place of a window on signals (batch, length[, 1 or 2])."""
+    """STFT: a spectrum for each window position on signals (batch, length[, 1 or 2])."""
     batch, length, *_ = _planes(call, 2)
     (step,) = call.fixed(1) or (None,)
     if step is None or step < 1:
@@ -236,7 +236,7 @@ def spectrum(call: OpCall) -> Results:
 
 
 def _one_number(call: OpCall, position: int) -> Number:
-    """The number that an operand is; Unclear where it is not known."""
+    """The number in an operand; Unclear if it is unknown."""
     content = call.whole(position)
     if not content or content[0] is None:
         raise Unclear("a length is not known")

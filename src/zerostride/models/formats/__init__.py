@@ -1,7 +1,7 @@
-"""The formats of model files: a row each, and the one place where a file finds its reader.
+"""The formats of model files: one row each, and the lookup of a file's reader.
 
 A format is a module of this package with the four functions of :class:`FormatModule` and a row of
-`FORMATS`. Nothing else in the package asks which format a graph came from.
+`FORMATS`. No other code depends on the format of a graph.
 """
 
 from __future__ import annotations
@@ -23,33 +23,33 @@ from .onnx.sites import Site
 
 
 class FormatModule(Protocol):
-    """What every format's module has.
+    """The functions of a format's module.
 
-    A module may also have `explicit(node)`: the attributes that change, None for those that go, for
-    a node to follow NumPy's rule, or to take identical shapes alone; None where it does already.
-    `SIZES`: rows for the flow of sizes by op, of ops without words whose sizes are known all the
-    same. And `read_sized(path, shapes)`: the graph of a file whose inputs have these shapes, by
-    name; without it the sizes that a caller gives flow through the graph.
+    A module may also have three more. `explicit(node)`: the attribute changes (None removes one)
+    after which a node follows NumPy's rule, or takes only identical shapes; None if it does
+    already. `SIZES`: rows for the flow of sizes, by op, of ops without an ONNX equivalent.
+    `read_sized(path, shapes)`: the graph of a file with these input shapes, by name; without it a
+    caller's sizes flow through the graph.
     """
 
     def read(self, path: Path) -> Graph:
-        """The graph of a file; ModelError where it cannot be read, and says why."""
+        """The graph of a file; ModelError with the reason if it cannot be read."""
         ...
 
     def find_site(self, node: Node) -> Site | None:
-        """What a node broadcasts and by which rule, or None if it cannot broadcast."""
+        """The operands and rule of a node that broadcasts; None if it cannot broadcast."""
         ...
 
     def lower(self, node: Node) -> tuple[Node, ...] | None:
-        """The node in ONNX's words (domain "", attributes of a current op set).
+        """The node as ONNX nodes (domain "", attributes of a current op set) of the same meaning.
 
-        Only where those mean exactly the same. The last of the nodes hands out the node's own
-        values, the very objects; what lies between is new. None where there are no such words.
+        The last of the nodes returns the node's own value objects; values between are new. None if
+        ONNX has no exact equivalent.
         """
         ...
 
     def edit(self, path: Path) -> Editor:
-        """The file, open for changes; ModelError where the format cannot be written."""
+        """The file, open for changes; ModelError if the format cannot be written."""
         ...
 
 
@@ -58,15 +58,14 @@ class Format:
     """A row of the table.
 
     Attributes:
-        name: how the format is called here, and in `Graph.format`.
-        suffixes: the ends of its files' names.
-        module: its module, imported when it is needed.
-        package: the package that the module is in.
-        engine: the engine that runs such files, whose meaning they have; None where documents say
-            what they mean.
+        name: the format's name, also in `Graph.format`.
+        suffixes: the suffixes of its files.
+        module: its module, imported on first use.
+        package: the package of the module.
+        engine: the engine that defines the meaning of such files; None if documents define it.
         writable: whether it can be written back.
-        hints: the sizes that a file gives tensors inside the model are hints, which the engine does
-            not read: it infers sizes from the inputs.
+        hints: a file's sizes of tensors inside the model are hints: the engine infers sizes from
+            the inputs and does not read them.
     """
 
     name: str
@@ -85,7 +84,7 @@ class Format:
 
 
 class _Foreign:
-    """The functions of another package's format: their faults are ModelErrors that name it."""
+    """The functions of another package's format; exceptions become ModelErrors that name it."""
 
     def __init__(self, row: Format) -> None:
         self._whose = f"format {row.name!r} of {FORMATS.source(row.name) or row.package}"
@@ -115,7 +114,7 @@ class _Foreign:
         return call
 
 
-#: What every format's module has to have.
+#: The required functions of a format's module.
 _FUNCTIONS = ("read", "find_site", "lower", "edit")
 
 
@@ -128,7 +127,7 @@ _OWN = (
 
 
 def _accept(row: Format, package: str) -> Format:
-    """Another package's format: files of other names than these, and a module of its own."""
+    """Accepts another package's format: it has its own suffixes and module."""
     if row.package == __name__:
         raise ValueError(f"format {row.name!r} does not say which package its module is in")
     if not row.suffixes or not all(suffix.startswith(".") for suffix in row.suffixes):
@@ -147,10 +146,10 @@ FORMATS: Table[Format] = Table(
 
 
 def path_of(model: object) -> Path:
-    """The file of a model, as a caller names it.
+    """The path that names a model.
 
     Raises:
-        TypeError: it is a model, or anything else that is no name; says how it becomes a file.
+        TypeError: the argument is not a path; for a model the message says how to write a file.
     """
     if isinstance(model, str | os.PathLike) and not isinstance(fspath := os.fspath(model), bytes):
         return Path(fspath)
@@ -160,11 +159,11 @@ def path_of(model: object) -> Path:
 
 
 def format_of(path: str | Path) -> Format:
-    """The format of a file, by the end of its name.
+    """The format of a file, by its suffix.
 
     Raises:
-        ModelError: no format has files of that name; says which there are.
-        TypeError: it is no file's name.
+        ModelError: no format has that suffix; names the known ones.
+        TypeError: the argument is not a path.
     """
     name = path_of(path).name.lower()
     own = (row for row in _OWN if name.endswith(row.suffixes))
@@ -188,7 +187,7 @@ def read_model(path: str | Path) -> Graph:
     """The graph of a model file of any format.
 
     Raises:
-        ModelError: the file cannot be read; says why.
+        ModelError: the file cannot be read; gives the reason.
     """
     return bounded(format_of(path).load().read(Path(path)))
 
@@ -199,9 +198,9 @@ def module_of(graph: Graph) -> FormatModule:
 
 
 def lowered(graph: Graph) -> Graph:
-    """The graph in ONNX's words as far as they reach; what has no such words stays as it is.
+    """The graph as ONNX nodes; a node without an ONNX equivalent stays as it is.
 
-    The values are the same objects, so what is found out about one holds in both graphs.
+    The values are the same objects, so facts about a value hold in both graphs.
     """
     if graph.format == "onnx":
         return graph
@@ -209,7 +208,7 @@ def lowered(graph: Graph) -> Graph:
 
     def nodes(originals: tuple[Node, ...]) -> Iterator[Node]:
         for node in originals:
-            # What stands for an If may have bodies that are in those words already.
+            # The nodes that replace an If may have bodies of ONNX nodes already.
             for words in (module.lower(node) if node.domain else None) or (node,):
                 bodies = tuple(map(body, words.bodies))
                 yield replace(words, bodies=bodies) if bodies else words

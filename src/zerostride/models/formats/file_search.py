@@ -1,4 +1,4 @@
-"""Finding the model files that words name: files, folders and patterns."""
+"""Finds the model files that arguments name: files, folders and patterns."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from ...errors import ZerostrideError
 from ..findings import Unread
 from . import FORMATS
 
-#: Models of one call; more are a mistake, such as a search from the root of a disk.
+#: Most models of one call. More are a mistake, such as a search from the root of a disk.
 MOST_MODELS = 100_000
-#: Entries of folders that a search looks at.
+#: Most folder entries that a search visits.
 MOST_ENTRIES = 2_000_000
-#: What a file whose suffix others use too has near its beginning. A file that is named itself is
-#: read whatever it holds; of a folder's files only those are models.
+#: Marks near the beginning of model files whose suffix other files use too. A search takes only
+#: files with the mark. A file that the caller names is read without it.
 _MARKS = {".xml": b"<net", ".param": b"7767517"}
 _BEGINNING = 65_536
 
 
 def suffixes() -> tuple[str, ...]:
-    """The ends of model files' names."""
+    """The suffixes of model files."""
     return tuple(suffix for row in FORMATS.values() for suffix in row.suffixes)
 
 
 def find_models(words: Sequence[str]) -> list[str | Unread]:
     """The models that words name, each once, in the order of the words.
 
-    A file is taken as it is. A folder stands for the model files in it and below it, in the order
-    of their paths: hidden files and folders are passed over, links to folders are not followed,
-    nor are links out of the folder. A pattern (`*`, `?`, `[...]`, `**`) stands for the model files
-    and the folders that match it, unless a file has that very name.
+    A file is one model. A folder means the model files in it and below it, ordered by path; hidden
+    files and folders, links to folders and links out of the folder are skipped. A pattern (`*`,
+    `?`, `[...]`, `**`) means the model files and folders that match it, unless a file has that
+    name.
 
     Raises:
-        ZerostrideError: there are more than are looked at.
+        ZerostrideError: more models or folder entries than the limits.
     """
     models: dict[str, str | Unread] = {}
     for word in words:
@@ -48,7 +48,7 @@ def find_models(words: Sequence[str]) -> list[str | Unread]:
 
 
 def is_single(words: Sequence[str]) -> bool:
-    """Whether words name one model by its file's name, and are no search."""
+    """Whether words name one model file, without a search."""
     return len(words) == 1 and not os.path.isdir(words[0]) and not _is_pattern(words[0])
 
 
@@ -66,7 +66,7 @@ def _named(word: str) -> Iterator[str | Unread]:
 
 
 def _or_nothing(word: str, models: Iterator[str | Unread]) -> Iterator[str | Unread]:
-    """The models, or that there are none: a search that finds nothing is a mistake somewhere."""
+    """The models, or one Unread without models: an empty search is probably a mistake."""
     nothing = True
     for model in models:
         nothing = False
@@ -83,7 +83,7 @@ def _matching(pattern: str) -> Iterator[str | Unread]:
         raise ZerostrideError(f"{pattern}: {error}") from None
     for match in matches:
         if os.path.isdir(match):
-            # A pattern with ** names the files below a folder itself.
+            # A pattern with ** also matches the files below a folder.
             if "**" not in pattern:
                 yield from _in_folder(match)
         elif _is_model(Path(match)):
@@ -116,7 +116,7 @@ def _stays(path: Path, root: str) -> bool:
 
 
 def _is_model(path: Path) -> bool:
-    """Whether a file that nobody named is a model's, by its name, or by what it begins with."""
+    """Whether a file of a search is a model, by its name, or by the mark near its beginning."""
     name = path.name.lower()
     if not name.endswith(suffixes()) or not path.is_file():
         return False
@@ -124,9 +124,9 @@ def _is_model(path: Path) -> bool:
     if mark is None:
         return True
     if name.endswith(".pnnx.param"):
-        return False  # pnnx's own notes beside ncnn's file, in ops that ncnn lacks
+        return False  # pnnx's own graph beside ncnn's file, with ops that ncnn lacks
     try:
         with path.open("rb") as file:
             return mark in file.read(_BEGINNING)
     except OSError:
-        return True  # reading it as a model says why it cannot be read
+        return True  # the reader reports why it cannot be read

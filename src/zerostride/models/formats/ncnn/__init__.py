@@ -1,8 +1,8 @@
 """ncnn's .param files, with or without their .bin.
 
-`text` reads lines of layers, `reader` makes a graph, `inference` finds shapes by the table
-`layers`, `sites` says what broadcasts, `lower` says layers in ONNX's words, `editor` and
-`program` change a file, `weights` reads a .bin.
+`text` reads lines of layers. `reader` builds a graph. `inference` finds shapes by the table
+`layers`. `sites` finds broadcasts. `lower` translates layers to ONNX. `editor` and `program` change
+a file. `weights` reads a .bin.
 In: a file. Out: Graph, Site, a changed file.
 """
 

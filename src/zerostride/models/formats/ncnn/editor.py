@@ -1,10 +1,10 @@
 """Rewrites of a .param and its .bin.
 
-Lines that no rewrite touches stay byte for byte, and so does the .bin but for what is put in. A
-reshape becomes a Reshape layer, an unsqueeze an ExpandDims, a squeeze a Squeeze, an expand a Tile
-(which copies, so that no number changes). A MemoryData that has one reader gets its new sizes in
-its own line; one with more gets a twin right after it, whose numbers go to the same place in the
-.bin. Where a blob gets a second reader a Split is put in, as ncnn wants it.
+Lines that no rewrite touches stay byte for byte; the .bin only gets insertions. A reshape becomes a
+Reshape layer, an unsqueeze an ExpandDims, a squeeze a Squeeze, an expand a Tile (which copies, so
+no number changes). A MemoryData with one reader gets its new sizes in its own line. One with more
+readers gets a twin right after it; the twin's numbers follow its own in the .bin. A blob with a
+second reader gets a Split, which ncnn requires.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _WORD = re.compile(r"\S+", re.ASCII)
 
 
 def edit(path: Path) -> NcnnEditor:
-    """The file, open for changes; ModelError where it cannot be read."""
+    """The file, open for changes; ModelError if it cannot be read."""
     return NcnnEditor(path)
 
 
 @dataclass
 class _Line:
-    """A layer's line that is written anew.
+    """A new line of a layer.
 
     Attributes:
         type, name, bottoms, tops: its words.
@@ -59,10 +59,10 @@ class _Line:
 
 @dataclass
 class _Changes:
-    """What becomes of the file.
+    """Changes of the file.
 
     Attributes:
-        lines: by layer, the lines that stand for its own.
+        lines: by layer, the lines that replace its own.
         twins: by MemoryData, lines that go after it.
     """
 
@@ -92,10 +92,10 @@ class NcnnEditor:
         self._failed = False
 
     def apply(self, rewrites: Sequence[Rewrite]) -> None:
-        """Says the rewrites in layers.
+        """Translates the rewrites to layers.
 
         Raises:
-            ModelError: one cannot be said; names the layer and says why.
+            ModelError: a rewrite has no equivalent; names the layer and the reason.
         """
         self._failed = True
         for rewrite in rewrites:
@@ -105,11 +105,10 @@ class NcnnEditor:
     def size_inputs(self, sizes: Mapping[str, Sequence[int]]) -> None:
         """Writes the sizes of inputs into their lines, in NumPy's order: {"in0": (3, 224, 224)}.
 
-        Converters leave them out, and without them no shape is known. ncnn itself does not look at
-        them.
+        Converters leave the sizes out, and without them no shape is known. ncnn ignores them.
 
         Raises:
-            ModelError: there is no such input, or no such blob.
+            ModelError: the model has no such input, or no blob has such a shape.
         """
         inputs = {layer.tops[0]: layer for layer in self.parsed.layers if layer.type == "Input"}
         for name, shape in sizes.items():
@@ -135,7 +134,7 @@ class NcnnEditor:
             raise self.refusal(layer, "it is rewritten twice")
         LayerProgram(self, layer, self.nodes[index], rewrite).write()
 
-    # What a program asks for.
+    # Used by programs.
 
     def refusal(self, layer: Layer, message: str) -> ModelError:
         """An error that names a layer."""
@@ -171,7 +170,7 @@ class NcnnEditor:
         return self._twins[key]
 
     def changed(self, layer: Layer, values: Mapping[int, object]) -> str:
-        """The text of a layer's parameters with some of them changed, or gone (None)."""
+        """The text of a layer's parameters with some changed or removed (None)."""
         line = self.parsed.lines[layer.line - 1]
         words = list(_WORD.finditer(line))
         start = words[3 + len(layer.bottoms) + len(layer.tops)].end()
@@ -184,7 +183,7 @@ class NcnnEditor:
         return text
 
     def put(self, layer: Layer, lines: Sequence[_Line]) -> None:
-        """Takes down what a program writes for a layer."""
+        """Records a program's lines for a layer."""
         if layer.type in LOADS and all(line.name != layer.name for line in lines):
             raise self.refusal(layer, "it has weights, so it cannot be replaced by other layers")
         self._changes.lines[layer.index] = list(lines)
@@ -199,7 +198,7 @@ class NcnnEditor:
     # The file.
 
     def text(self) -> str:
-        """The .param as it is now."""
+        """The text of the changed .param."""
         changes, lines = self._changes, list(self.parsed.lines)
         usual = "\r\n" if lines[0].endswith("\r\n") else "\n"
         added_layers = added_blobs = 0
@@ -229,7 +228,7 @@ class NcnnEditor:
         return re.sub(r"\d+", lambda match: str(int(match[0]) + next(more)), line, count=2)
 
     def save(self, path: Path) -> tuple[Path, ...]:
-        """Writes the .param, and the .bin beside it if there was one.
+        """Writes the .param, and the .bin beside it if the original has one.
 
         Raises:
             ModelError: a file cannot be written, or a rewrite failed before.
@@ -250,7 +249,7 @@ class NcnnEditor:
         return tuple(target for target, _ in reversed(writes))
 
     def _copy_weights(self, file: BinaryIO) -> None:
-        """The .bin with the numbers of twins after those that they are twins of."""
+        """Writes the .bin, with the numbers of each twin after those of its original."""
         with self.weights.path.open("rb") as source:
             for index in sorted(self._changes.twins):
                 stored = self.weights.stored[index] or ()
@@ -263,7 +262,7 @@ class NcnnEditor:
 
 
 def _copy(source: BinaryIO, target: BinaryIO, count: int | None) -> None:
-    """So many bytes from one file to another, or all that are left."""
+    """Copies bytes from one file to another: `count`, or all the rest."""
     left = count
     while left is None or left > 0:
         chunk = source.read(1 << 20 if left is None else min(left, 1 << 20))

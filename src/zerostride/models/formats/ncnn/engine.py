@@ -1,8 +1,8 @@
-"""The real ncnn, asked for shapes that no table tells: in a process of its own, under limits.
+"""Runs the real ncnn for shapes that no table gives, in a child process under limits.
 
-ncnn checks little and may end its process on a file that another release wrote. So it never runs
-here: a child loads the text, with zeros for weights and inputs, and says shape after shape; what it
-said before it died counts.
+ncnn checks little and may end its process on a file of another release, so it never runs in this
+process. A child loads the text with zeros for weights and inputs, and writes one shape after the
+other. Shapes that it wrote before it ended are used.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ....system import children
 
 #: A network of some hundred layers takes a second.
 SECONDS = 8.0
-#: What the child may use beyond what it starts with.
+#: Memory of the child beyond its memory at the start.
 MEMORY = 1 << 30
-#: Numbers in all inputs and blobs up to which it is worth asking.
+#: Most numbers in all inputs and blobs for which the child is started.
 MAX_NUMBERS = 1 << 26
 
 _CHILD = """
@@ -47,22 +47,22 @@ for name in given["blobs"]:
 
 
 def installed() -> bool:
-    """Whether ncnn can be asked."""
+    """Whether ncnn is installed."""
     return importlib.util.find_spec("ncnn") is not None
 
 
 def ask(
     text: str, inputs: Mapping[str, tuple[int, ...]], blobs: Sequence[str]
 ) -> tuple[dict[str, tuple[int, ...]], str | None]:
-    """The shapes of blobs as the real ncnn makes them.
+    """The shapes of blobs from the real ncnn.
 
     Args:
         text: the .param's text.
         inputs: the shapes of its inputs.
-        blobs: the blobs that are asked for, in order.
+        blobs: the wanted blobs, in order.
 
     Returns:
-        The shapes that it said, and what went wrong, or None.
+        The shapes that ncnn gave, and the failure or None.
     """
     if sum(map(math.prod, inputs.values())) > MAX_NUMBERS:
         return {}, "the inputs are too large to ask it"
@@ -89,7 +89,7 @@ def _shapes(lines: bytes) -> dict[str, tuple[int, ...]]:
         try:
             name, shape = json.loads(line)
         except ValueError:
-            continue  # cut off, or something that ncnn printed
+            continue  # cut off, or other output of ncnn
         if shape:
             shapes[name] = tuple(shape)
     return shapes

@@ -1,7 +1,7 @@
 """Sizes as expressions of operands' sizes: ``0w,+(1h,2),-1`` of Reshape and Interp.
 
-The language is that of ncnn's document 'expression'. Real numbers have 32 bits, and are cut off at
-the end; of sizes that are not numbers only what gives whole ones is worked out.
+The language is defined in ncnn's document 'expression'. Real numbers have 32 bits, and results are
+truncated. With symbolic sizes only operations that give whole sizes are evaluated.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ def evaluate(text: str, shapes: Sequence[Sizes]) -> list[Number]:
     [8, 3, -1]
 
     Raises:
-        Unknown: it holds what is not worked out here.
-        Wrong: it is no expression.
+        Unknown: it has an operation that is not evaluated here.
+        Wrong: it is not an expression.
     """
     if len(text) > MAX_TEXT:
         raise Unknown("an expression too long")

@@ -1,7 +1,7 @@
-"""Shapes of all blobs of a .param: by the table of layers, from the sizes that inputs have.
+"""Shapes of all blobs of a .param, by the table of layers, from the sizes of inputs.
 
-Inputs whose sizes the file does not give have sizes with names ("in0.c", "in0.h", "in0.w") where a
-layer says how many axes they have, and no shape at all where none does.
+If the file gives no sizes of an input and a layer fixes its rank, its sizes get names ("in0.c",
+"in0.h", "in0.w"). Otherwise the input has no shape.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from .layers import LAYERS, LEFTOVERS
 from .sizes import MAX_RANK, LayerCall, Sizes, Unknown, Wrong, called, checked
 from .text import Layer, Params, shown
 
-#: Expressions of sizes longer than this are no longer followed.
+#: Longer expressions of sizes are replaced by new names.
 MAX_EXPRESSION = 200
 
 
 @dataclass
 class Inferred:
-    """What is known of the blobs.
+    """The inferred shapes.
 
     Attributes:
         shapes: blobs with a shape.
-        wrong: blobs that come out of a layer that fails, or that descend from one.
-        open: blobs whose shape depends on numbers, or that descend from one.
+        wrong: results of failing layers, and blobs that depend on them.
+        open: blobs whose shape depends on data, and blobs that depend on them.
         named: input blobs whose sizes have names.
-        unsized: input blobs of which nothing is known.
-        notes: what is wrong with layers, in words.
+        unsized: input blobs without a shape.
+        notes: problems of layers, as text.
     """
 
     shapes: dict[str, Sizes] = field(default_factory=dict)
@@ -53,7 +53,7 @@ def infer(
         given: shapes of input blobs that a caller gave.
 
     Raises:
-        ModelError: a parameter is of the wrong kind; names line and layer, not the file.
+        ModelError: a parameter has the wrong type; names line and layer, not the file.
     """
     inferred = Inferred()
     ranks = _ranks(layers)
@@ -81,7 +81,7 @@ def _who(layer: Layer) -> str:
 
 
 def _bounded(size: Number) -> Number:
-    """The size, or a new name for an expression that has grown out of hand."""
+    """The size, or a new name for a long expression."""
     if not isinstance(size, Dim) or len(str(size)) <= MAX_EXPRESSION:
         return size
     name = hashlib.sha256(str(size).encode()).hexdigest()[:12]
@@ -91,7 +91,7 @@ def _bounded(size: Number) -> Number:
 def _results(
     layer: Layer, inferred: Inferred, ranks: Mapping[str, _Rank]
 ) -> Sequence[Sizes | None]:
-    """The shapes of a layer's results; none where they cannot be told."""
+    """The shapes of a layer's results; empty if they are unknown."""
     row = LAYERS.get(layer.type) or LEFTOVERS.get(layer.type)
     if any(name in inferred.wrong for name in layer.bottoms):
         inferred.wrong.update(layer.tops)
@@ -114,13 +114,13 @@ def _results(
             inferred.open.update(layer.tops)
     except (Wrong, ArithmeticError) as error:
         inferred.wrong.update(layer.tops)
-        if layer.type != "BinaryOp":  # whose site says it better
+        if layer.type != "BinaryOp":  # its finding explains the failure better
             inferred.notes.append(f"{_who(layer)} does not work: {error}")
     return ()
 
 
 def _input(name: str, inferred: Inferred, ranks: Mapping[str, _Rank]) -> Sequence[Sizes | None]:
-    """An input whose sizes the file does not give: a name for each, if it is known how many."""
+    """Names for the sizes of an input that the file does not give, if its rank is known."""
     if name not in ranks:
         return ()
     rank = ranks[name]
@@ -131,18 +131,18 @@ def _input(name: str, inferred: Inferred, ranks: Mapping[str, _Rank]) -> Sequenc
 
 @dataclass(frozen=True)
 class _Rank:
-    """What the layers that an input reaches tell of it.
+    """An input's rank, from the layers that it reaches.
 
     Attributes:
-        axes: how many it has.
-        note: what a reader should know of how that was found; {} is the input.
+        axes: the number of axes.
+        note: a note for the user about an assumption; {} is the input.
     """
 
     axes: int
     note: str = ""
 
 
-#: An input's rank that a file leaves open, and that the most of its readers take.
+#: The note for an input whose rank is assumed.
 _UP_TO = (
     "the input {{}} is taken to have {} axes, as many as {} makes of it; it may have fewer, and "
     "then its sizes are to be given"
@@ -150,10 +150,10 @@ _UP_TO = (
 
 
 def _ranks(layers: Sequence[Layer]) -> dict[str, _Rank]:
-    """What is known of inputs by the layers that they reach through others that keep ranks.
+    """The ranks of inputs, from layers that they reach through layers that keep ranks.
 
-    Where a constant of more axes meets an input on the way, the input may have fewer axes than the
-    result: the most is taken, and said.
+    If a constant of more axes joins on the way, the input may have fewer axes than the result. The
+    largest rank is assumed, with a note.
     """
     origin: dict[str, str] = {}
     least: dict[str, tuple[int, str]] = {}
@@ -192,21 +192,21 @@ def _ranks(layers: Sequence[Layer]) -> dict[str, _Rank]:
 
 
 def _by_others(layer: Layer, axes: Mapping[str, int]) -> int | None:
-    """How many axes the operands must have, since one has as many and all have the same."""
+    """The rank of the operands, which is the same for all, from one operand of known rank."""
     if layer.type not in ("Concat", "Eltwise"):
         return None
     return next((axes[name] for name in layer.bottoms if name in axes), None)
 
 
 def _declared_axes(layer: Layer) -> int:
-    """How many axes a MemoryData has."""
+    """The number of axes of a MemoryData."""
     params = Params(layer)
     named = (11, 2, 1)
     return next((4 - k for k, number in enumerate(named) if params.whole(number)), 1)
 
 
 def _hints(layer: Layer, notes: list[str]) -> dict[str, Sizes]:
-    """Shapes that a line gives of its results: parameter 30, dims and w, h, (d,) c for each."""
+    """Shapes of results that a line gives: parameter 30, dims and w, h, (d,) c for each."""
     if 30 not in layer.params or not layer.tops:
         return {}
     numbers = Params(layer).wholes(30)

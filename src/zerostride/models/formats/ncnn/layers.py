@@ -1,7 +1,7 @@
-"""The table of layers: what each makes, and how many axes its data have.
+"""The table of layers: the shapes of their results, and the rank of their data.
 
-To add a layer: its formula in `shapes` or `windows`, its weights in `weights`, and a row here. What
-broadcasts in it is in `sites`, what it is in ONNX's words in `lower`.
+To add a layer, write its formula in `shapes` or `windows`, its weights in `weights`, and a row
+here. `sites` holds its broadcasts, `lower` its translation to ONNX.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ class LayerType:
     """A row of the table.
 
     Attributes:
-        shapes: what shapes come out; None: only the engine can tell.
-        rank: how many axes the data must have, by the document; None: any.
-        keeps: every result has the shape of the first operand, whatever it is.
+        shapes: the function of the results' shapes; None: only the engine can compute them.
+        rank: the rank that the document requires of the data; None: any.
+        keeps: every result has the first operand's shape.
         ranked: every result has as many axes as every operand.
-        by_data: the results' sizes depend on numbers, so that no engine can tell beforehand.
+        by_data: the results' sizes depend on data, so no engine can compute them in advance.
     """
 
     shapes: Shapes | None = None
@@ -49,7 +49,7 @@ LAYERS: Mapping[str, LayerType] = MappingProxyType(
             "RotaryEmbed SELU Scale Shrink Sigmoid Softplus Split Swish TanH Threshold "
             "UnaryOp",
         ),
-        # Images by the document; on data of fewer axes they do not fail, and shapes stay.
+        # Documented for images; data of fewer axes do not fail, and keep their shape.
         **_rows(LayerType(shapes.same, keeps=True), "InstanceNorm ShuffleChannel"),
         "MVN": LayerType(shapes.mvn),
         "Softmax": LayerType(shapes.softmax, keeps=True),
@@ -110,8 +110,8 @@ LAYERS: Mapping[str, LayerType] = MappingProxyType(
     }
 )
 
-#: Functions of PyTorch and ONNX that pnnx leaves in a file where ncnn has no layer for them; their
-#: parameters are lost. None of these broadcasts; ncnn refuses the file.
+#: Functions of PyTorch and ONNX without a layer in ncnn, which pnnx leaves in a file. Their
+#: parameters are lost. None of them broadcasts. ncnn refuses the file.
 LEFTOVERS: Mapping[str, LayerType] = MappingProxyType(
     {
         **_rows(LayerType(shapes.same, keeps=True), "Identity Tensor.clone Tensor.to"),

@@ -1,8 +1,7 @@
-"""ncnn's layers in ONNX's words, where those mean exactly the same.
+"""Translates ncnn's layers to ONNX nodes of exactly the same meaning.
 
-Blobs have no batch axis: what ONNX says of samples (convolutions, pooling) gets one for the while.
-A BinaryOp of two blobs is said by ncnn's own plan: its operands reshaped to it, where the sizes are
-numbers.
+Blobs have no batch axis: ONNX ops on batches (convolutions, pooling) get a temporary one. For a
+BinaryOp of two blobs the operands are reshaped by ncnn's plan, if their sizes are numbers.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ from .writer import OPSET, NoWords, Row, Words, Writer
 
 
 def lower(node: Node) -> Words:
-    """The layer in ONNX's words, or None."""
+    """The layer as ONNX nodes, or None."""
     row = ROWS.get(node.op) if node.domain == "ncnn" else None
     if row is None or not node.outputs:
         return None
@@ -39,7 +38,7 @@ def lower(node: Node) -> Words:
 
 
 def _plain(op: str, **attributes: Any) -> Row:
-    """One operand, the same op."""
+    """A row for one operand and one op."""
 
     def write(w: Writer) -> None:
         w.last(op, w.input(), **attributes)
@@ -48,7 +47,7 @@ def _plain(op: str, **attributes: Any) -> Row:
 
 
 def _needs(row: Row, **wanted: float) -> Row:
-    """A row that holds where parameters have these values: p0=1.0."""
+    """A row for layers whose parameters have these values: p0=1.0."""
 
     def write(w: Writer) -> None:
         for key, value in wanted.items():
@@ -66,7 +65,7 @@ def _memory(w: Writer) -> None:
 
 
 def _split(w: Writer) -> None:
-    """The same for every reader."""
+    """An Identity for every reader."""
     for value in w.node.outputs:
         w.nodes.append(
             Node(w.node.name, "Identity", "", OPSET, (w.input(),), (value,), place=w.node.place)
@@ -78,7 +77,7 @@ def _reshaped(w: Writer) -> None:
 
 
 def _tiled(w: Writer) -> None:
-    """What repeats axes of extent 1 alone is an Expand."""
+    """An Expand if only axes of extent 1 are repeated, else a Tile."""
     old, new = w.numbers(w.input()), w.numbers(w.node.outputs[0])
     padded = (1,) * (len(new) - len(old)) + old
     if (len(old), len(new)) == (3, 4):  # the outermost axis stays, and gets a depth of one
@@ -113,7 +112,7 @@ def _concat(w: Writer) -> None:
 def _sliced(w: Writer) -> None:
     parts = [size for size in cuts(w.call()) if isinstance(size, int)]
     if sum(parts) != w.numbers(w.input())[w.whole(1)]:
-        raise NoWords  # what is left over goes nowhere, which a Split refuses
+        raise NoWords  # the parts do not cover the axis, which a Split refuses
     w.last("Split", w.input(), w.wholes(parts), axis=w.whole(1))
 
 
@@ -136,7 +135,7 @@ def _cropped(w: Writer) -> None:
     w.last("Slice", w.input(), w.wholes(starts), w.wholes(ends), w.wholes(range(len(starts))))
 
 
-#: UnaryOp's numbers; those without exact words are left out.
+#: UnaryOp's numbers with an exact ONNX op.
 _UNARY: Mapping[int, str] = MappingProxyType(
     {
         0: "Abs",
@@ -200,7 +199,7 @@ def _clip(w: Writer) -> None:
 
 
 def _affine(w: Writer, scale: float, shift: float) -> Value:
-    """The data times a number, and another one added."""
+    """The data times a number, plus another."""
     value = w.input()
     value = value if scale == 1 else w.step("Mul", value, w.constant(scale))
     return value if shift == 0 else w.step("Add", value, w.constant(shift))
@@ -235,7 +234,7 @@ def _lrn(w: Writer) -> None:
 
 
 def _flipped(w: Writer) -> None:
-    """Backwards along axes: a slice by steps of -1."""
+    """Reversed along axes: a slice by steps of -1."""
     axes = {axis % w.rank for axis in w.array(0)}
     if not axes:
         w.last("Identity", w.input())
@@ -305,7 +304,7 @@ def _reduced(w: Writer) -> None:
 
 
 def _binary(w: Writer) -> None:
-    """With a number the op with a constant, with a blob both as ncnn's plan lays them."""
+    """With a number, the op with a constant; with a blob, both reshaped by ncnn's plan."""
     row = binary_op(w.node)
     if row is None or "onnx" not in row[0].names or onnx_name(row[0]) == row[0].name:
         raise NoWords
@@ -348,7 +347,7 @@ def _eltwise(w: Writer) -> None:
 
 
 def _channels(w: Writer, name: str) -> Value:
-    """A weight along the outermost axis, as ONNX lays it out."""
+    """A weight along the outermost axis, reshaped for ONNX."""
     (value,) = weights(w.node, name) or (None,)
     if value is None or value.shape is None:
         raise NoWords
@@ -371,7 +370,7 @@ def _scale(w: Writer) -> None:
 
 
 def _bias(w: Writer) -> None:
-    if w.rank < 3:  # one channel, to which only the first number goes
+    if w.rank < 3:  # one channel, which takes the first number
         first = w.step("Slice", w.weight("bias"), w.wholes((0,)), w.wholes((1,)))
         w.last("Add", w.input(), first)
         return

@@ -1,4 +1,4 @@
-"""Products, normalisations and recurrent layers of ncnn in ONNX's words."""
+"""Rows of :mod:`.lower` for products, normalisations and recurrent layers."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def _inner_product(w: Writer) -> None:
     w.finish(product, activation=True)
 
 
-#: The shape of an addend of a Gemm that is a weight, by its kind.
+#: The shape of a Gemm's C weight, by its kind.
 _ADDENDS = {0: (1, 1), 1: (-1, 1), 2: (-1, 1), 3: None, 4: (1, -1)}
 
 
 def _gemm(w: Writer) -> None:
-    """alpha times A by B, and beta times C to it."""
+    """alpha * A @ B + beta * C."""
     if w.whole(18) or w.whole(12) or w.whole(13):
         raise NoWords
     own = {value.name for name in "ABC" for value in weights(w.node, name)}
@@ -77,7 +77,7 @@ def _addend(w: Writer, blobs: list[Value]) -> Value | None:
     shape = w.numbers(w.node.outputs[0])
     rows, columns = (shape[0], shape[-1])[:: -1 if w.whole(14) else 1]
     shape = w.numbers(blobs[0])
-    # A vector goes to the rows where it has their number, and else to the columns.
+    # A vector aligns with the rows if it has their number, else with the columns.
     if shape in ((rows,), (columns,)) and rows != columns:
         target = (rows, 1) if shape == (rows,) else (1, columns)
         return w.step("Reshape", blobs[0], w.wholes(target))
@@ -90,7 +90,7 @@ def _addend(w: Writer, blobs: list[Value]) -> Value | None:
 
 
 def _outer_axis(w: Writer, value: Value) -> Value:
-    """A vector as it lies along the outermost axis."""
+    """A vector aligned with the outermost axis."""
     return value if w.rank == 1 else w.step("Unsqueeze", value, w.wholes(range(1, w.rank)))
 
 
@@ -107,7 +107,7 @@ def _batch_norm(w: Writer) -> None:
 
 
 def _normalised(w: Writer, value: Value, axes: tuple[int, ...], eps: float, centre: bool) -> Value:
-    """The data by its own mean and spread along axes."""
+    """The data normalised by its mean and deviation along axes."""
     over = w.wholes(axes)
     if centre:
         value = w.step("Sub", value, w.step("ReduceMean", value, over, keepdims=1))
@@ -117,7 +117,7 @@ def _normalised(w: Writer, value: Value, axes: tuple[int, ...], eps: float, cent
 
 
 def _scaled(w: Writer, value: Value, *shaped: Value) -> None:
-    """Times the first weight, and the second one added."""
+    """The value times the first weight, plus the second."""
     for op, weight in zip(("Mul", "Add"), shaped, strict=False):
         value = w.step(op, value, weight)
     w.finish(value)
@@ -144,7 +144,7 @@ def _group_norm(w: Writer) -> None:
 
 
 def _trailing_norm(centre: bool) -> Row:
-    """LayerNorm and RMSNorm: over as many inner axes as the line has numbers for."""
+    """LayerNorm and RMSNorm, over the inner axes that the line's count covers."""
 
     def write(w: Writer) -> None:
         shape, count = w.numbers(w.input()), w.whole(0)
@@ -169,7 +169,7 @@ def _embed(w: Writer) -> None:
     table = w.weight("weight", (words, count))
     if w.input().dtype != "int32":
         raise NoWords  # the bits of floats, read as integers
-    # An index outside of the table is taken to its end.
+    # An index outside the table is clamped.
     indices = w.step("Max", w.input(), w.wholes((0,), "int32"))
     indices = w.step("Min", indices, w.wholes((words - 1,), "int32"))
     rows = w.step("Gather", table, indices, axis=0)
@@ -185,7 +185,7 @@ def _attended(w: Writer, q: Value, k: Value, v: Value, mask: Value | None, scale
 
 
 def _attention(w: Writer) -> None:
-    """MultiHeadAttention; the operands that are left out are the ones before them."""
+    """MultiHeadAttention; a missing key is the query, a missing value is the key."""
     if w.whole(18) or w.whole(7) or len(w.node.outputs) != 1:
         raise NoWords
     embed, heads = w.whole(0), w.whole(1)
@@ -223,7 +223,7 @@ def _sdpa(w: Writer) -> None:
         raise NoWords
     q, k, v = (w.input(at) for at in range(3))
     heads, others = w.numbers(q)[0], w.numbers(k)[0]
-    if heads != others:  # several heads of queries read one of keys
+    if heads != others:  # several heads of queries share one head of keys
         if heads % others:
             raise NoWords
         k, v = (_repeated(w, value, heads // others) for value in (k, v))
@@ -264,7 +264,7 @@ def _rows(w: Writer, value: Value, count: int, order: tuple[int, ...]) -> Value:
     return w.step("Concat", *parts, axis=1)
 
 
-#: ONNX's gates by ncnn's numbers, and the biases that the data and the state have; -1: none.
+#: ONNX's order of gates by ncnn's numbers, and of the biases of data and state; -1: no bias.
 _GATES: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = MappingProxyType(
     {
         "RNN": ((0,), (0, -1)),
@@ -275,7 +275,7 @@ _GATES: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]] = MappingProxyType
 
 
 def _recurrent(op: str) -> Row:
-    """One sequence as a batch of one; states have a row for each direction."""
+    """One sequence as a batch of one; states have one row per direction."""
 
     def write(w: Writer) -> None:
         count, way = w.whole(0), w.whole(2)

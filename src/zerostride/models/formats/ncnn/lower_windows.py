@@ -1,6 +1,6 @@
-"""Layers with windows in ONNX's words: convolutions, pooling, resizing, pixels, padding.
+"""Rows of :mod:`.lower` for windows: convolutions, pooling, resizing, pixels, padding.
 
-A blob is one sample: it gets a batch axis of one before ONNX's op and loses it after it.
+A blob is one sample. It gets a batch axis of extent 1 before ONNX's op and loses it after it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ...ir.graph import Value
 from .windows import POOL, SAME, channels, groups, kernel, spatial, window
 from .writer import NoWords, Row, Writer
 
-#: The least number of 32 bits, with which ncnn pads what it takes the maximum of.
+#: The least 32-bit float, with which ncnn pads for a maximum.
 _LEAST = -3.4028234663852886e38
 
 
@@ -26,13 +26,13 @@ def _blob(w: Writer, value: Value) -> Value:
 
 
 def _plain_weights(w: Writer) -> None:
-    """Refuses weights that are operands, or 8-bit integers."""
+    """NoWords for weights that are operands or 8-bit integers."""
     if w.whole(8) or w.whole(19) or w.whole(28) or len(w.node.outputs) != 1:
         raise NoWords
 
 
 def _pads(pads: Sequence[tuple[int, int]]) -> tuple[int, ...]:
-    """As ONNX lists them: before every axis, then after every one; a negative one pads nothing."""
+    """ONNX's order: all pads before the axes, then all after; a negative pad is 0."""
     return tuple(max(pad[side], 0) for side in (0, 1) for pad in pads)
 
 
@@ -55,9 +55,9 @@ def _convolution(w: Writer) -> None:
     if same is None and sides & {*SAME}:
         raise NoWords
     if same == SAME[1] and len(rows) == 3:
-        raise NoWords  # Convolution3D does not pad as the others do
+        raise NoWords  # Convolution3D pads differently
     if same is not None and any(extent < stride for extent, stride, _ in rows):
-        raise NoWords  # padded by less than nothing
+        raise NoWords  # negative padding
     each, count = channels(call) // groups(call), call.positive(0)
     kernel_ = kernel(call)
     data, fill = _sample(w, w.input()), w.real(18, 0.0)
@@ -83,7 +83,7 @@ def _convolution(w: Writer) -> None:
 def _dilations(
     rows: Sequence[tuple[int, int, tuple[int, int]]], sizes: Sequence[int]
 ) -> tuple[int, ...]:
-    """The steps inside windows, from how far they reach."""
+    """The dilations, from the extents of windows."""
     return tuple(
         (extent - 1) // (size - 1) if size > 1 else 1
         for (extent, _, _), size in zip(rows, sizes, strict=True)
@@ -136,7 +136,7 @@ def _cut_to(
     rows: Sequence[tuple[int, int, tuple[int, int]]],
     more: Sequence[int],
 ) -> Value:
-    """A transposed convolution cut to a size: half on either side, an odd one before or behind."""
+    """A transposed convolution cut to a size: half per side, an odd element before or behind."""
     sides = {side for _, _, pad in rows for side in pad}
     if not sides & {*SAME}:
         raise NoWords
@@ -188,14 +188,14 @@ def _pooling(w: Writer) -> None:
         pads, tails = _pool_pads(w, padding, sizes, strides)
         same = average and not w.whole(6) and w.whole(5) in (2, 3)
         if same and (len(names) == 3 or any(map(max, padding))):
-            raise NoWords  # pads that pad nothing are left out of the mean
+            raise NoWords  # the mean leaves out pads that add nothing
     sample = _sample(w, data)
     fill = 0.0 if average else _LEAST
     window_ = {"kernel_shape": tuple(sizes), "strides": tuple(strides)}
     whole = [(a, b + tail) for (a, b), tail in zip(pads, tails, strict=True)]
     if average and not w.whole(6) and not w.whole(7) and w.whole(5) in (0, 1):
         if any(max(pad) >= size for pad, size in zip(whole, sizes, strict=True)):
-            raise NoWords  # a window of nothing but padding
+            raise NoWords  # a window of padding alone
         result = w.step("AveragePool", sample, pads=_pads(whole), **window_)
     else:
         if any(map(any, whole)):
@@ -210,7 +210,7 @@ def _pool_pads(
     sizes: Sequence[int],
     strides: Sequence[int],
 ) -> tuple[list[tuple[int, int]], list[int]]:
-    """What is padded, and what is added behind so that the last window is full."""
+    """The pads, and the elements added behind so that the last window is full."""
     mode = w.whole(5)
     none = [0] * len(sizes)
     if mode == 1 or (mode == 0 and max(strides) == 1):
@@ -251,8 +251,8 @@ def _interp(w: Writer) -> None:
         words |= {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     elif corners:
         words["coordinate_transformation_mode"] = "align_corners"
-    flat = (1,) * (3 - rank)  # the axes before those that are resized, with a batch axis
-    if scaled and not corners:  # the place is found by the scale as it is written
+    flat = (1,) * (3 - rank)  # the axes before the resized ones, with a batch axis
+    if scaled and not corners:  # positions use the scale as written
         if any(scale != int(scale) for scale in scales):
             sizes = zip(w.numbers(data)[1:], w.numbers(w.node.outputs[0])[1:], scales, strict=True)
             scales = [1.0 if before == after else scale for before, after, scale in sizes]
@@ -265,21 +265,21 @@ def _interp(w: Writer) -> None:
         w.last("Identity", data)
         return
     if (corners and 1 in after[1:]) or (kind == 3 and min(before[1:]) < 4):
-        raise NoWords  # a division by 0; elements outside of the data
+        raise NoWords  # a division by 0; elements outside the data
     _resize(w, words, sizes=w.wholes((*flat, 1, *after)))
 
 
 def _resize(
     w: Writer, words: Mapping[str, str], scales: Value | None = None, sizes: Value | None = None
 ) -> None:
-    """Rows of a plane, or planes, with axes of one before them."""
+    """Resizes with axes of extent 1 added in front."""
     data = w.step("Unsqueeze", w.input(), w.wholes(range(4 - w.rank)))
     resized = w.step("Resize", data, None, scales, *([] if sizes is None else [sizes]), **words)
     w.last("Squeeze", resized, w.wholes(range(4 - w.rank)))
 
 
 def _shuffled(op: str) -> Row:
-    """Pixels and channels: mode 0 has the channel outermost."""
+    """Moves pixels to channels or back; in mode 0 the channel is outermost."""
 
     def write(w: Writer) -> None:
         size = w.whole(0, 1)
@@ -306,7 +306,7 @@ def _shuffled(op: str) -> Row:
 
 
 def _shuffle_channel(w: Writer) -> None:
-    """Channels in groups, dealt out one from each."""
+    """Interleaves the groups of channels."""
     shape, group = w.numbers(w.input()), w.whole(0, 1)
     if len(shape) != 3 or group < 1 or shape[0] % group:
         raise NoWords
@@ -334,7 +334,7 @@ def _padding(w: Writer) -> None:
 
 
 def _unfold(w: Writer) -> None:
-    """Columns of windows: a convolution with weights that pick one element each."""
+    """Columns of windows: a convolution with weights that select one element each."""
     import numpy as np
 
     call = w.call()

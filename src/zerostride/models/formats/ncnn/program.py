@@ -1,4 +1,4 @@
-"""A rewrite's steps as lines of layers."""
+"""Translates a rewrite's steps to lines of layers."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from .editor import NcnnEditor
 
 Shape: TypeAlias = tuple[int, ...]
-#: Steps that change how data are laid out and nothing else.
+#: Steps that only change the shape.
 _LAYOUT = frozenset({"reshape", "unsqueeze", "squeeze"})
 
 
 def parameter(number: int, value: Any) -> str:
-    """A parameter as the file has it: a point or an exponent makes a number a real one.
+    """A parameter as text of the file: a real number has a point or an exponent.
 
     >>> parameter(0, 3), parameter(2, 0.5), parameter(3, (0, 1))
     ('0=3', '2=5.000000e-01', '-23303=2,0,1')
@@ -44,7 +44,7 @@ def _number(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Constant:
-    """The data of a MemoryData in some shape; a blob when somebody reads it."""
+    """The data of a MemoryData in some shape; it becomes a blob when a layer reads it."""
 
     layer: Layer
     shape: Shape
@@ -52,7 +52,7 @@ class _Constant:
 
 @dataclass(frozen=True, slots=True)
 class _Blob:
-    """A blob, with its shape where that is known."""
+    """A blob, with its shape if known."""
 
     name: str
     shape: Shape | None
@@ -64,7 +64,7 @@ class _NewLayer:
 
     Attributes:
         kind: its type; "" for the node's own layer.
-        operands: what it reads.
+        operands: the operands that it reads.
         result: the blob that it makes.
         params: its parameters.
     """
@@ -76,7 +76,7 @@ class _NewLayer:
 
 
 class LayerProgram:
-    """The lines that stand for a layer."""
+    """The lines that replace a layer."""
 
     def __init__(self, editor: NcnnEditor, layer: Layer, node: Node, rewrite: Rewrite) -> None:
         self.editor = editor
@@ -86,7 +86,7 @@ class LayerProgram:
         self.layers: list[_NewLayer] = []
 
     def write(self) -> None:
-        """Plans all layers, then names what they read, and puts Splits where needed."""
+        """Plans all layers, then names their operands and adds Splits."""
         results: list[_Constant | _Blob] = []
         for k, step in enumerate(self.steps):
             operands = [self._operand(ref, results) for ref in step.operands]
@@ -133,7 +133,7 @@ class LayerProgram:
         if step.op == "self":
             return self._self(step, operands, last=last)
         if step.op == "number":
-            # What needs one compares with it and selects, for which ncnn has no layers either.
+            # Rewrites use one to compare and select, and ncnn lacks layers for that too.
             raise self._refusal("no layer is added for a constant; its numbers are in the .bin")
         if step.op in _LAYOUT or step.op == "expand":
             (operand,) = operands
@@ -203,7 +203,7 @@ class LayerProgram:
         return result
 
     def _layout(self, step: RewriteStep, before: Shape | None) -> Shape | None:
-        """The shape that a step makes; a refusal where ncnn has no such blob."""
+        """The result shape of a step; a refusal if ncnn has no such blob."""
         if step.op in ("reshape", "expand"):
             shape = step.shape or ()
             if -1 in shape and before is not None:
@@ -234,7 +234,7 @@ class LayerProgram:
     def _layer_of(
         self, step: RewriteStep, operand: _Constant | _Blob, shape: Shape | None
     ) -> tuple[str, dict[int, Any]]:
-        """The layer that says a step of layout."""
+        """The layer for a step that changes the shape."""
         if step.op == "unsqueeze":
             return "ExpandDims", {3: step.axes}
         if step.op == "squeeze":
@@ -258,7 +258,7 @@ class LayerProgram:
     # Names.
 
     def _lone_constants(self) -> set[int]:
-        """MemoryData layers that the program reads in one shape alone."""
+        """MemoryData layers that the program reads in only one shape."""
         shapes: dict[int, set[Shape]] = {}
         for layer in self.layers:
             for operand in layer.operands:
@@ -276,7 +276,7 @@ class LayerProgram:
         return self.editor.resized(memory, operand.shape, alone=memory.index in alone)
 
     def _check_read(self, rows: Sequence[tuple[_NewLayer, list[str]]]) -> None:
-        """Every blob that the layer read must still be read: else it becomes a result."""
+        """Checks that every operand of the layer is still read: else it becomes a result."""
         read = {name for _, names in rows for name in names}
         for position, name in enumerate(self.layer.bottoms):
             others = self.editor.readers[name] - Counter(self.layer.bottoms)[name]
@@ -286,7 +286,7 @@ class LayerProgram:
                 )
 
     def _put(self, rows: Sequence[tuple[_NewLayer, list[str]]]) -> None:
-        """Splits for blobs that several of the layers read, then the lines."""
+        """Adds Splits for blobs that several layers read, then the lines."""
         editor = self.editor
         counts = Counter(name for _, names in rows for name in set(names))
         parts: dict[str, list[str]] = {}

@@ -1,9 +1,9 @@
 """ncnn's .param (and .bin) as a neutral graph.
 
-Values are blobs, in NumPy's order of axes: (c, d, h, w), (c, h, w), (h, w) or (w,); ncnn's blobs
-have one axis at least, four at most, and no batch. A layer's weights are constants after its blobs
-in `Node.inputs`; a MemoryData is a node whose result is a constant. An Input is a graph input, no
-node. Attributes are the parameters under their numbers as text ("0", "1"). A node's place is its
+Values are blobs, in NumPy's order of axes: (c, d, h, w), (c, h, w), (h, w) or (w,). ncnn's blobs
+have one to four axes and no batch. A layer's weights are constants after its blobs in
+`Node.inputs`. A MemoryData is a node with a constant result. An Input is a graph input and not a
+node. Attributes are the parameters by their numbers as text ("0", "1"). A node's place is its
 layer's position in the file.
 """
 
@@ -28,10 +28,10 @@ from .text import Layer, ParamFile, Params, read_text, shown
 from .weights import LOADS, Load, Stored, Weights, bin_path, dtype_of, load, locate
 
 DOMAIN = "ncnn"
-#: ncnn's layers have no versions; the operators of one release are one set.
+#: ncnn's layers have no versions.
 VERSION = 1
 _DTYPES = {1: "float32", 2: "float16", 3: "int8"}
-#: Ends of the names of binary files, with what to name instead.
+#: Suffixes of binary files.
 _BINARY = (".param.bin", ".ncnn.bin")
 
 
@@ -40,7 +40,7 @@ def read_ncnn(path: str | Path, inputs: Mapping[str, Sizes | None] | None = None
 
     Args:
         path: the file.
-        inputs: shapes of input blobs, by name, that stand for what the file says.
+        inputs: shapes of input blobs, by name, that replace those of the file.
 
     Raises:
         ModelError: the file cannot be read; says why, with line and layer.
@@ -61,7 +61,7 @@ def read_ncnn(path: str | Path, inputs: Mapping[str, Sizes | None] | None = None
 
 
 def _input_sizes(parsed: ParamFile, inputs: Mapping[str, Sizes | None]) -> dict[str, Sizes]:
-    """The shapes that a caller gave, by the blobs' names in the file.
+    """A caller's shapes, by the blobs' names in the file.
 
     Raises:
         ModelError: ncnn has no such blob.
@@ -79,7 +79,7 @@ def _input_sizes(parsed: ParamFile, inputs: Mapping[str, Sizes | None]) -> dict[
 
 
 def _completed(parsed: ParamFile, inferred: Inferred, declared: Mapping[str, Sizes]) -> Inferred:
-    """What the table leaves open, asked of the real ncnn where it is installed."""
+    """The shapes completed by the real ncnn, if it is installed."""
     tops = [name for layer in parsed.layers for name in layer.tops]
     followed = inferred.shapes.keys() | inferred.wrong | inferred.open
     missing = [name for name in tops if name not in followed]
@@ -101,7 +101,7 @@ def _completed(parsed: ParamFile, inferred: Inferred, declared: Mapping[str, Siz
             sizes = inferred.shapes[name]
             inputs[name] = tuple(size for size in sizes if isinstance(size, int))
             if len(inputs[name]) < len(sizes):
-                return inferred  # ncnn computes with numbers alone
+                return inferred  # ncnn needs numbers
     text = "".join(parsed.lines)
     answers, failure = engine.ask(text, inputs, missing)
     again = infer(parsed.layers, answers, declared)
@@ -186,7 +186,7 @@ class _Builder:
         )
 
     def _dtype(self, layer: Layer, operands: Sequence[Value]) -> str | None:
-        """Blobs are 32-bit floats, but for what is cast and for indices."""
+        """Blobs are 32-bit floats, except results of casts and indices."""
         if layer.type == "Cast":
             return _DTYPES.get(Params(layer).whole(1))
         if layer.type in ("Quantize", "Requantize"):
@@ -231,7 +231,7 @@ class _Builder:
         return constants
 
     def _say(self, read: Mapping[str, int]) -> None:
-        """What a reader should know of the whole file."""
+        """Adds notes about the whole file."""
         inferred, weights = self.inferred, self.weights
         for name in inferred.unsized:
             how = f"--input-shape {shlex.quote(f'{printable(name)}=SIZES')}"
@@ -285,7 +285,7 @@ def _node(layer: Layer, operands: Sequence[Value], outputs: Sequence[Value]) -> 
 
 
 def _written(shape: Sizes | None) -> FileShape:
-    """The shape as a file gives it: numbers, and names or expressions as text."""
+    """The shape as a file writes it: numbers, and names or expressions as text."""
     return None if shape is None else tuple(map(_text, shape))
 
 

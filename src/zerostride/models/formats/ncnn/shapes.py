@@ -1,7 +1,7 @@
-"""The shapes that layers make, a function a kind of layer.
+"""The shapes of layers' results: one function for each kind of layer.
 
-The formulas are those of ncnn's layers (its document 'operators', and src/layer where that is
-silent); tests/conformance/test_ncnn_format.py runs every one of them in the real ncnn.
+The formulas follow ncnn's document 'operators', and src/layer where the document lacks them.
+tests/conformance/test_ncnn_format.py runs each of them in the real ncnn.
 """
 
 from __future__ import annotations
@@ -39,29 +39,29 @@ def same(call: LayerCall) -> Results:
 
 
 def mvn(call: LayerCall) -> Results:
-    """MVN: as the data, with three axes at least."""
+    """MVN: the data's shape with at least three axes."""
     return [(1,) * (3 - len(call.first)) + call.first]
 
 
 def softmax(call: LayerCall) -> Results:
-    """Softmax: as the data; along an inner axis the line must say that it counts axes from 0."""
+    """Softmax: the data's shape. For an inner axis parameter 1 must say that axes count from 0."""
     if call.whole(0) and not call.whole(1):
         raise Wrong("its axis is of an older form, which ncnn refuses; convert the model again")
     return [call.first]
 
 
 def opened(call: LayerCall) -> Results:
-    """As many axes as the first operand, of sizes that the line does not tell."""
+    """As many axes as the first operand, of unknown sizes."""
     return [called(name, len(call.first)) for name in call.layer.tops]
 
 
 def each(call: LayerCall) -> Results:
-    """Noop: every result is the operand at its place."""
+    """Noop: every result is the operand at its position."""
     return [call.operand(k) for k in range(len(call.layer.tops))]
 
 
 def declared(call: LayerCall) -> Results:
-    """Input and MemoryData: the sizes that the line gives; inner ones alone make fewer axes."""
+    """Input and MemoryData: the line's sizes; without outer sizes there are fewer axes."""
     w, h, d, c = (call.whole(key) for key in (0, 1, 11, 2))
     if min(w, h, d, c) < 0:
         raise Wrong(f"sizes {w}, {h}, {d}, {c}")
@@ -92,12 +92,12 @@ def binary(call: LayerCall) -> Results:
 
 # Axes.
 
-#: No axis is a batch.
+#: Parameter value for no batch axis.
 _NO_BATCH = 233
 
 
 def reshape(call: LayerCall) -> Results:
-    """Reshape: 0 keeps the size of that name, −1 is what is left."""
+    """Reshape: 0 keeps the size of that name, −1 is the remaining size."""
     text = call.params.text(6)
     if text:
         inner = evaluate(text, call.shapes)
@@ -116,7 +116,7 @@ def reshape(call: LayerCall) -> Results:
 
 
 def _with_batch(call: LayerCall, target: list[Number]) -> Sizes:
-    """A Reshape that names where a batch lies before and after it; here is always one sample."""
+    """A Reshape with a batch axis before or after it; the batch is always one sample."""
     before, after = (call.whole(key, _NO_BATCH) for key in (12, 13))
     shape = list(call.first)
     if before != _NO_BATCH:
@@ -131,7 +131,7 @@ def _with_batch(call: LayerCall, target: list[Number]) -> Sizes:
 
 
 def _filled(target: list[Number], shape: Sizes) -> Sizes:
-    """The target with its −1 replaced by what is left of `shape`."""
+    """The target with its −1 replaced by the remaining size of `shape`."""
     total = product(shape)
     if target.count(-1) > 1:
         raise Wrong("two sizes are to be what is left")
@@ -148,7 +148,7 @@ def _words(shape: Sizes) -> str:
 
 
 def expand_dims(call: LayerCall) -> Results:
-    """ExpandDims: axes of the result; beyond four axes nothing happens."""
+    """ExpandDims: adds axes of the result; beyond four axes it does nothing."""
     axes, rank = call.params.wholes(3), len(call.first)
     total = rank + len(axes)
     if total > MAX_RANK:
@@ -161,7 +161,7 @@ def expand_dims(call: LayerCall) -> Results:
 
 
 def squeeze(call: LayerCall) -> Results:
-    """Squeeze: by axes or by names; axes longer than 1 stay, and so does the last one left."""
+    """Squeeze: by axes or by names; axes longer than 1 stay, and at least one axis stays."""
     shape, axes = call.first, call.params.wholes(3)
     if axes:
         places = {axis + len(shape) if axis < 0 else axis for axis in axes}
@@ -182,7 +182,7 @@ _ORDERS = {
 
 
 def order(rank: int, kind: int) -> tuple[int, ...] | None:
-    """Permute's order as in NumPy's transpose; None where there is no such order.
+    """Permute's order as in NumPy's transpose; None for an unknown kind.
 
     >>> order(3, 1), order(2, 1)
     ((0, 2, 1), (1, 0))
@@ -301,7 +301,7 @@ def _places(call: LayerCall) -> tuple[list[Number], ...]:
 
 
 def _from_start(at: Number, size: Number, least: int) -> Number:
-    """A place counted from the start; numbers below `least` count from the end."""
+    """A position counted from the start; numbers below `least` count from the end."""
     return plain(size + at) if isinstance(at, int) and at < least else at
 
 
@@ -310,7 +310,7 @@ def _least(a: Number, b: Number) -> Number:
 
 
 def _crop_like(call: LayerCall) -> Sizes:
-    """To the size of the second operand; an outermost axis that that one lacks stays."""
+    """To the size of the second operand; channels stay if the ranks differ."""
     first, like = call.first, call.operand(1)
     if call.whole(0) == ABSENT:
         raise Unknown("its places are data")
@@ -321,7 +321,7 @@ def _crop_like(call: LayerCall) -> Sizes:
 
 
 def padding(call: LayerCall) -> Results:
-    """Padding: rows and columns around, and before and behind the outermost or second axis."""
+    """Padding of rows and columns, and before and behind the channels or depth."""
     if len(call.shapes) > 1:
         raise Unknown("its widths are data")
     top, bottom, left, right, front, behind = (call.whole(key) for key in (0, 1, 2, 3, 7, 8))
@@ -334,8 +334,8 @@ def padding(call: LayerCall) -> Results:
 def tile(call: LayerCall) -> Results:
     """Tile: along one axis, or a list from the outermost, by the names of axes.
 
-    Where the list has four numbers and the data three axes, the first is for c and not for a new
-    axis, unlike numpy.tile.
+    If the list has four numbers and the data three axes, the first number repeats c; unlike
+    numpy.tile it adds no axis.
     """
     repeats = call.params.wholes(2)
     shape = call.first
@@ -355,7 +355,7 @@ def tile(call: LayerCall) -> Results:
 
 
 def inner_product(call: LayerCall) -> Results:
-    """InnerProduct: each row of a matrix that fits, else everything at once."""
+    """InnerProduct: of each row of a matrix that fits, else of all elements."""
     count, weights = call.positive(0), call.whole(2)
     if len(call.first) == 2:
         fits = equal(call.first[1], weights // count)
@@ -367,7 +367,7 @@ def inner_product(call: LayerCall) -> Results:
 
 
 def gemm(call: LayerCall) -> Results:
-    """Gemm: rows of A, columns of B, either of them a constant."""
+    """Gemm: rows of A, columns of B; both may be constants."""
     operands = list(call.shapes)
 
     def part(constant: int, flipped: int, sizes: tuple[int, int]) -> Sizes:
@@ -415,7 +415,7 @@ def _joined(a: Sizes, b: Sizes) -> Sizes:
 
 
 def diag(call: LayerCall) -> Results:
-    """Diag: a matrix with the vector beside its diagonal, or a matrix's diagonal."""
+    """Diag: a matrix with the vector on a diagonal, or a matrix's diagonal."""
     shape, beside = call.of_rank(1, 2), call.whole(0)
     if len(shape) == 1:
         return [checked((plain(shape[0] + abs(beside)),) * 2)]
@@ -424,13 +424,13 @@ def diag(call: LayerCall) -> Results:
 
 
 def statistics(call: LayerCall) -> Results:
-    """StatisticsPooling: the mean of each channel, and its spread behind all of them."""
+    """StatisticsPooling: the means of all channels, then their deviations."""
     channels = call.first[0] if len(call.first) > 2 else 1
     return [(plain(channels * (2 if call.whole(0) else 1)),)]
 
 
 def grid_sample(call: LayerCall) -> Results:
-    """GridSample: the channels of the data, the places of the grid."""
+    """GridSample: the data's channels, the grid's positions."""
     shape, grid = call.of_rank(3, 4), call.operand(1)
     if len(grid) != len(shape):
         raise Unknown(f"a grid of rank {len(grid)}")
@@ -438,7 +438,7 @@ def grid_sample(call: LayerCall) -> Results:
 
 
 def regions(call: LayerCall) -> Results:
-    """ROIPooling, ROIAlign and PSROIPooling: as many places as are asked for."""
+    """ROIPooling, ROIAlign and PSROIPooling: the size in the parameters."""
     own = call.of_rank(3)[0]
     channels = call.whole(3) if call.layer.type.startswith("PS") else own
     return [checked((channels, call.whole(1), call.whole(0)))]
@@ -450,7 +450,7 @@ def embed(call: LayerCall) -> Results:
 
 
 def attention(call: LayerCall) -> Results:
-    """MultiHeadAttention: as many rows as the query, of its own width."""
+    """MultiHeadAttention: the query's rows, the layer's width."""
     if call.whole(7) or len(call.layer.tops) > 1 or len(call.first) != 2:
         raise Unknown("a cache")
     return [checked((call.first[0], call.whole(2) // call.positive(0)))]
@@ -464,7 +464,7 @@ def sdpa(call: LayerCall) -> Results:
 
 
 def recurrent(call: LayerCall) -> Results:
-    """RNN, GRU, LSTM: a row for each step; states in one row a direction."""
+    """RNN, GRU, LSTM: one row per step; states have one row per direction."""
     steps = call.of_rank(2)[0]
     count = call.positive(0)
     directions = 2 if call.whole(2) == 2 else 1
@@ -476,7 +476,7 @@ def recurrent(call: LayerCall) -> Results:
 
 
 def reduction(call: LayerCall) -> Results:
-    """Reduction: over all axes or some, which are kept as 1 or go."""
+    """Reduction over all or some axes, which become 1 or are removed."""
     shape = call.first
     if call.whole(1, 1) or len(shape) == 1:
         places = set(range(len(shape)))

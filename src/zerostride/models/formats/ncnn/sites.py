@@ -1,8 +1,8 @@
-"""What broadcasts in ncnn's layers, and by which rule.
+"""The broadcasts in ncnn's layers, and their rules.
 
-BinaryOp is asked of the engine table, compounds of the carriers' rows for ncnn: both were measured
-on the release that the table names. Operands stand in the order of the op that the site is named
-for: a reversed subtraction of a and b is a subtraction of b and a.
+The rule of BinaryOp comes from the engine table, those of compound ops from the carriers' rows for
+ncnn. Both were measured on the release that the table names. Operands have the order of the site's
+op: a reversed subtraction of a and b is a subtraction of b and a.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from .layers import LAYERS, LEFTOVERS
 from .text import Param
 from .weights import FUNCTIONS
 
-#: BinaryOp's numbers that take their operands the other way round, with the op that they are.
+#: BinaryOp's numbers with reversed operands, with the number of the plain op.
 REVERSED: Mapping[int, int] = MappingProxyType({7: 1, 8: 3, 9: 6, 11: 10, 13: 12, 16: 15, 18: 17})
 #: Eltwise's operations.
 ELTWISE: Mapping[int, str] = MappingProxyType({0: "Mul", 1: "Sum", 2: "Max"})
 
-#: Eltwise takes the first operand's shape and reads as many numbers of the others, unchecked.
+#: Eltwise takes the first operand's shape and reads as many numbers of the others without a check.
 _ELTWISE = replace(
     RULES["none"],
     summary="Identical shapes; others are read as if they had the first one's.",
@@ -39,7 +39,7 @@ _ELTWISE = replace(
 
 
 def whole(node: Node, number: int, default: int = 0) -> int:
-    """A whole-number parameter of a node; a ModelError if it is none."""
+    """A whole-number parameter of a node; ModelError for other types."""
     value: Param = node.attributes.get(str(number), default)
     if isinstance(value, int):
         return value
@@ -47,7 +47,7 @@ def whole(node: Node, number: int, default: int = 0) -> int:
 
 
 def binary_op(node: Node) -> tuple[Op, bool] | None:
-    """The op of a BinaryOp, and whether it takes its operands the other way round."""
+    """The op of a BinaryOp, and whether its operands are reversed."""
     number = whole(node, 0)
     try:
         return find_op(REVERSED.get(number, number), "ncnn"), number in REVERSED
@@ -56,7 +56,7 @@ def binary_op(node: Node) -> tuple[Op, bool] | None:
 
 
 def onnx_name(op: Op) -> str:
-    """The op in ONNX's words, or its own name where those mean something else.
+    """The op's name in ONNX, or its own name if ONNX's op differs.
 
     >>> onnx_name(find_op("subtract")), onnx_name(find_op("fmod"))
     ('Sub', 'fmod')
@@ -70,7 +70,7 @@ def find_site(node: Node) -> Site | None:
     if node.domain != "ncnn":
         return None
     if node.op not in LAYERS:
-        # A function of one blob has numbers beside it, and nothing to broadcast.
+        # A function of one blob takes only numbers besides it, and broadcasts nothing.
         alone = FUNCTIONS.fullmatch(node.op) and len(node.inputs) < 2
         if node.op in LEFTOVERS or alone:
             return None
@@ -96,14 +96,14 @@ def _unjudged(node: Node, kind: Kind = Kind.NOT_MODELLED) -> Site:
 
 
 def weights(node: Node, *names: str) -> tuple[Value, ...]:
-    """The weights of a layer by what they are called; those that it lacks are left out."""
+    """The weights of a layer with these names; missing ones are left out."""
     by_name = {value.name: value for value in node.inputs if value is not None and value.constant}
     values = (by_name.get(f"{node.name}.{name}") for name in names)
     return tuple(value for value in values if value is not None)
 
 
 def _binary(node: Node) -> Site | None:
-    """Two blobs by ncnn's rule; with a number nothing broadcasts."""
+    """Two blobs by ncnn's rule; an op with a number does not broadcast."""
     row = binary_op(node)
     if whole(node, 1):
         return None
@@ -123,7 +123,7 @@ def _binary(node: Node) -> Site | None:
 
 
 def _eltwise(node: Node) -> Site | None:
-    """Two blobs or more, all of one shape; that a sum has weights changes no shape."""
+    """Two blobs or more, all of one shape; weights of a sum change no shape."""
     name = ELTWISE.get(whole(node, 0))
     if name is None:
         return _unjudged(node)
@@ -132,7 +132,7 @@ def _eltwise(node: Node) -> Site | None:
 
 
 def _prelu(node: Node) -> Site:
-    """One slope, or one for each channel."""
+    """One slope, or one per channel."""
     slope = weights(node, "slope")
     data = _operands(node)[:1]
     rule = rule_row(None, engine="ncnn", op="prelu")
@@ -140,15 +140,15 @@ def _prelu(node: Node) -> Site:
 
 
 def _ncnn_rule(op: str, *, constant: bool = True) -> Rule:
-    """The rule by which ncnn's layer for a compound op of ONNX places its weights."""
+    """The rule for the weights of ncnn's layer for a compound op of ONNX."""
     rows = CARRIERS[op]["ncnn"]
     return next(row.rule for row in rows if row.weights in (None, constant))
 
 
 def _along_channels(op: str, name: str) -> Callable[[Node], Site | None]:
-    """A row for one number a channel, from a weight or a second blob.
+    """A row for one number per channel, from a weight or a second blob.
 
-    A bias beside a scale lies where the scale lies, so the scale alone is judged.
+    A bias aligns like its scale, so only the scale is judged.
     """
 
     def build(node: Node) -> Site | None:
@@ -164,7 +164,7 @@ def _along_channels(op: str, name: str) -> Callable[[Node], Site | None]:
 
 
 def _bias(node: Node) -> Site | None:
-    """One number a channel; vectors and matrices are one channel, so its first number is theirs."""
+    """One number per channel; vectors and matrices are one channel and take the first number."""
     data = _operands(node)[0].shape
     if data is not None and len(data) < 3:
         return _unjudged(node)
@@ -172,8 +172,8 @@ def _bias(node: Node) -> Site | None:
 
 
 def _norm(op: str, *names: str) -> Callable[[Node], Site | None]:
-    """A row for a normalisation with one number a channel."""
-    # The same as ncnn's row, its axis said: engines with a batch axis have another one.
+    """A row for a normalisation with one number per channel."""
+    # ncnn's rule with an explicit axis: engines with a batch axis have another one.
     rule = replace(_ncnn_rule(op), align=AT_AXIS.align, attributes=AT_AXIS.attributes)
 
     def build(node: Node) -> Site | None:
@@ -189,7 +189,7 @@ def _norm(op: str, *names: str) -> Callable[[Node], Site | None]:
 
 
 def _trailing(op: str, *names: str) -> Callable[[Node], Site | None]:
-    """A row for a normalisation over as many inner axes as its weights have numbers for."""
+    """A row for a normalisation over the inner axes that its weights cover."""
 
     def build(node: Node) -> Site | None:
         own = weights(node, *names)
@@ -207,7 +207,7 @@ def _trailing(op: str, *names: str) -> Callable[[Node], Site | None]:
 
 
 def _normalised(shape: FileShape, count: int) -> int | None:
-    """How many inner axes hold `count` numbers, as the layer counts them."""
+    """The number of inner axes with `count` elements, as the layer counts them."""
     if shape is None or not all(isinstance(size, int) for size in shape):
         return None
     sizes = [size for size in shape if isinstance(size, int)]
@@ -216,12 +216,12 @@ def _normalised(shape: FileShape, count: int) -> int | None:
     return 2 if len(sizes) >= 3 and sizes[-1] * sizes[-2] == count else None
 
 
-#: Weights of a Gemm beside its matrices.
+#: Scales among the weights of a Gemm.
 _GEMM_SCALES = ("B_scale", "B_input_scale")
 
 
 def _gemm(node: Node) -> Site | None:
-    """C to the product's shape (M, N): a weight of one of five forms, or a blob."""
+    """C broadcasts to the product's shape (M, N): a weight of one of five forms, or a blob."""
     constant = weights(node, "C")
     own = {f"{node.name}.{name}" for name in ("A", "B", "C", "A_scale", *_GEMM_SCALES)}
     blobs = [v for v in node.inputs if v is not None and not (v.constant and v.name in own)]
@@ -253,12 +253,12 @@ def _matmul(node: Node) -> Site | None:
 
 
 def _masked(node: Node) -> Site | None:
-    """Attention with a mask, which is the same for all heads or has them."""
+    """Attention with a mask, with or without an axis of heads."""
     return _unjudged(node) if whole(node, 5) else None
 
 
 def _scaled(*numbers: int) -> Callable[[Node], Site | None]:
-    """Quantisation: a vector along the channels is not modelled, one number broadcasts nothing."""
+    """Quantisation: one number does not broadcast; a vector along the channels is not modelled."""
 
     def build(node: Node) -> Site | None:
         return _unjudged(node) if any(whole(node, k, 1) > 1 for k in numbers) else None

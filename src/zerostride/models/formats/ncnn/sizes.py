@@ -1,7 +1,7 @@
-"""A layer being asked for its results' shapes: operands, parameters, and two ways to give up.
+"""The call of a layer's shape function: operands, parameters, and the exceptions for no answer.
 
-Shapes are in NumPy's order: (c, d, h, w), (c, h, w), (h, w) or (w,). A size is a number or an
-expression of the sizes of inputs that the file does not give.
+Shapes are in NumPy's order: (c, d, h, w), (c, h, w), (h, w) or (w,). A size is a number, or an
+expression of input sizes that the file does not give.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from ....sizes.functions import floordiv
 from .text import Layer, Params
 
 Sizes: TypeAlias = tuple[Number, ...]
-#: What a layer answers: a shape for each result, None where it cannot be told.
+#: The shape of each result of a layer; None if it is unknown.
 Results: TypeAlias = "list[Sizes | None]"
 
 #: A size is a C int.
 MAX_SIZE = 2**31 - 1
-#: A blob has at most so many axes.
+#: Most axes of a blob.
 MAX_RANK = 4
-#: Names of axes by rank, as ncnn calls them.
+#: ncnn's names of axes by rank.
 AXES: Mapping[int, str] = {1: "w", 2: "hw", 3: "chw", 4: "cdhw"}
 #: Stands for "not given" among sizes and offsets.
 ABSENT = -233
 
 
 class Unknown(Exception):  # noqa: N818 - an answer, not a fault
-    """The shape cannot be told here: an op that is not modelled, sizes that are not decided."""
+    """The shape cannot be computed: an op that is not modelled, or sizes that are not decided."""
 
 
 class Wrong(Exception):  # noqa: N818 - an answer, not a fault
-    """No such blob comes out: the layer fails, or computes nonsense; the words say why."""
+    """The layer fails or computes nonsense; the message is the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class LayerCall:
-    """One layer with the shapes of what it reads.
+    """One layer with the shapes of its operands.
 
     Attributes:
         layer: the layer.
@@ -66,19 +66,19 @@ class LayerCall:
         return self.operand(0)
 
     def operand(self, position: int) -> Sizes:
-        """An operand's shape; the layer is wrong if it is not there."""
+        """An operand's shape; Wrong if the operand is missing."""
         if position >= len(self.shapes):
             raise Wrong(f"it has {len(self.shapes)} operands, too few")
         return self.shapes[position]
 
     def of_rank(self, *ranks: int) -> Sizes:
-        """The first operand's shape, if it has as many axes."""
+        """The first operand's shape; Unknown if its rank is not one of these."""
         if len(self.first) not in ranks:
             raise Unknown(f"data of rank {len(self.first)}")
         return self.first
 
     def positive(self, number: int, default: int = 0) -> int:
-        """A parameter that divides or counts."""
+        """A parameter that must be at least 1."""
         value = self.whole(number, default)
         if value < 1:
             raise Wrong(f"parameter {number} is {value}")
@@ -90,19 +90,19 @@ class LayerCall:
 
 
 def called(blob: str, rank: int) -> Sizes:
-    """Sizes that nothing is known of, called by the blob and its axes: "in0.h"."""
+    """Unknown sizes, named after the blob and its axes: "in0.h"."""
     word = re.sub(r"\W", "_", blob)
     word = word if re.match(r"[^\W\d]", word) else f"blob_{word}"
     return tuple(of_atom(Symbol(f"{word}.{axis}")) for axis in AXES[rank])
 
 
 def named_sizes(shape: Sizes) -> dict[str, Number]:
-    """The sizes by ncnn's names; those that a blob lacks are 1."""
+    """The sizes by ncnn's names; 1 for axes that a blob lacks."""
     return {**dict.fromkeys("cdhw", 1), **dict(zip(AXES[len(shape)], shape, strict=True))}
 
 
 def place(axis: int, rank: int) -> int:
-    """An axis from 0; the layer is wrong if there is none."""
+    """An axis counted from 0; Wrong if it is out of range."""
     position = axis + rank if axis < 0 else axis
     if not 0 <= position < rank:
         raise Wrong(f"axis {axis} of data of rank {rank}")
@@ -110,7 +110,7 @@ def place(axis: int, rank: int) -> int:
 
 
 def number(size: Number) -> int:
-    """A size as a number; unknown if it is none."""
+    """A size as a number; Unknown for an expression."""
     value = plain(size)
     if isinstance(value, Dim):
         raise Unknown(f"the size {value} is not known")
@@ -118,7 +118,7 @@ def number(size: Number) -> int:
 
 
 def is_unit(size: Number) -> bool:
-    """Whether a size is 1; unknown if that is not decided."""
+    """Whether a size is 1; Unknown if that is not decided."""
     answer = is_one(size)
     if answer is Answer.UNKNOWN:
         raise Unknown(f"whether {size} is 1 is not known")
@@ -126,7 +126,7 @@ def is_unit(size: Number) -> bool:
 
 
 def equal(a: Number, b: Number) -> bool | None:
-    """Whether two sizes are equal; None where that is not decided."""
+    """Whether two sizes are equal; None if that is not decided."""
     difference = plain(a - b)
     if isinstance(difference, int):
         return difference == 0
@@ -134,12 +134,12 @@ def equal(a: Number, b: Number) -> bool | None:
 
 
 def product(sizes: Sequence[Number]) -> Number:
-    """The number of elements; the layer is wrong if ncnn cannot count them."""
+    """The number of elements."""
     return plain(math.prod(sizes))
 
 
 def divided(size: Number, divisor: Number) -> Number:
-    """A quotient rounded down, of a size not below 0."""
+    """A size, not below 0, divided and rounded down."""
     if isinstance(divisor, int) and divisor == 0:
         raise Wrong("a division by 0")
     if isinstance(size, int) and isinstance(divisor, int):
@@ -148,7 +148,7 @@ def divided(size: Number, divisor: Number) -> Number:
 
 
 def quotient(size: Number, divisor: Number) -> Number:
-    """A quotient that leaves nothing over, as far as that is decided."""
+    """A quotient; Wrong if there certainly is a remainder."""
     rows = divided(size, divisor)
     if equal(plain(rows * divisor), size) is False:
         raise Wrong(f"{size} elements do not fill rows of {divisor}")
@@ -156,7 +156,7 @@ def quotient(size: Number, divisor: Number) -> Number:
 
 
 def checked(shape: Sizes) -> Sizes:
-    """The shape, if a blob of it can be."""
+    """The shape; Wrong if no blob can have it."""
     if not 1 <= len(shape) <= MAX_RANK:
         raise Wrong(f"a blob of {len(shape)} axes")
     for size in shape:

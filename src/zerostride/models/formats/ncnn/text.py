@@ -1,9 +1,9 @@
 """The text of a .param file: lines of layers, each with blobs and numbered parameters.
 
-The grammar is that of ncnn's `Net::load_param` and `ParamDict::load_param`, and of its document
-'param and model file structure'. A file is hostile input: it is bounded, counts in it are compared
-with what is there and never used to allocate, and what is malformed is one line that names the
-file, the line and the layer.
+The grammar follows ncnn's `Net::load_param` and `ParamDict::load_param`, and its document 'param
+and model file structure'. A file is hostile input. Its size is bounded. Its counts are compared
+with the actual numbers and never used to allocate. An error is one line that names the file, the
+line and the layer.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ MAX_ITEMS = 1 << 16
 MAX_NAME = 255
 #: Parameters are numbered from 0 to 31 (NCNN_MAX_PARAM_COUNT).
 PARAMS = 32
-#: Old arrays are written under the key −23300 − number.
+#: Old arrays have the key −23300 − number.
 ARRAY = 23300
 
-#: What separates words.
+#: The separators of words.
 SPACES = " \t\n\r\v\f"
 
 Param: TypeAlias = int | float | str | tuple[int, ...] | tuple[float, ...]
@@ -49,7 +49,7 @@ class Layer:
     Attributes:
         index: its position among the layers.
         line: its line, counted from 1.
-        type, name: what it is and how it is called.
+        type, name: its type and name.
         bottoms, tops: the blobs that it reads and makes.
         params: its parameters by number.
     """
@@ -69,11 +69,11 @@ class ParamFile:
 
     Attributes:
         path: the file.
-        lines: its lines as they are, line ends included.
-        encoding: how its names were read; back to bytes by the same.
+        lines: its lines, unchanged, with line ends.
+        encoding: the encoding that reads and writes it.
         counts_line: position in `lines` of the counts of layers and blobs.
         layers: the layers in order.
-        notes: what a reader should know of the text.
+        notes: facts about the text for the user.
     """
 
     path: Path
@@ -85,7 +85,7 @@ class ParamFile:
 
 
 def shown(name: str) -> str:
-    """A name from the file as messages have it: quoted, on one line, not endless.
+    """A name of the file for messages: quoted, on one line, at most 80 characters.
 
     >>> shown("conv")
     "'conv'"
@@ -102,7 +102,7 @@ def read_text(file: Path) -> ParamFile:
     """The layers of a .param file.
 
     Raises:
-        ModelError: it cannot be read as one; says why, with the line and the layer.
+        ModelError: it is not a valid .param; gives the reason, the line and the layer.
     """
     data = read_bytes(file, MAX_FILE_BYTES, ".param")
     if b"\0" in data:
@@ -113,7 +113,7 @@ def read_text(file: Path) -> ParamFile:
     try:
         text, encoding = data.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
-        # ncnn knows no encoding; this one keeps every byte apart.
+        # ncnn has no encoding. Latin-1 maps every byte to its own character.
         text, encoding = data.decode("latin-1"), "latin-1"
     lines = tuple(re.findall(r"[^\n]*\n|[^\n]+", text))
     return _Parser(file, lines, encoding).whole()
@@ -127,7 +127,7 @@ class _Parser:
         self.notes: list[str] = []
 
     def whole(self) -> ParamFile:
-        """Header, layers, and whether they are as many as the header says."""
+        """Header and layers, with a check of the header's counts."""
         filled = [k for k, line in enumerate(self.lines) if line.strip(SPACES)]
         if not filled:
             raise ModelError(f"{self.file}: the file is empty")
@@ -185,7 +185,7 @@ class _Parser:
             self.notes.append(f"the file says {blob_count} blobs and has {len(blobs)}")
 
     def _layer(self, index: int, at: int) -> Layer:
-        """One line: type, name, two counts, as many blobs, parameters."""
+        """One line: type, name, two counts, the blobs, parameters."""
         line = self.lines[at]
         words = self._split(line, 4)
         if len(words) < 4:
@@ -211,8 +211,8 @@ class _Parser:
         return Layer(index, at + 1, words[0], words[1], bottoms, tops, params)
 
     def _split(self, line: str, most: int) -> list[str]:
-        """The line's words; of what comes after as many as that, the rest. Bytes, since ncnn knows
-        no spaces but ASCII's, and names may hold others.
+        """The first words of a line, then the rest. Splits bytes: ncnn's separators are ASCII's
+        alone, and names may contain other spaces.
         """
         words = line.encode(self.encoding).split(None, most)
         return [word.decode(self.encoding) for word in words]
@@ -249,7 +249,7 @@ class _Parser:
             raise self._error(at, f"parameter {number} has {len(parts)} numbers", words)
         if not is_array:
             if len(parts) > 1 and not parts[-1]:
-                parts.pop()  # "3=0," is how a list of one number is written
+                parts.pop()  # "3=0," is a list of one number
                 return self._list(at, number, parts, words)
             if len(parts) > 1:
                 return self._list(at, number, parts, words)
@@ -267,7 +267,7 @@ class _Parser:
         return tuple(item for item in numbers if isinstance(item, int))
 
     def _number(self, at: int, number: int, text: str, words: list[str]) -> int | float:
-        """A point or an exponent makes a number a real one."""
+        """A number with a point or an exponent is real, otherwise whole."""
         if _INT.fullmatch(text):
             value = int(text)
             if not -(2**31) <= value < 2**31:
@@ -296,10 +296,10 @@ Getter: TypeAlias = Callable[[int, int], int]
 
 
 class Params:
-    """The parameters of a layer as the layer asks for them.
+    """The parameters of a layer by type.
 
-    ncnn takes a whole number where a real one is wanted, and the default where a real number stands
-    for a whole one; that is a mistake of the file, and refused.
+    ncnn accepts a whole number for a real one. For a real number in place of a whole one it uses
+    the default; here that is an error of the file.
     """
 
     __slots__ = ("layer",)
@@ -340,7 +340,7 @@ class Params:
         return number in self.layer.params
 
     def wrong(self, number: int, value: Param, wanted: str) -> ModelError:
-        """What is said of a parameter of another kind."""
+        """The error for a parameter of another type."""
         layer = self.layer
         return ModelError(
             f"line {layer.line}: {shown(layer.type)[1:-1]} {shown(layer.name)}: parameter {number} "

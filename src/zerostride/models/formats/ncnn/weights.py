@@ -1,10 +1,10 @@
-"""The weights that layers have, and where a .bin holds them.
+"""The weights of layers, and their positions in a .bin.
 
-A .bin has no table: it is the weights of the layers in their order, so where one lies follows from
-the lengths of all before it. `LOADS` says what each layer reads (its `load_model`). A layer that
-ncnn does not have may hold weights of any length: it holds none, or as much as the others leave, if
-all of them then end where the file ends. Nothing is read but the 4-byte marks of how weights are
-stored, until somebody asks for numbers.
+A .bin has no table. It holds the weights of the layers in order, so the position of one follows
+from the lengths of all before it. `LOADS` lists what each layer reads (its `load_model`). A layer
+that ncnn lacks may have weights of any length. It is assumed to have none, or all bytes that the
+other layers leave, if the last layer then ends at the end of the file. Only the 4-byte marks of the
+storage forms are read, until numbers are needed.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from ....errors import ModelError
 from ...ir.graph import Array
 from .text import Layer, Params, shown
 
-#: Marks before weights that may be stored in several ways (`ModelBinFromDataReader::load`).
+#: Marks before weights with several storage forms (`ModelBinFromDataReader::load`).
 _HALF, _INT8, _FLOAT_AGAIN = 0x01306B47, 0x000D4B38, 0x0002C056
 #: The table of 256 numbers before indices of a byte.
 _TABLE = 256 * 4
-#: Functions that pnnx leaves as they are: what they read are blobs, and modules alone hold weights.
+#: Functions that pnnx leaves untranslated. They read only blobs; only modules have weights.
 FUNCTIONS = re.compile(r"(F|torch|Tensor|pnnx)\..*|(aten|prim)::.*")
 
 
@@ -37,9 +37,9 @@ class Load:
     """Weights that a layer reads.
 
     Attributes:
-        name: what they are.
+        name: their name in the layer.
         shape: their shape, in NumPy's order.
-        marked: whether a mark before them says how they are stored; else they are 32-bit floats.
+        marked: whether a mark before them gives the storage form; else they are 32-bit floats.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Load:
 
     @property
     def count(self) -> int:
-        """How many numbers they are."""
+        """The number of elements."""
         return math.prod(self.shape)
 
 
@@ -57,9 +57,9 @@ class Stored:
     """Weights in a .bin.
 
     Attributes:
-        load: what they are.
-        start, end: their bytes, the mark and what fills up to 4 bytes included.
-        mark: how they are stored; 0 where they have no mark.
+        load: name and shape.
+        start, end: their bytes, with the mark and the padding to 4 bytes.
+        mark: the storage form; 0 without a mark.
     """
 
     load: Load
@@ -70,14 +70,14 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """What a .bin holds, as far as it can be told.
+    """The located weights of a .bin.
 
     Attributes:
         path: the file, whether it exists or not.
-        stored: for each layer its weights; None from where on they cannot be told.
-        missing: why they cannot be told, from there on; None if all are.
-        end: the first byte after those that can be told.
-        size: the file's size; None if there is no file.
+        stored: for each layer its weights; None for layers whose weights are not located.
+        missing: why weights are not located; None if all are.
+        end: the first byte after the located weights.
+        size: the file's size; None without a file.
     """
 
     path: Path
@@ -101,7 +101,7 @@ def _convolution(p: Params) -> list[Load]:
 
 
 def _weighted(p: Params) -> list[Load]:
-    """Weights as the line counts them, and a bias."""
+    """Weights of the count in the line, and a bias."""
     loads = [Load("weight", (p.whole(6),), marked=True)]
     return [*loads, _vector("bias", p.whole(0))] if p.whole(5) else loads
 
@@ -166,7 +166,7 @@ def _scale(p: Params) -> list[Load]:
 
 
 def _one(name: str, number: int, default: int = 0) -> Loads:
-    """A vector as long as a parameter says, and nothing where that is 0."""
+    """A vector of the length in a parameter; nothing if that is 0."""
 
     def loads(p: Params) -> list[Load]:
         count = p.whole(number, default)
@@ -192,7 +192,7 @@ def _memory_data(p: Params) -> list[Load]:
 
 
 def _blocks(term: int, k: int) -> tuple[int, int]:
-    """Bytes of a row, and blocks in it, of weights that are quantised by blocks."""
+    """Bytes and blocks of a row of weights that are quantised by blocks."""
     block = {0: 32, 1: 64}.get(term % 10, 128)
     return (k * (term // 100) + 7) // 8, -(-k // block)
 
@@ -266,7 +266,7 @@ def _recurrent(gates: int, biases: int) -> Loads:
 
 _NORM = _affine(1, 3, "gamma beta")
 
-#: What each layer reads of the .bin. Layers of ncnn that are not here read nothing.
+#: The weights that each layer reads from the .bin. Other layers of ncnn read none.
 LOADS: Mapping[str, Loads] = MappingProxyType(
     {
         "BatchNorm": _batch_norm,
@@ -311,14 +311,14 @@ LOADS: Mapping[str, Loads] = MappingProxyType(
 
 
 def bin_path(param: Path) -> Path:
-    """The .bin that goes with a .param: of the same stem, beside it."""
+    """The .bin of a .param: the same stem, beside it."""
     name = param.name
     stem = name[: -len(".param")] if name.lower().endswith(".param") else name
     return param.with_name(stem + ".bin")
 
 
 def locate(layers: Sequence[Layer], path: Path, known: Callable[[str], bool]) -> Weights:
-    """Where the weights of the layers lie in a .bin.
+    """Locates the weights of the layers in a .bin.
 
     Args:
         layers: the layers of the .param.
@@ -326,7 +326,7 @@ def locate(layers: Sequence[Layer], path: Path, known: Callable[[str], bool]) ->
         known: whether ncnn has a layer type.
 
     Raises:
-        ModelError: a layer's parameters are of the wrong kind.
+        ModelError: a layer's parameter has the wrong type.
     """
     size = _size(path)
     if size is None:
@@ -349,7 +349,7 @@ def _size(path: Path) -> int | None:
 
 @dataclass
 class _Walk:
-    """How far weights are found: those of layers, where they end, and why no further."""
+    """The weights located so far, their end, and why the search stopped."""
 
     stored: list[tuple[Stored, ...] | None]
     end: int
@@ -359,7 +359,7 @@ class _Walk:
 def _walked(
     layers: Sequence[Layer], file: BinaryIO, size: int, known: Callable[[str], bool]
 ) -> _Walk:
-    """The weights of all layers, or of those before one that may hold some of unknown length."""
+    """The weights of all layers, or of those before a layer of unknown length."""
 
     def opaque(layer: Layer) -> bool:
         return not known(layer.type) and not FUNCTIONS.fullmatch(layer.type)
@@ -369,7 +369,7 @@ def _walked(
     if here == len(layers) or before.missing is not None:
         return before
     after = layers[here + 1 :]
-    # As long as nothing, or as what the others leave where all of them are stored in one way.
+    # No weights, or the bytes that the other layers leave if they all have one storage form.
     lengths = {0}
     if not any(map(opaque, after)):
         lengths |= {size - before.end - _total(after, mark) for mark in (0, _HALF)}
@@ -390,7 +390,7 @@ def _loads(layer: Layer) -> Sequence[Load]:
 
 
 def _total(layers: Sequence[Layer], mark: int) -> int:
-    """The bytes of the layers' weights if all of them that may be are stored in one way."""
+    """The bytes of the layers' weights if all marked ones have one storage form."""
     return sum(
         4 + _length(mark, load.count) if load.marked else 4 * load.count
         for layer in layers
@@ -399,7 +399,7 @@ def _total(layers: Sequence[Layer], mark: int) -> int:
 
 
 def _forward(layers: Sequence[Layer], file: BinaryIO, start: int, size: int) -> _Walk:
-    """The weights of layers that lie one after the other from a place on."""
+    """The weights of consecutive layers from a position on."""
     walk = _Walk([], start)
     for layer in layers:
         own: list[Stored] = []
@@ -420,7 +420,7 @@ def _forward(layers: Sequence[Layer], file: BinaryIO, start: int, size: int) -> 
 
 
 def _stored(load: Load, file: BinaryIO, start: int, size: int) -> Stored | None:
-    """Where weights end that start here; None if that is beyond the file."""
+    """The weights that start here; None if they end beyond the file."""
     mark = 0
     at = start
     if load.marked:
@@ -435,7 +435,7 @@ def _stored(load: Load, file: BinaryIO, start: int, size: int) -> Stored | None:
 
 
 def _length(mark: int, count: int) -> int:
-    """How many bytes weights take after their mark."""
+    """The bytes of weights after their mark."""
     if mark == _HALF:
         return -(-2 * count // 4) * 4
     if mark == _INT8:

@@ -1,4 +1,4 @@
-"""The shapes that layers with windows make: convolutions, pooling, resizing, pixels to channels."""
+"""Result shapes of layers with windows: convolutions, pooling, resizing, pixels to channels."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from .sizes import (
     product,
 )
 
-#: Padding that makes the result as large as the data divided by the stride (SAME_UPPER, _LOWER).
+#: Padding for a result as large as the data divided by the stride (SAME_UPPER, _LOWER).
 SAME = (-233, -234)
 
 
 def _over(size: Number, extent: int, stride: int) -> Number:
-    """How much 'same' padding adds along an axis."""
+    """The elements that 'same' padding adds along an axis."""
     return plain(extent + divided(plain(size - 1), stride) * stride - size)
 
 
 def _check_same(over: Sequence[Number]) -> None:
-    """Where one axis is padded, ncnn pads them all, by less than nothing too."""
+    """If one axis is padded, ncnn pads all axes, also by negative numbers."""
     if len(over) > 1 and any(isinstance(pad, Dim) for pad in over):
         raise Unknown("the padding is not known")
     if any(pad > 0 for pad in over) and any(pad < 0 for pad in over):
@@ -40,7 +40,7 @@ def _check_same(over: Sequence[Number]) -> None:
 
 
 def _outward(pads: tuple[int, int], size: Number, extent: int, stride: int) -> Number:
-    """How often a window fits along an axis."""
+    """The number of window positions along an axis."""
     if pads[0] in SAME and pads[1] == pads[0]:
         return plain(divided(plain(size - 1), stride) + 1)
     padded = plain(size + sum(max(pad, 0) for pad in pads))
@@ -85,18 +85,18 @@ def spatial(call: LayerCall) -> str:
 
 
 def kernel(call: LayerCall) -> tuple[int, ...]:
-    """The extents of a convolution's window, holes not counted."""
+    """The extents of a convolution's window without holes."""
     across = call.whole(_WINDOW["w"][0])
     return tuple(call.whole(_WINDOW[name][0], across) for name in spatial(call))
 
 
 def groups(call: LayerCall) -> int:
-    """How many groups the channels of a convolution are in."""
+    """The number of groups of a convolution's channels."""
     return call.positive(7, 1) if "DepthWise" in call.layer.type else 1
 
 
 def channels(call: LayerCall) -> int:
-    """How many channels the weights of a convolution are for."""
+    """The number of input channels of a convolution's weights."""
     each = call.positive(0) * math.prod(kernel(call))
     return call.whole(6) * groups(call) // max(each, 1)
 
@@ -108,11 +108,11 @@ def _check_channels(call: LayerCall) -> None:
 
 
 def convolution(call: LayerCall) -> Results:
-    """Convolutions over the inner axes; the outermost becomes as many as there are filters."""
+    """Convolutions over the inner axes; the outermost extent is the number of filters."""
     rank = len(spatial(call)) + 1
     if rank == 3 and len(call.first) == 1 and set(kernel(call)) == {1} and groups(call) == 1:
         _check_channels(call)
-        return [checked((call.positive(0),))]  # a vector is one place
+        return [checked((call.positive(0),))]  # a vector is one position
     shape = call.of_rank(rank)
     if call.whole(19) or len(call.shapes) > 1:
         raise Unknown("its weights are an operand")
@@ -132,12 +132,12 @@ def convolution(call: LayerCall) -> Results:
 
 
 def deformable(call: LayerCall) -> Results:
-    """DeformableConv2D: as a convolution, whatever the offsets and masks are."""
+    """DeformableConv2D: as a convolution, for any offsets and masks."""
     return convolution(LayerCall(call.layer, (call.of_rank(3),)))
 
 
 def deconvolution(call: LayerCall) -> Results:
-    """Transposed convolutions: every step adds a stride; then pads or a given size cut it."""
+    """Transposed convolutions: each input element adds a stride; pads or a given size cut it."""
     rank = len(spatial(call)) + 1
     shape = call.of_rank(rank)
     if call.whole(28) or len(call.shapes) > 1:
@@ -171,7 +171,7 @@ POOL = {"w": (1, 2, 3, 14, 8), "h": (11, 12, 13, 15, 18), "d": (21, 22, 23, 16, 
 
 
 def pooling(call: LayerCall) -> Results:
-    """Pooling: all, adaptive, or windows by one of four ways to pad."""
+    """Pooling: global, adaptive, or windows with one of four padding modes."""
     rank = 2 if "1D" in call.layer.type else 4 if "3D" in call.layer.type else 3
     shape = call.of_rank(rank)
     if call.whole(4):
@@ -204,7 +204,7 @@ def pooling(call: LayerCall) -> Results:
 
 
 def _pooled(size: Number, kernel: int, stride: int, pads: tuple[int, int], mode: int) -> Number:
-    """How often a window fits; mode 0 fills up the last one."""
+    """The number of window positions; mode 0 fills up the last window."""
     room = plain(size + sum(pads) - kernel)
     if (isinstance(room, int) and room < 0) or min(pads) < 0 or mode not in (0, 1):
         raise Wrong(f"a window of {kernel} over {size}, padded by {pads}")
@@ -212,7 +212,7 @@ def _pooled(size: Number, kernel: int, stride: int, pads: tuple[int, int], mode:
 
 
 def fold(call: LayerCall) -> Results:
-    """Fold: columns of windows become a picture of a size that the line gives."""
+    """Fold: columns of windows become an image of the line's size."""
     rows = call.of_rank(2)[0]
     across = call.positive(1)
     area = across * call.positive(11, across)
@@ -221,7 +221,7 @@ def fold(call: LayerCall) -> Results:
 
 
 def unfold(call: LayerCall) -> Results:
-    """Unfold: a column for every place of the window."""
+    """Unfold: a column for every position of the window."""
     c, h, w = call.of_rank(3)
     (high, row, ups), (wide, step, sides) = window(call, "h"), window(call, "w")
     places = product([_outward(ups, h, high, row), _outward(sides, w, wide, step)])
@@ -255,7 +255,7 @@ def interp(call: LayerCall) -> Results:
 
 
 def _scaled(size: Number, scale: float) -> Number:
-    """A size times a real number of 32 bits, cut off."""
+    """A size times a 32-bit real number, truncated."""
     if isinstance(size, int):
         scaled = float(np.float32(size) * np.float32(scale))
         if not math.isfinite(scaled):
@@ -267,14 +267,14 @@ def _scaled(size: Number, scale: float) -> Number:
 
 
 def reorg(call: LayerCall) -> Results:
-    """Reorg: squares of a channel become channels."""
+    """Reorg: blocks of a channel become channels."""
     c, h, w = call.of_rank(3)
     stride = call.positive(0, 1)
     return [checked((plain(c * stride**2), divided(h, stride), divided(w, stride)))]
 
 
 def pixel_shuffle(call: LayerCall) -> Results:
-    """PixelShuffle: channels become squares."""
+    """PixelShuffle: channels become blocks."""
     c, h, w = call.of_rank(3)
     factor = call.positive(0, 1)
     return [checked((divided(c, factor**2), plain(h * factor), plain(w * factor)))]

@@ -1,4 +1,4 @@
-"""What says a layer of ncnn in ONNX's words: the nodes so far, and the layer's numbers."""
+"""Builds the ONNX nodes for a layer of ncnn."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from .sites import weights, whole
 from .sizes import LayerCall, Sizes
 from .text import Layer
 
-#: The op set whose words are used.
+#: The op set of the nodes.
 OPSET = 21
 Words: TypeAlias = "tuple[Node, ...] | None"
 
 
 class NoWords(Exception):  # noqa: N818 - an answer, not a fault
-    """There are no such words."""
+    """ONNX has no exact equivalent."""
 
 
 class Writer:
-    """Collects the nodes that stand for one."""
+    """Collects the ONNX nodes that replace a layer."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self.nodes: list[Node] = []
 
     def input(self, position: int = 0) -> Value:
-        """An operand; there are no words where it is missing."""
+        """An operand; NoWords if it is missing."""
         value = self.node.inputs[position] if position < len(self.node.inputs) else None
         if value is None:
             raise NoWords
@@ -36,23 +36,23 @@ class Writer:
 
     @property
     def rank(self) -> int:
-        """How many axes the first operand has."""
+        """The rank of the first operand."""
         return len(self.sizes(self.input()))
 
     def sizes(self, value: Value) -> tuple[Any, ...]:
-        """A value's sizes, numbers or not."""
+        """A value's sizes; NoWords if the rank is unknown."""
         if value.shape is None:
             raise NoWords
         return value.shape
 
     def numbers(self, value: Value) -> tuple[int, ...]:
-        """A value's sizes, if all are numbers."""
+        """A value's sizes; NoWords unless all are numbers."""
         if value.shape is None or not value.known:
             raise NoWords
         return tuple(size for size in value.shape if isinstance(size, int))
 
     def call(self) -> LayerCall:
-        """The layer as its formula asks for it; without its data where their sizes are open."""
+        """The layer's call for its formula; without the data's shape if its sizes are open."""
         node = self.node
         blobs = [v for v in node.inputs if v is not None][:1]
         shapes: list[Sizes] = [self.numbers(value) for value in blobs if value.known]
@@ -66,7 +66,7 @@ class Writer:
         return whole(self.node, number, default)
 
     def array(self, number: int) -> tuple[Any, ...]:
-        """A parameter that is a list; () where it is not given."""
+        """A parameter that is a list; () if it is absent."""
         value = self.node.attributes.get(str(number), ())
         if not isinstance(value, tuple):
             raise NoWords
@@ -121,13 +121,13 @@ class Writer:
         return value if shape is None else self.step("Reshape", value, self.wholes(shape))
 
     def step(self, op: str, *operands: Value | None, **attributes: Any) -> Value:
-        """A node between."""
+        """Adds a node; returns its result."""
         return self.several(op, 1, *operands, **attributes)[0]
 
     def several(
         self, op: str, results: int, *operands: Value | None, **attributes: Any
     ) -> tuple[Value, ...]:
-        """A node between with several results."""
+        """Adds a node with several results."""
         node, position = self.node, len(self.nodes)
         name = f"{node.name}.{position}"
         values = tuple(Value(f"{name}.{k}" if k else name, None) for k in range(results))
@@ -138,13 +138,13 @@ class Writer:
         return values
 
     def last(self, op: str, *operands: Value | None, **attributes: Any) -> None:
-        """The node that hands out the layer's own results."""
+        """Adds the node that makes the layer's own results."""
         outputs = self.node.outputs
         self.step(op, *operands, **attributes)
         self.nodes[-1] = replace(self.nodes[-1], name=self.node.name, outputs=outputs)
 
     def activated(self, value: Value, kind: int, numbers: Sequence[float]) -> Value:
-        """The value by the activation that a layer with weights has at its end."""
+        """The value after the activation inside a layer with weights."""
         if kind == 1:
             return self.step("Relu", value)
         if kind == 2 and len(numbers) == 1:
@@ -160,7 +160,7 @@ class Writer:
         raise NoWords
 
     def finish(self, value: Value, activation: bool = False) -> None:
-        """Hands out a value as the layer's result, by the layer's activation if it has one."""
+        """Makes a value the layer's result, after the layer's activation if wanted."""
         numbers = self.node.attributes.get("10", ())
         if activation and self.whole(9):
             value = self.activated(value, self.whole(9), numbers)
@@ -170,7 +170,7 @@ class Writer:
         self.nodes[-1] = replace(self.nodes[-1], name=node.name, outputs=node.outputs)
 
     def finish_all(self, values: Sequence[Value]) -> None:
-        """Hands out values as the layer's results."""
+        """Makes values the layer's results."""
         node = self.node
         for value, output in zip(values, node.outputs, strict=True):
             self.nodes.append(
