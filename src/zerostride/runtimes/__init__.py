@@ -1,7 +1,7 @@
-"""The real engines, each run in a process of its own.
+"""The real engines, each run in its own process.
 
-`probe` asks an engine generated cases of single ops and compares the values with predictions
-(`zerostride engines --measure`). `verify` asks it the nodes of a model, or the model as a whole.
-Engines are imported in child processes alone, so a crash is an answer.
-In: cases, models. Out: what the engine did.
+`probe` runs generated cases of single ops on an engine and compares the values with predictions
+(`zerostride engines --measure`). `verify` runs the nodes of a model, or the whole model. Engines
+are imported only in child processes, so a crash is a result.
+In: cases, models. Out: the engine's results.
 """

@@ -12,7 +12,7 @@ from .conformance import EngineReport
 from .generate import generate
 from .ladder import ladder
 
-#: Cases of a probe besides the ladder of ranks.
+#: The number of cases of a probe, in addition to the ladder of ranks.
 PROBE_CASES = 4000
 
 

@@ -1,4 +1,4 @@
-"""One question to an engine and its answer, as plain data that travel between processes."""
+"""One question to an engine and its answer, as plain data that processes exchange."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 
 
 class BadInput(ZerostrideError):  # noqa: N818 - said to a person, not raised at a caller
-    """Something the person at the command line wrote cannot be used; one clear line."""
+    """The command line has an unusable argument; the message is one line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +77,9 @@ class Answer(StrEnum):
     """What an engine did with a case."""
 
     RESULT = "result"
-    REFUSED = "refused"  # it said no, in whatever way the engine has
+    REFUSED = "refused"  # it refused, in any way of the engine
     CRASHED = "crashed"  # the process died, or did not answer in time
-    BROKEN = "broken"  # the runner failed: a fault here, never the engine's answer
+    BROKEN = "broken"  # the runner failed: a bug here, not the engine's answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class EngineOutcome:
         answer: see :class:`Answer`.
         shape: the result's shape; None without one.
         values: the elements of the result, one row a pass over the case; None without.
-        message: what the engine said, or how it died.
+        message: the engine's message, or how its process ended.
     """
 
     answer: Answer
@@ -99,7 +99,7 @@ class EngineOutcome:
     message: str = ""
 
     def describe(self) -> str:
-        """In a phrase, for a person."""
+        """A phrase for messages."""
         if self.answer is Answer.RESULT:
             return f"gave {self.shape}"
         return f"{self.answer.value}: {self.message}" if self.message else self.answer.value
@@ -119,7 +119,7 @@ class Recorded:
     line: int
 
     def aligned(self) -> tuple[Shape, ...]:
-        """The operands' shapes at the result's rank, as the recorded axes have it."""
+        """The operands' shapes at the result's rank, aligned by the recorded axes."""
         assert self.result is not None
         assert self.maps is not None
         rows = []

@@ -1,7 +1,7 @@
-"""Which ops each engine is asked, as a table: one row an op.
+"""The ops that are tested on each engine, one row an op.
 
-A row names the kind (what is computed), the form (how the shapes are meant), the attributes to
-draw, and how zerostride is asked for its prediction. The runner of the engine has the code.
+A row names the kind (the function), the form (the meaning of the shapes), the attributes to draw,
+and the `op` of zerostride's prediction. The engine's runner has the code.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from .case import BadInput, Case
 
 
 class Form(StrEnum):
-    """What a case's shapes are."""
+    """The meaning of a case's shapes."""
 
     BINARY = "binary"  # two operands
     TO = "to"  # data and a target shape
@@ -49,12 +49,12 @@ class CatalogueRow:
         kind: a name of `kinds.KINDS`.
         form: what the shapes are.
         draw: how cases are drawn.
-        max_rank: the highest rank that is drawn; one more than the engine carries, where the
-            engine can be asked without a crash.
-        ask: the `op` that zerostride is asked for, or None for the engine's default.
+        max_rank: the highest rank that is drawn; one more than the engine carries, where that does
+            not crash the engine.
+        ask: the `op` of zerostride's prediction, or None for the engine's default.
         attrs: attributes that every case of the row has.
         dtypes: dtypes that are drawn; the first mostly.
-        weight: how many cases of the engine's are of this row, relative to the others.
+        weight: the share of cases from this row, relative to the engine's other rows.
     """
 
     op: str
@@ -69,10 +69,10 @@ class CatalogueRow:
 
 
 _BOTH = ("float32", "int32")
-#: NumPy makes the operands and reads the results, so 64 is the highest rank that can be probed.
+#: NumPy makes the operands and reads the results, so the highest testable rank is 64.
 _NUMPY_RANK = 64
 
-#: One more than LiteRT stretches: what lies beyond ends a process each time.
+#: One more than LiteRT stretches; each higher rank ends a process.
 _LITERT_RANK = 9
 
 _NCNN_KINDS = (

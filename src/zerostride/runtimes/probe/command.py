@@ -1,4 +1,4 @@
-"""Runs engines on cases, each in its own process, and prints what they did.
+"""Runs engines on cases, each in its own process, and prints the results.
 
 Exit status 0: no disagreement; 1: at least one; 2: bad input, or nothing could be run.
 """
@@ -25,7 +25,7 @@ from .report import agrees, print_reports, reports_to_json
 #: Columns of text where there is no terminal to ask.
 WIDE = 140
 
-#: Makes the cases of an engine; what it cannot judge goes into the report.
+#: Makes the cases of an engine; cases that it cannot judge go into the report.
 MakeCases = Callable[[EngineReport], list[Case]]
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -41,7 +41,7 @@ def run_engines(jobs: Mapping[str, MakeCases], pythons: Sequence[str], as_json: 
     """Runs every engine on its cases and prints the reports; returns the exit status.
 
     Args:
-        jobs: what makes the cases, by engine.
+        jobs: the functions that make the cases, by engine.
         pythons: interpreters, as NAME=PATH.
         as_json: print JSON, and no progress.
 
@@ -51,7 +51,7 @@ def run_engines(jobs: Mapping[str, MakeCases], pythons: Sequence[str], as_json: 
     chosen = interpreters(pythons)
     for engine in jobs:
         rows_of(engine)
-    # Progress and tables go apart, so that the output can be piped.
+    # Progress and tables use different streams, so that the output can be piped.
     reports = [_run(engine, make, chosen, as_json) for engine, make in jobs.items()]
     if as_json:
         click.echo(json.dumps(reports_to_json(reports), indent=1))
@@ -79,7 +79,7 @@ def interpreters(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def _run(engine: str, make: MakeCases, chosen: dict[str, str], quiet: bool) -> EngineReport:
-    """One engine's report; `missing` says why where it cannot be run."""
+    """One engine's report; `missing` has the reason if it cannot run."""
     prepared = EngineReport(engine)
     cases = make(prepared)
     if not cases:
@@ -100,7 +100,7 @@ def _run(engine: str, make: MakeCases, chosen: dict[str, str], quiet: bool) -> E
 
 @contextmanager
 def _progress(engine: str, total: int, quiet: bool) -> Iterator[Callable[[], None]]:
-    """A bar on a terminal; nothing elsewhere."""
+    """A progress bar on a terminal; no output elsewhere."""
     console = Console(stderr=True)
     with Progress(console=console, disable=quiet or not console.is_terminal) as progress:
         task = progress.add_task(engine, total=total)
@@ -108,7 +108,7 @@ def _progress(engine: str, total: int, quiet: bool) -> Iterator[Callable[[], Non
 
 
 def _console() -> Console:
-    """The terminal as wide as it is; a file or pipe wide enough for every column."""
+    """A console of the terminal's width; wide enough for every column in a file or pipe."""
     console = Console()
     return console if console.is_terminal else Console(width=WIDE)
 
@@ -131,7 +131,7 @@ def run_command(command: click.Command, name: str, arguments: list[str] | None =
 
     Args:
         command: a click command that returns its exit status.
-        name: what usage lines call it.
+        name: its name in usage lines.
         arguments: the command line; the process's own if None.
     """
     try:

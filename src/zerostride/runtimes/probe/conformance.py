@@ -1,9 +1,8 @@
 """Compares engines with zerostride's predictions: both refuse, or equal shape and equal values.
 
-:func:`judge` is the comparison, a pure function of a case, a prediction and an outcome. A
-prediction is contradicted by anything but its own fulfilment; what the engine table itself
-declares (a refusal that the engine fails to make, a crash, a wrong result) is counted apart and
-never as agreement.
+:func:`judge` is the comparison, a pure function of a case, a prediction and an outcome. Every
+outcome other than the predicted one is a disagreement. Faults that the engine table declares (a
+missing refusal, a crash, a wrong result) are counted separately, and never as agreement.
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ class Judged(StrEnum):
 
     REFUSE = "refuse"  # both refuse
     EQUAL = "equal"  # equal shape and equal values
-    SILENT = "silent"  # predicted: the engine does not refuse, and its answer is worth nothing
-    CRASH = "crash"  # a valid plan, and the table's divergences say that it kills the engine
-    WRONG = "wrong"  # a valid plan, and the table's divergences say that the answer is wrong
-    DECLINED = "declined"  # the engine transposes, which a plan cannot say
+    SILENT = "silent"  # predicted: the engine does not refuse, and its answer is meaningless
+    CRASH = "crash"  # a valid plan that crashes the engine, by the table's divergences
+    WRONG = "wrong"  # a valid plan with a wrong answer, by the table's divergences
+    DECLINED = "declined"  # the engine transposes, which a plan cannot express
     DISAGREE = "disagree"  # anything else
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A case with its verdict, and what each side said."""
+    """A case with its verdict, the prediction and the outcome."""
 
     case: Case
     verdict: Judged
@@ -51,7 +50,7 @@ class Finding:
 
 @dataclass(slots=True)
 class EngineReport:
-    """What came of one engine: counts an op, and the disagreements.
+    """The results of one engine: counts per op, and the disagreements.
 
     Attributes:
         engine: its name.
@@ -59,7 +58,7 @@ class EngineReport:
         missing: why it did not run; empty where it did.
         counts: (op, verdict) to number of cases.
         distinct: number of different cases.
-        unmodelled: cases of ops that the catalogue does not have, an op.
+        unmodelled: per op, the number of cases of ops that the catalogue lacks.
         findings: every disagreement.
     """
 
@@ -81,7 +80,7 @@ class EngineReport:
         return sum(n for (_, v), n in self.counts.items() if v is verdict)
 
     def ops(self) -> list[str]:
-        """The ops, in the order in which they came."""
+        """The ops, in order of first occurrence."""
         return list(dict.fromkeys(op for op, _ in self.counts))
 
     def add(self, finding: Finding) -> None:
@@ -130,7 +129,7 @@ def judge(case: Case, predicted: Plan | BroadcastError, outcome: EngineOutcome) 
 
 def _judge_plan(case: Case, plan: Plan, outcome: EngineOutcome) -> Judged:
     if outcome.answer is not Answer.RESULT:
-        # What dies on some shapes may refuse to compile on others of the same kind.
+        # An op that crashes on some shapes may refuse to compile on similar shapes.
         divergence = striking(case, plan, frozenset({Reason.CRASH}))
         return Judged.CRASH if divergence else Judged.DISAGREE
     assert outcome.values is not None
@@ -141,16 +140,15 @@ def _judge_plan(case: Case, plan: Plan, outcome: EngineOutcome) -> Judged:
     return Judged.WRONG if divergence else Judged.DISAGREE
 
 
-#: Silent reasons for which anything may happen: the engine writes beyond an array, and what comes
-#: of it (a refusal, any answer, even NumPy's, a crash later on) depends on what lies there.
+#: Silent reasons with any outcome: the engine writes beyond an array, and the effect (a refusal,
+#: any answer, even NumPy's, a later crash) depends on the memory there.
 UNDEFINED = frozenset({Reason.OVERRUN})
 
 
 def _judge_silent(case: Case, predicted: BroadcastError, outcome: EngineOutcome) -> Judged:
-    """The engine must not refuse; and if it gives NumPy's answer, it was no nonsense.
+    """A disagreement if the engine refuses or gives NumPy's answer.
 
-    An empty result proves nothing either way, and NumPy's answer is wrong
-    under pdpd and where a mapping says otherwise.
+    An empty result proves nothing. NumPy's answer is wrong under pdpd and under a mapping.
     """
     if predicted.reason in UNDEFINED:
         return Judged.SILENT
@@ -218,7 +216,7 @@ def _finding(case: Case, predicted: Plan | BroadcastError, outcome: EngineOutcom
 
 
 def check_recorded(report: EngineReport, recorded: Iterable[Recorded]) -> list[Case]:
-    """The cases of a file that the catalogue has; contradictions and the rest go to the report."""
+    """The cases of a file that the catalogue has; the report gets contradictions and the rest."""
     kept = []
     for each in recorded:
         try:
@@ -235,5 +233,5 @@ def check_recorded(report: EngineReport, recorded: Iterable[Recorded]) -> list[C
 
 
 def _beyond(predicted: Plan | BroadcastError) -> bool:
-    """Transposing is the engine's business and no plan's."""
+    """Whether the axes are transposed, which a plan cannot express."""
     return isinstance(predicted, BroadcastError) and predicted.reason == Reason.TRANSPOSES

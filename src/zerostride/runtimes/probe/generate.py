@@ -1,4 +1,4 @@
-"""Seeded cases for an engine: about half valid by construction, a quarter nearly, a quarter random.
+"""Seeded cases for an engine: half valid by construction, a quarter nearly valid, a quarter random.
 
 The same (engine, count, seed) always gives the same cases.
 """
@@ -18,7 +18,7 @@ from .kinds import KINDS
 #: Ranks that most cases have; the rest go up to the row's highest.
 COMMON_RANK = 6
 HIGH_RANK_SHARE = 0.06
-#: A result of more elements proves nothing more and takes longer to read back.
+#: A larger result proves no more and takes longer to read.
 MOST_ELEMENTS = 1 << 14
 _EXTENTS = (0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3, 4, 4, 5, 5)
 _INT_SHARE = 0.1
@@ -40,7 +40,7 @@ def generate(engine: str, count: int, seed: int) -> Iterator[Case]:
 
 
 def draw_case(rng: random.Random, engine: str, row: CatalogueRow) -> Case:
-    """One case of a row that its probes can tell apart."""
+    """One case of a row, small enough for the probes of its kind."""
     dtype = row.dtypes[0]
     if len(row.dtypes) > 1 and rng.random() < _INT_SHARE:
         dtype = rng.choice(row.dtypes[1:])
@@ -94,7 +94,7 @@ def _thinned(rng: random.Random, shape: Shape) -> Shape:
 
 
 def _spoiled(rng: random.Random, shape: Shape) -> Shape:
-    """The shape with one extent changed: nearly right."""
+    """The shape with one extent changed."""
     if not shape:
         return shape
     k = rng.randrange(len(shape))
@@ -116,7 +116,7 @@ def _prefix(rng: random.Random, shape: Shape) -> Shape:
 def _several(
     rng: random.Random, row: CatalogueRow, count: int, cut: Callable[[random.Random, Shape], Shape]
 ) -> list[Shape]:
-    """Operands cut out of one result shape; spoiled or random by mood."""
+    """Operands cut out of one result shape; invalid or random by `mood`."""
     mood = _mood(rng)
     if mood == "random":
         return [_shape(rng, _rank(rng, row.max_rank)) for _ in range(count)]
@@ -207,7 +207,7 @@ def _placed(rng: random.Random, row: CatalogueRow) -> tuple[list[Shape], int]:
 
 def _pdpd(rng: random.Random, row: CatalogueRow) -> Drawn:
     shapes, axis = _placed(rng, row)
-    if rng.random() < 0.1:  # A may not stretch, but against 0
+    if rng.random() < 0.1:  # A may stretch only against 0
         shapes[0] = _thinned(rng, shapes[0])
     if rng.random() < 0.15:
         axis = -1
@@ -260,7 +260,7 @@ def _in_dim(rng: random.Random, row: CatalogueRow) -> Drawn:
 
 
 def _mapped(rng: random.Random, row: CatalogueRow) -> tuple[Shape, Shape, list[int]]:
-    """Data, target and the target axis of each data axis; spoiled by mood."""
+    """Data, target and the target axis of each data axis; invalid by `mood`."""
     mood = _mood(rng)
     target = _shape(rng, _rank(rng, row.max_rank))
     axes = sorted(rng.sample(range(len(target)), rng.randint(0, len(target))))

@@ -1,8 +1,8 @@
-"""Runs an engine in a child process that may die, and goes on with the next case when it does.
+"""Runs an engine in a child process, and continues with the next case if the process ends.
 
-One persistent worker an engine answers case after case; a death or a case that takes too long is
-an outcome (`crashed`), and a fresh worker takes over. A worker may be another interpreter, for
-engines that need an environment of their own.
+One persistent worker per engine answers the cases. If it ends or takes too long, the outcome is
+`crashed`, and a new worker continues. A worker may be another interpreter, for engines that need
+their own environment.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ class Missing(Exception):  # noqa: N818 - a fact to report by name, not a failur
 
 
 class NoWorker(BadInput):
-    """The worker itself does not start: nothing is known about the engine."""
+    """The worker does not start, so nothing is known about the engine."""
 
 
 def interpreter_for(engine: str, chosen: dict[str, str] | None = None) -> str:
     """The interpreter that runs an engine: chosen, from the environment, or this one.
 
-    Raises BadInput where it cannot be run at all.
+    Raises BadInput if it cannot be run.
     """
     name = ENVIRONMENT + engine.upper()
     path = (chosen or {}).get(engine) or os.environ.get(name) or sys.executable
@@ -50,7 +50,7 @@ def interpreter_for(engine: str, chosen: dict[str, str] | None = None) -> str:
 class Worker:
     """A child process that has one engine loaded. Use as a context manager."""
 
-    #: What the process runs, with the engine's name.
+    #: The module that the process runs, with the engine's name as argument.
     module = "zerostride.runtimes.probe.worker"
 
     @property
@@ -86,8 +86,8 @@ class Worker:
             children.module(self.module, self.engine, python=self.python),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,  # what comes before the worker closes it fits into the pipe
-            # Cases are tiny: threads would only fight each other.
+            stderr=subprocess.PIPE,  # output before the worker closes it fits into the pipe
+            # Cases are tiny, so threads only compete.
             env={"OMP_NUM_THREADS": "1", **os.environ},
             bufsize=0,
         )
@@ -95,7 +95,7 @@ class Worker:
         try:
             header, _ = wire.receive(self._output, limit)
         except (wire.Closed, wire.TooLate) as error:
-            self._process.kill()  # nothing if it has ended, and that status is kept
+            self._process.kill()  # no effect if it has ended; that status is kept
             assert self._process.stderr is not None
             lines = self._process.stderr.read().decode(errors="replace").strip().splitlines()
             died = self._reap()
@@ -109,7 +109,7 @@ class Worker:
         self.version = str(header["version"])
 
     def ask(self, case: Case) -> EngineOutcome:
-        """The engine's answer; a death is one too, after which a fresh process is started."""
+        """The engine's answer; after a crash, which is an answer too, a new process starts."""
         if self._process is None:
             self.start()
         try:
@@ -122,7 +122,7 @@ class Worker:
             return EngineOutcome(Answer.CRASHED, message=f"no answer in {self.case_seconds:g} s")
 
     def stop(self) -> None:
-        """Ends the process, if there is one."""
+        """Ends the process, if it runs."""
         if self._process is not None:
             self._reap()
 
@@ -137,7 +137,7 @@ class Worker:
         process.stdin.close()
         process.stderr.close()
         try:
-            # A worker whose input has ended leaves by itself; one that hangs is killed.
+            # A worker exits when its input ends; one that hangs is killed.
             code = process.wait(timeout=2)
         except subprocess.TimeoutExpired:
             process.kill()
@@ -161,8 +161,8 @@ class Worker:
 def ask_all(worker: Worker, cases: Iterable[Case]) -> Iterator[tuple[Case, EngineOutcome]]:
     """Each case with its outcome, in order.
 
-    A crash is asked again in a fresh process: an earlier case may have ruined the memory of the
-    one that died, and the answer of the fresh process is the case's own.
+    A crashed case is repeated in a new process, because an earlier case may have corrupted the
+    memory of the first. The second outcome counts.
     """
     for case in cases:
         outcome = worker.ask(case)

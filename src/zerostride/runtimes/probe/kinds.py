@@ -1,4 +1,4 @@
-"""What an op computes, and the operands that prove by value where every element went.
+"""The function of an op, and operands whose values prove where every element went.
 
 A kind is a NumPy function with a recipe of passes. The operands of the passes are index probes: no
 two ways of laying the operands over a result give the same values, so equal values prove equal
@@ -33,13 +33,13 @@ CURVED_TOLERANCE = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What an op computes.
+    """The function of an op.
 
     Attributes:
-        name: how the catalogue calls it.
+        name: its name in the catalogue.
         function: NumPy's function, over operands that are already broadcast.
         recipe: from the operands' element counts to the operands of each pass.
-        limit: the most elements of an operand for which the recipe tells all of them apart.
+        limit: the most elements of an operand that the recipe distinguishes.
         tolerance: relative; 0 means equal to the bit.
     """
 
@@ -85,7 +85,7 @@ def _single(counts: Sequence[int]) -> list[Flat]:
 
 
 def _held(x_law: Law, y_hold: float, x_hold: float, y_law: Law) -> Recipe:
-    """One pass in which x rises and y is held, one the other way round."""
+    """Two passes: x rises and y is constant, then the reverse."""
 
     def recipe(counts: Sequence[int]) -> list[Flat]:
         n, m = counts
@@ -98,7 +98,7 @@ def _held(x_law: Law, y_hold: float, x_hold: float, y_law: Law) -> Recipe:
 
 
 def _bit_rows(count: int) -> list[Array]:
-    """The bits of the indices 1 .. count, one array a bit: together they name the element."""
+    """The bits of the indices 1 .. count, one array a bit: together they identify the element."""
     index = np.arange(1, count + 1)
     return [(index >> bit) & 1 for bit in range(max(count, 1).bit_length())]
 
@@ -135,7 +135,7 @@ def _negative(index: Array) -> Array:
 
 
 def _swapped(recipe: Recipe) -> Recipe:
-    """The recipe for a function that takes its operands the other way round."""
+    """The recipe for a function with exchanged operands."""
 
     def recipe_of_swapped(counts: Sequence[int]) -> list[Flat]:
         return [(x, y) for y, x in recipe((counts[1], counts[0]))]

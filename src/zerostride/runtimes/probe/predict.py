@@ -1,4 +1,4 @@
-"""What zerostride says about a case, and the values that follow from its plan."""
+"""zerostride's prediction for a case, and the values that follow from its plan."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .kinds import KINDS
 
 
 def shapes_of(case: Case, row: CatalogueRow) -> list[Shape]:
-    """The shapes of the case's operands; a target shape is not one."""
+    """The shapes of the case's operands, without a target shape."""
     if row.form is Form.TO:
         return [case.a]
     return [case.a, case.b, *(() if case.c is None else (case.c,))]
@@ -36,7 +36,7 @@ def predict(case: Case) -> Plan | BroadcastError:
                 rule=attrs.get("auto_broadcast"),
                 axis=attrs.get("axis"),
             )
-        # JAX's lax.broadcast_in_dim has no mode; what it does is the mode explicit.
+        # JAX's lax.broadcast_in_dim has no mode; it behaves as mode explicit.
         in_dim = "broadcast_dimensions" in attrs
         return plan_to(
             case.a,
@@ -51,7 +51,7 @@ def predict(case: Case) -> Plan | BroadcastError:
 
 
 def expected_values(case: Case, plan: Plan) -> Array:
-    """Every pass's result by NumPy over the plan's views, one row a pass."""
+    """The result of every pass by NumPy over the plan's views, one row a pass."""
     row = row_of(case)
     kind = KINDS[row.kind]
     return as_values(

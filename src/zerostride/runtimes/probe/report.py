@@ -11,7 +11,7 @@ from rich.table import Table
 
 from .conformance import EngineReport, Judged
 
-#: Disagreements that are printed in full; the rest are in the JSON.
+#: The most disagreements that are printed in full; the JSON has all.
 SHOWN = 5
 _COLUMNS = (
     ("both refuse", Judged.REFUSE),
@@ -34,7 +34,7 @@ def agrees(reports: Sequence[EngineReport]) -> bool:
 
 
 def print_reports(console: Console, reports: Sequence[EngineReport]) -> None:
-    """The table, what did not run, and the first disagreements of each engine in full."""
+    """The table, the engines that did not run, and the first disagreements of each in full."""
     table = Table(box=box.SIMPLE_HEAD)
     for heading in ("engine", "op"):
         table.add_column(heading, no_wrap=True)
@@ -66,7 +66,7 @@ def print_reports(console: Console, reports: Sequence[EngineReport]) -> None:
 
 
 def _line(console: Console, text: str, style: str | None = None) -> None:
-    """A line as it is, however long: shapes are to be copied from it."""
+    """Prints a line without wrapping, so that shapes can be copied from it."""
     console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 

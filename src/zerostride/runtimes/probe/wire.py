@@ -1,7 +1,7 @@
-"""How parent and worker talk: frames of a length, a JSON header and raw values.
+"""The protocol of parent and worker: frames of a length, a JSON header and raw values.
 
-Frames carry data only, never code, so that the two ends may be different interpreters with
-different releases of NumPy.
+Frames carry data only, never code, so the two ends may be different interpreters with different
+releases of NumPy.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import numpy as np
 from .case import Answer, EngineOutcome
 
 _LENGTHS = struct.Struct("<II")
-#: Bytes of one read: as many as are asked for are allocated, and a pipe holds fewer.
+#: Bytes of one read: a read allocates the requested number, and a pipe holds fewer.
 _MOST_READ = 1 << 20
 
 
@@ -32,7 +32,7 @@ Loaded = TypeVar("Loaded", bound=_Versioned)
 
 
 class Closed(Exception):  # noqa: N818 - a fact about the other end, handled by the caller
-    """The other end has gone."""
+    """The other end is closed."""
 
 
 class TooLate(Exception):  # noqa: N818 - likewise
@@ -40,7 +40,7 @@ class TooLate(Exception):  # noqa: N818 - likewise
 
 
 def _take_output() -> int:
-    """A private copy of the output for frames; the engines' own noise goes to nowhere."""
+    """A private copy of the output for frames; what the engines print is discarded."""
     answers = os.dup(1)
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
@@ -51,11 +51,11 @@ def _take_output() -> int:
 def send(
     descriptor: int, header: dict[str, Any], payload: bytes = b"", seconds: float | None = None
 ) -> None:
-    """Writes one frame; Closed if nobody reads any more, TooLate if nobody has for `seconds`."""
+    """Writes one frame; Closed if the reader is gone, TooLate if it does not read in `seconds`."""
     head = json.dumps(header).encode()
     rest = memoryview(_LENGTHS.pack(len(head), len(payload)) + head + payload)
     try:
-        # A write that blocks would wait for ever for a reader that is stopped.
+        # A blocking write would wait forever for a stopped reader.
         os.set_blocking(descriptor, seconds is None)
         while rest:
             if seconds is not None and not _ready(descriptor, select.POLLOUT, seconds):
@@ -88,7 +88,7 @@ def _exactly(descriptor: int, count: int, deadline: float | None) -> bytes:
 
 
 def _ready(descriptor: int, event: int, seconds: float) -> bool:
-    """Whether a descriptor can be read or written, or has nobody at its other end, in time."""
+    """Whether a descriptor becomes readable or writable, or its other end closes, in time."""
     poller = select.poll()  # select() takes no descriptor above 1023
     poller.register(descriptor, event)
     return bool(poller.poll(seconds * 1000))
@@ -98,11 +98,11 @@ def serve(
     load: Callable[[], Loaded],
     answer: Callable[[Loaded, dict[str, Any], bytes], tuple[dict[str, Any], bytes]],
 ) -> int:
-    """A worker's life, over its first input and output; the exit status.
+    """The loop of a worker, over its standard input and output; returns the exit status.
 
     Args:
         load: loads the engine; ImportError where it is not installed.
-        answer: what the engine makes of a frame, as a frame.
+        answer: computes the answer to a frame, as a frame.
     """
     answers = _take_output()
     questions = os.dup(0)

@@ -1,7 +1,7 @@
 """The child process: loads one engine and answers cases until its input ends.
 
-Run as ``python -m zerostride.runtimes.probe.worker ENGINE``. Frames go over the process's first
-output; whatever the engine itself prints goes nowhere.
+Run as ``python -m zerostride.runtimes.probe.worker ENGINE``. Frames go to the standard output; what
+the engine itself prints is discarded.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .runners import Refused, Runner, load_runner
 
 
 def main(engine: str) -> int:
-    """Answers cases from the first input; returns the exit status."""
+    """Answers cases from the standard input; returns the exit status."""
 
     def answer(runner: Runner, header: dict[str, Any], _: bytes) -> tuple[dict[str, Any], bytes]:
         return wire.pack_outcome(run(runner, Case.from_json(header)))
@@ -26,7 +26,7 @@ def main(engine: str) -> int:
 
 
 def run(runner: Runner, case: Case) -> EngineOutcome:
-    """What the engine makes of a case: every pass of its kind, one after the other."""
+    """The engine's outcome of a case: every pass of its kind, one after the other."""
     try:
         row = row_of(case)
         perform = runner.ops[case.op]

@@ -1,4 +1,4 @@
-"""What engines answered before, by content and release: one small file an answer."""
+"""Earlier answers of engines, by task and release: one small file an answer."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from ...system.version import __version__
 from ...system.whole_files import write_whole
 from .compare import Agreement
 
-#: Files that are kept; beyond that the oldest go.
+#: The most files that are kept; the oldest are removed.
 MOST = 20_000
-#: Bytes of an entry; ours are far smaller.
+#: The most bytes of an entry that is read; ours are far smaller.
 _LONGEST = 65_536
-#: Grows when what an entry says, or how operands are drawn and compared, changes.
+#: Grows when the form of an entry changes, or how operands are drawn and compared.
 _FORM = 2
-#: Names another folder.
+#: The variable that names another folder.
 ENVIRONMENT = "ZEROSTRIDE_CACHE"
 
 
 def folder() -> Path | None:
-    """Where answers are kept: the user's cache folder, as XDG has it; None for who has no home."""
+    """The folder of answers: the user's cache folder by XDG; None for a user without a home."""
     named = os.environ.get(ENVIRONMENT)
     if named:
         return Path(named) / "verify"
@@ -37,7 +37,7 @@ def folder() -> Path | None:
 
 
 class Cache:
-    """Answers by key. Whatever goes wrong with a file, the engine is asked again."""
+    """Answers by key. If a file cannot be read, the engine is asked again."""
 
     def __init__(self, engine: str, release: str, *, on: bool = True) -> None:
         named = folder()
@@ -51,7 +51,7 @@ class Cache:
         return self.folder / f"{name}.json"
 
     def get(self, key: str) -> Agreement | None:
-        """The answer to a task, if it is there and whole."""
+        """The answer to a task, if its file exists and is complete."""
         if not self.on:
             return None
         try:
@@ -62,7 +62,7 @@ class Cache:
             return None
 
     def put(self, key: str, answer: Agreement) -> None:
-        """Keeps an answer. A crash is not kept: a machine without memory crashes, too."""
+        """Stores an answer. A crash is not stored: it may come from a lack of memory."""
         if not self.on or answer.outcome is Outcome.CRASHED:
             return
         entry = {
@@ -78,10 +78,10 @@ class Cache:
             write_whole((self._path(key), lambda file: file.write(data)))
             self._written += 1
         except OSError:
-            self.on = False  # a folder that cannot be written to: the answer is there all the same
+            self.on = False  # the folder cannot be written; the answer is still valid
 
     def trim(self) -> None:
-        """Removes the oldest entries beyond what is kept."""
+        """Removes the oldest entries beyond the limit."""
         if not self._written:
             return
         try:
@@ -93,7 +93,7 @@ class Cache:
 
 
 def _checked(entry: Any, key: str) -> Agreement:
-    """An entry as an answer; ValueError, KeyError or TypeError where it is none."""
+    """The answer of an entry; ValueError, KeyError or TypeError if it is malformed."""
     elements, error, detail = entry["elements"], entry["error"], entry["detail"]
     whole = isinstance(elements, int) and isinstance(error, int | float) and isinstance(detail, str)
     if entry["key"] != key or not whole or elements < 0 or math.isnan(error):

@@ -1,4 +1,4 @@
-"""A model beside a real engine: each of its broadcasts, or the model as a whole."""
+"""A model compared with a real engine: each of its broadcasts, or the whole model."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ from .whole_model import check_whole
 Progress = Callable[[int, int], None]
 #: Seconds for a whole model.
 MODEL_SECONDS = 300.0
-#: What the questions of one call may come to: elements of operands and results, and so many more
-#: for each question, since an engine has to be asked.
+#: The limit of one call, in elements of operands and results; each question counts as so many more,
+#: for the cost of a call.
 MOST_WORK = 1 << 35
 ASKING = 1 << 22
 _OF_REPLY = {
@@ -148,7 +148,7 @@ def _sites(graph: Graph, node: str | None) -> list[Site]:
 
 
 def surprises(findings: Sequence[Finding], checks: Sequence[Check]) -> tuple[str, ...]:
-    """What the audit and the engine disagree about; a `same` that is not is the worst news."""
+    """The disagreements of audit and engine; a `same` that differs is the most serious."""
     bad = (Outcome.DIFFERS, Outcome.REFUSED, Outcome.CRASHED)
     notes = []
     for finding, check in zip(findings, checks, strict=True):
@@ -172,7 +172,7 @@ _USED_UP = "the work that one call may take is used up; check this node alone (n
 
 @dataclass(slots=True)
 class _Run:
-    """The checks of one model; equal tasks are carried out once."""
+    """The checks of one model. Equal tasks run once."""
 
     process: Process
     cache: Cache
@@ -210,7 +210,7 @@ class _Run:
     def _check(self, plain: Plain, answers: dict[str, tuple[Agreement, bool]]) -> Check:
         key = self._key(plain)
         if key not in answers:
-            # Kept answers count, too: what is asked does not depend on earlier calls.
+            # Cached answers count too, so the limit does not depend on earlier calls.
             self._spend(plain)
             kept = self.cache.get(key)
             answers[key] = (
@@ -222,7 +222,7 @@ class _Run:
         return _check_of(plain.site, answer, self.process.version, cached=cached)
 
     def _spend(self, plain: Plain) -> None:
-        """Counts a question; Skip where it would be one too many."""
+        """Counts a question; Skip if it exceeds the limit."""
         results = (value.shape for value in plain.site.node.outputs)
         sizes = [*plain.shapes, *(shape for shape in results if shape is not None)]
         whole = [math.prod(n for n in shape if isinstance(n, int)) for shape in sizes]
@@ -232,7 +232,7 @@ class _Run:
         self.left -= work
 
     def _key(self, plain: Plain) -> str:
-        """All that the operands, the task and the meaning depend on."""
+        """Everything that the operands, the task and the meaning depend on."""
         site = plain.site
         rule = (site.rule.name, sorted((k, repr(v)) for k, v in site.attributes.items()))
         meant = [
@@ -248,7 +248,7 @@ class _Run:
         return repr((head, meant, attributes, site.node.version, self.seed, self.cases))
 
     def _carry_out(self, plain: Plain, key: str) -> Agreement:
-        """The worst of all cases; where all agree, their elements together."""
+        """The first case that does not agree; if all agree, the sum of their elements."""
         elements, error = 0, 0.0
         for case in range(self.cases):
             arrays, expected = fill(plain, self.seed + case)

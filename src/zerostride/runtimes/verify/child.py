@@ -1,7 +1,7 @@
 """The child process: loads one engine and carries out tasks until its input ends.
 
-Run as ``python -m zerostride.runtimes.verify.child ENGINE``. Frames go over the process's first
-output; whatever the engine itself prints goes nowhere.
+Run as ``python -m zerostride.runtimes.verify.child ENGINE``. Frames go to the standard output; what
+the engine itself prints is discarded.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from ..probe import wire
 from .runners import Absent, Runner, load_runner
 from .task import Array, Task, pack, unpack
 
-#: Faults of a runner of ours; an engine refuses in other ways.
+#: Exceptions from bugs of our runners; engines refuse by other exceptions.
 _FAULTS = (AttributeError, ImportError, KeyError, NameError, StopIteration)
 
 
 def main(engine: str) -> int:
-    """Carries out tasks from the first input; returns the exit status."""
+    """Carries out tasks from the standard input; returns the exit status."""
 
     def carry_out(
         runner: Runner, header: dict[str, Any], payload: bytes
@@ -33,7 +33,7 @@ def main(engine: str) -> int:
 
 
 def answer(runner: Runner, task: Task, arrays: Sequence[Array]) -> tuple[dict[str, Any], bytes]:
-    """What the engine makes of a task, as a frame."""
+    """The engine's answer to a task, as a frame."""
     try:
         headers, payload = pack([np.asarray(result) for result in runner.run(task, arrays)])
     except Absent as error:

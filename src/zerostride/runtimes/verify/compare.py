@@ -1,4 +1,4 @@
-"""An engine's numbers beside zerostride's own."""
+"""An engine's numbers compared with zerostride's own."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ...compute.semantics import DTYPES
 from ...models.findings import Outcome
 from .task import Array
 
-#: Units in the last place by which an engine's single operation may be off: libraries differ in
-#: the last bits of powers and quotients; ncnn divides by an approximate reciprocal.
+#: The tolerance of a single operation, in units in the last place: libraries differ in the last
+#: bits of powers and quotients; ncnn divides by an approximate reciprocal.
 ULPS = 8
 _LOOSE: Mapping[str, int] = MappingProxyType(
     {
@@ -21,7 +21,7 @@ _LOOSE: Mapping[str, int] = MappingProxyType(
         **dict.fromkeys(("pow", "atan2", "logaddexp", "Mean"), 256),
     }
 )
-#: The same for compounds, which add many numbers up in an order of their own, and whole models.
+#: The same for compounds, which add many numbers in any order, and for whole models.
 COMPOUND_ULPS, MODEL_ULPS = 4096, 65536
 #: Compounds that are computed in single precision, whatever their operands are, by ONNX's documents
 #: (stash_type).
@@ -35,7 +35,7 @@ WIDEST = 2.0**-4
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """How two results compare; the fields are those of a :class:`~..models.findings.Check`."""
+    """The comparison of two results, with the fields of a :class:`~..models.findings.Check`."""
 
     outcome: Outcome
     detail: str
@@ -46,14 +46,14 @@ class Agreement:
 def tolerance(
     engine: str, op: str, dtype: np.dtype[np.generic], *, compound: bool, source: str = ""
 ) -> float:
-    """The largest difference that is no disagreement, relative to the larger of 1 and the number.
+    """The largest tolerated difference, relative to the larger of 1 and the number.
 
     Args:
-        engine: what computes.
+        engine: the engine that computes.
         op: the op.
         dtype: of the result.
         compound: the op adds many numbers up.
-        source: the engine whose file says what is meant, and which may compute narrower, too.
+        source: the engine whose file defines the meaning; it may compute narrower, too.
 
     >>> tolerance("torch", "add", np.dtype("int64"), compound=False)
     0.0
@@ -71,11 +71,11 @@ def tolerance(
 
 
 def compare(expected: Array, actual: Array, most: float, *, any_rank: bool = False) -> Agreement:
-    """Whether an engine's result is the one that is meant.
+    """Whether an engine's result is the expected one.
 
     Args:
-        expected: zerostride's own.
-        made: the engine's.
+        expected: zerostride's result.
+        actual: the engine's result.
         most: see :func:`tolerance`.
         any_rank: one number is the same with or without axes (ncnn has no rank 0).
     """

@@ -1,7 +1,7 @@
-"""Random operands, such that engines differ where they align differently and not in their rounding.
+"""Random operands, on which engines differ by alignment and not by rounding.
 
-What an engine makes of a division by zero, of an overflow or of a negative base is no question of
-broadcasting; the numbers here stay clear of all that.
+Division by zero, overflow and negative bases are no questions of broadcasting; the numbers here
+avoid them.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def _reals(low: float, high: float) -> Draw:
 
 
 def _whole(first: tuple[int, int], rest: tuple[int, int], times: int = 1) -> Draw:
-    """Whole numbers: of one range in the first operand, of another in the others."""
+    """Whole numbers, of different ranges in the first operand and in the others."""
 
     def draw(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
         low, high = rest if position else first
@@ -51,14 +51,14 @@ def _bases(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> A
 
 
 def _thirds(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
-    """Quotients that are no whole numbers and no halves: engines round those otherwise."""
+    """Quotients that are no whole numbers and no halves, which engines round differently."""
     if position:
         return np.asarray(2.0 ** rng.integers(0, 4, shape))
     return np.asarray(rng.integers(1, 64, shape) + 1 / 3)
 
 
 def _quantised(rng: np.random.Generator, shape: tuple[int, ...], position: int) -> Array:
-    # Engines round halves otherwise; data that are whole multiples of the scale have none.
+    # Engines round halves differently; whole multiples of the scale have no halves.
     if position == 1:
         return np.asarray(2.0 ** rng.integers(-1, 2, shape))
     return np.asarray(rng.integers(0, 8, shape) * (1.0 if position else 2.0))
@@ -99,7 +99,7 @@ _REALS: Mapping[str, Draw] = MappingProxyType(
 )
 _INTEGERS: Mapping[str, Draw] = MappingProxyType(
     {
-        # Divides without rest, so that it is one number however an engine rounds.
+        # Divides without remainder, so that rounding has no effect.
         **dict.fromkeys(("divide", "floor_divide"), _whole((1, 5), (1, 4), times=12)),
         **dict.fromkeys(("remainder", "fmod"), _whole((1, 63), (1, 8))),
         **dict.fromkeys(

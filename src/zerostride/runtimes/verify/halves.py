@@ -1,7 +1,7 @@
-"""Weights in half precision: whether a file stores them so, and a model whose own are rounded so.
+"""Weights in half precision: detection in a file, and a model with its weights rounded.
 
-pnnx and OpenVINO's converter store weights as float16 unless told otherwise. What they compute then
-differs by more than the rounding of single operations, and by less than wrong weights do.
+pnnx and OpenVINO's converter store weights as float16 by default. Their results then differ by more
+than the rounding of single operations, and by less than wrong weights do.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from ...errors import ModelError
 from ...models.formats import read_model
 from ...models.ir.graph import Array, Body, Graph, Node, Value
 
-#: Elements of a constant from which on it counts as a weight; smaller ones are often whole numbers.
+#: The least elements of a constant that counts as a weight; smaller ones are often whole numbers.
 _LEAST = 16
 
 
 def halved(array: Array) -> Array:
-    """The numbers of an array after float16; what overflows there stays."""
+    """The numbers of an array rounded to float16; numbers that overflow are unchanged."""
     if array.dtype not in (np.float32, np.float64):
         return array
     with np.errstate(over="ignore"):
@@ -43,7 +43,7 @@ def stores_halves(file: Path) -> bool:
         try:
             array = value.data()
         except ModelError:
-            continue  # missing: the engine will say so
+            continue  # missing: the engine reports it
         if array.ndim > 1 and array.size >= _LEAST:
             if not np.array_equal(halved(array), array):
                 return False
@@ -77,7 +77,7 @@ def with_halves(graph: Graph) -> Graph:
 
 @contextmanager
 def onnx_with_halves(path: str) -> Iterator[str]:
-    """A copy of an ONNX file whose weights are rounded to float16, there while it is used."""
+    """A temporary copy of an ONNX file with weights rounded to float16."""
     import onnx
     from onnx import numpy_helper
 

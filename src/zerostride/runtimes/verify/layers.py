@@ -1,4 +1,4 @@
-"""A layer of a file on the engine whose file it is: the engine is given the layer itself."""
+"""A layer of an engine's own file format, run on that engine as it is."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...models.formats.onnx.sites import Kind, Site
 from ...models.ir.graph import Graph, Value
 from .task import Form, Task
 
-#: Engines that are asked so, by the name of their format.
+#: Engines that run single layers, by the name of their format.
 FORMATS: Mapping[str, str] = MappingProxyType({"openvino": "openvino"})
 
 
@@ -20,10 +20,10 @@ def is_own(site: Site, engine: str) -> bool:
 
 
 def layer_task(site: Site) -> tuple[Task, Graph]:
-    """The layer as a task, and as a graph of its own whose inputs the task's operands are.
+    """The layer as a task, and as a graph whose inputs are the task's operands.
 
-    Numbers that the layer's meaning depends on, a target shape and the axes of a mapping, are a
-    part of the task.
+    Numbers that decide the layer's meaning, a target shape and the axes of a mapping, are part of
+    the task.
     """
     node = site.node
     numbers = _numbers(site)
@@ -52,7 +52,7 @@ def layer_task(site: Site) -> tuple[Task, Graph]:
 
 
 def _numbers(site: Site) -> dict[int, tuple[int, ...]]:
-    """By position, the operands of a Broadcast that are shapes and axes."""
+    """The operands of a Broadcast that are shapes and axes, by position."""
     if site.kind is not Kind.EXPAND:
         return {}
     target = site.operands[1].shape or ()

@@ -1,4 +1,4 @@
-"""An engine in a child process that may die: asked, and started again when it has."""
+"""An engine in a child process, which is restarted after a crash."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ..probe import wire
 from ..probe.isolation import START_SECONDS, Missing, Worker, interpreter_for
 from .task import Array, Task, pack, unpack
 
-#: Bytes of one message; its length is a number of 32 bits.
+#: The most bytes of one message, whose length is a number of 32 bits.
 MAX_MESSAGE = 2**32 - 1
-#: Loading an engine may take so many times the seconds of an answer, and so many seconds at least:
+#: The limit for loading an engine: a multiple of that of an answer, and a least number of seconds.
 #: TensorFlow takes up to 30 where all cores are busy.
 LOADING_TIMES, LEAST_LOADING = 6, 60.0
 #: What installs an engine, where that is not an extra of its own name.
@@ -22,17 +22,17 @@ _EXTRAS = {"numpy": "zerostride"}
 
 
 class ReplyKind(StrEnum):
-    """What came back."""
+    """The kind of a reply."""
 
     RESULT = "result"
     REFUSED = "refused"
-    ABSENT = "absent"  # there is no way to call the engine for this
+    ABSENT = "absent"  # the engine cannot be called for this
     CRASHED = "crashed"
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """An engine's answer: its arrays, or what it said, or how it died."""
+    """An engine's answer: its arrays, its message, or how its process ended."""
 
     answer: ReplyKind
     message: str = ""
@@ -46,19 +46,19 @@ class Process(Worker):
 
     @property
     def start_seconds(self) -> float:
-        """How long loading may take: several times an answer, for which the limit is stated."""
+        """The limit for loading in seconds, a multiple of the limit for an answer."""
         return min(START_SECONDS, max(LEAST_LOADING, LOADING_TIMES * self.case_seconds))
 
     @property
     def ended(self) -> bool:
-        """Whether there is no process to ask, so that the next task would start one."""
+        """Whether no process runs, so that the next task starts one."""
         return self._process is None or self._process.poll() is not None
 
     def carry_out(self, task: Task, arrays: Sequence[Array]) -> Reply:
-        """The engine's answer; a crash is asked again in a fresh process.
+        """The engine's answer. A crashed task is repeated in a new process.
 
-        An earlier task may have ruined the memory of the one that died; what a fresh process
-        answers is the task's own.
+        An earlier task may have corrupted the memory of the first process; the second answer
+        counts.
         """
         reply = self._once(task, arrays)
         return self._once(task, arrays) if reply.answer is ReplyKind.CRASHED else reply
@@ -82,15 +82,15 @@ class Process(Worker):
         return Reply(ReplyKind(header["answer"]), str(header["message"]), tuple(results))
 
 
-#: Processes that wait for the next verification, by engine and interpreter; None: none are kept.
+#: Idle processes for the next verification, by engine and interpreter; None: none are kept.
 _waiting: dict[tuple[str, str], Process] | None = None
 
 
 @contextmanager
 def engines_kept() -> Iterator[None]:
-    """Inside, an engine's process is handed on from one verification to the next.
+    """A context in which verifications share engine processes.
 
-    Loading an engine takes seconds; of many verifications that would be most of the time.
+    Loading an engine takes seconds, which would be most of the time of many verifications.
     """
     global _waiting
     before, _waiting = _waiting, {}
@@ -103,7 +103,7 @@ def engines_kept() -> Iterator[None]:
 
 
 def start(engine: str, seconds: float, pythons: dict[str, str] | None = None) -> Process:
-    """The engine, loaded in a child process, which the caller hands to :func:`leave`.
+    """The engine, loaded in a child process; the caller passes it to :func:`leave` afterwards.
 
     Raises:
         ZerostrideError: it is not installed, or its process does not start.
@@ -127,7 +127,7 @@ def start(engine: str, seconds: float, pythons: dict[str, str] | None = None) ->
 
 
 def leave(process: Process) -> None:
-    """Ends a process, or keeps it for who asks next."""
+    """Ends a process, or keeps it for the next verification."""
     key = process.engine, process.python
     if _waiting is None or process.ended or key in _waiting:
         process.stop()

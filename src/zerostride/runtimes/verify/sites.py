@@ -1,4 +1,4 @@
-"""A broadcast of a model as a task for an engine, and what zerostride itself says the result is."""
+"""A broadcast of a model as a task for an engine, and zerostride's own result."""
 
 from __future__ import annotations
 
@@ -31,14 +31,13 @@ from .data import operand
 from .layers import is_own, layer_task
 from .task import Array, Form, Task
 
-#: Elements of one result; more are not made for a check.
+#: The most elements of a checked result.
 MAX_ELEMENTS = 2**24
-#: Of a node whose file has no op set.
+#: The op set of a node whose file has none.
 _OPSET = 21
-#: Engines that run a compound as the one ONNX node that it is (MNN through its own converter).
+#: Engines that run a compound as one ONNX node (MNN through its own converter).
 _NODE_ENGINES = frozenset({"onnxruntime", "openvino", "mnn"})
-#: Element types that tensors have on an engine, where those are few, and what converters make of
-#: others.
+#: The element types of engines that have few, and the types that replace others.
 _HOLDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "ncnn": dict.fromkeys(("float32", "float16", "bfloat16", "float64"), "float32"),
@@ -53,7 +52,7 @@ _LOGICAL = ("logical_and", "logical_or", "logical_xor")
 
 
 class Skip(Exception):  # noqa: N818 - an answer
-    """Why a site is not run."""
+    """The reason why a site is not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class Plain:
     """A site ready to be filled with numbers.
 
     Attributes:
-        site, task: what is run, and how.
+        site, task: the site, and its task.
         shapes: of the operands in the model.
         engine_shapes: of the operands as the engine gets them, without a batch axis that it lacks.
         result: the result's shape there; None: as the model has it, but for `dropped`.
@@ -69,8 +68,8 @@ class Plain:
         dtypes: of the operands.
         turned: which operands the engine gets transposed, where the op says so in an attribute.
         word: of a compound, the node in ONNX's words.
-        layer: of a layer that is run as it stands, the layer as a graph of its own.
-        note: what a reader should know, such as a type that stands for another.
+        layer: of a layer in the engine's own format, the layer as a graph.
+        note: a note for the reader, such as a type that replaces another.
     """
 
     site: Site
@@ -92,7 +91,7 @@ class Plain:
 
     @property
     def op(self) -> str:
-        """The op by which data are drawn."""
+        """The op that decides how random data are drawn."""
         if self.word is not None:
             return self.word.op
         if self.compound:
@@ -115,7 +114,7 @@ class Plain:
         return [array.T if k in self.turned else array for k, array in enumerate(operands)]
 
     def expected(self, arrays: Sequence[Array]) -> Array:
-        """What the model means, by zerostride's own plan and values."""
+        """The result in the model, by zerostride's own plan and values."""
         result = self._computed(tuple(arrays))
         if self.result is not None:
             return np.ascontiguousarray(result).reshape(self.result)
@@ -127,7 +126,7 @@ class Plain:
             (alone,) = execute(self.layer, named).values()
             return alone
         if self.word is None:
-            # A file of an engine's own means what that engine computes.
+            # The engine defines the meaning of its own file format.
             domain = self.site.node.domain
             return broadcast(self.site, NodeCall(self.site.node, arrays), domain or None)
         rest = iter(arrays)
@@ -141,7 +140,7 @@ def prepare(site: Site, engine: Engine, batch: BatchAxes, graph: Graph) -> Plain
     """The site of a graph as a task.
 
     Raises:
-        Skip: it cannot be run by itself on that engine; says why.
+        Skip: the site cannot be run alone on that engine; says why.
     """
     shapes = _shapes(site, graph)
     try:
@@ -167,7 +166,7 @@ def prepare(site: Site, engine: Engine, batch: BatchAxes, graph: Graph) -> Plain
     except BroadcastError as error:
         if not (engine.name == "onnxruntime" and _is_onnx(site)):
             raise Skip(f"there is no op to run: {error.detail}") from None
-        side = Side(site.rule, {}, engine.name, None)  # it says so itself
+        side = Side(site.rule, {}, engine.name, None)  # the engine refuses it
     if site.kind in PLANNED:
         return _planned(site, engine, side, shapes, sample)
     return _compound(site, engine, batch, module_of(graph))
@@ -192,7 +191,7 @@ def _shapes(site: Site, graph: Graph) -> tuple[tuple[int, ...], ...]:
 
 
 def with_advice(words: str, how: str) -> str:
-    """A sentence with what to write, where something can be written."""
+    """A sentence, followed by the options to give, if any."""
     return f"{words}: {how}" if how else words
 
 
@@ -226,12 +225,12 @@ def _planned(
         task = Task(form, site.stands_for, constant=constant, opset=max(_OPSET, node.version))
         return Plain(site, task, shapes, engine_shapes, kinds, result, note=note)
     if engine.name == "mnn" and _is_onnx(site) and len(shapes) > OPS[op].operands:
-        # One op of MNN's takes all operands; two by two would be another thing.
+        # One op of MNN takes all operands; a chain of two by two would be another op.
         constant = tuple(part.constant for part in site.operands)
         task = Task(Form.NODE, node.op, dict(node.attributes), (), constant, node.version)
         return Plain(site, task, shapes, engine_shapes, kinds, result, note=note)
     if site.stands_for == "Mean":
-        # Engines have no mean of operands; it is their sum that broadcasts.
+        # Engines have no mean of operands; the sum has the same broadcast.
         site, note = replace(site, op="Sum"), "run as the sum"
     if op not in KERNELS or column_of(engine.name) not in ("numpy", *OPS[op].names):
         raise Skip(f"{engine.name} has no single op for {op}")
@@ -240,7 +239,7 @@ def _planned(
 
 
 def _is_onnx(site: Site) -> bool:
-    """Whether the node is a model of ONNX as it stands."""
+    """Whether the node alone is an ONNX model."""
     return site.node.domain == "" and site.node.op == site.stands_for and site.node.version > 0
 
 
@@ -251,7 +250,7 @@ def _canonical(site: Site) -> str:
 
 
 def _dtypes(site: Site, engine: Engine, op: str, count: int) -> tuple[tuple[str, ...], str]:
-    """The operands' element types, and a note where one stands for another."""
+    """The operands' element types, and a note where one replaces another."""
     types = [part.tensor.dtype if part.tensor is not None else None for part in site.operands]
     common = next((name for name in types[op == "where" :] if name is not None), _usual(op))
     if op == "pow" and engine.name != "onnxruntime":
@@ -259,7 +258,7 @@ def _dtypes(site: Site, engine: Engine, op: str, count: int) -> tuple[tuple[str,
     kinds, notes = [], {}
     for k in range(count):
         first = op == "where" and k == 0
-        # A condition is of truth values; MNN's files say integers.
+        # A condition has truth values; MNN's files have integers.
         name = "bool" if first else types[k] or common
         kinds.append(_standing(engine, name))
         if kinds[-1] != name:
@@ -268,10 +267,10 @@ def _dtypes(site: Site, engine: Engine, op: str, count: int) -> tuple[tuple[str,
 
 
 def _standing(engine: Engine, name: str) -> str:
-    """The type in which an operand is made: NumPy's own, and one that the engine holds.
+    """The type of a random operand: one of NumPy's that the engine has.
 
     Raises:
-        Skip: the engine has no such tensors, or none are made here.
+        Skip: the engine has no such tensors, or NumPy has no such type.
     """
     holds = _HOLDS.get(engine.name)
     if holds is None:
@@ -282,7 +281,7 @@ def _standing(engine: Engine, name: str) -> str:
 
 
 def _layer(site: Site) -> Plain:
-    """A layer on the engine whose file it is."""
+    """A layer of an engine's own file format, on that engine."""
     task, graph = layer_task(site)
     shapes, dtypes = [], []
     known_dtypes = [value.dtype for value in graph.inputs if value.dtype not in (None, "bool")]
@@ -298,12 +297,12 @@ def _layer(site: Site) -> Plain:
 
 
 def _usual(op: str) -> str:
-    """The element type of an op's operands where the file does not say it."""
+    """The element type of an op's operands where the file has none."""
     return "bool" if op in _LOGICAL else "int32" if op.startswith("bitwise") else "float32"
 
 
 def _made(dtype: str) -> str:
-    """An element type of which operands can be made here: NumPy's own."""
+    """The element type, if NumPy has it."""
     if np.dtype(dtype).isbuiltin != 1:
         raise Skip(f"no operands of {dtype} are made here")
     return dtype
@@ -316,7 +315,7 @@ def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule
         raise Skip(f"{site.node.op} is not one op that is computed here")
     word = words[-1]
     if len(words) > 1:
-        # What comes before (a transpose) broadcasts nothing.
+        # Earlier nodes (a transpose) broadcast nothing.
         last = onnx_site(word)
         if engine.name in BATCHLESS or last is None or last.kind is not site.kind:
             raise Skip(f"{site.node.op} is several ops in ONNX's words")
@@ -325,7 +324,7 @@ def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule
         if not value.known:
             raise Skip(f"the shape of {value.name!r} is not known")
     shapes = tuple(tuple(int(str(size)) for size in value.shape or ()) for value in values)
-    # ncnn's product keeps its one row: a blob of one axis is a column to it.
+    # The product on ncnn keeps its single row: to ncnn a blob of one axis is a column.
     kept = site.kind is Kind.GEMM
     axes = [None if kept else batch.of(value) for value in values]
     if site.kind is Kind.MATMUL:
@@ -355,7 +354,7 @@ def _compound(site: Site, engine: Engine, batch: BatchAxes, module: FormatModule
 
 
 def _both(shapes: Sequence[tuple[int, ...]], axes: Sequence[int | None]) -> list[int | None]:
-    """The batch axes of two factors; one without a batch loses a 1 that lies on the other's."""
+    """The batch axes of two factors; a factor without one loses a 1 on the other's batch axis."""
     pairs = zip(shapes, axes, strict=True)
     lost = next((axis - len(shape) for shape, axis in pairs if axis is not None), None)
     return [
@@ -367,7 +366,7 @@ def _both(shapes: Sequence[tuple[int, ...]], axes: Sequence[int | None]) -> list
 
 
 def fill(plain: Plain, seed: int) -> tuple[list[Array], Array]:
-    """Operands as the engine gets them, and the result that is meant.
+    """Operands as the engine gets them, and the expected result.
 
     Raises:
         Skip: zerostride itself does not compute this.

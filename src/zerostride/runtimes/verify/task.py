@@ -1,4 +1,4 @@
-"""One thing that an engine is asked to compute, as plain data that travel between processes."""
+"""One computation for an engine, as plain data that processes exchange."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Form(StrEnum):
     TO = "to"  # the first operand broadcast to `target`
     COMPOUND = "compound"  # an op of ONNX for which the engine has a function or a layer
     NODE = "node"  # a model of one ONNX node
-    LAYER = "layer"  # a layer of a file as it stands there, on the engine whose file it is
+    LAYER = "layer"  # a layer of a file in the engine's own format
     FILE = "file"  # a whole model file
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What is asked.
+    """A computation.
 
     Attributes:
         form: see :class:`Form`.
@@ -73,13 +73,13 @@ class Task:
 
 
 def key_of(task: Task, arrays: Sequence[Array]) -> str:
-    """What tells two tasks apart; equal keys get equal answers of one engine."""
+    """The identity of a task; equal keys get equal answers from one engine."""
     operands = [(array.shape, str(array.dtype)) for array in arrays]
     return json.dumps([task.as_dict(), operands], default=str, sort_keys=True)
 
 
 def pack(arrays: Sequence[Array]) -> tuple[list[dict[str, Any]], bytes]:
-    """Arrays as what a header says of them, and their bytes; types that NumPy lacks as floats."""
+    """Headers of arrays, and their bytes; types that NumPy lacks become floats."""
     plain = [a if a.dtype.kind in "biufc" else a.astype(np.float32) for a in arrays]
     headers = [{"shape": array.shape, "dtype": array.dtype.str} for array in plain]
     return headers, b"".join(np.ascontiguousarray(array).tobytes() for array in plain)

@@ -1,4 +1,4 @@
-"""A whole model file on its engine, beside zerostride's own answer or ONNX Runtime's."""
+"""A whole model file on its engine, compared with zerostride's answer or ONNX Runtime's."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def check_whole(
     seed: int,
     batch_axis: int | None,
 ) -> tuple[list[Check], tuple[str, ...]]:
-    """A check for each output of the model, and what a reader should know.
+    """A check for each output of the model, and notes.
 
     Args:
-        graph: the model whose meaning counts.
-        file: what is run: the model's own file, or a conversion of it.
+        graph: the model that defines the meaning.
+        file: the file to run: the model's own, or a conversion of it.
         process: the engine.
         seed: of the random inputs.
-        batch_axis: as for the audit; an engine without a batch axis is not given one.
+        batch_axis: as for the audit; inputs for an engine without a batch axis lack it.
 
     Raises:
         ZerostrideError: the engine does not run such files.
@@ -119,8 +119,8 @@ def _beside_halves(
 ) -> tuple[list[Check], tuple[str, ...]]:
     """The checks of a conversion that may store its weights in half precision.
 
-    What that does to the numbers is measured: the model is computed once more with its own weights
-    rounded so. What differs by no more than twice as much differs by its storage alone.
+    The effect of storage is measured: the model is computed again with its weights rounded. A
+    difference of at most twice that effect comes from storage alone.
     """
     if not stores_halves(file):
         return checks, note
@@ -139,13 +139,13 @@ def _beside_halves(
 def _meant(
     graph: Graph, inputs: Mapping[str, Array], itself: str, *, halves: bool = False
 ) -> tuple[dict[str, Array], tuple[str, ...]]:
-    """What the model means, and by whom: zerostride where it executes every op.
+    """The expected outputs, and a note on their source: zerostride if it executes every op.
 
-    `itself` is the engine that runs the model's own file, with which nothing is compared twice.
-    With `halves` its weights are rounded to half precision first.
+    `itself` is the engine that runs the model's own file: it is not compared with itself.
+    With `halves` the model's weights are rounded to half precision first.
     """
     refused = not_executed(graph)
-    if refused:  # with the numbers that follow from sizes more ops are constant, and have words
+    if refused:  # resolved sizes make more ops constant, and those can be lowered
         sized = resolved(graph, ALWAYS)[0]
         graph, refused = (graph, refused) if not_executed(sized) else (sized, ())
     if not refused:
@@ -202,6 +202,6 @@ def _compared(value: Value, expected: Array, actual: Array, process: Process) ->
 
 
 def _check(value: Value, outcome: Outcome, detail: str, process: Process) -> Check:
-    """The check of a model's output, which stands where a node's op would."""
+    """The check of a model's output; its name takes the place of a node's op."""
     operands = ((value.name, value.shape),)
     return Check("", value.name, operands, outcome, detail, release=process.version)

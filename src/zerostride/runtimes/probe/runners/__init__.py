@@ -3,7 +3,7 @@
 A module's ``load()`` imports the engine (ImportError where it is not installed) and returns a
 :class:`Runner`. An op takes the case's attributes, the operands and the target shape, and returns
 the result as an array, or raises: :class:`Refused`, or one of the exceptions by which the engine
-refuses. Any other exception is a fault of the runner and is reported as one.
+refuses. Any other exception is a bug of the runner and is reported as one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Perform = Callable[[Attrs, Sequence[Array], Shape], Array]
 
 
 class Refused(Exception):  # noqa: N818 - the engine's no, where it has no exception for it
-    """The engine said no in its own way: an empty answer, a status, a line on its output."""
+    """The engine refused without an exception: by an empty answer, a status, a printed line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Runner:
 
     Attributes:
         version: the release that is installed.
-        ops: the op as the engine calls it, to what runs it.
+        ops: the functions that run ops, by the engine's names.
         refusals: the exceptions by which the engine refuses.
     """
 
@@ -40,7 +40,7 @@ class Runner:
 
 
 class RunnerModule(Protocol):
-    """What every module here has."""
+    """The interface of every module here."""
 
     def load(self) -> Runner:
         """Imports the engine; ImportError where it is not installed."""

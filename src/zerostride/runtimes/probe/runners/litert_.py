@@ -69,7 +69,7 @@ def load() -> Runner:
     def model_of(
         op: str, inputs: Sequence[Array], constants: Sequence[Array], result: tuple[str, Shape]
     ) -> bytes:
-        """A file of one op; the result's shape is only what the file says before it is run."""
+        """A file of one op; the result's shape in it is replaced when it runs."""
         every = (*inputs, *constants)
         code = schema.OperatorCodeT()
         code.builtinCode = getattr(schema.BuiltinOperator, op)
@@ -89,7 +89,7 @@ def load() -> Runner:
         graph.outputs, graph.operators = node.outputs, [node]
         model = schema.ModelT()
         model.version, model.operatorCodes = _FILE_VERSION, [code]
-        model.subgraphs, model.buffers = [graph], [schema.BufferT()]  # buffer 0 is nobody's
+        model.subgraphs, model.buffers = [graph], [schema.BufferT()]  # buffer 0 is reserved
         graph.inputs = node.inputs[: len(inputs)]
         for place, array in zip(graph.tensors[len(inputs) :], constants, strict=False):
             buffer = schema.BufferT()

@@ -8,7 +8,7 @@ from . import Runner, elementwise
 
 
 def load() -> Runner:
-    """NumPy is always there."""
+    """NumPy, which is always installed."""
     return Runner(
         np.__version__,
         {

@@ -1,4 +1,4 @@
-"""How each engine is called, in the child process. Engines are imported when one is loaded."""
+"""The runners of engines, for the child process. Loading a runner imports its engine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Call = Callable[[Op, Sequence[Array], Mapping[str, Any]], Array]
 
 
 class Absent(Exception):  # noqa: N818 - an answer
-    """There is no way to call the engine for this; nothing is known about it."""
+    """The runner cannot call the engine for this task."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class Runner:
 
     Attributes:
         version: its release.
-        forms: form of task to what carries it out.
+        forms: the functions that carry out tasks, by form.
     """
 
     version: str
@@ -37,7 +37,7 @@ class Runner:
         """The engine's results.
 
         Raises:
-            Absent: it cannot be called for this; anything else is how it refuses.
+            Absent: it cannot be called for this; any other exception is a refusal.
         """
         if task.form not in self.forms:
             raise Absent(f"{task.op} cannot be run by itself")
@@ -79,12 +79,12 @@ def by_op(call: Call) -> Perform:
     return perform
 
 
-#: Of a normalisation, where the node does not say it.
+#: The default epsilon of a normalisation.
 _EPSILON = 1e-5
 
 
 def epsilon_of(attrs: Mapping[str, Any]) -> float:
-    """What a normalisation adds to the variance."""
+    """The number that a normalisation adds to the variance."""
     return float(attrs.get("epsilon", _EPSILON))
 
 
@@ -95,7 +95,7 @@ Function = Callable[[Mapping[str, Any], Any], Any]
 def by_table(
     table: Mapping[str, Function], enter: Callable[[Array], Any], leave: Callable[[Any], Array]
 ) -> Perform:
-    """Tasks of the form COMPOUND: a function an op, between two conversions."""
+    """Tasks of the form COMPOUND: one function per op, between two conversions."""
 
     def perform(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
         if task.op not in table:

@@ -13,18 +13,18 @@ from ....ops import Op
 from ..task import Array, Form, Task
 from . import Perform, Runner, by_op
 
-#: What ONNX says with an attribute where the op table has a name.
+#: ONNX attributes for ops that have their own names in the op table.
 _MORE: Mapping[str, Mapping[str, Any]] = {
     "fmod": {"fmod": 1},
     "bitwise_left_shift": {"direction": "LEFT"},
     "bitwise_right_shift": {"direction": "RIGHT"},
 }
-#: Where a task does not name an op set; and the file version that goes with op sets up to 23.
+#: The default op set of a task, and the file version for op sets up to 23.
 _OPSET, _IR_VERSION = 21, 10
 
 
 def one_node(task: Task, arrays: Sequence[Array]) -> bytes:
-    """A model of one ONNX node, operands as inputs or weights, its result of whatever type."""
+    """A model of one ONNX node; operands are inputs or weights, the result has any type."""
     helper: Any = importlib.import_module("onnx.helper")
     numpy_helper: Any = importlib.import_module("onnx.numpy_helper")
     names = [f"x{k}" for k in range(len(arrays))]
@@ -55,7 +55,7 @@ def one_node(task: Task, arrays: Sequence[Array]) -> bytes:
 
 
 def one_layer(task: Task, arrays: Sequence[Array]) -> tuple[bytes, bytes, list[Array]]:
-    """An IR of one layer, its weights, and what its inputs are fed, in order."""
+    """An IR of one layer, its weights, and the data of its inputs, in order."""
     net, ports, fed, left = Writer(), [], [], list(zip(arrays, task.constant, strict=True))
     numbers = task.attributes["numbers"]
     for k in range(len(arrays) + len(numbers)):
@@ -124,7 +124,7 @@ def load_onnxruntime() -> Runner:
 
 
 def _named(task: Task, names: Sequence[str], arrays: Sequence[Array]) -> dict[str, Array]:
-    """The arrays by the file's names of its inputs; in order where the names are others."""
+    """The arrays by the names of the file's inputs; in order if the names differ."""
     inputs = list(task.attributes["inputs"])
     if set(names) <= set(inputs):
         return {name: arrays[inputs.index(name)] for name in names}
@@ -134,7 +134,7 @@ def _named(task: Task, names: Sequence[str], arrays: Sequence[Array]) -> dict[st
 
 
 def _in_order(task: Task, names: Sequence[str]) -> list[str]:
-    """The file's outputs as the model's are ordered."""
+    """The file's outputs in the model's order."""
     wanted = list(task.attributes["outputs"])
     if set(wanted) <= set(names):
         return wanted
@@ -179,7 +179,7 @@ def load_openvino() -> Runner:
     def file(task: Task, arrays: Sequence[Array]) -> Sequence[Array]:
         model = core.read_model(task.op)
         inputs = list(task.attributes["inputs"])
-        # A port's own index is that of its parameter's output: where it stands counts.
+        # A port's own index is that of its parameter's output, so the position in the list counts.
         places = {
             name: k
             for k, port in enumerate(model.inputs)

@@ -22,7 +22,7 @@ COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", 
 
 
 def _scaled(attrs: Attrs, x: Sequence[Any]) -> Any:
-    """A batch normalisation written out: vectors go where NumPy's rule puts them."""
+    """A batch normalisation written out; NumPy's rule places the vectors."""
     data, scale, bias, mean, variance = x
     return (data - mean) / (variance + epsilon_of(attrs)) ** 0.5 * scale + bias
 
@@ -35,7 +35,7 @@ def _to(function: Callable[[Array, tuple[int, ...]], Any]) -> Perform:
 
 
 def load_numpy() -> Runner:
-    """NumPy is always there."""
+    """NumPy, which is always installed."""
     table: Table = {
         "Gemm": lambda attrs, x: np.matmul(x[0], x[1]) + x[2],
         "MatMul": lambda attrs, x: np.matmul(*x),

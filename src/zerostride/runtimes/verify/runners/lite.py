@@ -1,4 +1,4 @@
-"""LiteRT's CPU runtime: models of one op, as the measuring writes them."""
+"""LiteRT's CPU runtime: models of one op, written as by `probe`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .written_out import normalisations
 
 
 def load_litert() -> Runner:
-    """LiteRT, through the runner that its row was measured with."""
+    """LiteRT, through the runner of `probe`."""
     library = litert_.load()
 
     def run(name: str, *arrays: Array) -> Array:

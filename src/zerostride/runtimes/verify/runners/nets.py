@@ -1,4 +1,4 @@
-"""Engines whose models are nets of layers: ncnn and MNN. Both may read what is not theirs."""
+"""Engines whose models are nets of layers: ncnn and MNN. Both may read beyond their memory."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .graphs import one_node
 _MAGIC = "7767517"
 #: A Mat has at most so many axes.
 _MAX_RANK = 4
-_TAG = b"\0\0\0\0"  # weights that may be stored in several ways say: float32
+_TAG = b"\0\0\0\0"  # the storage type of weights: float32
 
 
 def _flat(*arrays: Array) -> bytes:
@@ -47,7 +47,7 @@ def _layer(task: Task, x: Sequence[Array]) -> tuple[str, bytes, int]:
         return "MatMul", b"", 2
     if op == "Clip":
         low, *above = (float(bound.ravel()[0]) for bound in x[1:3])
-        high = "".join(f" 1={number}" for number in above)  # left out: the largest float
+        high = "".join(f" 1={number}" for number in above)  # default: the largest float
         return f"Clip 0={low}{high}", b"", 1
     if op == "Gemm":
         return _gemm(task, x)
@@ -167,7 +167,7 @@ _MNN_FUNCTIONS = {
 
 
 def load_mnn() -> Runner:
-    """MNN on the CPU: ops as expressions, compounds as its own converter carries them."""
+    """MNN on the CPU: ops as expressions, compounds through its own converter."""
     mnn: Any = importlib.import_module("MNN")
     expr: Any = importlib.import_module("MNN.expr")
     nn: Any = importlib.import_module("MNN.nn")

@@ -1,7 +1,7 @@
-"""Normalisations written out, for libraries that have no function of that name.
+"""Normalisations written out, for libraries without such a function.
 
-The data are standardised by NumPy, which broadcasts no operand; scale and bias are multiplied and
-added by the library, which places them by its own rule.
+NumPy standardises the data, which broadcasts no operand. The library multiplies by the scale and
+adds the bias, and places both by its own rule.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ def normalisations(
     multiply: Callable[[Any, Any], Any] = operator.mul,
     add: Callable[[Any, Any], Any] = operator.add,
 ) -> dict[str, Callable[[_Attrs, Sequence[Any]], Any]]:
-    """A function an op, of its attributes and operands.
+    """Functions of attributes and operands, by op.
 
     Args:
-        enter: makes the library's array of NumPy's.
+        enter: makes the library's array from NumPy's.
         multiply, add: the library's own.
     """
 
