@@ -99,8 +99,8 @@ def run(
     """
     if progress is not None and not callable(progress):
         raise TypeError(f"progress is a function, not {type(progress).__name__}")
-    given = (*values, *compiled.captured)
-    return run_into(compiled.ready, given, targets, progress, compiled.structure.named_outs)
+    operands = (*values, *compiled.captured)
+    return run_into(compiled.ready, operands, targets, progress, compiled.structure.named_outs)
 
 
 def sort(operands: Sequence[Any], more: Mapping[str, Any], *, own: bool = False) -> Call:
@@ -115,9 +115,9 @@ def sort(operands: Sequence[Any], more: Mapping[str, Any], *, own: bool = False)
     if more:
         named = tuple(sorted(name for name, value in more.items() if isinstance(value, np.ndarray)))
         static = {name: value for name, value in more.items() if name not in named}
-    given = (*operands, *(more[name] for name in named))
-    check_labels(given)
-    values = tuple([_value(one, k) for k, one in enumerate(given)])
+    inputs = (*operands, *(more[name] for name in named))
+    check_labels(inputs)
+    values = tuple([_value(operand, k) for k, operand in enumerate(inputs)])
     signature = tuple([signature_of(value) for value in values])
     # Within strict mode a function is traced, and its plans looked at, once more.
     key = (signature, named, settings_key(static), in_force(), own)
@@ -134,14 +134,14 @@ def described(operands: Sequence[Any], more: Mapping[str, Any]) -> Call:
     )
 
 
-def _value(given: Any, k: int) -> Any:
+def _value(operand: Any, k: int) -> Any:
     """An operand: an array, or a Python number."""
-    if type(given) is np.ndarray or type(given) in WEAK:
-        return given
-    check_elementwise(given)
-    value = as_operand(given, k)
-    if value.dtype == object and not isinstance(given, np.ndarray):
-        raise _no_operand(k, "None" if given is None else f"a {type(given).__name__}")
+    if type(operand) is np.ndarray or type(operand) in WEAK:
+        return operand
+    check_elementwise(operand)
+    value = as_operand(operand, k)
+    if value.dtype == object and not isinstance(operand, np.ndarray):
+        raise _no_operand(k, "None" if operand is None else f"a {type(operand).__name__}")
     return value
 
 
@@ -161,8 +161,8 @@ def signature_of(value: Any) -> Hashable:
 def _operand(value: Any, k: int) -> Operand:
     if type(value) not in WEAK and not is_numeric(value.dtype):
         raise _no_operand(k, f"an array of {value.dtype}")
-    found = operand_of(value)
-    return replace(found, value=value) if _is_constant(value) else found
+    operand = operand_of(value)
+    return replace(operand, value=value) if _is_constant(value) else operand
 
 
 def _is_constant(value: Any) -> bool:
@@ -171,9 +171,9 @@ def _is_constant(value: Any) -> bool:
     return type(value) is bool or (type(value) is int and not -_MOST - 1 <= value <= _MOST)
 
 
-def settings_key(given: Mapping[str, Any]) -> Hashable:
+def settings_key(settings: Mapping[str, Any]) -> Hashable:
     """The settings of a call as one hashable value."""
-    return tuple([(name, _setting(name, given[name])) for name in sorted(given)])
+    return tuple([(name, _setting(name, settings[name])) for name in sorted(settings)])
 
 
 def _setting(name: str, value: Any) -> Hashable:
@@ -181,13 +181,13 @@ def _setting(name: str, value: Any) -> Hashable:
     if isinstance(value, Value):
         raise TraceError(f"{name}= is a value of a function that is being fused")
     if isinstance(value, tuple | list):
-        return type(value), tuple(_setting(name, one) for one in value)
+        return type(value), tuple(_setting(name, item) for item in value)
     if isinstance(value, frozenset):
-        return frozenset, frozenset(_setting(name, one) for one in value)
+        return frozenset, frozenset(_setting(name, item) for item in value)
     if is_dataclass(value) and not isinstance(value, type):
         return type(value), tuple(_setting(name, getattr(value, f.name)) for f in fields(value))
     if isinstance(value, dict):
-        return dict, tuple((key, _setting(name, one)) for key, one in value.items())
+        return dict, tuple((key, _setting(name, item)) for key, item in value.items())
     if isinstance(value, float | complex):
         return type(value), repr(value)
     if isinstance(value, np.generic):

@@ -95,16 +95,16 @@ def explain(fused: Fused, operands: Sequence[Any], more: Mapping[str, Any]) -> E
         call = described(operands, more)
         compiled, count, named = fused.compiled(call), len(operands), call.named
     names = _operand_names(fused, count, named, len(compiled.sources))
-    made = compiled.ready
-    by_engine = made.engine is not None
+    prepared = compiled.ready
+    by_engine = prepared.engine is not None
     return Explanation(
         str(getattr(fused, "__name__", "function")),
         names,
-        made.graph,
-        made.program if by_engine else None,
+        prepared.graph,
+        prepared.program if by_engine else None,
         native.backend() if by_engine else "reference",
-        made.reason,
-        jit.describe(made.engine) if made.engine is not None else "",  # type: ignore[arg-type]
+        prepared.reason,
+        jit.describe(prepared.engine) if prepared.engine is not None else "",  # type: ignore[arg-type]
     )
 
 
@@ -115,14 +115,16 @@ def _operand_names(
         parameters = list(inspect.signature(fused.__wrapped__).parameters.values())  # type: ignore[attr-defined]
     except (TypeError, ValueError):
         parameters = []
-    found = [
-        one.name
-        for one in parameters
-        if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)
+    names = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
-    rest = [one.name for one in parameters if one.kind is one.VAR_POSITIONAL] or ["operand"]
-    found += [f"{rest[0]}{k}" for k in range(count - len(found))]
-    return (*found[:count], *named, *(f"captured{k}" for k in range(captured)))
+    rest = [
+        parameter.name for parameter in parameters if parameter.kind is parameter.VAR_POSITIONAL
+    ] or ["operand"]
+    names += [f"{rest[0]}{k}" for k in range(count - len(names))]
+    return (*names[:count], *named, *(f"captured{k}" for k in range(captured)))
 
 
 # What there is to say, in words
@@ -135,36 +137,36 @@ class PhaseRow(NamedTuple):
     cells: tuple[str | None, ...]
 
 
-def _lines(told: Explanation) -> Iterator[str]:
-    yield headline(told)
-    yield from (f"  {fact}" for fact in facts(told))
-    if told.program is None:
-        yield from (f"    {line}" for line in _graph_lines(told))
+def _lines(explanation: Explanation) -> Iterator[str]:
+    yield headline(explanation)
+    yield from (f"  {fact}" for fact in facts(explanation))
+    if explanation.program is None:
+        yield from (f"    {line}" for line in _graph_lines(explanation))
         return
-    names = slot_names(told)
-    for k, phase in enumerate(told.program.phases):
-        yield f"  {phase_title(told.program, k)}"
-        rows = phase_rows(told.program, phase, names)
+    names = slot_names(explanation)
+    for k, phase in enumerate(explanation.program.phases):
+        yield f"  {phase_title(explanation.program, k)}"
+        rows = phase_rows(explanation.program, phase, names)
         drawn = columns([row.name for row in rows], [row.cells for row in rows])
-        said = stretch_lines(told.program, phase, names)
-        yield from (f"    {line}" for line in (*drawn, *step_lines(phase, names), *said))
+        stretches = stretch_lines(explanation.program, phase, names)
+        yield from (f"    {line}" for line in (*drawn, *step_lines(phase, names), *stretches))
 
 
-def headline(told: Explanation) -> str:
+def headline(explanation: Explanation) -> str:
     """One line: the function, and what runs it."""
-    by = f"the native engine ({told.backend.split()[-1]})"
-    if told.program is None:
-        by = f"the reference, node by node: {told.reason}"
-    return f"{told.name}({', '.join(told.operands)}) is computed by {by}"
+    by = f"the native engine ({explanation.backend.split()[-1]})"
+    if explanation.program is None:
+        by = f"the reference, node by node: {explanation.reason}"
+    return f"{explanation.name}({', '.join(explanation.operands)}) is computed by {by}"
 
 
-def facts(told: Explanation) -> Iterator[str]:
+def facts(explanation: Explanation) -> Iterator[str]:
     """What there is to say of the whole."""
-    program = told.program
+    program = explanation.program
     if program is None:
         return
     phases = len(program.phases)
-    yield f"{phases} {plural('phase', 'phases', program.phases)}, {told.tier}"
+    yield f"{phases} {plural('phase', 'phases', program.phases)}, {explanation.tier}"
     if program.batch:
         whole = program.last - program.first == phases
         which = "all" if whole else f"phases {program.first + 1} to {program.last}"
@@ -207,16 +209,16 @@ def written(count: int) -> str:
     return f"{count} B"
 
 
-def slot_names(told: Explanation) -> tuple[str, ...]:
+def slot_names(explanation: Explanation) -> tuple[str, ...]:
     """What the arrays of a program are called."""
-    assert told.program is not None
-    slots = told.program.slots
+    assert explanation.program is not None
+    slots = explanation.program.slots
     results = sum(slot.kind == "output" for slot in slots)
-    made = iter(range(len(slots)))
+    numbers = iter(range(len(slots)))
     return tuple(
-        told.operands[slot.index]
+        explanation.operands[slot.index]
         if slot.kind == "input"
-        else f"t{next(made)}"
+        else f"t{next(numbers)}"
         if slot.kind != "output"
         else f"result{slot.index}"
         if results > 1
@@ -243,11 +245,11 @@ def phase_rows(program: Program, phase: Phase, names: Sequence[str]) -> list[Pha
 
 
 def _load_names(program: Program, phase: Phase, names: Sequence[str]) -> list[str]:
-    said = []
+    texts = []
     for label, load in zip(value_names(phase, names), phase.loads, strict=False):
         stored = program.slots[load.slot].dtype
-        said.append(f"{label} {stored}" + (f"→{load.dtype}" if load.dtype != stored else ""))
-    return said
+        texts.append(f"{label} {stored}" + (f"→{load.dtype}" if load.dtype != stored else ""))
+    return texts
 
 
 def _cells(slot: Slot, walk: Walk, phase: Phase) -> tuple[str | None, ...]:
@@ -261,7 +263,7 @@ def value_names(phase: Phase, names: Sequence[str]) -> list[str]:
     """What a phase's values are called: arrays, numbers, registers."""
     called: list[str] = []
     for load in phase.loads:
-        again = sum(one.slot == load.slot for one in phase.loads[: len(called)])
+        again = sum(earlier.slot == load.slot for earlier in phase.loads[: len(called)])
         called.append(names[load.slot] + "'" * again)  # the same array, aligned otherwise
     called += [_number(literal) for literal in phase.literals]
     return called + [f"r{register}" for register in registers(phase)]
@@ -295,8 +297,8 @@ def stretch_lines(program: Program, phase: Phase, names: Sequence[str]) -> Itera
         axes = stretched(program.slots[load.slot], load, phase)
         if axes:
             lands = [axis for axis, to in enumerate(load.walk) if to >= 0]
-            said = listing([_run_text(phase, absent, run) for absent, run in runs(axes, lands)])
-            yield f"{name} stretches along {plural('axis', 'axes', axes)} {said}"
+            text = listing([_run_text(phase, absent, run) for absent, run in runs(axes, lands)])
+            yield f"{name} stretches along {plural('axis', 'axes', axes)} {text}"
         order = [to for to in load.walk if to >= 0]
         if order != sorted(order):
             yield f"{name} is read along its axes {listing(list(map(str, order)))}, in this order"
@@ -317,12 +319,12 @@ def stretched(slot: Slot, load: Load, phase: Phase) -> list[int]:
     ]
 
 
-def _graph_lines(told: Explanation) -> Iterator[str]:
+def _graph_lines(explanation: Explanation) -> Iterator[str]:
     """A graph that the reference evaluates, a node a line."""
     called: list[str] = []
-    for k, node in enumerate(told.graph.nodes):
+    for k, node in enumerate(explanation.graph.nodes):
         if isinstance(node, Input):
-            called.append(told.operands[node.index])
+            called.append(explanation.operands[node.index])
             continue
         called.append(str(node.value) if isinstance(node, Constant) else f"v{k}")
         if not isinstance(node, Constant):
@@ -330,27 +332,27 @@ def _graph_lines(told: Explanation) -> Iterator[str]:
             op = "view" if isinstance(node, View) else node.op
             shape = " ".join(map(str, node.shape))
             yield f"v{k} = {op}({args})  {shape or 'one element'}  {node.dtype}"
-    results = ", ".join(called[k] for k in told.graph.outputs)
+    results = ", ".join(called[k] for k in explanation.graph.outputs)
     yield f"result = {results}"
 
 
 # Data
 
 
-def _as_dict(told: Explanation) -> dict[str, Any]:
-    found: dict[str, Any] = {
-        "function": told.name,
-        "operands": list(told.operands),
-        "backend": told.backend,
-        "reason": told.reason,
-        "tier": told.tier,
+def _as_dict(explanation: Explanation) -> dict[str, Any]:
+    data: dict[str, Any] = {
+        "function": explanation.name,
+        "operands": list(explanation.operands),
+        "backend": explanation.backend,
+        "reason": explanation.reason,
+        "tier": explanation.tier,
         "program": None,
     }
-    if told.program is None:
-        return found
-    program, names = told.program, slot_names(told)
+    if explanation.program is None:
+        return data
+    program, names = explanation.program, slot_names(explanation)
     memory = traffic(program)
-    found["program"] = {
+    data["program"] = {
         "batch": program.batch,
         "batched_phases": [program.first, program.last],
         "bytes": {
@@ -365,7 +367,7 @@ def _as_dict(told: Explanation) -> dict[str, Any]:
         ],
         "phases": [_phase_dict(program, phase) for phase in program.phases],
     }
-    return found
+    return data
 
 
 def _phase_dict(program: Program, phase: Phase) -> dict[str, Any]:
@@ -383,7 +385,9 @@ def _phase_dict(program: Program, phase: Phase) -> dict[str, Any]:
             for load in phase.loads
         ],
         # JSON has no infinities.
-        "numbers": [{"value": str(one.value), "dtype": one.dtype} for one in phase.literals],
+        "numbers": [
+            {"value": str(literal.value), "dtype": literal.dtype} for literal in phase.literals
+        ],
         "steps": [
             {
                 "op": step.op,
@@ -408,7 +412,7 @@ def _phase_dict(program: Program, phase: Phase) -> dict[str, Any]:
 # For notebooks
 
 
-def html(told: Explanation) -> str:
+def html(explanation: Explanation) -> str:
     """The explanation as a fragment of HTML, without scripts and styles of a page.
 
     >>> import numpy as np
@@ -416,14 +420,14 @@ def html(told: Explanation) -> str:
     >>> html(zs.fuse(lambda x: x + 1).explain(np.ones(3))).count("<table")
     1
     """
-    parts = [f"<p><b>{escape(headline(told))}</b></p>", _list(facts(told))]
-    if told.program is None:
-        return "".join(["<div>", *parts, _list(_graph_lines(told)), "</div>"])
-    names = slot_names(told)
-    for k, phase in enumerate(told.program.phases):
-        rows = "".join(map(_html_row, phase_rows(told.program, phase, names)))
-        lines = (*step_lines(phase, names), *stretch_lines(told.program, phase, names))
-        parts.append(f"<p>{escape(phase_title(told.program, k))}</p><table>{rows}</table>")
+    parts = [f"<p><b>{escape(headline(explanation))}</b></p>", _list(facts(explanation))]
+    if explanation.program is None:
+        return "".join(["<div>", *parts, _list(_graph_lines(explanation)), "</div>"])
+    names = slot_names(explanation)
+    for k, phase in enumerate(explanation.program.phases):
+        rows = "".join(map(_html_row, phase_rows(explanation.program, phase, names)))
+        lines = (*step_lines(phase, names), *stretch_lines(explanation.program, phase, names))
+        parts.append(f"<p>{escape(phase_title(explanation.program, k))}</p><table>{rows}</table>")
         parts.append(_list(lines))
     return "".join(["<div>", *parts, "</div>"])
 

@@ -107,18 +107,18 @@ class Fused(_Calls):
             return self._inlined(operands, out, more)
         if any_foreign(operands) or (more and any_foreign(more.values())):
             return dispatch().fused(self, operands, more, out, progress)
-        known = self._with(more) if more and progress is None else None
-        if known is not None:
-            return known(*operands) if out is None else known(*operands, out=out)
+        settled = self._with(more) if more and progress is None else None
+        if settled is not None:
+            return settled(*operands) if out is None else settled(*operands, out=out)
         return self.compute(operands, more, out, progress, None if more else self)
 
     def of_library(
         self, /, *operands: Any, out: Any = None, progress: Any = None, **more: Any
     ) -> Any:
         """A call on the memory of a library that has bfloat16 itself (`own_kinds`)."""
-        known = self._with(more, own=True) if progress is None else None
-        if known is not None:
-            return known(*operands) if out is None else known(*operands, out=out)
+        settled = self._with(more, own=True) if progress is None else None
+        if settled is not None:
+            return settled(*operands) if out is None else settled(*operands, out=out)
         return self.compute(operands, more, out, progress, None, own=True)
 
     def _with(self, settings: Mapping[str, Any], *, own: bool = False) -> Settled | None:
@@ -131,8 +131,8 @@ class Fused(_Calls):
             except TypeError:
                 return None
             key = own, settings_key(settings)
-        found = self._settled.get(key)
-        return found or self._keep(self._settled, key, Settled(self, settings, own))
+        settled = self._settled.get(key)
+        return settled or self._keep(self._settled, key, Settled(self, settings, own))
 
     def compute(
         self,
@@ -158,61 +158,65 @@ class Fused(_Calls):
         no_out(out)
         if self._dtype is None:
             return self._function(*operands, **more)
-        tracer = next(one.tracer for one in (*operands, *more.values()) if isinstance(one, Value))
+        tracer = next(
+            value.tracer for value in (*operands, *more.values()) if isinstance(value, Value)
+        )
         before, tracer.dtype = tracer.dtype, self._dtype
         try:
-            given = [_entering(one) for one in operands]
-            return self._function(*given, **{name: _entering(one) for name, one in more.items()})
+            entered = [_entering(value) for value in operands]
+            return self._function(
+                *entered, **{name: _entering(value) for name, value in more.items()}
+            )
         finally:
             tracer.dtype = before
 
     def compiled(self, call: Call) -> Compiled:
         """What the function is for a call's signature."""
-        found = self._known(call.key)
-        if found is None:
+        compiled = self._cached(call.key)
+        if compiled is None:
             with first_call:
-                found = self._keep(self._compiled, call.key, self._compile(call.operands, call))
-        beyond = found.integers.beyond(call.values) if found.integers else ()
+                compiled = self._keep(self._compiled, call.key, self._compile(call.operands, call))
+        beyond = compiled.integers.beyond(call.values) if compiled.integers else ()
         if not beyond:
-            return found
+            return compiled
         # What 64 bits do not hold, or not as Python has it: constants, which Python computes with.
         operands = list(call.operands)
         for k in beyond:
             operands[k] = replace(operands[k], value=call.values[k])
         key = (call.key, tuple((k, call.values[k]) for k in beyond))
-        found = self._known(key)
-        if found is None:
+        compiled = self._cached(key)
+        if compiled is None:
             with first_call:
-                found = self._keep(self._compiled, key, self._compile(operands, call))
-        return found
+                compiled = self._keep(self._compiled, key, self._compile(operands, call))
+        return compiled
 
-    def _known(self, key: Hashable) -> Compiled | None:
+    def _cached(self, key: Hashable) -> Compiled | None:
         """What is known for a signature, and still right: a captured array may have been given
         another shape or dtype in place, and is then seen as it is."""
-        found = self._compiled.get(key)
-        if found is None or found.lay == tuple(map(signature_of, found.captured)):
-            return found
+        compiled = self._compiled.get(key)
+        if compiled is None or compiled.lay == tuple(map(signature_of, compiled.captured)):
+            return compiled
         with first_call, self._lock:
-            if self._compiled.get(key) is found:
+            if self._compiled.get(key) is compiled:
                 del self._compiled[key]
         return None
 
     def _compile(self, operands: Sequence[Operand], call: Call) -> Compiled:
-        made = trace(self._function, operands, call.static, self._dtype, call.named, own=call.own)
+        traced = trace(self._function, operands, call.static, self._dtype, call.named, own=call.own)
         numbers = any(operand.value is not None for operand in operands)
         prepared = (
-            ready(made.graph)
-            if made.integers.may_fit
-            else Ready(made.graph, None, None, "it computes with integers of more than 64 bits")
+            ready(traced.graph)
+            if traced.integers.may_fit
+            else Ready(traced.graph, None, None, "it computes with integers of more than 64 bits")
         )
-        lay = tuple(map(signature_of, made.captured))
-        return Compiled(prepared, made.structure, made.sources, lay, made.integers, numbers)
+        lay = tuple(map(signature_of, traced.captured))
+        return Compiled(prepared, traced.structure, traced.sources, lay, traced.integers, numbers)
 
-    def _keep(self, kept: dict[Hashable, _T], key: Hashable, made: _T) -> _T:
+    def _keep(self, cache: dict[Hashable, _T], key: Hashable, value: _T) -> _T:
         with first_call, self._lock:
-            while len(kept) >= CACHE_SIZE:
-                del kept[next(iter(kept))]
-            return kept.setdefault(key, made)
+            while len(cache) >= CACHE_SIZE:
+                del cache[next(iter(cache))]
+            return cache.setdefault(key, value)
 
     def graph(self, /, *operands: Any, **more: Any) -> Graph:
         """What the function computes for such operands."""
@@ -275,7 +279,7 @@ class Settled(_Calls):
 
 def _learn(learner: _PythonCalls, compiled: Compiled, values: tuple[Any, ...]) -> None:
     """Leaves the calls of a signature to the engine."""
-    if compiled.ready.engine is None or not all(one.is_steady for one in compiled.sources):
+    if compiled.ready.engine is None or not all(source.is_steady for source in compiled.sources):
         return
     captured = compiled.captured
     arrays = (*values, *captured)
@@ -314,8 +318,8 @@ def _refuse_method(fused: Fused, *_: Any, **__: Any) -> Any:
     )
 
 
-def _entering(given: Any) -> Any:
-    return given.tracer.entering(given) if isinstance(given, Value) else given
+def _entering(value: Any) -> Any:
+    return value.tracer.entering(value) if isinstance(value, Value) else value
 
 
 def vjp(

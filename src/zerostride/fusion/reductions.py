@@ -115,8 +115,8 @@ def _fused(name: str, **options: Any) -> Fused:
 def _either(name: str, x: Any, axis: Any, keepdims: bool, out: Any, **options: Any) -> Any:
     """Of a value a node of its graph, of anything else a call."""
     if is_foreign(x):  # its axes may have names
-        given = {**options, "axis": axis, "keepdims": bool(keepdims), "out": out}
-        return dispatch().reduction(name, x, given)
+        all_options = {**options, "axis": axis, "keepdims": bool(keepdims), "out": out}
+        return dispatch().reduction(name, x, all_options)
     options |= {"axis": _axes(axis), "keepdims": bool(keepdims)}
     if isinstance(x, Value):
         return x.reduced(name, out, **options)

@@ -52,8 +52,8 @@ def evaluate(graph: Graph, operands: Sequence[Any]) -> list[Any]:
     [array([3., 3.], dtype=float32)]
     """
     with np.errstate(all="ignore"):
-        found = results_of(graph, lambda node, held: value_of(node, graph.nodes, held, operands))
-        pairs = zip(graph.outputs, found, strict=True)
+        results = results_of(graph, lambda node, held: value_of(node, graph.nodes, held, operands))
+        pairs = zip(graph.outputs, results, strict=True)
         return [leaving(graph.nodes[k], value) for k, value in pairs]
 
 
@@ -67,8 +67,8 @@ def value_of(node: Node, nodes: Sequence[Node], held: Held, operands: Sequence[A
         operands: of the call.
     """
     if isinstance(node, Input):
-        given = operands[node.index]
-        return given if node.weak and type(given) in WEAK else np.asarray(given)
+        operand = operands[node.index]
+        return operand if node.weak and type(operand) in WEAK else np.asarray(operand)
     if isinstance(node, Constant):
         return node.value if node.weak else np.asarray(node.value, node.dtype)
     if isinstance(node, Apply):
@@ -97,7 +97,7 @@ def _working(dtype: str) -> np.dtype[Any]:
     return np.dtype(working(dtype))
 
 
-def _converted(value: Any, given: str, dtype: str, *, bits: bool = False) -> Any:
+def _converted(value: Any, source: str, dtype: str, *, bits: bool = False) -> Any:
     """Values of a node of dtype `given` as an op that computes in `dtype` takes them.
 
     With `bits` 16-bit floats are in their own format. A Python integer beyond `dtype` stays: NumPy
@@ -108,7 +108,7 @@ def _converted(value: Any, given: str, dtype: str, *, bits: bool = False) -> Any
         if target.kind in "iu" and not _fits(value, target):
             return value
         value = np.asarray(value, target)  # a number is rounded to 16 bits, as by an op alone
-    elif bits or (dtype in HALVES and given != dtype):
+    elif bits or (dtype in HALVES and source != dtype):
         value = _cast(value, target)
     return _cast(value, target if bits else _working(dtype))
 

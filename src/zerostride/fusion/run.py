@@ -108,9 +108,9 @@ def run_into(
         TypeError: a target is no array, or its dtype does not take the result's.
         ValueError: a target is read-only, or two of its elements share memory.
     """
-    given = [_in_order(operand) for operand in operands]
+    arrays = [_in_order(operand) for operand in operands]
     if all(target is None for target in targets):
-        return _run(prepared, given, [None] * len(targets), progress)
+        return _run(prepared, arrays, [None] * len(targets), progress)
     nodes = [prepared.graph.nodes[k] for k in prepared.graph.outputs]
     checked = [
         _checked(target, node.shape, np.dtype(node.dtype), name)
@@ -120,7 +120,7 @@ def run_into(
         None if target is None or target.shape != node.shape else target.view(np.ndarray)
         for target, node in zip(checked, nodes, strict=True)
     ]
-    results = _run(prepared, given, fits, progress)
+    results = _run(prepared, arrays, fits, progress)
     for k, target in enumerate(checked):
         if target is not None:
             if fits[k] is None:

@@ -58,46 +58,48 @@ def backward(graph: Graph, operands: Sequence[Operand], count: int) -> Backward:
     adjoint = _Adjoint(tracer, graph, count)
     for position, k in enumerate(graph.outputs):
         if adjoint.active[k]:
-            given = tracer.operand(len(operands) + position)
-            adjoint.give(k, adjoint.cast(given, wide(graph.nodes[k].dtype)))
+            cotangent = tracer.operand(len(operands) + position)
+            adjoint.give(k, adjoint.cast(cotangent, wide(graph.nodes[k].dtype)))
     with np.errstate(all="ignore"):  # formulas of numbers alone are computed here and now
         for k in reversed(range(len(graph.nodes))):
             adjoint.pass_on(k)
-    found = {
+    gradients = {
         node.index: adjoint.leaving(k)
         for k, node in enumerate(graph.nodes)
         if isinstance(node, Input) and adjoint.held[k] is not None
     }
-    made, captured, _ = tracer.finish([value.node for value in found.values()])
+    backward_graph, captured, _ = tracer.finish([value.node for value in gradients.values()])
     if captured:
         raise AssertionError("a derivative's rule brought an array of its own")
-    order = {index: place for place, index in enumerate(found)}
-    return Backward(made, tuple(order.get(k) for k in range(count)))
+    order = {index: place for place, index in enumerate(gradients)}
+    return Backward(backward_graph, tuple(order.get(k) for k in range(count)))
 
 
 def wide(dtype: str) -> np.dtype[Any]:
     """The dtype that values of one have inside, and their cotangents."""
-    found = np.dtype(dtype)
-    return np.dtype(np.float32) if is_float(found) and found.itemsize < 4 else found
+    value_dtype = np.dtype(dtype)
+    return (
+        np.dtype(np.float32) if is_float(value_dtype) and value_dtype.itemsize < 4 else value_dtype
+    )
 
 
 def _differentiable(graph: Graph, count: int) -> list[bool]:
     """For each node, whether it is of floats that depend smoothly on an operand of the call."""
-    found: list[bool] = []
+    smooth: list[bool] = []
     skipped = unmoved(graph)
     for k, node in enumerate(graph.nodes):
-        found.append(is_float(np.dtype(node.dtype)) and k not in skipped)
+        smooth.append(is_float(np.dtype(node.dtype)) and k not in skipped)
         if isinstance(node, Input):
-            found[k] &= node.index < count
+            smooth[k] &= node.index < count
         elif isinstance(node, Apply):
             rules = (True,) if node.op == "cast" else RULES.get(node.op, ())
             pairs = zip(node.args, rules, strict=bool(rules))
-            found[k] &= any(found[arg] and rule is not None for arg, rule in pairs)
+            smooth[k] &= any(smooth[arg] and rule is not None for arg, rule in pairs)
         elif isinstance(node, Reduce):
-            found[k] &= found[node.arg] and node.op in _REDUCTIONS
+            smooth[k] &= smooth[node.arg] and node.op in _REDUCTIONS
         else:
-            found[k] &= isinstance(node, View) and found[node.arg]
-    return found
+            smooth[k] &= isinstance(node, View) and smooth[node.arg]
+    return smooth
 
 
 class _Adjoint:
@@ -155,7 +157,7 @@ class _Adjoint:
     def _of_apply(self, k: int, node: Apply, place: int, g: Value) -> Value | None:
         """The cotangent of one argument: the rule's, summed to the argument's shape."""
         if node.op == "cast":
-            found: Value | None = g
+            cotangent: Value | None = g
         else:
             rule = RULES[node.op][place]
             if rule is None:
@@ -163,13 +165,13 @@ class _Adjoint:
             args = [self._argument(node, n) for n in range(len(node.args))]
             y = self._computed(self.values[k], node.compute[-1])
             if node.op == "sqrt" and _is_of_squares(self.graph.nodes, node.args[0]):
-                found = where(equal(y, 0), 0, rule(g, y, *args))
+                cotangent = where(equal(y, 0), 0, rule(g, y, *args))
             else:
-                found = rule(g, y, *args)
-        if found is None:
+                cotangent = rule(g, y, *args)
+        if cotangent is None:
             return None
         shape = self.graph.nodes[node.args[place]].shape
-        return self._summed(found, node.shape, node.axes[place], shape)
+        return self._summed(cotangent, node.shape, node.axes[place], shape)
 
     def _argument(self, node: Apply, place: int) -> Any:
         """An argument laid out on the result's axes, in the dtype it is computed in."""
@@ -243,8 +245,8 @@ class _Adjoint:
         zeros = self.cast(zero, x.dtype)
         none_else = equal(self._sum(zeros, node.over), zeros)
         product = self._fold("prod", safe, node.over)
-        found: Value = g * where(none_else, product / safe, 0)
-        return found
+        cotangent: Value = g * where(none_else, product / safe, 0)
+        return cotangent
 
     def _restored(self, node: Reduce, value: Value) -> Value:
         """A reduction's result, or cotangent, with the axes that it lost as axes of extent 1."""

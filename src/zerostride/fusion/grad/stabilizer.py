@@ -58,7 +58,7 @@ def unmoved(graph: Graph) -> frozenset[int]:
 def _candidates(graph: Graph) -> list[int]:
     """Maxima and minima, and elementwise functions of one alone: where(isfinite(m), m, 0)."""
     made_of: dict[int, frozenset[int]] = {}
-    found = []
+    candidates = []
     for k, node in enumerate(graph.nodes):
         if isinstance(node, Reduce) and node.op in ("min", "max"):
             made_of[k] = frozenset({k})
@@ -71,45 +71,49 @@ def _candidates(graph: Graph) -> list[int]:
             made_of[k] = frozenset().union(*sources) or frozenset({-1})
         alone = k in made_of and len(made_of[k]) == 1 and -1 not in made_of[k]
         if alone and is_float(np.dtype(node.dtype)):
-            found.append(k)
-    return found
+            candidates.append(k)
+    return candidates
 
 
 def _moves(graph: Graph, m: int) -> bool:
     """Whether an output depends on node m."""
     lies = tuple(axis for axis, n in enumerate(graph.nodes[m].shape) if n != 1)
-    known: dict[int, _Shift] = {m: _Shift(False, 1.0, lies)}
+    shifts: dict[int, _Shift] = {m: _Shift(False, 1.0, lies)}
     try:
         for k in range(m + 1, len(graph.nodes)):
             node = graph.nodes[k]
-            if any(arg in known for arg in arguments(node)):
-                shift = _follow(graph.nodes, node, known)
+            if any(arg in shifts for arg in arguments(node)):
+                shift = _follow(graph.nodes, node, shifts)
                 if shift.by:
-                    known[k] = shift
+                    shifts[k] = shift
     except _DependsError:
         return True
-    return any(k in known for k in graph.outputs)
+    return any(k in shifts for k in graph.outputs)
 
 
-def _follow(nodes: Sequence[Node], node: Node, known: Mapping[int, _Shift]) -> _Shift:
+def _follow(nodes: Sequence[Node], node: Node, shifts: Mapping[int, _Shift]) -> _Shift:
     if isinstance(node, View):
-        (before,) = (known[node.arg],)
+        (before,) = (shifts[node.arg],)
         return _Shift(before.scale, before.by, tuple(map(node.axes.index, before.places)))
     if isinstance(node, Reduce):
-        return _reduced(node, known[node.arg])
+        return _reduced(node, shifts[node.arg])
     assert isinstance(node, Apply)
     if not is_float(np.dtype(node.dtype)):
         raise _DependsError
     if node.op == "where":
-        return _either(nodes, node, known)
+        return _either(nodes, node, shifts)
     rule = _RULES.get(node.op)
     if rule is None:
         raise _DependsError
-    given = [_laid(known.get(arg), axes) for arg, axes in zip(node.args, node.axes, strict=True)]
-    there = [shift for shift in given if shift is not None]
+    arg_shifts = [
+        _laid(shifts.get(arg), axes) for arg, axes in zip(node.args, node.axes, strict=True)
+    ]
+    there = [shift for shift in arg_shifts if shift is not None]
     if any(shift.places != there[0].places for shift in there):
         raise _DependsError
-    scale, by = rule([None if one is None else (one.scale, one.by) for one in given])
+    scale, by = rule(
+        [None if arg_shift is None else (arg_shift.scale, arg_shift.by) for arg_shift in arg_shifts]
+    )
     return _Shift(scale, by, there[0].places)
 
 
@@ -131,18 +135,18 @@ def _reduced(node: Reduce, shift: _Shift) -> _Shift:
     return _Shift(shift.scale, shift.by, places)
 
 
-def _either(nodes: Sequence[Node], node: Apply, known: Mapping[int, _Shift]) -> _Shift:
+def _either(nodes: Sequence[Node], node: Apply, shifts: Mapping[int, _Shift]) -> _Shift:
     """`where` of two values that depend on m alike.
 
     0 is any multiple of itself, and an infinity is what it was after any shift.
     """
-    if node.args[0] in known:
+    if node.args[0] in shifts:
         raise _DependsError
     pairs = [
-        (_laid(known.get(arg), axes), nodes[arg])
+        (_laid(shifts.get(arg), axes), nodes[arg])
         for arg, axes in zip(node.args[1:], node.axes[1:], strict=True)
     ]
-    shift = next(one for one, _ in pairs if one is not None)
+    shift = next(candidate for candidate, _ in pairs if candidate is not None)
     free = (0.0,) if shift.scale else (math.inf, -math.inf)
     for mine, source in pairs:
         indifferent = isinstance(source, Constant) and source.value in free
@@ -154,19 +158,19 @@ def _either(nodes: Sequence[Node], node: Apply, known: Mapping[int, _Shift]) -> 
 _Kind = tuple[bool, float]
 
 
-def _same(given: list[_Kind | None]) -> _Kind:
-    (one,) = given
-    assert one is not None
-    return one
+def _same(kinds: list[_Kind | None]) -> _Kind:
+    (kind,) = kinds
+    assert kind is not None
+    return kind
 
 
 def _combined(scale: bool, sign: float) -> Callable[[list[_Kind | None]], _Kind]:
     """Of two values: c of the first, and `sign` times c of the second."""
 
-    def combined(given: list[_Kind | None]) -> _Kind:
-        if any(one is not None and one[0] != scale for one in given):
+    def combined(kinds: list[_Kind | None]) -> _Kind:
+        if any(kind is not None and kind[0] != scale for kind in kinds):
             raise _DependsError
-        first, second = (0.0 if one is None else one[1] for one in given)
+        first, second = (0.0 if kind is None else kind[1] for kind in kinds)
         return scale, first + sign * second
 
     return combined
@@ -177,8 +181,8 @@ def _changed(
 ) -> Callable[[list[_Kind | None]], _Kind]:
     """Of one value."""
 
-    def changed(given: list[_Kind | None]) -> _Kind:
-        scale, by = _same(given)
+    def changed(kinds: list[_Kind | None]) -> _Kind:
+        scale, by = _same(kinds)
         if scale != before:
             raise _DependsError
         return after, factor * by

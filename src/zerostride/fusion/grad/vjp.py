@@ -71,7 +71,7 @@ class Pullback:
         """
         forward = self.compiled.graph
         leaves = self.compiled.structure.unpack(cotangents, "a cotangent")
-        given = [
+        arrays = [
             _cotangent(leaf, forward.nodes[k], position)
             for position, (k, leaf) in enumerate(zip(forward.outputs, leaves, strict=True))
         ]
@@ -79,7 +79,7 @@ class Pullback:
         if self.gradients.ready is not None:
             results = run_into(
                 self.gradients.ready,
-                (*self.values, *self.compiled.captured, *given),
+                (*self.values, *self.compiled.captured, *arrays),
                 [None] * len(self.gradients.ready.graph.outputs),
             )
         return tuple(
@@ -102,11 +102,11 @@ def pulled(compiled: Compiled, call: Call) -> tuple[Any, Pullback]:
 
 def gradients_of(compiled: Compiled, call: Call) -> Gradients:
     """How the gradients of a call's signature are computed; made once."""
-    found: Gradients | None = compiled.derived.get("gradients")
-    if found is None:
-        made = _gradients(compiled, call.operands, len(call.operands) - len(call.named))
-        found = compiled.derived.setdefault("gradients", made)
-    return found
+    gradients: Gradients | None = compiled.derived.get("gradients")
+    if gradients is None:
+        computed = _gradients(compiled, call.operands, len(call.operands) - len(call.named))
+        gradients = compiled.derived.setdefault("gradients", computed)
+    return gradients
 
 
 def _gradients(compiled: Compiled, operands: Sequence[Operand], count: int) -> Gradients:
@@ -116,22 +116,22 @@ def _gradients(compiled: Compiled, operands: Sequence[Operand], count: int) -> G
             raise TypeError(
                 f"gradients are of real numbers, and the function computes with {dtype}"
             )
-    known = [*operands, *map(operand_of, compiled.captured)]
-    made = backward(compiled.graph, known, count)
-    prepared = ready(made.graph) if made.graph.outputs else None
-    return Gradients(prepared, made.places, tuple(operands[:count]))
+    all_operands = [*operands, *map(operand_of, compiled.captured)]
+    backward_pass = backward(compiled.graph, all_operands, count)
+    prepared = ready(backward_pass.graph) if backward_pass.graph.outputs else None
+    return Gradients(prepared, backward_pass.places, tuple(operands[:count]))
 
 
-def _cotangent(given: Any, node: Node, position: int) -> Any:
+def _cotangent(cotangent: Any, node: Node, position: int) -> Any:
     """A cotangent as an array of its result's shape and dtype."""
     dtype = np.dtype(node.dtype)
-    if given is None:
+    if cotangent is None:
         return np.broadcast_to(np.zeros((), dtype), node.shape)
     if not is_float(dtype):
         raise TypeError(
             f"result {position} is of {dtype}, which has no gradient: its cotangent is None"
         )
-    array = np.asarray(as_operand(given))
+    array = np.asarray(as_operand(cotangent))
     if array.shape != node.shape:
         raise BroadcastError(
             f"the cotangent of result {position} has shape {array.shape}; the result has "

@@ -108,9 +108,9 @@ class Turns:
         """Less than a vector."""
         block = f"{self.label}.{name}"
         if self.masked:
-            mask, made = _mask(block, first, end, self.lanes)
+            mask, mask_lines = _mask(block, first, end, self.lanes)
             lines, _ = self.write(self.lanes, first, mask, False, block)
-            return [f"{block}:", *made, *lines, f"  br label %{self.label}.{after}"]
+            return [f"{block}:", *mask_lines, *lines, f"  br label %{self.label}.{after}"]
         i = f"%{block}.i"
         lines, last = self.write(1, i, None, False, block)
         return [

@@ -400,10 +400,10 @@ def convert(x: Value, dtype: str) -> Value:
         return x
     if x.dtype in ("mask", "bool"):
         if dtype in ("float16", "bfloat16"):
-            one = x.code.number(dtype, 0x3C00 if dtype == "float16" else 0x3F80)
+            true_value = x.code.number(dtype, 0x3C00 if dtype == "float16" else 0x3F80)
         else:
-            one = x.code.number(dtype, 1)
-        return truth(x).where(one, 0)
+            true_value = x.code.number(dtype, 1)
+        return truth(x).where(true_value, 0)
     if x.dtype == "float16":
         return convert(_widen_half(x), dtype)
     if x.dtype == "bfloat16":

@@ -182,14 +182,14 @@ class _Writer:
                 else:
                     self._call_once(value, step)
 
-    def _written(self, value: int, known: dict[int, Value]) -> Value:
+    def _written(self, value: int, values: dict[int, Value]) -> Value:
         """A step's result, of values that are known."""
         step = self.body.step(value)
-        args = [known[arg] for arg in step.args]
+        args = [values[arg] for arg in step.args]
         if step.op == "convert":
             return convert(args[0], step.dtypes[-1])
-        made = self.body.emitters[step.op, step.dtypes[-2]](*args)
-        return made if made.dtype != "mask" or step.dtypes[-1] == "bool" else byte(made)
+        result = self.body.emitters[step.op, step.dtypes[-2]](*args)
+        return result if result.dtype != "mask" or step.dtypes[-1] == "bool" else byte(result)
 
     def _call_once(self, value: int, step: Step) -> None:
         dtype = step.dtypes[-1]
@@ -209,9 +209,11 @@ class _Writer:
     def _cell(self, value: int) -> str:
         """Where the one element of a value lies."""
         if value not in self.cells:
-            one = byte(self.values[value])
+            scalar = byte(self.values[value])
             cell = self.cells[value] = self._new_cell(self.body.dtype(value))
-            self.code.once.append(f"  store {TYPES[one.dtype]} {one.at(1)}, ptr {cell}, align 8")
+            self.code.once.append(
+                f"  store {TYPES[scalar.dtype]} {scalar.at(1)}, ptr {cell}, align 8"
+            )
         return self.cells[value]
 
     # Where values lie
@@ -258,15 +260,15 @@ class _Writer:
 
     def _take(self, value: int, free: list[tuple[int, int]]) -> None:
         size = BYTES[self.body.dtype(value)]
-        known = next((one for one in free if one[1] >= size), None)
-        if known is None:
-            known = (self.scratch, size)
+        room = next((candidate for candidate in free if candidate[1] >= size), None)
+        if room is None:
+            room = (self.scratch, size)
             # A line more: rows that lie 4 KB apart are in each other's way.
             self.scratch += self.block * size + LINE
         else:
-            free.remove(known)
-        self.offsets[value] = known[0]
-        self._point(value, "%scratch", str(known[0]), 1)
+            free.remove(room)
+        self.offsets[value] = room[0]
+        self._point(value, "%scratch", str(room[0]), 1)
 
     def _point(self, value: int, base: str, index: str, size: int) -> None:
         name = self.place[value] = self.code.name()
@@ -328,14 +330,14 @@ class _Writer:
             lanes: int, i: str, mask: str | None, past: bool, block: str
         ) -> tuple[list[str], str]:
             code.lanes, code.body, code.block = lanes, [], block
-            known = dict(self.values)
+            values = dict(self.values)
             for value in read:
-                known[value] = self._load(value, i, mask)
+                values[value] = self._load(value, i, mask)
             for value in steps:
-                known[value] = self._written(value, known)
-            made = [(byte(known[value]), to) for value, to in stores]
-            for one, to in made:
-                self._store(one, to, i, mask, past)
+                values[value] = self._written(value, values)
+            results = [(byte(values[value]), to) for value, to in stores]
+            for result, to in results:
+                self._store(result, to, i, mask, past)
             return code.body, code.block
 
         return write

@@ -142,9 +142,9 @@ def assemble(text: str, target: jit_ir.Target) -> Code:
         RuntimeError: LLVM refuses the text.
     """
     with first_call, _working:
-        known = _known.get((text, target))
-        if known is not None:
-            return known
+        cached = _known.get((text, target))
+        if cached is not None:
+            return cached
         llvm, lljit = _llvm()  # once, 100 ms and more
         begun = time.perf_counter()
         with llvm.parse_assembly(text) as module:
@@ -227,8 +227,8 @@ class Tier:
         if not self._made:
             return "interpreted, by kernels alone" if self._left else "interpreted"
         took = 1e3 * sum(code.seconds for code in self._made)
-        all_of_them = len(self._made) + len(self._left)
-        return f"compiled: {len(self._made)} of {all_of_them} bodies, in {took:.0f} ms"
+        total = len(self._made) + len(self._left)
+        return f"compiled: {len(self._made)} of {total} bodies, in {took:.0f} ms"
 
 
 def _engine() -> Any:

@@ -146,19 +146,19 @@ class Code:
         for branch, make in (("yes", yes), ("no", no)):
             self.block = f"{name}.{branch}"
             self.body.append(f"{self.block}:")
-            made = make()
+            value = make()
             self.body.append(f"  br label %{name}.end")
-            ends.append(f"[{made.at(lanes)}, %{self.block}]")
+            ends.append(f"[{value.at(lanes)}, %{self.block}]")
         self.block = f"{name}.end"
-        chosen = self.type(made.dtype, lanes)
+        chosen = self.type(value.dtype, lanes)
         self.body += [f"{self.block}:", f"  %{name} = phi {chosen} {', '.join(ends)}"]
-        return Value(self, f"%{name}", made.dtype, "row")
+        return Value(self, f"%{name}", value.dtype, "row")
 
     def spread(self, name: str, dtype: str, lanes: int) -> str:
         """One value in all lanes, made before the loop."""
-        known = self._spread.get((name, lanes))
-        if known is not None:
-            return known
+        cached = self._spread.get((name, lanes))
+        if cached is not None:
+            return cached
         scalar, row = self.type(dtype, 1), self.type(dtype, lanes)
         first, all_of_it = self.name(), self.name()
         self.once.append(f"  {first} = insertelement {row} poison, {scalar} {name}, i64 0")
@@ -271,10 +271,10 @@ class Value:
 
     def where(self, yes: Value | Number, no: Value | Number) -> Value:
         """Of a mask: one where it is set, the other elsewhere. At least one of them is a Value."""
-        known = yes if isinstance(yes, Value) else no
-        if not isinstance(known, Value):
+        typed = yes if isinstance(yes, Value) else no
+        if not isinstance(typed, Value):
             raise TypeError("a number or a number: of which dtype?")
-        a, b = known._of(yes), known._of(no)
+        a, b = typed._of(yes), typed._of(no)
         if a is b:
             return a
         lanes = self.code.lanes if "row" in (self.kind, a.kind, b.kind) else 1

@@ -34,40 +34,40 @@ _FORMS = {
 def emitters(variant: str) -> Mapping[tuple[str, str], Emitter]:
     """All ops that are written for processors with or without fused multiplications ("fused",
     "plain"), or without functions ("")."""
-    known = dict(EMITTERS)
+    by_op = dict(EMITTERS)
     text = Path(__file__).with_name("vmath.ll").read_text() if variant else ""
     for block in text.split("\n\n"):
         head, *lines = block.split("\n")
         of, name, *args = head.split() or ("", "")
         if of == variant and name:
             op, dtype = name.rsplit("_", 1)
-            known[op, dtype] = functools.partial(_write, tuple(args), tuple(lines))
-    return known
+            by_op[op, dtype] = functools.partial(_write, tuple(args), tuple(lines))
+    return by_op
 
 
 def _write(names: tuple[str, ...], lines: tuple[str, ...], *args: Value) -> Value:
     """Appends the lines to the code of the arguments, and gives what they return."""
     code = args[0].code
-    known = dict(zip(names, args, strict=True))
+    values = dict(zip(names, args, strict=True))
     for line in filter(None, lines):
-        name, result = _instruction(code, line, known)
+        name, result = _instruction(code, line, values)
         if name is None:
             return result
-        known[name] = result
+        values[name] = result
     raise ValueError("a function without an end")
 
 
-def _instruction(code: Code, line: str, known: dict[str, Value]) -> tuple[str | None, Value]:
+def _instruction(code: Code, line: str, values: dict[str, Value]) -> tuple[str | None, Value]:
     """The name that a line gives, and its value; of the last one None, and what is returned."""
 
     def of(kind: str, text: str) -> Value:
-        return known[text] if text in known else Value(code, text, _DTYPES[kind], "number")
+        return values[text] if text in values else Value(code, text, _DTYPES[kind], "number")
 
     for kind, form in _FORMS.items():
-        found = form.fullmatch(line)
-        if found is None:
+        match = form.fullmatch(line)
+        if match is None:
             continue
-        name, *parts = found.groups()
+        name, *parts = match.groups()
         if kind == "two":
             word, type_, a, b = parts
             return name, code.emit(
@@ -85,8 +85,8 @@ def _instruction(code: Code, line: str, known: dict[str, Value]) -> tuple[str | 
             word, type_, a, to = parts
             return name, of(type_, a).by(word, _DTYPES[to])
         if kind == "call":
-            type_, function, given = parts
-            args = [of(*arg.split(" ")) for arg in given.split(", ")]
+            type_, function, arguments = parts
+            args = [of(*arg.split(" ")) for arg in arguments.split(", ")]
             return name, code.call(function, _DTYPES[type_], *args)
         return None, of(*parts)
     raise ValueError(f"no instruction that is known: {line}")

@@ -113,7 +113,7 @@ def find_group(program: Program) -> Group | None:
     large = _large(program, links.edges)
     if len(large) < 2:
         return None
-    found: list[dict[int, int]] = []
+    candidates: list[dict[int, int]] = []
     seen: set[int] = set()
     seeds = 0
     for seed in sorted(large, reverse=True):
@@ -123,25 +123,25 @@ def find_group(program: Program) -> Group | None:
         for axis, extent in enumerate(program.phases[seed].shape):
             members = _sharing(program, links, seed, axis) if extent > 1 else {}
             if len(large & members.keys()) > 1:
-                found.append(members)
+                candidates.append(members)
                 seen |= members.keys()
-    if not found:
+    if not candidates:
         return None
-    most = max(len(large & members.keys()) for members in found)
-    best = next(members for members in found if len(large & members.keys()) == most)
-    alike = [members for members in found if members.keys() == best.keys()]
+    most = max(len(large & members.keys()) for members in candidates)
+    best = next(members for members in candidates if len(large & members.keys()) == most)
+    alike = [members for members in candidates if members.keys() == best.keys()]
     return _small_enough(program, alike)
 
 
 def _large(program: Program, links: Sequence[Edge]) -> set[int]:
     """The phases to be run piece by piece, if they can: those of large boxes or temporaries."""
     sizes = [math.prod(phase.shape) for phase in program.phases]
-    found = {k for k, size in enumerate(sizes) if size and size * _LARGE >= max(sizes)}
+    phases = {k for k, size in enumerate(sizes) if size and size * _LARGE >= max(sizes)}
     for link in links:
         slot = program.slots[link.load.slot]
         if slot.kind == "temp" and math.prod(slot.shape) * itemsize(slot.dtype) > WHOLE_BYTES:
-            found |= {link.source, link.target}
-    return found
+            phases |= {link.source, link.target}
+    return phases
 
 
 # Which phases share an axis
@@ -265,7 +265,7 @@ def _piece_bytes(slot: Slot, walk: Walk, batch: set[int], phase: Phase) -> int:
 def _indices(program: Program, axes: Mapping[int, tuple[int, ...]]) -> int:
     """How many indices of the last batch axis a piece should have at least, so that what it reads
     lies in runs and not in single elements."""
-    k = max(axes, key=lambda one: math.prod(program.phases[one].shape))
+    k = max(axes, key=lambda member: math.prod(program.phases[member].shape))
     phase = program.phases[k]
     order = _in_memory(program, phase)
     last = order.index(axes[k][-1])
@@ -320,10 +320,10 @@ def batched(program: Program, group: Group) -> Program:
 
 def with_stores(phase: Phase, stores: Sequence[Store]) -> Phase:
     """A phase that stores only this, and computes only what that needs."""
-    given = (*phase.loads, *phase.literals)
+    inputs = (*phase.loads, *phase.literals)
     read = {store.value for store in stores}
     for k in range(len(phase.steps) - 1, -1, -1):
-        if len(given) + k in read:
+        if len(inputs) + k in read:
             read.update(phase.steps[k].args)
     number = {k: new for new, k in enumerate(sorted(read))}
     start = len(phase.loads)
@@ -333,7 +333,7 @@ def with_stores(phase: Phase, stores: Sequence[Store]) -> Phase:
         tuple(literal for k, literal in enumerate(phase.literals, start) if k in read),
         tuple(
             replace(step, args=tuple(number[arg] for arg in step.args))
-            for k, step in enumerate(phase.steps, len(given))
+            for k, step in enumerate(phase.steps, len(inputs))
             if k in read
         ),
         tuple(replace(store, value=number[store.value]) for store in stores),
@@ -348,16 +348,16 @@ def _together(phases: Sequence[Phase]) -> list[Phase]:
     for k, phase in enumerate(phases):
         for load in phase.loads:
             readers.setdefault(load.slot, []).append(k)
-    made: list[Phase] = []
+    joined: list[Phase] = []
     for k, later in enumerate(following):
         phase = left[k]
         if later is None or not _can_join(phase, left[later], k, later, readers):
-            made.append(phase)
+            joined.append(phase)
             continue
         left[later] = _joined(phase, left[later])
         for load in phase.loads:
             insort(readers[load.slot], later)
-    return made
+    return joined
 
 
 def _following(phases: Sequence[Phase]) -> list[int | None]:
@@ -371,29 +371,29 @@ def _following(phases: Sequence[Phase]) -> list[int | None]:
 
 
 def _can_join(
-    one: Phase, other: Phase, k: int, later: int, readers: Mapping[int, Sequence[int]]
+    first: Phase, second: Phase, k: int, later: int, readers: Mapping[int, Sequence[int]]
 ) -> bool:
-    for store in one.stores:
+    for store in first.stores:
         reading = readers.get(store.slot, ())
         after = bisect_right(reading, k)
         if after < len(reading) and reading[after] <= later:
             return False
-    return _operand_count(one, other) <= MOST_OPERANDS
+    return _operand_count(first, second) <= MOST_OPERANDS
 
 
 def _operand_count(*phases: Phase) -> int:
     return sum(len(phase.loads) + len(phase.stores) for phase in phases)
 
 
-def _joined(one: Phase, other: Phase) -> Phase:
+def _joined(earlier: Phase, behind: Phase) -> Phase:
     """Two phases over one box as one; what both load or compute is there once."""
-    loads = list(dict.fromkeys(one.loads + other.loads))
-    literals = [*one.literals, *other.literals]
+    loads = list(dict.fromkeys(earlier.loads + behind.loads))
+    literals = [*earlier.literals, *behind.literals]
     steps: dict[Step, int] = {}
     stores: list[Store] = []
     first = len(loads) + len(literals)
     before = 0
-    for phase in (one, other):
+    for phase in (earlier, behind):
         number = [loads.index(load) for load in phase.loads]
         number += [len(loads) + before + i for i in range(len(phase.literals))]
         before += len(phase.literals)
@@ -401,7 +401,7 @@ def _joined(one: Phase, other: Phase) -> Phase:
             moved = Step(step.op, tuple(number[arg] for arg in step.args), step.dtypes)
             number.append(first + steps.setdefault(moved, len(steps)))
         stores += [replace(store, value=number[store.value]) for store in phase.stores]
-    return Phase(one.shape, tuple(loads), tuple(literals), tuple(steps), tuple(stores))
+    return Phase(earlier.shape, tuple(loads), tuple(literals), tuple(steps), tuple(stores))
 
 
 def _permuted(phase: Phase, order: Sequence[int]) -> Phase:
@@ -409,8 +409,8 @@ def _permuted(phase: Phase, order: Sequence[int]) -> Phase:
     if list(order) == sorted(order):
         return phase
 
-    def walk(one: Walk) -> Walk:
-        return tuple(one[axis] for axis in order)
+    def walk(old: Walk) -> Walk:
+        return tuple(old[axis] for axis in order)
 
     return replace(
         phase,
@@ -427,23 +427,23 @@ def _with_pieces(
 ) -> tuple[list[Slot], list[Phase]]:
     """Temporaries of the batched phases alone become pieces, with the batch's axes first."""
     outside = {slot for phase in others for slot, _ in _touched(phase)}
-    made, place = list(slots), dict[int, list[int]]()
+    new_slots, place = list(slots), dict[int, list[int]]()
     for store in (store for phase in inner for store in phase.stores):
         slot = slots[store.slot]
         if slot.kind == "temp" and store.slot not in outside:
             order = [*store.walk[:batch]]
             order += [axis for axis in range(len(slot.shape)) if axis not in order]
-            made[store.slot] = replace(
+            new_slots[store.slot] = replace(
                 slot, kind="piece", shape=tuple(slot.shape[axis] for axis in order)
             )
             place[store.slot] = [order.index(axis) for axis in range(len(order))]
 
-    def walk(one: Load | Store) -> Walk:
-        to = place.get(one.slot)
-        return one.walk if to is None else tuple(-1 if a < 0 else to[a] for a in one.walk)
+    def walk(access: Load | Store) -> Walk:
+        to = place.get(access.slot)
+        return access.walk if to is None else tuple(-1 if a < 0 else to[a] for a in access.walk)
 
     if not place:
-        return made, list(inner)
+        return new_slots, list(inner)
     phases = [
         replace(
             phase,
@@ -454,4 +454,4 @@ def _with_pieces(
         )
         for phase in inner
     ]
-    return made, phases
+    return new_slots, phases

@@ -63,8 +63,8 @@ def run_in_blocks(
         operands, or an output lies over something that a later block reads.
     """
     arrays = _arrays(program, operands, outs)
-    found = _axis(program, arrays)
-    cut = None if found is None else cuts(program, *found)
+    largest = _axis(program, arrays)
+    cut = None if largest is None else cuts(program, *largest)
     if cut is None or not _safe(program, cut, operands, outs):
         return None
     results = [
@@ -74,14 +74,14 @@ def run_in_blocks(
     total = max(result.size for result in results)
     first = next(iter(cut.items()))
     extent = program.slots[first[0]].shape[first[1]]
-    made: dict[int, Any] = {}
+    runnables: dict[int, Any] = {}
     for begin, end in _ranges(program, cut, extent):
-        if end - begin not in made:
-            made[end - begin] = make(cut_to(program, cut, end - begin))
+        if end - begin not in runnables:
+            runnables[end - begin] = make(cut_to(program, cut, end - begin))
         pieces = [_piece(program, cut, "input", k, x, begin, end) for k, x in enumerate(operands)]
         places = [_piece(program, cut, "output", k, x, begin, end) for k, x in enumerate(results)]
         _read_ahead(operands, program, cut, end)
-        made[end - begin].run(tuple(pieces), tuple(places))
+        runnables[end - begin].run(tuple(pieces), tuple(places))
         if progress is not None:
             progress(total * end // extent, total)
     return results
@@ -107,7 +107,7 @@ def cuts(program: Program, slot: int, axis: int) -> Mapping[int, int] | None:
             if not _reach(program, number, phase, cut, boxes):
                 return None
         grown = before != (len(cut), len(boxes))
-    whole = any(one.kind == "output" and k not in cut for k, one in enumerate(program.slots))
+    whole = any(entry.kind == "output" and k not in cut for k, entry in enumerate(program.slots))
     return None if whole else cut
 
 
@@ -160,8 +160,8 @@ def cut_to(program: Program, cut: Mapping[int, int], extent: int) -> Program:
 
 
 def _outputs(program: Program) -> list[Slot]:
-    found = [slot for slot in program.slots if slot.kind == "output"]
-    return sorted(found, key=lambda slot: slot.index)
+    outputs = [slot for slot in program.slots if slot.kind == "output"]
+    return sorted(outputs, key=lambda slot: slot.index)
 
 
 def _arrays(
@@ -169,12 +169,12 @@ def _arrays(
 ) -> dict[int, NDArray[Any]]:
     """The arrays that there are, by their slots."""
     places = {"input": operands, "output": outs}
-    found = {
+    arrays = {
         k: places[slot.kind][slot.index]
         for k, slot in enumerate(program.slots)
         if slot.kind in places
     }
-    return {k: array for k, array in found.items() if isinstance(array, np.ndarray)}
+    return {k: array for k, array in arrays.items() if isinstance(array, np.ndarray)}
 
 
 def _axis(program: Program, arrays: Mapping[int, NDArray[Any]]) -> tuple[int, int] | None:

@@ -63,7 +63,7 @@ def traffic(program: Program) -> Traffic:
             if kinds[k] == "output" or (kinds[k] == "input" and k in used)
         ),
         sum(size for k, size in enumerate(sizes) if kinds[k] == "temp"),
-        sum(math.prod(one.shape[program.batch :]) * itemsize(one.dtype) for one in pieces),
+        sum(math.prod(piece.shape[program.batch :]) * itemsize(piece.dtype) for piece in pieces),
     )
 
 
@@ -82,14 +82,16 @@ def registers(phase: Phase) -> tuple[int, ...]:
     first = len(phase.loads) + len(phase.literals)
     last = {arg: k for k, step in enumerate(phase.steps) for arg in step.args}
     last |= {store.value: len(phase.steps) for store in phase.stores}
-    made: list[int] = []
+    assigned: list[int] = []
     free: list[int] = []
     count = 0
     for k, step in enumerate(phase.steps):
-        for register in {made[arg - first] for arg in step.args if arg >= first and last[arg] == k}:
+        for register in {
+            assigned[arg - first] for arg in step.args if arg >= first and last[arg] == k
+        }:
             heappush(free, register)
         if not free:
             free.append(count)
             count += 1
-        made.append(heappop(free))
-    return tuple(made)
+        assigned.append(heappop(free))
+    return tuple(assigned)

@@ -64,9 +64,9 @@ def make(program: Program) -> Runnable:
     if native.backend() == "reference":
         raise NotImplementedError("the native engine is not in use")
     native.find_bfloat16()  # which may have been imported since
-    made: Any = native._native.Program(spec_of(program))
-    jit.attach(program, made)
-    runnable: Runnable = made
+    native_program: Any = native._native.Program(spec_of(program))
+    jit.attach(program, native_program)
+    runnable: Runnable = native_program
     return runnable
 
 

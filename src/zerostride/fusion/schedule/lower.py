@@ -67,15 +67,17 @@ def lower(graph: Graph, *, kernels: Kernels | None = None) -> Program:
     """
     check(graph, _kernels() if kernels is None else kernels)
     graph = in_two_steps(simplified(graph))
-    made = schedule(graph)
-    hold_repeated(graph.nodes, made)
-    program, emissions = _emitted(graph, made)
+    draft = schedule(graph)
+    hold_repeated(graph.nodes, draft)
+    program, emissions = _emitted(graph, draft)
     group = find_group(program)
     members = None if group is None else group.axes.keys()
-    computed, loaded = ([getattr(one, of) for one in emissions] for of in ("made", "loaded"))
-    kept = keep(graph.nodes, made, computed, loaded, members)
+    computed, loaded = (
+        [getattr(emission, of) for emission in emissions] for of in ("computed", "loaded")
+    )
+    kept = keep(graph.nodes, draft, computed, loaded, members)
     if kept:
-        with_kept, _ = _emitted(graph, made, kept)
+        with_kept, _ = _emitted(graph, draft, kept)
         wider = find_group(with_kept)
         same = members == (None if wider is None else wider.axes.keys())
         if same and max(map(_operands, with_kept.phases)) <= MOST_OPERANDS:
@@ -87,7 +89,7 @@ def lower(graph: Graph, *, kernels: Kernels | None = None) -> Program:
 
 
 def _emitted(
-    graph: Graph, made: Schedule, kept: Mapping[int, Kept] | None = None
+    graph: Graph, schedule: Schedule, kept: Mapping[int, Kept] | None = None
 ) -> tuple[Program, list[Emission]]:
     """The program of a schedule, without batch.
 
@@ -96,21 +98,21 @@ def _emitted(
     """
     sources: dict[int, list[Sink]] = {}
     targets: dict[int, dict[int, Sink]] = {}
-    for node, one in (kept or {}).items():
-        sources.setdefault(one.source, []).append(one.sink)
-        for k in one.targets:
-            targets.setdefault(k, {})[node] = one.sink
+    for node, stored in (kept or {}).items():
+        sources.setdefault(stored.source, []).append(stored.sink)
+        for k in stored.targets:
+            targets.setdefault(k, {})[node] = stored.sink
     ready: dict[int, Sink] = {}
     passes: list[Pass] = []
     emissions: list[Emission] = []
     phases: list[Phase] = []
-    ahead = made.passes[::-1]
+    ahead = schedule.passes[::-1]
     while ahead:
         one_pass = ahead.pop()
         sinks, k = one_pass.sinks, len(passes)
         whole = replace(one_pass, sinks=(*sinks, *sources.get(k, ())))
         there = ChainMap(targets[k], ready) if k in targets else ready
-        emission = Emission(graph.nodes, made, whole, there)
+        emission = Emission(graph.nodes, schedule, whole, there)
         phase = emission.phase()
         half = len(sinks) // 2 if kept is None and _operands(phase) > MOST_OPERANDS else 0
         if half:
@@ -119,9 +121,9 @@ def _emitted(
         passes.append(one_pass)
         emissions.append(emission)
         phases.append(phase)
-        ready.update((sink.node, sink) for sink in sinks if made.held.get(sink.node) is sink)
-    made.passes = passes
-    return Program(tuple(made.slots), tuple(phases)), emissions
+        ready.update((sink.node, sink) for sink in sinks if schedule.held.get(sink.node) is sink)
+    schedule.passes = passes
+    return Program(tuple(schedule.slots), tuple(phases)), emissions
 
 
 def _operands(phase: Phase) -> int:
@@ -188,7 +190,7 @@ class Emission:
     """Makes a phase: values are added as they are needed, each once, and sorted at the end."""
 
     def __init__(
-        self, nodes: Sequence[Node], made: Schedule, one: Pass, ready: Mapping[int, Sink]
+        self, nodes: Sequence[Node], schedule: Schedule, pass_: Pass, ready: Mapping[int, Sink]
     ) -> None:
         """
         Args:
@@ -198,25 +200,25 @@ class Emission:
             ready: the sinks by which earlier phases have stored nodes.
         """
         self._nodes = nodes
-        self._slots = made.slots
-        self._inputs = made.inputs
-        self._pass = one
+        self._slots = schedule.slots
+        self._inputs = schedule.inputs
+        self._pass = pass_
         self._ready = ready
         self._values: list[Load | Literal | Step] = []
-        self._known: dict[Hashable, int] = {}
+        self._numbers: dict[Hashable, int] = {}
         self._stretching: set[int] = set()  # the loads that are
         #: For each node and way its arguments and their ways.
         self._reads: dict[tuple[int, Walk], list[tuple[int, Walk]]] = {}
         #: The nodes that the phase takes from `ready`.
         self.loaded: set[int] = set()
         #: For each node and each way (without axes of extent 1) in which the box walks it, a value.
-        self.made: dict[tuple[int, Walk], int] = {}
+        self.computed: dict[tuple[int, Walk], int] = {}
 
     def phase(self) -> Phase:
         """The phase."""
         for k, walks in sorted(self._needed().items()):
             for key, walk in walks.items():
-                self.made[k, key] = self._compute(k, key, walk)
+                self.computed[k, key] = self._compute(k, key, walk)
         stores = [self._store(sink) for sink in self._pass.sinks]
         return _sorted(self._pass.shape, self._values, stores, self._stretching)
 
@@ -270,9 +272,9 @@ class Emission:
         if isinstance(node, Constant):
             return self._literal(node.value, node.dtype)
         if isinstance(node, Apply):
-            return self._apply(node, [self.made[arg] for arg in self._reads[k, key]])
+            return self._apply(node, [self.computed[arg] for arg in self._reads[k, key]])
         (under,) = self._reads[k, key]  # a view's: a reduction is held
-        return self.made[under]
+        return self.computed[under]
 
     def _apply(self, node: Apply, values: Sequence[int]) -> int:
         """An op's value, of its arguments'."""
@@ -283,8 +285,8 @@ class Emission:
         if node.op == "positive":  # itself
             return self._convert(args[0], working(node.dtype))
         if node.op == "cast":
-            given = node.compute[0]
-            rounded = node.dtype in HALVES and given not in _EXACT_IN_16_BITS
+            source = node.compute[0]
+            rounded = node.dtype in HALVES and source not in _EXACT_IN_16_BITS
             if rounded and not self._is_stored_as(node.args[0], node.dtype):
                 return self._rounded(args[0], node.dtype)
             return self._convert(args[0], working(node.dtype))
@@ -329,13 +331,13 @@ class Emission:
         return self._convert(self._convert(value, dtype), working(dtype))
 
     def _convert(self, value: int, dtype: str) -> int:
-        given = _dtype(self._values[value])
+        source = _dtype(self._values[value])
         literal = self._values[value]
-        if given == dtype:
+        if source == dtype:
             return value
-        if isinstance(literal, Literal) and not {given, dtype} & HALVES:
-            return self._literal(cast(np.asarray(literal.value, given), np.dtype(dtype)), dtype)
-        return self._add(Step("convert", (value,), (given, dtype)))
+        if isinstance(literal, Literal) and not {source, dtype} & HALVES:
+            return self._literal(cast(np.asarray(literal.value, source), np.dtype(dtype)), dtype)
+        return self._add(Step("convert", (value,), (source, dtype)))
 
     def _load(self, slot: int, walk: Walk, dtype: str) -> int:
         """What lies in a slot, as values of its node's dtype are computed.
@@ -358,7 +360,7 @@ class Emission:
         return self._add(Literal(number, working(dtype)), (repr(number), working(dtype)))
 
     def _add(self, value: Load | Literal | Step, key: Hashable | None = None) -> int:
-        number = self._known.setdefault(value if key is None else key, len(self._values))
+        number = self._numbers.setdefault(value if key is None else key, len(self._values))
         if number == len(self._values):
             self._values.append(value)
         return number
@@ -367,7 +369,7 @@ class Emission:
         """Where a sink's value goes: the box's axes that are not folded walk its slot's."""
         node = self._nodes[sink.node]
         top, along = self._top(sink)
-        value = self.made[top, self._key(top, along)]
+        value = self.computed[top, self._key(top, along)]
         if not (isinstance(node, Reduce) and sink.fold):
             dtype = self._slots[sink.slot].dtype
             value = self._before_rounding(value, dtype)
@@ -427,8 +429,8 @@ def _sorted(
     stretching: Collection[int],
 ) -> Phase:
     """A phase of values in the order in which they were found: those that are read, by kind."""
-    values, same = _converted_as_loaded(values, stores, stretching)
-    read = {same.get(store.value, store.value) for store in stores}
+    values, stand_ins = _converted_as_loaded(values, stores, stretching)
+    read = {stand_ins.get(store.value, store.value) for store in stores}
     for k in range(len(values) - 1, -1, -1):
         if k in read and isinstance(step := values[k], Step):
             read.update(step.args)
@@ -445,7 +447,10 @@ def _sorted(
             for value in kept
             if isinstance(value, Step)
         ),
-        tuple(replace(one, value=number[same.get(one.value, one.value)]) for one in stores),
+        tuple(
+            replace(leaving, value=number[stand_ins.get(leaving.value, leaving.value)])
+            for leaving in stores
+        ),
     )
 
 
@@ -460,7 +465,7 @@ def _converted_as_loaded(
             users.setdefault(arg, set()).add(k)
     for store in stores:
         users.setdefault(store.value, set()).add(-1)
-    made, same = list(values), dict[int, int]()
+    new_values, stand_ins = list(values), dict[int, int]()
     for k in sorted(stretching):
         value = values[k]
         if not isinstance(value, Load) or len(users.get(k, ())) != 1:  # equal conversions are one
@@ -468,9 +473,11 @@ def _converted_as_loaded(
         (user,) = users[k]
         step = values[user] if user >= 0 else None
         if isinstance(step, Step) and step.op == "convert" and step.dtypes[-1] not in HALVES:
-            made[k] = replace(value, dtype=step.dtypes[-1])
-            same[user] = k
-    for k, value in enumerate(made if same else ()):
+            new_values[k] = replace(value, dtype=step.dtypes[-1])
+            stand_ins[user] = k
+    for k, value in enumerate(new_values if stand_ins else ()):
         if isinstance(value, Step):
-            made[k] = replace(value, args=tuple(same.get(arg, arg) for arg in value.args))
-    return made, same
+            new_values[k] = replace(
+                value, args=tuple(stand_ins.get(arg, arg) for arg in value.args)
+            )
+    return new_values, stand_ins

@@ -30,7 +30,7 @@ class Kept(NamedTuple):
 
 def keep(
     nodes: Sequence[Node],
-    made: Schedule,
+    schedule: Schedule,
     computed: Sequence[Computed],
     loaded: Sequence[Collection[int]],
     members: Collection[int] | None,
@@ -46,20 +46,22 @@ def keep(
     """
     work = costs(nodes)
     kept: dict[int, Kept] = {}
-    phases = sorted(range(len(made.passes)) if members is None else members)
-    whole = _whole_boxes(nodes, made, computed, phases)
+    phases = sorted(range(len(schedule.passes)) if members is None else members)
+    whole = _whole_boxes(nodes, schedule, computed, phases)
     if members is None:
-        whole = {node: at for node, at in whole.items() if _is_small(made.passes[at[0]].shape)}
+        whole = {node: at for node, at in whole.items() if _is_small(schedule.passes[at[0]].shape)}
     for k in phases:
         cut, seen = set(loaded[k]), set[int]()
-        for sink in made.passes[k].sinks:
+        for sink in schedule.passes[k].sinks:
             for node in cone(nodes, root(nodes, sink), cut.__contains__, seen):
                 source, walk = whole.get(node, (k, ()))
                 if node in cut or source >= k or work[node] < DEAR:
                     continue
                 cut.add(node)
                 if node not in kept:
-                    kept[node] = Kept(_temporary(nodes, made, node, source, walk), source, set())
+                    kept[node] = Kept(
+                        _temporary(nodes, schedule, node, source, walk), source, set()
+                    )
                 kept[node].targets.add(k)
     return kept
 
@@ -69,23 +71,23 @@ def _is_small(shape: tuple[int, ...]) -> bool:
 
 
 def _whole_boxes(
-    nodes: Sequence[Node], made: Schedule, computed: Sequence[Computed], members: Sequence[int]
+    nodes: Sequence[Node], schedule: Schedule, computed: Sequence[Computed], members: Sequence[int]
 ) -> Mapping[int, tuple[int, Walk]]:
     """For each node that some phase computes at every point of its box anew: the first such phase,
     and how its box walks the node."""
-    found: dict[int, tuple[int, Walk]] = {}
+    first_phases: dict[int, tuple[int, Walk]] = {}
     for k in members:
-        shape = made.passes[k].shape
+        shape = schedule.passes[k].shape
         for node, walk in computed[k]:
             spread = any(axis < 0 and n != 1 for axis, n in zip(walk, shape, strict=True))
             if isinstance(nodes[node], Apply) and not spread:
-                found.setdefault(node, (k, walk))
-    return found
+                first_phases.setdefault(node, (k, walk))
+    return first_phases
 
 
-def _temporary(nodes: Sequence[Node], made: Schedule, node: int, k: int, walk: Walk) -> Sink:
+def _temporary(nodes: Sequence[Node], schedule: Schedule, node: int, k: int, walk: Walk) -> Sink:
     """A temporary of the shape of a phase's box, for a node that the box walks so."""
-    slot = made.add_temporary(working(nodes[node].dtype), made.passes[k].shape)
+    slot = schedule.add_temporary(working(nodes[node].dtype), schedule.passes[k].shape)
     place = [-1] * len(nodes[node].shape)
     for axis, to in enumerate(walk):
         if to >= 0:

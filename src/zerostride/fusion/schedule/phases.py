@@ -100,16 +100,16 @@ class Schedule:
 
 def schedule(graph: Graph) -> Schedule:
     """The phases of a graph, without batch."""
-    made = Schedule()
+    draft = Schedule()
     nodes = graph.nodes
     inputs = [node for node in nodes if isinstance(node, Input)]
-    made.slots += [Slot("input", node.index, node.dtype, node.shape) for node in inputs]
-    made.inputs = {node.index: k for k, node in reversed([*enumerate(inputs)])}
-    loose = _hold_reductions(graph, made)
-    sinks = [*made.held.values(), *loose]
-    _hoist(nodes, made, sinks)
-    made.passes = _grouped(nodes, made, sinks)
-    return made
+    draft.slots += [Slot("input", node.index, node.dtype, node.shape) for node in inputs]
+    draft.inputs = {node.index: k for k, node in reversed([*enumerate(inputs)])}
+    loose = _hold_reductions(graph, draft)
+    sinks = [*draft.held.values(), *loose]
+    _hoist(nodes, draft, sinks)
+    draft.passes = _grouped(nodes, draft, sinks)
+    return draft
 
 
 # What is stored
@@ -121,9 +121,9 @@ def fold_dtype(node: Reduce) -> str:
         return "int64"
     if node.op in ("any", "all"):
         return "bool"
-    given, result = working(node.compute), working(node.dtype)
-    wider = node.op in ("sum", "prod") and (given, result) != ("float64", "float32")
-    return result if wider else given
+    source, result = working(node.compute), working(node.dtype)
+    wider = node.op in ("sum", "prod") and (source, result) != ("float64", "float32")
+    return result if wider else source
 
 
 def itemsize(dtype: str) -> int:
@@ -135,26 +135,26 @@ def itemsize(dtype: str) -> int:
     return _BYTES.get(dtype) or int(dtype.lstrip("uintfloa")) // 8
 
 
-def _hold_reductions(graph: Graph, made: Schedule) -> list[Sink]:
+def _hold_reductions(graph: Graph, schedule: Schedule) -> list[Sink]:
     """Slots for the results and for all reductions; the sinks of results that are none."""
     nodes = graph.nodes
     read = _read_again(graph)
     loose = []
     for index, k in enumerate(graph.outputs):
-        made.slots.append(Slot("output", index, nodes[k].dtype, nodes[k].shape))
-        slot = len(made.slots) - 1
+        schedule.slots.append(Slot("output", index, nodes[k].dtype, nodes[k].shape))
+        slot = len(schedule.slots) - 1
         under, place = _through_views(nodes, k)
         if isinstance(nodes[under], Reduce) and _takes(
             nodes[under], nodes[k].dtype, read=under in read
         ):
-            made.held.setdefault(under, Sink(under, slot, place, fold=True))
-        if under not in made.held or made.held[under].slot != slot:
+            schedule.held.setdefault(under, Sink(under, slot, place, fold=True))
+        if under not in schedule.held or schedule.held[under].slot != slot:
             loose.append(Sink(k, slot, tuple(range(len(nodes[k].shape)))))
     for k, node in enumerate(nodes):
-        if isinstance(node, Reduce) and k not in made.held:
+        if isinstance(node, Reduce) and k not in schedule.held:
             gone = node.over if node.keepdims else ()
-            made.held[k] = replace(
-                temporary(made, k, node.shape, fold_dtype(node), gone), fold=True
+            schedule.held[k] = replace(
+                temporary(schedule, k, node.shape, fold_dtype(node), gone), fold=True
             )
     return loose
 
@@ -187,11 +187,11 @@ def _through_views(nodes: Sequence[Node], k: int) -> tuple[int, tuple[int, ...]]
 
 
 def temporary(
-    made: Schedule, k: int, shape: tuple[int, ...], dtype: str, gone: Iterable[int] = ()
+    schedule: Schedule, k: int, shape: tuple[int, ...], dtype: str, gone: Iterable[int] = ()
 ) -> Sink:
     """A new temporary for a node, without its axes `gone`."""
     left = [axis for axis in range(len(shape)) if axis not in gone]
-    slot = made.add_temporary(dtype, tuple(shape[axis] for axis in left))
+    slot = schedule.add_temporary(dtype, tuple(shape[axis] for axis in left))
     where = {axis: i for i, axis in enumerate(left)}
     return Sink(k, slot, tuple(where.get(a, -1) for a in range(len(shape))))
 
@@ -243,7 +243,7 @@ def costs(nodes: Sequence[Node]) -> list[int]:
     return work
 
 
-def _hoist(nodes: Sequence[Node], made: Schedule, sinks: list[Sink]) -> None:
+def _hoist(nodes: Sequence[Node], schedule: Schedule, sinks: list[Sink]) -> None:
     """Adds a sink for each part that becomes a phase of its own."""
     results = {sink.node: sink for sink in sinks}
     work = costs(nodes)
@@ -257,16 +257,16 @@ def _hoist(nodes: Sequence[Node], made: Schedule, sinks: list[Sink]) -> None:
             continue
 
         def is_held(k: int, sink: Sink = sink) -> bool:
-            return made.held.get(k, sink) is not sink
+            return schedule.held.get(k, sink) is not sink
 
         for k in cone(nodes, top, is_held, looked.setdefault(whole, set())):
             if k == top or is_held(k) or not _worth_a_phase(nodes, k, whole, work[k]):
                 continue
             kept = results.get(k)
-            if kept is None or made.slots[kept.slot].dtype in HALVES:
-                kept = temporary(made, k, nodes[k].shape, working(nodes[k].dtype))
+            if kept is None or schedule.slots[kept.slot].dtype in HALVES:
+                kept = temporary(schedule, k, nodes[k].shape, working(nodes[k].dtype))
                 sinks.append(kept)
-            made.held[k] = kept
+            schedule.held[k] = kept
 
 
 def _worth_a_phase(nodes: Sequence[Node], k: int, whole: int, work: int) -> bool:
@@ -284,10 +284,10 @@ def _worth_a_phase(nodes: Sequence[Node], k: int, whole: int, work: int) -> bool
 # What is stored together
 
 
-def _grouped(nodes: Sequence[Node], made: Schedule, sinks: Sequence[Sink]) -> list[Pass]:
+def _grouped(nodes: Sequence[Node], schedule: Schedule, sinks: Sequence[Sink]) -> list[Pass]:
     """Phases in order: sinks over one box that wait for nothing that the others store."""
-    stages = _stages(nodes, made, sinks)
-    read = _read(nodes, made, sinks)
+    stages = _stages(nodes, schedule, sinks)
+    read = _read(nodes, schedule, sinks)
     groups: dict[tuple[int, tuple[int, ...]], list[Sink]] = {}
     there: dict[tuple[int, ...], list[int]] = {}  # the stages of the phases over each box, rising
 
@@ -311,14 +311,14 @@ def _grouped(nodes: Sequence[Node], made: Schedule, sinks: Sequence[Sink]) -> li
     return [Pass(shape, tuple(groups[stage, shape])) for stage, shape in order]
 
 
-def _stages(nodes: Sequence[Node], made: Schedule, sinks: Sequence[Sink]) -> dict[Sink, int]:
+def _stages(nodes: Sequence[Node], schedule: Schedule, sinks: Sequence[Sink]) -> dict[Sink, int]:
     """For each sink how many phases have to be over before its own."""
     stages: dict[Sink, int] = {}
     own: list[int] = []  # the same of each node where its own sink computes it, …
     others: list[int] = []  # … and where others read it
     for k, node in enumerate(nodes):
         own.append(max((others[arg] for arg in arguments(node)), default=0))
-        held = made.held.get(k)
+        held = schedule.held.get(k)
         if held is not None:
             stages[held] = others[root(nodes, held)] if held.fold else own[k]
         others.append(own[k] if held is None else stages[held] + 1)
@@ -327,22 +327,22 @@ def _stages(nodes: Sequence[Node], made: Schedule, sinks: Sequence[Sink]) -> dic
     return stages
 
 
-def _read(nodes: Sequence[Node], made: Schedule, sinks: Sequence[Sink]) -> set[Sink]:
+def _read(nodes: Sequence[Node], schedule: Schedule, sinks: Sequence[Sink]) -> set[Sink]:
     """The sinks whose values another's phase loads."""
     read: set[Sink] = set()
     seen: set[int] = set()
     for sink in sinks:
         top = root(nodes, sink)
         ahead = []
-        if made.held.get(top, sink) is not sink:
-            read.add(made.held[top])
+        if schedule.held.get(top, sink) is not sink:
+            read.add(schedule.held[top])
         elif top not in seen:
             seen.add(top)
             ahead.append(top)
         while ahead:
             for arg in arguments(nodes[ahead.pop()]):
-                if arg in made.held:
-                    read.add(made.held[arg])
+                if arg in schedule.held:
+                    read.add(schedule.held[arg])
                 elif arg not in seen:
                     seen.add(arg)
                     ahead.append(arg)

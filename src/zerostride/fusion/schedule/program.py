@@ -127,8 +127,8 @@ def value_dtype(phase: Phase, value: int) -> str:
     >>> value_dtype(Phase((2,), (Load(0, (0,), "float32"),), (Literal(1, "int8"),), (), ()), 1)
     'int8'
     """
-    for known in (phase.loads, phase.literals):
-        if value < len(known):
-            return known[value].dtype
-        value -= len(known)
+    for inputs in (phase.loads, phase.literals):
+        if value < len(inputs):
+            return inputs[value].dtype
+        value -= len(inputs)
     return phase.steps[value].dtypes[-1]

@@ -18,22 +18,22 @@ from .phases import MOST_OPERANDS, Pass, Schedule, Sink, cone, costs, root, temp
 _MOST_TIMES = 16
 
 
-def hold_repeated(nodes: Sequence[Node], made: Schedule) -> None:
+def hold_repeated(nodes: Sequence[Node], schedule: Schedule) -> None:
     """Adds sinks to a schedule until no phase computes what `_MOST_TIMES` phases before it do.
 
     What is stored is what later phases read of the values that are made of such a one; the one
     itself, where phases still compute it after as many times again.
     """
-    ahead = [half for one in reversed(made.passes) for half in reversed(_halves(one))]
-    made.passes = []
+    ahead = [half for pass_ in reversed(schedule.passes) for half in reversed(_halves(pass_))]
+    schedule.passes = []
     work = costs(nodes)
     times = [0] * len(nodes)
     pending = _readers(nodes, ahead)
     ready: set[int] = set()
     while ahead:
-        one = ahead.pop()
-        computed = _computed(nodes, one, ready)
-        for sink in one.sinks:
+        pass_ = ahead.pop()
+        computed = _computed(nodes, pass_, ready)
+        for sink in pass_.sinks:
             pending[_shown(nodes, root(nodes, sink))] -= 1
         for k in computed:
             if not times[k] and isinstance(nodes[k], Apply):
@@ -41,19 +41,22 @@ def hold_repeated(nodes: Sequence[Node], made: Schedule) -> None:
                     pending[_shown(nodes, arg)] -= 1
             times[k] += work[k] > 0  # what is only loaded may be loaded again
         if any(times[k] > _MOST_TIMES for k in computed):
-            chosen = [k for k in _chosen(nodes, computed, times, pending) if k not in made.held]
-            one, others = _with_sinks(nodes, made, one, chosen)
+            chosen = [k for k in _chosen(nodes, computed, times, pending) if k not in schedule.held]
+            pass_, others = _with_sinks(nodes, schedule, pass_, chosen)
             ahead += others
-        made.passes.append(one)
-        ready.update(sink.node for sink in one.sinks if made.held.get(sink.node) is sink)
+        schedule.passes.append(pass_)
+        ready.update(sink.node for sink in pass_.sinks if schedule.held.get(sink.node) is sink)
 
 
-def _halves(one: Pass) -> list[Pass]:
+def _halves(pass_: Pass) -> list[Pass]:
     """A phase as those that it becomes, as each takes only so many sinks."""
-    if len(one.sinks) <= MOST_OPERANDS:
-        return [one]
-    half = len(one.sinks) // 2
-    first, second = replace(one, sinks=one.sinks[:half]), replace(one, sinks=one.sinks[half:])
+    if len(pass_.sinks) <= MOST_OPERANDS:
+        return [pass_]
+    half = len(pass_.sinks) // 2
+    first, second = (
+        replace(pass_, sinks=pass_.sinks[:half]),
+        replace(pass_, sinks=pass_.sinks[half:]),
+    )
     return [*_halves(first), *_halves(second)]
 
 
@@ -67,17 +70,17 @@ def _shown(nodes: Sequence[Node], k: int) -> int:
 def _readers(nodes: Sequence[Node], passes: Sequence[Pass]) -> list[int]:
     """For each node how many ops and sinks read it, through views."""
     count = [0] * len(nodes)
-    tops = [root(nodes, sink) for one in passes for sink in one.sinks]
+    tops = [root(nodes, sink) for pass_ in passes for sink in pass_.sinks]
     args = [arg for node in nodes if isinstance(node, Apply) for arg in node.args]
     for k in (*tops, *args):
         count[_shown(nodes, k)] += 1
     return count
 
 
-def _computed(nodes: Sequence[Node], one: Pass, ready: set[int]) -> list[int]:
+def _computed(nodes: Sequence[Node], pass_: Pass, ready: set[int]) -> list[int]:
     """The nodes that a phase computes, rising."""
     seen: set[int] = set()
-    for sink in one.sinks:
+    for sink in pass_.sinks:
         for _ in cone(nodes, root(nodes, sink), ready.__contains__, seen):
             pass
     return sorted(seen - ready)
@@ -103,19 +106,19 @@ def _chosen(
 
 
 def _with_sinks(
-    nodes: Sequence[Node], made: Schedule, one: Pass, chosen: Sequence[int]
+    nodes: Sequence[Node], schedule: Schedule, pass_: Pass, chosen: Sequence[int]
 ) -> tuple[Pass, list[Pass]]:
     """A phase that stores nodes, too, and phases after it for those over other boxes."""
-    stored = {sink.node: sink for sink in one.sinks if not sink.fold}
+    stored = {sink.node: sink for sink in pass_.sinks if not sink.fold}
     more: list[Sink] = []
     others: list[Pass] = []
     for k in chosen:
         sink = stored.get(k)
-        if sink is None or made.slots[sink.slot].dtype in HALVES:
-            sink = temporary(made, k, nodes[k].shape, working(nodes[k].dtype))
-            if nodes[k].shape == one.shape:
+        if sink is None or schedule.slots[sink.slot].dtype in HALVES:
+            sink = temporary(schedule, k, nodes[k].shape, working(nodes[k].dtype))
+            if nodes[k].shape == pass_.shape:
                 more.append(sink)
             else:
                 others.append(Pass(nodes[k].shape, (sink,)))
-        made.held[k] = sink
-    return replace(one, sinks=(*one.sinks, *more)), others
+        schedule.held[k] = sink
+    return replace(pass_, sinks=(*pass_.sinks, *more)), others

@@ -78,7 +78,7 @@ def in_two_steps(graph: Graph) -> Graph:
     #: The reductions that go into each node of the graph, as the bits of an integer; and for each
     #: shape and the axes that are folded, the reductions of that.
     under: list[int] = []
-    known: dict[tuple[int, ...], dict[tuple[int, ...], int]] = {}
+    reductions: dict[tuple[int, ...], dict[tuple[int, ...], int]] = {}
     for k, node in enumerate(graph.nodes):
         inside = 0
         for arg in arguments(node):
@@ -86,7 +86,7 @@ def in_two_steps(graph: Graph) -> Graph:
         new = _renumbered(node, number)
         if isinstance(new, Reduce) and isinstance(node, Reduce):
             shape = graph.nodes[node.arg].shape
-            alike = known.setdefault(shape, {})
+            alike = reductions.setdefault(shape, {})
             first = _first_axes(shape, node, inside, alike)
             if first:
                 nodes.append(_folded(nodes, new, first))
@@ -106,20 +106,20 @@ def _first_axes(
     """The axes to fold first: all that an earlier reduction of such values folds, if fewer."""
     if node.op in ("argmin", "argmax") or math.prod(shape) < _LARGE:
         return ()
-    found: dict[int, tuple[int, ...]] = {}  # by the first such reduction
+    folded_axes: dict[int, tuple[int, ...]] = {}  # by the first such reduction
     for over, those in alike.items():
         both = tuple(axis for axis in node.over if axis in over)
         rest = [axis for axis in node.over if axis not in over]
         fewer = math.prod(shape[a] for a in both) > 1 and math.prod(shape[a] for a in rest) > 1
         if fewer and inside & those:
-            found[inside & those & -(inside & those)] = both
-    return found[min(found)] if found else ()
+            folded_axes[inside & those & -(inside & those)] = both
+    return folded_axes[min(folded_axes)] if folded_axes else ()
 
 
 def _folded(nodes: Sequence[Node], node: Reduce, over: tuple[int, ...]) -> Reduce:
     """A reduction over some of its axes, which stay with extent 1."""
-    given = enumerate(nodes[node.arg].shape)
-    shape = tuple(1 if axis in over else extent for axis, extent in given)
+    extents = enumerate(nodes[node.arg].shape)
+    shape = tuple(1 if axis in over else extent for axis, extent in extents)
     return replace(node, over=over, keepdims=True, shape=shape, dtype=fold_dtype(node))
 
 

@@ -86,15 +86,15 @@ class Captured:
         return f"{self.name} ({what})" if self.name else f"{article} {what}"
 
 
-def capture(given: Any) -> Captured:
+def capture(value: Any) -> Captured:
     """What the line that is being executed takes from elsewhere."""
-    check_elementwise(given)
-    return Captured(given, called(given), str(current_place()))
+    check_elementwise(value)
+    return Captured(value, called(value), str(current_place()))
 
 
 def arrays_of(captured: Sequence[Captured]) -> tuple[Any, ...]:
     """What captured arrays hold now."""
-    return tuple([one.read() for one in captured])
+    return tuple([array.read() for array in captured])
 
 
 def _is_settled(captured: Captured) -> bool:
@@ -106,8 +106,8 @@ def _is_settled(captured: Captured) -> bool:
     return _is_number(captured.given)
 
 
-def _is_number(given: Any) -> bool:
-    return type(given) in WEAK or isinstance(given, np.generic)
+def _is_number(value: Any) -> bool:
+    return type(value) in WEAK or isinstance(value, np.generic)
 
 
 def _references(captured: Captured) -> int:
@@ -118,39 +118,39 @@ def _references(captured: Captured) -> int:
 _UNSHARED = _references(Captured([0], "", ""))
 
 
-def _data_of(given: Any) -> Any:
+def _data_of(value: Any) -> Any:
     """NumPy's array of the memory that an object has.
 
     Raises:
         NotPlain: it is no plain data.
         ValueError: a list whose rows differ in length.
     """
-    if isinstance(given, np.ma.MaskedArray):
+    if isinstance(value, np.ma.MaskedArray):
         raise NotPlain("is masked: its mask would be lost", "take its data, or fill it first")
-    if has_own_arithmetic(given):
+    if has_own_arithmetic(value):
         raise NotPlain(
             "its arithmetic, as that of units, would be lost", "take np.asarray(x) of it"
         )
-    if is_foreign(given):
-        return dispatch().data_of(given)
-    if isinstance(given, list | tuple) and any(map(is_foreign, given)):
-        return np.asarray([_part(one) for one in given])
-    if not isinstance(given, np.ndarray | np.generic) and hasattr(type(given), "__array__"):
-        return _without_copy(given)
-    return np.asarray(given)
+    if is_foreign(value):
+        return dispatch().data_of(value)
+    if isinstance(value, list | tuple) and any(map(is_foreign, value)):
+        return np.asarray([_part(part) for part in value])
+    if not isinstance(value, np.ndarray | np.generic) and hasattr(type(value), "__array__"):
+        return _without_copy(value)
+    return np.asarray(value)
 
 
-def _part(given: Any) -> Any:
+def _part(value: Any) -> Any:
     try:
-        return _data_of(given)
+        return _data_of(value)
     except NotPlain as error:
         raise NotPlain(f"holds what {error.reason}", error.hint) from None
 
 
-def _without_copy(given: Any) -> NDArray[Any]:
+def _without_copy(value: Any) -> NDArray[Any]:
     """The array of an object that says it is like one, if that is there without being made."""
     try:
-        return np.asarray(given.__array__(copy=False))
+        return np.asarray(value.__array__(copy=False))
     except (TypeError, ValueError):
         raise NotPlain(
             "is no array in memory: it would be read as a whole in each call",

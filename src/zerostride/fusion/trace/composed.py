@@ -22,42 +22,42 @@ if TYPE_CHECKING:
 OUTSIDE = "call it outside of the fused function, on its operands or its results"
 
 
-def value_of(given: Any) -> Value:
+def value_of(argument: Any) -> Value:
     """A value among the arguments of a function of NumPy, where it has to be one."""
-    if not isinstance(given, Value):
+    if not isinstance(argument, Value):
         refuse("a value is an argument that decides a shape or a place", OUTSIDE)
-    return given
+    return argument
 
 
-def among(*given: Any) -> Tracer:
+def among(*args: Any) -> Tracer:
     """The tracer of the first value among arguments."""
-    return next(one.tracer for one in given if isinstance(one, Value))
+    return next(arg.tracer for arg in args if isinstance(arg, Value))
 
 
 def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Value:
     """As numpy.broadcast_to."""
     value = value_of(array)
     target = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
-    made = plan_to(value.shape, target)
-    return value.tracer.laid(value, made.shape, made.axes_mapping[0])
+    target_plan = plan_to(value.shape, target)
+    return value.tracer.laid(value, target_plan.shape, target_plan.axes_mapping[0])
 
 
-def result_type(*given: Any) -> np.dtype[Any]:
+def result_type(*args: Any) -> np.dtype[Any]:
     """As numpy.result_type, of values, too."""
     plain = [
-        (one.scalar_type(1) if one.weak else one.dtype) if isinstance(one, Value) else one
-        for one in given
+        (arg.scalar_type(1) if arg.weak else arg.dtype) if isinstance(arg, Value) else arg
+        for arg in args
     ]
-    if any(isinstance(one, Value) and one.tracer.own for one in given):
-        return meet(*(one if type(one) in WEAK else np.result_type(one) for one in plain))
+    if any(isinstance(arg, Value) and arg.tracer.own for arg in args):
+        return meet(*(arg if type(arg) in WEAK else np.result_type(arg) for arg in plain))
     return np.result_type(*plain)
 
 
 def _filled(a: Any, fill: Any, dtype: Any, shape: Any) -> Value:
     value = value_of(a)
-    one = value.tracer.cast(value.tracer.lift(fill), np.dtype(dtype or value.dtype))
+    filled = value.tracer.cast(value.tracer.lift(fill), np.dtype(dtype or value.dtype))
     target = value.shape if shape is None else shape
-    return broadcast_to(one, target if isinstance(target, tuple) else _sizes(target)).again()
+    return broadcast_to(filled, target if isinstance(target, tuple) else _sizes(target)).again()
 
 
 def _sizes(shape: Any) -> tuple[int, ...]:
@@ -135,12 +135,12 @@ def _nan_to_num(
     most = float(np.finfo(value.dtype).max)
     apply, tracer = value.tracer.apply, value.tracer
     high, low, none = (
-        tracer.cast(tracer.lift(one), value.dtype)
-        for one in (most if posinf is None else posinf, -most if neginf is None else neginf, nan)
+        tracer.cast(tracer.lift(number), value.dtype)
+        for number in (most if posinf is None else posinf, -most if neginf is None else neginf, nan)
     )
     large = apply("equal", (value, math.inf)), apply("equal", (value, -math.inf))
-    found = apply("where", (large[0], high, apply("where", (large[1], low, value))))
-    return apply("where", (apply("isnan", (value,)), none, found))
+    finite = apply("where", (large[0], high, apply("where", (large[1], low, value))))
+    return apply("where", (apply("isnan", (value,)), none, finite))
 
 
 def _isclose(
@@ -151,10 +151,10 @@ def _isclose(
     if y.dtype.kind in "biu" and not y.weak:
         y = y.astype(np.result_type(y.dtype, 1.0))
     near = abs(x - y) <= abs(y) * rtol + atol
-    found: Value = (near & tracer.apply("isfinite", (y,))) | tracer.apply("equal", (x, y))
+    close: Value = (near & tracer.apply("isfinite", (y,))) | tracer.apply("equal", (x, y))
     if equal_nan:
-        found = found | (tracer.apply("isnan", (x,)) & tracer.apply("isnan", (y,)))
-    return found
+        close = close | (tracer.apply("isnan", (x,)) & tracer.apply("isnan", (y,)))
+    return close
 
 
 def _allclose(*args: Any, **options: Any) -> Value:
@@ -180,8 +180,8 @@ def _without_nan(a: Any, by: float) -> tuple[Value, Value | None]:
 
 def _nan_total(name: str, by: float) -> Callable[..., Value]:
     def total(a: Any, axis: Any = None, dtype: Any = None, keepdims: bool = False) -> Value:
-        found: Value = getattr(_without_nan(a, by)[0], name)(axis, dtype, keepdims=keepdims)
-        return found
+        result: Value = getattr(_without_nan(a, by)[0], name)(axis, dtype, keepdims=keepdims)
+        return result
 
     return total
 
@@ -189,11 +189,11 @@ def _nan_total(name: str, by: float) -> Callable[..., Value]:
 def _nan_chosen(name: str, by: float) -> Callable[..., Value]:
     def chosen(a: Any, axis: Any = None, keepdims: bool = False) -> Value:
         value, gone = _without_nan(a, by)
-        found: Value = getattr(value, name)(axis, keepdims=keepdims)
+        result: Value = getattr(value, name)(axis, keepdims=keepdims)
         if gone is None:
-            return found
+            return result
         nothing = gone.all(axis, keepdims=keepdims)
-        return found.tracer.apply("where", (nothing, math.nan, found))
+        return result.tracer.apply("where", (nothing, math.nan, result))
 
     return chosen
 
@@ -225,8 +225,8 @@ def _average(a: Any, axis: Any = None, weights: Any = None, *, keepdims: bool = 
     dtype = np.result_type(x.dtype, w.dtype, *wide)
     over = tracer.laid(w, x.shape, tuple(range(x.ndim))) if w.shape != x.shape else w
     total = tracer.apply("multiply", (x, w), dtype=dtype).sum(axis, keepdims=keepdims)
-    found: Value = total / over.sum(axis, dtype, keepdims=keepdims)
-    return found
+    average: Value = total / over.sum(axis, dtype, keepdims=keepdims)
+    return average
 
 
 def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Value:
@@ -238,28 +238,28 @@ def _select(condlist: Any, choicelist: Any, default: Any = 0) -> Value:
         raise TypeError("numpy.select chooses by truth values")
     choices.append(tracer.lift(default))
     dtype = result_type(*choices)
-    *choices, found = (tracer.cast(choice, dtype) for choice in choices)
+    *choices, result = (tracer.cast(choice, dtype) for choice in choices)
     for condition, choice in reversed([*zip(conditions, choices, strict=True)]):
-        found = tracer.apply("where", (condition, choice, found))
-    return found
+        result = tracer.apply("where", (condition, choice, result))
+    return result
 
 
 def _polyval(p: Any, x: Any) -> Any:
     if isinstance(p, Value):
         refuse("the coefficients of a polynomial are an operand", "pass them by keyword, one each")
     value = value_of(x)
-    found: Any = _filled(value, 0, None, None)
+    result: Any = _filled(value, 0, None, None)
     numbers = np.asarray(p)
     for k, number in enumerate(numbers):  # of an array a view, which is read in each call
-        found = found * value + (numbers[k, ...] if numbers is p else number)
-    return found
+        result = result * value + (numbers[k, ...] if numbers is p else number)
+    return result
 
 
 def _sinc(x: Any) -> Value:
     value = value_of(x) * math.pi
     nonzero = value.tracer.apply("where", (value == 0, 1e-20, value))
-    found: Value = np.sin(nonzero) / nonzero
-    return found
+    ratio: Value = np.sin(nonzero) / nonzero
+    return ratio
 
 
 #: What is made of other functions, by NumPy's own.

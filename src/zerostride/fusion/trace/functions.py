@@ -61,7 +61,7 @@ def call_ufunc(
     if method != "__call__":
         refuse(f"{name}.{method} cannot be fused", OUTSIDE)
     dtype = options.get("dtype")
-    if any(one is not None for one in options.get("out", ())):
+    if any(target is not None for target in options.get("out", ())):
         no_out(options["out"])
     if options.get("where", True) is not True:
         refuse(f"{name} with where= leaves elements unwritten", "use zs.where(condition, a, b)")
@@ -71,9 +71,9 @@ def call_ufunc(
         return tracer.apply(_OPS[ufunc], inputs, dtype=dtype)
     if ufunc not in _MADE:
         refuse(f"{name} is no op of zerostride's", _INSTEAD.get(ufunc.__name__, OUTSIDE))
-    values = [tracer.lift(one) for one in inputs]
+    values = [tracer.lift(operand) for operand in inputs]
     if dtype is not None:
-        values = [tracer.cast(one, np.dtype(dtype)) for one in values]
+        values = [tracer.cast(value, np.dtype(dtype)) for value in values]
     return _MADE[ufunc](*values)
 
 
@@ -97,11 +97,11 @@ def _scaled(ufunc: np.ufunc, times: float, over: float) -> Callable[[Value], Val
     single = float(np.float32(times) / np.float32(over))
 
     def scaled(x: Value) -> Value:
-        given = _as_of(ufunc, x)
-        wide = given.astype(np.float32) if given.itemsize == 2 else given
-        made = wide * (single if given.itemsize <= 4 else times / over)
-        found: Value = made.astype(given.dtype, copy=False)
-        return found
+        converted = _as_of(ufunc, x)
+        wide = converted.astype(np.float32) if converted.itemsize == 2 else converted
+        product = wide * (single if converted.itemsize <= 4 else times / over)
+        result: Value = product.astype(converted.dtype, copy=False)
+        return result
 
     return scaled
 
@@ -154,11 +154,11 @@ _INSTEAD = {
 
 def call_function(function: Callable[..., Any], args: Any, options: Any) -> Any:
     """A function of NumPy on a value, where it can be fused."""
-    made = _FUNCTIONS.get(function)
-    if made is None:
+    replacement = _FUNCTIONS.get(function)
+    if replacement is None:
         module, name = getattr(function, "__module__", "numpy"), getattr(function, "__name__", "?")
         refuse(f"{module}.{name} cannot be fused", _INSTEAD.get(name, OUTSIDE))
-    return made(*args, **options)
+    return replacement(*args, **options)
 
 
 def refuse_torch(function: Callable[..., Any]) -> NoReturn:
@@ -196,18 +196,20 @@ def _clip(
 
 def _expand_dims(a: Any, axis: Any) -> Value:
     value = value_of(a)
-    given = axis if isinstance(axis, tuple | list) else (axis,)
-    rank = value.ndim + len(given)
-    new = {one_axis(one, rank) for one in given}
-    if len(new) < len(given):
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    rank = value.ndim + len(axes)
+    new_axes = {one_axis(item, rank) for item in axes}
+    if len(new_axes) < len(axes):
         raise ValueError("repeated axis")
-    return value[tuple(None if k in new else slice(None) for k in range(rank))]
+    return value[tuple(None if k in new_axes else slice(None) for k in range(rank))]
 
 
 def _moveaxis(a: Any, source: Any, destination: Any) -> Value:
     value = value_of(a)
-    pairs = [one if isinstance(one, tuple | list) else (one,) for one in (source, destination)]
-    sources, places = ([one_axis(axis, value.ndim) for axis in one] for one in pairs)
+    pairs = [
+        entry if isinstance(entry, tuple | list) else (entry,) for entry in (source, destination)
+    ]
+    sources, places = ([one_axis(axis, value.ndim) for axis in pair] for pair in pairs)
     order = [axis for axis in range(value.ndim) if axis not in sources]
     for place, axis in sorted(zip(places, sources, strict=True)):
         order.insert(place, axis)

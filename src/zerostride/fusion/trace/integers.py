@@ -71,33 +71,33 @@ class Integers:
 
         >>> k = Input(0, (), "int64", weak=True)
         >>> square = Apply("multiply", (0, 0), ((), ()), ("int64",) * 3, (), "int64")
-        >>> found = integers_of(Graph((k, square), (1,), 1), frozenset({1}))
-        >>> found.beyond([3]), found.beyond([2**40])
+        >>> needs = integers_of(Graph((k, square), (1,), 1), frozenset({1}))
+        >>> needs.beyond([3]), needs.beyond([2**40])
         ((), (0,))
         """
-        known: dict[int, Any] = {node: values[k] for node, k in self.places.items()}
-        known.update(self.constants)
+        numbers: dict[int, Any] = {node: values[k] for node, k in self.places.items()}
+        numbers.update(self.constants)
         for node, op, args in self.steps:
-            known[node] = _value(op, [known[arg] for arg in args])
-        wrong = [node for node, *_ in self.steps if known[node] is None]
+            numbers[node] = _value(op, [numbers[arg] for arg in args])
+        wrong = [node for node, *_ in self.steps if numbers[node] is None]
         wrong += [
             node
             for node, low, high in self.limits
-            if known[node] is None or not low <= known[node] <= high
+            if numbers[node] is None or not low <= numbers[node] <= high
         ]
         return tuple(sorted(self._sources(wrong))) if wrong else ()
 
     def _sources(self, nodes: Sequence[int]) -> set[int]:
         """The operands that nodes are made of."""
         of = {node: args for node, _, args in self.steps}
-        found: set[int] = set()
+        operands: set[int] = set()
         ahead = list(nodes)
         while ahead:
             node = ahead.pop()
             if node in self.places:
-                found.add(self.places[node])
+                operands.add(self.places[node])
             ahead.extend(of.get(node, ()))
-        return found
+        return operands
 
 
 def _value(op: str, args: Sequence[Any]) -> Any:
@@ -105,12 +105,12 @@ def _value(op: str, args: Sequence[Any]) -> Any:
     if not all(map(_fits, args)):
         return None
     try:
-        made = PYTHON[op](*args)
+        result = PYTHON[op](*args)
     except (ArithmeticError, ValueError):
         return None
     if op == "divide":
-        return made if max(map(abs, args)) <= _EXACT else None
-    return made if _fits(made) else None
+        return result if max(map(abs, args)) <= _EXACT else None
+    return result if _fits(result) else None
 
 
 def _fits(number: Any) -> bool:

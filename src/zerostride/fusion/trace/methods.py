@@ -91,8 +91,8 @@ class Methods:
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Value:
         """Another shape that has axes of extent 1 more or fewer."""
-        given = shape[0] if len(shape) == 1 and not hasattr(shape[0], "__index__") else shape
-        return self._viewed(reshaped(self.shape, given))
+        sizes = shape[0] if len(shape) == 1 and not hasattr(shape[0], "__index__") else shape
+        return self._viewed(reshaped(self.shape, sizes))
 
     def squeeze(self, axis: Any = None) -> Value:
         """Without axes of extent 1: all, or those named."""
@@ -272,8 +272,8 @@ class Methods:
         from .reducing import COUNTED, TRACED
 
         no_out(out)
-        for option, given in more.items():
-            if option != "where" or given is not True:
+        for option, setting in more.items():
+            if option != "where" or setting is not True:
                 refuse(f"{name} with {option}= cannot be fused", _WITHOUT.get(option, _INSTEAD))
         own = cast("Value", self)
         if name in COUNTED and options.get("dtype") is None:

@@ -54,13 +54,13 @@ def is_numeric(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "biufcO" or added
 
 
-def check_elementwise(given: Any) -> None:
+def check_elementwise(array: Any) -> None:
     """Refuses arrays whose operators are not those of elements.
 
     Raises:
         TypeError: a `numpy.matrix`.
     """
-    if isinstance(given, np.matrix):
+    if isinstance(array, np.matrix):
         raise TypeError(
             "an operand is a numpy.matrix, whose * is a matrix product; pass np.asarray(matrix)"
         )

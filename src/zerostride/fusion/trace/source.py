@@ -77,7 +77,7 @@ def _current_frame() -> FrameType:
     return frame
 
 
-def called(given: Any) -> str:
+def called(target: Any) -> str:
     """What the function whose line is being executed calls an object: a name, or what is in one.
 
     >>> weights = {"bias": [1.0]}
@@ -87,16 +87,16 @@ def called(given: Any) -> str:
     frame = _current_frame()
     code = frame.f_code
     words = {*code.co_names, *code.co_varnames, *code.co_freevars, *code.co_cellvars}
-    known = {**frame.f_globals, **frame.f_locals}
-    ahead = [(name, known[name]) for name in sorted(words & known.keys())]
+    variables = {**frame.f_globals, **frame.f_locals}
+    ahead = [(name, variables[name]) for name in sorted(words & variables.keys())]
     for _ in range(_DEEPEST):
         for name, value in ahead:
-            if value is given:
+            if value is target:
                 return name
         ahead = [
-            (name + part, one)
+            (name + part, held)
             for name, value in ahead
-            for part, one in _parts(value, code.co_names)
+            for part, held in _parts(value, code.co_names)
         ]
     return ""
 
@@ -104,16 +104,23 @@ def called(given: Any) -> str:
 def is_in_place() -> bool:
     """Whether the line that is being executed is at an operator in place, as `y += x`."""
     frame = _current_frame()
-    here = (one for one in dis.get_instructions(frame.f_code) if one.offset == frame.f_lasti)
-    return any(one.opname == "BINARY_OP" and one.argrepr.endswith("=") for one in here)
+    here = (
+        instruction
+        for instruction in dis.get_instructions(frame.f_code)
+        if instruction.offset == frame.f_lasti
+    )
+    return any(
+        instruction.opname == "BINARY_OP" and instruction.argrepr.endswith("=")
+        for instruction in here
+    )
 
 
 def _parts(value: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
     """What an object holds, and how that is written; attributes are those of `names`."""
     if type(value) is dict:
-        yield from ((f"[{key!r}]", one) for key, one in islice(value.items(), _MOST))
+        yield from ((f"[{key!r}]", item) for key, item in islice(value.items(), _MOST))
     elif type(value) in (list, tuple):
-        yield from ((f"[{k}]", one) for k, one in enumerate(islice(value, _MOST)))
+        yield from ((f"[{k}]", item) for k, item in enumerate(islice(value, _MOST)))
     held = getattr(value, "__dict__", {})
     for kept in (held, *(held.get(name) for name in _OF_MODULES)):
         if isinstance(kept, Mapping):
@@ -152,12 +159,12 @@ def tell_place(error: Exception, function: Any) -> None:
 
 
 def _last_of_the_user(traceback: TracebackType | None) -> TracebackType | None:
-    found = None
+    last = None
     while traceback is not None:
         if not _is_ours(traceback.tb_frame.f_code.co_filename):
-            found = traceback
+            last = traceback
         traceback = traceback.tb_next
-    return found
+    return last
 
 
 def place_of(function: Any) -> str:

@@ -56,7 +56,7 @@ class Structure:
         make = getattr(self.kind, "_make", self.kind)  # a named tuple's
         return make(parts)
 
-    def unpack(self, given: Any, what: str) -> list[Any]:
+    def unpack(self, packed: Any, what: str) -> list[Any]:
         """The parts of something that is packed the same way, None for what is not there.
 
         Raises:
@@ -65,17 +65,17 @@ class Structure:
         >>> Structure(tuple, (), (Structure(), Structure())).unpack(None, "out")
         [None, None]
         """
-        if given is None:
+        if packed is None:
             return [None] * self.count
         if self.kind is None:
-            if type(given) is tuple and len(given) == 1:  # as NumPy's ufuncs take it
-                (given,) = given
-            return [given]
-        parts = self._parts(given, what)
+            if type(packed) is tuple and len(packed) == 1:  # as NumPy's ufuncs take it
+                (packed,) = packed
+            return [packed]
+        parts = self._parts(packed, what)
         return [
             leaf
-            for part, one in zip(self.parts, parts, strict=True)
-            for leaf in part.unpack(one, what)
+            for part, item in zip(self.parts, parts, strict=True)
+            for leaf in part.unpack(item, what)
         ]
 
     def named_outs(self) -> list[str]:
@@ -93,13 +93,13 @@ class Structure:
         pairs = zip(keys, self.parts, strict=True)
         return [leaf for key, part in pairs for leaf in part._named(f"{name}[{key!r}]")]
 
-    def _parts(self, given: Any, what: str) -> list[Any]:
+    def _parts(self, packed: Any, what: str) -> list[Any]:
         if self.kind is dict:
-            if isinstance(given, dict) and {*given} <= {*self.keys}:
-                return [given.get(key) for key in self.keys]
-        elif isinstance(given, tuple | list) and len(given) == len(self.parts):
-            return list(given)
-        raise TypeError(f"{what} is packed as the results are, {self}; not {_named(given)}")
+            if isinstance(packed, dict) and {*packed} <= {*self.keys}:
+                return [packed.get(key) for key in self.keys]
+        elif isinstance(packed, tuple | list) and len(packed) == len(self.parts):
+            return list(packed)
+        raise TypeError(f"{what} is packed as the results are, {self}; not {_named(packed)}")
 
     def __str__(self) -> str:
         if self.kind is None:
@@ -147,7 +147,7 @@ def _is_array(part: Any) -> bool:
     )
 
 
-def _named(given: Any) -> str:
-    if isinstance(given, tuple | list | dict):
-        return f"a {type(given).__name__} of {len(given)}"
-    return "None" if given is None else f"{type(given).__name__}"
+def _named(packed: Any) -> str:
+    if isinstance(packed, tuple | list | dict):
+        return f"a {type(packed).__name__} of {len(packed)}"
+    return "None" if packed is None else f"{type(packed).__name__}"

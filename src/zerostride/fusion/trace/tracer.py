@@ -72,10 +72,10 @@ class Tracer:
 
     def operand(self, k: int) -> Value:
         """The value of an operand of the call."""
-        given = self._operands[k]
-        if given.value is not None:
-            return self.lift(given.value)
-        value = self.add(Input(k, given.shape, given.dtype, given.weak), weak=given.weak)
+        operand = self._operands[k]
+        if operand.value is not None:
+            return self.lift(operand.value)
+        value = self.add(Input(k, operand.shape, operand.dtype, operand.weak), weak=operand.weak)
         value = self.entering(value)
         value.is_view = True
         return value
@@ -94,21 +94,21 @@ class Tracer:
             return value
         return self.cast(value, self.dtype)
 
-    def lift(self, given: Any) -> Value:
+    def lift(self, value: Any) -> Value:
         """The value of what a traced function meets: a value, a number, or an array."""
-        if isinstance(given, Value):
-            self._check_own(given)
-            return given
-        if type(given) in WEAK and type(given) is not complex:
-            large = type(given) is int and MOST_INT64 < given <= MOST_UINT64
-            return self._constant(given, "uint64" if large else ALONE[type(given)], weak=True)
-        if isinstance(given, np.bool_ | np.integer | np.floating) and _is_constant(given.dtype):
-            return self.entering(self._constant(given.item(), given.dtype.name, weak=False))
-        return self.entering(self._capture(given))
+        if isinstance(value, Value):
+            self._check_own(value)
+            return value
+        if type(value) in WEAK and type(value) is not complex:
+            large = type(value) is int and MOST_INT64 < value <= MOST_UINT64
+            return self._constant(value, "uint64" if large else ALONE[type(value)], weak=True)
+        if isinstance(value, np.bool_ | np.integer | np.floating) and _is_constant(value.dtype):
+            return self.entering(self._constant(value.item(), value.dtype.name, weak=False))
+        return self.entering(self._capture(value))
 
-    def result(self, given: Any) -> Value:
+    def result(self, returned: Any) -> Value:
         """The value of what a traced function returns."""
-        value = self.lift(given)
+        value = self.lift(returned)
         number = number_of(value)
         if type(number) is int and not fits(number, value.dtype):
             raise OverflowError(f"Python integer {number} is returned, which no dtype holds")
@@ -117,19 +117,19 @@ class Tracer:
     def _constant(self, number: Any, dtype: str, *, weak: bool) -> Value:
         return self.add(Constant(number, dtype, weak), weak=weak and type(number) is not bool)
 
-    def _capture(self, given: Any) -> Value:
+    def _capture(self, source: Any) -> Value:
         """An array from elsewhere, by identity: its values are read in each call."""
-        weak = type(given) is complex
-        found = capture(given)
-        array = found.read()
+        weak = type(source) is complex
+        captured = capture(source)
+        array = captured.read()
         if type(array) in WEAK and not weak:  # a library's number that takes others' dtypes
             return self.lift(array)
         if not is_numeric(array.dtype):
             raise TypeError(f"an operand is of {array.dtype}, not of numbers")
-        place = None if weak else self._places.get(id(given))
+        place = None if weak else self._places.get(id(source))
         if place is None:
-            place = self._places[id(given)] = len(self._captured)
-            self._captured.append(found)
+            place = self._places[id(source)] = len(self._captured)
+            self._captured.append(captured)
         index = len(self._operands) + place
         return self.add(Input(index, array.shape, array.dtype.name, weak), weak=weak)
 
@@ -165,10 +165,10 @@ class Tracer:
         self.check_open()
         # 0.0 and -0.0 are equal, and not one constant; True, 1 and 1.0 differ by their dtypes.
         key = (node, repr(node.value)) if isinstance(node, Constant) else node
-        found = self._numbers.setdefault(key, len(self.nodes))
-        if found == len(self.nodes):
+        number = self._numbers.setdefault(key, len(self.nodes))
+        if number == len(self.nodes):
             self.nodes.append(node)
-        return found
+        return number
 
     # Nodes
 
@@ -201,19 +201,20 @@ class Tracer:
             values = [self.counted(value) for value in values]
         truths = values[:1] if name == "where" else values if name in _OF_TRUTHS else ()
         values[: len(truths)] = [
-            self.apply("not_equal", (one, 0)) if one.dtype.kind == "c" else one for one in truths
+            self.apply("not_equal", (truth, 0)) if truth.dtype.kind == "c" else truth
+            for truth in truths
         ]
         shapes = [value.shape for value in values]
-        made = plan(*shapes, rule=rule, axis=axis, broadcast=broadcast)
+        op_plan = plan(*shapes, rule=rule, axis=axis, broadcast=broadcast)
         if name == "cast":
             return self.cast(values[0], np.dtype(dtype))
         asked = None if dtype is None else np.dtype(dtype).name
         values, dtypes = self._typed(op, values, asked)
         if name == "where" and WHERE_WRAPS:
-            values = [self._wrapped(one, to) for one, to in zip(values, dtypes, strict=False)]
-        known = beyond(name, values, dtypes)
-        if known is not None:
-            return self._known(values, made.axes_mapping, made.shape, known)
+            values = [self._wrapped(value, to) for value, to in zip(values, dtypes, strict=False)]
+        answer = beyond(name, values, dtypes)
+        if answer is not None:
+            return self._decided(values, op_plan.axes_mapping, op_plan.shape, answer)
         check_power(op, values, dtypes)
         values = [
             self._constant(float(number_of(value)), "float64", weak=True)
@@ -221,10 +222,10 @@ class Tracer:
             else value
             for value, to in zip(values, dtypes, strict=False)
         ]
-        folded = self._folded(op, values, dtypes) if made.shape == () else None
+        folded = self._folded(op, values, dtypes) if op_plan.shape == () else None
         if folded is not None:
             return self._constant(folded.item(), dtypes[-1], weak=False)
-        return self.add(self._apply(name, values, made.axes_mapping, dtypes, made.shape))
+        return self.add(self._apply(name, values, op_plan.axes_mapping, dtypes, op_plan.shape))
 
     def _of_pythons(self, name: str, values: Sequence[Value]) -> Value:
         """What one of Python's operators makes of Python's numbers: a number, as far as known."""
@@ -237,9 +238,9 @@ class Tracer:
             for value, number in zip(values, numbers, strict=True)
         ]
         values, dtypes = self._typed(OPS[name], values, None)
-        made = self._apply(name, values, ((),) * len(values), dtypes, ())
+        node = self._apply(name, values, ((),) * len(values), dtypes, ())
         weak = dtypes[-1] != "bool"
-        value = self.add(made, weak=weak)
+        value = self.add(node, weak=weak)
         if weak:
             self._weak.add(value.node)
         return value
@@ -262,8 +263,8 @@ class Tracer:
         kinds = tuple(value.kind for value in values)
         try:
             met = own_kinds(op.name, kinds) if self.own else kinds
-            found = _promoted(op.name, met, dtype)
-            if found is None:
+            resolved = _promoted(op.name, met, dtype)
+            if resolved is None:
                 assert dtype is not None
                 kept = op.name == "where"
                 values = [
@@ -276,9 +277,9 @@ class Tracer:
             raise TypeError(f"{op.name} of {names}: {error}") from None
         values = [
             self.cast(value, np.dtype(to)) if native.rounds_first(value.kind, to) else value
-            for value, to in zip(values, found, strict=False)
+            for value, to in zip(values, resolved, strict=False)
         ]
-        return values, found
+        return values, resolved
 
     def _wrapped(self, value: Value, dtype: str) -> Value:
         """A Python integer beyond a dtype as `numpy.where` before 2.5 takes it: as an array's."""
@@ -288,9 +289,9 @@ class Tracer:
         return self._constant(np.asarray(number).astype(target).item(), dtype, weak=False)
 
     def _narrowed(self, value: Value, dtype: str) -> Value:
-        given = np.result_type(np.dtype(dtype), value.scalar_type) if value.weak else value.dtype
-        if not keeps_kind(given, dtype):
-            raise TypeError(f"cannot cast {given} to dtype={dtype} (casting is 'same_kind')")
+        source = np.result_type(np.dtype(dtype), value.scalar_type) if value.weak else value.dtype
+        if not keeps_kind(source, dtype):
+            raise TypeError(f"cannot cast {source} to dtype={dtype} (casting is 'same_kind')")
         return self.cast(value, np.dtype(dtype))
 
     def _folded(self, op: Op, values: Sequence[Value], dtypes: tuple[str, ...]) -> Any:
@@ -299,12 +300,12 @@ class Tracer:
         numbers = [node for node in nodes if isinstance(node, Constant)]
         if len(numbers) < len(nodes) or np.dtype(dtypes[-1]).kind not in "biuf":
             return None
-        given = [_number(one, to) for one, to in zip(numbers, dtypes, strict=False)]
-        made = plan(*[() for _ in given])
+        args = [_number(number, to) for number, to in zip(numbers, dtypes, strict=False)]
+        op_plan = plan(*[() for _ in args])
         asked = dtypes[-1] if op.name == "cast" else None
-        return np.asarray(reference.compute(op, made, given, dtype=asked))
+        return np.asarray(reference.compute(op, op_plan, args, dtype=asked))
 
-    def _known(
+    def _decided(
         self, values: Sequence[Value], axes: tuple[Axes, ...], shape: tuple[int, ...], truth: bool
     ) -> Value:
         """A comparison whose answer is the same for every number: an integer is equal to itself."""
@@ -440,8 +441,8 @@ def _renumbered(node: Node, number: Mapping[int, int], places: Mapping[int, int]
     return node
 
 
-def _check_castable(given: np.dtype[Any], target: np.dtype[Any]) -> None:
-    reference.compute("cast", plan((0,)), [np.empty(0, given)], dtype=target)
+def _check_castable(source: np.dtype[Any], target: np.dtype[Any]) -> None:
+    reference.compute("cast", plan((0,)), [np.empty(0, source)], dtype=target)
 
 
 __all__ = ["Operand", "Tracer", "is_numeric", "operand_of"]

@@ -74,11 +74,12 @@ def trace(
     >>> graph.nodes[-1].op, graph.nodes[-1].dtype
     ('multiply', 'float32')
     """
-    known = [
-        one if isinstance(one, Operand) else operand_of(one, k) for k, one in enumerate(operands)
+    inputs = [
+        operand if isinstance(operand, Operand) else operand_of(operand, k)
+        for k, operand in enumerate(operands)
     ]
-    tracer = Tracer(known, dtype, own=own)
-    values = [tracer.operand(k) for k in range(len(known))]
+    tracer = Tracer(inputs, dtype, own=own)
+    values = [tracer.operand(k) for k in range(len(inputs))]
     places = len(values) - len(named)
     by_name = {**dict(static or {}), **dict(zip(named, values[places:], strict=True))}
     try:

@@ -38,9 +38,9 @@ def _binary(name: str, reflected: str) -> Callable[[Value, Any], Any]:
         if not _meets(other):
             # An array of another library's may know what to do. Python's own classes do not, though
             # some have comparisons of their own (from 3.12 on None, too).
-            theirs = getattr(type(other), reflected, None)
-            known = type(other).__module__ != "builtins"
-            if known and theirs is not getattr(object, reflected, None):
+            other_method = getattr(type(other), reflected, None)
+            from_library = type(other).__module__ != "builtins"
+            if from_library and other_method is not getattr(object, reflected, None):
                 return NotImplemented
             _refuse_other(other)
         return self.tracer.apply(name, (self, _plain(other)), weak=True)
@@ -395,4 +395,4 @@ class Value(Methods):
 
 
 def _tracer_of(inputs: Sequence[Any]) -> Tracer:
-    return next(one.tracer for one in inputs if isinstance(one, Value))
+    return next(value.tracer for value in inputs if isinstance(value, Value))

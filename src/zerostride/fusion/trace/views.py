@@ -38,8 +38,8 @@ def some_axes(axis: Any, rank: int) -> tuple[int, ...]:
     """
     if axis is None:
         return tuple(range(rank))
-    given = axis if isinstance(axis, tuple | list) else (axis,)
-    places = sorted(one_axis(one, rank) for one in given)
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    places = sorted(one_axis(item, rank) for item in axes)
     if len({*places}) < len(places):
         raise BroadcastError(f"axis {axis!r} names one twice", reason=Reason.DUPLICATE_AXES)
     return tuple(places)
@@ -48,49 +48,49 @@ def some_axes(axis: Any, rank: int) -> tuple[int, ...]:
 def indexed(shape: tuple[int, ...], key: Any) -> Axes:
     """The axes of value[key]: new ones, whole ones, and none for 0 where there is one element."""
     keys = list(key) if isinstance(key, tuple) else [key]
-    for one in keys:
-        if hasattr(type(one), "__zerostride_trace__") or not (
-            one is None or one is Ellipsis or _is_simple(one)
+    for index in keys:
+        if hasattr(type(index), "__zerostride_trace__") or not (
+            index is None or index is Ellipsis or _is_simple(index)
         ):
             refuse("elements are chosen by values, which cannot be fused", _WHERE)
-    rank = sum(one is not None and one is not Ellipsis for one in keys)
+    rank = sum(index is not None and index is not Ellipsis for index in keys)
     if rank > len(shape):
         raise IndexError(f"{rank} indices for an array of {len(shape)} axes")
-    ellipses = sum(one is Ellipsis for one in keys)
+    ellipses = sum(index is Ellipsis for index in keys)
     if ellipses > 1:
         raise IndexError("an index can only have a single ellipsis ('...')")
     if not ellipses:
         keys.append(Ellipsis)
     axes: list[int | None] = []
     axis = 0
-    for one in keys:
-        if one is None:
+    for index in keys:
+        if index is None:
             axes.append(None)
-        elif one is Ellipsis:
+        elif index is Ellipsis:
             rest = len(shape) - rank
             axes.extend(range(axis, axis + rest))
             axis += rest
         else:
-            if _keeps(one, shape[axis]):
+            if _keeps(index, shape[axis]):
                 axes.append(axis)
             axis += 1
     return tuple(axes)
 
 
-def _is_simple(one: Any) -> bool:
-    if hasattr(type(one), "__zerostride_trace__") or type(one) is bool:
+def _is_simple(index: Any) -> bool:
+    if hasattr(type(index), "__zerostride_trace__") or type(index) is bool:
         return False
-    return isinstance(one, slice) or hasattr(one, "__index__")
+    return isinstance(index, slice) or hasattr(index, "__index__")
 
 
-def _keeps(one: Any, size: int) -> bool:
+def _keeps(index: Any, size: int) -> bool:
     """Whether the axis stays; an index takes it away, which is fine where it has extent 1."""
-    if isinstance(one, slice):
-        if len(range(*one.indices(size))) != size or (size > 1 and one.step not in (None, 1)):
+    if isinstance(index, slice):
+        if len(range(*index.indices(size))) != size or (size > 1 and index.step not in (None, 1)):
             refuse(f"a slice of {size} elements that leaves some out cannot be fused", _WHERE)
         return True
-    if not -size <= operator.index(one) < size:
-        raise IndexError(f"index {one} is out of bounds for an axis of {size} elements")
+    if not -size <= operator.index(index) < size:
+        raise IndexError(f"index {index} is out of bounds for an axis of {size} elements")
     if size != 1:
         refuse(f"one of {size} elements cannot be taken in a fused function", _WHERE)
     return False
@@ -106,9 +106,9 @@ def ordered(rank: int, order: Any) -> Axes:
     return places
 
 
-def reshaped(shape: tuple[int, ...], given: Any) -> Axes:
+def reshaped(shape: tuple[int, ...], sizes: Any) -> Axes:
     """The axes of a value in a shape that differs by axes of extent 1."""
-    wanted = [operator.index(size) for size in (given if hasattr(given, "__iter__") else (given,))]
+    wanted = [operator.index(size) for size in (sizes if hasattr(sizes, "__iter__") else (sizes,))]
     if wanted.count(-1) == 1:
         wanted[wanted.index(-1)] = _missing(shape, wanted)
     long = [axis for axis, size in enumerate(shape) if size != 1]
