@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 def called(
     space: Space,
     op: Op,
-    made: Plan,
+    plan: Plan,
     arrays: Sequence[Any],
     dtypes: Sequence[np.dtype[Any] | None],
     dtype: np.dtype[Any] | None,
 ) -> Any:
     """An op of arrays and numbers, laid out by a plan."""
     values = [
-        one if type(one) in WEAK else laid(space, one, made.aligned[k])
-        for k, one in enumerate(arrays)
+        operand if type(operand) in WEAK else laid(space, operand, plan.aligned[k])
+        for k, operand in enumerate(arrays)
     ]
-    return over(space, apply(space, op, values, dtypes, dtype), made.shape)
+    return over(space, apply(space, op, values, dtypes, dtype), plan.shape)
 
 
 @np.errstate(all="ignore")
-def written(space: Space, out: Any, result: Any, adapter: Generic, made: Plan | None) -> Any:
+def written(space: Space, out: Any, result: Any, adapter: Generic, plan: Plan | None) -> Any:
     """`out` with a result, converted within its kind.
 
     Raises:
@@ -56,12 +56,12 @@ def written(space: Space, out: Any, result: Any, adapter: Generic, made: Plan | 
         TypeError: its dtype does not take the result's; or the library has no writing.
         ValueError: two of its elements share memory.
     """
-    given, wanted = adapter.dtype_of(result), adapter.dtype_of(out)
-    _check_out(out, tuple(result.shape), wanted, made)
-    if not keeps_kind(given, wanted):
-        raise TypeError(f"the result is {given}, which does not fit an out of {wanted}")
+    source, target = adapter.dtype_of(result), adapter.dtype_of(out)
+    _check_out(out, tuple(result.shape), target, plan)
+    if not keeps_kind(source, target):
+        raise TypeError(f"the result is {source}, which does not fit an out of {target}")
     try:
-        out[...] = over(space, converted(space, result, given, wanted), out.shape)
+        out[...] = over(space, converted(space, result, source, target), out.shape)
     except TypeError as error:
         raise TypeError(f"out of {adapter.name(out)} cannot be written to: {error}") from error
     return out
@@ -69,20 +69,20 @@ def written(space: Space, out: Any, result: Any, adapter: Generic, made: Plan | 
 
 @np.errstate(all="ignore")
 def broadcast_into(
-    space: Space, out: Any, view: Any, made: Plan, dtype_of: Callable[[Any], np.dtype[Any]]
+    space: Space, out: Any, view: Any, plan: Plan, dtype_of: Callable[[Any], np.dtype[Any]]
 ) -> Any:
     """`out` with a view of the plan's shape."""
-    given, wanted = dtype_of(view), dtype_of(out)
-    _check_out(out, made.shape, wanted, made)
-    if not keeps_kind(given, wanted):
-        raise TypeError(f"the data is {given}, which does not fit an out of {wanted}")
-    out[...] = over(space, converted(space, view, given, wanted), out.shape)
+    source, target = dtype_of(view), dtype_of(out)
+    _check_out(out, plan.shape, target, plan)
+    if not keeps_kind(source, target):
+        raise TypeError(f"the data is {source}, which does not fit an out of {target}")
+    out[...] = over(space, converted(space, view, source, target), out.shape)
     return out
 
 
-def _check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], made: Plan | None) -> None:
+def _check_out(out: Any, shape: tuple[int, ...], dtype: np.dtype[Any], plan: Plan | None) -> None:
     """Refuses what cannot hold a result of a shape; where it lies, if its library says that."""
-    check_shape(tuple(out.shape), shape, made)
+    check_shape(tuple(out.shape), shape, plan)
     strides = getattr(out, "strides", None)  # CuPy's, in bytes as NumPy's
     if isinstance(strides, tuple):
         check_places(tuple(out.shape), strides, dtype.itemsize)
@@ -95,8 +95,8 @@ def standing(shape: Sequence[int], dtype: np.dtype[Any]) -> NDArray[Any]:
     (0, 0, 0)
     """
     sizes = tuple(map(int, shape))
-    one = np.zeros((), dtype)
-    return np.lib.stride_tricks.as_strided(one, sizes, (0,) * len(sizes), writeable=False)
+    element = np.zeros((), dtype)
+    return np.lib.stride_tricks.as_strided(element, sizes, (0,) * len(sizes), writeable=False)
 
 
 def fused(
@@ -119,12 +119,12 @@ def _traced(
     like: Any,
 ) -> tuple[Compiled, list[Any]]:
     """What a function is for these operands, and its graph's inputs where they lie."""
-    stand = [_standing_for(adapter, one) for one in operands]
-    more = {name: _standing_for(adapter, one) for name, one in settings.items()}
+    stand = [_standing_for(adapter, value) for value in operands]
+    more = {name: _standing_for(adapter, value) for name, value in settings.items()}
     call = sort(stand, more)
     compiled: Compiled = function.compiled(call)
-    given = [*operands, *(settings[name] for name in call.named), *compiled.captured]
-    return compiled, adapter.arrays(given, like)
+    inputs = [*operands, *(settings[name] for name in call.named), *compiled.captured]
+    return compiled, adapter.arrays(inputs, like)
 
 
 def _standing_for(adapter: Generic, value: Any) -> Any:
@@ -142,8 +142,8 @@ def pulled(
     compiled, values = _traced(adapter, function, operands, settings, like)
     space = adapter.space(like)
     results = graph.evaluate(space, compiled.graph, values)
-    stand = [_standing_for(adapter, one) for one in operands]
-    more = {name: _standing_for(adapter, one) for name, one in settings.items()}
+    stand = [_standing_for(adapter, value) for value in operands]
+    more = {name: _standing_for(adapter, value) for name, value in settings.items()}
     gradients = gradients_of(compiled, sort(stand, more))
 
     def zeros(dtype: str, shape: tuple[int, ...]) -> Any:
@@ -153,17 +153,19 @@ def pulled(
     def pull(cotangents: Any) -> tuple[Any, ...]:
         leaves = compiled.structure.unpack(cotangents, "a cotangent")
         nodes = [compiled.graph.nodes[k] for k in compiled.graph.outputs]
-        given = [
+        cotangent_arrays = [
             zeros(node.dtype, node.shape)
-            if one is None
-            else _cotangent(adapter, one, node, like, k)
-            for k, (one, node) in enumerate(zip(leaves, nodes, strict=True))
+            if cotangent is None
+            else _cotangent(adapter, cotangent, node, like, k)
+            for k, (cotangent, node) in enumerate(zip(leaves, nodes, strict=True))
         ]
-        found: list[Any] = []
+        gradient_arrays: list[Any] = []
         if gradients.ready is not None:
-            found = graph.evaluate(space, gradients.ready.graph, [*values, *given])
+            gradient_arrays = graph.evaluate(
+                space, gradients.ready.graph, [*values, *cotangent_arrays]
+            )
         return tuple(
-            found[place]
+            gradient_arrays[place]
             if place is not None
             else None
             if np.dtype(operand.dtype).kind in "biu"
@@ -174,12 +176,12 @@ def pulled(
     return compiled.structure.pack(results), pull
 
 
-def _cotangent(adapter: Generic, given: Any, node: Node, like: Any, k: int) -> Any:
+def _cotangent(adapter: Generic, cotangent: Any, node: Node, like: Any, k: int) -> Any:
     """A cotangent as an array of its result's shape and dtype."""
     dtype = np.dtype(node.dtype)
     if dtype.kind in "biu":
         raise TypeError(f"result {k} is of {dtype}, which has no gradient: its cotangent is None")
-    (array,) = adapter.arrays((given,), like, numbers=True)
+    (array,) = adapter.arrays((cotangent,), like, numbers=True)
     if tuple(array.shape) != node.shape:
         raise BroadcastError(
             f"the cotangent of result {k} has shape {tuple(array.shape)}; the result has "

@@ -33,14 +33,16 @@ def call(op: Op, arrays: Sequence[Any], options: Options, dtype: np.dtype[Any] |
         arrays = promoted(op, arrays, dtype)
     if options.says_nothing:
         return function(*arrays)
-    said = {
+    arguments = {
         "rule": options.rule,
         "axis": options.axis,
         "broadcast": options.broadcast,
         "engine": options.engine,
         "dtype": dtype,
     }
-    return function(*arrays, **{name: value for name, value in said.items() if value is not None})
+    return function(
+        *arrays, **{name: value for name, value in arguments.items() if value is not None}
+    )
 
 
 def reduced(
@@ -54,10 +56,10 @@ def reduced(
     >>> reduced("sum", np.ones((2, 3), np.int8), {"axis": 0, "out": None, "dtype": "f"}, np.dtype)
     array([2., 2., 2.], dtype=float32)
     """
-    given = {key: value for key, value in options.items() if value is not None and key != "out"}
-    if "dtype" in given:
-        given["dtype"] = as_dtype(given["dtype"])
-    return getattr(reductions, name)(x, **given)
+    arguments = {key: value for key, value in options.items() if value is not None and key != "out"}
+    if "dtype" in arguments:
+        arguments["dtype"] = as_dtype(arguments["dtype"])
+    return getattr(reductions, name)(x, **arguments)
 
 
 def promoted(op: Op, arrays: Sequence[Any], dtype: np.dtype[Any] | None) -> Sequence[Any]:
@@ -74,15 +76,18 @@ def promoted(op: Op, arrays: Sequence[Any], dtype: np.dtype[Any] | None) -> Sequ
     """
     if float not in map(type, arrays):
         return arrays
-    given = [as_operand(one, k) for k, one in enumerate(arrays)]
-    kinds = [type(one).__name__ if type(one) in WEAK else name_of(one.dtype) for one in given]
+    operands = [as_operand(operand, k) for k, operand in enumerate(arrays)]
+    kinds = [
+        type(operand).__name__ if type(operand) in WEAK else name_of(operand.dtype)
+        for operand in operands
+    ]
     taken = _taken(op.name, tuple(kinds), dtype)
     if taken is None:
         return arrays
     with np.errstate(all="ignore"):
         return [
-            np.asarray(one, to) if type(one) is float else one
-            for one, to in zip(given, taken, strict=False)
+            np.asarray(operand, to) if type(operand) is float else operand
+            for operand, to in zip(operands, taken, strict=False)
         ]
 
 
@@ -95,13 +100,13 @@ def _taken(
     if own == kinds:
         return None
     try:
-        found = promote(OPS[name], own, None if dtype is None else dtype.name) or own
+        dtypes = promote(OPS[name], own, None if dtype is None else dtype.name) or own
     except TypeError:  # the function says what is wrong
         return None
-    return tuple(map(np.dtype, found))
+    return tuple(map(np.dtype, dtypes))
 
 
 @functools.cache
 def _function(name: str) -> Callable[..., Any]:
-    found: Callable[..., Any] = getattr(functions, name, None) or getattr(unary, name)
-    return found
+    function: Callable[..., Any] = getattr(functions, name, None) or getattr(unary, name)
+    return function

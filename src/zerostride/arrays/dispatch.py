@@ -24,19 +24,19 @@ def elementwise(op: Op, operands: Sequence[Any], options: Options) -> Any:
     return adapter_of(operands, options.out).elementwise(op, operands, options)
 
 
-def broadcast(data: Any, made: Plan, copy: bool, out: Any) -> Any:
+def broadcast(data: Any, plan: Plan, copy: bool, out: Any) -> Any:
     """`data` laid over a plan's shape."""
-    return adapter_of((data,), out).broadcast(data, made, copy, out)
+    return adapter_of((data,), out).broadcast(data, plan, copy, out)
 
 
-def views(made: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
+def views(plan: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
     """The operands of a plan laid over its shape."""
-    return adapter_of(arrays).views(made, arrays)
+    return adapter_of(arrays).views(plan, arrays)
 
 
-def unbroadcast(made: Plan, grad: Any, k: int) -> Any:
+def unbroadcast(plan: Plan, grad: Any, k: int) -> Any:
     """A gradient summed to an operand's shape."""
-    return adapter_of((grad,)).unbroadcast(made, grad, k)
+    return adapter_of((grad,)).unbroadcast(plan, grad, k)
 
 
 def reduction(name: str, x: Any, options: Mapping[str, Any]) -> Any:
@@ -112,19 +112,19 @@ def adapter_of(operands: Sequence[Any], out: Any = None) -> Adapter:
             continue
         row = find_row(kind)
         name = "numpy" if row is None else row.name
-        places.setdefault(name, (k, _said(kind, row)))
+        places.setdefault(name, (k, _described(kind, row)))
         if row is not None:
             rows.setdefault(name, row)
-    found = _one_of(rows, places)
-    for given in _arrays_among((out,)):
-        row = find_row(type(given))
-        if row is None or row.name != found.name:
+    library = _one_of(rows, places)
+    for array in _arrays_among((out,)):
+        row = find_row(type(array))
+        if row is None or row.name != library.name:
             what = "NumPy" if row is None else row.name
             raise TypeError(
-                f"out is an array of {what}, and the operands are {found.name}'s; give an out of "
-                f"{found.name}, or none"
+                f"out is an array of {what}, and the operands are {library.name}'s; give an out of "
+                f"{library.name}, or none"
             )
-    return adapter(found)
+    return adapter(library)
 
 
 def _one_of(rows: Mapping[str, Row], places: Mapping[str, tuple[int, str]]) -> Row:
@@ -132,16 +132,18 @@ def _one_of(rows: Mapping[str, Row], places: Mapping[str, tuple[int, str]]) -> R
         if all(name == row.name or name in row.takes for name in places):
             return row
     first, second, *_ = sorted(places, key=places.__getitem__)
-    said = [f"operand {k} is {what}" for k, what in (places[first], places[second])]
+    descriptions = [
+        f"operand {k} is {description}" for k, description in (places[first], places[second])
+    ]
     if "scalar" in places[second][1] or "scalar" in places[first][1]:
-        said[-1] += "; give it as a Python number: x.item()"
-        raise TypeError(" and ".join(said))
+        descriptions[-1] += "; give it as a Python number: x.item()"
+        raise TypeError(" and ".join(descriptions))
     raise TypeError(
-        f"{' and '.join(said)}; convert one of them: {_conversion(rows, second, first)}"
+        f"{' and '.join(descriptions)}; convert one of them: {_conversion(rows, second, first)}"
     )
 
 
-def _said(kind: type, row: Row | None) -> str:
+def _described(kind: type, row: Row | None) -> str:
     if row is not None:
         return f"an array of {row.name}"
     if issubclass(kind, np.ndarray):
@@ -149,23 +151,23 @@ def _said(kind: type, row: Row | None) -> str:
     return "a scalar of NumPy" if issubclass(kind, np.generic) else f"a {kind.__name__}"
 
 
-def _conversion(rows: Mapping[str, Row], given: str, wanted: str) -> str:
+def _conversion(rows: Mapping[str, Row], source: str, target: str) -> str:
     """How an array of `given` becomes one of `wanted`, in words."""
-    if wanted == "numpy":
-        return f"{rows[given].lowered}, or the other way {rows[given].made}"
-    if given == "numpy":
-        return f"{rows[wanted].made}, or the other way {rows[wanted].lowered}"
-    return f"{rows[wanted].made} of {rows[given].lowered}"
+    if target == "numpy":
+        return f"{rows[source].lowered}, or the other way {rows[source].made}"
+    if source == "numpy":
+        return f"{rows[target].made}, or the other way {rows[target].lowered}"
+    return f"{rows[target].made} of {rows[source].lowered}"
 
 
 def _arrays_among(values: Iterable[Any]) -> list[Any]:
     """The arrays in values and in the tuples, lists and dicts among them."""
-    found: list[Any] = []
+    arrays: list[Any] = []
     for value in values:
         if isinstance(value, dict):
-            found += _arrays_among(value.values())
+            arrays += _arrays_among(value.values())
         elif isinstance(value, tuple | list):
-            found += _arrays_among(value)
+            arrays += _arrays_among(value)
         elif isinstance(value, np.ndarray) or find_row(type(value)) is not None:
-            found.append(value)
-    return found
+            arrays.append(value)
+    return arrays

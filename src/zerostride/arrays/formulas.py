@@ -50,8 +50,8 @@ class Renamed:
         self._module = module
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
-        found: Callable[..., Any] = getattr(self._module, name)
-        return found
+        function: Callable[..., Any] = getattr(self._module, name)
+        return function
 
     def bits(self, x: Array) -> int:
         """The width of an array's dtype."""
@@ -76,16 +76,16 @@ def _arithmetic(xp: Namespace) -> Mapping[str, Callable[..., Array]]:
             unsafe = b == 0
             if xp.is_signed(a):
                 unsafe = unsafe | (b == -1)
-            found = whole(a, where(unsafe, xp.cast_like(nothing + 1, b), b))
+            result = whole(a, where(unsafe, xp.cast_like(nothing + 1, b), b))
             if minus and xp.is_signed(a):
-                found = where(b == -1, -a, found)
-            return where(b == 0 if minus else unsafe, nothing, found)
+                result = where(b == -1, -a, result)
+            return where(b == 0 if minus else unsafe, nothing, result)
 
         return divide
 
     def remainder(a: Array, b: Array) -> Array:
-        found = xp.remainder(a, b)
-        return where(found == 0, xp.copysign(found, b), found)
+        result = xp.remainder(a, b)
+        return where(result == 0, xp.copysign(result, b), result)
 
     def sign(x: Array) -> Array:
         return where(x != x, x, xp.sign(x)) if xp.is_real_float(x) else xp.sign(x)

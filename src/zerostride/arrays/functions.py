@@ -49,8 +49,8 @@ class _Standard:
         self._xp, self._own = xp, own
 
     def __getattr__(self, name: str) -> Composition:
-        found: Composition = self._own[name] if name in self._own else getattr(self._xp, name)
-        return found
+        function: Composition = self._own[name] if name in self._own else getattr(self._xp, name)
+        return function
 
     # What formulas ask for.
 
@@ -138,7 +138,7 @@ def compositions(
     """
     standard = _Standard(xp, own)
     return {
-        **{name: made for name, made in formulas(standard).items() if name not in NAMED},
+        **{name: formula for name, formula in formulas(standard).items() if name not in NAMED},
         **{name: getattr(standard, name) for name in _OWN},
     }
 

@@ -93,12 +93,12 @@ class Generic:
 
     def as_dtype(self, dtype: Any) -> np.dtype[Any]:
         """NumPy's dtype of what the library, or NumPy, takes as one."""
-        found: np.dtype[Any]
+        numpy_dtype: np.dtype[Any]
         try:
-            found = np.dtype(dtype)
+            numpy_dtype = np.dtype(dtype)
         except TypeError:  # of its own, which is written as "library.float32"
-            found = np.dtype(str(dtype).rpartition(".")[2])
-        return found
+            numpy_dtype = np.dtype(str(dtype).rpartition(".")[2])
+        return numpy_dtype
 
     def name(self, array: Any) -> str:
         """The library's name."""
@@ -127,59 +127,59 @@ class Generic:
     ) -> Any:
         """An op by the namespace."""
         space, arrays = self.space(like), self.arrays(operands, like)
-        made = options.plan(op, [() if type(one) in WEAK else one.shape for one in arrays])
+        plan = options.plan(op, [() if type(array) in WEAK else array.shape for array in arrays])
         dtype = None if options.dtype is None else self.as_dtype(options.dtype)
-        result = called(space, op, made, arrays, self.dtypes(arrays), dtype)
-        return self._written(options.out, result, made)
+        result = called(space, op, plan, arrays, self.dtypes(arrays), dtype)
+        return self._written(options.out, result, plan)
 
-    def broadcast(self, data: Any, made: Plan, copy: bool, out: Any) -> Any:
+    def broadcast(self, data: Any, plan: Plan, copy: bool, out: Any) -> Any:
         """`data` laid over the plan's shape: a view where the library has views."""
         if out is not None and self.all_here((data,)):
-            target = as_target(self._target(out), made.shape, made)
-            return self._answer(copied(made.view(0, self._lowered(data)), target), data, out)
-        (view,) = self.views(made, (data,))
+            target = as_target(self._target(out), plan.shape, plan)
+            return self._answer(copied(plan.view(0, self._lowered(data)), target), data, out)
+        (view,) = self.views(plan, (data,))
         if out is not None:
-            return broadcast_into(self.space(data), _only(out), view, made, self.dtype_of)
+            return broadcast_into(self.space(data), _only(out), view, plan, self.dtype_of)
         return self.namespace(data).asarray(view, copy=True) if copy else view
 
-    def views(self, made: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    def views(self, plan: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """The operands laid over the plan's shape."""
         space = self.space(self._first(arrays))
         for k, array in enumerate(arrays):
-            if np.shape(array) != made.operands[k]:
+            if np.shape(array) != plan.operands[k]:
                 raise BroadcastError(
                     f"operand {k} has shape {np.shape(array)}; the plan was made for "
-                    f"{made.operands[k]}",
+                    f"{plan.operands[k]}",
                     reason=Reason.EXTENT_MISMATCH,
-                    rule=made.rule,
-                    shapes=made.operands,
+                    rule=plan.rule,
+                    shapes=plan.operands,
                     hint="make a plan for the arrays' own shapes",
                 )
-        given = self.arrays(arrays, self._first(arrays), numbers=True)
+        converted = self.arrays(arrays, self._first(arrays), numbers=True)
         return tuple(
-            namespace.over(space, namespace.laid(space, array, made.aligned[k]), made.shape)
-            for k, array in enumerate(given)
+            namespace.over(space, namespace.laid(space, array, plan.aligned[k]), plan.shape)
+            for k, array in enumerate(converted)
         )
 
-    def unbroadcast(self, made: Plan, grad: Any, k: int) -> Any:
+    def unbroadcast(self, plan: Plan, grad: Any, k: int) -> Any:
         """`grad` summed to the shape of operand `k`."""
         if self.all_here((grad,)):
-            return self.from_numpy(np.asarray(made.unbroadcast(self.to_numpy(grad), k)), grad)
-        self._check_gradient(made, grad, k)
+            return self.from_numpy(np.asarray(plan.unbroadcast(self.to_numpy(grad), k)), grad)
+        self._check_gradient(plan, grad, k)
         space, dtype = self.space(grad), self.dtype_of(grad)
-        options = {"axis": made.stretched[k], "keepdims": True}
-        return space.xp.reshape(reduce(space, "sum", grad, dtype, options), made.operands[k])
+        options = {"axis": plan.stretched[k], "keepdims": True}
+        return space.xp.reshape(reduce(space, "sum", grad, dtype, options), plan.operands[k])
 
     def reduction(self, name: str, x: Any, options: Mapping[str, Any]) -> Any:
         """A reduction by name."""
-        given = dict(options)
-        out = given.pop("out", None)
-        if given.get("dtype") is not None:
-            given["dtype"] = self.as_dtype(given["dtype"])
+        arguments = dict(options)
+        out = arguments.pop("out", None)
+        if arguments.get("dtype") is not None:
+            arguments["dtype"] = self.as_dtype(arguments["dtype"])
         if self.all_here((x,)):
-            result = getattr(reductions, name)(self.to_numpy(x), **given, out=self._target(out))
+            result = getattr(reductions, name)(self.to_numpy(x), **arguments, out=self._target(out))
             return self._answer(result, x, out)
-        return self._written(out, reduce(self.space(x), name, x, self.dtype_of(x), given), None)
+        return self._written(out, reduce(self.space(x), name, x, self.dtype_of(x), arguments), None)
 
     def fused(
         self,
@@ -190,32 +190,32 @@ class Generic:
         progress: Any,
     ) -> Any:
         """A call of a fused function."""
-        given = (*operands, *settings.values())
-        like = self._first(given)
-        if not self.all_here(given):
+        inputs = (*operands, *settings.values())
+        like = self._first(inputs)
+        if not self.all_here(inputs):
             results, structure = fused(self, function, operands, settings, like)
             targets = structure.unpack(out, "out")
             pairs = zip(results, targets, strict=True)
-            return structure.pack([self._written(to, one, None) for one, to in pairs])
+            return structure.pack([self._written(to, part, None) for part, to in pairs])
         values, more = self._all_lowered(operands, settings)
         reserved = {"out": mapped(out, self._target), "progress": progress}
         more |= {name: value for name, value in reserved.items() if value is not None}
         result = (function.of_library if self.promotes else function)(*values, **more)
-        return zipped(result, out, lambda one, target: self._answer(one, like, target))
+        return zipped(result, out, lambda part, target: self._answer(part, like, target))
 
     def vjp(
         self, function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any]
     ) -> tuple[Any, Callable[..., Any]]:
         """A fused function's result, and the function of cotangents that gives gradients."""
-        given = (*operands, *settings.values())
-        like = self._first(given)
-        if not self.all_here(given):
+        inputs = (*operands, *settings.values())
+        like = self._first(inputs)
+        if not self.all_here(inputs):
             return pulled(self, function, operands, settings, like)
         values, more = self._all_lowered(operands, settings)
         result, pull = function.vjp(*values, **more)
 
         def raised(packed: Any) -> Any:
-            return mapped(packed, lambda one: self._answer(one, like, None))
+            return mapped(packed, lambda part: self._answer(part, like, None))
 
         return raised(result), lambda cotangents: raised(pull(mapped(cotangents, self._lowered)))
 
@@ -245,7 +245,7 @@ class Generic:
 
     def dtypes(self, arrays: Sequence[Any]) -> list[np.dtype[Any] | None]:
         """NumPy's dtypes of arrays; None of Python numbers."""
-        return [None if type(one) in WEAK else self.dtype_of(one) for one in arrays]
+        return [None if type(array) in WEAK else self.dtype_of(array) for array in arrays]
 
     def _first(self, values: Sequence[Any]) -> Any:
         """The array whose namespace and device answers have."""
@@ -265,10 +265,10 @@ class Generic:
     def _answer(self, result: Any, like: Any, out: Any) -> Any:
         return self.from_numpy(np.asarray(result), like) if out is None else _only(out)
 
-    def _written(self, out: Any, result: Any, made: Plan | None) -> Any:
+    def _written(self, out: Any, result: Any, plan: Plan | None) -> Any:
         """A result of the namespace, or `out` with it."""
         return (
-            result if out is None else written(self.space(result), _only(out), result, self, made)
+            result if out is None else written(self.space(result), _only(out), result, self, plan)
         )
 
     def _all_lowered(
@@ -284,9 +284,9 @@ class Generic:
                 f"{self.name(like)} lie elsewhere; move them here, or give a rule"
             )
 
-    def _check_gradient(self, made: Plan, grad: Any, k: int) -> None:
+    def _check_gradient(self, plan: Plan, grad: Any, k: int) -> None:
         """Refuses as the reference does, by what has the gradient's shape."""
-        made.unbroadcast(np.broadcast_to(np.float32(0), tuple(grad.shape)), k)
+        plan.unbroadcast(np.broadcast_to(np.float32(0), tuple(grad.shape)), k)
 
 
 def _call(op: Op, values: Sequence[Any]) -> Any:
@@ -297,13 +297,13 @@ def _call(op: Op, values: Sequence[Any]) -> Any:
 
 def _call_with(op: Op, values: Sequence[Any], options: Options) -> Any:
     """The same with what a call said."""
-    options_by_name = {one.name: getattr(options, one.name) for one in fields(options)}
-    said = {name: value for name, value in options_by_name.items() if value is not None}
+    options_by_name = {option.name: getattr(options, option.name) for option in fields(options)}
+    arguments = {name: value for name, value in options_by_name.items() if value is not None}
     takes_rules = hasattr(functions, op.name) or op.name == "clip"
-    if op.name == "cast" or (not takes_rules and not {*said} <= {"engine", "out", "dtype"}):
+    if op.name == "cast" or (not takes_rules and not {*arguments} <= {"engine", "out", "dtype"}):
         return _run(op, values, **options_by_name)
     module = functions if hasattr(functions, op.name) else unary
-    return getattr(module, op.name)(*values, **said)
+    return getattr(module, op.name)(*values, **arguments)
 
 
 def _only(out: Any) -> Any:

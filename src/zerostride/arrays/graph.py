@@ -25,8 +25,8 @@ def evaluate(space: Space, graph: Graph, operands: Sequence[Any]) -> list[Any]:
     Returns:
         An array for each output, of its node's shape and dtype.
     """
-    found = results_of(graph, lambda node, held: _value(space, node, graph.nodes, held, operands))
-    pairs = zip(graph.outputs, found, strict=True)
+    results = results_of(graph, lambda node, held: _value(space, node, graph.nodes, held, operands))
+    pairs = zip(graph.outputs, results, strict=True)
     return [_leaving(space, graph.nodes[k], value) for k, value in pairs]
 
 
@@ -93,9 +93,9 @@ def _viewed(space: Space, array: Any, axes: Axes, shape: tuple[int, ...]) -> Any
     return array if tuple(array.shape) == shape else space.xp.reshape(array, shape)
 
 
-def _reduced(space: Space, node: Reduce, array: Any, given: np.dtype[Any]) -> Any:
+def _reduced(space: Space, node: Reduce, array: Any, source: np.dtype[Any]) -> Any:
     inner = np.dtype(node.compute)
-    array = converted(space, array, given, inner)
+    array = converted(space, array, source, inner)
     options: dict[str, Any] = {"axis": node.over, "keepdims": node.keepdims}
     if node.op in ("sum", "prod"):
         options["dtype"] = np.dtype(node.dtype)

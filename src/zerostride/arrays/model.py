@@ -109,15 +109,15 @@ class Adapter(Protocol):
         """An op of the table."""
         ...
 
-    def broadcast(self, data: Any, made: Plan, copy: bool, out: Any) -> Any:
+    def broadcast(self, data: Any, plan: Plan, copy: bool, out: Any) -> Any:
         """`data` laid over the plan's shape: a view where the library has views."""
         ...
 
-    def views(self, made: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    def views(self, plan: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """The operands laid over the plan's shape."""
         ...
 
-    def unbroadcast(self, made: Plan, grad: Any, k: int) -> Any:
+    def unbroadcast(self, plan: Plan, grad: Any, k: int) -> Any:
         """`grad` summed to the shape of operand `k`."""
         ...
 

@@ -46,13 +46,13 @@ class Space:
         Raises:
             TypeError: it has none.
         """
-        found = getattr(self.xp, "bool" if name == "bool" else name, None)
-        if found is None:
+        dtype = getattr(self.xp, "bool" if name == "bool" else name, None)
+        if dtype is None:
             raise TypeError(
                 f"{what} is {name} by NumPy's promotion, and {self.name} has no {name} here; "
                 "convert the operands, or ask for another dtype"
             )
-        return found
+        return dtype
 
     def number(self, value: Any, dtype: Any) -> Any:
         """A number as an array of rank 0."""
@@ -68,14 +68,14 @@ class Space:
             return self.own[name]
         for needed in functions.NEEDS.get(name, ()):
             self.function(needed)
-        if name in (made := self._compositions()):
-            return made[name]
-        found = getattr(self.xp, name, None)
-        if found is None or name not in functions.NAMED:
+        if name in (compositions := self._compositions()):
+            return compositions[name]
+        function = getattr(self.xp, name, None)
+        if function is None or name not in functions.NAMED:
             raise TypeError(
                 f"{self.name}'s namespace has no {name}; move the arrays to this processor's memory"
             )
-        return found
+        return function
 
     def _compositions(self) -> Mapping[str, functions.Composition]:
         if self.own or not isinstance(self.xp, Hashable):
@@ -157,7 +157,7 @@ def computed(
     names: Sequence[str],
 ) -> Any:
     """An op, each operand in the dtype that `names` has for it, the result in the last."""
-    inner = [_inner(name, one) for one in names[: len(operands)]]
+    inner = [_inner(name, dtype_name) for dtype_name in names[: len(operands)]]
     values = [
         _as(space, operand, dtype, rounded, to, name)
         for operand, dtype, rounded, to in zip(operands, dtypes, names, inner, strict=False)
@@ -181,15 +181,15 @@ def _inner(name: str, dtype: str) -> str:
 
 
 def _as(
-    space: Space, value: Any, given: np.dtype[Any] | None, rounded: str, to: str, what: str
+    space: Space, value: Any, source: np.dtype[Any] | None, rounded: str, to: str, what: str
 ) -> Any:
     """An operand in dtype `to`; where an op is of 16-bit floats it is rounded to these first."""
-    if given is None:
+    if source is None:
         if rounded in HALVES and type(value) is not bool:
             value = float(np.asarray(value, np.dtype(rounded)))
         return space.number(_fitting(value, to, what), space.dtype(to, what))
-    steps = [given.name]
-    if rounded in HALVES and given.name not in (rounded, *_EXACT_IN_16_BITS):
+    steps = [source.name]
+    if rounded in HALVES and source.name not in (rounded, *_EXACT_IN_16_BITS):
         steps.append(rounded)
     if steps[-1] != to:
         steps.append(to)
@@ -235,16 +235,16 @@ def _beyond(space: Space, op: Op, operands: Sequence[Any], names: Sequence[str])
     return None
 
 
-def converted(space: Space, x: Any, given: np.dtype[Any], to: np.dtype[Any]) -> Any:
+def converted(space: Space, x: Any, source: np.dtype[Any], to: np.dtype[Any]) -> Any:
     """A cast with one answer for every value; `zerostride.cast`."""
-    if given.kind == "c" and to.kind != "c":
+    if source.kind == "c" and to.kind != "c":
         raise TypeError(f"complex numbers have no value in {to}; cast their real part")
     wanted = space.dtype(to.name, "the cast")
-    if given == to:
+    if source == to:
         return x
-    if to.kind not in "iu" or not is_float(given):
+    if to.kind not in "iu" or not is_float(source):
         return space.xp.astype(x, wanted)
-    if given.itemsize < 4:
+    if source.itemsize < 4:
         x = space.xp.astype(x, space.xp.float32)
     return functions.saturated(space.xp, x, wanted)
 

@@ -12,13 +12,13 @@ def leaves(packed: Iterable[Any]) -> Iterator[Any]:
     >>> list(leaves([1, (2, {"a": 3})]))
     [1, 2, 3]
     """
-    for one in packed:
-        if isinstance(one, dict):
-            yield from leaves(one.values())
-        elif isinstance(one, tuple | list):
-            yield from leaves(one)
+    for item in packed:
+        if isinstance(item, dict):
+            yield from leaves(item.values())
+        elif isinstance(item, tuple | list):
+            yield from leaves(item)
         else:
-            yield one
+            yield item
 
 
 def mapped(packed: Any, function: Callable[[Any], Any]) -> Any:
@@ -27,7 +27,7 @@ def mapped(packed: Any, function: Callable[[Any], Any]) -> Any:
     >>> mapped((1, {"a": 2}, None), str)
     ('1', {'a': '2'}, None)
     """
-    return zipped(packed, None, lambda one, _: None if one is None else function(one))
+    return zipped(packed, None, lambda item, _: None if item is None else function(item))
 
 
 def zipped(packed: Any, other: Any, function: Callable[[Any, Any], Any]) -> Any:
@@ -38,9 +38,9 @@ def zipped(packed: Any, other: Any, function: Callable[[Any, Any], Any]) -> Any:
     """
     if isinstance(packed, dict):
         beside = other or {}
-        return {key: zipped(one, beside.get(key), function) for key, one in packed.items()}
+        return {key: zipped(item, beside.get(key), function) for key, item in packed.items()}
     if isinstance(packed, tuple | list):
         beside = [None] * len(packed) if other is None else other
-        parts = [zipped(one, to, function) for one, to in zip(packed, beside, strict=True)]
+        parts = [zipped(item, to, function) for item, to in zip(packed, beside, strict=True)]
         return getattr(type(packed), "_make", type(packed))(parts)
     return function(packed, other)

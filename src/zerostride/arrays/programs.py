@@ -89,21 +89,24 @@ class Gradients:
 
 @functools.lru_cache(1024)
 def _gradients(program: LibraryProgram, wanted: tuple[bool, ...]) -> Gradients:
-    made = backward(program.graph, program.operands, len(program.operands))
+    backward_pass = backward(program.graph, program.operands, len(program.operands))
     kept = [
-        place for place, want in zip(made.places, wanted, strict=True) if want and place is not None
+        place
+        for place, want in zip(backward_pass.places, wanted, strict=True)
+        if want and place is not None
     ]
     if not kept:
         return Gradients(None, (None,) * len(wanted))
     cotangents = [Operand(node.shape, node.dtype) for node in program.outputs]
-    outputs = tuple(made.graph.outputs[place] for place in kept)
+    outputs = tuple(backward_pass.graph.outputs[place] for place in kept)
     number = {place: k for k, place in enumerate(kept)}
     places = tuple(
         number[place] if want and place is not None else None
-        for place, want in zip(made.places, wanted, strict=True)
+        for place, want in zip(backward_pass.places, wanted, strict=True)
     )
     return Gradients(
-        LibraryProgram(_needed(made.graph, outputs), (*program.operands, *cotangents)), places
+        LibraryProgram(_needed(backward_pass.graph, outputs), (*program.operands, *cotangents)),
+        places,
     )
 
 
@@ -170,8 +173,8 @@ def prepared(
     compiled: Compiled = function.compiled(call)
     program = compiled.derived.get("program")
     if program is None:
-        known = (*call.operands, *map(operand_of, compiled.captured))
-        program = compiled.derived.setdefault("program", LibraryProgram(compiled.graph, known))
+        inputs = (*call.operands, *map(operand_of, compiled.captured))
+        program = compiled.derived.setdefault("program", LibraryProgram(compiled.graph, inputs))
     return Prepared(compiled, program, (*operands, *(settings[name] for name in call.named)))
 
 
@@ -211,7 +214,9 @@ def _fused_op(
     def function(*values: Any) -> Value:
         tracer = next(value.tracer for value in values if isinstance(value, Value))
         if engine is not None:
-            values = _laid_by(tracer, OPS[name], options, [tracer.lift(one) for one in values])
+            values = _laid_by(
+                tracer, OPS[name], options, [tracer.lift(operand) for operand in values]
+            )
             return tracer.apply(name, values, dtype=dtype)
         return tracer.apply(name, values, rule=rule, axis=axis, broadcast=broadcast, dtype=dtype)
 
@@ -223,10 +228,10 @@ def _laid_by(tracer: Any, op: Op, options: Options, values: Sequence[Value]) -> 
     """The operands as an engine aligns them, where it computes NumPy's values of them."""
     engine, shapes = options.engine, [value.shape for value in values]
     if op.operands > op.tensors:  # parameters are numbers under an engine
-        made: Plan = plan(*shapes)
+        op_plan: Plan = plan(*shapes)
     else:
-        made = options.plan(op, shapes)
-    name = made.rule.engine or engine
+        op_plan = options.plan(op, shapes)
+    name = op_plan.rule.engine or engine
     if name is not None and name != "numpy":
         meeting = values_of(op, values[: op.tensors])
         kinds = {value.dtype.name for value in meeting if not value.weak}
@@ -235,13 +240,13 @@ def _laid_by(tracer: Any, op: Op, options: Options, values: Sequence[Value]) -> 
                 f"{engine}'s own values of {op.name} on {' and '.join(sorted(kinds))} are computed "
                 "of arrays in memory, without gradients and not while a library traces",
                 reason=Reason.NO_OP,
-                rule=made.rule,
-                shapes=made.operands,
+                rule=op_plan.rule,
+                shapes=op_plan.operands,
                 hint="leave engine= out, or compute it before",
             )
     laid = []
-    for value, axes in zip(values, made.axes_mapping, strict=True):
-        places: list[int | None] = [None] * len(made.shape)
+    for value, axes in zip(values, op_plan.axes_mapping, strict=True):
+        places: list[int | None] = [None] * len(op_plan.shape)
         for axis, to in enumerate(axes):
             if to is not None:
                 places[to] = axis
@@ -270,10 +275,10 @@ def fused_adjoint(shape: tuple[int, ...], stretched: tuple[int, ...]) -> Fused:
     return Fused(unbroadcast)
 
 
-def _places_of(given: tuple[int, ...], wanted: tuple[int, ...]) -> tuple[int | None, ...]:
+def _places_of(source: tuple[int, ...], target: tuple[int, ...]) -> tuple[int | None, ...]:
     """The axes of a view between two shapes that differ in axes of extent 1."""
-    long = iter([axis for axis, size in enumerate(given) if size != 1])
-    return tuple(None if size == 1 else next(long) for size in wanted)
+    long = iter([axis for axis, size in enumerate(source) if size != 1])
+    return tuple(None if size == 1 else next(long) for size in target)
 
 
 def fused_reduction(

@@ -19,7 +19,7 @@ _SUMS = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint
 
 @np.errstate(all="ignore")  # as NumPy's arrays: no warnings
 def reduce(
-    space: Space, name: str, x: Any, given: np.dtype[Any], options: Mapping[str, Any]
+    space: Space, name: str, x: Any, source: np.dtype[Any], options: Mapping[str, Any]
 ) -> Any:
     """A reduction; see `zerostride.sum` and its like.
 
@@ -27,7 +27,7 @@ def reduce(
         space: the library's functions.
         name: of the public function.
         x: an array.
-        given: NumPy's dtype of it.
+        source: NumPy's dtype of it.
         options: axis, keepdims and, for some, dtype.
 
     Raises:
@@ -37,7 +37,7 @@ def reduce(
     """
     over = some_axes(options.get("axis"), x.ndim)
     keepdims, dtype = bool(options.get("keepdims", False)), options.get("dtype")
-    return _REDUCTIONS[name](space, name, x, given, over, keepdims, dtype)
+    return _REDUCTIONS[name](space, name, x, source, over, keepdims, dtype)
 
 
 def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -46,52 +46,52 @@ def _wide(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _total(
-    space: Space, name: str, x: Any, given: np.dtype[Any], over: Any, keepdims: bool, dtype: Any
+    space: Space, name: str, x: Any, source: np.dtype[Any], over: Any, keepdims: bool, dtype: Any
 ) -> Any:
-    result = dtype or _SUMS.get(given.kind, given)
+    result = dtype or _SUMS.get(source.kind, source)
     inner = _wide(result)
-    values = converted(space, x, given, inner)
+    values = converted(space, x, source, inner)
     if over:
         wanted = space.dtype(inner.name, name)
         values = getattr(space.xp, name)(values, axis=over, keepdims=keepdims, dtype=wanted)
     return converted(space, values, inner, result)
 
 
-def _float_for(given: np.dtype[Any], dtype: Any, what: str) -> np.dtype[Any]:
+def _float_for(source: np.dtype[Any], dtype: Any, what: str) -> np.dtype[Any]:
     if dtype is None:
-        return np.dtype(np.float64) if given.kind in "biu" else given
+        return np.dtype(np.float64) if source.kind in "biu" else source
     if np.dtype(dtype).kind in "biu":
         raise TypeError(f"{what} is no {dtype}; ask for a dtype of floats")
-    found: np.dtype[Any] = np.dtype(dtype)
-    return found
+    result: np.dtype[Any] = np.dtype(dtype)
+    return result
 
 
 def _mean(
-    space: Space, name: str, x: Any, given: np.dtype[Any], over: Any, keepdims: bool, dtype: Any
+    space: Space, name: str, x: Any, source: np.dtype[Any], over: Any, keepdims: bool, dtype: Any
 ) -> Any:
-    result = _float_for(given, dtype, "a mean")
+    result = _float_for(source, dtype, "a mean")
     inner = _wide(result)
-    total = _total(space, "sum", x, given, over, keepdims, inner)
+    total = _total(space, "sum", x, source, over, keepdims, inner)
     count = math.prod(x.shape[k] for k in over)
     return converted(space, total / space.number(float(count), total.dtype), inner, result)
 
 
 def _chosen(
-    space: Space, name: str, x: Any, given: np.dtype[Any], over: Any, keepdims: bool, dtype: Any
+    space: Space, name: str, x: Any, source: np.dtype[Any], over: Any, keepdims: bool, dtype: Any
 ) -> Any:
     if not math.prod(x.shape[k] for k in over):
         shape = tuple(x.shape)
         raise ValueError(f"{name} of no elements has no value: shape {shape} over axes {over}")
-    if given.kind == "c":
-        raise TypeError(f"{space.name} has no {name} of {given}: they have no order there")
+    if source.kind == "c":
+        raise TypeError(f"{space.name} has no {name} of {source}: they have no order there")
     xp = space.xp
-    inner = np.dtype(np.uint8) if given.kind == "b" else _wide(given)
-    values = converted(space, x, given, inner)
+    inner = np.dtype(np.uint8) if source.kind == "b" else _wide(source)
+    values = converted(space, x, source, inner)
     if name.startswith("arg"):
         return _place(space, name, values, over, keepdims)
     if over:
         values = getattr(xp, name)(values, axis=over, keepdims=keepdims)
-    return converted(space, values, inner, given)
+    return converted(space, values, inner, source)
 
 
 def _place(space: Space, name: str, x: Any, over: tuple[int, ...], keepdims: bool) -> Any:
@@ -102,44 +102,44 @@ def _place(space: Space, name: str, x: Any, over: tuple[int, ...], keepdims: boo
     if not over:
         return xp.zeros_like(x, dtype=space.dtype("int64", name))
     if 0 in rows:
-        found = xp.zeros(rows, dtype=space.dtype("int64", name), device=space.device)
+        places = xp.zeros(rows, dtype=space.dtype("int64", name), device=space.device)
     else:
         flat = (
             xp.reshape(xp.permute_dims(x, (*kept, *over)), (*rows, -1))
             if kept
             else xp.reshape(x, (-1,))
         )
-        found = xp.astype(getattr(xp, name)(flat, axis=-1), space.dtype("int64", name))
+        places = xp.astype(getattr(xp, name)(flat, axis=-1), space.dtype("int64", name))
     if not keepdims:
-        return found
-    return xp.reshape(found, tuple(1 if k in over else n for k, n in enumerate(x.shape)))
+        return places
+    return xp.reshape(places, tuple(1 if k in over else n for k, n in enumerate(x.shape)))
 
 
 def _truth(
-    space: Space, name: str, x: Any, given: np.dtype[Any], over: Any, keepdims: bool, dtype: Any
+    space: Space, name: str, x: Any, source: np.dtype[Any], over: Any, keepdims: bool, dtype: Any
 ) -> Any:
-    values = x if given.kind == "b" else x != 0
+    values = x if source.kind == "b" else x != 0
     return getattr(space.xp, name)(values, axis=over, keepdims=keepdims) if over else values
 
 
 def _sum_of_squares(
-    space: Space, name: str, x: Any, given: np.dtype[Any], over: Any, keepdims: bool, dtype: Any
+    space: Space, name: str, x: Any, source: np.dtype[Any], over: Any, keepdims: bool, dtype: Any
 ) -> Any:
-    result = dtype or _SUMS.get(given.kind, given)
+    result = dtype or _SUMS.get(source.kind, source)
     inner = _wide(result)
-    values = converted(space, x, given, inner)
+    values = converted(space, x, source, inner)
     total = _total(space, "sum", values * values, inner, over, keepdims, inner)
     return converted(space, total, inner, result)
 
 
 def _logsumexp(
-    space: Space, name: str, x: Any, given: np.dtype[Any], over: Any, keepdims: bool, dtype: Any
+    space: Space, name: str, x: Any, source: np.dtype[Any], over: Any, keepdims: bool, dtype: Any
 ) -> Any:
-    xp, result = space.xp, _float_for(given, dtype, "a logarithm")
+    xp, result = space.xp, _float_for(source, dtype, "a logarithm")
     if result.kind == "c":
         raise TypeError("logsumexp is a function of real numbers; complex ones have no greatest")
     inner = _wide(result)
-    values = converted(space, x, given, inner)
+    values = converted(space, x, source, inner)
     if not math.prod(x.shape[k] for k in over):
         total = xp.log(_total(space, "sum", values, inner, over, keepdims, inner))
         return converted(space, total, inner, result)

@@ -66,8 +66,10 @@ def replay(graph: Graph, operands: Sequence[Any], library: Library) -> list[Any]
     Returns:
         An array for each output, of its node's shape and dtype. It may be an operand itself.
     """
-    found = results_of(graph, lambda node, held: _value(node, graph.nodes, held, operands, library))
-    pairs = zip(graph.outputs, found, strict=True)
+    results = results_of(
+        graph, lambda node, held: _value(node, graph.nodes, held, operands, library)
+    )
+    pairs = zip(graph.outputs, results, strict=True)
     return [_leaving(graph.nodes[k], value, library) for k, value in pairs]
 
 
@@ -111,12 +113,12 @@ def _number(value: Any, dtype: str) -> Any:
         return np.asarray(value).astype(target)[()]
 
 
-def _converted(value: Any, given: str, dtype: str, library: Library, *, bits: bool = False) -> Any:
+def _converted(value: Any, source: str, dtype: str, library: Library, *, bits: bool = False) -> Any:
     """Values of a node of dtype `given` as an op that computes in `dtype` takes them."""
     inner = dtype if bits else working(dtype)
     if _is_number(value):
         return library.number(_number(_number(value, dtype), inner))
-    if bits or (dtype in HALVES and given != dtype):
+    if bits or (dtype in HALVES and source != dtype):
         value = library.cast(value, dtype)
     return library.cast(value, inner)
 

@@ -126,8 +126,8 @@ def find_row(kind: type) -> Row | None:
         return _KNOWN[kind]
     if len(_KNOWN) >= _MOST:
         _KNOWN.clear()
-    found = _KNOWN[kind] = _search(kind)
-    return found
+    row = _KNOWN[kind] = _search(kind)
+    return row
 
 
 def _search(kind: type) -> Row | None:
@@ -154,8 +154,8 @@ _ADAPTERS: dict[str, Adapter] = {}
 
 def adapter(row: Row) -> Adapter:
     """The adapter of a row, imported when it is first asked for."""
-    found = _ADAPTERS.get(row.module)
-    if found is None:
-        found = cast("Adapter", importlib.import_module(row.module).ADAPTER)
-        _ADAPTERS[row.module] = found
-    return found
+    loaded = _ADAPTERS.get(row.module)
+    if loaded is None:
+        loaded = cast("Adapter", importlib.import_module(row.module).ADAPTER)
+        _ADAPTERS[row.module] = loaded
+    return loaded

@@ -34,8 +34,8 @@ class Dask:
 
     def dtype_of(self, array: Any) -> np.dtype[Any]:
         """NumPy's dtype of an array."""
-        found: np.dtype[Any] = np.dtype(array.dtype)
-        return found
+        dtype: np.dtype[Any] = np.dtype(array.dtype)
+        return dtype
 
     def data_of(self, array: Any) -> Any:
         """Refused: that would be all of it, computed in each call."""
@@ -43,67 +43,67 @@ class Dask:
 
     def as_dtype(self, dtype: Any) -> np.dtype[Any]:
         """NumPy's dtype of what it takes as one."""
-        found: np.dtype[Any] = np.dtype(dtype)
-        return found
+        numpy_dtype: np.dtype[Any] = np.dtype(dtype)
+        return numpy_dtype
 
     def elementwise(self, op: Op, operands: Sequence[Any], options: Options) -> Any:
         """An op of the table, a task for each chunk."""
         _no_out(options.out)
-        values = [_operand(one, k) for k, one in enumerate(operands)]
-        made = options.plan(op, [shape_of(value) for value in values])
+        values = [_operand(operand, k) for k, operand in enumerate(operands)]
+        plan = options.plan(op, [shape_of(value) for value in values])
         dtype = None if options.dtype is None else np.dtype(options.dtype).name
-        task = Pointwise(op.name, made.axes_mapping, len(made.shape), made.rule, dtype)
+        task = Pointwise(op.name, plan.axes_mapping, len(plan.shape), plan.rule, dtype)
         # An op on almost nothing says its dtype, and refuses what it refuses.
-        empty = tuple(slice(0, int(extent == 1)) for extent in made.shape)
-        found = task(empty, *map(_sample, values)).dtype
-        chunks, arguments = _in_chunks(made, values, found)
-        return lazy.array_of(task, op.name, range(len(chunks)), chunks, arguments, found)
+        empty = tuple(slice(0, int(extent == 1)) for extent in plan.shape)
+        result_dtype = task(empty, *map(_sample, values)).dtype
+        chunks, arguments = _in_chunks(plan, values, result_dtype)
+        return lazy.array_of(task, op.name, range(len(chunks)), chunks, arguments, result_dtype)
 
-    def broadcast(self, data: Any, made: Plan, copy: bool, out: Any) -> Any:
+    def broadcast(self, data: Any, plan: Plan, copy: bool, out: Any) -> Any:
         """`data` laid over the plan's shape; chunks of views, or of copies."""
         _no_out(out)
-        (found,) = _views(made, (data,), copy)
-        return found
+        (view,) = _views(plan, (data,), copy)
+        return view
 
-    def views(self, made: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    def views(self, plan: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """The operands laid over the plan's shape, in the same chunks."""
-        return _views(made, arrays, copy=False)
+        return _views(plan, arrays, copy=False)
 
-    def unbroadcast(self, made: Plan, grad: Any, k: int) -> Any:
+    def unbroadcast(self, plan: Plan, grad: Any, k: int) -> Any:
         """`grad` summed to the shape of operand `k`."""
-        if not 0 <= k < len(made.operands):
+        if not 0 <= k < len(plan.operands):
             raise BroadcastError(
-                f"there is no operand {k}; the plan has {len(made.operands)}, counted from 0",
+                f"there is no operand {k}; the plan has {len(plan.operands)}, counted from 0",
                 reason=Reason.OPERAND_COUNT,
-                rule=made.rule,
-                shapes=made.operands,
+                rule=plan.rule,
+                shapes=plan.operands,
             )
         array = lazy.checked(grad, 0)
-        if array.shape != made.shape:
+        if array.shape != plan.shape:
             raise BroadcastError(
-                f"grad has shape {array.shape}; the result, and so its gradient, has {made.shape}",
+                f"grad has shape {array.shape}; the result, and so its gradient, has {plan.shape}",
                 reason=Reason.EXTENT_MISMATCH,
-                rule=made.rule,
-                shapes=made.operands,
+                rule=plan.rule,
+                shapes=plan.operands,
             )
 
         def summed(x: Any) -> Any:
-            return TRACED["sum"](x, made.stretched[k], True).reshape(made.operands[k])
+            return TRACED["sum"](x, plan.stretched[k], True).reshape(plan.operands[k])
 
         return _traced(summed, array, "unbroadcast")
 
     def reduction(self, name: str, x: Any, options: Mapping[str, Any]) -> Any:
         """A reduction: shares of chunks, and a tree of these."""
-        given = dict(options)
-        _no_out(given.pop("out", None))
-        if given.get("dtype") is not None:
-            given["dtype"] = np.dtype(given["dtype"])
+        arguments = dict(options)
+        _no_out(arguments.pop("out", None))
+        if arguments.get("dtype") is not None:
+            arguments["dtype"] = np.dtype(arguments["dtype"])
         array = lazy.checked(x, 0)
         if name == "logsumexp":
-            found = _logsumexp(array, **given)
-            if found is not None:
-                return found
-        return _traced(lambda value: TRACED[name](value, **given), array, name)
+            result = _logsumexp(array, **arguments)
+            if result is not None:
+                return result
+        return _traced(lambda value: TRACED[name](value, **arguments), array, name)
 
     def fused(
         self,
@@ -141,8 +141,8 @@ def _no_out(out: Any) -> None:
     if isinstance(out, dict):
         out = tuple(out.values())
     if isinstance(out, tuple | list):
-        for one in out:
-            _no_out(one)
+        for item in out:
+            _no_out(item)
     elif out is not None:
         raise TypeError(
             "out= is written when a call computes; a Dask array is computed later: write its "
@@ -175,11 +175,11 @@ def _sorted(
     function: Fusion, operands: Sequence[Any], settings: Mapping[str, Any]
 ) -> tuple[Any, list[Any], Any]:
     """What a fused function is for a call, and the call's operands."""
-    given = [stand_in(one, k) for k, one in enumerate(operands)]
-    more = {name: stand_in(one, len(given)) for name, one in settings.items()}
-    own = {id(x): one for x, one in zip(given, operands, strict=True)}
-    own |= {id(more[name]): one for name, one in settings.items()}
-    call = sort(given, more)
+    stand_ins = [stand_in(operand, k) for k, operand in enumerate(operands)]
+    more = {name: stand_in(operand, len(stand_ins)) for name, operand in settings.items()}
+    own = {id(x): operand for x, operand in zip(stand_ins, operands, strict=True)}
+    own |= {id(more[name]): operand for name, operand in settings.items()}
+    call = sort(stand_ins, more)
     values = [own.get(id(value), value) for value in call.values]
     values = [x if lazy.is_lazy(x) else y for x, y in zip(values, call.values, strict=True)]
     return function.compiled(call), values, call
@@ -194,20 +194,22 @@ def _name(function: Any) -> str:
 
 
 def _in_chunks(
-    made: Plan, values: Sequence[Any], dtype: Any
+    plan: Plan, values: Sequence[Any], dtype: Any
 ) -> tuple[list[tuple[int, ...]], list[tuple[Any, Any]]]:
     """The chunks of the plan's shape, and the operands in them, with the axes that they walk."""
     labels = [
         tuple(None if n == 1 else axis for n, axis in zip(shape, axes, strict=True))
-        for shape, axes in zip(made.operands, made.axes_mapping, strict=True)
+        for shape, axes in zip(plan.operands, plan.axes_mapping, strict=True)
     ]
-    found: list[list[Any]] = [[] for _ in made.shape]
+    chunks_by_axis: list[list[Any]] = [[] for _ in plan.shape]
     for value, of in zip(values, labels, strict=True):
         if lazy.is_lazy(value):
             for axis, chunks in zip(of, value.chunks, strict=True):
                 if axis is not None:
-                    found[axis].append(chunks)
-    settled = lazy.as_chunks(made.shape, [common(one) for one in found], dtype)
+                    chunks_by_axis[axis].append(chunks)
+    settled = lazy.as_chunks(
+        plan.shape, [common(axis_chunks) for axis_chunks in chunks_by_axis], dtype
+    )
     named = dict(enumerate(settled))
     return settled, [
         (value, None) if type(value) in WEAK else (lazy.chunked(value, of, named), of)
@@ -215,23 +217,23 @@ def _in_chunks(
     ]
 
 
-def _views(made: Plan, arrays: Sequence[Any], copy: bool) -> tuple[Any, ...]:
-    values = [_operand(one, k) for k, one in enumerate(arrays)]
-    for k, (value, shape) in enumerate(zip(values, made.operands, strict=True)):
+def _views(plan: Plan, arrays: Sequence[Any], copy: bool) -> tuple[Any, ...]:
+    values = [_operand(operand, k) for k, operand in enumerate(arrays)]
+    for k, (value, shape) in enumerate(zip(values, plan.operands, strict=True)):
         if shape_of(value) != shape:
             raise BroadcastError(
                 f"operand {k} has shape {shape_of(value)}; the plan was made for {shape}",
                 reason=Reason.EXTENT_MISMATCH,
-                rule=made.rule,
-                shapes=made.operands,
+                rule=plan.rule,
+                shapes=plan.operands,
                 hint="make a plan for the arrays' own shapes",
             )
-    values = [np.asarray(one) if type(one) in WEAK else one for one in values]
-    widest = max((one.dtype for one in values), key=lambda dtype: dtype.itemsize)
-    chunks, arguments = _in_chunks(made, values, widest)
+    values = [np.asarray(operand) if type(operand) in WEAK else operand for operand in values]
+    widest = max((operand.dtype for operand in values), key=lambda dtype: dtype.itemsize)
+    chunks, arguments = _in_chunks(plan, values, widest)
     return tuple(
         lazy.array_of(
-            Laid(made.axes_mapping[k], len(chunks), copy),
+            Laid(plan.axes_mapping[k], len(chunks), copy),
             "broadcast",
             range(len(chunks)),
             chunks,
@@ -279,8 +281,8 @@ def _logsumexp(array: Any, axis: Any = None, keepdims: bool = False, dtype: Any 
         return taken, TRACED["sum"](apply("exp", (x - taken,)), over, True)
 
     graph = trace(share, [Operand(array.shape, array.dtype.name)]).graph
-    made = lazy.shares(graph, array, "logsumexp", over)
-    return lazy.fold(made, "logsumexp", over, keepdims, result.name, "logsumexp")
+    chunk_shares = lazy.shares(graph, array, "logsumexp", over)
+    return lazy.fold(chunk_shares, "logsumexp", over, keepdims, result.name, "logsumexp")
 
 
 ADAPTER = Dask()

@@ -164,8 +164,8 @@ def _first(fold: str) -> Callable[[Array, tuple[int, ...]], Array]:
         )
         rows = np.take_along_axis(rows, np.argsort(rows["place"], axis=-1), -1)
         best = np.expand_dims(choose(rows["value"], axis=-1), -1)
-        found = np.take_along_axis(rows, best, -1)
-        return found.reshape([1 if k in axis else n for k, n in enumerate(x.shape)])
+        shares = np.take_along_axis(rows, best, -1)
+        return shares.reshape([1 if k in axis else n for k, n in enumerate(x.shape)])
 
     return chosen
 

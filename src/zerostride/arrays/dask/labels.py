@@ -17,16 +17,16 @@ Extents = tuple[int, ...]
 Chunks = tuple[Extents | None, ...]
 
 
-def common(given: Iterable[Extents | None]) -> Extents | None:
+def common(chunkings: Iterable[Extents | None]) -> Extents | None:
     """The coarsest chunks that lie within all of these.
 
     >>> common([(4, 4), (2, 6), None]), common([None])
     ((2, 2, 4), None)
     """
-    known = {one for one in given if one is not None}
-    if len(known) < 2:
-        return next(iter(known), None)
-    ends = sorted({end for one in known for end in itertools.accumulate(one)} | {0})
+    distinct = {chunks for chunks in chunkings if chunks is not None}
+    if len(distinct) < 2:
+        return next(iter(distinct), None)
+    ends = sorted({end for chunks in distinct for end in itertools.accumulate(chunks)} | {0})
     return tuple(after - before for before, after in itertools.pairwise(ends)) or (0,)
 
 
@@ -98,8 +98,8 @@ class Classes:
         self._parent[max(a, b)] = min(a, b)
 
     def _clashes(self, k: int) -> bool:
-        found = [one for one in self.of(k) if one is not None]
-        return len({*found}) < len(found)
+        labels = [label for label in self.of(k) if label is not None]
+        return len({*labels}) < len(labels)
 
     def of(self, k: int) -> Labels:
         """A node's labels."""

@@ -102,13 +102,13 @@ def _indexed(array: da.Array, labels: Sequence[Any], index: Sequence[Any]) -> tu
 
     An axis of one block may have any: Dask takes that block wherever the result's block is.
     """
-    found: list[Any] = [one if one in index else None for one in labels]
-    for axis, one in enumerate(found):
-        if one is None:
+    placed: list[Any] = [label if label in index else None for label in labels]
+    for axis, label in enumerate(placed):
+        if label is None:
             if array.numblocks[axis] != 1:
                 raise AssertionError(f"axis {axis} of {array} has blocks that nobody walks")
-            found[axis] = next((free for free in index if free not in found), index[0])
-    return tuple(found)
+            placed[axis] = next((free for free in index if free not in placed), index[0])
+    return tuple(placed)
 
 
 def as_chunks(shape: Sequence[int], chunks: Sequence[Extents | None], dtype: Any) -> list[Extents]:
@@ -118,16 +118,16 @@ def as_chunks(shape: Sequence[int], chunks: Sequence[Extents | None], dtype: Any
     [(2, 2), (1,)]
     """
     empty = 0 in shape  # of no bytes Dask cannot say how many are in a chunk
-    found = [
-        (n,) if one is None and (n == 1 or empty) else one
-        for n, one in zip(shape, chunks, strict=True)
+    all_chunks = [
+        (n,) if axis_chunks is None and (n == 1 or empty) else axis_chunks
+        for n, axis_chunks in zip(shape, chunks, strict=True)
     ]
-    if None in found:
+    if None in all_chunks:
         from dask.array.core import normalize_chunks
 
-        asked = tuple("auto" if one is None else one for one in found)
+        asked = tuple("auto" if axis_chunks is None else axis_chunks for axis_chunks in all_chunks)
         return list(normalize_chunks(asked, shape=tuple(shape), dtype=np.dtype(dtype)))
-    return [one for one in found if one is not None]
+    return [axis_chunks for axis_chunks in all_chunks if axis_chunks is not None]
 
 
 def chunked(array: Any, labels: Sequence[Any], chunks: Mapping[Any, Extents]) -> da.Array:
@@ -135,8 +135,8 @@ def chunked(array: Any, labels: Sequence[Any], chunks: Mapping[Any, Extents]) ->
     import dask.array as da
 
     wanted = tuple(
-        (extent,) if one is None else chunks[one]
-        for one, extent in zip(labels, array.shape, strict=True)
+        (extent,) if label is None else chunks[label]
+        for label, extent in zip(labels, array.shape, strict=True)
     )
     if not is_lazy(array):
         if as_mapped(array) is not None:
@@ -157,11 +157,11 @@ def computed(graph: Graph, operands: Sequence[Any], name: str) -> list[da.Array]
         name: what its tasks are called.
     """
     graph = widened(graph)
-    known = {k: node for k, node in enumerate(graph.nodes) if isinstance(node, Input)}
-    given = {node.index: _chunks(operands[node.index], node) for node in known.values()}
-    sizes = {node.index: math.prod(node.shape) for node in known.values()}
-    cuts = cut(graph, given, sizes)
-    arrays: dict[int, Any] = {k: operands[node.index] for k, node in known.items()}
+    inputs = {k: node for k, node in enumerate(graph.nodes) if isinstance(node, Input)}
+    input_chunks = {node.index: _chunks(operands[node.index], node) for node in inputs.values()}
+    sizes = {node.index: math.prod(node.shape) for node in inputs.values()}
+    cuts = cut(graph, input_chunks, sizes)
+    arrays: dict[int, Any] = {k: operands[node.index] for k, node in inputs.items()}
     results: dict[int, da.Array] = {}
     for level in range(max(cuts.level, default=0) + 1):
         ready = frozenset(arrays)
@@ -172,13 +172,13 @@ def computed(graph: Graph, operands: Sequence[Any], name: str) -> list[da.Array]
         for k in sorted({*graph.outputs}):
             if cuts.level[k] == level and k not in cuts.ends:
                 stage.add_result(k)
-        made = _staged(stage, arrays, name)
-        for k, array in zip(ends, made, strict=False):
+        stage_arrays = _staged(stage, arrays, name)
+        for k, array in zip(ends, stage_arrays, strict=False):
             node = graph.nodes[k]
             assert isinstance(node, Reduce)
             arrays[k] = folded(array, node, name)
-        rest = [one.nodes[0] for one in stage.targets[len(ends) :]]
-        results.update(zip(rest, made[len(ends) :], strict=True))
+        rest = [target.nodes[0] for target in stage.targets[len(ends) :]]
+        results.update(zip(rest, stage_arrays[len(ends) :], strict=True))
     return [arrays[k] if k in cuts.ends else results[k] for k in graph.outputs]
 
 
@@ -239,31 +239,34 @@ def _staged(stage: Stage, arrays: Mapping[int, Any], name: str) -> list[da.Array
     """The stage's targets as arrays, in order."""
     import dask.array as da
 
-    made: dict[int, da.Array] = {}
+    results: dict[int, da.Array] = {}
     order = {id(target): k for k, target in enumerate(stage.targets)}
     # What is an array already, or a number, needs no task.
     left = []
     for k, target in enumerate(stage.targets):
         node = stage.nodes[target.nodes[0]]
         if not target.fold and isinstance(node, Constant):
-            made[k] = da.from_array(np.asarray(node.value, node.dtype))
+            results[k] = da.from_array(np.asarray(node.value, node.dtype))
         elif not target.fold and target.nodes[0] in stage.sources:
-            given = arrays[target.nodes[0]]
-            made[k] = given if is_lazy(given) else da.from_array(np.asarray(given, node.dtype))
+            array = arrays[target.nodes[0]]
+            results[k] = array if is_lazy(array) else da.from_array(np.asarray(array, node.dtype))
         else:
             left.append(target)
     if left:
         stage.targets[:], whole = left, list(stage.targets)
-        needed = needed_by(stage.nodes, stage.sources, [k for one in left for k in one.nodes])
+        needed = needed_by(stage.nodes, stage.sources, [k for member in left for k in member.nodes])
         chunks_of = {
             k: arrays[k].chunks if is_lazy(arrays[k]) else (None,) * len(stage.nodes[k].shape)
             for k in stage.sources & needed
         }
         for group in groups(stage, chunks_of):
-            found = _tasks(group, arrays, name)
-            made.update((order[id(one)], x) for one, x in zip(group.targets, found, strict=True))
+            group_arrays = _tasks(group, arrays, name)
+            results.update(
+                (order[id(member)], x)
+                for member, x in zip(group.targets, group_arrays, strict=True)
+            )
         stage.targets[:] = whole
-    return [made[k] for k in range(len(made))]
+    return [results[k] for k in range(len(results))]
 
 
 def _tasks(group: Group, arrays: Mapping[int, Any], name: str) -> list[da.Array]:
@@ -271,23 +274,26 @@ def _tasks(group: Group, arrays: Mapping[int, Any], name: str) -> list[da.Array]
     several = len(group.targets) > 1
     chunks = dict(group.chunks)
     target, labels = group.targets[0], group.axes[0]
-    given = [
-        (x,) if one is None else chunks[one] for x, one in zip(target.whole, labels, strict=True)
+    requested = [
+        (x,) if label is None else chunks[label]
+        for x, label in zip(target.whole, labels, strict=True)
     ]
-    found = as_chunks(target.whole, given, group.graph.nodes[group.graph.outputs[0]].dtype)
+    filled = as_chunks(target.whole, requested, group.graph.nodes[group.graph.outputs[0]].dtype)
     if not several:
-        chunks.update((one, x) for one, x in zip(labels, found, strict=True) if one is not None)
-    settled = {one: x or (group.extents[one],) for one, x in chunks.items()}
+        chunks.update(
+            (label, x) for label, x in zip(labels, filled, strict=True) if label is not None
+        )
+    settled = {label: x or (group.extents[label],) for label, x in chunks.items()}
     sources = [
         (arrays[k], None) if type(arrays[k]) in WEAK else (chunked(arrays[k], of, settled), of)
         for k, of in group.sources
     ]
     if not several:
-        return [_one(group, labels, settled, sources, name)]
-    walked = tuple(sorted({one for one, x in settled.items() if len(x) > 1}))
+        return [_single_target(group, labels, settled, sources, name)]
+    walked = tuple(sorted({label for label, x in settled.items() if len(x) > 1}))
     index = walked or (-1,)
     piece = Piece(group.graph, group.labels, group.extents, index, group.parts())
-    extents = [settled[one] if walked else (1,) for one in index]
+    extents = [settled[label] if walked else (1,) for label in index]
     task = blockwise(piece, f"zerostride-{name}", index, extents, sources, object)
     return [
         _result(Picked(k, not own), own, target, settled, [(task, index)], name)
@@ -295,7 +301,7 @@ def _tasks(group: Group, arrays: Mapping[int, Any], name: str) -> list[da.Array]
     ]
 
 
-def _one(
+def _single_target(
     group: Group,
     labels: Labels,
     settled: Mapping[int, Extents],
@@ -310,7 +316,7 @@ def _one(
 
 def _index(labels: Labels) -> tuple[int, ...]:
     """Labels of a result's axes, each of its own; at rank 0 that of an axis that goes again."""
-    return tuple(-1 - k if one is None else one for k, one in enumerate(labels)) or (-1,)
+    return tuple(-1 - k if label is None else label for k, label in enumerate(labels)) or (-1,)
 
 
 def _result(
@@ -322,13 +328,14 @@ def _result(
     name: str,
 ) -> da.Array:
     """A target as an array, by a function that makes its blocks."""
-    extents: list[Extents] = [(1,) if one is None else settled[one] for one in labels]
-    made = array_of(function, name, _index(labels), extents, arguments, target.dtype)
+    extents: list[Extents] = [(1,) if label is None else settled[label] for label in labels]
+    array = array_of(function, name, _index(labels), extents, arguments, target.dtype)
     if target.over:  # a share has extent 1 there
-        made._chunks = tuple(
-            (1,) * len(one) if axis in target.over else one for axis, one in enumerate(extents)
+        array._chunks = tuple(
+            (1,) * len(chunks) if axis in target.over else chunks
+            for axis, chunks in enumerate(extents)
         )
-    return made
+    return array
 
 
 def array_of(

@@ -42,8 +42,8 @@ class Mapped:
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         written = os.stat(self.file).st_mtime_ns  # another content has another name in a graph
-        said = (self.file, written, str(self.dtype), self.shape, self.offset, self.order)
-        return "zerostride-mapped", *said
+        identity = (self.file, written, str(self.dtype), self.shape, self.offset, self.order)
+        return "zerostride-mapped", *identity
 
     def __getitem__(self, key: Any) -> Any:
         array = np.memmap(self.file, self.dtype, "r", self.offset, self.shape, self.order)
@@ -84,7 +84,7 @@ def from_memmap(array: np.memmap[Any, Any], chunks: Any = "auto") -> da.Array:
     """
     import dask.array as da
 
-    found = as_mapped(array)
-    if found is None:
+    mapped = as_mapped(array)
+    if mapped is None:
         raise TypeError("from_memmap takes a whole numpy.memmap; map the part itself by offset=")
-    return da.from_array(found, chunks=chunks, meta=np.empty((0,) * array.ndim, array.dtype))
+    return da.from_array(mapped, chunks=chunks, meta=np.empty((0,) * array.ndim, array.dtype))

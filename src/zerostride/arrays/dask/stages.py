@@ -74,16 +74,16 @@ def _largest_in_chunks(
     """For an axis of a node the size of the largest input that has it in several chunks; or 0."""
     inputs = frozenset(k for k, node in enumerate(graph.nodes) if isinstance(node, Input))
     classes = Classes(graph.nodes, inputs, graph.outputs)
-    found: dict[int, int] = {}
+    largest_sizes: dict[int, int] = {}
     for k in inputs:
         index = graph.nodes[k].index  # type: ignore[union-attr]
-        for one, chunks in zip(classes.of(k), chunks_of[index], strict=True):
-            if one is not None and len(chunks or ()) > 1:
-                found[one] = max(found.get(one, 0), sizes[index])
+        for chunk_label, chunks in zip(classes.of(k), chunks_of[index], strict=True):
+            if chunk_label is not None and len(chunks or ()) > 1:
+                largest_sizes[chunk_label] = max(largest_sizes.get(chunk_label, 0), sizes[index])
 
     def largest(k: int, axis: int) -> int:
         label = classes.of(k)[axis]
-        return 0 if label is None else found.get(label, 0)
+        return 0 if label is None else largest_sizes.get(label, 0)
 
     return largest
 
@@ -119,12 +119,15 @@ def _chunks(
     nodes: Sequence[Node], node: Node, chunks: Sequence[Chunks], chunks_of: Mapping[int, Chunks]
 ) -> Chunks:
     if isinstance(node, Input):
-        given = chunks_of[node.index]
-        return tuple(None if n == 1 else one for n, one in zip(node.shape, given, strict=True))
-    found: list[list[Extents | None]] = [[] for _ in node.shape]
+        own_chunks = chunks_of[node.index]
+        return tuple(
+            None if n == 1 else axis_chunks
+            for n, axis_chunks in zip(node.shape, own_chunks, strict=True)
+        )
+    candidates: list[list[Extents | None]] = [[] for _ in node.shape]
     for arg, axis, to in landings(nodes, node):
-        found[to].append(chunks[arg][axis])
-    return tuple(common(one) for one in found)
+        candidates[to].append(chunks[arg][axis])
+    return tuple(common(axis_chunks) for axis_chunks in candidates)
 
 
 # Stages
@@ -177,20 +180,20 @@ class Stage:
         node = self.nodes[k]
         assert isinstance(node, Reduce)
         inner = fold_dtype(node)
-        made: tuple[int, ...]
+        shares: tuple[int, ...]
         if node.op in ("argmin", "argmax"):
             value = working(node.compute)
-            made = (self._share(node, node.op, inner), self._share(node, node.op[3:], value))
+            shares = (self._share(node, node.op, inner), self._share(node, node.op[3:], value))
             inner = value
         else:
-            made = (self._share(node, node.op, inner),)
+            shares = (self._share(node, node.op, inner),)
         dtype = share_dtype(node.op, inner)
         shape = self.nodes[node.arg].shape
-        self.targets.append(Target(node.op, made, node.arg, node.over, shape, dtype))
+        self.targets.append(Target(node.op, shares, node.arg, node.over, shape, dtype))
 
     def _share(self, node: Reduce, op: str, dtype: str) -> int:
-        given = enumerate(self.nodes[node.arg].shape)
-        shape = tuple(1 if axis in node.over else n for axis, n in given)
+        extents = enumerate(self.nodes[node.arg].shape)
+        shape = tuple(1 if axis in node.over else n for axis, n in extents)
         self.nodes.append(replace(node, op=op, keepdims=True, shape=shape, dtype=dtype))
         self.local.add(len(self.nodes) - 1)
         return len(self.nodes) - 1
@@ -242,14 +245,16 @@ def groups(stage: Stage, chunks_of: Mapping[int, Chunks]) -> list[Group]:
         stage: with its targets.
         chunks_of: for each source its axes' chunks.
     """
-    classes = Classes(stage.nodes, stage.sources, [k for one in stage.targets for k in one.nodes])
+    classes = Classes(
+        stage.nodes, stage.sources, [k for target in stage.targets for k in target.nodes]
+    )
     if classes.clash:  # an array that is read along two ways of one axis, as x[:, None] - x
-        return [_group(stage, [one], Fresh(stage.nodes), chunks_of) for one in stage.targets]
+        return [_group(stage, [target], Fresh(stage.nodes), chunks_of) for target in stage.targets]
     together = _group(stage, stage.targets, classes, chunks_of)
     sets: dict[frozenset[int], list[Target]] = {}
     for target, labels in zip(together.targets, together.axes, strict=True):
         several = frozenset(
-            one for one in labels if one is not None and len(together.chunks[one] or ()) > 1
+            label for label in labels if label is not None and len(together.chunks[label] or ()) > 1
         )
         sets.setdefault(several, []).append(target)
     if len(sets) == 1:
@@ -270,7 +275,7 @@ def _group(
     axes = tuple(naming.of(target.of) for target in targets)
     wanted: list[tuple[int, Labels]] = []
     for target, labels in zip(targets, axes, strict=True):
-        own = tuple(None if a in target.over else one for a, one in enumerate(labels))
+        own = tuple(None if a in target.over else label for a, label in enumerate(labels))
         wanted += [(k, own) for k in target.nodes]
     for k, own in wanted:
         asked.setdefault(k, {})[own] = None
@@ -280,7 +285,7 @@ def _group(
                 for arg, of_arg in _handed(nodes, k, labels, naming):
                     asked.setdefault(arg, {})[of_arg] = None
     # From the sources up: the nodes, with numbers of their own.
-    made: list[Node] = []
+    group_nodes: list[Node] = []
     made_labels: list[Labels] = []
     number: dict[tuple[int, Labels], int] = {}
     sources: list[tuple[int, Labels]] = []
@@ -288,9 +293,9 @@ def _group(
     for k in sorted(asked):
         node = nodes[k]
         for labels in asked[k]:
-            for one, extent in zip(labels, node.shape, strict=True):
-                if one is not None:
-                    extents[one] = extent
+            for label, extent in zip(labels, node.shape, strict=True):
+                if label is not None:
+                    extents[label] = extent
             new: Node = node
             if k in stage.sources:
                 weak = isinstance(node, Input) and node.weak
@@ -298,21 +303,21 @@ def _group(
                 sources.append((k, labels))
             elif isinstance(node, Apply):
                 handed = _handed(nodes, k, labels, naming)
-                new = replace(node, args=tuple(number[one] for one in handed))
+                new = replace(node, args=tuple(number[key] for key in handed))
             elif isinstance(node, Reduce | View):
                 ((arg, of_arg),) = _handed(nodes, k, labels, naming)
                 new = replace(node, arg=number[arg, of_arg])
-            number[k, labels] = len(made)
-            made.append(new)
+            number[k, labels] = len(group_nodes)
+            group_nodes.append(new)
             made_labels.append(labels)
     for target, labels in zip(targets, axes, strict=True):
-        for axis, one in enumerate(labels):
-            if one is not None:
-                extents[one] = nodes[target.of].shape[axis]
+        for axis, label in enumerate(labels):
+            if label is not None:
+                extents[label] = nodes[target.of].shape[axis]
     whole = _folded_inside(stage, asked, naming)
     return Group(
         tuple(targets),
-        Graph(tuple(made), tuple(number[one] for one in wanted), len(sources)),
+        Graph(tuple(group_nodes), tuple(number[key] for key in wanted), len(sources)),
         tuple(made_labels),
         tuple(sources),
         axes,
@@ -326,7 +331,7 @@ def _handed(
 ) -> list[tuple[int, Labels]]:
     """The arguments of a node, with the labels that they get from its own."""
     node = nodes[k]
-    found = []
+    arguments = []
     for arg, lands in placed(node):
         shape = nodes[arg].shape
         own = naming.of(arg) if isinstance(node, Reduce) else ()
@@ -338,19 +343,21 @@ def _handed(
                 of_arg[axis] = own[axis]
             elif to is not None:
                 of_arg[axis] = labels[to]
-        found.append((arg, tuple(of_arg)))
-    return found
+        arguments.append((arg, tuple(of_arg)))
+    return arguments
 
 
 def _folded_inside(stage: Stage, asked: Mapping[int, object], naming: Classes | Fresh) -> set[int]:
     """The labels of axes that are folded within a task, which has to have all of them."""
-    found: set[int] = set()
+    folded: set[int] = set()
     for k in asked:
         node = stage.nodes[k]
         if isinstance(node, Reduce) and k not in stage.local and k not in stage.sources:
             of_arg = naming.of(node.arg)
-            found.update(one for one in (of_arg[axis] for axis in node.over) if one is not None)
-    return found
+            folded.update(
+                label for label in (of_arg[axis] for axis in node.over) if label is not None
+            )
+    return folded
 
 
 def _chunks_by_label(
@@ -359,11 +366,12 @@ def _chunks_by_label(
     extents: Mapping[int, int],
     whole: set[int],
 ) -> dict[int, Extents | None]:
-    given: dict[int, list[Extents | None]] = {one: [] for one in extents}
+    chunkings: dict[int, list[Extents | None]] = {label: [] for label in extents}
     for k, labels in sources:
-        for one, chunks in zip(labels, chunks_of[k], strict=True):
-            if one is not None:
-                given[one].append(chunks)
+        for label, chunks in zip(labels, chunks_of[k], strict=True):
+            if label is not None:
+                chunkings[label].append(chunks)
     return {
-        one: (extent,) if one in whole else common(given[one]) for one, extent in extents.items()
+        label: (extent,) if label in whole else common(chunkings[label])
+        for label, extent in extents.items()
     }

@@ -58,10 +58,10 @@ class Pointwise:
         values = [reference.as_operand(block, k) for k, block in enumerate(blocks)]
         shapes = tuple(reference.shape_of(value) for value in values)
         shape = extents_of(places) if self.rank else ()
-        made = Plan(shape, shapes, self.mapping, self.use)
+        plan = Plan(shape, shapes, self.mapping, self.use)
         dtype = None if self.dtype is None else np.dtype(self.dtype)
         with one_thread_each():
-            result = native.compute(find_op(self.op), made, values, None, dtype)
+            result = native.compute(find_op(self.op), plan, values, None, dtype)
         return result if self.rank else np.reshape(result, (1,))
 
 
@@ -78,10 +78,10 @@ class Laid:
         array = np.asarray(reference.as_operand(block))
         shape = extents_of(places)
         lifted = not self.rank  # Dask's blocks need an index
-        made = Plan(() if lifted else shape, (array.shape,), (self.mapping,), RuleUse("numpy"))
-        view = made.view(0, array)
-        found = native.copied(view) if self.copy else view
-        return np.reshape(found, (1,)) if lifted else found
+        plan = Plan(() if lifted else shape, (array.shape,), (self.mapping,), RuleUse("numpy"))
+        view = plan.view(0, array)
+        chunk = native.copied(view) if self.copy else view
+        return np.reshape(chunk, (1,)) if lifted else chunk
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +128,8 @@ class Piece:
     token: str = field(init=False)
 
     def __post_init__(self) -> None:
-        said = repr((self.graph, self.labels, self.whole, self.index, self.parts, self.lifted))
-        object.__setattr__(self, "token", hashlib.sha256(said.encode()).hexdigest())
+        text = repr((self.graph, self.labels, self.whole, self.index, self.parts, self.lifted))
+        object.__setattr__(self, "token", hashlib.sha256(text.encode()).hexdigest())
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Piece) and self.token == other.token
@@ -148,29 +148,29 @@ class Piece:
             if label in extents:
                 extents[label], starts[label] = place.stop - place.start, place.start
         if any(label in starts and not extent for label, extent in extents.items()):
-            made = [self._of_nothing(part, extents) for part in self.parts]
+            arrays = [self._of_nothing(part, extents) for part in self.parts]
         else:
-            made = self._computed(extents, starts, blocks)
-        if len(made) > 1:
-            return tuple(made)
-        return np.reshape(made[0], (1,)) if self.lifted else made[0]
+            arrays = self._computed(extents, starts, blocks)
+        if len(arrays) > 1:
+            return tuple(arrays)
+        return np.reshape(arrays[0], (1,)) if self.lifted else arrays[0]
 
     def _computed(
         self, extents: Mapping[int, int], starts: Mapping[int | None, int], blocks: Sequence[Any]
     ) -> list[Any]:
         prepared = _prepared(self, tuple(extents.values()))
-        given = [
+        operands = [
             _checked(block, node, k)
             for k, (block, node) in enumerate(zip(blocks, _inputs(prepared.graph), strict=True))
         ]
         with one_thread_each():
-            results = run_into(prepared, given, [None] * len(self.graph.outputs))
+            results = run_into(prepared, operands, [None] * len(self.graph.outputs))
         return [
-            self._made(part, [results[k] for k in part.outputs], extents, starts)
+            self._part_array(part, [results[k] for k in part.outputs], extents, starts)
             for part in self.parts
         ]
 
-    def _made(
+    def _part_array(
         self,
         part: Part,
         results: Sequence[Any],
@@ -211,15 +211,15 @@ def in_extents(graph: Graph, labels: Sequence[Labels], extents: Mapping[int, int
     nodes = tuple(
         node
         if isinstance(node, Constant)
-        else replace(node, shape=tuple(1 if one is None else extents[one] for one in of))
+        else replace(node, shape=tuple(1 if label is None else extents[label] for label in of))
         for node, of in zip(graph.nodes, labels, strict=True)
     )
     return replace(graph, nodes=nodes)
 
 
 def _inputs(graph: Graph) -> list[Input]:
-    found = {node.index: node for node in graph.nodes if isinstance(node, Input)}
-    return [found[k] for k in range(graph.inputs)]
+    inputs = {node.index: node for node in graph.nodes if isinstance(node, Input)}
+    return [inputs[k] for k in range(graph.inputs)]
 
 
 def _checked(block: Any, node: Input, k: int) -> Any:
@@ -261,10 +261,10 @@ class Picked:
     part: int
     lifted: bool
 
-    def __call__(self, _: Places, made: tuple[Any, ...]) -> Any:
+    def __call__(self, _: Places, arrays: tuple[Any, ...]) -> Any:
         """The array."""
-        found = made[self.part]
-        return np.reshape(found, (1,)) if self.lifted else found
+        array = arrays[self.part]
+        return np.reshape(array, (1,)) if self.lifted else array
 
 
 # Threads
@@ -277,7 +277,7 @@ class _Sharing:
         self.lock = threading.Lock()
         self.running = 0
         self.before = 0
-        self.given = 0
+        self.threads = 0
 
 
 _sharing = _Sharing()
@@ -303,7 +303,7 @@ def one_thread_each() -> Iterator[None]:
     """
     with _sharing.lock:
         if not _sharing.running:
-            _sharing.before = _sharing.given = native.get_num_threads()
+            _sharing.before = _sharing.threads = native.get_num_threads()
         _sharing.running += 1
         _share()
     try:
@@ -315,7 +315,7 @@ def one_thread_each() -> Iterator[None]:
 
 
 def _share() -> None:
-    if native.get_num_threads() != _sharing.given:  # somebody else has set it: theirs
+    if native.get_num_threads() != _sharing.threads:  # somebody else has set it: theirs
         _sharing.before = native.get_num_threads()
     if not _sharing.running:
         wanted = _sharing.before
@@ -323,9 +323,9 @@ def _share() -> None:
         wanted = 1
     else:
         wanted = max(1, _sharing.before // _sharing.running)
-    if wanted != _sharing.given or wanted != native.get_num_threads():
+    if wanted != _sharing.threads or wanted != native.get_num_threads():
         native.set_num_threads(wanted)
-    _sharing.given = wanted
+    _sharing.threads = wanted
 
 
 def _on_worker() -> bool:

@@ -36,7 +36,9 @@ def pulled(
             )
     operands = call.operands
     count = len(operands) - len(call.named)
-    made = backward(compiled.graph, [*operands, *map(operand_of, compiled.captured)], count)
+    backward_pass = backward(
+        compiled.graph, [*operands, *map(operand_of, compiled.captured)], count
+    )
     arrays = (*values, *compiled.captured)
     results = lazy.computed(compiled.graph, arrays, name)
     outputs = [compiled.graph.nodes[k] for k in compiled.graph.outputs]
@@ -44,29 +46,31 @@ def pulled(
     def pull(cotangents: Any) -> tuple[Any, ...]:
         """The gradients of the results' inner product with cotangents."""
         leaves = compiled.structure.unpack(cotangents, "a cotangent")
-        given = [
+        cotangent_arrays = [
             _cotangent(leaf, node, result, k)
             for k, (leaf, node, result) in enumerate(zip(leaves, outputs, results, strict=True))
         ]
-        found = lazy.computed(made.graph, (*arrays, *given), f"{name}-vjp")
+        gradients = lazy.computed(backward_pass.graph, (*arrays, *cotangent_arrays), f"{name}-vjp")
         return tuple(
-            _zero(operand, value) if place is None else found[place]
-            for operand, value, place in zip(operands, values, made.places, strict=False)
+            _zero(operand, value) if place is None else gradients[place]
+            for operand, value, place in zip(operands, values, backward_pass.places, strict=False)
         )
 
     return compiled.structure.pack(results), pull
 
 
-def _cotangent(given: Any, node: Node, result: Any, k: int) -> Any:
+def _cotangent(cotangent: Any, node: Node, result: Any, k: int) -> Any:
     """A cotangent as an array of its result's shape and dtype."""
     import dask.array as da
 
     dtype = np.dtype(node.dtype)
-    if given is None:
+    if cotangent is None:
         return da.zeros(node.shape, chunks=result.chunks, dtype=dtype)
     if not is_float(dtype):
         raise TypeError(f"result {k} is of {dtype}, which has no gradient: its cotangent is None")
-    array = lazy.checked(given, k) if lazy.is_lazy(given) else np.asarray(as_operand(given))
+    array = (
+        lazy.checked(cotangent, k) if lazy.is_lazy(cotangent) else np.asarray(as_operand(cotangent))
+    )
     if array.shape != node.shape:
         raise BroadcastError(
             f"the cotangent of result {k} has shape {array.shape}; the result has {node.shape}",

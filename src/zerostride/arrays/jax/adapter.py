@@ -56,8 +56,8 @@ class Jax(Generic):
 
     def dtype_of(self, array: Any) -> np.dtype[Any]:
         """NumPy's dtype of an array."""
-        found: np.dtype[Any] = numeric(array.dtype)
-        return found
+        dtype: np.dtype[Any] = numeric(array.dtype)
+        return dtype
 
     def data_of(self, array: Any) -> Any:
         """NumPy's array, or a number, of what a fused function takes from elsewhere."""
@@ -67,15 +67,15 @@ class Jax(Generic):
             raise NotPlain(
                 "was deleted, or donated to a computation", "pass an array that is there"
             )
-        found = lowered((array,))
-        if found is None:
+        arrays = lowered((array,))
+        if arrays is None:
             raise NotPlain(f"lies on {' and '.join(sorted(map(str, array.devices())))}")
-        return found[0]
+        return arrays[0]
 
     def as_dtype(self, dtype: Any) -> np.dtype[Any]:
         """NumPy's dtype of what JAX, or NumPy, takes as one."""
-        found: np.dtype[Any] = np.dtype(dtype)
-        return found
+        numpy_dtype: np.dtype[Any] = np.dtype(dtype)
+        return numpy_dtype
 
     # The protocol.
 
@@ -89,23 +89,23 @@ class Jax(Generic):
         function = programs.fused_op(op, options, dtype)
         return _finished(self._prepared(function, operands, {}, own=options.engine != "numpy"))
 
-    def broadcast(self, data: Any, made: Plan, copy: bool, out: Any) -> Any:
+    def broadcast(self, data: Any, plan: Plan, copy: bool, out: Any) -> Any:
         """`lax.broadcast_in_dim`; JAX has no views with stride 0."""
         _check_out(out)
-        (view,) = self.views(made, (data,))
+        (view,) = self.views(plan, (data,))
         return view
 
-    def views(self, made: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    def views(self, plan: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """The operands laid over the plan's shape."""
-        return tuple(_laid(made, k, array) for k, array in enumerate(arrays))
+        return tuple(_laid(plan, k, array) for k, array in enumerate(arrays))
 
-    def unbroadcast(self, made: Plan, grad: Any, k: int) -> Any:
+    def unbroadcast(self, plan: Plan, grad: Any, k: int) -> Any:
         """`grad` summed to the shape of operand `k`."""
         if is_here(grad):
-            return super().unbroadcast(made, grad, k)
-        if tuple(grad.shape) != made.shape or not 0 <= k < len(made.operands):
-            return made.unbroadcast(programs.stand_in(tuple(grad.shape), self.dtype_of(grad)), k)
-        function = programs.fused_adjoint(made.operands[k], made.stretched[k])
+            return super().unbroadcast(plan, grad, k)
+        if tuple(grad.shape) != plan.shape or not 0 <= k < len(plan.operands):
+            return plan.unbroadcast(programs.stand_in(tuple(grad.shape), self.dtype_of(grad)), k)
+        function = programs.fused_adjoint(plan.operands[k], plan.stretched[k])
         return self._computed(function, (grad,), {})
 
     def reduction(self, name: str, x: Any, options: Mapping[str, Any]) -> Any:
@@ -134,15 +134,15 @@ class Jax(Generic):
         """A call of a fused function."""
         _check_out(out)
         _check_settings(settings)
-        given = (*operands, *settings.values())
-        arrays = lowered(given)
+        inputs = (*operands, *settings.values())
+        arrays = lowered(inputs)
         if arrays is not None and (progress is not None or _size(arrays) < _LARGE):
             more = dict(zip(settings, arrays[len(operands) :], strict=True))
             if progress is not None:
                 more["progress"] = progress
             result = function.of_library(*arrays[: len(operands)], **more)
-            like = _first(given)
-            return mapped(result, lambda one: raised(one, like))
+            like = _first(inputs)
+            return mapped(result, lambda part: raised(part, like))
         if progress is not None:
             raise TypeError(
                 "progress= is told of arrays whose numbers are known; leave it out here"
@@ -154,30 +154,30 @@ class Jax(Generic):
     ) -> tuple[Any, Callable[..., Any]]:
         """A fused function's result, and the function of cotangents that gives gradients."""
         _check_settings(settings)
-        made = self._prepared(function, operands, settings)
-        if not made.program.is_real:
+        prepared = self._prepared(function, operands, settings)
+        if not prepared.program.is_real:
             raise TypeError("gradients are of real numbers; use jax.vjp for complex ones")
-        values = (*made.values, *made.compiled.captured)
+        values = (*prepared.values, *prepared.compiled.captured)
         like = _first(values)
-        results = _run(made.program, values, like)
+        results = _run(prepared.program, values, like)
         wanted = tuple(k < len(operands) for k in range(len(values)))
-        gradients = made.program.gradients(wanted)
+        gradients = prepared.program.gradients(wanted)
 
         def pull(cotangents: Any) -> tuple[Any, ...]:
-            leaves = made.compiled.structure.unpack(cotangents, "a cotangent")
-            given = [
+            leaves = prepared.compiled.structure.unpack(cotangents, "a cotangent")
+            cotangent_arrays = [
                 _cotangent(leaf, node, k)
-                for k, (leaf, node) in enumerate(zip(leaves, made.program.outputs, strict=True))
+                for k, (leaf, node) in enumerate(zip(leaves, prepared.program.outputs, strict=True))
             ]
-            found = []
+            gradient_arrays = []
             if gradients.program is not None:
-                found = _run(gradients.program, (*values, *given), like)
+                gradient_arrays = _run(gradients.program, (*values, *cotangent_arrays), like)
             return tuple(
-                _zero(operand) if place is None else found[place]
+                _zero(operand) if place is None else gradient_arrays[place]
                 for operand, place in zip(operands, gradients.places, strict=False)
             )
 
-        return made.compiled.structure.pack(results), pull
+        return prepared.compiled.structure.pack(results), pull
 
     # Programs.
 
@@ -189,9 +189,9 @@ class Jax(Generic):
         *,
         own: bool = True,
     ) -> programs.Prepared:
-        given = [settled(one) for one in operands]
-        more = {name: settled(one) for name, one in settings.items()}
-        return programs.prepared(function, given, more, _shown, own=own)
+        settled_operands = [settled(value) for value in operands]
+        more = {name: settled(value) for name, value in settings.items()}
+        return programs.prepared(function, settled_operands, more, _shown, own=own)
 
     def _computed(self, function: Any, operands: Sequence[Any], settings: Mapping[str, Any]) -> Any:
         """A fused function's results: by the engine if all numbers are known here, else JAX's."""
@@ -201,11 +201,11 @@ class Jax(Generic):
 ADAPTER = Jax()
 
 
-def _finished(made: programs.Prepared) -> Any:
+def _finished(prepared: programs.Prepared) -> Any:
     """A prepared call's results, packed as the function returns them."""
-    values = (*made.values, *made.compiled.captured)
-    results = _run(made.program, values, _first(values))
-    return made.compiled.structure.pack(results)
+    values = (*prepared.values, *prepared.compiled.captured)
+    results = _run(prepared.program, values, _first(values))
+    return prepared.compiled.structure.pack(results)
 
 
 def _run(program: programs.LibraryProgram, values: Sequence[Any], like: Any) -> list[Any]:
@@ -213,8 +213,8 @@ def _run(program: programs.LibraryProgram, values: Sequence[Any], like: Any) -> 
     arrays = lowered(values)
     if arrays is not None:
         outs = [aligned(node.shape, np.dtype(node.dtype)) for node in program.outputs]
-        return [raised(one, like) for one in run_into(program.ready, arrays, outs)]
-    return replay(program.graph, [_traced(one) for one in values], _LIBRARY)
+        return [raised(result, like) for result in run_into(program.ready, arrays, outs)]
+    return replay(program.graph, [_traced(value) for value in values], _LIBRARY)
 
 
 _LIBRARY = Library()
@@ -264,24 +264,24 @@ def _sizes(array: Any) -> tuple[int, ...]:
     return tuple(map(int, array.shape))
 
 
-def _laid(made: Plan, k: int, array: Any) -> Any:
+def _laid(plan: Plan, k: int, array: Any) -> Any:
     here = lowered((array,))
     if here is not None:  # nothing is compiled for this shape
         # What is no array of JAX's may be written to: without one beside it, it is copied.
-        return raised(made.view(k, as_operand(here[0])), _first((array,)))
-    given = array if isinstance(array, jax.Array) else jnp.asarray(as_operand(array))
-    if tuple(given.shape) != made.operands[k]:
-        made.view(k, programs.stand_in(tuple(given.shape), np.dtype(bool)))  # says what is wrong
-    return _LIBRARY.laid(given, made.axes_mapping[k], made.shape)
+        return raised(plan.view(k, as_operand(here[0])), _first((array,)))
+    source = array if isinstance(array, jax.Array) else jnp.asarray(as_operand(array))
+    if tuple(source.shape) != plan.operands[k]:
+        plan.view(k, programs.stand_in(tuple(source.shape), np.dtype(bool)))  # says what is wrong
+    return _LIBRARY.laid(source, plan.axes_mapping[k], plan.shape)
 
 
-def _cotangent(given: Any, node: Any, k: int) -> Any:
+def _cotangent(cotangent: Any, node: Any, k: int) -> Any:
     dtype = canonical(node.dtype)
-    if given is None:
+    if cotangent is None:
         return jnp.zeros(node.shape, dtype)
     if dtype.kind in "biu":
         raise TypeError(f"result {k} is of {dtype}, which has no gradient: its cotangent is None")
-    array = given if isinstance(given, jax.Array) else jnp.asarray(as_operand(given))
+    array = cotangent if isinstance(cotangent, jax.Array) else jnp.asarray(as_operand(cotangent))
     if tuple(array.shape) != node.shape:
         raise BroadcastError(
             f"the cotangent of result {k} has shape {tuple(array.shape)}; the result has "

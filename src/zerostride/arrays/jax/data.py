@@ -65,15 +65,15 @@ def settled(value: Any) -> Any:
 
 def lowered(values: Sequence[Any]) -> list[Any] | None:
     """Operands as the engine takes them; None where one is traced, or lies elsewhere."""
-    found = []
+    arrays = []
     for value in values:
         if isinstance(value, jax.Array):
             if not is_here(value):
                 return None
             array = np.asarray(value)
             value = value.item() if not array.ndim and is_weak(value) else array
-        found.append(value)
-    return found
+        arrays.append(value)
+    return arrays
 
 
 def aligned(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -92,12 +92,12 @@ def raised(result: Any, like: Any) -> Any:
         if array.dtype != target:
             with np.errstate(all="ignore"):
                 array = array.astype(target)
-    found = _put_beside(array, like)
-    if found is not None:
-        return found
-    made = jnp.asarray(array)
+    placed = _put_beside(array, like)
+    if placed is not None:
+        return placed
+    jax_array = jnp.asarray(array)
     device = None if like is None else _device(like)
-    return made if device is None else jax.device_put(made, device)
+    return jax_array if device is None else jax.device_put(jax_array, device)
 
 
 def _put_beside(array: NDArray[Any], like: Any) -> Any:
@@ -128,11 +128,13 @@ def _put() -> Callable[..., Any] | None:
         from jax._src.lib import xla_client
 
         put: Callable[..., Any] = xla_client.batched_device_put
-        given, device = np.arange(2, dtype=np.float32), jax.local_devices()[0]
+        sample, device = np.arange(2, dtype=np.float32), jax.local_devices()[0]
         sharding = jax.sharding.SingleDeviceSharding(device)
-        made = put(jax.core.ShapedArray((2,), given.dtype), sharding, [given], [device], False)
-        as_wanted = isinstance(made, jax.Array) and not made.committed and made.dtype == given.dtype
-        return put if as_wanted and np.array_equal(np.asarray(made), given) else None
+        moved = put(jax.core.ShapedArray((2,), sample.dtype), sharding, [sample], [device], False)
+        as_wanted = (
+            isinstance(moved, jax.Array) and not moved.committed and moved.dtype == sample.dtype
+        )
+        return put if as_wanted and np.array_equal(np.asarray(moved), sample) else None
     except (ImportError, AttributeError, TypeError, ValueError, RuntimeError):
         return None
 

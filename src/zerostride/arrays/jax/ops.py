@@ -88,8 +88,8 @@ def _whole_power(a: Array, b: Array) -> Array:
     result, _ = lax.fori_loop(0, bits, step, start)
     if not jnp.issubdtype(a.dtype, jnp.signedinteger):
         return result
-    one = jnp.where(b % 2 == 1, a, a * a)
-    return jnp.where(b >= 0, result, jnp.where(abs(a) == 1, one, jnp.zeros_like(a)))
+    unit_power = jnp.where(b % 2 == 1, a, a * a)
+    return jnp.where(b >= 0, result, jnp.where(abs(a) == 1, unit_power, jnp.zeros_like(a)))
 
 
 def _of_floats(name: str) -> Callable[[Array], Array]:
@@ -183,13 +183,13 @@ class Jax:
     def cast(self, array: Array, dtype: str) -> Array:
         """As :func:`zerostride.cast`, in the dtype that JAX has for it."""
         target = canonical(np.dtype(dtype))
-        given = canonical(array.dtype)
-        if given == target:
+        source = canonical(array.dtype)
+        if source == target:
             # A dtype that is JAX's own to choose is settled by now.
             return lax.convert_element_type(array, target)
         if target == np.bool_:
             return array != 0
-        if target.kind not in "iu" or not jnp.issubdtype(given, jnp.floating):
+        if target.kind not in "iu" or not jnp.issubdtype(source, jnp.floating):
             return lax.convert_element_type(array, target)
         return _saturated(array, target)
 
@@ -213,8 +213,8 @@ class Jax:
 
 def canonical(dtype: Any) -> np.dtype[Any]:
     """The dtype that JAX has for NumPy's: without `jax_enable_x64` there are none of 64 bits."""
-    found: np.dtype[Any] = np.dtype(jax.dtypes.canonicalize_dtype(np.dtype(dtype)))
-    return found
+    jax_dtype: np.dtype[Any] = np.dtype(jax.dtypes.canonicalize_dtype(np.dtype(dtype)))
+    return jax_dtype
 
 
 def _saturated(array: Array, target: np.dtype[Any]) -> Array:

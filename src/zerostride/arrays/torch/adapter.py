@@ -78,33 +78,33 @@ class Torch(Generic):
             arrays = [*map(_lowered, operands)]
             return from_numpy(np.asarray(call(op, arrays, options, dtype)))
         function = programs.fused_op(op, options, dtype)
-        made = self._prepared(function, operands, {}, own=options.engine != "numpy")
-        return self._finished(made, options.out)
+        prepared = self._prepared(function, operands, {}, own=options.engine != "numpy")
+        return self._finished(prepared, options.out)
 
-    def broadcast(self, data: Any, made: Plan, copy: bool, out: Any) -> Any:
+    def broadcast(self, data: Any, plan: Plan, copy: bool, out: Any) -> Any:
         """A view with stride 0 where it stretches."""
         if out is not None:
             if _way((data,), out) is Way.NATIVE:
-                return _written(super().broadcast(data, made, copy, out), out)
-            function = programs.fused_broadcast(made.shape, made.axes_mapping[0])
+                return _written(super().broadcast(data, plan, copy, out), out)
+            function = programs.fused_broadcast(plan.shape, plan.axes_mapping[0])
             return self._computed(function, (data,), {}, out)
         if copy and _way((data,), None) is Way.NATIVE:
-            return from_numpy(copied(made.view(0, to_numpy(data))))
-        (view,) = self.views(made, (data,))
+            return from_numpy(copied(plan.view(0, to_numpy(data))))
+        (view,) = self.views(plan, (data,))
         return view.clone(memory_format=torch.contiguous_format) if copy else view
 
-    def views(self, made: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    def views(self, plan: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """Views of the plan's shape, which PyTorch differentiates: not to be written to."""
-        return tuple(_view(made, k, array) for k, array in enumerate(arrays))
+        return tuple(_view(plan, k, array) for k, array in enumerate(arrays))
 
-    def unbroadcast(self, made: Plan, grad: Any, k: int) -> Any:
+    def unbroadcast(self, plan: Plan, grad: Any, k: int) -> Any:
         """`grad` summed to the shape of operand `k`."""
         if _way((grad,), None) is Way.NATIVE:
-            return super().unbroadcast(made, grad, k)
-        if tuple(grad.shape) != made.shape:
-            return made.unbroadcast(programs.stand_in(_shape(grad), self.dtype_of(grad)), k)
-        made.strides(k, (0,) * len(made.operands[k]) if 0 <= k < len(made.operands) else ())
-        function = programs.fused_adjoint(made.operands[k], made.stretched[k])
+            return super().unbroadcast(plan, grad, k)
+        if tuple(grad.shape) != plan.shape:
+            return plan.unbroadcast(programs.stand_in(_shape(grad), self.dtype_of(grad)), k)
+        plan.strides(k, (0,) * len(plan.operands[k]) if 0 <= k < len(plan.operands) else ())
+        function = programs.fused_adjoint(plan.operands[k], plan.stretched[k])
         return self._computed(function, (grad,), {}, None)
 
     def reduction(self, name: str, x: Any, options: Mapping[str, Any]) -> Any:
@@ -147,22 +147,22 @@ class Torch(Generic):
     ) -> tuple[Any, Callable[..., Any]]:
         """A fused function's result, and the function of cotangents that gives gradients."""
         _check_settings(settings)
-        made = self._prepared(function, operands, settings)
-        values = (*made.values, *_captured(made))
-        results = run(made.program, values)
+        prepared = self._prepared(function, operands, settings)
+        values = (*prepared.values, *_captured(prepared))
+        results = run(prepared.program, values)
         wanted = [k < len(operands) for k in range(len(values))]
 
         def pull(cotangents: Any) -> tuple[Any, ...]:
-            leaves = made.compiled.structure.unpack(cotangents, "a cotangent")
-            given = [
+            leaves = prepared.compiled.structure.unpack(cotangents, "a cotangent")
+            cotangent_tensors = [
                 _cotangent(leaf, result, k)
                 for k, (leaf, result) in enumerate(zip(leaves, results, strict=True))
             ]
-            found = pulled(made.program, values, given, wanted)
-            pairs = zip(operands, found, strict=False)
-            return tuple(_gradient(operand, one) for operand, one in pairs)
+            gradients = pulled(prepared.program, values, cotangent_tensors, wanted)
+            pairs = zip(operands, gradients, strict=False)
+            return tuple(_gradient(operand, gradient) for operand, gradient in pairs)
 
-        return made.compiled.structure.pack(results), pull
+        return prepared.compiled.structure.pack(results), pull
 
     # Programs.
 
@@ -192,10 +192,10 @@ class Torch(Generic):
         """A fused function's results, by whatever way its operands have to go."""
         return self._finished(self._prepared(function, operands, settings), out)
 
-    def _finished(self, made: programs.Prepared, out: Any) -> Any:
-        values = (*made.values, *_captured(made))
-        results = run(made.program, values)
-        structure = made.compiled.structure
+    def _finished(self, prepared: programs.Prepared, out: Any) -> Any:
+        values = (*prepared.values, *_captured(prepared))
+        results = run(prepared.program, values)
+        structure = prepared.compiled.structure
         named = zip(structure.unpack(out, "out"), structure.named_outs(), strict=True)
         targets = [(k, *pair) for k, pair in enumerate(named) if pair[0] is not None]
         for k, target, name in targets:
@@ -215,12 +215,12 @@ _NUMBERS: dict[type, tuple[Any, Callable[[Any], Any]]] = {
 }
 
 
-def _known(value: Any) -> Any:
+def _untraced_number(value: Any) -> Any:
     return _NUMBERS[type(value)][1](value) if type(value) in _NUMBERS else value
 
 
 def _lowered(value: Any) -> Any:
-    return to_numpy(value) if isinstance(value, Tensor) else _known(value)
+    return to_numpy(value) if isinstance(value, Tensor) else _untraced_number(value)
 
 
 def _native(
@@ -231,7 +231,7 @@ def _native(
     if progress is not None:
         more["progress"] = progress
     result = function.of_library(*map(_lowered, operands), **more)
-    return mapped(result, lambda one: from_numpy(np.asarray(one)))
+    return mapped(result, lambda part: from_numpy(np.asarray(part)))
 
 
 def _tensors(values: Sequence[Any]) -> list[Tensor]:
@@ -240,12 +240,12 @@ def _tensors(values: Sequence[Any]) -> list[Tensor]:
 
 def _way(operands: Sequence[Any], out: Any) -> Way:
     """How a call runs; refused where a gradient would be lost in an `out`."""
-    given = _tensors(operands)
+    tensors = _tensors(operands)
     if out is None:
-        return way_of(given)
+        return way_of(tensors)
     targets = _leaves(out)
-    way = way_of((*given, *targets))
-    if torch.is_grad_enabled() and any(one.requires_grad for one in (*given, *targets)):
+    way = way_of((*tensors, *targets))
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (*tensors, *targets)):
         raise RuntimeError(
             "out= does not take part in automatic differentiation, and one of the tensors requires "
             "a gradient; leave out= out, or call under torch.no_grad()"
@@ -258,7 +258,7 @@ def _leaves(out: Any) -> list[Tensor]:
     if isinstance(out, dict):
         out = tuple(out.values())
     if isinstance(out, tuple | list):
-        return [leaf for one in out for leaf in _leaves(one)]
+        return [leaf for item in out for leaf in _leaves(item)]
     return [out] if isinstance(out, Tensor) else []
 
 
@@ -315,20 +315,20 @@ def _shape(tensor: Tensor) -> tuple[int, ...]:
     return tuple(map(int, tensor.shape))
 
 
-def _captured(made: programs.Prepared) -> list[Tensor]:
+def _captured(prepared: programs.Prepared) -> list[Tensor]:
     """What the function took from elsewhere, where its operands are: tensors as they are, so that
     autograd sees what is written to them before a backward pass."""
-    compiled = made.compiled
+    compiled = prepared.compiled
     if not compiled.sources:
         return []
-    device = next(one.device for one in made.values if isinstance(one, Tensor))
+    device = next(value.device for value in prepared.values if isinstance(value, Tensor))
     with _untraced():
         pairs = list(zip(compiled.sources, compiled.captured, strict=True))
     if torch._C._len_torch_dispatch_stack():  # PyTorch traces, and takes new tensors as constants
         return [_shared(data).to(device) for _, data in pairs]
     return [
-        (one.given if isinstance(one.given, Tensor) else _shared(data)).to(device)
-        for one, data in pairs
+        (source.given if isinstance(source.given, Tensor) else _shared(data)).to(device)
+        for source, data in pairs
     ]
 
 
@@ -341,22 +341,26 @@ def _shared(array: NDArray[Any]) -> Tensor:
     return from_numpy(array if array.flags.writeable else array.copy())
 
 
-def _view(made: Plan, k: int, array: Any) -> Any:
+def _view(plan: Plan, k: int, array: Any) -> Any:
     if not isinstance(array, Tensor):  # a number
         array = from_numpy(np.array(array))
-    if _shape(array) != made.operands[k]:
-        made.view(k, programs.stand_in(_shape(array), np.dtype(bool)))  # says what is wrong
-    return array.reshape(made.aligned[k]).expand(made.shape)
+    if _shape(array) != plan.operands[k]:
+        plan.view(k, programs.stand_in(_shape(array), np.dtype(bool)))  # says what is wrong
+    return array.reshape(plan.aligned[k]).expand(plan.shape)
 
 
-def _cotangent(given: Any, result: Tensor, k: int) -> Tensor | None:
-    if given is None:
+def _cotangent(cotangent: Any, result: Tensor, k: int) -> Tensor | None:
+    if cotangent is None:
         return None
     if not result.is_floating_point():
         raise TypeError(
             f"result {k} is of {result.dtype}, which has no gradient: its cotangent is None"
         )
-    tensor = given if isinstance(given, Tensor) else torch.as_tensor(given, device=result.device)
+    tensor = (
+        cotangent
+        if isinstance(cotangent, Tensor)
+        else torch.as_tensor(cotangent, device=result.device)
+    )
     if tensor.shape != result.shape:
         raise BroadcastError(
             f"the cotangent of result {k} has shape {_shape(tensor)}; the result has "
@@ -366,10 +370,10 @@ def _cotangent(given: Any, result: Tensor, k: int) -> Tensor | None:
     return tensor.to(result.dtype)
 
 
-def _gradient(operand: Any, found: Tensor | None) -> Any:
+def _gradient(operand: Any, gradient: Tensor | None) -> Any:
     """A gradient; zeros where nothing comes back, None of integers and truth values."""
-    if found is not None:
-        return found
+    if gradient is not None:
+        return gradient
     if isinstance(operand, Tensor):
         return torch.zeros_like(operand) if operand.is_floating_point() else None
     return torch.zeros((), dtype=torch.float64) if type(operand) is float else None

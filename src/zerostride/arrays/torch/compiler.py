@@ -24,8 +24,8 @@ from ...ops import OPS
 _HANDED_ON: dict[Any, Any] = {
     checks.against: lambda left, right: right,
     checks.pair: lambda left, right: (left, right),
-    checks.args: lambda function, /, *given: given,
-    checks.args_of: lambda root, path, /, *given: given,
+    checks.args: lambda function, /, *operands: operands,
+    checks.args_of: lambda root, path, /, *operands: operands,
 }
 
 
@@ -39,17 +39,17 @@ def register() -> None:
         # Of the package's own files nothing is read.
         handed_on.__code__ = handed_on.__code__.replace(co_filename="<zerostride>")
         torch._dynamo.substitute_in_graph(original)(handed_on)
-    found = [getattr(functions, name, None) or getattr(unary, name) for name in OPS]
-    found += [getattr(reductions, name) for name in TRACED if hasattr(reductions, name)]
-    found += [one for one in gc.get_objects() if type(one) is Fused]
-    for one in (*found, functions.broadcast):
-        allow(one)
+    callables = [getattr(functions, name, None) or getattr(unary, name) for name in OPS]
+    callables += [getattr(reductions, name) for name in TRACED if hasattr(reductions, name)]
+    callables += [function for function in gc.get_objects() if type(function) is Fused]
+    for function in (*callables, functions.broadcast):
+        allow(function)
 
 
 def allow(function: Any) -> None:
     """Has calls of a function written into graphs as they are."""
-    known: Any = torch.compiler.allow_in_graph
+    allow_in_graph: Any = torch.compiler.allow_in_graph
     try:
-        known(function)
+        allow_in_graph(function)
     except TypeError:  # the engine's functions have no weak references, and live for ever
         trace_rules._allowed_callable_ids.add(id(function))

@@ -35,23 +35,23 @@ def text_of(program: LibraryProgram) -> str:
     >>> program_of(text_of(program)).graph == program.graph
     True
     """
-    found = vars(program).get("_text")
-    if found is None:
+    text = vars(program).get("_text")
+    if text is None:
         graph = program.graph
         nodes = [[type(node).__name__, *_fields(node)] for node in graph.nodes]
         operands = [_fields(operand) for operand in program.operands]
-        found = json.dumps([nodes, graph.outputs, operands], separators=(",", ":"))
-        vars(program)["_text"] = found
-    return str(found)
+        text = json.dumps([nodes, graph.outputs, operands], separators=(",", ":"))
+        vars(program)["_text"] = text
+    return str(text)
 
 
 @functools.lru_cache(4096)
 def program_of(text: str) -> LibraryProgram:
     """The program of a text."""
     nodes, outputs, operands = json.loads(text)
-    made: list[Node] = [_NODES[kind](*map(_tuples, values)) for kind, *values in nodes]
-    known = tuple(Operand(*map(_tuples, values)) for values in operands)
-    return LibraryProgram(Graph(tuple(made), tuple(outputs), len(known)), known)
+    graph_nodes: list[Node] = [_NODES[kind](*map(_tuples, values)) for kind, *values in nodes]
+    inputs = tuple(Operand(*map(_tuples, values)) for values in operands)
+    return LibraryProgram(Graph(tuple(graph_nodes), tuple(outputs), len(inputs)), inputs)
 
 
 def _fields(value: Any) -> list[Any]:
@@ -113,9 +113,9 @@ def _backward(ctx: Any, cotangents: Sequence[Tensor | None]) -> tuple[Any, ...]:
     values = _values(ctx.kinds, ctx.saved_tensors, ctx.numbers)
     wanted = iter(ctx.needs_input_grad[0])
     mask = [kind == _TENSOR and next(wanted) for kind in ctx.kinds]
-    found = pulled(program_of(ctx.program), values, cotangents, mask)
-    pairs = zip(ctx.kinds, found, strict=True)
-    gradients = [one for kind, one in pairs if kind == _TENSOR]
+    results = pulled(program_of(ctx.program), values, cotangents, mask)
+    pairs = zip(ctx.kinds, results, strict=True)
+    gradients = [gradient for kind, gradient in pairs if kind == _TENSOR]
     # An empty list counts as one of tensors, a list of numbers as one thing.
     return gradients, None if ctx.numbers else [], None, None
 

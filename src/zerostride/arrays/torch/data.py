@@ -32,12 +32,12 @@ def as_numpy(dtype: torch.dtype) -> np.dtype[Any]:
     >>> as_numpy(torch.float16)
     dtype('float16')
     """
-    found = _known().get(dtype)
-    if found is None:
+    numpy_dtype = _known().get(dtype)
+    if numpy_dtype is None:
         name = str(dtype).removeprefix("torch.")
         needs = f"; NumPy has {name} from ml_dtypes: install that" if name in _ADDED else ""
         raise TypeError(f"zerostride does not compute with tensors of {dtype}{needs}")
-    return found
+    return numpy_dtype
 
 
 def as_torch(dtype: np.dtype[Any]) -> torch.dtype:
@@ -46,25 +46,25 @@ def as_torch(dtype: np.dtype[Any]) -> torch.dtype:
     Raises:
         TypeError: PyTorch has none.
     """
-    found = getattr(torch, dtype.name, None)
-    if not isinstance(found, torch.dtype):
+    torch_dtype = getattr(torch, dtype.name, None)
+    if not isinstance(torch_dtype, torch.dtype):
         raise TypeError(f"PyTorch has no tensors of {dtype}")
-    return found
+    return torch_dtype
 
 
 @functools.cache
 def _known() -> dict[torch.dtype, np.dtype[Any]]:
-    found = {getattr(torch, name): np.dtype(name) for name in _NUMPY}
+    dtypes = {getattr(torch, name): np.dtype(name) for name in _NUMPY}
     try:
         import ml_dtypes
     except ImportError:  # these tensors are refused
-        return found
+        return dtypes
     if native.backend() != "reference":
         native.find_bfloat16()
     for name in _ADDED:
         if hasattr(torch, name) and hasattr(ml_dtypes, name):
-            found[getattr(torch, name)] = np.dtype(getattr(ml_dtypes, name))
-    return found
+            dtypes[getattr(torch, name)] = np.dtype(getattr(ml_dtypes, name))
+    return dtypes
 
 
 def to_numpy(tensor: torch.Tensor) -> NDArray[Any]:

@@ -115,16 +115,16 @@ def _widened(function: Callable[..., Any], name: str) -> Callable[..., Any]:
     """Of unsigned integers, that PyTorch has few functions for, in signed ones."""
 
     def called(*args: Any) -> Tensor:
-        given = next((x.dtype for x in args if isinstance(x, Tensor) and x.dtype in _WIDER), None)
-        if given is None or (given == torch.uint64 and name not in (*_MODULAR, *_ORDERED)):
+        dtype = next((x.dtype for x in args if isinstance(x, Tensor) and x.dtype in _WIDER), None)
+        if dtype is None or (dtype == torch.uint64 and name not in (*_MODULAR, *_ORDERED)):
             result: Tensor = function(*args)
             return result
-        turned = given == torch.uint64 and name in _ORDERED
-        wide = _WIDER[given]
+        turned = dtype == torch.uint64 and name in _ORDERED
+        wide = _WIDER[dtype]
         result = function(*(_signed(x, wide, turned) for x in args))
         if result.dtype != wide or name.startswith("arg"):
             return result
-        return (result ^ _LEAST if turned else result).to(given)
+        return (result ^ _LEAST if turned else result).to(dtype)
 
     return called
 
@@ -142,7 +142,7 @@ def _absolute(x: Tensor) -> Tensor:
 
 @functools.cache
 def _ops() -> Mapping[str, Callable[..., Tensor]]:
-    found: dict[str, Callable[..., Any]] = {
+    by_name: dict[str, Callable[..., Any]] = {
         **{name: getattr(torch, name) for name in _SAME},
         **{name: getattr(torch, own) for name, own in _NAMED.items()},
         **{name: _of_floats(name) for name in ("floor", "ceil", "round", "trunc")},
@@ -152,7 +152,7 @@ def _ops() -> Mapping[str, Callable[..., Tensor]]:
         "abs": _absolute,
         "positive": torch.clone,
     }
-    return {name: _widened(function, name) for name, function in found.items()}
+    return {name: _widened(function, name) for name, function in by_name.items()}
 
 
 def _prod(x: Tensor, axes: tuple[int, ...], keep: bool) -> Tensor:

@@ -83,28 +83,28 @@ def _is_traced(tensor: Tensor) -> bool:
     )
 
 
-def why_not_plain(given: Any) -> str:
+def why_not_plain(tensor: Any) -> str:
     """Why a fused function does not take a tensor from elsewhere; "" of plain data.
 
     >>> why_not_plain(torch.ones(3)), why_not_plain(torch.ones(3, requires_grad=True))
     ('', 'requires a gradient, which would be lost')
     """
-    if not isinstance(given, Tensor):
+    if not isinstance(tensor, Tensor):
         return "is a number that PyTorch traces"
-    if given.requires_grad:
+    if tensor.requires_grad:
         return "requires a gradient, which would be lost"
-    if torch._C._functorch.is_functorch_wrapped_tensor(given):
+    if torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         return "is traced by torch.func"
-    if forward_ad._current_level >= 0 and forward_ad.unpack_dual(given).tangent is not None:
+    if forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None:
         return "has a forward-mode gradient, which would be lost"
-    if not given.is_cpu:
-        return f"lies on {given.device}"
-    if given.layout is not torch.strided or given.is_quantized:
-        return "is quantized" if given.is_quantized else "is sparse"
-    if type(given) not in _PLAIN:
-        name = type(given).__name__
+    if not tensor.is_cpu:
+        return f"lies on {tensor.device}"
+    if tensor.layout is not torch.strided or tensor.is_quantized:
+        return "is quantized" if tensor.is_quantized else "is sparse"
+    if type(tensor) not in _PLAIN:
+        name = type(tensor).__name__
         return f"is a {name}, " + (
-            "by which PyTorch traces" if _is_traced(given) else "no tensor of plain data"
+            "by which PyTorch traces" if _is_traced(tensor) else "no tensor of plain data"
         )
     return ""
 
@@ -156,12 +156,12 @@ def own(program: LibraryProgram, values: Sequence[Any]) -> list[Tensor]:
 
 def _in_kind(result: Tensor, values: Sequence[Any]) -> Tensor:
     """A result that no operand is in (where the least of one element is) as one of their class."""
-    classes = (one for one in values if isinstance(one, Tensor) and type(one) not in _PLAIN)
+    classes = (value for value in values if isinstance(value, Tensor) and type(value) not in _PLAIN)
     like = next(classes, None)
     if like is None or type(result) is not Tensor:
         return result
-    made = like.new_empty(result.shape, dtype=result.dtype)
-    return result if type(made) is Tensor else made.copy_(result)
+    subclassed = like.new_empty(result.shape, dtype=result.dtype)
+    return result if type(subclassed) is Tensor else subclassed.copy_(result)
 
 
 #: Any to a type checker, with PyTorch installed or without.
@@ -177,7 +177,9 @@ class _Recorded(_Function):  # type: ignore[misc]
         ctx.program = program
         ctx.numbers = tuple(None if isinstance(value, Tensor) else value for value in values)
         ctx.save_for_backward(*(value for value in values if isinstance(value, Tensor)))
-        ctx.mark_non_differentiable(*(one for one in results if not one.is_floating_point()))
+        ctx.mark_non_differentiable(
+            *(result for result in results if not result.is_floating_point())
+        )
         ctx.set_materialize_grads(False)
         return tuple(results)
 
@@ -203,15 +205,15 @@ def pulled(
         cotangents: for each result a tensor of its shape and dtype, or None for 0.
         wanted: the operands whose gradients are asked for.
     """
-    made = program.gradients(tuple(map(bool, wanted)))
-    if made.program is None or all(one is None for one in cotangents):
+    gradients = program.gradients(tuple(map(bool, wanted)))
+    if gradients.program is None or all(cotangent is None for cotangent in cotangents):
         return [None] * len(values)
     like = next(value for value in values if isinstance(value, Tensor))
-    given = [
+    filled = [
         torch.zeros((), dtype=as_torch(np.dtype(node.dtype)), device=like.device).expand(node.shape)
-        if one is None
-        else one
-        for node, one in zip(program.outputs, cotangents, strict=True)
+        if cotangent is None
+        else cotangent
+        for node, cotangent in zip(program.outputs, cotangents, strict=True)
     ]
-    results = run(made.program, (*values, *given))
-    return [None if place is None else results[place] for place in made.places]
+    results = run(gradients.program, (*values, *filled))
+    return [None if place is None else results[place] for place in gradients.places]

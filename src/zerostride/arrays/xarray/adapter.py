@@ -36,8 +36,8 @@ class Named:
     def dtype_of(self, array: Any) -> np.dtype[Any]:
         """NumPy's dtype of an array."""
         data = _check(array).data
-        found: np.dtype[Any] = dispatch().dtype_of(data) if is_foreign(data) else data.dtype
-        return found
+        dtype: np.dtype[Any] = dispatch().dtype_of(data) if is_foreign(data) else data.dtype
+        return dtype
 
     def data_of(self, array: Any) -> Any:
         """Refused: a function of the data would not know the names."""
@@ -45,8 +45,8 @@ class Named:
 
     def as_dtype(self, dtype: Any) -> np.dtype[Any]:
         """NumPy's dtype."""
-        found: np.dtype[Any] = np.dtype(dtype)
-        return found
+        numpy_dtype: np.dtype[Any] = np.dtype(dtype)
+        return numpy_dtype
 
     def elementwise(self, op: Op, operands: Sequence[Any], options: Options) -> Any:
         """An op of the table."""
@@ -67,55 +67,55 @@ class Named:
         attributed = operands[len(operands) - 2 :] if op.name == "where" else operands
         return _with_attributes(_applied(compute, operands), attributed)
 
-    def broadcast(self, data: Any, made: Plan, copy: bool, out: Any) -> Any:
+    def broadcast(self, data: Any, plan: Plan, copy: bool, out: Any) -> Any:
         """Refused: the new axes would have no names."""
         _refuse("broadcast", "its expand_dims or broadcast_like, which name the new dimensions")
 
-    def views(self, made: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
+    def views(self, plan: Plan, arrays: Sequence[Any]) -> tuple[Any, ...]:
         """The operands of a plan of names, broadcast by xarray."""
-        names = _names_of(made)
+        names = _names_of(plan)
         if names is None:
             _refuse("views of a plan of places", _TAKE_DATA)
         import xarray as xr
 
-        found = xr.broadcast(*_joined(arrays))
-        for one in found:
-            if one.dims != names or one.shape != made.shape:
+        broadcast_arrays = xr.broadcast(*_joined(arrays))
+        for array in broadcast_arrays:
+            if array.dims != names or array.shape != plan.shape:
                 raise BroadcastError(
-                    f"the arrays have {one.shape} along {one.dims}; the plan was made for "
-                    f"{made.shape} along {names}",
+                    f"the arrays have {array.shape} along {array.dims}; the plan was made for "
+                    f"{plan.shape} along {names}",
                     reason=Reason.EXTENT_MISMATCH,
-                    rule=made.rule,
-                    shapes=made.operands,
+                    rule=plan.rule,
+                    shapes=plan.operands,
                 )
-        return tuple(found)
+        return tuple(broadcast_arrays)
 
-    def unbroadcast(self, made: Plan, grad: Any, k: int) -> Any:
+    def unbroadcast(self, plan: Plan, grad: Any, k: int) -> Any:
         """`grad` summed over the dimensions that operand `k` lacks."""
-        names = _names_of(made)
+        names = _names_of(plan)
         if names is None:
             _refuse("the gradient of a plan of places", _TAKE_DATA)
         if grad.dims != names:
             raise BroadcastError(
                 f"grad is of {grad.dims}; the result, and so its gradient, is of {names}",
                 reason=Reason.RANK,
-                rule=made.rule,
-                shapes=made.operands,
+                rule=plan.rule,
+                shapes=plan.operands,
             )
         # The numbers of the plan are checked by a gradient without memory.
-        made.unbroadcast(np.broadcast_to(np.float32(0), grad.shape), k)
-        over = tuple(names[axis] for axis in made.stretched[k])
+        plan.unbroadcast(np.broadcast_to(np.float32(0), grad.shape), k)
+        over = tuple(names[axis] for axis in plan.stretched[k])
         dtype = self.dtype_of(grad)
         kept = {"dtype": dtype} if dtype.kind not in "biu" else {}
         return self.reduction("sum", grad, {"axis": over, "keepdims": False, **kept})
 
     def reduction(self, name: str, x: Any, options: Mapping[str, Any]) -> Any:
         """A reduction over dimensions by name, or by place."""
-        given = dict(options)
-        _refuse_out(given.pop("out", None))
-        dims = _dimensions(_check(x), given.pop("axis", None))
-        keepdims = given.pop("keepdims", False)
-        function = functools.partial(getattr(reductions, name), **given)
+        arguments = dict(options)
+        _refuse_out(arguments.pop("out", None))
+        dims = _dimensions(_check(x), arguments.pop("axis", None))
+        keepdims = arguments.pop("keepdims", False)
+        function = functools.partial(getattr(reductions, name), **arguments)
         if not dims:
             return _with_attributes(x.copy(data=_held(function(x.data, axis=()))), [x])
 
@@ -138,20 +138,20 @@ class Named:
         rest = {name: value for name, value in settings.items() if name not in named}
         if progress is not None:
             rest["progress"] = progress
-        given = [*operands, *(settings[name] for name in named)]
+        values = [*operands, *(settings[name] for name in named)]
         packed: list[Any] = []
 
         def compute(*data: Any) -> Any:
             more = dict(zip(named, data[len(operands) :], strict=True))
             packed[:] = [function(*data[: len(operands)], **more, **rest)]
-            _check_places(function, data[: len(operands)], {**more, **rest}, given, named)
+            _check_places(function, data[: len(operands)], {**more, **rest}, values, named)
             return next(leaves(packed))
 
         try:
-            first = _with_attributes(_applied(compute, given), given)
+            first = _with_attributes(_applied(compute, values), values)
         except ValueError as error:
             self._refuse_shapes(packed, error)
-        return zipped(packed[0], None, lambda one, _: self._like(first, one))
+        return zipped(packed[0], None, lambda part, _: self._like(first, part))
 
     def _like(self, first: Any, data: Any) -> Any:
         """A result with the names and coordinates of another."""
@@ -187,23 +187,23 @@ def plan_of(operands: Sequence[Any]) -> Plan:
     """
     joined = _joined(operands)
     sizes: dict[Hashable, int] = {}
-    for one in joined:
-        if len({*one.dims}) < len(one.dims):
+    for operand in joined:
+        if len({*operand.dims}) < len(operand.dims):
             raise BroadcastError(
-                f"the dimensions {one.dims} have one name twice, which says two places",
+                f"the dimensions {operand.dims} have one name twice, which says two places",
                 reason=Reason.DUPLICATE_AXES,
-                shapes=tuple(tuple(one.shape) for one in joined),
+                shapes=tuple(tuple(operand.shape) for operand in joined),
             )
-        for name, size in zip(one.dims, one.shape, strict=True):
+        for name, size in zip(operand.dims, operand.shape, strict=True):
             if sizes.setdefault(name, size) != size:
                 raise BroadcastError(
                     f"dimension {name!r} has {sizes[name]} and {size} elements; a dimension of a "
                     "name never stretches",
                     reason=Reason.EXTENT_MISMATCH,
-                    shapes=tuple(tuple(one.shape) for one in joined),
+                    shapes=tuple(tuple(operand.shape) for operand in joined),
                 )
     order = {name: place for place, name in enumerate(sizes)}
-    mapping = tuple(tuple(sorted(order[name] for name in one.dims)) for one in joined)
+    mapping = tuple(tuple(sorted(order[name] for name in operand.dims)) for operand in joined)
     shape = tuple(sizes.values())
     shapes = tuple(tuple(shape[place] for place in places) for places in mapping)
     return Plan(shape, shapes, mapping, RuleUse("xarray", {"axes": tuple(map(str, sizes))}))
@@ -216,7 +216,7 @@ def _check_places(
     function: Fusion,
     data: Sequence[Any],
     settings: Mapping[str, Any],
-    given: Sequence[Any],
+    originals: Sequence[Any],
     named: Sequence[str],
 ) -> None:
     """Refuses a fused function in which places and names are two things.
@@ -225,18 +225,20 @@ def _check_places(
         function: fused.
         data: its operands, as xarray lays them out.
         settings: its keywords, with the same of those that have names.
-        given: the operands, and these settings, as the user has them.
+        originals: the operands, and these settings, as the user has them.
         named: what these settings are called.
     """
-    more = {name: one for name, one in settings.items() if name != "progress"}
-    call = sort([_shown(one) for one in data], {name: _shown(one) for name, one in more.items()})
+    more = {name: item for name, item in settings.items() if name != "progress"}
+    call = sort(
+        [_shown(item) for item in data], {name: _shown(item) for name, item in more.items()}
+    )
     compiled = function.compiled(call)
-    dims = tuple(dict.fromkeys(name for one in given if _is_named(one) for name in one.dims))
-    by_name = dict(zip(named, given[len(data) :], strict=True))
-    users = [*given[: len(data)], *(by_name.get(name) for name in call.named)]
+    dims = tuple(dict.fromkeys(name for item in originals if _is_named(item) for name in item.dims))
+    by_name = dict(zip(named, originals[len(data) :], strict=True))
+    users = [*originals[: len(data)], *(by_name.get(name) for name in call.named)]
     operands = [
-        Names(tuple(one.dims), np.ndim(value)) if _is_named(one) else None
-        for one, value in zip(users, call.values, strict=True)
+        Names(tuple(item.dims), np.ndim(value)) if _is_named(item) else None
+        for item, value in zip(users, call.values, strict=True)
     ]
     operands += [None] * len(compiled.sources)
     key = ("names", tuple(operands), dims)
@@ -256,14 +258,14 @@ def _applied(compute: Callable[..., Any], operands: Sequence[Any]) -> Any:
     """A function of the data, aligned; the result with names and coordinates."""
     import xarray as xr
 
-    given = [np.asarray(one) if isinstance(one, list | tuple) else one for one in operands]
-    named = [_check(one) for one in given if _is_named(one)]
+    values = [np.asarray(value) if isinstance(value, list | tuple) else value for value in operands]
+    named = [_check(value) for value in values if _is_named(value)]
     options = _options()
-    if not options.get("arithmetic_broadcast", True) and len({one.dims for one in named}) > 1:
+    if not options.get("arithmetic_broadcast", True) and len({value.dims for value in named}) > 1:
         raise BroadcastError(
             "the operands have other dimensions, and xarray's option arithmetic_broadcast is off",
             reason=Reason.RANK,
-            shapes=tuple(one.shape for one in named),
+            shapes=tuple(value.shape for value in named),
         )
     if options.get("arithmetic_compat", "minimal") != "minimal" and len(named) > 1:
         raise TypeError(
@@ -272,13 +274,13 @@ def _applied(compute: Callable[..., Any], operands: Sequence[Any]) -> Any:
         )
     result = xr.apply_ufunc(
         compute,
-        *given,
+        *values,
         join=options["arithmetic_join"],
         dask="allowed",
         # Of the coordinates, as its own arithmetic; the result's own attributes and name follow.
         keep_attrs="override",
     )
-    names = {one.name for one in named if isinstance(one, xr.DataArray)}
+    names = {value.name for value in named if isinstance(value, xr.DataArray)}
     if names:
         result.name = names.pop() if len(names) == 1 else None
     return result
@@ -288,7 +290,9 @@ def _with_attributes(result: Any, operands: Sequence[Any]) -> Any:
     """A result with the attributes that xarray's arithmetic gives it, as its options say."""
     import xarray as xr
 
-    bare: list[Any] = [xr.Variable((), 0, one.attrs) for one in operands if _is_named(one)]
+    bare: list[Any] = [
+        xr.Variable((), 0, operand.attrs) for operand in operands if _is_named(operand)
+    ]
     result.attrs = functools.reduce(operator.add, bare[1:], bare[0] + 0).attrs if bare else {}
     return result
 
@@ -297,32 +301,32 @@ def _options() -> Mapping[str, Any]:
     """xarray's options."""
     import xarray as xr
 
-    found: Mapping[str, Any] = xr.get_options()
-    return found
+    options: Mapping[str, Any] = xr.get_options()
+    return options
 
 
 def _joined(operands: Sequence[Any]) -> list[Any]:
     """Named operands, their indexes joined."""
     import xarray as xr
 
-    for one in operands:
-        if not _is_named(one):
-            kind = type(one).__name__
+    for array in operands:
+        if not _is_named(array):
+            kind = type(array).__name__
             raise BroadcastError(
                 f"a plan of names is of DataArrays and Variables alone, not of {kind}",
                 reason=Reason.BAD_EXTENT,
             )
-        _check(one)
-    arrays = [one for one in operands if isinstance(one, xr.DataArray)]
+        _check(array)
+    arrays = [array for array in operands if isinstance(array, xr.DataArray)]
     try:
-        found = iter(xr.align(*arrays, join=_options()["arithmetic_join"], copy=False))
+        aligned = iter(xr.align(*arrays, join=_options()["arithmetic_join"], copy=False))
     except ValueError as error:
         raise BroadcastError(
             str(error),
             reason=Reason.EXTENT_MISMATCH,
-            shapes=tuple(tuple(one.shape) for one in operands),
+            shapes=tuple(tuple(array.shape) for array in operands),
         ) from error
-    return [next(found) if isinstance(one, xr.DataArray) else one for one in operands]
+    return [next(aligned) if isinstance(array, xr.DataArray) else array for array in operands]
 
 
 def _is_named(value: Any) -> bool:
@@ -347,12 +351,12 @@ def _dimensions(x: Any, axis: Any) -> list[Hashable]:
     """The names of the dimensions that `axis` means: names, places, or all for None."""
     if axis is None:
         return list(x.dims)
-    given = axis if isinstance(axis, tuple | list) else (axis,)
-    found: list[Hashable] = []
-    for one in given:
-        name = one
-        if one not in x.dims and hasattr(one, "__index__"):
-            place = operator.index(one)
+    axes = axis if isinstance(axis, tuple | list) else (axis,)
+    names: list[Hashable] = []
+    for item in axes:
+        name = item
+        if item not in x.dims and hasattr(item, "__index__"):
+            place = operator.index(item)
             if not -x.ndim <= place < x.ndim:
                 raise BroadcastError(f"there is no axis {place} of {x.ndim}", reason=Reason.RANK)
             name = x.dims[place]
@@ -362,19 +366,19 @@ def _dimensions(x: Any, axis: Any) -> list[Hashable]:
                 f"there is no dimension {name!r}; there are: {there}",
                 reason=Reason.RANK,
             )
-        if name in found:
+        if name in names:
             raise BroadcastError(f"axis {axis!r} names one twice", reason=Reason.DUPLICATE_AXES)
-        found.append(name)
-    return found
+        names.append(name)
+    return names
 
 
-def _names_of(made: Plan) -> tuple[str, ...] | None:
+def _names_of(plan: Plan) -> tuple[str, ...] | None:
     """The names of a plan's axes, or None: they have places alone."""
-    return made.rule.attributes.get("axes") if made.rule == "xarray" else None
+    return plan.rule.attributes.get("axes") if plan.rule == "xarray" else None
 
 
 def _refuse_out(out: Any) -> None:
-    if any(one is not None for one in leaves((out,))):
+    if any(item is not None for item in leaves((out,))):
         raise TypeError("out= is not there for DataArrays: " + _TAKE_DATA)
 
 

@@ -107,17 +107,17 @@ def _value(
 
 
 def _applied(node: Apply, args: Sequence[_Value], dims: Sequence[Hashable]) -> _Value:
-    found: list[int | None] = [None] * len(node.shape)
+    labels: list[int | None] = [None] * len(node.shape)
     for arg, axes in zip(args, node.axes, strict=True):
         for label, to in zip(arg.labels, axes, strict=True):
             if label is None or to is None:
                 continue
-            before = found[to]
+            before = labels[to]
             if before is not None and before != label:
                 _refuse(dims[label], dims[before])
-            found[to] = label
-    order = tuple(dict.fromkeys(one for arg in args for one in arg.order))
-    return _Value(tuple(found), order, not order and any(arg.has_places for arg in args))
+            labels[to] = label
+    order = tuple(dict.fromkeys(dimension for arg in args for dimension in arg.order))
+    return _Value(tuple(labels), order, not order and any(arg.has_places for arg in args))
 
 
 def _reduced(node: Reduce, source: _Value) -> _Value:
@@ -129,25 +129,27 @@ def _reduced(node: Reduce, source: _Value) -> _Value:
     ]
     whole = len(node.over) == len(source.labels)
     kept = () if whole else source.order  # an axis that is kept still has its place
-    order = kept if node.keepdims else tuple(one for one in kept if one not in gone)
+    order = (
+        kept if node.keepdims else tuple(dimension for dimension in kept if dimension not in gone)
+    )
     return _Value(tuple(labels), order, source.has_places and bool(labels))
 
 
 def _check_counted(what: str, value: _Value, dims: Sequence[Hashable]) -> None:
     """Refuses to count axes that are not where xarray would have them: the last of all."""
     if value.order != tuple(range(len(dims) - len(value.order), len(dims))):
-        said = ", ".join(repr(dims[one]) for one in value.order)
+        names = ", ".join(repr(dims[label]) for label in value.order)
         raise BroadcastError(
-            f"{what} goes by the places of axes, and those of the array of ({said}) lie elsewhere "
+            f"{what} goes by the places of axes, and those of the array of ({names}) lie elsewhere "
             f"among ({', '.join(map(repr, dims))})",
             reason=Reason.RANK,
             hint=_INSTEAD,
         )
 
 
-def _refuse(one: Hashable, other: Hashable) -> NoReturn:
+def _refuse(first: Hashable, second: Hashable) -> NoReturn:
     raise BroadcastError(
-        f"dimension {one!r} comes to lie on {other!r} in the fused function, where axes have "
+        f"dimension {first!r} comes to lie on {second!r} in the fused function, where axes have "
         "places and no names",
         reason=Reason.RANK,
         hint=_INSTEAD,

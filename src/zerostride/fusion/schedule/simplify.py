@@ -14,7 +14,7 @@ from .phases import fold_dtype
 def simplified(graph: Graph) -> Graph:
     """The same, each of whose reductions folds some axis of another extent than 1.
 
-    >>> from .graph import Input
+    >>> from zerostride.fusion.trace.graph import Input
     >>> x = Input(0, (2, 1), "float32")
     >>> total = Reduce("sum", 0, (1,), False, "float32", (2,), "float32")
     >>> simplified(Graph((x, total), (1,), 1)).nodes[1].op
@@ -65,7 +65,7 @@ def in_two_steps(graph: Graph) -> Graph:
     A loss is a sum over all axes of what rows' sums went into: folded over each row's axes first,
     it is one more phase over the rows, and a small one after them.
 
-    >>> from .graph import Input
+    >>> from zerostride.fusion.trace.graph import Input
     >>> x = Input(0, (512, 64), "float32")
     >>> rows = Reduce("max", 0, (1,), True, "float32", (512, 1), "float32")
     >>> less = Apply("subtract", (0, 1), ((0, 1),) * 2, ("float32",) * 3, x.shape, "float32")
