@@ -1,7 +1,7 @@
 """Fused functions: one pass over memory for a function of arrays.
 
-`trace` calls the function once and records a graph, `schedule` makes a program of it, `jit`
-compiles hot programs, `grad` makes graphs of gradients. `run` carries a program out, `reference`
+`trace` calls the function once and records a graph, `schedule` turns it into a program, `jit`
+compiles hot programs, `grad` builds graphs of gradients. `run` runs a program, `reference`
 evaluates a graph node by node. (Not named `fuse`: the import would hide the function `zs.fuse`.)
 In: a Python function. Out: a callable that computes it.
 """
@@ -28,25 +28,25 @@ def fuse(
 
     The function is called once for each signature (shapes and dtypes of its operands, values of its
     keyword arguments) with values that know shape and dtype. Python's operators, NumPy's ufuncs and
-    zerostride's functions under any rule, reductions included, are written down, and computed
-    together without temporaries of full size. Python's control flow by shapes and keyword arguments
-    happens then. Arrays of an enclosing scope are operands, too: what they hold is read in each
-    call, but which they are is settled with the signature. Another array under the same name is not
-    seen: what is to be exchanged is passed.
+    zerostride's functions under any rule, reductions included, are recorded, and computed together
+    without temporaries of full size. Python's control flow by shapes and keyword arguments runs
+    during this call. Arrays of an enclosing scope are operands too: their contents are read in each
+    call, but the array objects are fixed with the signature. If a name is bound to another array
+    later, the function still uses the first one; pass arrays that change.
 
     Args:
         function: of arrays, to arrays or a tuple, list or dict of them.
-        dtype: what to compute in: operands that are no truth values are converted to it, within
-            their kind, as NumPy's ufuncs do with theirs; truth values where they are counted.
+        dtype: what to compute in: operands other than truth values are converted to it, within
+            their kind, as by NumPy's ufuncs; truth values are converted where they are counted.
 
     Returns:
         The fused function. A call takes arrays, lists and numbers by position, settings by keyword,
         and `out=`; `.explain`, `.vjp` and `.graph` take the same operands.
 
     Raises:
-        TypeError: `function` is none, or has a parameter `out` or `progress`; `dtype` is not of
-            numbers.
-        TraceError: when called: it does what cannot be fused. The message shows the line.
+        TypeError: `function` is not callable, or has a parameter `out` or `progress`; `dtype` is
+            not of numbers.
+        TraceError: at a call: the function does what cannot be fused. The message shows the line.
 
     >>> import numpy as np, zerostride as zs
     >>> @zs.fuse

@@ -1,4 +1,4 @@
-"""Calls of fused functions: their arguments sorted, and what is known of each signature."""
+"""Calls of fused functions: their sorted arguments, and the compiled form of each signature."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ class Call:
     Attributes:
         key: the signature.
         values: the operands: arrays, and Python numbers.
-        named: the names of the last ones, which were given by name.
+        named: the names of the last operands, which were passed by name.
         static: the other keyword arguments.
-        own: whether a library's own promotion holds for Python floats (`own_kinds`).
+        own: whether Python floats promote as in a library with bfloat16 (`own_kinds`).
     """
 
     key: Hashable
@@ -45,26 +45,26 @@ class Call:
 
     @property
     def operands(self) -> tuple[Operand, ...]:
-        """What tracing has to know of the operands.
+        """The operands' descriptions for tracing.
 
         Raises:
-            TypeError: one is not of numbers.
+            TypeError: an operand is not of numbers.
         """
         return tuple(_operand(value, k) for k, value in enumerate(self.values))
 
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """What a function is for one signature.
+    """A function compiled for one signature.
 
     Attributes:
-        ready: its graph, with what runs it.
+        ready: its graph, ready to run.
         structure: how the results are packed.
-        sources: the arrays that it took from elsewhere; operands after those of the call.
-        lay: what these were like, shapes and dtypes, when it was traced.
-        integers: what has to hold of Python integers among the operands.
-        is_of_numbers: whether Python numbers of the call are constants of it.
-        derived: what is made, or known, of it when asked for: "gradients".
+        sources: the captured arrays; operands after those of the call.
+        lay: their shapes and dtypes when the function was traced.
+        integers: the conditions on Python integers among the operands.
+        is_of_numbers: whether Python numbers of the call are constants of the graph.
+        derived: values computed on demand: "gradients".
     """
 
     ready: Ready
@@ -77,25 +77,25 @@ class Compiled:
 
     @property
     def graph(self) -> Graph:
-        """What is computed."""
+        """The graph that is computed."""
         return self.ready.graph
 
     @property
     def captured(self) -> tuple[Any, ...]:
-        """What the arrays from elsewhere hold now."""
+        """The present contents of the captured arrays."""
         return arrays_of(self.sources)
 
 
 def run(
     compiled: Compiled, values: Sequence[Any], targets: Sequence[Any], progress: Any = None
 ) -> list[Any]:
-    """One call of a compiled signature: every call comes through here.
+    """Runs one call of a compiled signature; every call uses this function.
 
     Args:
         compiled: the function for the signature of these operands.
         values: the operands of the call.
         targets: for each result an array that receives it, or None.
-        progress: what the call was given to tell how far it is, or None.
+        progress: the call's progress callback, or None.
     """
     if progress is not None and not callable(progress):
         raise TypeError(f"progress is a function, not {type(progress).__name__}")
@@ -119,13 +119,13 @@ def sort(operands: Sequence[Any], more: Mapping[str, Any], *, own: bool = False)
     check_labels(inputs)
     values = tuple([_value(operand, k) for k, operand in enumerate(inputs)])
     signature = tuple([signature_of(value) for value in values])
-    # Within strict mode a function is traced, and its plans looked at, once more.
+    # Strict mode traces a function again, so that its plans are checked.
     key = (signature, named, settings_key(static), in_force(), own)
     return Call(key, values, named, static, own)
 
 
 def described(operands: Sequence[Any], more: Mapping[str, Any]) -> Call:
-    """A call of which nothing is computed: arrays of libraries, too, which may lie anywhere."""
+    """A call of which nothing is computed; operands may be any library's arrays, on any device."""
     if not any_foreign((*operands, *more.values())):
         return sort(operands, more)
     shown, own = dispatch().standing((*operands, *more.values()))
@@ -152,7 +152,7 @@ def _no_operand(k: int, what: str) -> TypeError:
 
 
 def signature_of(value: Any) -> Hashable:
-    """What tells an operand from another: its shape and dtype, or its type and value."""
+    """An operand's part of the signature: its shape and dtype, or its type and value."""
     if type(value) is np.ndarray:
         return value.shape, value.dtype
     return (type(value), value) if _is_constant(value) else type(value).__name__
@@ -166,8 +166,8 @@ def _operand(value: Any, k: int) -> Operand:
 
 
 def _is_constant(value: Any) -> bool:
-    """Whether it is a number of the signature: one of Python's truth values, which are integers
-    where they meet numbers; or an integer beyond 64 bits, which has no dtype until it is known."""
+    """Whether a number's value belongs to the signature: Python's truth values, which are integers
+    beside numbers, and integers beyond 64 bits, whose dtype depends on the value."""
     return type(value) is bool or (type(value) is int and not -_MOST - 1 <= value <= _MOST)
 
 
@@ -177,7 +177,7 @@ def settings_key(settings: Mapping[str, Any]) -> Hashable:
 
 
 def _setting(name: str, value: Any) -> Hashable:
-    """What tells a setting from another: 1, 1.0 and True are equal, and are not one."""
+    """A setting as a key with its type: 1, 1.0 and True are equal, but different settings."""
     if isinstance(value, Value):
         raise TraceError(f"{name}= is a value of a function that is being fused")
     if isinstance(value, tuple | list):

@@ -1,7 +1,8 @@
-"""What a fused function does with operands of some shapes: its phases, registers and bytes moved.
+"""How a fused function computes operands of some shapes: its phases, registers and bytes moved.
 
-Drawn as plans are: the operands of a phase in columns over the box that it walks, a dot where one
-has no axis (it stretches, or a result is folded), `1→5` where an extent of 1 stretches.
+The drawing is like a plan's: the operands of a phase in columns over the box that it walks, a dot
+where an operand has no axis (it stretches, or a result is folded), `1→5` where an extent of 1
+stretches.
 """
 
 from __future__ import annotations
@@ -36,10 +37,10 @@ class Explanation:
         name: the function's.
         operands: the names of its operands, captured arrays last.
         graph: what it computes.
-        program: how the engine does it; None where the reference computes.
-        backend: what computes: "native" with its instruction set, or "reference".
+        program: the engine's program; None where the reference computes.
+        backend: "native" with its instruction set, or "reference".
         reason: why the reference computes; "" where the engine does.
-        tier: "interpreted" (kernels, one after another, on blocks), or what is compiled by now; ""
+        tier: "interpreted" (kernels, one after another, on blocks), or what has been compiled; ""
             where the reference computes.
     """
 
@@ -69,12 +70,11 @@ class Explanation:
 
 
 def explain(fused: Fused, operands: Sequence[Any], more: Mapping[str, Any]) -> Explanation:
-    """What a fused function does with these operands.
+    """Explains how a fused function computes these operands. Nothing is computed.
 
     Args:
         fused: the function.
-        operands: as for a call of it; none at all: those of the signature that was traced last.
-            Nothing is computed.
+        operands: as for a call; without any, those of the signature that was traced last.
         more: the call's keyword arguments.
 
     Raises:
@@ -127,7 +127,7 @@ def _operand_names(
     return (*names[:count], *named, *(f"captured{k}" for k in range(captured)))
 
 
-# What there is to say, in words
+# The explanation as text
 
 
 class PhaseRow(NamedTuple):
@@ -153,7 +153,7 @@ def _lines(explanation: Explanation) -> Iterator[str]:
 
 
 def headline(explanation: Explanation) -> str:
-    """One line: the function, and what runs it."""
+    """One line: the function and its backend."""
     by = f"the native engine ({explanation.backend.split()[-1]})"
     if explanation.program is None:
         by = f"the reference, node by node: {explanation.reason}"
@@ -161,7 +161,7 @@ def headline(explanation: Explanation) -> str:
 
 
 def facts(explanation: Explanation) -> Iterator[str]:
-    """What there is to say of the whole."""
+    """Facts about the whole program."""
     program = explanation.program
     if program is None:
         return
@@ -198,7 +198,7 @@ def phase_bytes(program: Program, phase: Phase) -> tuple[int, int]:
 
 
 def written(count: int) -> str:
-    """A number of bytes as it is read.
+    """A number of bytes in readable units.
 
     >>> written(16 << 20), written(1000)
     ('16.0 MiB', '1000 B')
@@ -210,7 +210,7 @@ def written(count: int) -> str:
 
 
 def slot_names(explanation: Explanation) -> tuple[str, ...]:
-    """What the arrays of a program are called."""
+    """The names of a program's arrays."""
     assert explanation.program is not None
     slots = explanation.program.slots
     results = sum(slot.kind == "output" for slot in slots)
@@ -228,7 +228,7 @@ def slot_names(explanation: Explanation) -> tuple[str, ...]:
 
 
 def phase_rows(program: Program, phase: Phase, names: Sequence[str]) -> list[PhaseRow]:
-    """The drawing: what is loaded, the box, and what is stored."""
+    """The rows of a phase's drawing: its loads, the box, and its stores."""
     loads = [
         PhaseRow(name, _cells(program.slots[load.slot], load.walk, phase))
         for name, load in zip(_load_names(program, phase, names), phase.loads, strict=True)
@@ -260,7 +260,7 @@ def _cells(slot: Slot, walk: Walk, phase: Phase) -> tuple[str | None, ...]:
 
 
 def value_names(phase: Phase, names: Sequence[str]) -> list[str]:
-    """What a phase's values are called: arrays, numbers, registers."""
+    """The names of a phase's values: arrays, numbers, registers."""
     called: list[str] = []
     for load in phase.loads:
         again = sum(earlier.slot == load.slot for earlier in phase.loads[: len(called)])
@@ -275,7 +275,7 @@ def _number(literal: Literal) -> str:
 
 
 def step_lines(phase: Phase, names: Sequence[str]) -> Iterator[str]:
-    """The steps with their registers, and what is stored."""
+    """The steps with their registers, and the stores."""
     called = value_names(phase, names)
     first = len(called) - len(phase.steps)
     for k, step in enumerate(phase.steps, first):
@@ -292,7 +292,7 @@ def step_lines(phase: Phase, names: Sequence[str]) -> Iterator[str]:
 
 
 def stretch_lines(program: Program, phase: Phase, names: Sequence[str]) -> Iterator[str]:
-    """Which operand stretches where, and which has its axes in another order."""
+    """The axes along which operands stretch, and operands whose axes are in another order."""
     for name, load in zip(value_names(phase, names), phase.loads, strict=False):
         axes = stretched(program.slots[load.slot], load, phase)
         if axes:

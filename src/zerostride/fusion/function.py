@@ -1,7 +1,7 @@
-"""Fused functions: what `zerostride.fuse` makes of a Python function, and its calls.
+"""Fused functions, as `zerostride.fuse` returns them, and their calls.
 
 A call is sorted into operands and settings; shapes, dtypes and settings are its signature. For each
-signature the function is traced once, and its graph made ready; further calls run that.
+signature the function is traced once and its graph is made ready; further calls run that.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from .trace.tracing import trace
 from .trace.value import Value
 
 _T = TypeVar("_T")
-#: Signatures that a function keeps. One is some kilobytes; data sets have a handful of shapes.
+#: The most signatures that a function keeps. One takes some kilobytes; data sets have few shapes.
 CACHE_SIZE = 256
-#: Keywords of a call that are not the function's.
+#: Keywords of a call that are not passed to the function.
 _RESERVED = ("out", "progress")
-#: What tells PyTorch's compiler of zerostride's functions; imported once there is a compiler.
+#: The module that registers functions with PyTorch's compiler; present once that is imported.
 _COMPILER = "zerostride.arrays.torch.compiler"
 
 
 class _PythonCalls:
-    """What a fused function inherits where there is no engine that takes its calls."""
+    """The base of a fused function without the native engine."""
 
     def __call__(self, /, *operands: Any, **more: Any) -> Any:
         return self._call(*operands, **more)
 
     def _call(self, /, *operands: Any, **more: Any) -> Any:
-        raise NotImplementedError  # abstract: both classes of calls below have it
+        raise NotImplementedError  # abstract: both classes below define it
 
     def learn(
         self, operands: tuple[Any, ...], program: Any, captured: tuple[Any, ...], packed: bool, /
     ) -> bool:
-        """Nothing is learnt."""
+        """Does nothing without the engine."""
         return False
 
 
@@ -68,9 +68,9 @@ class Fused(_Calls):
         out: an array that receives the result and is returned; for several results a tuple, list or
             dict of them as the function returns them, None where a new array is wanted. It may
             overlap the operands, but not itself: the result is as if they had been read first.
-        progress: called with what is done and what there is to do, in elements, while arrays larger
-            than memory are computed.
-        further keywords: arrays are operands; everything else is a setting, and has to be hashable.
+        progress: called with the elements done and the total while arrays larger than memory are
+            computed.
+        further keywords: arrays are operands; all others are settings, which have to be hashable.
 
     It raises
         TraceError: the function does what cannot be fused; the message shows the line.
@@ -79,7 +79,7 @@ class Fused(_Calls):
         ValueError: two elements of `out` share memory, or it is read-only.
         MemoryError: the result has more bytes than there are.
 
-    Calls whose program is known never enter Python (`_native.Fused`); `_call` does all others.
+    The engine runs calls whose program is known (`_native.Fused`); `_call` handles all others.
 
     >>> import zerostride as zs
     >>> affine = zs.fuse(lambda x, *, gain=1: x * gain + 1)
@@ -98,11 +98,11 @@ class Fused(_Calls):
         self._settled: dict[Hashable, Settled] = {}
         self._lock = threading.Lock()
         compiler = sys.modules.get(_COMPILER)
-        if compiler is not None:  # PyTorch's, which does not read bytecode of what it knows
+        if compiler is not None:  # PyTorch's does not read the bytecode of registered functions
             compiler.allow(self)
 
     def _call(self, /, *operands: Any, out: Any = None, progress: Any = None, **more: Any) -> Any:
-        """A call that the engine does not know; see the class."""
+        """A call that the engine has not learned; see the class."""
         if Value in map(type, operands) or Value in map(type, more.values()):
             return self._inlined(operands, out, more)
         if any_foreign(operands) or (more and any_foreign(more.values())):
@@ -115,14 +115,14 @@ class Fused(_Calls):
     def of_library(
         self, /, *operands: Any, out: Any = None, progress: Any = None, **more: Any
     ) -> Any:
-        """A call on the memory of a library that has bfloat16 itself (`own_kinds`)."""
+        """A call on the memory of a library that has its own bfloat16 (`own_kinds`)."""
         settled = self._with(more, own=True) if progress is None else None
         if settled is not None:
             return settled(*operands) if out is None else settled(*operands, out=out)
         return self.compute(operands, more, out, progress, None, own=True)
 
     def _with(self, settings: Mapping[str, Any], *, own: bool = False) -> Settled | None:
-        """The calls with some settings; None where an array is among them, or what may change."""
+        """The calls with some settings; None if these include arrays or mutable values."""
         if not settings:
             key: Hashable = own
         else:
@@ -144,7 +144,7 @@ class Fused(_Calls):
         *,
         own: bool = False,
     ) -> Any:
-        """A call; `learner` may leave the next ones of its signature to the engine."""
+        """A call; `learner` may hand later calls of the signature to the engine."""
         call = sort(operands, more, own=own)
         compiled = self.compiled(call)
         targets = compiled.structure.unpack(out, "out")
@@ -154,7 +154,7 @@ class Fused(_Calls):
         return compiled.structure.pack(results)
 
     def _inlined(self, operands: Sequence[Any], out: Any, more: Mapping[str, Any]) -> Any:
-        """Within another fused function it is a part of that."""
+        """A call within another fused function: it becomes a part of that function."""
         no_out(out)
         if self._dtype is None:
             return self._function(*operands, **more)
@@ -171,7 +171,7 @@ class Fused(_Calls):
             tracer.dtype = before
 
     def compiled(self, call: Call) -> Compiled:
-        """What the function is for a call's signature."""
+        """The function compiled for a call's signature."""
         compiled = self._cached(call.key)
         if compiled is None:
             with first_call:
@@ -179,7 +179,7 @@ class Fused(_Calls):
         beyond = compiled.integers.beyond(call.values) if compiled.integers else ()
         if not beyond:
             return compiled
-        # What 64 bits do not hold, or not as Python has it: constants, which Python computes with.
+        # Integers whose results 64 bits do not hold become constants, computed by Python.
         operands = list(call.operands)
         for k in beyond:
             operands[k] = replace(operands[k], value=call.values[k])
@@ -191,8 +191,8 @@ class Fused(_Calls):
         return compiled
 
     def _cached(self, key: Hashable) -> Compiled | None:
-        """What is known for a signature, and still right: a captured array may have been given
-        another shape or dtype in place, and is then seen as it is."""
+        """The compiled signature, if it is still valid: a captured array's shape or dtype may have
+        been changed in place, and the function is then compiled again."""
         compiled = self._compiled.get(key)
         if compiled is None or compiled.lay == tuple(map(signature_of, compiled.captured)):
             return compiled
@@ -219,18 +219,18 @@ class Fused(_Calls):
             return cache.setdefault(key, value)
 
     def graph(self, /, *operands: Any, **more: Any) -> Graph:
-        """What the function computes for such operands."""
+        """The graph of the function for such operands."""
         return self.compiled(described(operands, more)).graph
 
     @property
     def latest(self) -> Compiled | None:
-        """What the signature that was traced last is; None before the first call."""
+        """The signature that was traced last; None before the first call."""
         return next(reversed(tuple(self._compiled.values())), None)
 
     def explain(self, /, *operands: Any, **more: Any) -> Any:
         """The program for such operands, its registers, and the bytes that it moves.
 
-        Without operands, that of the signature that was traced last.
+        Without operands, explains the signature that was traced last.
         """
         with first_call:
             from .explain import explain
@@ -241,7 +241,7 @@ class Fused(_Calls):
         """The result, and the function that takes its cotangents back to the operands.
 
         Returns:
-            What the call returns, and a function of cotangents that are packed as that is; it
+            The call's result, and a function of cotangents that are packed as the result; it
             returns a gradient for each positional operand, of its shape and dtype.
         """
         with first_call:
@@ -278,7 +278,7 @@ class Settled(_Calls):
 
 
 def _learn(learner: _PythonCalls, compiled: Compiled, values: tuple[Any, ...]) -> None:
-    """Leaves the calls of a signature to the engine."""
+    """Hands the calls of a signature to the engine."""
     if compiled.ready.engine is None or not all(source.is_steady for source in compiled.sources):
         return
     captured = compiled.captured
@@ -291,11 +291,11 @@ def _learn(learner: _PythonCalls, compiled: Compiled, values: tuple[Any, ...]) -
 
 
 def _check_names(function: Callable[..., Any]) -> None:
-    """Refuses parameters that the call takes for itself, but for those that are None if left out:
-    `out=None` means what it means for the call."""
+    """Refuses parameters with names that the call reserves, except those with the default None:
+    `out=None` means the same for the call."""
     try:
         names = inspect.signature(function).parameters
-    except (TypeError, ValueError):  # of C functions that do not say
+    except (TypeError, ValueError):  # C functions without a signature
         return
     for name in _RESERVED:
         if name in names and names[name].default is not None:
@@ -328,16 +328,16 @@ def vjp(
     """A function's result, and the function that takes its cotangents back to the operands.
 
     Args:
-        function: of arrays, fused by :func:`zerostride.fuse` or not. One that is not is traced in
-            each call: fuse what is called again, and use its `vjp`.
+        function: of arrays, fused by :func:`zerostride.fuse` or not. A function that is not fused
+            is traced in each call: to call it often, fuse it and use its `vjp`.
         operands: arrays, of any library, lists and numbers.
         more: keyword arguments of the function.
 
     Returns:
-        What the function returns, and its pullback: called with cotangents that are packed as the
-        results are, it gives a tuple of gradients, one for each operand, of its shape and dtype,
-        and None for integers and truth values. A broadcast's adjoint is a sum to the operand's
-        shape.
+        The function's result, and its pullback. Called with cotangents that are packed as the
+        results, the pullback returns a tuple of gradients, one for each operand, of its shape and
+        dtype, and None for integers and truth values. A broadcast's adjoint is a sum to the
+        operand's shape.
         Where a function has no derivative, the gradient is PyTorch's (0 of abs at 0, half to each
         of equals in maximum, equal shares to the largest elements of max).
 

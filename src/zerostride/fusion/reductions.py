@@ -1,6 +1,7 @@
-"""The public reductions, of arrays and of values of a function that is being fused.
+"""The public reductions, of arrays and of values of a function that is being traced.
 
-Of an array they are fused functions of one operand: the engine's, on all cores, for any strides.
+For an array they are fused functions of one operand: the engine runs them on all cores, for any
+strides.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class Reduction(Protocol):
 
 
 class TypedReduction(Protocol):
-    """A public reduction that is asked for a dtype."""
+    """A public reduction with a `dtype`."""
 
     def __call__(
         self,
@@ -102,7 +103,7 @@ _TYPED = frozenset({"sum", "prod", "mean", "sum_of_squares", "logsumexp"})
 
 @functools.lru_cache(256, typed=True)
 def _fused(name: str, **options: Any) -> Fused:
-    """A reduction of one operand, so that the engine may know its calls."""
+    """A reduction as a fused function of one operand, whose calls the engine can learn."""
     from .function import Fused
 
     def reduced(x: Value) -> Value:
@@ -113,7 +114,7 @@ def _fused(name: str, **options: Any) -> Fused:
 
 
 def _either(name: str, x: Any, axis: Any, keepdims: bool, out: Any, **options: Any) -> Any:
-    """Of a value a node of its graph, of anything else a call."""
+    """A node of the graph for a traced value, otherwise a call."""
     if is_foreign(x):  # its axes may have names
         all_options = {**options, "axis": axis, "keepdims": bool(keepdims), "out": out}
         return dispatch().reduction(name, x, all_options)
@@ -124,7 +125,7 @@ def _either(name: str, x: Any, axis: Any, keepdims: bool, out: Any, **options: A
 
 
 def _dtype(x: Any, dtype: Any) -> Any:
-    """NumPy's dtype; of a foreign array its adapter makes that."""
+    """NumPy's dtype; a foreign array's adapter converts it."""
     return dtype if dtype is None or is_foreign(x) else np.dtype(dtype)
 
 

@@ -1,8 +1,8 @@
-"""A graph evaluated node by node with NumPy: the oracle, and the way for what the engine lacks.
+"""A graph evaluated node by node with NumPy: the oracle, and the fallback of the engine.
 
-Every op is what `compute.kernels` has for it, on views laid out as `Apply.axes` says. 16-bit floats
-are float32 from where they are read to where they leave or are cast, without rounding in between;
-sums and products of floats are taken in a wider dtype and rounded once. No warning is given.
+Every op is its function of `compute.kernels`, on views laid out by `Apply.axes`. 16-bit floats are
+float32 from where they are read to where they leave or are cast, without rounding in between; sums
+and products of floats are computed in a wider dtype and rounded once. No warning is given.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from .trace.graph import Apply, Axes, Constant, Graph, Input, Node, Reduce, View
 Array = NDArray[Any]
 Held = Sequence[Any] | Mapping[int, Any]
 
-#: Ops of the bits of a number, which have to have its own width.
+#: Ops of a number's bits, which need its own width.
 _OF_BITS = frozenset({"nextafter"})
-#: What sums and products are taken in. 16-bit floats are float32 by then.
+#: Dtypes in which sums and products are computed. 16-bit floats are already float32.
 _WIDER: Mapping[str, np.dtype[Any]] = {
     "float32": np.dtype(np.float64),
     "float64": np.dtype(np.longdouble),
@@ -44,7 +44,7 @@ def evaluate(graph: Graph, operands: Sequence[Any]) -> list[Any]:
         A new array for each output, of its node's shape and dtype; a NumPy scalar at rank 0.
 
     Raises:
-        ValueError: an integer to a negative integer power; the least of no elements.
+        ValueError: an integer to a negative integer power; the minimum of no elements.
 
     >>> x = Input(0, (2, 3), "float32")
     >>> total = Reduce("sum", 0, (1,), False, "float32", (2,), "float32")
@@ -93,21 +93,21 @@ def leaving(node: Node, value: Any) -> Any:
 
 
 def _working(dtype: str) -> np.dtype[Any]:
-    """The dtype that values of one are held in."""
+    """The dtype in which values of a dtype are held."""
     return np.dtype(working(dtype))
 
 
 def _converted(value: Any, source: str, dtype: str, *, bits: bool = False) -> Any:
-    """Values of a node of dtype `given` as an op that computes in `dtype` takes them.
+    """Values of dtype `source` converted for an op that computes in `dtype`.
 
-    With `bits` 16-bit floats are in their own format. A Python integer beyond `dtype` stays: NumPy
-    compares it all the same, and refuses to do anything else with it.
+    With `bits` 16-bit floats keep their own format. A Python integer beyond `dtype` is not
+    converted: NumPy compares it, and refuses it in other ops.
     """
     target = np.dtype(dtype)
     if type(value) in WEAK:
         if target.kind in "iu" and not _fits(value, target):
             return value
-        value = np.asarray(value, target)  # a number is rounded to 16 bits, as by an op alone
+        value = np.asarray(value, target)  # a number is rounded to 16 bits, as in a single op
     elif bits or (dtype in HALVES and source != dtype):
         value = _cast(value, target)
     return _cast(value, target if bits else _working(dtype))
@@ -130,7 +130,7 @@ def _cast(value: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _applied(node: Apply, args: Sequence[tuple[Node, Any]]) -> Array:
-    """An op's values on its arguments, each converted and then laid over the result's shape."""
+    """An op's result on its arguments, each converted and then laid over the result's shape."""
     if node.op == "cast":
         (source, value), target = args[0], np.dtype(node.dtype)
         rounded = _cast(_converted(value, source.dtype, node.compute[0]), target)
@@ -158,7 +158,7 @@ def laid(value: Array, axes: Axes, shape: tuple[int, ...]) -> Array:
 
 
 def _viewed(value: Array, axes: Axes) -> Array:
-    """A view with the axes in this order, None for a new one; those not named have extent 1."""
+    """A view with the axes in this order, None for a new one; axes left out have extent 1."""
     named = [axis for axis in axes if axis is not None]
     rest = [axis for axis in range(value.ndim) if axis not in named]
     index: list[Any] = [None if axis is None else slice(None) for axis in axes]
@@ -168,12 +168,12 @@ def _viewed(value: Array, axes: Axes) -> Array:
 
 
 def _reduced(node: Reduce, value: Array) -> Array:
-    """A reduction; the reduced axes are brought to the end and made one, in C order."""
+    """A reduction; the reduced axes are moved to the end and joined, in C order."""
     kept = [axis for axis in range(value.ndim) if axis not in node.over]
     counts = [value.shape[axis] for axis in node.over]
     rows = tuple(value.shape[axis] for axis in kept)
     flat = value.transpose(*kept, *node.over).reshape(*rows, math.prod(counts))
-    if not math.prod(rows):  # NumPy refuses the least of nothing even if nobody asks for one
+    if not math.prod(rows):  # NumPy refuses the minimum of nothing even for an empty result
         result = np.empty(rows, _working(node.dtype))
     else:
         result = np.asarray(_REDUCTIONS[node.op](flat, _working(node.dtype)))
@@ -187,7 +187,7 @@ def _total(of: np.ufunc) -> Callable[[Array, np.dtype[Any]], Any]:
     return total
 
 
-#: By name: of the last axis, with the result's dtype for those that count in it.
+#: Reductions of the last axis by name; the second argument is the result's dtype.
 _REDUCTIONS: Mapping[str, Callable[[Array, np.dtype[Any]], Any]] = {
     "sum": _total(np.add),
     "prod": _total(np.multiply),

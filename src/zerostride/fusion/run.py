@@ -1,4 +1,4 @@
-"""A graph made ready to run: by the engine where that takes it, else node by node."""
+"""A graph that is ready to run: by the engine where it takes the graph, else node by node."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .trace.graph import Graph
 
 
 class Engine(Protocol):
-    """What the engine makes of a program."""
+    """The engine's form of a program."""
 
     def run(self, operands: tuple[Any, ...], outs: tuple[Any, ...] | None, /) -> tuple[Any, ...]:
-        """Computes the outputs, into `outs` where these are arrays."""
+        """Computes the outputs, into `outs` where arrays are passed."""
         ...
 
 
@@ -30,10 +30,10 @@ class Ready:
     """A graph that can be run any number of times, from many threads at once.
 
     Attributes:
-        graph: what is computed.
-        program: how the engine runs it; None where the reference does.
-        engine: the program as the engine holds it.
-        reason: why there is no program; "" where there is one.
+        graph: the graph.
+        program: the engine's program; None where the reference runs the graph.
+        engine: the engine's form of the program.
+        reason: why the program is missing, or "".
     """
 
     graph: Graph
@@ -50,7 +50,7 @@ class Ready:
                 the operands: the result is as if they had been read first.
 
         Returns:
-            `outs`, new arrays where there is none; NumPy scalars at rank 0.
+            `outs`, with new arrays for None; NumPy scalars at rank 0.
         """
         if self.engine is not None:
             return list(self.engine.run(tuple(operands), None if outs is None else tuple(outs)))
@@ -63,7 +63,7 @@ class Ready:
 
 
 def ready(graph: Graph) -> Ready:
-    """A graph with what runs it.
+    """Prepares a graph to run.
 
     >>> from zerostride.fusion.trace.graph import Apply, Input
     >>> x = Input(0, (2,), "float32")
@@ -79,7 +79,7 @@ def ready(graph: Graph) -> Ready:
     if not graph.outputs:
         return Ready(graph, None, None, "there is nothing to compute")
     try:
-        with np.errstate(all="ignore"):  # numbers of the function become infinite in 16 bits
+        with np.errstate(all="ignore"):  # numbers of the function may become infinite in 16 bits
             program = lower(graph)
             return Ready(graph, program, make(program), "")
     except (LoweringError, NotImplementedError) as error:
@@ -93,19 +93,19 @@ def run_into(
     progress: Progress | None = None,
     names: Callable[[], Sequence[str]] | None = None,
 ) -> list[Any]:
-    """The results for operands as they come, in the arrays that are given for them.
+    """The results for operands of any layout, written to `targets`.
 
     Args:
         prepared: the graph.
         operands: arrays of any layout and byte order, or Python numbers.
         targets: for each result None, or an array of its shape, or of one that NumPy broadcasts it
             to, whose dtype takes the result's within its kind.
-        progress: told how many elements are done, and how many there are.
+        progress: called with the elements done and the total.
         names: what the caller wrote for each target: "out", or "out[1]".
 
     Raises:
         BroadcastError: a target has another shape.
-        TypeError: a target is no array, or its dtype does not take the result's.
+        TypeError: a target is not an array, or its dtype does not take the result's.
         ValueError: a target is read-only, or two of its elements share memory.
     """
     arrays = [_in_order(operand) for operand in operands]
@@ -132,7 +132,7 @@ def run_into(
 def _run(
     prepared: Ready, operands: Sequence[Any], outs: Sequence[Any], progress: Progress | None
 ) -> list[Any]:
-    """In blocks where that is wanted and can be done, else as a whole."""
+    """Runs in blocks where that is requested and possible, else as a whole."""
     if prepared.program is not None and wants_blocks((*operands, *outs), progress):
         from .schedule.engine import make
 
@@ -147,18 +147,18 @@ def _run(
 
 
 def _put(target: Any, result: Any) -> None:
-    """Into a target of another dtype; what becomes infinite in fewer bits is no warning's worth."""
+    """Copies into a target of another dtype, without warnings where values become infinite."""
     with np.errstate(all="ignore"):
         np.copyto(target, result, casting="same_kind")
 
 
 def is_in_order(operand: Any) -> bool:
-    """Whether it is in the machine's byte order."""
+    """Whether an operand is in the machine's byte order."""
     return type(operand) is not np.ndarray or operand.dtype.isnative
 
 
 def _in_order(operand: Any) -> Any:
-    """In the machine's byte order."""
+    """An operand in the machine's byte order."""
     return operand if is_in_order(operand) else operand.astype(operand.dtype.newbyteorder("="))
 
 

@@ -13,8 +13,8 @@ from ...core.plan import Plan
 from ..reductions import sum as fused_sum
 from ..schedule.lower import DTYPES
 
-#: Elements from which the engine is ahead of NumPy, whose call takes 3 µs less; of 16-bit floats,
-#: which NumPy converts one by one. Measured on rows and on columns, 2 processors.
+#: Elements from which the engine is faster than NumPy, whose call takes 3 µs less; the second is
+#: for 16-bit floats, which NumPy converts one by one. Measured on rows and columns, 2 processors.
 _WORTH, _WORTH_OF_HALVES = 16384, 2048
 
 

@@ -1,10 +1,10 @@
 """The graph of a graph's gradients: the adjoint of every node, from the last to the first.
 
-What a node passes to an argument is what its op's rule says (`table`), summed where the
-argument was stretched. 16-bit floats are float32 in all of it and rounded where they leave.
+The op's rule (`table`) gives the cotangent that a node passes to an argument; it is summed where
+the argument was stretched. 16-bit floats are held in float32 and rounded where they leave.
 
-A cotangent here may have extent 1 along an axis where its node has more: it is the same all along
-it. So the adjoint of a sum costs nothing, and only what leaves is stretched to its full shape.
+A cotangent may have extent 1 along an axis where its node has more: it is constant along that axis.
+So the adjoint of a sum costs nothing, and only the results are stretched to their full shapes.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ class Backward:
     Attributes:
         graph: its inputs are those of the forward graph, and then a cotangent for each of its
             outputs; its outputs are gradients.
-        places: for each operand, which output is its gradient; None where that is 0, or none.
+        places: for each operand, which output is its gradient; None where it is 0 or undefined.
     """
 
     graph: Graph
     places: tuple[int | None, ...]
 
 
-@unrestricted()  # nobody wrote these expressions
+@unrestricted()  # strict mode is for users' expressions
 def backward(graph: Graph, operands: Sequence[Operand], count: int) -> Backward:
     """The graph of the gradients of a graph.
 
     Args:
         graph: the forward one.
-        operands: what its inputs are, captured arrays included.
-        count: how many of these are the call's: gradients are for those of real floats.
+        operands: descriptions of its inputs, captured arrays included.
+        count: how many of these are the call's; those of real floats get gradients.
     """
     outputs = [graph.nodes[k] for k in graph.outputs]
     cotangents = [Operand(node.shape, node.dtype) for node in outputs]
@@ -60,7 +60,7 @@ def backward(graph: Graph, operands: Sequence[Operand], count: int) -> Backward:
         if adjoint.active[k]:
             cotangent = tracer.operand(len(operands) + position)
             adjoint.give(k, adjoint.cast(cotangent, wide(graph.nodes[k].dtype)))
-    with np.errstate(all="ignore"):  # formulas of numbers alone are computed here and now
+    with np.errstate(all="ignore"):  # formulas of numbers alone are computed immediately
         for k in reversed(range(len(graph.nodes))):
             adjoint.pass_on(k)
     gradients = {
@@ -76,7 +76,7 @@ def backward(graph: Graph, operands: Sequence[Operand], count: int) -> Backward:
 
 
 def wide(dtype: str) -> np.dtype[Any]:
-    """The dtype that values of one have inside, and their cotangents."""
+    """The dtype in which values of a dtype, and their cotangents, are held."""
     value_dtype = np.dtype(dtype)
     return (
         np.dtype(np.float32) if is_float(value_dtype) and value_dtype.itemsize < 4 else value_dtype
@@ -84,7 +84,7 @@ def wide(dtype: str) -> np.dtype[Any]:
 
 
 def _differentiable(graph: Graph, count: int) -> list[bool]:
-    """For each node, whether it is of floats that depend smoothly on an operand of the call."""
+    """For each node, whether it holds floats that depend smoothly on an operand of the call."""
     smooth: list[bool] = []
     skipped = unmoved(graph)
     for k, node in enumerate(graph.nodes):
@@ -103,7 +103,7 @@ def _differentiable(graph: Graph, count: int) -> list[bool]:
 
 
 class _Adjoint:
-    """The cotangents of a graph's nodes, as they are written into a tracer."""
+    """The cotangents of a graph's nodes, recorded by a tracer."""
 
     def __init__(self, tracer: Tracer, graph: Graph, count: int) -> None:
         self.tracer, self.graph = tracer, graph
@@ -117,7 +117,7 @@ class _Adjoint:
         self.held[k] = cotangent if before is None else before + cotangent
 
     def pass_on(self, k: int) -> None:
-        """From a node to what it reads."""
+        """Passes a node's cotangent to the nodes that it reads."""
         g, node = self.held[k], self.graph.nodes[k]
         if g is None or isinstance(node, Input):
             return
@@ -138,7 +138,7 @@ class _Adjoint:
         return value if value.dtype == dtype and not value.weak else self.tracer.cast(value, dtype)
 
     def _contributions(self, k: int, node: Node, g: Value) -> Iterator[tuple[int, Value | None]]:
-        """What a node passes to each argument that needs it; several times to one it has twice."""
+        """The cotangents for each argument that needs one; a repeated argument gets several."""
         if isinstance(node, Apply):
             for place, arg in enumerate(node.args):
                 if self.active[arg]:
@@ -155,7 +155,7 @@ class _Adjoint:
     # Ops
 
     def _of_apply(self, k: int, node: Apply, place: int, g: Value) -> Value | None:
-        """The cotangent of one argument: the rule's, summed to the argument's shape."""
+        """The cotangent of an argument: the rule's, summed to the argument's shape."""
         if node.op == "cast":
             cotangent: Value | None = g
         else:
@@ -178,10 +178,10 @@ class _Adjoint:
         source, value = self.graph.nodes[node.args[place]], self.values[node.args[place]]
         dtype = node.compute[place]
         if isinstance(source, Constant):
-            # Numbers are rounded to 16 bits, as the op itself has them.
+            # Numbers are rounded to 16 bits, as in the op itself.
             return wide(dtype).type(np.dtype(dtype).type(source.value))
         axes, rank = node.axes[place], len(node.shape)
-        if axes != (*range(rank - len(axes), rank),):  # not where NumPy's rule has them
+        if axes != (*range(rank - len(axes), rank),):  # not where NumPy's rule places them
             value = self.tracer.view(value, _places(axes, rank))
         return self._computed(value, dtype)
 
@@ -191,7 +191,7 @@ class _Adjoint:
     def _summed(
         self, value: Value, result: tuple[int, ...], axes: Axes, shape: tuple[int, ...]
     ) -> Value | None:
-        """The adjoint of laying an operand over a result: sums, or products with a count."""
+        """The adjoint of a broadcast: sums, or products with a count."""
         aligned = [1] * len(result)
         for axis, to in enumerate(axes):
             if to is not None:
@@ -207,10 +207,10 @@ class _Adjoint:
         return self.tracer.view(value, axes) if axes != (*range(len(result)),) else value
 
     def _sum(self, value: Value, over: tuple[int, ...]) -> Value:
-        """A sum whose axes stay, with extent 1."""
+        """A sum that keeps its axes with extent 1."""
         node = self.tracer.nodes[value.node]
         if over and isinstance(node, Apply) and node.op == "negative":
-            # The sum is negated, not each of its terms: the same number, and often shared.
+            # Negate the sum instead of each term: the result is equal, and the sum is often shared.
             inner = self.tracer.add(self.tracer.nodes[node.args[0]])
             if inner.shape == value.shape:
                 return -self._fold("sum", inner, over)
@@ -231,15 +231,15 @@ class _Adjoint:
         x = self._computed(self.values[node.arg], node.compute)
         if node.op == "prod":
             return self._of_prod(node, x, g)
-        # Equals share what they are both the least or the largest of, as in torch.amax.
+        # Equal extrema share the cotangent, as in torch.amax.
         chosen = equal(x, self._computed(y, node.dtype))
         count = self._sum(self.cast(chosen, x.dtype), node.over)
-        # Of a row with a NaN none is chosen: 0 / 0 is the answer for all of it.
+        # In a row with a NaN no element is chosen: 0 / 0 gives NaN for the whole row.
         shared: Value = where(chosen, g / count, 0 / count)
         return shared
 
     def _of_prod(self, node: Reduce, x: Value, g: Value) -> Value:
-        """The product of all others: with a single zero, that is not 0 for the zero alone."""
+        """The product of all other elements; with a single zero it is 0 except at that zero."""
         zero = equal(x, 0)
         safe = where(zero, 1, x)
         zeros = self.cast(zero, x.dtype)
@@ -249,7 +249,7 @@ class _Adjoint:
         return cotangent
 
     def _restored(self, node: Reduce, value: Value) -> Value:
-        """A reduction's result, or cotangent, with the axes that it lost as axes of extent 1."""
+        """A reduction's result, or cotangent, with the reduced axes as axes of extent 1."""
         if node.keepdims or not node.over:
             return value
         rank = len(self.graph.nodes[node.arg].shape)
@@ -264,10 +264,10 @@ def _is_weak(node: Node) -> bool:
 
 
 def _is_of_squares(nodes: Sequence[Node], k: int) -> bool:
-    """Whether a node is a sum of squares, over a count or not: 0 only where all of them are.
+    """Whether a node is a sum of squares, divided by a count or not.
 
-    There its root, a norm or a standard deviation, has many slopes, of which 0 is one; what comes
-    out of the chain's rule is 0 times infinity.
+    It is 0 only where all squares are. There its root, a norm or a standard deviation, has many
+    subgradients, 0 among them; the chain rule gives 0 times infinity.
     """
     node = nodes[k]
     while isinstance(node, View) or (

@@ -1,10 +1,11 @@
-"""Maxima that a result does not depend on: those that softmax and logsumexp take off and add back.
+"""Maxima that a result does not depend on, such as those that softmax and logsumexp subtract.
 
-`exp(x - m) / sum(exp(x - m))` is the same whatever `m` is, and so is `log(sum(exp(x - m))) + m`. So
-the cotangent of `m` is 0, up to rounding; to compute it would cost a pass, and give noise.
+`exp(x - m) / sum(exp(x - m))` has the same value for every `m`, and so has
+`log(sum(exp(x - m))) + m`. So the cotangent of `m` is 0, up to rounding; computing it would cost a
+pass and give noise.
 
 For each such `m` the nodes that depend on it are followed: a node is `m`-free, or an `m`-free value
-plus a multiple of `m`, or times a power of exp(m). Whatever else depends on it ends the search.
+plus a multiple of `m`, or times a power of exp(m). Any other dependence ends the search.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ class _Shift:
     """How a value depends on m.
 
     Attributes:
-        scale: false: it is c m and something without m; true: exp(c m) times that.
+        scale: false: an m-free value plus c m; true: an m-free value times exp(c m).
         by: c.
         places: for each axis of m of more than one element, the value's axis along which it lies.
     """
@@ -39,7 +40,7 @@ class _DependsError(Exception):
 
 
 def unmoved(graph: Graph) -> frozenset[int]:
-    """The nodes (maxima and minima, or made of one alone) that no output depends on.
+    """The maxima and minima, and functions of a single one, that no output depends on.
 
     >>> from .graph import Input
     >>> pair = ((0,), (0,))
@@ -56,7 +57,7 @@ def unmoved(graph: Graph) -> frozenset[int]:
 
 
 def _candidates(graph: Graph) -> list[int]:
-    """Maxima and minima, and elementwise functions of one alone: where(isfinite(m), m, 0)."""
+    """Maxima and minima, and elementwise functions of a single one: where(isfinite(m), m, 0)."""
     made_of: dict[int, frozenset[int]] = {}
     candidates = []
     for k, node in enumerate(graph.nodes):
@@ -125,7 +126,7 @@ def _laid(shift: _Shift | None, axes: Axes) -> _Shift | None:
 
 
 def _reduced(node: Reduce, shift: _Shift) -> _Shift:
-    """Of a common factor, or of a common summand of what is compared."""
+    """A reduction of values with a common factor, or with a common summand where they compare."""
     fits = node.op in ("min", "max") or (node.op == "sum" and shift.scale)
     if not fits or any(place in node.over for place in shift.places):
         raise _DependsError
@@ -136,9 +137,9 @@ def _reduced(node: Reduce, shift: _Shift) -> _Shift:
 
 
 def _either(nodes: Sequence[Node], node: Apply, shifts: Mapping[int, _Shift]) -> _Shift:
-    """`where` of two values that depend on m alike.
+    """`where` of two values that depend on m in the same way.
 
-    0 is any multiple of itself, and an infinity is what it was after any shift.
+    The constant 0 agrees with any factor, an infinity with any shift.
     """
     if node.args[0] in shifts:
         raise _DependsError
@@ -165,7 +166,7 @@ def _same(kinds: list[_Kind | None]) -> _Kind:
 
 
 def _combined(scale: bool, sign: float) -> Callable[[list[_Kind | None]], _Kind]:
-    """Of two values: c of the first, and `sign` times c of the second."""
+    """The shift of two values: c of the first plus `sign` times c of the second."""
 
     def combined(kinds: list[_Kind | None]) -> _Kind:
         if any(kind is not None and kind[0] != scale for kind in kinds):
@@ -179,7 +180,7 @@ def _combined(scale: bool, sign: float) -> Callable[[list[_Kind | None]], _Kind]
 def _changed(
     before: bool, after: bool, factor: float = 1.0
 ) -> Callable[[list[_Kind | None]], _Kind]:
-    """Of one value."""
+    """The shift of one value."""
 
     def changed(kinds: list[_Kind | None]) -> _Kind:
         scale, by = _same(kinds)

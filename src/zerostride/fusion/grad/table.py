@@ -1,9 +1,9 @@
 """The derivatives of the op table's ops: how a result's cotangent becomes its arguments'.
 
 A rule is a function of (g, y, *arguments): the cotangent of the result, the result, and all of the
-op's arguments in the order of the table. It gives the cotangent of one argument where the result
-lies, before anything is summed over stretched axes. It is written as a user would write it, of
-operators and of zerostride's functions, so that it computes arrays and is traced all the same.
+op's arguments in the order of the table. It returns the cotangent of one argument in the result's
+shape, before sums over stretched axes. It uses operators and zerostride's functions, as a user
+would, so that it can compute arrays and can be traced.
 
 Where a function has no derivative, the answer is PyTorch's, if PyTorch has the function:
 
@@ -26,10 +26,10 @@ Where a function has no derivative, the answer is PyTorch's, if PyTorch has the 
 Not PyTorch's: `heaviside` passes the cotangent to its second argument where that is the result
 (PyTorch has no gradient of it).
 
-`STEPS` are constant between their jumps: their derivative is 0, and so is that of what is 0 here
-for an argument (None). Results that are truth values or integers have no cotangent, so neither
-comparisons, `logical_*`, `bitwise_*`, `isnan` and their like nor `any`, `all`, `argmin`, `argmax`
-have a rule. `cast` and the reductions have theirs in `vjp`.
+`STEPS` are constant between their jumps: their derivative is 0. None in place of a rule also means
+0. Results that are truth values or integers have no cotangent. So comparisons, `logical_*`,
+`bitwise_*`, `isnan` and the like, `any`, `all`, `argmin` and `argmax` have no rule. The rules of
+`cast` and of the reductions are in `vjp`.
 """
 
 from __future__ import annotations
@@ -74,18 +74,18 @@ from ...compute.unary import (
     tanh,
 )
 
-#: The cotangent of one argument, of (g, y, *arguments); a rule or a cotangent that is None is 0.
+#: Gives the cotangent of one argument from (g, y, *arguments); None is 0, as rule or as cotangent.
 Rule = Callable[..., Any] | None
 
 _LN2, _LN10 = math.log(2.0), math.log(10.0)
 _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 _ONE_OVER_ROOT_2PI = 1 / math.sqrt(2 * math.pi)
-#: Of gelu's approximation: sigmoid(_TWICE * (x + _CUBIC x**3)).
+#: Factors in gelu's approximation: sigmoid(_TWICE * (x + _CUBIC x**3)).
 _TWICE, _CUBIC = 2 * math.sqrt(2 / math.pi), 0.044715
 
 
 def _pow_by_base(g: Any, y: Any, a: Any, b: Any) -> Any:
-    if isinstance(b, np.generic):  # a number: the powers that need no power
+    if isinstance(b, np.generic):  # a number: exponents that need no pow
         if b in (0, 1):
             return g if b else None
         if b in (2, 3):
@@ -103,7 +103,7 @@ def _pow_by_exponent(g: Any, y: Any, a: Any, b: Any) -> Any:
 
 
 def _to_larger(g: Any, a: Any, b: Any) -> Any:
-    """Of `a` in maximum(a, b); NaN in either passes it to both."""
+    """The cotangent of `a` in maximum(a, b); a NaN in either operand passes it to both."""
     return where(equal(a, b), g * 0.5, where(less(a, b), 0, g))
 
 
@@ -116,7 +116,7 @@ def _first_of_fmin(a: Any, b: Any) -> Any:
 
 
 def _angle(g: Any, a: Any, b: Any) -> Any:
-    """g b / (a a + b b), where the squares need not be in range; 0 at the origin."""
+    """g b / (a a + b b), without overflow of the squares; 0 at the origin."""
     length = hypot(a, b)
     return where(equal(length, 0), 0, g * (b / length / length))
 
@@ -126,7 +126,7 @@ def _within(x: Any, low: Any, high: Any) -> Any:
 
 
 def _gelu(g: Any, y: Any, x: Any) -> Any:
-    # y / x is the share below x, with all its digits where x is far below 0.
+    # y / x is the share below x, without loss of digits where x is far below 0.
     below = where(equal(x, 0), 0.5, y / x)
     return g * (below + x * (exp(square(x) * -0.5) * _ONE_OVER_ROOT_2PI))
 

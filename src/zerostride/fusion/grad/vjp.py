@@ -1,7 +1,7 @@
-"""Gradients of fused functions: a result, and the function that takes its cotangents back.
+"""Gradients of fused functions: a result and its pullback.
 
-The pullback is one fused program of operands and cotangents (`graph`). It computes again what
-it needs of the forward values, and the adjoints of broadcasts are sums in the same passes.
+The pullback is one fused program of operands and cotangents (`graph`). It recomputes the forward
+values that it needs; the adjoints of broadcasts are sums in the same passes.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ class Gradients:
     """How the gradients of one signature are computed.
 
     Attributes:
-        ready: their graph; None where all of them are 0.
-        places: for each operand, which of its outputs is the gradient; None where that is 0.
-        operands: what they are the gradients of.
+        ready: their graph; None where all gradients are 0.
+        places: for each operand, which of the graph's outputs is its gradient; None where it is 0.
+        operands: the operands that have gradients.
     """
 
     ready: Ready | None
@@ -41,7 +41,7 @@ class Gradients:
 class Pullback:
     """Takes the cotangents of a call's results back to its operands; see :meth:`Fused.vjp`.
 
-    It holds the operands themselves: what is written to them between is part of what it computes.
+    It holds the operands themselves: if they are written to before a call, it uses the new values.
     """
 
     gradients: Gradients
@@ -61,8 +61,8 @@ class Pullback:
 
         Raises:
             BroadcastError: a cotangent has another shape than its result.
-            TypeError: cotangents are packed otherwise, are complex, or are of results that have
-                none.
+            TypeError: cotangents are packed otherwise, are complex, or belong to results that have
+                no cotangent.
 
         >>> import zerostride as zs
         >>> _, pullback = zs.fuse(lambda x, row: x * row).vjp(np.ones((2, 3)), np.arange(3.0))
@@ -89,7 +89,7 @@ class Pullback:
 
     @property
     def graph(self) -> Graph | None:
-        """What is computed of operands, captured arrays and cotangents; None where all is 0."""
+        """The graph of operands, captured arrays and cotangents; None where all gradients are 0."""
         return None if self.gradients.ready is None else self.gradients.ready.graph
 
 

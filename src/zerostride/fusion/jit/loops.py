@@ -1,7 +1,7 @@
 """Loops over a row's elements in LLVM's intermediate representation: whole vectors, then the rest.
 
-The names that they use are of the function that jit_ir writes: %count elements from the block's
-first one on, and %past, which is not 0 where results are to be stored past the caches.
+They use names of the function that `phases` writes: %count elements from the block's first one on,
+and %past, which is not 0 where results are to be stored past the caches.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-#: Bytes of a cache's line. One of which a part is stored past the caches and a part by way of them
-#: costs more than is saved, so whole lines are stored so, from a row's first one on.
+#: Bytes of a cache line. A line stored partly past the caches and partly through them costs more
+#: than is saved, so only whole lines go past the caches, from a row's first one on.
 LINE = 64
-#: What says that a store is one past the caches.
+#: Marks a store that goes past the caches.
 NONTEMPORAL = "!nontemporal !0"
 METADATA = "!0 = !{i32 1}"
 
@@ -22,11 +22,11 @@ class Turns:
     """A loop's turns.
 
     Attributes:
-        label: what its names begin with.
+        label: the prefix of its names.
         lanes: elements of a turn.
-        masked: whether a part of a vector is one turn; else element by element.
-        write: the lines of a turn, and the label under which they end, by its lanes, its first
-            element, its mask, whether it stores past the caches, and the label that it is under.
+        masked: whether a part of a vector is one turn; otherwise it is done element by element.
+        write: returns a turn's lines and the label under which they end, from its lanes, its first
+            element, its mask, whether it stores past the caches, and the label that it starts at.
     """
 
     label: str
@@ -48,7 +48,7 @@ class Turns:
         ]
 
     def past(self, to: str, size: int) -> list[str]:
-        """The same; where %past is set, whole lines go past the caches.
+        """All %count elements; where %past is set, whole lines go past the caches.
 
         Args:
             to: where the elements are stored.
@@ -94,7 +94,7 @@ class Turns:
         ]
 
     def _rest(self) -> list[str]:
-        """What whole vectors leave."""
+        """The elements after the whole vectors."""
         label = self.label
         return [
             f"{label}.rest:",

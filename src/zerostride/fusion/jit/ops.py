@@ -1,6 +1,6 @@
-"""The ops that the compiled tier writes itself: each what its kernel in native/kernels computes,
-bit for bit. What is not here (elementary functions, powers, 64-bit and float remainders) stays the
-kernel's, which compiled programs call.
+"""The ops that the compiled tier writes itself, with the same bits as the kernels in
+native/kernels. For other ops (elementary functions, powers, 64-bit and float remainders) compiled
+programs call the kernel.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from .values import Value, bits_of, convert_number, is_float, is_signed
 
-#: Makes a result of an op's operands, all of one dtype (but for a condition).
+#: Writes an op: its operands have one dtype (except a condition).
 Emitter = Callable[..., Value]
 
 INTEGERS = tuple(f"{sign}int{bits}" for bits in (8, 16, 32, 64) for sign in ("", "u"))
@@ -19,7 +19,7 @@ _INFINITY = float("inf")
 
 
 def truth(x: Value) -> Value:
-    """What is not 0, NaN included, as a mask."""
+    """A mask of the values other than 0, NaN included."""
     return x if x.dtype == "mask" else x.ne(0)
 
 
@@ -138,19 +138,19 @@ def _divided_as(dtype: str) -> str:
 
 
 def _nearest(x: Value, dtype: str) -> Value:
-    """The integer next to a small number: it is in the lowest bits of a sum."""
+    """The integer nearest to a small number, taken from the lowest bits of a sum."""
     shift = 1.5 * 2.0 ** (23 if x.dtype == "float32" else 52)
     return convert_number((x + shift).bits() - x.like(shift).bits(), dtype)
 
 
 def _quotient(a: Value, b: Value, down: bool) -> Value:
-    """Of integers of up to 32 bits; by 0 it is 0."""
+    """The quotient of integers of up to 32 bits; division by 0 gives 0."""
     wide = _divided_as(a.dtype)
     zero = b.eq(0)
     if b.kind == "row":
         exact = convert_number(a, wide) / convert_number(zero.where(b.like(1), b), wide)
         return zero.where(b.like(0), _nearest(exact.floor() if down else exact.trunc(), a.dtype))
-    # By one number: a multiplication, and a half less (native/kernels/integer_division.h).
+    # By one number: multiply and subtract a half (native/kernels/integer_division.h).
     divisor = convert_number(b, wide)
     factor = zero.where(divisor.like(0), divisor.like(1) / divisor)
     size = zero.where(factor.like(0), factor.like(0.5) - factor.like(0.5) * factor.magnitude())
@@ -395,7 +395,7 @@ def _narrow_to_brain(x: Value) -> Value:
 
 
 def convert(x: Value, dtype: str) -> Value:
-    """A value in another dtype, as `cast` has it; of a bool, a mask may come back."""
+    """A value in another dtype, as by `cast`; for bool the result may be a mask."""
     if dtype == ("bool" if x.dtype == "mask" else x.dtype):
         return x
     if x.dtype in ("mask", "bool"):
@@ -417,6 +417,6 @@ def convert(x: Value, dtype: str) -> Value:
         short = _sticky(x) if x.dtype == "float64" else convert_number(x, "float32")
         return _narrow_to_half(short)
     if is_float(x.dtype) and not is_float(dtype):
-        # Truncates, stops at the ends of the range; NaN is 0.
+        # Truncates and saturates; NaN is 0.
         return x.code.call("fptosi.sat" if is_signed(dtype) else "fptoui.sat", dtype, x)
     return convert_number(x, dtype)

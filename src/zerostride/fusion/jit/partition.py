@@ -1,4 +1,4 @@
-"""How a phase's steps are shared out: loops that are compiled, and kernels that are called."""
+"""Splits a phase's steps into compiled loops and calls of kernels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class KernelCall:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """Steps that a loop over registers computes, and the values that it leaves."""
+    """Steps that a loop computes in registers, and the values that it stores."""
 
     steps: tuple[int, ...]
     leaves: tuple[int, ...]
@@ -26,15 +26,15 @@ class Loop:
 
 @dataclass(slots=True)
 class Body:
-    """What is known of a phase before anything is written.
+    """The facts about a phase that writing its code needs.
 
     Attributes:
         phase: its loads are the inputs.
         results: values, one for each output.
-        splats: bit k says that load k is one element.
+        splats: bit k is set if load k is one element.
         emitters: the ops that are written, by name and dtype; others are called.
-        uniform: of each value, whether it is the same for a whole row.
-        needed: the values that the results are made of.
+        uniform: for each value, whether it is the same for a whole row.
+        needed: the values that the results depend on.
     """
 
     phase: Phase
@@ -64,21 +64,21 @@ class Body:
         return self.phase.steps[value - self.first]
 
     def is_written(self, value: int) -> bool:
-        """Whether a step is written in a loop, and not a kernel's."""
+        """Whether a step is written in a loop; others are kernels' calls."""
         step = self.step(value)
         return step.op == "convert" or (step.op, step.dtypes[-2]) in self.emitters
 
     def is_function(self, value: int) -> bool:
-        """Whether it is one that takes many instructions."""
+        """Whether a step takes many instructions."""
         key = (self.step(value).op, self.step(value).dtypes[-2])
         return key in self.emitters and key not in EMITTERS
 
     def dtype(self, value: int) -> str:
-        """A value's."""
+        """A value's dtype."""
         return value_dtype(self.phase, value)
 
     def rows(self) -> Iterator[int]:
-        """Steps' values that differ along a row, and are needed."""
+        """The needed values of steps that differ along a row."""
         for value in range(self.first, len(self.uniform)):
             if value in self.needed and not self.uniform[value]:
                 yield value
@@ -87,15 +87,15 @@ class Body:
 def pieces(body: Body) -> list[Loop | KernelCall]:
     """Loops and kernels' calls, in an order in which they can run.
 
-    Loop number k runs before the kernels of turn k. No two functions of a loop need each other: a
-    processor overlaps a loop's rounds, but not if one has more instructions than it looks ahead
-    (three tanh of each other in one loop took 1.6 of the kernels' time). Other steps are computed
-    in the first turn that needs them, so that little has to lie between.
+    Loop number k runs before the kernels of turn k. No function of a loop reads another one of it:
+    a processor overlaps a loop's rounds only if a round has fewer instructions than it looks ahead
+    (three nested tanh in one loop took 1.6 times the kernels' time). Other steps are computed in
+    the first turn that needs them, so that few values are stored between loops.
     """
     rows = [*body.rows()]
     turn: dict[int, int] = {}  # of functions and kernels
     ready: dict[int, int] = {}  # the first loop in which a value can be read
-    behind: dict[int, int] = {}  # the last one with a function that it needs
+    behind: dict[int, int] = {}  # the last loop with a function that it needs
     for value in rows:
         args = body.step(value).args
         soonest = max((ready.get(arg, 1) for arg in args), default=1)
@@ -122,7 +122,7 @@ def pieces(body: Body) -> list[Loop | KernelCall]:
 
 
 def _left(body: Body, steps: Sequence[int], rows: Sequence[int]) -> tuple[int, ...]:
-    """Which of a loop's values others read."""
+    """The values of a loop that other pieces read."""
     inside = set(steps)
     read = set(body.results)
     for value in rows:

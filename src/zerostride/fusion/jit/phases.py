@@ -1,18 +1,19 @@
 """A phase's steps as one function in LLVM's intermediate representation.
 
-The function is what native/fused/body.h runs a phase by, on rows of elements:
+native/fused/body.h runs a phase by this function, on rows of elements:
 
     void body(const void* const* in, void* const* out, int64 n, char* scratch,
               int64 rows, const int64* steps, int64 past)
 
-`rows` rows of n elements, each so many bytes behind the one before (`steps`: of the inputs, then of
-the outputs; of one row they are not read): rows may be short, and a call for each would take longer
-than its elements do. `past` asks for stores past the caches, of one that was written for it.
+It computes `rows` rows of n elements. `steps` gives the bytes from one row to the next, of the
+inputs and then of the outputs; they are not read for a single row. Rows may be short, and a call
+for each would take longer than its elements. `past` asks for stores past the caches, of a function
+that was written for it.
 
-Most steps are written here (jit_ops, jit_vmath), as vectors of the processor's width that stay in
+Most steps are written here (`ops`, `vmath`), as vectors of the processor's width that stay in
 registers from load to store; other steps are calls of the engine's kernels on blocks of elements,
-so that loops and calls take turns. Vectors are written out, not left to a vectoriser: it compiles
-in milliseconds, and nothing that is vectorised could quietly not be. (Measured on five chains:
+so loops and calls alternate. Vectors are written explicitly, not left to a vectoriser: the text
+compiles in milliseconds, and every loop is certain to be vectorised. (Measured on five chains:
 LLVM's passes over this text, or vectors of two and four registers, gain nothing.)
 """
 
@@ -28,35 +29,35 @@ from .partition import Body, KernelCall, Loop, pieces
 from .values import BYTES, TYPES, Code, Value
 from .vmath import emitters
 
-#: Addresses of a kernel's forms (0: there is none) by op and dtype, as `_native.kernel_forms`.
+#: Addresses of a kernel's forms (0 if missing) by op and dtype, as `_native.kernel_forms`.
 Forms = Callable[[str, str], Sequence[int]]
 
-#: As native/fused/body.cpp has them: elements of a block, and bytes of all of its rows.
+#: As in native/fused/body.cpp: elements of a block, and bytes of all of its rows.
 _MOST_BLOCK = 1024
 _LEAST_BLOCK = 256
 _BLOCK_BYTES = 24 << 10
-#: Bytes of the least vector that is stored past the caches.
+#: Bytes of the smallest vector that is stored past the caches.
 _LEAST_PAST = 16
-#: In one loop nothing lies between: a row is one block.
+#: A single loop stores no intermediate values, so a row is one block.
 _WHOLE_ROW = 1 << 62
-#: Values, and characters of text, beyond which a body is left to the interpreter. LLVM takes 20 ms
-#: for 60 values; the most that these bounds let through (8-bit shifts without AVX2) took 2 s, which
-#: the end of a process or a fork would wait for.
+#: Values, and characters of text, beyond which the interpreter keeps a body. LLVM takes 20 ms for
+#: 60 values; the slowest body within these bounds (8-bit shifts without AVX2) took 2 s, and the end
+#: of a process or a fork would wait for it.
 MOST_VALUES = 128
 MOST_TEXT = 400_000
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What an instruction set of the engine (native/isa.cpp) is for LLVM.
+    """An instruction set of the engine (native/isa.cpp) in LLVM's terms.
 
     Attributes:
-        features: of LLVM's, on top of the processor that every one of its kind is.
+        features: LLVM's features beyond the baseline processor of the architecture.
         vector: bytes of a register.
-        masked: whether rows end in a masked vector; else element by element.
+        masked: whether rows end in a masked vector; otherwise they end element by element.
         rounds: as in Code.
         halves: as in Code.
-        functions: which of vmath.ll's are those of its kernels: "fused", "plain", or "" for none.
+        functions: which of vmath.ll's functions its kernels use: "fused", "plain", or "" for none.
     """
 
     processor: str
@@ -86,7 +87,7 @@ TARGETS = {
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """What was written: the text, bytes of scratch that it wants, and whether it knows `past`."""
+    """A written function: its text, the bytes of scratch it needs, and whether it takes `past`."""
 
     text: str
     scratch: int
@@ -101,20 +102,20 @@ def write(
     forms: Forms,
     streamed: bool = False,
 ) -> Function | None:
-    """The function of a phase's values `results`.
+    """Writes the function that computes a phase's values `results`.
 
     Args:
-        phase: its loads are the inputs, each a row of its dtype's elements or, where `splats` has
-            its bit, one element; its shape and stores are not read.
+        phase: its loads are the inputs, each a row of its dtype's elements or, where its bit in
+            `splats` is set, one element; its shape and stores are not read.
         results: values, one for each output.
-        splats: bit k says that load k is one element.
-        target: what it is compiled for.
-        forms: where the kernels are.
-        streamed: the result is so large that it is to be stored past the caches, if that can be.
+        splats: bit k is set if load k is one element.
+        target: the instruction set.
+        forms: gives the kernels' addresses.
+        streamed: the result is so large that it is stored past the caches, if possible.
 
     Returns:
-        None where the interpreter is to do it: nothing is written that would not be a kernel's
-        call, or it would take LLVM too long.
+        None where the interpreter keeps the phase: it would consist of kernels' calls only, or
+        LLVM would take too long.
     """
     body = Body(phase, tuple(results), splats, emitters(target.functions))
     if len(body.uniform) > MOST_VALUES or not any(map(body.is_written, body.rows())):
@@ -130,13 +131,13 @@ class _Writer:
         self.body, self.target, self.forms = body, target, forms
         self.pieces = pieces(body)
         self.code = Code(1, target.rounds, target.halves, target.functions == "fused")
-        self.values: dict[int, Value] = {}  # numbers, and what is the same for a row
-        self.entry: list[str] = []  # before the rows: room on the stack, where the first row lies
-        self.bases: list[str] = []  # what moves from row to row
+        self.values: dict[int, Value] = {}  # numbers, and values that are the same for a row
+        self.entry: list[str] = []  # before the rows: stack cells, addresses of the first row
+        self.bases: list[str] = []  # addresses that advance from row to row
         self.lines: list[str] = []  # the blocks after the first
-        self.pointers: list[str] = []  # where a block of elements begins
-        self.place: dict[int, str] = {}  # of a value's elements in this block
-        self.offsets: dict[int, int] = {}  # of those in scratch
+        self.pointers: list[str] = []  # addresses of a block's first elements
+        self.place: dict[int, str] = {}  # addresses of values' elements in this block
+        self.offsets: dict[int, int] = {}  # of values in scratch
         self.cells: dict[int, str] = {}
         self.scratch = 0
         self.block = self._block() if len(self.pieces) > 1 else _WHOLE_ROW
@@ -183,7 +184,7 @@ class _Writer:
                     self._call_once(value, step)
 
     def _written(self, value: int, values: dict[int, Value]) -> Value:
-        """A step's result, of values that are known."""
+        """A step's result, computed from `values`."""
         step = self.body.step(value)
         args = [values[arg] for arg in step.args]
         if step.op == "convert":
@@ -207,7 +208,7 @@ class _Writer:
         return name
 
     def _cell(self, value: int) -> str:
-        """Where the one element of a value lies."""
+        """The address of a single-element value."""
         if value not in self.cells:
             scalar = byte(self.values[value])
             cell = self.cells[value] = self._new_cell(self.body.dtype(value))
@@ -216,7 +217,7 @@ class _Writer:
             )
         return self.cells[value]
 
-    # Where values lie
+    # The values' places
 
     def _block(self) -> int:
         rows = [k for k in range(len(self.body.phase.loads)) if not self.body.uniform[k]]
@@ -230,7 +231,7 @@ class _Writer:
         return piece.leaves if isinstance(piece, Loop) else (piece.step,)
 
     def _find_places(self) -> None:
-        """Outputs take the results that are computed, scratch all else that lies between pieces."""
+        """Places computed results in outputs, other values that pieces exchange in scratch."""
         for k, load in enumerate(self.body.phase.loads):
             if not self.body.uniform[k]:
                 self._point(k, f"%in.{k}", "%done", BYTES[load.dtype])
@@ -263,7 +264,7 @@ class _Writer:
         room = next((candidate for candidate in free if candidate[1] >= size), None)
         if room is None:
             room = (self.scratch, size)
-            # A line more: rows that lie 4 KB apart are in each other's way.
+            # One more line, because rows 4 KB apart collide in the cache.
             self.scratch += self.block * size + LINE
         else:
             free.remove(room)
@@ -280,7 +281,7 @@ class _Writer:
         return [(value, self.place[value]) for value in piece.leaves]
 
     def _copies(self) -> list[tuple[int, str]]:
-        """Results that are not computed where they belong: operands, splats, those named twice."""
+        """Results that are copied to their outputs: operands, splats, and repeated results."""
         outputs = [(value, self.place[-1 - j]) for j, value in enumerate(self.body.results)]
         return [(value, to) for value, to in outputs if self.place.get(value) != to]
 
@@ -290,7 +291,7 @@ class _Writer:
         read = self._operands(steps, stores)
         lanes = self._lanes([*steps, *read, *(value for value, _ in stores)])
         if any(map(self.body.is_function, steps)):
-            lanes *= 2  # two registers' chains of instructions in turns: a fifth less time
+            lanes *= 2  # interleaves the instructions of two registers: a fifth less time
         turns = Turns(label, lanes, self.target.masked, self._turn(steps, stores, read))
         size = self._past_size(stores, lanes)
         if size:
@@ -305,7 +306,7 @@ class _Writer:
             return 0
         value = self.body.results[0]
         size = BYTES[self.body.dtype(value)]
-        # The part of a vector before a whole line is one turn, if it is masked.
+        # With masks, the partial vector before the first whole line is one turn.
         least = LINE if self.target.masked else _LEAST_PAST
         return size if stores == [(value, self.place[-1])] and lanes * size >= least else 0
 
@@ -323,7 +324,7 @@ class _Writer:
     def _turn(
         self, steps: Sequence[int], stores: Sequence[tuple[int, str]], read: Sequence[int]
     ) -> Callable[[int, str, str | None, bool, str], tuple[list[str], str]]:
-        """What writes a turn of a loop: loads, steps, stores."""
+        """A function that writes a turn of a loop: loads, steps, stores."""
         code = self.code
 
         def write(
@@ -392,7 +393,7 @@ class _Writer:
         self._write_call(self.lines, forms[form], at, self.place[value], "%count")
 
     def _row(self, value: int) -> str:
-        """Where a value's elements lie; those of a splat are written for each block."""
+        """The address of a value's elements; a splat's are written for each block."""
         if value not in self.place:
             self._take(value, [])
             self._loop(f"w{value}", (), [(value, self.place[value])])
@@ -410,7 +411,7 @@ class _Writer:
         lines.append(f"  call void inttoptr (i64 {address} to ptr)(ptr {array}, ptr {to}, i64 {n})")
 
     def _steps(self) -> list[str]:
-        """To the next row."""
+        """The lines that advance to the next row."""
         lines = []
         for k, base in enumerate(self.bases):
             lines.append(f"  {base}.step.at = getelementptr i64, ptr %steps, i64 {k}")

@@ -1,13 +1,13 @@
 """The compiled tier: programs that are hot become machine code, where llvmlite is installed.
 
-A program is run by the interpreter (native/fused/body.h) from its first call on. Once it has done
-so much work that compiling is small beside it, its phases' bodies are written as LLVM's
-intermediate representation (jit_ir), compiled in a thread of their own, and take the interpreter's
-place from the next call on. Results are the same, bit for bit.
+The interpreter (native/fused/body.h) runs a program from its first call on. Once the program has
+done so much work that compiling costs little beside it, its phases' bodies are written as LLVM's
+intermediate representation (`phases`), compiled in a separate thread, and replace the interpreter
+from the next call on. Results are the same, bit for bit.
 
-`ZEROSTRIDE_JIT=0` leaves all of it out; `eager` compiles what a program's first call wants before
-that call returns (for tests and benchmarks); `1` is what happens by itself. Whatever goes wrong
-leaves the interpreter in its place, and `explain` says so.
+`ZEROSTRIDE_JIT=0` disables the tier; `eager` compiles what a program's first call needs before that
+call returns (for tests and benchmarks); `1` is the default. After any failure the interpreter goes
+on, and `explain` reports it.
 """
 
 from __future__ import annotations
@@ -31,27 +31,27 @@ from ...system.fork_gate import first_call
 from ..schedule.program import Program
 from . import phases as jit_ir
 
-#: Steps times elements after which a program is hot: about the time that a compilation takes
-#: (10 to 40 ms of a thread; a step of the interpreter takes 0.05 to 0.1 ns an element), so that no
-#: program spends more on being compiled than on being run before.
+#: Steps times elements after which a program is hot: about the time of a compilation (10 to 40 ms
+#: of a thread; a step of the interpreter takes 0.05 to 0.1 ns an element). So compiling a program
+#: never takes longer than it has run before.
 HOT = 3e8
 _MODES = ("0", "1", "eager")
-#: A body as `_native.Program.machines` has it: instruction set, phase, splats, results, whether its
-#: result is so large that it is stored past the caches, and whether it is compiled.
+#: A body as `_native.Program.machines` returns it: instruction set, phase, splats, results, whether
+#: its result is so large that it is stored past the caches, and whether it is compiled.
 Wanted = tuple[str, int, int, tuple[int, ...], bool, bool]
 
 
 class Native(Protocol):
-    """What is asked of `_native.Program`."""
+    """The part of `_native.Program` that the tier uses."""
 
     def watch(self, work: float, hot: Any, /) -> None:
-        """Calls `hot(program)` after calls of so much work, if they made bodies; and so on."""
+        """Calls `hot(program)` each time calls have done this work and created bodies."""
 
     def watcher(self) -> Any:
-        """The `hot` that it was given, or None."""
+        """The `hot` function that was set, or None."""
 
     def machines(self) -> list[Wanted]:
-        """The bodies that were made."""
+        """The bodies that were created."""
 
     def install(
         self,
@@ -66,17 +66,17 @@ class Native(Protocol):
         owner: Any,
         /,
     ) -> bool:
-        """Takes machine code for one of them, and keeps its owner alive."""
+        """Installs machine code for a body, and keeps its owner alive."""
 
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class Code:
-    """Machine code, as long as this object lives.
+    """Machine code, which lives as long as this object.
 
     Attributes:
         address: of the function.
-        seconds: that compiling it took.
-        tracker: LLVM's, which has the memory.
+        seconds: the time that compiling took.
+        tracker: LLVM's owner of the memory.
     """
 
     address: int
@@ -86,7 +86,7 @@ class Code:
 
 @functools.cache
 def mode() -> str:
-    """Whether programs are compiled: ZEROSTRIDE_JIT, and "0" where there is no llvmlite."""
+    """Whether programs are compiled: ZEROSTRIDE_JIT, or "0" without llvmlite."""
     wanted = os.environ.get("ZEROSTRIDE_JIT", "").strip().lower() or "1"
     if wanted not in _MODES:
         warnings.warn(
@@ -109,22 +109,22 @@ def mode() -> str:
 # LLVM
 
 _known: weakref.WeakValueDictionary[tuple[str, jit_ir.Target], Code] = weakref.WeakValueDictionary()
-#: Held while LLVM works, inside the gate: a child of a fork would have a half-done LLVM.
+#: Held while LLVM works, inside the gate: a forked child would otherwise inherit LLVM mid-work.
 _working = threading.RLock()
 _numbers = itertools.count()
 
 
 @functools.cache
 def _llvm() -> tuple[Any, Any]:
-    """llvmlite's binding, and what links code into this process: 50 KB a function are kept, where
-    an engine for each, the older way, takes 800."""
+    """llvmlite's binding, and the linker for this process. It keeps 50 KB a function; an execution
+    engine for each function, the older way, takes 800 KB."""
     llvm: Any = importlib.import_module("llvmlite.binding")
-    # Newer releases do it by themselves, and say that they do by an error.
+    # Newer releases initialise LLVM themselves and raise an error here.
     with contextlib.suppress(RuntimeError):
         llvm.initialize()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
-    llvm.check_jit_execution()  # some systems forbid code in memory: an OSError, and no crash
+    llvm.check_jit_execution()  # an OSError, not a crash, on systems that forbid generated code
     return llvm, llvm.create_lljit_compiler()
 
 
@@ -134,11 +134,11 @@ def _dispose(tracker: Any) -> None:
 
 
 def assemble(text: str, target: jit_ir.Target) -> Code:
-    """Compiles a function's text, or finds what was made of the same text and still lives.
+    """Compiles a function's text, or returns the live code of the same text.
 
     Raises:
         ImportError: llvmlite cannot be imported.
-        OSError: the system forbids code that is made while running.
+        OSError: the system forbids code that is generated at run time.
         RuntimeError: LLVM refuses the text.
     """
     with first_call, _working:
@@ -152,7 +152,7 @@ def assemble(text: str, target: jit_ir.Target) -> Code:
         library = llvm.JITLibraryBuilder().add_object_img(machine_code).export_symbol("body")
         tracker = library.link(lljit, f"zerostride.{next(_numbers)}")
         code = Code(tracker["body"], time.perf_counter() - begun, tracker)
-        # By itself LLVM's would go wherever the last reference goes, under LLVM's own lock.
+        # LLVM's own finalizer would run wherever the last reference is dropped, under LLVM's lock.
         weakref.finalize(code, _dispose, tracker).atexit = False
         _known[text, target] = code
         return code
@@ -160,7 +160,7 @@ def assemble(text: str, target: jit_ir.Target) -> Code:
 
 @functools.cache
 def _machine(target: jit_ir.Target) -> Any:
-    """LLVM's generator of code."""
+    """LLVM's code generator for a target."""
     llvm, _ = _llvm()
     return llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(
         cpu=target.processor, features=target.features, opt=2, jit=True, codemodel="jitdefault"
@@ -171,7 +171,7 @@ def _machine(target: jit_ir.Target) -> Any:
 
 
 class Tier:
-    """What the compiled tier has done for one program.
+    """The state of the compiled tier for one program.
 
     >>> from zerostride.fusion.schedule.program import Program
     >>> Tier(Program((), ())).describe()
@@ -185,19 +185,19 @@ class Tier:
         self._error = ""
 
     def __call__(self, native: Native) -> None:
-        """The program is hot."""
+        """Called when the program is hot."""
         if mode() == "eager":
             self.compile(native)
         else:
             WORKER.add(functools.partial(self.compile, native))
 
     def compile(self, native: Native) -> None:
-        """Compiles what the program wants by now, and installs it."""
+        """Compiles the bodies that the program has created, and installs them."""
         try:
             for wanted in native.machines():
                 if not wanted[-1] and wanted not in self._left:
                     self._compile(native, wanted)
-        except Exception as error:  # noqa: BLE001 the interpreter goes on; `describe` tells
+        except Exception as error:  # noqa: BLE001 the interpreter goes on; `describe` reports it
             self._error = f"{type(error).__name__}: {error}"
 
     def _compile(self, native: Native, wanted: Wanted) -> None:
@@ -217,7 +217,7 @@ class Tier:
 
     @property
     def compiled(self) -> bool:
-        """Whether anything is."""
+        """Whether any body is compiled."""
         return bool(self._made)
 
     def describe(self) -> str:
@@ -238,25 +238,25 @@ def _engine() -> Any:
 
 
 def attach(program: Program, native: Native) -> None:
-    """Has a program watched, that it be compiled when it is hot."""
+    """Watches a program, so that it is compiled when it is hot."""
     if mode() != "0":
         native.watch(0.0 if mode() == "eager" else HOT, Tier(program))
 
 
 def is_compiled(native: Native) -> bool:
-    """Whether phases of a program are machine code of their own by now."""
+    """Whether phases of a program have been compiled."""
     tier = native.watcher()
     return isinstance(tier, Tier) and tier.compiled
 
 
 def describe(native: Native) -> str:
-    """How a program is run now: one line for `explain`."""
+    """How a program runs now: one line for `explain`."""
     tier = native.watcher()
     return tier.describe() if isinstance(tier, Tier) else "interpreted"
 
 
 class _Worker:
-    """The thread that compiles, begun by the first program that is hot."""
+    """The thread that compiles; the first hot program starts it."""
 
     def __init__(self) -> None:
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
@@ -266,7 +266,7 @@ class _Worker:
         self._closing = False
 
     def add(self, job: Callable[[], None]) -> None:
-        """Does something as soon as it is its turn."""
+        """Adds a job to the queue."""
         with self._start:
             if self._closing:
                 return
@@ -279,7 +279,7 @@ class _Worker:
                 self._thread.start()
 
     def wait(self) -> None:
-        """Returns when what was added before is done."""
+        """Waits until the jobs added before are done."""
         done = threading.Event()
         self.add(done.set)
         while not self._closing and not done.wait(0.05):
@@ -289,10 +289,10 @@ class _Worker:
         jobs = self._jobs
         while (job := jobs.get()) is not None and not self._closing:
             job()
-            del job  # a program that it names lives no longer for it
+            del job  # so that the job does not keep its program alive
 
     def _guard(self) -> None:
-        """Forks wait for a compilation to end, and so does the end of the process."""
+        """Makes forks, and the end of the process, wait for the current compilation."""
         if self._guarded:
             return
         self._guarded = True
@@ -305,7 +305,7 @@ class _Worker:
             )
 
     def _before_fork(self) -> None:
-        first_call.shut()  # before the locks that a first call takes
+        first_call.shut()  # before the locks of a first call
         self._start.acquire()
         _working.acquire()
 
@@ -318,10 +318,10 @@ class _Worker:
         self._start.release()
 
     def _child(self) -> None:
-        """A child has no such thread. What waited stays interpreted there."""
+        """Resets the worker in a child, which lacks the thread: waiting jobs are dropped."""
         self._jobs = queue.SimpleQueue()
         self._thread = None
-        self._release()  # the gate is a new one there
+        self._release()  # the child has a new gate
 
     def _close(self) -> None:
         with self._start:

@@ -1,8 +1,8 @@
-"""Values in LLVM's intermediate representation: what the compiled tier writes programs in.
+"""Values in LLVM's intermediate representation, in which the compiled tier writes programs.
 
-A value is of a row (a vector of so many lanes), or the same for a whole row and then computed once,
-before the loop; numbers are written where they are used. Operators append instructions, none of
-them with fast-math flags: each rounds as IEEE 754 has it and nothing is contracted.
+A value belongs to a row (a vector of lanes), or is the same for a whole row and is then computed
+once, before the loop; numbers are written where they are used. Operators append instructions
+without fast-math flags: each rounds as in IEEE 754 and nothing is contracted.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ..trace.graph import Number
 
-#: LLVM's scalar types. A "mask" is what a comparison gives; a "bool" is a byte, true unless 0.
+#: LLVM's scalar types. A "mask" is a comparison's result; a "bool" is a byte, true unless 0.
 TYPES = {
     "mask": "i1",
     "bool": "i8",
@@ -32,12 +32,12 @@ _MANTISSA = {"float32": 23, "float64": 52}
 
 
 def is_float(dtype: str) -> bool:
-    """Whether values of it are IEEE's, as LLVM computes them."""
+    """Whether a dtype is one of LLVM's IEEE floats."""
     return dtype in ("float32", "float64")
 
 
 def is_signed(dtype: str) -> bool:
-    """Whether it is a signed integer."""
+    """Whether a dtype is a signed integer."""
     return dtype.startswith("int")
 
 
@@ -47,7 +47,7 @@ def bits_of(dtype: str) -> int:
 
 
 def _text(dtype: str, number: Number) -> str:
-    """A number of a dtype, as LLVM writes it."""
+    """A number of a dtype in LLVM's syntax."""
     if dtype == "mask":
         return "true" if number else "false"
     if not is_float(dtype):
@@ -57,7 +57,7 @@ def _text(dtype: str, number: Number) -> str:
 
 
 def rounded(dtype: str, number: float) -> float:
-    """A number as a float type has it."""
+    """A number rounded to a float type."""
     if dtype == "float64" or number != number:
         return number
     try:
@@ -72,13 +72,13 @@ class Code:
     """The instructions of one function while they are written.
 
     Attributes:
-        lanes: how many elements a row's value has where instructions are appended now.
-        rounds: whether this processor rounds floats to integers by an instruction.
-        halves: ... and converts 16-bit floats.
-        fused: ... and has fused multiplications.
-        once: what runs before the loop.
-        body: what runs in it.
-        block: the label under which instructions are appended to it now.
+        lanes: the current number of elements of a row's value.
+        rounds: whether the processor has an instruction that rounds floats to integers.
+        halves: whether it has instructions that convert 16-bit floats.
+        fused: whether it has fused multiplications.
+        once: the instructions before the loop.
+        body: the instructions of the loop.
+        block: the label under which instructions are appended to the body now.
     """
 
     lanes: int
@@ -93,17 +93,17 @@ class Code:
     _spread: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def name(self) -> str:
-        """One that nothing has yet."""
+        """A new name."""
         self._names += 1
         return f"%v{self._names}"
 
     def type(self, dtype: str, lanes: int) -> str:
-        """LLVM's type of so many."""
+        """LLVM's type of this many lanes."""
         scalar = TYPES[dtype]
         return scalar if lanes == 1 else f"<{lanes} x {scalar}>"
 
     def number(self, dtype: str, number: Number) -> Value:
-        """A number that stands in the program."""
+        """A number written into the program."""
         return Value(self, _text(dtype, number), dtype, "number")
 
     def emit(self, dtype: str, form: str, *args: Value) -> Value:
@@ -118,7 +118,7 @@ class Code:
         return Value(self, name, dtype, "row" if in_row else "once")
 
     def call(self, function: str, dtype: str, *args: Value) -> Value:
-        """Appends an intrinsic's call, the name of which ends in its type (types, of a
+        """Appends a call of an intrinsic, whose name ends in its type (in both types of a
         conversion)."""
         lanes = self.lanes if any(arg.kind == "row" for arg in args) else 1
         kinds = [dtype] if dtype == args[0].dtype else [dtype, args[0].dtype]
@@ -135,7 +135,7 @@ class Code:
         return scalar if lanes == 1 else f"v{lanes}{scalar}"
 
     def either(self, test: Value, yes: Callable[[], Value], no: Callable[[], Value]) -> Value:
-        """One of two values of a row, by a branch: yes if any lane of the test is set."""
+        """One of two values of a row, by a branch: `yes` if any lane of the test is set."""
         name, mask, lanes = self.name()[1:], self.type("mask", self.lanes), self.lanes
         self.body += [
             f"  %{name}.lanes = bitcast {mask} {test.at(lanes)} to i{lanes}",
@@ -155,7 +155,7 @@ class Code:
         return Value(self, f"%{name}", value.dtype, "row")
 
     def spread(self, name: str, dtype: str, lanes: int) -> str:
-        """One value in all lanes, made before the loop."""
+        """One value in all lanes, computed before the loop."""
         cached = self._spread.get((name, lanes))
         if cached is not None:
             return cached
@@ -180,7 +180,7 @@ class Value:
     kind: str
 
     def at(self, lanes: int) -> str:
-        """Its text where a value of so many lanes is read."""
+        """Its text where a value of this many lanes is read."""
         if lanes == 1 or self.kind == "row":
             return self.text
         if self.kind == "number":
@@ -208,7 +208,7 @@ class Value:
         return self._two("fmul", "mul", other)
 
     def __truediv__(self, other: Value | Number) -> Value:
-        """Of floats."""
+        """The quotient of floats."""
         by, code = self._of(other), self.code
         if code.fused and self.kind == "row" and by.kind != "row" and code.lanes > 1:
             return _divided_by_one(self, by)
@@ -232,11 +232,11 @@ class Value:
         return self.like(0) - self
 
     def __lshift__(self, count: Value | Number) -> Value:
-        """By less than the width."""
+        """Shifts by less than the width."""
         return self._two("shl", "shl", count)
 
     def __rshift__(self, count: Value | Number) -> Value:
-        """By less than the width; of signed integers the sign comes in."""
+        """Shifts by less than the width; signed integers are extended by their sign."""
         word = "ashr" if is_signed(self.dtype) else "lshr"
         return self._two(word, word, count)
 
@@ -262,15 +262,15 @@ class Value:
         return self._compare("ge", other)
 
     def eq(self, other: Value | Number) -> Value:
-        """Where they are equal."""
+        """A mask of equal elements."""
         return self._compare("eq", other)
 
     def ne(self, other: Value | Number) -> Value:
-        """Where they differ, or either is NaN."""
+        """A mask of elements that differ, or of which one is NaN."""
         return self._compare("ne", other)
 
     def where(self, yes: Value | Number, no: Value | Number) -> Value:
-        """Of a mask: one where it is set, the other elsewhere. At least one of them is a Value."""
+        """Selects by a mask: `yes` where it is set, else `no`. At least one of them is a Value."""
         typed = yes if isinstance(yes, Value) else no
         if not isinstance(typed, Value):
             raise TypeError("a number or a number: of which dtype?")
@@ -283,7 +283,7 @@ class Value:
         return self.code.emit(a.dtype, form, self, a, b)
 
     def nan(self) -> Value:
-        """Where it is NaN."""
+        """A mask of the NaNs."""
         return self.ne(self)
 
     def by(self, word: str, dtype: str) -> Value:
@@ -291,7 +291,7 @@ class Value:
         return self.code.emit(dtype, word + " {t} {0} to {r}", self)
 
     def call(self, function: str, *more: Value) -> Value:
-        """An intrinsic of LLVM's that gives a value of this dtype."""
+        """Calls an intrinsic of LLVM whose result has this dtype."""
         return self.code.call(function, self.dtype, self, *more)
 
     def magnitude(self) -> Value:
@@ -303,13 +303,13 @@ class Value:
         return self.call("copysign", sign)
 
     def bits(self) -> Value:
-        """A float's, as an unsigned integer."""
+        """The bits of a float as an unsigned integer."""
         return self.by("bitcast", f"uint{bits_of(self.dtype)}")
 
-    # Rounding: where there is no instruction for it, as native/vmath/base.h does.
+    # Rounding: without an instruction for it, as in native/vmath/base.h.
 
     def round_even(self) -> Value:
-        """To the nearest integer, of two the even one."""
+        """Rounds to the nearest integer, ties to even."""
         if self.code.rounds:
             return self.call("rint")
         integers = float(2 ** _MANTISSA[self.dtype])
@@ -318,21 +318,21 @@ class Value:
         return (a < integers).where(near, self)
 
     def floor(self) -> Value:
-        """Down."""
+        """Rounds down."""
         if self.code.rounds:
             return self.call("floor")
         r = self.round_even()
         return (r - (r > self).where(self.like(1), 0)).with_sign(self)
 
     def ceil(self) -> Value:
-        """Up."""
+        """Rounds up."""
         if self.code.rounds:
             return self.call("ceil")
         r = self.round_even()
         return (r + (r < self).where(self.like(1), 0)).with_sign(self)
 
     def trunc(self) -> Value:
-        """Towards zero."""
+        """Rounds towards zero."""
         if self.code.rounds:
             return self.call("trunc")
         a = self.magnitude()
@@ -340,13 +340,13 @@ class Value:
         return (r - (r > a).where(self.like(1), 0)).with_sign(self)
 
 
-#: Exponents of dividends and divisors, down and up from here, whose quotients are quick.
+#: Largest absolute exponents of dividends and divisors whose quotients take the quick way.
 _QUICK = {"float32": (100, 24), "float64": (900, 100)}
 _BIAS = {"float32": 127, "float64": 1023}
 
 
 def _divided_by_one(x: Value, d: Value) -> Value:
-    """By one number without dividing, where that is exact: native/kernels/divisor.h says why."""
+    """Divides by one number without a division, where that is exact (native/kernels/divisor.h)."""
     one, dividends, divisors = x.like(1), *_QUICK[x.dtype]
     place, bias = _MANTISSA[x.dtype], _BIAS[x.dtype]
     inverse = one / d
@@ -367,8 +367,7 @@ def _divided_by_one(x: Value, d: Value) -> Value:
 
 
 def convert_number(x: Value, dtype: str) -> Value:
-    """What C++'s static_cast makes of a number; of floats beyond an integer's range it is no
-    defined one."""
+    """C++'s static_cast of a number; undefined for floats beyond an integer's range."""
     if dtype == x.dtype:
         return x
     if is_float(x.dtype):

@@ -1,8 +1,8 @@
-"""Elementary functions for the compiled tier: the kernels' own, of vmath.ll, bit for bit.
+"""Elementary functions for the compiled tier, from vmath.ll, with the kernels' bits.
 
-The file has what clang makes of native/vmath and native/kernels for one element, a line an
-instruction, without branches (native/tests/vmath_text.py writes it). Here these lines are written
-again for values of a row, so that functions stay in registers, too.
+The file holds clang's output of native/vmath and native/kernels for one element, an instruction a
+line, without branches (native/tests/vmath_text.py writes it). This module writes these lines for
+values of a row, so that functions also stay in registers.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _FORMS = {
 
 @functools.cache
 def emitters(variant: str) -> Mapping[tuple[str, str], Emitter]:
-    """All ops that are written for processors with or without fused multiplications ("fused",
-    "plain"), or without functions ("")."""
+    """The ops that are written for processors with or without fused multiplications ("fused",
+    "plain"), or without elementary functions ("")."""
     by_op = dict(EMITTERS)
     text = Path(__file__).with_name("vmath.ll").read_text() if variant else ""
     for block in text.split("\n\n"):
@@ -46,7 +46,7 @@ def emitters(variant: str) -> Mapping[tuple[str, str], Emitter]:
 
 
 def _write(names: tuple[str, ...], lines: tuple[str, ...], *args: Value) -> Value:
-    """Appends the lines to the code of the arguments, and gives what they return."""
+    """Appends the lines to the code of the arguments, and returns their result."""
     code = args[0].code
     values = dict(zip(names, args, strict=True))
     for line in filter(None, lines):
@@ -58,7 +58,7 @@ def _write(names: tuple[str, ...], lines: tuple[str, ...], *args: Value) -> Valu
 
 
 def _instruction(code: Code, line: str, values: dict[str, Value]) -> tuple[str | None, Value]:
-    """The name that a line gives, and its value; of the last one None, and what is returned."""
+    """The name that a line defines, and its value; for the last line None and the result."""
 
     def of(kind: str, text: str) -> Value:
         return values[text] if text in values else Value(code, text, _DTYPES[kind], "number")

@@ -1,7 +1,7 @@
-"""Phases that run piece by piece: which axes they share, and a program put in that order.
+"""Phases that run piece by piece: the axes that they share, and the program in that order.
 
-Where phases over the same rows follow one another (softmax: the largest, the sum, the quotients), a
-few rows at a time stay in the caches, and what is stored between phases is a few rows large.
+Where phases over the same rows follow one another (softmax: the maximum, the sum, the quotients), a
+few rows at a time stay in the caches, and the values stored between phases take a few rows.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from .program import Load, Phase, Program, Slot, Step, Store, Walk
 _LARGE = 8
 #: Bytes that one index of the batch may load and store: what second caches hold, or half of it.
 _PIECE_BYTES = 1 << 20
-#: Bytes that should lie side by side where a piece is cut across rows. With 1024 of them, float32
-#: of (64, 1024) and (512, 4096) less their columns' means took twice as long as without pieces.
+#: Contiguous bytes of a piece that is cut across rows. With 1024, subtracting the columns' means
+#: from float32 (64, 1024) and (512, 4096) took twice as long as without pieces.
 _RUN_BYTES = 4096
-#: Phases from which a group is looked for, the last ones of a program first: each is a walk over
-#: all of them. Programs that are written by hand have fewer phases.
+#: The most phases from which a group is searched for, the last of a program first: each search
+#: walks over all phases. Programs written by hand have fewer phases.
 _MOST_SEEDS = 32
 
 
@@ -42,7 +42,7 @@ class Group:
     """Phases that are run piece by piece.
 
     Attributes:
-        axes: for each of the phases, the axes of its box that are the batch's, in the same order.
+        axes: for each of the phases, the batch's axes in its box, in the same order.
     """
 
     axes: Mapping[int, tuple[int, ...]]
@@ -84,7 +84,7 @@ def links_of(program: Program) -> Links:
 
 
 def _bits(mask: int) -> Iterator[int]:
-    """The numbers of an integer's bits, rising."""
+    """The indices of an integer's set bits, rising."""
     while mask:
         yield (mask & -mask).bit_length() - 1
         mask &= mask - 1
@@ -104,10 +104,11 @@ def edges(program: Program) -> list[Edge]:
 
 
 def find_group(program: Program) -> Group | None:
-    """The phases that are worth running piece by piece, or None.
+    """The phases to run piece by piece, or None.
 
-    These are the most phases of large boxes that share an axis, which none of them folds for the
-    others; and of the axes that they share the first ones, as many as make pieces small enough.
+    The group is the largest set of phases of large boxes that share an axis which none of them
+    folds for the others. The batch has the first of their shared axes, as many as make pieces small
+    enough.
     """
     links = links_of(program)
     large = _large(program, links.edges)
@@ -134,7 +135,7 @@ def find_group(program: Program) -> Group | None:
 
 
 def _large(program: Program, links: Sequence[Edge]) -> set[int]:
-    """The phases to be run piece by piece, if they can: those of large boxes or temporaries."""
+    """The phases that should run piece by piece: those of large boxes or temporaries."""
     sizes = [math.prod(phase.shape) for phase in program.phases]
     phases = {k for k, size in enumerate(sizes) if size and size * _LARGE >= max(sizes)}
     for link in links:
@@ -148,7 +149,7 @@ def _large(program: Program, links: Sequence[Edge]) -> set[int]:
 
 
 def _sharing(program: Program, links: Links, seed: int, axis: int) -> dict[int, int]:
-    """The phases that can run along an axis of one of them, piece by piece, and their axes."""
+    """The phases that can run piece by piece along an axis of the seed, and their axes."""
     axes = {seed: axis}
     work = [seed]
     while work:
@@ -168,7 +169,7 @@ def _sharing(program: Program, links: Links, seed: int, axis: int) -> dict[int, 
 
 
 def _along(program: Program, link: Edge, axis: int, *, down: bool) -> int | None:
-    """The axis of a slot's other phase that goes with an axis of the one; None if it has none."""
+    """The axis of a slot's other phase that matches an axis of this phase, or None."""
     here, there = (link.store, link.load) if down else (link.load, link.store)
     walked = here.walk[axis]
     if walked < 0 or program.slots[link.load.slot].shape[walked] == 1 or walked not in there.walk:
@@ -181,12 +182,12 @@ def _folds_all(phase: Phase, axis: int) -> bool:
 
 
 def _leave_out(program: Program, links: Links, seed: int, axes: dict[int, int]) -> None:
-    """Takes out phases that have to end before others of the group begin: those that are before
-    such a point if the seed is behind it, and else those behind it."""
+    """Takes out phases that have to end before others of the group begin: the phases before such a
+    point if the seed is after it, otherwise the phases after it."""
     left = sum(1 << k for k in axes)
 
     def leave_out(source: int, target: int) -> int:
-        """Takes out what is on the seed's other side of two phases, and gives it."""
+        """Takes out the phases on the other side of an edge than the seed, and returns them."""
         if source == seed or links.after[seed] >> source & 1:
             out = left & (links.after[target] | 1 << target)
         else:
@@ -195,13 +196,13 @@ def _leave_out(program: Program, links: Links, seed: int, axes: dict[int, int]) 
             del axes[k]
         return out
 
-    # Pairs of phases of which the second needs more of the first than the same piece, …
+    # Pairs of phases where the second needs more of the first than the same piece, …
     for link in links.edges:
         if link.source in axes and link.target in axes:
             to = _along(program, link, axes[link.source], down=True)
             if to != axes[link.target]:
                 left &= ~leave_out(link.source, link.target)
-    # … or something that is made of all pieces of it: by a phase outside of the group.
+    # … or a value that a phase outside the group computes from all pieces of it.
     outside = [k for k in range(len(program.phases)) if k not in axes]
     heapify(outside)
     while outside:
@@ -263,8 +264,8 @@ def _piece_bytes(slot: Slot, walk: Walk, batch: set[int], phase: Phase) -> int:
 
 
 def _indices(program: Program, axes: Mapping[int, tuple[int, ...]]) -> int:
-    """How many indices of the last batch axis a piece should have at least, so that what it reads
-    lies in runs and not in single elements."""
+    """The least number of indices of the last batch axis in a piece, so that it reads runs and not
+    single elements."""
     k = max(axes, key=lambda member: math.prod(program.phases[member].shape))
     phase = program.phases[k]
     order = _in_memory(program, phase)
@@ -277,8 +278,8 @@ def _indices(program: Program, axes: Mapping[int, tuple[int, ...]]) -> int:
 
 
 def _in_memory(program: Program, phase: Phase) -> list[int]:
-    """The axes of a phase's box in the order in which its largest operand has them in memory, as
-    far as that is known: arrays are taken to be in C order."""
+    """The axes of a phase's box in the memory order of its largest operand. Arrays are taken to be
+    in C order, because their strides are not known."""
     inputs = [load for load in phase.loads if program.slots[load.slot].kind == "input"]
     axes = list(range(len(phase.shape)))
     if not inputs:
@@ -293,7 +294,7 @@ def _in_memory(program: Program, phase: Phase) -> list[int]:
 def batched(program: Program, group: Group) -> Program:
     """The program with a group's phases side by side, the batch's axes first in their boxes.
 
-    What a phase of the group folds over the batch's axes is folded by a phase of its own after it.
+    Folds over the batch's axes are moved to a separate phase after the group.
     """
     after = links_of(program).after
     needing = 0
@@ -319,7 +320,7 @@ def batched(program: Program, group: Group) -> Program:
 
 
 def with_stores(phase: Phase, stores: Sequence[Store]) -> Phase:
-    """A phase that stores only this, and computes only what that needs."""
+    """A phase with these stores only, and the steps that they need."""
     inputs = (*phase.loads, *phase.literals)
     read = {store.value for store in stores}
     for k in range(len(phase.steps) - 1, -1, -1):
@@ -341,7 +342,7 @@ def with_stores(phase: Phase, stores: Sequence[Store]) -> Phase:
 
 
 def _together(phases: Sequence[Phase]) -> list[Phase]:
-    """Phases over one box as one, if nothing in between reads what the earlier one stores."""
+    """Joins phases over one box, unless a phase between them reads the earlier one's stores."""
     left = list(phases)
     following = _following(phases)
     readers: dict[int, list[int]] = {}  # for each slot the phases that load it, rising
@@ -386,7 +387,7 @@ def _operand_count(*phases: Phase) -> int:
 
 
 def _joined(earlier: Phase, behind: Phase) -> Phase:
-    """Two phases over one box as one; what both load or compute is there once."""
+    """Two phases over one box as one; common loads and steps occur once."""
     loads = list(dict.fromkeys(earlier.loads + behind.loads))
     literals = [*earlier.literals, *behind.literals]
     steps: dict[Step, int] = {}
@@ -425,7 +426,7 @@ def _permuted(phase: Phase, order: Sequence[int]) -> Phase:
 def _with_pieces(
     slots: Sequence[Slot], inner: Sequence[Phase], others: Sequence[Phase], batch: int
 ) -> tuple[list[Slot], list[Phase]]:
-    """Temporaries of the batched phases alone become pieces, with the batch's axes first."""
+    """Turns temporaries that only the batched phases use into pieces, the batch's axes first."""
     outside = {slot for phase in others for slot, _ in _touched(phase)}
     new_slots, place = list(slots), dict[int, list[int]]()
     for store in (store for phase in inner for store in phase.stores):

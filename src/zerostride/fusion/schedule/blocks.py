@@ -1,7 +1,7 @@
 """Arrays larger than memory: a program run in blocks, along the axis that the disk reads in order.
 
-A mapped file is read where it is touched. With all threads at one block, one part of each file is
-read and written at a time, from the beginning to the end; and a caller can be told how far it is.
+A mapped file is read where it is touched. All threads work on one block, so one part of each file
+is read and written at a time, from beginning to end. The caller can be told the progress.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 
 from .program import Load, Phase, Program, Slot, Store
 
-#: Called with the elements that are done, and with all.
+#: Called with the elements done and the total.
 Progress = Callable[[int, int], object]
-#: Bytes of a block's operands and results together: the time of a block is far above that of a
-#: call, and a few of them fit any memory.
+#: Bytes of a block's operands and results together: a block takes far longer than a call's
+#: overhead, and a few blocks fit any memory.
 BLOCK_BYTES = 64 << 20
 
 
 def wants_blocks(arrays: Sequence[Any], progress: Progress | None) -> bool:
-    """Whether a call is for blocks: somebody wants to know of them, or a file is mapped."""
+    """Whether a call should run in blocks: it has a progress callback, or a file is mapped."""
     return progress is not None or any(mapping(array) is not None for array in arrays)
 
 
@@ -52,15 +52,15 @@ def run_in_blocks(
     """The results of a program, computed block by block.
 
     Args:
-        program: what is computed.
+        program: the program.
         make: makes a program ready to run.
         operands: of the program's shapes and dtypes.
         outs: for each output an array of its shape, or None.
-        progress: told after each block.
+        progress: called after each block.
 
     Returns:
         The results; None where the program has no axis to cut: its results depend on all of the
-        operands, or an output lies over something that a later block reads.
+        operands, or an output overlaps memory that a later block reads.
     """
     arrays = _arrays(program, operands, outs)
     largest = _axis(program, arrays)
@@ -88,9 +88,9 @@ def run_in_blocks(
 
 
 def cuts(program: Program, slot: int, axis: int) -> Mapping[int, int] | None:
-    """Which axis of which slots is cut if this one is; None if that cannot be.
+    """The axis of each slot that is cut together with this one; None if it cannot be cut.
 
-    All outputs have to be: a fold over the axis needs all of it.
+    All outputs have to be cut: a fold over the axis needs all of it.
 
     >>> slots = (Slot("input", 0, "float32", (4, 3)), Slot("output", 0, "float32", (4,)))
     >>> sums = Store(0, 1, (0, -1), "sum")
@@ -114,7 +114,7 @@ def cuts(program: Program, slot: int, axis: int) -> Mapping[int, int] | None:
 def _reach(
     program: Program, number: int, phase: Phase, cut: dict[int, int], boxes: dict[int, int]
 ) -> bool:
-    """Takes what is cut through a phase. False if two of its axes would be, or one is folded."""
+    """Follows a cut through a phase. False if two of its axes would be cut, or one is folded."""
     items: tuple[Load | Store, ...] = (*phase.loads, *phase.stores)
     for item in items:
         if item.slot in cut:
@@ -142,7 +142,7 @@ def _reach(
 
 
 def cut_to(program: Program, cut: Mapping[int, int], extent: int) -> Program:
-    """The program on a block of so many indices."""
+    """The program on a block of `extent` indices."""
 
     def shortened(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
         return (*shape[:axis], extent, *shape[axis + 1 :])
@@ -167,7 +167,7 @@ def _outputs(program: Program) -> list[Slot]:
 def _arrays(
     program: Program, operands: Sequence[Any], outs: Sequence[NDArray[Any] | None]
 ) -> dict[int, NDArray[Any]]:
-    """The arrays that there are, by their slots."""
+    """The arrays of a call by their slots."""
     places = {"input": operands, "output": outs}
     arrays = {
         k: places[slot.kind][slot.index]
@@ -209,7 +209,7 @@ def _piece(
     begin: int,
     end: int,
 ) -> Any:
-    """An operand or a result, as far as a block has it."""
+    """A block's part of an operand or of a result."""
     for k, slot in enumerate(program.slots):
         if slot.kind == kind and slot.index == index and k in cut:
             return array[(slice(None),) * cut[k] + (slice(begin, end),)]
@@ -222,7 +222,7 @@ def _safe(
     operands: Sequence[Any],
     outs: Sequence[NDArray[Any] | None],
 ) -> bool:
-    """Whether no block writes what a later one reads."""
+    """Whether no block writes memory that a later one reads."""
     places = {(program.slots[k].kind, program.slots[k].index): axis for k, axis in cut.items()}
     for i, out in enumerate(outs):
         for k, operand in enumerate(operands):
@@ -241,7 +241,7 @@ def _safe(
 def _read_ahead(
     operands: Sequence[Any], program: Program, cut: Mapping[int, int], begin: int
 ) -> None:
-    """Asks the system for what the next block reads of mapped files."""
+    """Asks the system to read the next block's parts of mapped files."""
     for k, axis in cut.items():
         slot = program.slots[k]
         if slot.kind != "input" or begin >= slot.shape[axis]:

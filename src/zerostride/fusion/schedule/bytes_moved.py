@@ -1,4 +1,4 @@
-"""What a program reads and writes, and in how many registers it computes."""
+"""The bytes that a program reads and writes, and the registers of its steps."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Traffic:
     """Bytes of memory.
 
     Attributes:
-        moved: what is read and written: each array once in each pass over memory. Phases that run
-            piece by piece are one pass together; what is in registers and pieces is not counted.
+        moved: read and written: each array once in each pass over memory. Phases that run piece by
+            piece are one pass together; registers and pieces are not counted.
         necessary: each operand and each result once.
-        temporaries: of what is there between phases as a whole.
-        pieces: of what is there between the phases of a batch, for one index of its last axis.
+        temporaries: of the whole arrays between phases.
+        pieces: of the pieces between the phases of a batch, for one index of its last axis.
     """
 
     moved: int
@@ -70,8 +70,7 @@ def traffic(program: Program) -> Traffic:
 def registers(phase: Phase) -> tuple[int, ...]:
     """The register in which each step leaves its value: a block of elements in the first cache.
 
-    A register is free again after the last step or store that reads it, and the step itself may
-    write where it reads.
+    A register is free again after the last step or store that reads it; that step may write to it.
 
     >>> from .program import Load, Step, Store
     >>> x, add, square = Load(0, (0,), "int8"), ("int8",) * 3, ("int8",) * 2

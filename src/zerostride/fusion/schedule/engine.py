@@ -1,6 +1,6 @@
-"""Programs as the native engine takes them.
+"""Programs in the native engine's form.
 
-`_native.Program` is made of plain tuples, which this module lays out:
+`_native.Program` is constructed from plain tuples, which this module builds:
 
     spec     (slots, phases, batch, first, last)
     slot     (kind, index, dtype, shape)
@@ -10,7 +10,7 @@
     step     (op, args, dtypes)
     store    (value, slot, walk, fold or None)
 
-What they mean is in `program.py`. The engine checks all of it.
+`program.py` documents their meaning. The engine checks all of it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from .program import Literal, Phase, Program
 
 
 class Runnable(Protocol):
-    """A program that the engine runs; several threads may, at once."""
+    """A program that the engine runs; several threads may run it at once."""
 
     def run(
         self, operands: tuple[Any, ...], outs: tuple[Any, ...] | None = None, /
@@ -34,14 +34,14 @@ class Runnable(Protocol):
 
         Args:
             operands: arrays of the slots' shapes and dtypes, with any strides; a number may stand
-                for an operand of shape (). There may be more than the program reads.
+                for an operand of shape (). Operands that the program does not read are allowed.
             outs: for each output an array of its shape to which its dtype converts, or None. It may
                 have any strides and may overlap what is read.
 
         Raises:
-            TypeError: something is no array.
-            ValueError: a number of arrays, a shape or a dtype is another; an output is read-only.
-            MemoryError: there is no memory for a result.
+            TypeError: an operand or an output is not an array.
+            ValueError: the number of arrays, a shape or a dtype differs; an output is read-only.
+            MemoryError: a result cannot be allocated.
         """
 
 
@@ -50,7 +50,7 @@ def make(program: Program) -> Runnable:
 
     Raises:
         NotImplementedError: the engine has no such dtype or kernel, takes fewer operands in one
-            phase, or is not in use: the reference is to compute.
+            phase, or is not in use; the reference computes then.
         ValueError: the program is wrong.
 
     >>> from zerostride.fusion.schedule.program import Load, Slot, Step, Store
@@ -63,7 +63,7 @@ def make(program: Program) -> Runnable:
     """
     if native.backend() == "reference":
         raise NotImplementedError("the native engine is not in use")
-    native.find_bfloat16()  # which may have been imported since
+    native.find_bfloat16()  # ml_dtypes may have been imported since
     native_program: Any = native._native.Program(spec_of(program))
     jit.attach(program, native_program)
     runnable: Runnable = native_program
@@ -88,7 +88,7 @@ def _phase(phase: Phase) -> tuple[Any, ...]:
 
 
 def _bytes(literal: Literal) -> bytes:
-    """A literal as it lies in memory.
+    """A literal's bytes in memory.
 
     Raises:
         NotImplementedError: its dtype is not NumPy's own.

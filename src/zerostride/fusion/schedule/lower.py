@@ -1,7 +1,7 @@
-"""A graph as a program: what the engine runs of what a function computes.
+"""Lowers a graph to a program for the engine.
 
-`schedule` says which phases there are; here each becomes loads, steps and stores. The axes of ops,
-views and reductions are composed down to the slots, so that a phase knows nothing but its box.
+`phases.schedule` decides the phases; this module writes their loads, steps and stores. The axes of
+ops, views and reductions are composed down to the slots, so that a phase has only its box.
 """
 
 from __future__ import annotations
@@ -27,24 +27,24 @@ from .simplify import in_two_steps, simplified
 
 #: Dtypes whose values are 16-bit floats without rounding.
 _EXACT_IN_16_BITS = frozenset({"bool", "int8", "uint8"})
-#: Those that the engine knows.
+#: The engine's dtypes.
 DTYPES = frozenset(
     {
         *("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"),
         *("float16", "bfloat16", "float32", "float64"),
     }
 )
-#: Ops of the bits of a number, which have to have its own width.
+#: Ops of a number's bits, which need its own width.
 _OF_BITS = frozenset({"nextafter"})
 
-#: What these reductions are of truth values.
+#: The equivalent reductions of truth values.
 _OF_BOOLS: Mapping[str, str] = {"min": "all", "max": "any"}
 
 Kernels = Collection[tuple[str, str]]
 
 
 class LoweringError(Exception):
-    """The engine has no way to compute a graph; the reference does. Its text says why."""
+    """The engine cannot compute a graph; the reference computes it. The text says why."""
 
 
 def lower(graph: Graph, *, kernels: Kernels | None = None) -> Program:
@@ -53,7 +53,7 @@ def lower(graph: Graph, *, kernels: Kernels | None = None) -> Program:
     Args:
         graph: what to compute.
         kernels: the engine's: pairs of an op and the dtype of its last operand. None: those of the
-            engine that is installed; all that there could be, where none is.
+            installed engine, or all that could exist without one.
 
     Raises:
         LoweringError: the engine lacks a dtype or an op of the graph.
@@ -93,8 +93,8 @@ def _emitted(
 ) -> tuple[Program, list[Emission]]:
     """The program of a schedule, without batch.
 
-    Without `kept`, each phase that has too many operands becomes two, with half of the sinks each;
-    the schedule then has these.
+    Without `kept`, each phase that has too many operands is split in two, with half of the sinks
+    each, in the schedule too.
     """
     sources: dict[int, list[Sink]] = {}
     targets: dict[int, dict[int, Sink]] = {}
@@ -139,7 +139,7 @@ def _kernels() -> Kernels | None:
     return frozenset(_native.kernels())
 
 
-# What can be lowered
+# Checks
 
 
 def check(graph: Graph, kernels: Kernels | None) -> None:
@@ -187,7 +187,7 @@ def _is_natural(power: Node) -> bool:
 
 
 class Emission:
-    """Makes a phase: values are added as they are needed, each once, and sorted at the end."""
+    """Builds a phase: values are added as they are needed, each once, and sorted at the end."""
 
     def __init__(
         self, nodes: Sequence[Node], schedule: Schedule, pass_: Pass, ready: Mapping[int, Sink]
@@ -195,8 +195,8 @@ class Emission:
         """
         Args:
             nodes: the graph's.
-            made: the schedule, for its slots.
-            one: the phase to make.
+            schedule: for its slots.
+            pass_: the phase to build.
             ready: the sinks by which earlier phases have stored nodes.
         """
         self._nodes = nodes
@@ -206,16 +206,16 @@ class Emission:
         self._ready = ready
         self._values: list[Load | Literal | Step] = []
         self._numbers: dict[Hashable, int] = {}
-        self._stretching: set[int] = set()  # the loads that are
-        #: For each node and way its arguments and their ways.
+        self._stretching: set[int] = set()  # the loads that stretch
+        #: For each node and walk its arguments and their walks.
         self._reads: dict[tuple[int, Walk], list[tuple[int, Walk]]] = {}
         #: The nodes that the phase takes from `ready`.
         self.loaded: set[int] = set()
-        #: For each node and each way (without axes of extent 1) in which the box walks it, a value.
+        #: The value of each node for each walk of the box over it (without axes of extent 1).
         self.computed: dict[tuple[int, Walk], int] = {}
 
     def phase(self) -> Phase:
-        """The phase."""
+        """Builds the phase."""
         for k, walks in sorted(self._needed().items()):
             for key, walk in walks.items():
                 self.computed[k, key] = self._compute(k, key, walk)
@@ -223,7 +223,7 @@ class Emission:
         return _sorted(self._pass.shape, self._values, stores, self._stretching)
 
     def _needed(self) -> dict[int, dict[Walk, Walk]]:
-        """The nodes to compute or load, and all ways in which the box walks each."""
+        """The nodes to compute or load, and all walks of the box over each."""
         needed: dict[int, dict[Walk, Walk]] = {}
         for sink in self._pass.sinks:
             top, walk = self._top(sink)
@@ -250,7 +250,7 @@ class Emission:
         return needed
 
     def _top(self, sink: Sink) -> tuple[int, Walk]:
-        """The node that a sink takes from the box, and how the box walks it."""
+        """The node that a sink stores or folds, and the box's walk over it."""
         along = tuple(range(len(self._pass.shape)))
         return root(self._nodes, sink), along if sink.walk is None else sink.walk
 
@@ -261,7 +261,7 @@ class Emission:
     # Values
 
     def _compute(self, k: int, key: Walk, walk: Walk) -> int:
-        """A node's value, in the dtype that values of its dtype are computed in."""
+        """A node's value, in the dtype in which its dtype is computed."""
         node = self._nodes[k]
         if k in self._ready:
             sink = self._ready[k]
@@ -273,16 +273,16 @@ class Emission:
             return self._literal(node.value, node.dtype)
         if isinstance(node, Apply):
             return self._apply(node, [self.computed[arg] for arg in self._reads[k, key]])
-        (under,) = self._reads[k, key]  # a view's: a reduction is held
+        (under,) = self._reads[k, key]  # of a view; reductions are held in slots
         return self.computed[under]
 
     def _apply(self, node: Apply, values: Sequence[int]) -> int:
-        """An op's value, of its arguments'."""
+        """An op's value from its arguments' values."""
         args = tuple(
             self._taken(arg, value, dtype)
             for arg, value, dtype in zip(node.args, values, node.compute, strict=False)
         )
-        if node.op == "positive":  # itself
+        if node.op == "positive":  # the value itself
             return self._convert(args[0], working(node.dtype))
         if node.op == "cast":
             source = node.compute[0]
@@ -294,7 +294,7 @@ class Emission:
         return self._convert(value, working(node.dtype))
 
     def _step(self, op: str, args: tuple[int, ...], dtypes: tuple[str, ...]) -> int:
-        """A step, or a cheaper one that gives the same."""
+        """A step, or a cheaper one with the same result."""
         number = self._values[args[-1]]
         if isinstance(number, Literal) and op == "divide" and _is_power_of_two(number.value):
             inverse = self._literal(1 / number.value, number.dtype)  # exact
@@ -308,7 +308,7 @@ class Emission:
         return isinstance(node, Input) and node.dtype == dtype
 
     def _folded(self, node: Reduce, arg: int, value: int) -> int:
-        """What a reduction folds, in the dtype that it folds."""
+        """The value that a reduction folds, in the dtype of the fold."""
         taken = self._taken(arg, value, node.compute)
         if node.op in ("argmin", "argmax"):
             bools = _dtype(self._values[taken]) == "bool"
@@ -316,7 +316,7 @@ class Emission:
         return self._convert(taken, fold_dtype(node))
 
     def _taken(self, k: int, value: int, dtype: str) -> int:
-        """A node's value as an op that computes in `dtype` takes it."""
+        """A node's value converted for an op that computes in `dtype`."""
         node = self._nodes[k]
         weak = isinstance(node, Input | Constant) and node.weak
         if isinstance(node, Constant) and weak:
@@ -340,10 +340,10 @@ class Emission:
         return self._add(Step("convert", (value,), (source, dtype)))
 
     def _load(self, slot: int, walk: Walk, dtype: str) -> int:
-        """What lies in a slot, as values of its node's dtype are computed.
+        """A slot's values in the dtype in which its node's dtype is computed.
 
-        What is read once for each point of the box is converted by a step, which the compiled tier
-        does in registers; what stretches, as it is loaded, once for all the rows that it is for.
+        A load of one element per point of the box is converted by a step, in registers under the
+        compiled tier. A load that stretches is converted while loading, once for all rows.
         """
         shape, own = self._slots[slot].shape, self._slots[slot].dtype
         key = tuple(-1 if axis < 0 or shape[axis] == 1 else axis for axis in walk)
@@ -354,9 +354,9 @@ class Emission:
         return self._convert(value, working(dtype))
 
     def _literal(self, value: Any, dtype: str) -> int:
-        """A number as one of a dtype, of 16-bit floats as the float32 of the rounded one."""
+        """A number in a dtype; of 16-bit floats, rounded to 16 bits and held in float32."""
         number = np.asarray(value, np.dtype(dtype)).astype(working(dtype)).item()
-        # Numbers that are equal need not be the same: 0.0 and -0.0.
+        # repr tells equal but different numbers apart: 0.0 and -0.0.
         return self._add(Literal(number, working(dtype)), (repr(number), working(dtype)))
 
     def _add(self, value: Load | Literal | Step, key: Hashable | None = None) -> int:
@@ -366,7 +366,7 @@ class Emission:
         return number
 
     def _store(self, sink: Sink) -> Store:
-        """Where a sink's value goes: the box's axes that are not folded walk its slot's."""
+        """A sink's store: the box's axes that are not folded walk its slot's axes."""
         node = self._nodes[sink.node]
         top, along = self._top(sink)
         value = self.computed[top, self._key(top, along)]
@@ -389,7 +389,7 @@ class Emission:
         return Store(value, sink.slot, tuple(places), fold)
 
     def _before_rounding(self, value: int, dtype: str) -> int:
-        """What a slot of 16-bit floats is to be given: it rounds as a cast does."""
+        """The value to store in a slot of 16-bit floats, which rounds as a cast does."""
         back = self._values[value]
         if not (dtype in HALVES and isinstance(back, Step) and back.dtypes[0] == dtype):
             return value
@@ -400,13 +400,13 @@ class Emission:
 
 
 def _is_power_of_two(number: Number) -> bool:
-    """Whether the inverse is a float32, too, and no subnormal one."""
+    """Whether a number is a power of two whose inverse is a normal float32."""
     mantissa, exponent = math.frexp(number)
     return abs(mantissa) == 0.5 and abs(exponent) < 120
 
 
 def _axes_of(nodes: Sequence[Node], k: int, position: int) -> Walk:
-    """For each axis of a node, its argument's that lies there, or -1."""
+    """For each axis of a node the argument's axis that lies there, or -1."""
     node = nodes[k]
     if isinstance(node, Apply):
         lands = {to: axis for axis, to in enumerate(node.axes[position]) if to is not None}
@@ -428,7 +428,7 @@ def _sorted(
     stores: Sequence[Store],
     stretching: Collection[int],
 ) -> Phase:
-    """A phase of values in the order in which they were found: those that are read, by kind."""
+    """A phase with the values that are read, ordered by kind and then as they were added."""
     values, stand_ins = _converted_as_loaded(values, stores, stretching)
     read = {stand_ins.get(store.value, store.value) for store in stores}
     for k in range(len(values) - 1, -1, -1):
@@ -457,8 +457,8 @@ def _sorted(
 def _converted_as_loaded(
     values: Sequence[Load | Literal | Step], stores: Sequence[Store], stretching: Collection[int]
 ) -> tuple[list[Load | Literal | Step], dict[int, int]]:
-    """Loads that stretch, in the dtype that they are only ever converted to; and the loads that
-    stand for those conversions."""
+    """Converts stretching loads while loading if all their uses convert to one dtype. Returns the
+    values, and the load that replaces each such conversion."""
     users: dict[int, set[int]] = {}
     for k, value in enumerate(values):
         for arg in value.args if isinstance(value, Step) else ():
@@ -468,7 +468,9 @@ def _converted_as_loaded(
     new_values, stand_ins = list(values), dict[int, int]()
     for k in sorted(stretching):
         value = values[k]
-        if not isinstance(value, Load) or len(users.get(k, ())) != 1:  # equal conversions are one
+        if (
+            not isinstance(value, Load) or len(users.get(k, ())) != 1
+        ):  # equal conversions are one step
             continue
         (user,) = users[k]
         step = values[user] if user >= 0 else None

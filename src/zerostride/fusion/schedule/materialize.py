@@ -1,6 +1,7 @@
-"""Values that a phase stores for later ones, rather than each computing them again.
+"""Values that a phase stores for later phases instead of having each recompute them.
 
-Only what is dear is: pieces of it in a batch, and otherwise what is small as a whole."""
+Only expensive values are stored; cheap ones are recomputed. In a batch pieces are stored, otherwise
+whole arrays if they are small."""
 
 from __future__ import annotations
 
@@ -13,10 +14,10 @@ from ..trace.graph import Apply, Node
 from .phases import DEAR, WHOLE_BYTES, Schedule, Sink, cone, costs, root
 from .program import Walk
 
-#: Bytes of a number.
+#: Bytes of the widest number.
 _WIDEST = 8
 
-#: The nodes that a phase computes, each with the ways in which its box walks them.
+#: The nodes that a phase computes, each with its box's walk over it.
 Computed = Collection[tuple[int, Walk]]
 
 
@@ -35,14 +36,14 @@ def keep(
     loaded: Sequence[Collection[int]],
     members: Collection[int] | None,
 ) -> dict[int, Kept]:
-    """What is to be kept, by its node. Adds a temporary to the schedule for each.
+    """The values to store, by node. Adds a temporary to the schedule for each.
 
     Args:
         nodes: the graph's.
-        made: its schedule.
-        computed: what each phase computes.
-        loaded: the nodes that each phase loads, as earlier ones store them.
-        members: the phases that run piece by piece; None if none do.
+        schedule: the graph's.
+        computed: the nodes that each phase computes.
+        loaded: the nodes that each phase loads from earlier phases' slots.
+        members: the phases that run piece by piece, or None.
     """
     work = costs(nodes)
     kept: dict[int, Kept] = {}
@@ -73,8 +74,8 @@ def _is_small(shape: tuple[int, ...]) -> bool:
 def _whole_boxes(
     nodes: Sequence[Node], schedule: Schedule, computed: Sequence[Computed], members: Sequence[int]
 ) -> Mapping[int, tuple[int, Walk]]:
-    """For each node that some phase computes at every point of its box anew: the first such phase,
-    and how its box walks the node."""
+    """For each node that a phase computes at every point of its box: the first such phase, and its
+    box's walk over the node."""
     first_phases: dict[int, tuple[int, Walk]] = {}
     for k in members:
         shape = schedule.passes[k].shape
@@ -86,7 +87,7 @@ def _whole_boxes(
 
 
 def _temporary(nodes: Sequence[Node], schedule: Schedule, node: int, k: int, walk: Walk) -> Sink:
-    """A temporary of the shape of a phase's box, for a node that the box walks so."""
+    """A temporary of the shape of a phase's box, for a node with this walk."""
     slot = schedule.add_temporary(working(nodes[node].dtype), schedule.passes[k].shape)
     place = [-1] * len(nodes[node].shape)
     for axis, to in enumerate(walk):

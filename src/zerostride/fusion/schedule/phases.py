@@ -1,7 +1,8 @@
-"""Which phases a graph is computed in, and what each of them stores.
+"""The phases in which a graph is computed, and the nodes that each of them stores.
 
-Reductions cut a graph: what reads one is a phase after it. All else is computed where it is read,
-again in each phase, but for small parts that are stretched: these are phases of their own before.
+Reductions cut a graph: nodes that read one are in a later phase. Other nodes are computed where
+they are read, again in each phase. The exception are small parts that are stretched: these become
+separate, earlier phases.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from ...compute.special import HALVES, working
 from ..trace.graph import Apply, Graph, Input, Node, Reduce, View, arguments
 from .program import Slot, Walk
 
-#: Bytes of an element, where that is no part of the name.
+#: Bytes of an element, for dtypes whose names do not end in their bits.
 _BYTES = {"bool": 1, "bfloat16": 2}
 
-#: What an op takes beside an addition, on rows in the caches. What is not here takes 1; loading
-#: and storing a temporary take 2 to 3.
+#: Time of an op relative to an addition, on rows in the caches. Other ops take 1; loading and
+#: storing a temporary take 2 to 3.
 COSTS: Mapping[str, int] = {
     "positive": 0,
     **dict.fromkeys(("divide", "sqrt", "reciprocal", "remainder", "fmod", "floor_divide"), 3),
@@ -31,17 +32,17 @@ COSTS: Mapping[str, int] = {
     **dict.fromkeys(("asinh", "acosh", "atanh", "gelu", "gelu_tanh", "softplus", "mish"), 12),
     **dict.fromkeys(("pow", "atan2", "logaddexp", "logaddexp2"), 16),
 }
-#: What a value has to cost at least to be stored rather than computed again.
+#: The least cost of a value that is stored rather than recomputed.
 DEAR = 6
-#: A larger temporary should not be there as a whole: second caches hold little more.
+#: The most bytes of a whole temporary: second caches hold little more.
 WHOLE_BYTES = 256 << 10
-#: A part whose result is no larger than that, has so many times fewer elements than what it is
-#: stretched over, …
+#: A part is hoisted if its result is no larger than WHOLE_BYTES, it has at least this many times
+#: fewer elements than the box that it is stretched over, …
 _HOIST_RATIO = 8
-#: … and spares so many additions (some microseconds, of which another phase takes one) is hoisted.
+#: … and it saves this many additions (some microseconds; another phase takes one).
 _HOIST_WORK = 1 << 15
 
-#: Arrays that a phase loads and stores at most (native/nest.h).
+#: The most arrays that a phase loads and stores (native/nest.h).
 MOST_OPERANDS = 32
 
 
@@ -50,12 +51,12 @@ class Sink:
     """A node that a phase stores.
 
     Attributes:
-        node: which.
-        slot: where it goes.
+        node: its number.
+        slot: the slot that holds it.
         place: for each axis of the node, the slot's; -1 where it has extent 1 and the slot none.
-        fold: whether the node is a reduction that the phase folds, so that its box is that of the
+        fold: whether the node is a reduction that the phase folds; the box is then that of the
             reduction's argument.
-        walk: how the box walks the node, if not axis by axis; the slot has the box's axes then.
+        walk: the box's walk over the node, if not axis by axis; the slot then has the box's axes.
     """
 
     node: int
@@ -67,7 +68,7 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class Pass:
-    """A phase to be: the box's extents, and the sinks whose values have that shape."""
+    """A planned phase: the box's extents, and the sinks whose values have that shape."""
 
     shape: tuple[int, ...]
     sinks: tuple[Sink, ...]
@@ -80,9 +81,9 @@ class Schedule:
     Attributes:
         slots: those of operands, of results, then temporaries.
         passes: in the order in which they run.
-        held: the sink by which phases after its own find a node's values.
-        inputs: the slot of each operand that there is.
-        temporaries: how many slots are temporaries.
+        held: for a node the sink from which later phases load its values.
+        inputs: the slot of each operand that is read.
+        temporaries: the number of temporaries.
     """
 
     slots: list[Slot] = field(default_factory=list)
@@ -92,7 +93,7 @@ class Schedule:
     temporaries: int = 0
 
     def add_temporary(self, dtype: str, shape: tuple[int, ...]) -> int:
-        """The number of a new slot."""
+        """Adds a slot, and returns its number."""
         self.slots.append(Slot("temp", self.temporaries, dtype, shape))
         self.temporaries += 1
         return len(self.slots) - 1
@@ -112,7 +113,7 @@ def schedule(graph: Graph) -> Schedule:
     return draft
 
 
-# What is stored
+# Stored nodes
 
 
 def fold_dtype(node: Reduce) -> str:
@@ -136,7 +137,7 @@ def itemsize(dtype: str) -> int:
 
 
 def _hold_reductions(graph: Graph, schedule: Schedule) -> list[Sink]:
-    """Slots for the results and for all reductions; the sinks of results that are none."""
+    """Adds slots for the results and for all reductions; returns the sinks of other results."""
     nodes = graph.nodes
     read = _read_again(graph)
     loose = []
@@ -160,8 +161,8 @@ def _hold_reductions(graph: Graph, schedule: Schedule) -> list[Sink]:
 
 
 def _takes(node: Node, dtype: str, *, read: bool) -> bool:
-    """Whether a reduction may be folded into a result of this dtype. What others read is not to be
-    rounded to 16 bits before."""
+    """Whether a reduction may be folded into a result of this dtype. A reduction that other nodes
+    read must not be rounded to 16 bits before."""
     assert isinstance(node, Reduce)
     return fold_dtype(node) == working(dtype) and not (read and dtype in HALVES)
 
@@ -176,7 +177,7 @@ def _read_again(graph: Graph) -> set[int]:
 
 
 def _through_views(nodes: Sequence[Node], k: int) -> tuple[int, tuple[int, ...]]:
-    """The node that views show, and for each of its axes that of the view; -1 where it has none."""
+    """The node under views, and for each of its axes the view's axis, or -1."""
     place = tuple(range(len(nodes[k].shape)))
     while isinstance(node := nodes[k], View):
         under = nodes[node.arg].shape
@@ -196,7 +197,7 @@ def temporary(
     return Sink(k, slot, tuple(where.get(a, -1) for a in range(len(shape))))
 
 
-# Parts that become phases
+# Hoisted parts
 
 
 def root(nodes: Sequence[Node], sink: Sink) -> int:
@@ -208,13 +209,13 @@ def root(nodes: Sequence[Node], sink: Sink) -> int:
 def cone(
     nodes: Sequence[Node], top: int, is_cut: Callable[[int], bool], seen: set[int] | None = None
 ) -> Iterator[int]:
-    """The nodes that a node is computed from, itself first, each after all that read it.
+    """The nodes that a node is computed from, itself first, each after its readers.
 
     Args:
         nodes: the graph's.
-        top: where to begin.
-        is_cut: whether a node is the last of its branch. It is asked after the node was given.
-        seen: nodes to leave out, to which the given ones are added.
+        top: the first node.
+        is_cut: whether a node is the last of its branch. It is called after the node was yielded.
+        seen: nodes to leave out; the yielded nodes are added.
     """
     seen = set() if seen is None else seen
     ahead = [] if top in seen else [-top]
@@ -230,12 +231,12 @@ def cone(
 
 
 def costs(nodes: Sequence[Node]) -> list[int]:
-    """What computing each node takes (`COSTS`), along the longest way to it from what is loaded."""
+    """The cost of each node (`COSTS`), along the longest path to it from loaded values."""
     work = [0] * len(nodes)
     for k, node in enumerate(nodes):
         if isinstance(node, Apply):
             before = max(work[arg] for arg in node.args)
-            # What is loaded is converted on the way; a cast to its own dtype only spreads a value.
+            # Loads convert for free; a cast to the same dtype only stretches a value.
             free = node.op == "cast" and (not before or nodes[node.args[0]].dtype == node.dtype)
             work[k] = before if free else before + COSTS.get(node.op, 1)
         elif isinstance(node, View):
@@ -244,13 +245,13 @@ def costs(nodes: Sequence[Node]) -> list[int]:
 
 
 def _hoist(nodes: Sequence[Node], schedule: Schedule, sinks: list[Sink]) -> None:
-    """Adds a sink for each part that becomes a phase of its own."""
+    """Adds a sink for each part that becomes a separate phase."""
     results = {sink.node: sink for sink in sinks}
     work = costs(nodes)
-    #: For each extent of a box the nodes that were looked at: in a box that is no larger, the
+    #: For each size of a box the nodes that were examined: for a box no larger than that the
     #: answer is the same.
     looked: dict[int, set[int]] = {}
-    for sink in sinks:  # it grows meanwhile: a part may have parts
+    for sink in sinks:  # the list grows in the loop: a part may have parts
         top = root(nodes, sink)
         whole = math.prod(nodes[top].shape)
         if work[top] * whole < _HOIST_WORK:  # no part of it takes more
@@ -274,18 +275,18 @@ def _worth_a_phase(nodes: Sequence[Node], k: int, whole: int, work: int) -> bool
     elements = math.prod(node.shape)
     return (
         isinstance(node, Apply)
-        and elements > 1  # a value for all is computed once, anyway
+        and elements > 1  # a single value is computed once anyway
         and elements * _HOIST_RATIO <= whole
         and elements * itemsize(working(node.dtype)) <= WHOLE_BYTES
         and work * whole >= _HOIST_WORK
     )
 
 
-# What is stored together
+# Sinks that share a phase
 
 
 def _grouped(nodes: Sequence[Node], schedule: Schedule, sinks: Sequence[Sink]) -> list[Pass]:
-    """Phases in order: sinks over one box that wait for nothing that the others store."""
+    """The phases in order: each has sinks over one box that do not depend on each other."""
     stages = _stages(nodes, schedule, sinks)
     read = _read(nodes, schedule, sinks)
     groups: dict[tuple[int, tuple[int, ...]], list[Sink]] = {}
@@ -303,7 +304,7 @@ def _grouped(nodes: Sequence[Node], schedule: Schedule, sinks: Sequence[Sink]) -
             join(sink, stages[sink], shape)
         else:
             waiting.append((sink, shape))
-    for sink, shape in waiting:  # joins the first phase that there is anyway
+    for sink, shape in waiting:  # joins the first phase that exists anyway
         later = there.get(shape, [])
         first = bisect_left(later, stages[sink])
         join(sink, later[first] if first < len(later) else stages[sink], shape)
@@ -312,7 +313,7 @@ def _grouped(nodes: Sequence[Node], schedule: Schedule, sinks: Sequence[Sink]) -
 
 
 def _stages(nodes: Sequence[Node], schedule: Schedule, sinks: Sequence[Sink]) -> dict[Sink, int]:
-    """For each sink how many phases have to be over before its own."""
+    """For each sink the number of phases that have to run before its own."""
     stages: dict[Sink, int] = {}
     own: list[int] = []  # the same of each node where its own sink computes it, …
     others: list[int] = []  # … and where others read it

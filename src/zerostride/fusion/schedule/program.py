@@ -1,14 +1,14 @@
-"""A graph as the engine runs it: phases, each one pass over an iteration space.
+"""Programs, which the engine runs: phases, each one pass over an iteration space.
 
-A *slot* is an array: an operand of the call, a result, or a small one between phases. A *phase*
-walks a box of extents; at each point it loads operands (slots laid over the box, stride 0 where
-they stretch), computes steps on values, and stores some of them in slots, element by element or
-folded over the axes that the slot does not have. Values are numbered: the phase's operands first,
-then its constants, then its steps, each of which reads lower numbers only.
+A *slot* is an array: an operand of the call, a result, or a small array between phases. A *phase*
+walks a box of extents. At each point it loads operands (slots laid over the box, stride 0 where
+they stretch), computes steps on values, and stores some values in slots, element by element or
+folded over the axes that the slot lacks. Values are numbered: the phase's operands first, then its
+constants, then its steps, each of which reads lower numbers only.
 
 The phases from `first` to before `last` have the same `batch` leading axes. The engine cuts the
-last of these into pieces and runs all of those phases on one piece before the next, so that what a
-piece reads again is still in the caches. Other phases run one after another, over everything.
+last of these axes into pieces and runs all of those phases on one piece before the next, so that
+the data of a piece stays in the caches. Other phases run one after another, over the whole box.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class Slot:
     """An array.
 
     Attributes:
-        kind: "input" (operand `index` of the call), "output" (result `index`), "temp" (small, and
-            there as a whole) or "piece" (stored and loaded by batched phases alone, of whose batch
-            it has the leading axes: one piece of it is there at a time).
-        index: which of its kind.
-        dtype: as it lies in memory.
-        shape: of the whole.
+        kind: "input" (operand `index` of the call), "output" (result `index`), "temp" (small, held
+            as a whole) or "piece" (stored and loaded by batched phases only; it has the batch's
+            leading axes, and one piece of it exists at a time).
+        index: its number among slots of its kind.
+        dtype: in memory.
+        shape: of the whole array.
     """
 
     kind: str
@@ -43,10 +43,10 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """An operand of a phase: a slot, how the box walks it, and the dtype its values have then.
+    """An operand of a phase: a slot, the box's walk over it, and the dtype of the loaded values.
 
-    A box's axis may walk a slot's axis of extent 1 though it is longer: there the slot stretches.
-    16-bit floats become float32; any dtype may become any other, as by `cast`.
+    A longer axis of the box may walk a slot's axis of extent 1: there the slot stretches. 16-bit
+    floats become float32; any dtype may become any other, as by `cast`.
     """
 
     slot: int
@@ -64,7 +64,7 @@ class Literal:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An op on values. All dtypes are such as the engine computes in: no 16-bit floats.
+    """An op on values. Dtypes are those in which the engine computes: no 16-bit floats.
 
     Attributes:
         op: a kernel's name (`_native.kernels()`), or "convert".
@@ -84,10 +84,10 @@ class Store:
     Attributes:
         value: its number. Its dtype is the slot's, or float32 for a slot of 16-bit floats.
         slot: an output or a temporary. Each is stored once.
-        walk: as a Load's; axes of -1 are folded, and there are none without `fold`.
+        walk: as a Load's; axes of -1 are folded, and need a `fold`.
         fold: None, "sum", "prod", "min", "max", "any", "all", "argmin" or "argmax". A fold's slot
             holds a sum's own dtype; "argmin" and "argmax" give int64 positions, counted in C order
-            over the folded axes, and the first of equals.
+            over the folded axes, the first of equal elements.
     """
 
     value: int

@@ -1,7 +1,7 @@
-"""Bounds how often a program computes a value: one that many phases would compute is stored.
+"""Bounds how often a program computes a value: a value that many phases compute is stored.
 
-Each phase computes again what it reads of earlier phases' values, but for reductions. In a chain of
-n reductions the last phase would compute all n links, and the program would have n * n steps.
+Each phase recomputes the values of earlier phases that it reads, except reductions. In a chain of n
+reductions the last phase would compute all n links, and the program would have n * n steps.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from ...compute.special import HALVES, working
 from ..trace.graph import Apply, Node, View, arguments
 from .phases import MOST_OPERANDS, Pass, Schedule, Sink, cone, costs, root, temporary
 
-#: Phases that may compute a value, before it or what is made of it is stored. Networks' blocks and
-#: losses with their gradients have fewer phases than that.
+#: The most phases that compute a value before it, or a value that depends on it, is stored.
+#: Networks' blocks and losses with their gradients have fewer phases.
 _MOST_TIMES = 16
 
 
 def hold_repeated(nodes: Sequence[Node], schedule: Schedule) -> None:
     """Adds sinks to a schedule until no phase computes what `_MOST_TIMES` phases before it do.
 
-    What is stored is what later phases read of the values that are made of such a one; the one
-    itself, where phases still compute it after as many times again.
+    Of the values that depend on such a value, those that later phases read are stored. The value
+    itself is stored if phases still compute it after as many times again.
     """
     ahead = [half for pass_ in reversed(schedule.passes) for half in reversed(_halves(pass_))]
     schedule.passes = []
@@ -39,7 +39,7 @@ def hold_repeated(nodes: Sequence[Node], schedule: Schedule) -> None:
             if not times[k] and isinstance(nodes[k], Apply):
                 for arg in arguments(nodes[k]):
                     pending[_shown(nodes, arg)] -= 1
-            times[k] += work[k] > 0  # what is only loaded may be loaded again
+            times[k] += work[k] > 0  # values that are only loaded may be loaded again
         if any(times[k] > _MOST_TIMES for k in computed):
             chosen = [k for k in _chosen(nodes, computed, times, pending) if k not in schedule.held]
             pass_, others = _with_sinks(nodes, schedule, pass_, chosen)
@@ -49,7 +49,7 @@ def hold_repeated(nodes: Sequence[Node], schedule: Schedule) -> None:
 
 
 def _halves(pass_: Pass) -> list[Pass]:
-    """A phase as those that it becomes, as each takes only so many sinks."""
+    """Splits a phase into phases with at most `MOST_OPERANDS` sinks."""
     if len(pass_.sinks) <= MOST_OPERANDS:
         return [pass_]
     half = len(pass_.sinks) // 2
@@ -61,14 +61,14 @@ def _halves(pass_: Pass) -> list[Pass]:
 
 
 def _shown(nodes: Sequence[Node], k: int) -> int:
-    """The node that views show."""
+    """The node under views."""
     while isinstance(node := nodes[k], View):
         k = node.arg
     return k
 
 
 def _readers(nodes: Sequence[Node], passes: Sequence[Pass]) -> list[int]:
-    """For each node how many ops and sinks read it, through views."""
+    """For each node the number of ops and sinks that read it, through views."""
     count = [0] * len(nodes)
     tops = [root(nodes, sink) for pass_ in passes for sink in pass_.sinks]
     args = [arg for node in nodes if isinstance(node, Apply) for arg in node.args]
@@ -89,9 +89,9 @@ def _computed(nodes: Sequence[Node], pass_: Pass, ready: set[int]) -> list[int]:
 def _chosen(
     nodes: Sequence[Node], computed: Sequence[int], times: Sequence[int], pending: Sequence[int]
 ) -> list[int]:
-    """The nodes to store, of those that a phase computes."""
+    """The computed nodes of a phase that are to be stored."""
     chosen: list[int] = []
-    often: set[int] = set()  # those that are computed too often, and what is made of them
+    often: set[int] = set()  # nodes computed too often, and nodes that depend on them
     read: set[int] = set()
     for k in computed:
         if times[k] > _MOST_TIMES or not often.isdisjoint(arguments(nodes[k])):
@@ -108,7 +108,7 @@ def _chosen(
 def _with_sinks(
     nodes: Sequence[Node], schedule: Schedule, pass_: Pass, chosen: Sequence[int]
 ) -> tuple[Pass, list[Pass]]:
-    """A phase that stores nodes, too, and phases after it for those over other boxes."""
+    """A phase that also stores these nodes, and later phases for nodes over other boxes."""
     stored = {sink.node: sink for sink in pass_.sinks if not sink.fold}
     more: list[Sink] = []
     others: list[Pass] = []

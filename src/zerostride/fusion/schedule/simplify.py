@@ -1,4 +1,4 @@
-"""Graphs that compute the same: without reductions of single elements, with others in two steps."""
+"""Rewrites of graphs: reductions of single elements are removed, others split in two steps."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .phases import fold_dtype
 
 
 def simplified(graph: Graph) -> Graph:
-    """The same, each of whose reductions folds some axis of another extent than 1.
+    """An equal graph in which each reduction folds an axis of another extent than 1.
 
     >>> from zerostride.fusion.trace.graph import Input
     >>> x = Input(0, (2, 1), "float32")
@@ -41,7 +41,7 @@ def _is_single(nodes: Sequence[Node], node: Node) -> bool:
 
 
 def _of_single(nodes: list[Node], node: Reduce) -> Node:
-    """The conversion that a reduction of single elements is; positions are 0."""
+    """The conversion that replaces a reduction of single elements; positions are 0."""
     if node.op in ("argmin", "argmax"):
         nodes.append(Constant(0, "int64"))
         int64 = ("int64", "int64")
@@ -55,15 +55,15 @@ def _of_single(nodes: list[Node], node: Reduce) -> Node:
     return Apply(op, (node.arg,), (axes,), (compute, node.dtype), node.shape, node.dtype)
 
 
-#: Elements from which on another phase costs nothing to speak of.
+#: Elements from which the cost of another phase is negligible.
 _LARGE = 1 << 15
 
 
 def in_two_steps(graph: Graph) -> Graph:
-    """The same, with reductions folded in two steps where the first can be part of a batch.
+    """An equal graph with reductions split in two steps where the first can be part of a batch.
 
-    A loss is a sum over all axes of what rows' sums went into: folded over each row's axes first,
-    it is one more phase over the rows, and a small one after them.
+    A loss is a sum over all axes of values that depend on rows' sums. Folded over each row's axes
+    first, it is one more phase over the rows, followed by a small phase.
 
     >>> from zerostride.fusion.trace.graph import Input
     >>> x = Input(0, (512, 64), "float32")
@@ -75,8 +75,8 @@ def in_two_steps(graph: Graph) -> Graph:
     """
     nodes: list[Node] = []
     number: list[int] = []
-    #: The reductions that go into each node of the graph, as the bits of an integer; and for each
-    #: shape and the axes that are folded, the reductions of that.
+    #: The reductions that each node of the graph depends on, as the bits of an integer; then for
+    #: each shape and folded axes its reductions.
     under: list[int] = []
     reductions: dict[tuple[int, ...], dict[tuple[int, ...], int]] = {}
     for k, node in enumerate(graph.nodes):
@@ -103,7 +103,7 @@ def in_two_steps(graph: Graph) -> Graph:
 def _first_axes(
     shape: tuple[int, ...], node: Reduce, inside: int, alike: Mapping[tuple[int, ...], int]
 ) -> tuple[int, ...]:
-    """The axes to fold first: all that an earlier reduction of such values folds, if fewer."""
+    """The axes to fold first: those of an earlier reduction of such values, if they are fewer."""
     if node.op in ("argmin", "argmax") or math.prod(shape) < _LARGE:
         return ()
     folded_axes: dict[int, tuple[int, ...]] = {}  # by the first such reduction
@@ -117,14 +117,14 @@ def _first_axes(
 
 
 def _folded(nodes: Sequence[Node], node: Reduce, over: tuple[int, ...]) -> Reduce:
-    """A reduction over some of its axes, which stay with extent 1."""
+    """A reduction over some of its axes, which are kept with extent 1."""
     extents = enumerate(nodes[node.arg].shape)
     shape = tuple(1 if axis in over else extent for axis, extent in extents)
     return replace(node, over=over, keepdims=True, shape=shape, dtype=fold_dtype(node))
 
 
 def _pruned(graph: Graph) -> Graph:
-    """Without the nodes that no output needs."""
+    """The graph without the nodes that no output needs."""
     needed = set(graph.outputs)
     for k in range(len(graph.nodes) - 1, -1, -1):
         if k in needed:

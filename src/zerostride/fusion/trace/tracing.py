@@ -70,6 +70,7 @@ def trace(
         BroadcastError: shapes that do not combine. It and all other errors that are not the user's
             own say at which line.
 
+    >>> import numpy as np
     >>> graph, _, _ = trace(lambda x: x * 2, [np.zeros((4,), "float32")])
     >>> graph.nodes[-1].op, graph.nodes[-1].dtype
     ('multiply', 'float32')
