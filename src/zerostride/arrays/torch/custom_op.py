@@ -31,7 +31,7 @@ def text_of(program: LibraryProgram) -> str:
     """A program as text.
 
     >>> x = Input(0, (2,), "float32")
-    >>> program = Program(Graph((x,), (0,), 1), (Operand((2,), "float32"),))
+    >>> program = LibraryProgram(Graph((x,), (0,), 1), (Operand((2,), "float32"),))
     >>> program_of(text_of(program)).graph == program.graph
     True
     """
