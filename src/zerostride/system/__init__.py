@@ -1,6 +1,6 @@
-"""Processes and files: what every other room needs of the operating system.
+"""Processes and files: what the other rooms need of the operating system.
 
-`children` starts Python in a child process, the one way to do it. `fork_gate` keeps a fork from
-happening during an import. `whole_files` writes files whole or not at all. `version` is ours.
+`children` starts Python in a child process. `fork_gate` delays a fork until imports have ended.
+`whole_files` writes a file completely or not at all. `version` is the package's version.
 In: commands and paths. Out: processes, files.
 """

@@ -1,8 +1,9 @@
-"""The one way to start a Python in a child process.
+"""Start a Python in a child process.
 
-A child imports what this process imports and nothing else: not a module that happens to lie in the
-current folder (``python -c`` and ``python -m`` would), and nothing that the environment names. So a
-folder of downloaded models can hold a `numpy.py`, and no command runs it.
+Every child process of the package is started here. A child imports from the same folders as this
+process and from no other: not from the current folder, as ``python -c`` and ``python -m`` would,
+and from nothing that the environment names. So a folder of downloaded models may hold a `numpy.py`,
+and no command runs it.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ import sys
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-#: Runs before the child's own source, with `sys` and `json` imported and `sys.argv[1:]` its words.
-#:
-#: load_package: this zerostride, whichever the interpreter has, and nothing else from beside it.
-#: limit_memory: what the process may use beyond what it uses now.
+#: Runs before the child's own source, with `sys` and `json` imported; `sys.argv[1:]` holds the
+#: source's arguments. `load_package` imports this zerostride, whichever release the interpreter
+#: has, and nothing else from its folder. `limit_memory` limits the process to a number of bytes
+#: beyond its present use.
 _PROLOGUE = """
 import json, sys
 folder, path, *sys.argv[1:] = sys.argv[1:]
@@ -55,12 +56,12 @@ def source(text: str, *words: str, python: str | None = None) -> list[str]:
     """The command that runs Python source in a child.
 
     Args:
-        text: the source; `json`, `sys`, `load_package()` and `limit_memory(bytes)` are there.
-        words: what it finds in `sys.argv[1:]`.
+        text: the source. It may use `json`, `sys`, `load_package()` and `limit_memory(bytes)`.
+        words: its arguments, in `sys.argv[1:]`.
         python: the interpreter; this one if None. Another one imports what is installed for it.
     """
     same = python is None or python == sys.executable
-    # "" and relative entries are the current folder's, whichever that is by then.
+    # "" and relative entries mean the current folder of the child, so they are left out.
     path = json.dumps([entry for entry in sys.path if os.path.isabs(entry)]) if same else ""
     program = python or sys.executable
     return [program, "-I", "-c", _PROLOGUE + text, str(_PACKAGE), path, *words]

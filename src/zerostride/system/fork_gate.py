@@ -1,9 +1,9 @@
-"""No fork happens while a thread imports or compiles on its first call.
+"""Delay a fork while a thread imports, or compiles on its first call.
 
-A child of a fork has one thread, but the locks of all: one that another thread held is never
-released there, and who needs it waits for ever. So the first call goes through the gate, and a fork
-waits until all threads have left it. It also waits for threads that import for this package:
-Python has a lock for each module, and modules are imported when they are needed, in many places.
+A forked child has one thread, but copies of all locks. A lock that another thread held is never
+released in the child, and the child waits for it forever. So a first call enters the gate, and a
+fork waits until all threads have left the gate. A fork also waits for threads that import for this
+package: Python has a lock for each module, and many functions import modules late.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ import time
 from collections import Counter
 from types import FrameType, TracebackType
 
-#: A fork waits no longer than this: a first call may itself wait for the thread that forks.
+#: A fork waits at most this long: a first call may itself wait for the thread that forks.
 SECONDS = 30.0
-#: Seconds between two looks at threads that import: they do not say when they have ended.
+#: Seconds between two looks at importing threads; no event reports the end of an import.
 _BEAT = 0.001
 _IMPORT = "<frozen importlib._bootstrap>"
 _PACKAGE = __name__.partition(".")[0]
@@ -53,21 +53,22 @@ class _Gate:
                 self._condition.notify_all()
 
     def shut(self) -> None:
-        """Waits until no other thread is inside, and lets none in until it is opened.
+        """Waits until no other thread is inside, and lets none in until the gate is opened.
 
-        It is opened as often as it is shut; only the first time it waits.
+        Calls nest: each `shut` needs an `open`. Only the outermost call waits.
         """
         self._condition.acquire()
         try:
             if not self._shut:
                 self._wait(time.monotonic() + SECONDS)
-        finally:  # an interrupt is printed, and then it is opened
+        finally:  # an interrupt is printed here, and the fork goes on to `open`
             self._shut += 1
 
     def _wait(self, end: float) -> None:
         me = {threading.get_ident()}
-        # Waiting lets go of Python's own lock. After it, other threads wait for that for a while
-        # (sys.getswitchinterval), so none begins to import between the last look and the fork.
+        # The wait releases Python's global lock. Afterwards other threads wait for that lock for
+        # some time (sys.getswitchinterval), so none can begin an import between the last look and
+        # the fork.
         while sys._current_frames().keys() != me and time.monotonic() < end:
             notified = self._condition.wait(_BEAT)
             if not notified and self._inside.keys() <= me and not _imports(me):
@@ -86,7 +87,7 @@ class _Gate:
 
 
 def _imports(but: set[int]) -> bool:
-    """Whether a thread that is none of some imports a module, in this package or for it."""
+    """Whether a thread outside `but` imports a module, in this package or for it."""
     frames = sys._current_frames()
     return any(_importing(frame) for thread, frame in frames.items() if thread not in but)
 

@@ -1,6 +1,6 @@
-"""Calls of functions that lie in a higher module, which puts them there.
+"""Functions that a higher module attaches and a lower module calls.
 
-A module imports from modules below it alone. Where it has to call upwards, it calls a hook.
+A module imports only from modules below it. Where it has to call upwards, it calls a hook.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Hook(Generic[P, R]):
     __slots__ = ("_function",)
 
     def attach(self, function: Callable[P, R]) -> None:
-        """Calls go to this function from now on."""
+        """Sets the function that later calls run."""
         self._function = function
 
     def __call__(self, *args: P.args, **options: P.kwargs) -> R:

@@ -1,8 +1,8 @@
-"""Files that are written whole or not at all, and what a killed run left of them.
+"""Write files completely or not at all, and remove the remains of killed runs.
 
-A file is written under a name of its own beside its place and takes the place when it is whole. A
-process that is killed meanwhile leaves the file; the next one that writes into the folder takes it
-away, when it is old and the process that made it is gone.
+A file is first written beside its place under a temporary name, then renamed. A killed process
+leaves the temporary file behind. The next process that writes into the folder removes it if it is
+old and its writer has ended.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
-#: Seconds for which a file that nobody seems to own is left: clocks, and machines that share a
+#: Seconds for which a file without a living writer is kept: clocks, and machines that share a
 #: folder, may differ by hours.
 _KEPT_FOR = 24 * 3600
 _TEMPORARY = re.compile(r"\.zerostride-(\d{1,10})-[0-9a-f]{16}(\..*)?", re.DOTALL)
-#: What the ends of names begin with that keep the files which are being replaced.
+#: The start of the suffix of a temporary name that keeps a file which is being replaced.
 OLD = ".old"
 
 
 def temporary_name(goal: Path) -> Path:
-    """A name beside a file that nothing has, which tells who made it."""
+    """An unused name beside a file; it holds the writer's process number."""
     return goal.with_name(f".zerostride-{os.getpid()}-{secrets.token_hex(8)}{goal.suffix}")
 
 
 def write_whole(*writes: tuple[Path, Callable[[BinaryIO], object]]) -> None:
-    """Writes files beside their places, and then gives them these, in order.
+    """Writes files beside their places, then renames them into place, in order.
 
     Args:
-        writes: each file, links followed, and what writes its content.
+        writes: each file, links followed, with the function that writes its content.
 
     Raises:
-        OSError: one cannot be written; none has changed, unless the last step failed.
+        OSError: a file cannot be written. No file has changed, unless a rename failed.
     """
     temporary: list[Path] = []
     try:
@@ -55,13 +55,13 @@ def write_whole(*writes: tuple[Path, Callable[[BinaryIO], object]]) -> None:
                 name.unlink(missing_ok=True)
 
 
-@functools.lru_cache(64)  # once a process: the folder of the cache has many files
+@functools.lru_cache(64)  # once a process: the cache folder has many files
 def sweep(folder: Path) -> None:
-    """Takes away what killed processes of this user left in a folder, more than a day ago.
+    """Removes temporary files of this user's killed processes that are more than a day old.
 
-    A file stays whose process lives, that a link stands for, that is another user's, or that is the
-    only copy of a file which was being replaced. On Windows all stay: it cannot be asked there
-    whether a process lives.
+    Kept are files whose process lives, links, files of other users, and the only copy of a file
+    that was being replaced. On Windows all are kept, because it offers no way to ask whether a
+    process lives.
     """
     if os.name != "posix":
         return
@@ -70,7 +70,7 @@ def sweep(folder: Path) -> None:
             match = _TEMPORARY.fullmatch(entry.name)
             if match is None:
                 continue
-            with suppress(OSError):  # another process sweeps, too
+            with suppress(OSError):  # another process may sweep too
                 if _is_left(entry.stat(follow_symlinks=False), match):
                     os.unlink(entry.path)
 
@@ -91,6 +91,6 @@ def _lives(process: int) -> bool:
         os.kill(process, 0)
     except ProcessLookupError:
         return False
-    except (OSError, OverflowError):  # another user's
+    except (OSError, OverflowError):  # the process is another user's
         return True
     return True
