@@ -1,8 +1,8 @@
-"""Sizes that are numbers, and sizes that are not known yet.
+"""Sizes that are numbers, and open sizes.
 
-`shapes` reads whole numbers. `dim` has the normal form of an expression such as ``2*N - 1``,
-`condition` formulas over sizes, and `solve` decides them, with `system`, `parts` and `axioms`.
-`budget` counts the work. Modules of open sizes are loaded when the first such size appears.
+`shapes` reads whole numbers. `dim` holds the normal form of an expression such as ``2*N - 1``,
+`condition` holds formulas over sizes, and `solve` decides them with `system`, `parts` and `axioms`.
+`budget` counts the work. The modules of open sizes are loaded when the first open size appears.
 In: numbers and words. Out: Dim, Condition.
 """
 

@@ -1,7 +1,7 @@
-"""What the expressions of `dim` are made of, and what their terms alone tell of them.
+"""The atoms of the expressions of `dim`, and the bounds that terms alone imply.
 
 An expression is a sum of products of *atoms*: symbols, and applications of the functions of
-`FUNCTIONS`. Here are the atoms, the order that they are written in, and bounds.
+`FUNCTIONS`. This module holds the atoms, the order in which they are written, and bounds.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Symbol(NamedTuple):
 
     @property
     def text(self) -> str:
-        """How a shape shows it: its name; bounds or ``?`` where it has none of its own."""
+        """How a shape shows it: its name, or bounds or ``?`` if it has no name of its own."""
         if self.named:
             return name_of(self)
         if self.high is None:
@@ -44,7 +44,7 @@ class Symbol(NamedTuple):
 
 
 class Applied:
-    """A function of sizes that is no polynomial: opaque, equal to itself.
+    """A function of sizes that is not a polynomial. It is opaque: equal only to itself.
 
     Attributes:
         function: a name in `FUNCTIONS`.
@@ -56,7 +56,7 @@ class Applied:
     def __init__(self, function: str, arguments: tuple[Any, ...]) -> None:
         self.function = function
         self.arguments = arguments
-        self._hash = hash((function, arguments))  # looked up often, and long
+        self._hash = hash((function, arguments))  # hashed often; the arguments are long
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Applied):
@@ -78,7 +78,7 @@ class Applied:
 
     @property
     def name(self) -> str:
-        """How words show it."""
+        """The name that words show."""
         return self.write(name_of)
 
     def write(self, name: Callable[[Symbol], str]) -> str:
@@ -94,17 +94,17 @@ def name_of(symbol: Symbol) -> str:
 Atom: TypeAlias = Symbol | Applied
 Monomial: TypeAlias = tuple[Atom, ...]
 Terms: TypeAlias = tuple[tuple[Monomial, int], ...]
-#: Least and greatest value; None is without end.
+#: Least and greatest value; None means unbounded.
 Interval: TypeAlias = tuple[int | None, int | None]
 Number: TypeAlias = Union[int, "Dim"]
 
 
-# A total order, so that a sum has one way to be written: atoms may share their name.
+# A total order, so that a sum is written in one way: two atoms may share a name.
 
 
 @functools.lru_cache(1 << 14)
 def atom_order(atom: Atom) -> tuple[Any, ...]:
-    """What the factors of a product are sorted by."""
+    """The sort key of the factors of a product."""
     if isinstance(atom, Symbol):
         low, high = atom.low, atom.high
         return atom.name, "", (low is None, low or 0, high is None, high or 0, atom.named)
@@ -118,18 +118,18 @@ def _order(monomial: Monomial) -> tuple[int, tuple[Any, ...]]:
 
 
 def term_order(term: tuple[Monomial, int]) -> tuple[int, tuple[Any, ...]]:
-    """What the terms of a sum are sorted by."""
+    """The sort key of the terms of a sum."""
     return _order(term[0])
 
 
 def structure(size: Number) -> tuple[Any, ...]:
-    """What tells a size from every other, in a form that can be sorted by."""
+    """A sortable key that differs for different sizes."""
     if isinstance(size, int):
         return size, ()
     return size.const, tuple((_order(monomial), factor) for monomial, factor in size.terms)
 
 
-# The functions that are no polynomials.
+# The functions that are not polynomials.
 
 
 class Function(NamedTuple):
@@ -152,15 +152,15 @@ class Function(NamedTuple):
     order: Callable[[Any], tuple[Any, ...]] = structure
 
 
-#: Filled by `functions`, which is made of what is defined above.
+#: `functions` fills it; it is built from the definitions above.
 FUNCTIONS: dict[str, Function] = {}
 
 
-# What is in an expression.
+# The parts of an expression.
 
 
 def calls(size: Dim) -> Iterator[Applied]:
-    """The applications in a size, those in arguments first."""
+    """The applications in a size; applications in arguments come first."""
     for monomial, _ in size.terms:
         for atom in monomial:
             if isinstance(atom, Applied):
@@ -171,7 +171,7 @@ def calls(size: Dim) -> Iterator[Applied]:
 
 
 def symbols_in(size: Dim) -> Iterator[Symbol]:
-    """The symbols in a size as often as they are written, those in arguments included."""
+    """The symbols in a size, once for each time that they are written, also in arguments."""
     for monomial, _ in size.terms:
         for atom in monomial:
             if isinstance(atom, Symbol):
@@ -186,7 +186,7 @@ def symbols_in(size: Dim) -> Iterator[Symbol]:
 
 
 def bounds(size: Number) -> Interval:
-    """Least and greatest value, term by term: right, and tight where no symbol occurs twice."""
+    """Least and greatest value, term by term. Tight where no symbol occurs twice."""
     if isinstance(size, int):
         return size, size
     low: int | None = size.const
@@ -226,7 +226,7 @@ def _product(a: Interval, b: Interval) -> Interval:
 
 
 def decide_zero(size: Number) -> Answer:
-    """Whether an expression is 0: by its interval, and by what divides its coefficients."""
+    """Whether an expression is 0, by its interval and by the divisors of its coefficients."""
     if isinstance(size, int):
         return Answer.NO if size else Answer.YES
     if not size.terms:

@@ -1,6 +1,6 @@
-"""What the functions of sizes mean, as formulas that a solver can work with.
+"""The meaning of the functions of sizes, as formulas that a solver can use.
 
-A literal is false at values for which its size does not exist.
+A literal is false for values at which its size does not exist.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .dim import Dim, dim, of_atom
 
 
 def _may_fail(call: Applied) -> bool:
-    """Whether there may be values for which an application does not exist."""
+    """Whether an application may not exist for some values."""
     if call.function == "floordiv":
         divisor = call.arguments[1]
         return bool(divisor.terms) or divisor.const < 1
@@ -31,7 +31,7 @@ def _partial(size: Dim) -> bool:
 
 
 def _outer_calls(size: Dim) -> Iterator[Applied]:
-    """The applications in a size, without those that only one case of a "choose" has."""
+    """The applications in a size, except those that only one case of a "choose" has."""
     for monomial, _ in size.terms:
         for atom in monomial:
             if isinstance(atom, Applied):
@@ -43,7 +43,7 @@ def _outer_calls(size: Dim) -> Iterator[Applied]:
 
 @functools.lru_cache(1 << 10)
 def exists(size: Number) -> Condition:
-    """That a size exists: that sizes broadcast, that a divisor is not 0.
+    """The condition for a size to exist: sizes broadcast, divisors are not 0.
 
     >>> N, M = Dim("N"), Dim("M")
     >>> print(exists(N // M), exists(N * M))
@@ -69,7 +69,7 @@ def _call_exists(call: Applied) -> Condition:
 
 
 def _guarded(condition: Condition) -> Condition:
-    """The condition with what makes its literals exist: then ``x == 0 or x != 0`` says that."""
+    """The condition, and that its literals exist: ``x == 0 or x != 0`` requires that x exists."""
     if condition.kind == "and":
         return all_of(map(_guarded, condition.parts))
     if condition.kind == "or":
@@ -78,7 +78,7 @@ def _guarded(condition: Condition) -> Condition:
 
 
 def _cases(call: Applied) -> Iterator[tuple[Condition, Number]]:
-    """The cases of a "choose", none of which overlap."""
+    """The cases of a "choose". They do not overlap."""
     before: list[Condition] = []
     for condition, value in call.arguments:
         yield all_of([*before, condition]), value
@@ -87,7 +87,7 @@ def _cases(call: Applied) -> Iterator[tuple[Condition, Number]]:
 
 @functools.lru_cache(1 << 12)
 def complement(condition: Condition) -> Condition:
-    """That a condition does not hold, whether or not its sizes exist.
+    """The condition that another does not hold, whether or not its sizes exist.
 
     >>> from zerostride.sizes.condition import eq
     >>> print(complement(eq(Dim("N") // Dim("M"), 3)))
@@ -104,9 +104,10 @@ def complement(condition: Condition) -> Condition:
 
 @functools.lru_cache(1 << 10)
 def meaning(size: Dim) -> Condition:
-    """That a size exists, and what its functions mean, as far as formulas can say it.
+    """The condition that a size exists, with the meaning of its functions as far as formulas can
+    express it.
 
-    Left unsaid, and so taken to be any number in its bounds: a quotient by a symbol.
+    A quotient by a symbol has no formula; it may be any number within its bounds.
     """
     return all_of(map(_axiom, dict.fromkeys(_outer_calls(size))))
 
@@ -142,11 +143,11 @@ def _axiom(call: Applied) -> Condition:
 
 
 def with_meanings(condition: Condition) -> Condition:
-    """The condition with what its functions mean, so that these can be taken for symbols."""
+    """The condition with the meaning of its functions, which may then be treated as symbols."""
     sizes = [size for size in dict.fromkeys(condition.sizes()) if _has_calls(size)]
     if not sizes:
         return condition
-    # What exists wherever the condition holds is said once; the rest only where it is needed.
+    # A size that exists wherever the condition holds is explained once, the others where needed.
     clauses = {*condition.clauses}
     literals = {clause.size for clause in clauses if not clause.parts}
     everywhere = [

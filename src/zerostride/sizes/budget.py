@@ -1,8 +1,8 @@
-"""How much work questions about sizes may take, counted in steps and not in seconds.
+"""Limits for the work on questions about sizes, in steps instead of seconds.
 
-A question has a budget of its own, so its answer depends on nothing that was asked before. A whole
-command has an allowance: a question is charged when the command asks it first, whether or not the
-answer is kept from another command. The same command gives the same answers so, in any process.
+A question has its own budget, so its answer does not depend on earlier questions. A whole command
+has an allowance. It is charged when the command first asks a question, even if the answer was kept
+from another command. So the same command gives the same answers in any process.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Any, TypeVar
 
 from .system import MAX_STEPS, GivenUpError
 
-#: Steps of a question that is asked when the allowance of its command is used up.
+#: Steps of a question that is asked after the allowance of its command is used up.
 POOR_STEPS = 100
-#: The part of an allowance that such questions may take; then none is looked at any more.
+#: The part of an allowance that such questions may take; after it they stay unknown.
 OVERDRAFT = 8
 
 
-#: Steps of one command, 5 to 20 microseconds each; models in use take up to 40,000.
+#: Steps of one command, 5 to 20 microseconds each. Models in use take up to 40,000.
 COMMAND_STEPS = 250_000
-#: Steps that writing a report may take: it asks for words what was decided already.
+#: Steps that writing a report may take: it puts decided conditions into words.
 WRITING_STEPS = 50_000
 #: Answers that are kept for the process.
 KEPT = 1 << 12
 
-#: Conditions, or sizes, that take about one step to put together or to compare.
+#: Conditions or sizes that can be combined or compared in about one step.
 PARTS_A_STEP = 4
 
 Answering = TypeVar("Answering", bound=Callable[..., Any])
@@ -42,7 +42,7 @@ class SpentError(ArithmeticError):
 
 
 class _Allowance:
-    """Steps that all questions of one command may take together, and what it asked already."""
+    """Steps that all questions of one command may take together, and the questions asked."""
 
     __slots__ = ("asked", "kept", "least", "left")
 
@@ -58,10 +58,10 @@ _allowance: ContextVar[_Allowance | None] = ContextVar("allowance", default=None
 
 @contextmanager
 def allowance(steps: int = COMMAND_STEPS) -> Iterator[None]:
-    """Bounds what all questions inside may take: later ones are then left unknown sooner.
+    """Bounds the steps of all questions inside; later questions are given up sooner.
 
-    A model with thousands of conditions that all hang together ends in seconds so, not in hours.
-    Inside another allowance this one adds nothing: a command has one.
+    So a model with thousands of dependent conditions takes seconds instead of hours. An allowance
+    inside another one has no effect: a command has one.
     """
     if _allowance.get() is not None:
         yield
@@ -80,13 +80,13 @@ def used_up() -> bool:
 
 
 def overdrawn() -> bool:
-    """Whether even short questions have used up what they may."""
+    """Whether even the short questions have used up their part."""
     shared = _allowance.get()
     return shared is not None and shared.left <= shared.least
 
 
 def charge(steps: int, question: Hashable = None) -> None:
-    """Takes steps from the allowance; those of a question that has a name once."""
+    """Takes steps from the allowance. A named question is charged once."""
     shared = _allowance.get()
     if shared is None:
         return
@@ -98,7 +98,7 @@ def charge(steps: int, question: Hashable = None) -> None:
 
 
 def work(parts: int) -> None:
-    """Counts what is put together or compared beside the questions to the solver.
+    """Counts the work of combining or comparing conditions, apart from questions to the solver.
 
     Raises:
         SpentError: the command has no allowance left, not even for short questions.
@@ -111,7 +111,7 @@ def work(parts: int) -> None:
 
 
 class Same:
-    """A value as a key: equal to itself alone, and never compared part by part."""
+    """A value as a key: equal only to itself, and never compared by content."""
 
     __slots__ = ("value",)
 
@@ -126,9 +126,9 @@ class Same:
 
 
 def kept(function: Answering) -> Answering:
-    """Keeps the answers of a function that asks questions.
+    """Caches the answers of a function that asks the solver.
 
-    What a command may find out depends on its allowance: its answers are kept for itself alone.
+    The answers depend on the allowance, so a command with an allowance keeps its own.
     """
     for_all = functools.lru_cache(KEPT)(function)
 
@@ -160,7 +160,7 @@ class Budget:
         self.limit = (POOR_STEPS if used_up() else MAX_STEPS) if limit is None else limit
 
     def spend(self, steps: int) -> None:
-        """Counts steps; GivenUpError where they are too many."""
+        """Counts steps; raises GivenUpError beyond the limit."""
         self.spent += steps
         if self.spent > self.limit:
             raise GivenUpError

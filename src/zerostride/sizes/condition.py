@@ -1,9 +1,9 @@
-"""Formulas over sizes: what must hold for a plan to exist, and what a caller knows.
+"""Formulas over sizes: conditions for a plan to exist, and facts that a caller gives.
 
-A :class:`Condition` is built of ``size == 0``, ``size != 0`` and ``size >= 0`` with *and* and *or*;
-negation goes down to those three. Making one normalises it as far as that is cheap: what holds for
-all values is `ALWAYS`, what holds for none is `NEVER`, nothing is said twice. Deciding more than
-that is :mod:`.solve`'s.
+A :class:`Condition` is built of ``size == 0``, ``size != 0`` and ``size >= 0`` with *and* and *or*.
+Negation is carried down to these three. The constructors normalise where that is cheap: a condition
+that holds for all values is `ALWAYS`, one that holds for none is `NEVER`, and repeated parts are
+dropped. :mod:`.solve` decides the rest.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ Kind: TypeAlias = Literal["true", "false", "==", "!=", ">=", "and", "or"]
 
 
 class Condition:
-    """What must hold of sizes: a sequence of clauses, of which every one must hold.
+    """A condition on sizes: a sequence of clauses, all of which must hold.
 
-    Empty means always. Called with values for its symbols it is true or false; `str` has it in
-    words. Made by comparing sizes (``N >= 1``, ``N.equals(M)``) and with ``&``, ``|`` and ``~``;
-    text (``"N >= 1"``) is read by ``zs.Condition.parse``.
+    An empty condition always holds. Called with values for its symbols it returns true or false;
+    `str` gives it in words. Comparisons of sizes make conditions (``N >= 1``, ``N.equals(M)``), and
+    ``&``, ``|`` and ``~`` combine them. ``zs.Condition.parse`` reads text (``"N >= 1"``).
 
     >>> import zerostride as zs
     >>> needs = zs.plan(("N", 3), ("M", 3)).conditions
@@ -87,7 +87,7 @@ class Condition:
 
     @property
     def clauses(self) -> tuple[Condition, ...]:
-        """The parts of which every one must hold; none where it always holds."""
+        """The clauses, all of which must hold; none if it always holds."""
         if self.kind == "true":
             return ()
         return self.parts if self.kind == "and" else (self,)
@@ -103,15 +103,15 @@ class Condition:
 
     @property
     def always(self) -> bool:
-        """Written so that it plainly holds for all values; see :func:`decide` for the rest."""
+        """Whether its form alone shows that it holds for all values; :func:`decide` proves more."""
         return self.kind == "true"
 
     @property
     def never(self) -> bool:
-        """Written so that it plainly holds for none."""
+        """Whether its form alone shows that it holds for no values."""
         return self.kind == "false"
 
-    # As a predicate.
+    # Evaluation.
 
     def __call__(self, values: Mapping[str, int] | None = None, /, **more: int) -> bool:
         """Whether it holds for these values, by the names of its symbols.
@@ -125,7 +125,7 @@ class Condition:
     def evaluate(self, values: Mapping[Symbol, int]) -> bool:
         """Whether it holds for these values of its symbols.
 
-        A size that does not exist for them (two that do not broadcast) makes its part false.
+        A part is false if its size does not exist for them: two sizes that do not broadcast.
         """
         if self.kind == "and":
             return all(part.evaluate(values) for part in self.parts)
@@ -162,7 +162,7 @@ class Condition:
 
     @property
     def weight(self) -> int:
-        """How much there is to look at: its literals, and the atoms in their sizes."""
+        """The amount of work it takes: its literals, and the atoms in their sizes."""
         try:
             return self._weight
         except AttributeError:
@@ -179,7 +179,7 @@ class Condition:
             yield self.size
 
     def substitute(self, values: Mapping[Symbol, Number]) -> Condition:
-        """The condition with symbols replaced; false where a size plainly does not exist."""
+        """The condition with symbols replaced; false where a size clearly does not exist."""
         if self.kind == "and":
             return all_of(part.substitute(values) for part in self.parts)
         if self.kind == "or":
@@ -224,7 +224,8 @@ class Decision:
 
     Attributes:
         answer: an :class:`~zerostride.sizes.Answer`.
-        reason: why, in words; of an unknown one, values for which it holds and others.
+        reason: why, in words. For an unknown answer: values for which it holds, and values for
+            which it does not.
     """
 
     __slots__ = ("answer", "reason")
@@ -253,9 +254,9 @@ ALWAYS = _make("true", _ZERO)
 NEVER = _make("false", _ZERO)
 
 
-@functools.lru_cache(1 << 14, typed=True)  # 2.0 and "N" are equal to sizes
+@functools.lru_cache(1 << 14, typed=True)  # 2.0 and "N" equal some sizes
 def eq(a: Number, b: Number) -> Condition:
-    """That two sizes are the same number. Kept, because rules ask the same again and again.
+    """The condition that two sizes are the same number. Cached, because rules ask it repeatedly.
 
     >>> print(eq(Dim("min(N, 64)"), Dim("N")))
     N <= 64
@@ -265,17 +266,17 @@ def eq(a: Number, b: Number) -> Condition:
 
 
 def equality(a: Number, b: Number) -> Condition:
-    """The same, as it is written: what defines ``min(a, b)`` must not be put by means of it."""
+    """The same, as written: ``min(a, b)`` must not be replaced in its own definition."""
     return _compared("==", dim(a) - b)
 
 
 def ne(a: Number, b: Number) -> Condition:
-    """That two sizes are different numbers."""
+    """The condition that two sizes are different numbers."""
     return negation(eq(a, b))
 
 
 def _extreme(size: Dim) -> Condition | None:
-    """``min(a, b) - a == 0`` as what it says: that a is the lesser one; None for anything else."""
+    """``min(a, b) - a == 0`` rewritten as ``a <= b``, and the same for ``max``; None for others."""
     for (atom, *more), factor in size.terms:
         if not isinstance(atom, Applied) or more or atom.function not in ("max", "min"):
             continue
@@ -289,7 +290,7 @@ def _extreme(size: Dim) -> Condition | None:
 
 
 def ge(a: Number, b: Number) -> Condition:
-    """That a size is at least another."""
+    """The condition that a size is at least another."""
     return _compared(">=", dim(a) - b)
 
 
@@ -316,7 +317,7 @@ def _compared(kind: Kind, size: Dim) -> Condition:
 
 
 def _divided(size: Dim, divisor: int) -> Dim:
-    """The size with every factor divided; the number in it is rounded down."""
+    """The size with every factor divided; its constant is rounded down."""
     return made(size.const // divisor, tuple((m, factor // divisor) for m, factor in size.terms))
 
 
@@ -327,10 +328,10 @@ def _holds(kind: Kind, number: int) -> bool:
 
 
 def negation(condition: Condition) -> Condition:
-    """That a condition does not hold, of values for which its sizes exist.
+    """The condition that another does not hold, for values at which its sizes exist.
 
-    Where a size does not exist, ``==`` and ``!=`` are both false; `axioms.complement` says of all
-    values that a condition does not hold.
+    Where a size does not exist, ``==`` and ``!=`` are both false. `axioms.complement` negates for
+    all values.
     """
     if condition.kind == "and":
         return any_of(map(negation, condition.parts))
@@ -344,12 +345,12 @@ def negation(condition: Condition) -> Condition:
 
 
 def all_of(conditions: Iterable[Condition]) -> Condition:
-    """That every one holds."""
+    """The condition that all of them hold."""
     return _joined("and", "false", conditions)
 
 
 def any_of(conditions: Iterable[Condition]) -> Condition:
-    """That at least one holds."""
+    """The condition that at least one holds."""
     return _joined("or", "true", conditions)
 
 
@@ -373,7 +374,7 @@ def _joined(kind: Literal["and", "or"], ends: str, conditions: Iterable[Conditio
 
 
 def order_of(condition: Condition) -> tuple[Any, ...]:
-    """What conditions are sorted by; the same for those that are equal."""
+    """The sort key of conditions; equal conditions have equal keys."""
     try:
         return condition._order
     except AttributeError:
@@ -383,7 +384,7 @@ def order_of(condition: Condition) -> tuple[Any, ...]:
 
 
 def in_order(condition: Condition) -> Condition:
-    """The equal condition whose parts are in the one order that depends on nothing but them."""
+    """The equal condition with its parts in an order that depends only on the parts."""
     if not condition.parts:
         return condition
     parts = tuple(sorted(map(in_order, condition.parts), key=order_of))
@@ -394,7 +395,7 @@ def in_order(condition: Condition) -> Condition:
 
 
 def _write_parts(parts: Sequence[Condition], name: Callable[[Symbol], str]) -> Iterator[str]:
-    """The parts of an *and*, each as text; the two ends of one size together."""
+    """The parts of an *and*, each as text; the lower and upper bound of a size in one text."""
     ends = {part.size.terms: part for part in parts if part.kind == ">="}
     for part in parts:
         other = ends.get(tuple((monomial, -factor) for monomial, factor in part.size.terms))
@@ -406,7 +407,7 @@ def _write_parts(parts: Sequence[Condition], name: Callable[[Symbol], str]) -> I
 
 
 def _write_atom(kind: Kind, size: Dim, name: Callable[[Symbol], str]) -> str:
-    """``size kind 0`` with the negative terms on the other side."""
+    """``size kind 0`` with the negative terms moved to the other side."""
     sign: str = kind
     if (remainder := _remainder(size)) is not None:
         whole, divisor, factor, rest = remainder
@@ -424,7 +425,7 @@ def _write_atom(kind: Kind, size: Dim, name: Callable[[Symbol], str]) -> str:
 
 
 def _remainder(size: Dim) -> tuple[Dim, int, int, int] | None:
-    """``(x, n, sign, r)`` where the size is ``sign * (x % n - r)``, sign 1 or -1."""
+    """``(x, n, sign, r)`` if the size is ``sign * (x % n - r)`` with sign 1 or -1."""
     for monomial, factor in size.terms:
         call = monomial[0]
         if len(monomial) != 1 or not isinstance(call, Applied) or call.function != "floordiv":
@@ -439,7 +440,7 @@ def _remainder(size: Dim) -> tuple[Dim, int, int, int] | None:
 
 
 def is_lone(condition: Condition) -> tuple[Symbol, int] | None:
-    """The symbol and the number where the condition is ``symbol == number``."""
+    """The symbol and the number if the condition is ``symbol == number``."""
     if condition.kind != "==" or len(condition.size.terms) != 1:
         return None
     symbol = lone_symbol(condition.size - condition.size.const)

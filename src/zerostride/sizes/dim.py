@@ -1,11 +1,12 @@
-"""A size that is not a number yet, in one normal form.
+"""An open size, in one normal form.
 
-A :class:`Dim` is a polynomial with whole coefficients over *atoms*: symbols (``N``, or an unnamed
-size with bounds), and applications of the few functions of `FUNCTIONS` that are no polynomial
-(floor division, maximum, the broadcast of several sizes), which are opaque: equal to themselves.
-Equal polynomials have equal normal forms, so ``2*N + N`` and ``3*N`` are equal and hash alike.
+A :class:`Dim` is a polynomial with whole coefficients over *atoms*. An atom is a symbol (``N``, or
+an unnamed size with bounds) or an application of one of the `FUNCTIONS` that are not polynomials:
+floor division, maximum, the broadcast of several sizes. Applications are opaque: equal only to
+themselves.
 
-Symbols stand for whole numbers from 0. Nothing is assumed of them: N may be 0, or 1.
+Equal polynomials have equal normal forms, so ``2*N + N`` and ``3*N`` are equal and have the same
+hash. A symbol stands for any whole number from 0: N may be 0, or 1.
 """
 
 from __future__ import annotations
@@ -44,20 +45,20 @@ def _text(symbol: Symbol) -> str:
     return symbol.text
 
 
-#: Terms of the longest expression that is multiplied out; a longer product is refused.
+#: Terms of the longest product that is multiplied out; longer ones are refused.
 MAX_TERMS = 256
-#: Atoms in an application of a function, counted as often as they are written. Remainders of
-#: remainders double with each sign (x % y is x - x // y * y), so that a line of text could fill
-#: the memory.
+#: Atoms in an application of a function, once for each time that they are written. Nested
+#: remainders double with each ``%`` (x % y is x - x // y * y), so one line of text could fill the
+#: memory.
 MAX_WRITTEN = 4000
-#: Functions within functions: what walks an expression recurses as deep.
+#: Depth of nested functions: the functions that walk an expression recurse this deep.
 MAX_NESTED = 32
-#: Sizes in one maximum or broadcast: each pair of them is a clause, and nobody reads more.
+#: Sizes in one maximum or broadcast: each pair of them is a clause.
 MAX_ARGUMENTS = 16
 
 
 def size_order(size: Dim) -> tuple[Any, ...]:
-    """Sizes in the order of their words; those of the same words in some order."""
+    """The sort key of sizes: their words, then any fixed order."""
     return size.words, structure(size)
 
 
@@ -68,9 +69,9 @@ class Dim:
         value: a whole number, a name, or text: ``"N"``, ``"?"``, ``"1..8"``, ``"0.."``,
             ``"2*N + 1"``, ``"(N + 1) // 2"``.
 
-    ``==`` is equality of expressions: it says whether two sizes are *written* alike, and never
-    guesses. Whether they are equal as numbers is asked with :meth:`equals`, whose answer may be
-    unknown. ``<=`` and the like make conditions, for ``facts=``.
+    ``==`` compares expressions: it says whether two sizes are *written* alike. :meth:`equals` asks
+    whether they are equal as numbers; the answer may be unknown. ``<=`` and the like make
+    conditions, for ``facts=``.
 
     >>> import zerostride as zs
     >>> N, M = zs.Dim("N"), zs.Dim("M")
@@ -89,7 +90,7 @@ class Dim:
     _weight: tuple[int, int]
 
     def __new__(cls, value: int | str | Dim | Symbol = 0) -> Dim:
-        """The size that `value` writes; text is read once, and an unnamed size is a new one."""
+        """The size that `value` writes. Text is parsed once; an unnamed size is always new."""
         if isinstance(value, Dim):
             return value
         if isinstance(value, Symbol):
@@ -104,7 +105,7 @@ class Dim:
         if isinstance(other, int):
             return not self.terms and self.const == other
         if isinstance(other, str):
-            # A number is equal to numbers: it cannot hash like its text too.
+            # A constant equals a number and has its hash, so it cannot equal its text.
             return bool(self.terms) and str(self) == other
         return NotImplemented
 
@@ -112,7 +113,7 @@ class Dim:
         try:
             return self._hash
         except AttributeError:
-            # Equal to the number it may be, and to the text it is written as.
+            # It may equal a number, and it equals the text that it is written as.
             self._hash = hash(str(self)) if self.terms else hash(self.const)
             return self._hash
 
@@ -144,7 +145,7 @@ class Dim:
 
     @property
     def words(self) -> str:
-        """The expression with every symbol by its name, as conditions write it."""
+        """The expression as conditions write it, every symbol by its name."""
         return self.write(name_of)
 
     # Arithmetic.
@@ -199,7 +200,7 @@ class Dim:
     def __mod__(self, other: Number) -> Dim:
         return self - _rows.floordiv(self, other) * other
 
-    # Conditions. `==` stays equality of expressions.
+    # Conditions. `==` compares expressions.
 
     def equals(self, other: Number) -> Condition:
         """The condition that both are the same number."""
@@ -227,7 +228,7 @@ class Dim:
     def __lt__(self, other: Number) -> Condition:
         return dim(other) >= self + 1
 
-    # The two questions of a rule.
+    # The two questions that rules ask.
 
     def equal_to(self, other: Any) -> Answer:
         """Whether it equals `other` for all values of the symbols, for none, or for some."""
@@ -237,7 +238,7 @@ class Dim:
         """Whether it is 1 for all values of the symbols, for none, or for some."""
         return decide_zero(self - 1)
 
-    # What is known of it.
+    # Known values and bounds.
 
     @property
     def constant(self) -> int | None:
@@ -251,9 +252,9 @@ class Dim:
 
     @property
     def interval(self) -> Interval:
-        """Least and greatest value, None where there is no end.
+        """Least and greatest value; None means unbounded.
 
-        Of a size in a plan's shape: of all values for which the plan exists.
+        For a size in a plan's shape: over all values for which the plan exists.
 
         >>> import zerostride as zs
         >>> zs.Dim("1..8").interval, zs.plan(("N",), (2,)).conditions
@@ -273,7 +274,7 @@ class Dim:
 
     @property
     def high(self) -> int | None:
-        """Its greatest value; None where there is no end."""
+        """Its greatest value; None if unbounded."""
         return self.interval[1]
 
     @property
@@ -282,7 +283,7 @@ class Dim:
         return tuple(dict.fromkeys(symbols_in(self)))
 
     def under(self, given: Condition | None) -> Dim:
-        """The same size, its interval that of the values for which `given` holds."""
+        """The same size, with the interval it has where `given` holds."""
         return made(self.const, self.terms, given)
 
     # Values for symbols.
@@ -292,7 +293,7 @@ class Dim:
 
         Raises:
             ArithmeticError: it does not exist for these values, or becomes too long. Sizes that do
-                not broadcast are not looked for.
+                not broadcast are not checked.
         """
         total = made(self.const, ())
         for monomial, factor in self.terms:
@@ -323,7 +324,7 @@ class Dim:
 
 
 def _written(atom: Atom, name: Callable[[Symbol], str], *, closed: bool) -> str:
-    """An atom as a factor: in parentheses where it would fall apart."""
+    """An atom as a factor, in parentheses where precedence needs them."""
     if isinstance(atom, Symbol):
         return name(atom)
     text = atom.write(name)
@@ -331,7 +332,7 @@ def _written(atom: Atom, name: Callable[[Symbol], str], *, closed: bool) -> str:
 
 
 def made(const: int, terms: Terms, facts: Condition | None = None) -> Dim:
-    """The Dim of these parts, which are in normal form already."""
+    """The Dim of constant and terms that are already in normal form."""
     size = object.__new__(Dim)
     size.const = const
     size.terms = terms
@@ -341,7 +342,7 @@ def made(const: int, terms: Terms, facts: Condition | None = None) -> Dim:
 
 
 def _collect(const: int, terms: Iterable[tuple[Monomial, int]]) -> Dim:
-    """The normal form of a sum: each monomial once, none with factor 0, in order."""
+    """The normal form of a sum: sorted monomials, each once, none with factor 0."""
     factors: dict[Monomial, int] = {}
     for monomial, factor in terms:
         factors[monomial] = factors.get(monomial, 0) + factor
@@ -355,7 +356,7 @@ def _collect(const: int, terms: Iterable[tuple[Monomial, int]]) -> Dim:
 
 
 def of_atom(atom: Atom) -> Dim:
-    """The size that is one atom."""
+    """The size that consists of one atom."""
     return made(0, (((atom,), 1),))
 
 
@@ -374,12 +375,12 @@ def applied(function: str, arguments: tuple[Any, ...]) -> Dim:
 
 
 def weight_of(size: Number) -> int:
-    """Atoms in an expression as often as they are written."""
+    """Atoms in an expression, once for each time that they are written."""
     return _weight(size)[0]
 
 
 def _weight(size: Number) -> tuple[int, int]:
-    """Atoms in an expression as often as they are written; functions within functions."""
+    """Counts atoms, once for each time that they are written, and the depth of functions."""
     if isinstance(size, int):
         return 0, 0
     try:
@@ -407,12 +408,12 @@ def dim(value: Number) -> Dim:
 
 
 def plain(value: Number) -> Number:
-    """A Dim that is a number as that number; anything else as it is."""
+    """A Dim that is a number as that number; any other value unchanged."""
     return value.const if isinstance(value, Dim) and not value.terms else value
 
 
 def lone_symbol(value: Any) -> Symbol | None:
-    """The symbol that a size is, or None."""
+    """The symbol, if the size is a lone symbol; else None."""
     if isinstance(value, Dim) and value.const == 0 and len(value.terms) == 1:
         monomial, factor = value.terms[0]
         if factor == 1 and len(monomial) == 1 and isinstance(monomial[0], Symbol):
@@ -421,7 +422,7 @@ def lone_symbol(value: Any) -> Symbol | None:
 
 
 def lone_call(size: Dim) -> Applied | None:
-    """The application that a size is, or None."""
+    """The application, if the size is a lone application; else None."""
     if size.const == 0 and len(size.terms) == 1:
         monomial, factor = size.terms[0]
         if factor == 1 and len(monomial) == 1 and isinstance(monomial[0], Applied):
@@ -436,9 +437,9 @@ def _replaced(atom: Atom, values: Mapping[Symbol, Number]) -> Number:
 
 
 def exact_quotient(size: Number, divisor: Number) -> Dim | None:
-    """What multiplied by `divisor` gives `size`, where the division of polynomials has no rest.
+    """The quotient of two sizes, if the division of polynomials leaves no remainder.
 
-    It says nothing of a divisor that is 0.
+    A divisor that is 0 is not checked.
 
     >>> print(exact_quotient(Dim("N*H"), Dim("H")), exact_quotient(Dim("N + 1"), 2))
     N None

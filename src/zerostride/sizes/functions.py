@@ -1,7 +1,7 @@
-"""The functions of sizes that are no polynomials, one row each.
+"""The functions of sizes that are not polynomials, one row each.
 
-A row of `FUNCTIONS` says how an application is written, evaluated, bounded and substituted in; what
-the function means to a solver is in `axioms.meaning`.
+A row of `FUNCTIONS` says how an application is written, evaluated, bounded and substituted in.
+`axioms.meaning` has its meaning for the solver.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ def floordiv(size: Number, divisor: Number) -> Dim:
 
 
 def _flat(size: Dim, by: int) -> tuple[Dim, int] | None:
-    """``(x + y // m) // n`` as ``(m*x + y) // (m*n)``: the two sides, or None where it is no such.
+    """``(x + y // m) // n`` as numerator and divisor of ``(m*x + y) // (m*n)``; None for other
+    forms.
 
-    Sizes that were halved again and again are short so, and equal whichever way they came about.
+    So sizes that are halved repeatedly stay short, and are equal however they were computed.
     """
     quotients = [
         atom
@@ -81,7 +82,7 @@ def _floordiv_substitute(arguments: tuple[Any, ...], values: Mapping[Symbol, Num
 
 
 def _divisor(number: int) -> int:
-    """A number that a size may be divided by: an expression that is below 1 there is no size."""
+    """A divisor of sizes. An expression has no value where it is below 1."""
     if number < 1:
         raise ZeroDivisionError(f"a size divided by {number}")
     return number
@@ -90,7 +91,7 @@ def _divisor(number: int) -> int:
 def _floordiv_bounds(arguments: tuple[Any, ...]) -> Interval:
     (low, high), (least, most) = map(bounds, arguments)
     if least is None or least <= 0:
-        least = 1  # a quotient exists for none but these
+        least = 1  # a quotient exists for these alone
         if most is not None and most < 1:
             return None, None
     if low is None or low < 0:
@@ -136,7 +137,7 @@ def grouped(size: Dim, name: Callable[[Symbol], str], *, factor: bool = False) -
 
 
 def maximum(*sizes: Number) -> Dim:
-    """The greatest of several sizes; left out is what is known not to be."""
+    """The greatest of several sizes, without those known not to be."""
     return _extreme("max", sizes)
 
 
@@ -148,7 +149,7 @@ def minimum(*sizes: Number) -> Dim:
 def _extreme(function: str, sizes: Iterable[Number]) -> Dim:
     sign = 1 if function == "max" else -1
     arguments: list[Dim] = []
-    # In order, so that the same sizes give the same whichever way they are given.
+    # In order, so that the same sizes give the same result in any order.
     for size in sorted(set(map(dim, sizes)), key=size_order):
         if any(_at_least((other - size) * sign, 0) for other in arguments):
             continue
@@ -174,8 +175,8 @@ def _extreme_bounds(arguments: tuple[Any, ...], pick: Callable[..., int]) -> Int
 def broadcast_size(*sizes: Number) -> Dim:
     """What sizes that broadcast together become: the one that is not 1.
 
-    A size that cannot be 1 is the answer. Of sizes that may not broadcast it says nothing; two
-    numbers that do not are a size that does not exist.
+    A size that cannot be 1 is the result. Whether the sizes broadcast is not checked, except that
+    two numbers that do not broadcast give a size that does not exist.
 
     >>> print(broadcast_size(Dim("N"), 1), broadcast_size(Dim("N"), 5))
     N 5
@@ -203,7 +204,7 @@ def broadcast_size(*sizes: Number) -> Dim:
 
 
 def _broadcast_arguments(size: Dim) -> Iterable[Dim]:
-    """The sizes that a size broadcasts, or itself: broadcasts of broadcasts are one."""
+    """The sizes that a size broadcasts, or itself: nested broadcasts are flattened."""
     call = lone_call(size)
     return call.arguments if call is not None and call.function == "bcast" else (size,)
 
@@ -238,7 +239,7 @@ def _choose_substitute(arguments: tuple[Any, ...], values: Mapping[Symbol, Numbe
 
 
 def _if_chosen(size: Number, values: Mapping[Symbol, Number]) -> Number:
-    """The size of one case; it need not exist where another case is chosen."""
+    """The size of one case; it may not exist where another case is chosen."""
     try:
         return dim(size).substitute(values)
     except OverflowError:
@@ -248,7 +249,7 @@ def _if_chosen(size: Number, values: Mapping[Symbol, Number]) -> Number:
 
 
 def choose(cases: Iterable[tuple[Condition, Number]]) -> Number:
-    """The size of the first case that holds; one size where all cases have the same.
+    """The size of the first case that holds; one plain size if all cases have the same.
 
     Raises:
         ArithmeticError: none of the cases can hold.

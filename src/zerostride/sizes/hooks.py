@@ -1,6 +1,6 @@
-"""Functions that the values of this room call, and that work on these values.
+"""Functions that values of this room call, and that compute with these values.
 
-`zerostride.sizes` attaches each; the modules are loaded when they are first called.
+`zerostride.sizes` attaches each. Their modules are loaded at the first call.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from .condition import Condition, Decision
     from .dim import Dim
 
-#: A size from text or a number: `parse`.
+#: Reads a size from text or a number: `parse`.
 read_dim: Hook[[Any], Dim] = Hook()
-#: A condition from text: `parse`.
+#: Reads a condition from text: `parse`.
 read_condition: Hook[[str], Condition] = Hook()
-#: Whether a condition holds for any values: `solve`.
+#: Decides whether a condition holds: `solve`.
 decide: Hook[[Condition, Condition | None], Decision] = Hook()
-#: The least and largest value of a size where a condition holds: `solve`.
+#: The least and greatest value of a size where a condition holds: `solve`.
 bounds_under: Hook[[Dim, Condition], Interval] = Hook()

@@ -2,8 +2,8 @@
 
 A size: ``3``, ``N``, ``?``, ``-1``, ``1..8``, ``0..``, ``..8``, and sums, differences, products,
 ``//``, ``%``, ``max(..)``, ``min(..)`` and ``bcast(..)`` of numbers and names. A condition:
-comparisons of sizes, chained as in mathematics, joined with ``and`` and ``or``. Text is hostile:
-bounded in length and depth.
+comparisons of sizes, chained as in mathematics, joined with ``and`` and ``or``. Text is not
+trusted: its length and depth are limited.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .shapes import MAX_ELEMENTS, brief
 
 #: Longest text of one size or condition.
 MAX_TEXT = 1000
-#: A size that is not known, as OpenVINO's IR writes it beside ``?``.
+#: OpenVINO's IR writes an unknown size like this, beside ``?``.
 UNKNOWN = "-1"
 #: Parentheses within parentheses.
 MAX_DEPTH = 32
@@ -47,7 +47,7 @@ def as_dim(value: Any) -> Dim:
 
 @functools.lru_cache(1 << 12)
 def read(text: str) -> Dim | tuple[int, int | None]:
-    """An expression, or the bounds of a size that has no name; a Misfit says what is wrong."""
+    """An expression, or the bounds of an unnamed size; raises a Misfit if the text is malformed."""
     if _NUMBER.fullmatch(text):
         return dim(_bounded(int(text)))
     if text.strip() == UNKNOWN:
@@ -67,13 +67,13 @@ def unnamed(low: int, high: int | None, name: str) -> Dim:
     return of_atom(Symbol(name, low, high, named=False))
 
 
-#: What Python assigns by, where a condition was meant.
+#: Python's assignment operators, to hint that a condition was meant.
 _ONE_SIGN = re.compile(r"(?<![<>=!])=(?!=)")
 
 
 @contextmanager
 def explained(value: object) -> Iterator[None]:
-    """Turns the small fact into an error that a caller may see."""
+    """Turns a Misfit into an error for callers."""
     try:
         yield
     except Misfit as misfit:
@@ -85,14 +85,14 @@ def explained(value: object) -> Iterator[None]:
 
 @functools.lru_cache(1 << 10)
 def as_condition(text: str) -> Condition:
-    """A condition from text; a Misfit says what is wrong."""
+    """A condition from text; raises a Misfit if the text is malformed."""
     if text.strip() in ("always", "never"):
         return ALWAYS if text.strip() == "always" else NEVER
     return _Reader(text).whole_condition()
 
 
 def symbol(name: str) -> Dim:
-    """The size of this name, whatever characters are in it."""
+    """The size of this name; the name may have any characters."""
     return of_atom(Symbol(name))
 
 
@@ -198,7 +198,7 @@ class _Reader:
             if self.take(")"):
                 return condition
         except Misfit:
-            pass  # what stands there may still be a size
+            pass  # the text may still be a size
         finally:
             self.depth = depth
         self.tokens = tokens
@@ -273,7 +273,7 @@ def read_shape(shape: tuple[Any, ...], prefix: str) -> tuple[Number, ...]:
 
     Args:
         shape: the sizes.
-        prefix: what to call the operand: an unnamed size is ``prefix[axis]`` in words.
+        prefix: the operand's name: words call an unnamed size ``prefix[axis]``.
     """
     from .shapes import whole_number
 

@@ -1,8 +1,8 @@
-"""What makes a question about sizes smaller before it is solved.
+"""Makes a question about sizes smaller before it is solved.
 
-Clauses that share no symbol are questions of their own. A quotient by a number is a case for each
-remainder: with ``H = 4*k + r`` every ``(H + 1) // 4`` is linear in ``k``. And values that come to
-mind first (small ones, and multiples of the divisors) often answer before anything is solved.
+Clauses that share no symbol are separate questions. A quotient by a number is split into one case
+for each remainder: with ``H = 4*k + r`` every ``(H + 1) // 4`` is linear in ``k``. Simple values
+(small numbers, and multiples of the divisors) are tried first and often answer without solving.
 """
 
 from __future__ import annotations
@@ -15,18 +15,19 @@ from .atoms import Symbol, calls
 from .condition import NEVER, Condition, all_of, any_of, negation
 from .dim import Dim, of_atom
 
-#: Points at which a condition is tried; two symbols with twelve values each.
+#: Points at which a condition is tried: two symbols with twelve values each.
 MAX_TRIES = 160
-#: Remainders that are looked at one by one: of two symbols that are halved three times, 64.
+#: Combinations of remainders that are tried one by one: two symbols, each halved three times, have
+#: 64.
 MAX_REMAINDERS = 64
 #: The largest multiple of divisors that is tried.
 MAX_MULTIPLE = 1 << 14
-#: Times that literals are put into the disjunctions: each may lay bare another literal.
+#: Rounds of substituting literals into the disjunctions: each round may reveal another literal.
 MAX_ROUNDS = 4
 
 
 def thinned(condition: Condition) -> Condition:
-    """The condition without parts that its own literals contradict, or make needless."""
+    """The condition without parts that its own literals contradict or make redundant."""
     for _ in range(MAX_ROUNDS):
         if condition.kind != "and":
             return condition
@@ -52,7 +53,7 @@ def _without(clause: Condition, literals: set[Condition]) -> Condition:
 
 
 def separate(condition: Condition) -> list[Condition]:
-    """The parts of a conjunction that share no symbol, those of few symbols first."""
+    """The parts of a conjunction that share no symbol, those with few symbols first."""
     groups: list[tuple[set[Symbol], list[Condition]]] = []
     for clause in condition.clauses:
         symbols, clauses = set(clause.symbols), [clause]
@@ -64,7 +65,7 @@ def separate(condition: Condition) -> list[Condition]:
                 symbols |= group[0]
                 clauses = [*group[1], *clauses]
         groups = [*apart, (symbols, clauses)]
-    groups.sort(key=lambda group: (len(group[0]), len(group[1])))  # else in order of appearance
+    groups.sort(key=lambda group: (len(group[0]), len(group[1])))  # ties keep their order
     return [all_of(clauses) for _, clauses in groups]
 
 
@@ -72,7 +73,7 @@ def separate(condition: Condition) -> list[Condition]:
 
 
 def points(condition: Condition) -> Iterator[dict[Symbol, int]]:
-    """Values for the symbols of a condition, the small ones first."""
+    """Values for the symbols of a condition, small ones first."""
     symbols = condition.symbols
     steps = divisors(condition)
     alone: dict[Symbol, list[int]] = {}
@@ -108,7 +109,7 @@ def _candidates(symbol: Symbol, step: int, special: Iterable[int]) -> list[int]:
 
 
 def _summing(lengths: Sequence[int], total: int) -> Iterator[tuple[int, ...]]:
-    """Places in lists of these lengths that add up to a total."""
+    """Indices into lists of these lengths that add up to a total."""
     if not lengths:
         if total == 0:
             yield ()
@@ -123,7 +124,7 @@ def _summing(lengths: Sequence[int], total: int) -> Iterator[tuple[int, ...]]:
 
 
 def divisors(condition: Condition) -> dict[Symbol, int]:
-    """For each symbol that is divided the least multiple of the numbers that divide it."""
+    """For each divided symbol, the least common multiple of its divisors."""
     steps: dict[Symbol, int] = {}
     for size in condition.sizes():
         for call in calls(size):
@@ -137,10 +138,10 @@ def divisors(condition: Condition) -> dict[Symbol, int]:
 def by_remainder(
     condition: Condition,
 ) -> Iterator[tuple[Condition, Mapping[Symbol, tuple[int, int]]]]:
-    """The condition for each remainder of what it divides, and what its symbols then are.
+    """The condition for each combination of remainders, with the meaning of its symbols then.
 
-    A symbol ``s`` with ``(m, r)`` stands for the quotient: ``m*s + r`` is what it was. None come
-    where there are too many remainders, or where quotients by something else are left.
+    A symbol ``s`` with ``(m, r)`` stands for the quotient: its old value is ``m*s + r``. Nothing is
+    yielded if there are too many remainders, or if quotients by something else remain.
     """
     steps = divisors(condition)
     if not steps or math.prod(steps.values()) > MAX_REMAINDERS:

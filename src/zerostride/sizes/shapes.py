@@ -1,9 +1,9 @@
-"""Sizes, and the only two questions a rule may ask of them.
+"""Sizes, and the two questions that a rule may ask about them.
 
 A rule asks *are these equal?* and *is this 1?*; each answer is yes, no or unknown. Whole numbers
-always answer yes or no. A size of another kind takes part by having two methods,
-``equal_to(other)`` and ``is_one()``, which return an :class:`Answer`. Nothing else is ever asked,
-so a rule that is right for numbers is right for symbols.
+always answer yes or no. A size of another kind has two methods, ``equal_to(other)`` and
+``is_one()``, which return an :class:`Answer`. Nothing else is asked, so a rule that is right for
+numbers is right for symbols.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeAlias
 
 from ..errors import Misfit, Reason
 
-#: No extent and no number of elements may exceed what a signed 64-bit index can count.
+#: The limit of an extent and of the number of elements: the largest signed 64-bit index.
 MAX_ELEMENTS = 2**63 - 1
 #: NumPy's NPY_MAXDIMS (numpy/ndarraytypes.h). Every plan can be viewed, so none has more axes.
 MAX_RANK = 64
@@ -32,14 +32,14 @@ class Answer(enum.Enum):
     UNKNOWN = 2
 
     def __bool__(self) -> bool:
-        # An unknown answer used as a condition would be a guess.
+        # To treat an unknown answer as true or false would be a guess.
         if self is Answer.UNKNOWN:
             raise TypeError("an unknown answer has no truth value")
         return self is Answer.YES
 
 
 class OpenSize(Protocol):
-    """A size that is not a whole number yet."""
+    """A size that is not a whole number."""
 
     def equal_to(self, other: Size) -> Answer:
         """Whether it equals `other`."""
@@ -79,7 +79,7 @@ def is_one(a: Size) -> Answer:
 
 
 class Undecided(Exception):  # noqa: N818 - an answer, not a fault
-    """A question whose answer is unknown stands in the way of one plan."""
+    """One plan cannot be made, because the answer to a question is unknown."""
 
     def __init__(self, question: tuple[Any, ...]) -> None:
         super().__init__(f"cannot tell whether {' == '.join(map(str, question))}")
@@ -87,10 +87,10 @@ class Undecided(Exception):  # noqa: N818 - an answer, not a fault
 
 
 class Asker:
-    """Hands a rule its answers and keeps the questions, in order.
+    """Answers a rule's questions and records them, in order.
 
-    `forced` answers the first questions otherwise than the sizes would: that is how the sizes at
-    which a rule would align differently are found.
+    `forced` overrides the first answers; this finds the sizes at which a rule would align
+    differently.
     """
 
     __slots__ = ("asked", "forced")
@@ -100,16 +100,16 @@ class Asker:
         self.forced = forced
 
     def equal(self, a: Size, b: Size) -> bool:
-        """Are the two sizes equal? Raises Undecided where that is not known."""
+        """Are the two sizes equal? Raises Undecided if that is not known."""
         if type(a) is int and type(b) is int and not self.forced:
-            # By far the most frequent question, answered without a detour.
+            # The fast path for by far the most frequent question.
             settled = a == b
             self.asked.append(((a, b), settled))
             return settled
         return self._settle(equal(a, b), a, b)
 
     def is_one(self, a: Size) -> bool:
-        """Is the size 1? Raises Undecided where that is not known."""
+        """Is the size 1? Raises Undecided if that is not known."""
         if type(a) is int and not self.forced:
             settled = a == 1
             self.asked.append(((a, 1), settled))
@@ -117,9 +117,10 @@ class Asker:
         return self._settle(is_one(a), a, 1)
 
     def forbid(self, a: Size, b: Size, misfit: Callable[[], Misfit]) -> None:
-        """Refuses the two sizes being equal; `misfit` is made only where they are.
+        """Refuses the two sizes being equal; `misfit` is called only if they are.
 
-        Unlike a question it does not turn the rule: where it is not known, it is a condition.
+        Unlike a question it does not fork the rule: if the answer is unknown, it becomes a
+        condition.
         """
         if self.equal(a, b):
             raise misfit()
@@ -136,13 +137,13 @@ class Asker:
         return settled
 
 
-#: Holds of a tuple whose sizes are all plain integers: neither a float nor a truth value is one,
-#: although 2.0 == 2 and True == 1 would find each other in a cache.
+#: Holds for a tuple of plain integers. Floats and truth values are excluded, because 2.0 == 2 and
+#: True == 1 would match in a cache.
 _only_int = frozenset({int}).issuperset
 
 
 def is_plain(shape: Any) -> bool:
-    """Whether `shape` is a tuple of plain integers, and so may be looked up as it is."""
+    """Whether `shape` is a tuple of plain integers, which may be looked up as it is."""
     return type(shape) is tuple and _only_int(map(type, shape))
 
 
@@ -153,14 +154,14 @@ def is_open(shape: Any) -> bool:
     )
 
 
-#: Iterables that are not sequences of sizes: text, and what has no order or can be read once only.
+#: Iterables that are not sequences of sizes: text, unordered collections, one-time iterators.
 _NO_SHAPE = (str, bytes, bytearray, AbstractSet, Mapping, Iterator)
 
 
 def as_shape(shape: Any) -> Shape:
-    """A shape as a tuple of whole numbers, 0 to 2^63 - 1; anything else is a Misfit.
+    """A shape as a tuple of whole numbers, 0 to 2^63 - 1; raises a Misfit for anything else.
 
-    NumPy's integers are whole numbers, truth values and floats are not.
+    NumPy's integers are whole numbers; truth values and floats are not.
 
     >>> as_shape([2, 3])
     (2, 3)
@@ -179,10 +180,10 @@ def as_shape(shape: Any) -> Shape:
 
 
 def as_tuple(shape: Any) -> tuple[Any, ...]:
-    """A sequence of sizes as a tuple, cut off where it is too long for a shape; else a Misfit."""
+    """A sequence of sizes as a tuple, cut off beyond the longest shape; else raises a Misfit."""
     if not isinstance(shape, _NO_SHAPE):
         try:
-            # No further than it takes to know: a range may be longer than memory.
+            # Only as many as needed: a range may be longer than memory.
             return tuple(itertools.islice(shape, MAX_RANK + 1))
         except TypeError:
             pass
@@ -191,7 +192,7 @@ def as_tuple(shape: Any) -> tuple[Any, ...]:
 
 def whole_number(size: Any) -> int:
     """A whole number as a plain int; a Misfit otherwise."""
-    if type(size).__name__ != "bool":  # Python's, or NumPy's, an index before NumPy 2.4
+    if type(size).__name__ != "bool":  # Python's, or NumPy's, which is an index before NumPy 2.4
         try:
             return int(operator.index(size))
         except TypeError:
@@ -200,7 +201,7 @@ def whole_number(size: Any) -> int:
 
 
 def whole_numbers(values: Any) -> tuple[int, ...] | None:
-    """A sequence of whole numbers of any sign as a tuple, or None if it is not one.
+    """A sequence of whole numbers of any sign as a tuple, or None if it is anything else.
 
     >>> whole_numbers([1, -2]), whole_numbers([True]), whole_numbers("")
     ((1, -2), None, None)
@@ -212,14 +213,15 @@ def whole_numbers(values: Any) -> tuple[int, ...] | None:
 
 
 def brief(value: object) -> str:
-    """A value as messages show it, cut off where it is long."""
+    """A value as messages show it, cut off if it is long."""
     text = repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
 
 
 def is_array(value: Any) -> bool:
-    """Whether an array is given that is no shape: a vector of whole numbers is one, and what has
-    rank 0 and is a whole number may be meant as a size."""
+    """Whether the value is an array that is not a shape. A vector of whole numbers is a shape, and
+    an array of rank 0 that is a whole number may be a size.
+    """
     if not (hasattr(value, "shape") and hasattr(value, "dtype")):
         return False
     try:
@@ -230,7 +232,7 @@ def is_array(value: Any) -> bool:
 
 
 def elements(shape: Sequence[int]) -> int:
-    """Number of elements; a size of 0 makes it 0.
+    """Number of elements; 0 if a size is 0.
 
     >>> elements((2, 3)), elements(()), elements((0, 9))
     (6, 1, 0)
@@ -241,7 +243,7 @@ def elements(shape: Sequence[int]) -> int:
 def check_elements(shape: Sequence[int]) -> None:
     """Refuses shapes whose non-zero sizes multiply to more than 2^63 - 1, as NumPy does.
 
-    Zeros are left out of the product: strides are computed from the other axes all the same.
+    Zeros are left out of the product, because strides are computed from the other axes.
     """
     if math.prod(filter(None, shape)) > MAX_ELEMENTS:
         raise Misfit(

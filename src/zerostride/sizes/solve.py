@@ -1,8 +1,7 @@
-"""What decides a :class:`Condition`: values for which it holds, or none; bounds of a size.
+"""Decides a :class:`Condition`: values for which it holds, a proof that there are none, bounds.
 
-A conjunction is a :class:`.system.System`; a disjunction is solved part by part. Where a system is
-not exact, *yes* still comes with values that were checked and *no* with a proof; what is neither is
-*unknown*.
+A conjunction is a :class:`.system.System`; a disjunction is solved part by part. *Yes* always
+comes with checked values and *no* with a proof; every other answer is *unknown*.
 """
 
 from __future__ import annotations
@@ -13,15 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from .atoms import Atom, Interval, Number, Symbol, bounds
 from .axioms import complement, exists, meaning, with_meanings
 from .budget import PARTS_A_STEP, POOR_STEPS, Budget, allowance, charge, kept, overdrawn, used_up
-from .condition import (
-    ALWAYS,
-    NEVER,
-    Condition,
-    Decision,
-    all_of,
-    any_of,
-    in_order,
-)
+from .condition import ALWAYS, NEVER, Condition, Decision, all_of, any_of, in_order
 from .dim import Dim, dim, of_atom, plain
 from .parts import by_remainder, points, separate, thinned
 from .shapes import Answer
@@ -29,7 +20,7 @@ from .system import MAX_STEPS, GivenUpError, System, value_at
 
 
 def _solutions(condition: Condition, budget: Budget) -> Iterator[System]:
-    """Systems of which every solution of a condition solves one, and nothing else does."""
+    """Systems whose solutions together are exactly the solutions of a condition."""
     ways = [([condition], System())]
     while ways:
         waiting, parent = ways.pop()
@@ -56,9 +47,9 @@ def _solutions(condition: Condition, budget: Budget) -> Iterator[System]:
 
 
 def _assumed(waiting: list[Condition], system: System, budget: Budget) -> list[Condition] | None:
-    """Puts literals into a system; returns the disjunctions among what waits.
+    """Puts literals into a system; returns the disjunctions that remain.
 
-    None where something contradicts the system.
+    None if something contradicts the system.
     """
     choices: list[Condition] = []
     while waiting:
@@ -77,7 +68,7 @@ def _assumed(waiting: list[Condition], system: System, budget: Budget) -> list[C
 
 
 def _answer(condition: Condition, system: System) -> bool | None:
-    """A quick look at whether a part follows from the system, or contradicts it."""
+    """A quick check whether a part follows from the system, or contradicts it."""
     if condition.parts or condition.kind in ("true", "false"):
         return False if condition.kind == "false" else None
     size = system.reduced(condition.size)
@@ -91,16 +82,16 @@ def _answer(condition: Condition, system: System) -> bool | None:
     return condition.kind == "==" if low == 0 == high else None
 
 
-#: What a part of a condition takes before a value is tried: 30 to 40 microseconds.
+#: Steps of a part of a condition before a value is tried: 30 to 40 microseconds.
 _STEPS_A_PART = 3
 
 
 def satisfiable(condition: Condition) -> Answer:
-    """Whether there are values for which it holds; the same in any order of its clauses."""
+    """Whether there are values for which it holds; independent of the order of its clauses."""
     if condition.kind in ("true", "false"):
         return Answer.YES if condition.kind == "true" else Answer.NO
     if used_up():
-        # What is left unknown for want of an allowance is not kept.
+        # An answer that lack of allowance left unknown is not cached.
         if overdrawn():
             return Answer.UNKNOWN
         answer, steps = _poorly(condition)
@@ -114,7 +105,7 @@ def satisfiable(condition: Condition) -> Answer:
 def _satisfiable(condition: Condition, limit: int = MAX_STEPS) -> tuple[Answer, int]:
     """The answer and the steps that it took."""
     budget = Budget(limit)
-    # Looking through a condition takes steps, too: of one that is too long nothing is looked at.
+    # Walking a condition takes steps too; a condition over the limit is not walked.
     if condition.weight // 4 > limit:
         return Answer.UNKNOWN, 1
     model = _find(in_order(condition), budget, quick=True)
@@ -123,12 +114,12 @@ def _satisfiable(condition: Condition, limit: int = MAX_STEPS) -> tuple[Answer, 
 
 @kept
 def _poorly(condition: Condition) -> tuple[Answer, int]:
-    """The same, of a question that comes when the allowance is used up."""
+    """The same for a question after the allowance is used up."""
     return _satisfiable.__wrapped__(condition, POOR_STEPS)
 
 
 def values_for(condition: Condition, symbols: Iterable[Symbol] = ()) -> dict[Symbol, int] | None:
-    """Values for which a condition holds, checked; None where none were found.
+    """Checked values for which a condition holds; None if none were found.
 
     Args:
         condition: what must hold.
@@ -156,12 +147,12 @@ def _find(
 ) -> dict[Symbol, int] | Answer:
     """Values of its symbols for which a condition holds; NO if there are none, or UNKNOWN.
 
-    What shares no symbols is solved apart: one part without solutions answers for all of them.
+    Parts that share no symbols are solved separately: one part without solutions decides for all.
 
     Args:
         condition: what must hold.
         budget: how much work it may be.
-        quick: any values do, not the pleasant ones.
+        quick: any values will do; simple ones are not searched for.
     """
     values: dict[Symbol, int] = {}
     unsure = False
@@ -184,10 +175,10 @@ def _find(
 
 
 def _solve_part(part: Condition, budget: Budget, quick: bool) -> dict[Symbol, int] | Answer:
-    """The same for what hangs together, in the way that is cheapest for it."""
+    """The same for a connected part, by the cheapest way first."""
     ways = [_tried, _solved, _by_remainder] if quick else [_solved, _tried, _by_remainder]
     for way in ways:
-        # Half of what is left: there is always something for what comes after.
+        # Half of the rest, so that later ways keep some.
         own = Budget((budget.limit - budget.spent + 1) // 2)
         try:
             model = way(part, own)
@@ -201,7 +192,7 @@ def _solve_part(part: Condition, budget: Budget, quick: bool) -> dict[Symbol, in
 
 
 def _tried(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
-    """Values that come to mind, or UNKNOWN."""
+    """Simple values, or UNKNOWN."""
     cost = 1 + part.weight // 8
     for values in points(part):
         budget.spend(cost)
@@ -211,7 +202,7 @@ def _tried(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
 
 
 def _by_remainder(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
-    """What holds for one of the remainders, or for none."""
+    """Solutions for one of the remainders; NO if all have none."""
     model: dict[Symbol, int] | Answer = Answer.UNKNOWN
     cost = 1 + part.weight
     for case, remainders in by_remainder(part):
@@ -221,9 +212,8 @@ def _by_remainder(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer
             names = {symbol.name: value for symbol, value in model.items()}
             values = {s: names.get(s.name, 0) for s in part.symbols}
             for symbol, (step, rest) in remainders.items():
-                values[symbol] = (
-                    step * names.get(symbol.name, -((rest - symbol.low) // step)) + rest
-                )
+                quotient = names.get(symbol.name, -((rest - symbol.low) // step))
+                values[symbol] = step * quotient + rest
             return values if part.evaluate(values) else Answer.UNKNOWN
         if model is Answer.UNKNOWN:
             return model
@@ -231,7 +221,7 @@ def _by_remainder(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer
 
 
 def _solved(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
-    """What its systems have for solutions."""
+    """Solutions of its systems."""
     symbols = part.symbols
     unsure = False
     for system in _solutions(with_meanings(part), budget):
@@ -251,7 +241,7 @@ def _solved(part: Condition, budget: Budget) -> dict[Symbol, int] | Answer:
 def _symbol_values(
     system: System, symbols: Sequence[Symbol], model: Mapping[Atom, int]
 ) -> dict[Symbol, int] | None:
-    """Values of the symbols from those of the free atoms; the remaining ones are chosen."""
+    """Values of the symbols from values of the free atoms; the remaining ones are chosen."""
     chosen = dict(model)
     values: dict[Symbol, int] = {}
     for turn, symbol in enumerate(symbols, start=1):
@@ -272,14 +262,14 @@ def _symbol_values(
 
 
 def implies(facts: Condition, condition: Condition) -> bool:
-    """Whether a condition certainly holds wherever `given` does."""
+    """Whether a condition certainly holds wherever `facts` hold."""
     if condition.always or condition in facts.clauses:
         return True
     return compatible(facts, complement(condition)) is Answer.NO
 
 
 def excludes(facts: Condition, condition: Condition) -> bool:
-    """Whether a condition certainly holds nowhere where `given` does."""
+    """Whether a condition certainly holds nowhere where `facts` hold."""
     if condition.never:
         return True
     return compatible(facts, condition) is Answer.NO
@@ -288,7 +278,7 @@ def excludes(facts: Condition, condition: Condition) -> bool:
 def compatible(facts: Condition, condition: Condition) -> Answer:
     """Whether both can hold at once.
 
-    Putting the question together is work each time that it is asked, so it is counted each time.
+    The conjunction is built for each call, so it is charged for each call.
     """
     if overdrawn():
         return Answer.UNKNOWN
@@ -325,9 +315,9 @@ def listing(values: Mapping[Symbol, int]) -> str:
 
 
 def bounds_under(size: Dim, facts: Condition) -> Interval:
-    """Least and greatest value of a size over all values for which `given` holds.
+    """Least and greatest value of a size over all values for which `facts` hold.
 
-    Where there are no such values: over all.
+    Over all values, if the facts hold for none.
     """
     if overdrawn():
         return bounds(size)
@@ -341,7 +331,7 @@ def bounds_under(size: Dim, facts: Condition) -> Interval:
 
 @kept
 def _poor_bounds(size: Dim, facts: Condition) -> tuple[Interval, int]:
-    """The same, of a question that comes when the allowance is used up."""
+    """The same for a question after the allowance is used up."""
     return _bounds_under.__wrapped__(size, facts, POOR_STEPS)
 
 
@@ -384,7 +374,7 @@ def _ends(size: Dim, facts: Condition, budget: Budget) -> Interval | None:
             break
     if not bounded:
         return None
-    # A system that is not exact may know less than the size itself.
+    # If a system is not exact, the size's own bounds may be tighter.
     if low_open or low is None or (everywhere[0] is not None and low < everywhere[0]):
         low = everywhere[0]
     if high_open or high is None or (everywhere[1] is not None and high > everywhere[1]):
@@ -393,7 +383,7 @@ def _ends(size: Dim, facts: Condition, budget: Budget) -> Interval | None:
 
 
 def pinned(size: Number, facts: Condition) -> Number:
-    """The size with what the clauses of `given` that are equalities say put in.
+    """The size with the equalities among the clauses of `facts` substituted.
 
     >>> import zerostride as zs
     >>> print(pinned(zs.Dim("2*N"), zs.Condition.parse("N == 3")))
@@ -408,7 +398,8 @@ def pinned(size: Number, facts: Condition) -> Number:
             further = system.copy()
             if not further.assume("==", equation):
                 return plain(size)
-            # 2*N == 3*M is solved by a number that nobody has heard of; N == 3 may come.
+            # 2*N == 3*M is solved in terms of an invented symbol; a later clause N == 3 may give a
+            # number.
             if _invented(further):
                 later.append(equation)
             else:
@@ -423,19 +414,19 @@ def pinned(size: Number, facts: Condition) -> Number:
 
 
 def _invented(system: System) -> bool:
-    """Whether the solution is in terms of symbols that are nobody's."""
+    """Whether the solution uses symbols that the solver invented."""
     atoms = (atom for v in system.values.values() for m, _ in v.terms for atom in m)
     return any(isinstance(atom, Symbol) and atom.low is None for atom in atoms)
 
 
-#: Clauses that are weighed against one another; of more, each is simplified by itself.
+#: Clauses that are compared with one another; beyond it, each is simplified alone.
 MAX_CLAUSES = 10
-#: Clauses that are simplified at all: forty names on one axis make 780, as simple as they can be.
+#: Clauses that are simplified at all: forty names on one axis make 780, already in simplest form.
 MAX_SIMPLIFIED = 48
 
 
 def simplified(condition: Condition, facts: Condition = ALWAYS) -> Condition:
-    """An equal condition (where `given` holds) without what is said twice or cannot be."""
+    """An equal condition (where `facts` hold) without redundant and impossible parts."""
     if condition.kind in ("true", "false"):
         return condition
     if max(len(condition), len(condition.parts)) > MAX_SIMPLIFIED:
@@ -480,7 +471,7 @@ def _simpler_clause(clause: Condition, facts: Condition) -> Condition:
 
 
 def _wider_part(part: Condition, whole: Condition, facts: Condition) -> Condition:
-    """A part of an "or" without what the other parts make needless: A or not A and B is A or B."""
+    """A part without literals that others make redundant: A or not A and B is A or B."""
     literals = list(part.clauses)
     for clause in part.clauses if part.kind == "and" else ():
         fewer = [other for other in literals if other is not clause]

@@ -1,10 +1,11 @@
 """A conjunction of literals over sizes, solved over whole numbers.
 
-Equalities are used up by substitution, which leaves free symbols in intervals. What must not be 0
-is then avoided on a grid, which is complete: a product of t linear factors that is not 0 everywhere
-is not 0 on some point of any grid with t + 1 values on each side.
+Equalities are eliminated by substitution, which leaves free symbols in intervals. Values for the
+expressions that must not be 0 are then searched on a grid. The grid is complete: a product of t
+linear factors that is not 0 everywhere is not 0 at some point of any grid with t + 1 values on each
+side.
 
-Everything is exact as long as each inequality left over has one symbol; `System.exact` tells.
+The result is exact as long as each remaining inequality has one symbol; `System.exact` says so.
 """
 
 from __future__ import annotations
@@ -17,26 +18,26 @@ from .atoms import Atom, Interval, Symbol, Terms, atom_bounds
 from .dim import Dim, dim, of_atom, weight_of
 
 #: Steps before a question is given up as unknown. A pair of rank-4 shapes with eight different
-#: symbols takes some hundred; all of them take a fraction of a second.
+#: symbols takes some hundred; the limit is reached in a fraction of a second.
 MAX_STEPS = 20_000
-#: Steps that one literal may cause: inequalities can tighten one another by one, for ever.
+#: Steps that one literal may cause: inequalities can tighten one another by one without end.
 MAX_STIR = 1000
-#: Values that are tried on a grid, of one atom after the other.
+#: Points of a grid that are tried, one atom after the other.
 MAX_POINTS = 4096
 
 
 class GivenUpError(Exception):
-    """The budget of one question is spent."""
+    """The budget of one question is used up."""
 
 
 class System:
-    """A conjunction of literals, being solved.
+    """A conjunction of literals that is being solved.
 
     Attributes:
         values: what eliminated atoms are, in terms of free ones.
         low, high: bounds of atoms as tightened so far.
         unequal: expressions that must not be 0.
-        rest: literals that stay: they have several free atoms, or products.
+        rest: literals that are not eliminated: they have several free atoms, or products.
         spent: steps taken.
     """
 
@@ -51,7 +52,7 @@ class System:
         self.spent = 0
 
     def copy(self) -> System:
-        """A system that can go another way."""
+        """An independent copy."""
         twin = System()
         twin.values = self.values.copy()
         twin.low = self.low.copy()
@@ -61,7 +62,7 @@ class System:
         twin.spent = self.spent
         return twin
 
-    # Expressions in terms of what is free.
+    # Expressions of free atoms.
 
     def reduced(self, size: Dim) -> Dim:
         """The expression with eliminated atoms replaced."""
@@ -105,9 +106,10 @@ class System:
     # Assuming literals.
 
     def assume(self, kind: str, size: Dim) -> bool:
-        """Adds ``size kind 0``; False if that contradicts what is there.
+        """Adds ``size kind 0``; False if that contradicts the system.
 
-        What would take too long stays in `rest`: nothing is lost, and the system is not exact.
+        A literal that would take too long stays in `rest`: it is not lost, but the system is then
+        not exact.
         """
         waiting = [(kind, size)]
         steps = 0
@@ -155,7 +157,7 @@ class System:
         return True
 
     def _opposed(self, kind: str, size: Dim) -> bool:
-        """Whether a literal of the same terms, up to their sign, says the opposite of this one.
+        """Whether a known literal with the same terms, or the negated ones, contradicts this one.
 
         ``x - y >= 1`` and ``y - x >= 0``; ``x*y >= 1`` and ``x*y == 0``.
         """
@@ -171,19 +173,19 @@ class System:
         return False
 
     def _priority(self, candidate: tuple[Atom, int]) -> bool:
-        """Functions are eliminated before symbols: then values of symbols determine the rest."""
+        """Functions are eliminated before symbols, so that values of symbols determine the rest."""
         return isinstance(candidate[0], Symbol)
 
     def _parametrize(
         self, size: Dim, linear: Sequence[tuple[Atom, int]], waiting: list[tuple[str, Dim]]
     ) -> bool:
-        """``a*x + b*y + c == 0``: all its solutions in one new free number."""
+        """All solutions of ``a*x + b*y + c == 0`` in one new free number."""
         (x, a), (y, b) = linear
         divisor = math.gcd(a, b)
         a, b, c = a // divisor, b // divisor, size.const // divisor
         x0 = -c * pow(a, -1, abs(b)) % abs(b) if abs(b) > 1 else 0
         y0 = (-c - a * x0) // b
-        # Of a name of its own: in one system no two have the same.
+        # The name is unique within the system.
         name = f"{x.name}/{y.name}/{len(self.values)}"
         free = of_atom(Symbol(name, None, None, named=False))  # type: ignore[arg-type]
         return self._eliminate(x, free * b + x0, waiting) and self._eliminate(
@@ -205,7 +207,7 @@ class System:
         return True
 
     def _ask_again(self, atom: Atom, waiting: list[tuple[str, Dim]]) -> None:
-        """Puts back what has to be looked at again since more is known of an atom."""
+        """Queues the literals on an atom again, because its bounds or value changed."""
         for size in self.unequal:
             if any(atom in monomial for monomial, _ in size.terms):
                 waiting.append(("!=", size))
@@ -254,7 +256,7 @@ class System:
         return self._propagate(size, high, waiting)
 
     def _propagate(self, size: Dim, high: int | None, waiting: list[tuple[str, Dim]]) -> bool:
-        """Bounds of one atom from the bounds of the others, once for each literal."""
+        """Tightens one atom by the bounds of the others, once for each literal."""
         if high is None:
             return self._bounded_alone(size, waiting)
         for monomial, factor in size.terms:
@@ -274,9 +276,10 @@ class System:
         return True
 
     def _bounded_alone(self, size: Dim, waiting: list[tuple[str, Dim]]) -> bool:
-        """The same where one term alone has no upper end: ``32*q >= N`` and ``N >= 1``.
+        """The same if exactly one term has no upper bound: ``32*q >= N`` and ``N >= 1``.
 
-        Only for an atom of which nothing was learned yet, so that two do not raise each other.
+        Only for an atom with its original bounds, so that two atoms do not raise each other for
+        ever.
         """
         tops = [self._term(*term)[1] for term in size.terms]
         without = [term for term, top in zip(size.terms, tops, strict=True) if top is None]
@@ -315,18 +318,18 @@ class System:
 
     @property
     def exact(self) -> bool:
-        """Only intervals and inequations are left: where no values are found there are none."""
+        """Whether only intervals and inequations remain: then a failed search is a proof."""
         return not self.rest
 
     def free(self) -> list[Atom]:
-        """The free atoms that what is left over mentions."""
+        """The free atoms in the remaining literals."""
         sizes = itertools.chain(self.unequal, (size for _, size in self.rest))
         return list(dict.fromkeys(atom for size in sizes for m, _ in size.terms for atom in m))
 
     def candidates(self, atom: Atom, count: int, turn: int, *, down: bool = False) -> list[int]:
         """`count` values of an atom from its low end (or its high one), or all it has.
 
-        `turn` (from 1) asks for pleasant ones instead: from 2 on, different for different turns.
+        `turn` (from 1) asks for simple ones instead: from 2 on, different for different turns.
         """
         low, high = self.range_of(atom)
         if turn and not down:
@@ -343,7 +346,7 @@ class System:
         return list(range(low, low + count if high is None else min(low + count, high + 1)))
 
     def model(self) -> dict[Atom, int] | None:
-        """Values of the free atoms that satisfy what is left over, or None."""
+        """Values of the free atoms that satisfy the remaining literals, or None."""
         free = self.free()
         counts = [self._occurrences(atom) + 1 for atom in free]
         extra = 0 if self.exact else 4
@@ -354,7 +357,9 @@ class System:
         return self._first(free, grid)
 
     def _first(self, free: Sequence[Atom], grid: Sequence[Sequence[int]]) -> dict[Atom, int] | None:
-        """The first point of a grid that fits; a literal is asked once its atoms have values."""
+        """The first point of a grid that satisfies all; a literal is tested once its atoms have
+        values.
+        """
         place = {atom: k for k, atom in enumerate(free)}
         literals: list[list[tuple[str, Dim]]] = [[] for _ in free]
         for kind, size in (*(("!=", size) for size in self.unequal), *self.rest):
@@ -387,7 +392,7 @@ class System:
         return None if depth < 0 else values
 
     def _occurrences(self, atom: Atom) -> int:
-        """The highest power of an atom in the product of all that must not be 0."""
+        """The highest power of an atom in the product of all expressions that must not be 0."""
         return sum(max((m.count(atom) for m, _ in size.terms), default=0) for size in self.unequal)
 
     def _fits(self, values: Mapping[Atom, int]) -> bool:
@@ -398,7 +403,7 @@ class System:
     def extremes(self, size: Dim) -> Interval | None:
         """Least and greatest value of an expression over the solutions; None if there are none.
 
-        Of a system that is not exact: bounds that hold, perhaps not tight.
+        If the system is not exact, the bounds hold but may not be tight.
         """
         size = self.reduced(size)
         low, high = self.interval(size)
@@ -414,7 +419,7 @@ class System:
         return self._extreme(size, low, down=False), self._extreme(size, high, down=True)
 
     def _extreme(self, size: Dim, end: int | None, *, down: bool) -> int | None:
-        """The best value that the inequations leave, counted from the interval's end."""
+        """The best value that the inequations allow, searched from the interval's end."""
         if end is None:
             return None
         free = self.free()
@@ -442,7 +447,7 @@ class System:
 
 
 def _negated(a: Terms, b: Terms) -> bool:
-    """Whether terms, which are in one order, differ in their sign alone."""
+    """Whether terms, which are in one order, differ only in sign."""
     return len(a) == len(b) and all(x == y and f == -g for (x, f), (y, g) in zip(a, b, strict=True))
 
 
@@ -458,7 +463,7 @@ def _times(a: Interval, b: Interval) -> Interval:
 
 
 def value_at(size: Dim, values: Mapping[Atom, int]) -> int:
-    """The number an expression is for these values of its atoms."""
+    """The value of an expression for these values of its atoms."""
     total = size.const
     for monomial, factor in size.terms:
         for atom in monomial:
