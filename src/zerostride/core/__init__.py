@@ -1,7 +1,7 @@
 """Rules and plans. Start reading at `plan`, then `alignment` and `rules`.
 
-A rule chooses the result axis of each operand axis; `alignment` turns that choice into a Plan,
-`symbolic` does so for open sizes, by all ways that `branching` explores. `strict_mode` refuses
-likely accidents, `plugins` adds rows of other packages, `hooks` are calls of higher rooms.
-In: shapes and a rule. Out: Plan, or BroadcastError.
+A rule chooses the result axis of each operand axis. `alignment` turns that choice into a Plan.
+`leaves` and `symbolic` do so for open sizes, over all ways that `branching` explores. `strict_mode`
+refuses likely accidents, `plugins` adds rows of other packages, and `hooks` holds calls of higher
+rooms. In: shapes and a rule. Out: Plan, or BroadcastError.
 """

@@ -1,9 +1,9 @@
-"""What a rule is, and the one driver that turns a rule and shapes into a Plan.
+"""The type of a rule, and the one driver that turns a rule and shapes into a Plan.
 
-A rule places axes (`align`); :func:`resolve` then finds each result size by asking, along each
-result axis, whether sizes are equal and whether one of them is 1 and may stretch. :func:`apply` is
-the driver: validate, align, resolve, make the Plan; whatever small fact is raised on the way is
-enriched here, once, into a BroadcastError.
+A rule places axes (`align`). :func:`resolve` then computes each result size: along each result axis
+it asks whether sizes are equal, and whether one of them is 1 and may stretch. :func:`apply` is the
+driver: validate, align, resolve, make the Plan. Inner functions raise a small Misfit; `apply` turns
+it into a BroadcastError, once.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ Mapping_ = tuple[int | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Where axes land: what a rule's align function answers.
+    """Where axes land: the result of a rule's align function.
 
     Attributes:
         rank: number of result axes.
         mapping: for each operand, the result axis of each axis, or None where it is dropped.
-        stretch: for each operand, the result axes along which it may stretch. Where no axis of an
-            operand lands it always may.
+        stretch: for each operand, the result axes along which it may stretch. It may always stretch
+            along an axis on which none of its own axes lands.
     """
 
     rank: int
@@ -64,12 +64,13 @@ class Rule:
         to_target: the second shape is the target of a Broadcast op, not an operand.
         operands: least and most number of operands (for `to_target`: data and target).
         max_rank: most axes of the result, or None.
-        one_way: what to say where an operand that may not stretch would have to.
-        silent: the reasons for which an engine does not refuse but goes wrong.
-        check: raises Misfit for finished plans that the engine cannot carry; asks of sizes what it
-            must know.
-        advise: what to do about what `check` refuses, or None: planned before it is proposed. Takes
-            the row, the shapes, the use of the rule and the reason.
+        one_way: the message for an operand that would have to stretch and may not.
+        silent: the reasons at which an engine does not refuse but computes a wrong result or
+            crashes.
+        check: raises Misfit for plans that the engine cannot carry. It asks about sizes through the
+            Asker.
+        advise: returns a fix for a refusal of `check`, planned before it is proposed, or None.
+            Takes the row, the shapes, the use of the rule and the reason.
     """
 
     name: str
@@ -100,7 +101,7 @@ def apply(
     op: str | None = None,
     facts: Condition | None = None,
 ) -> Plan:
-    """The Plan that `rule` gives for `shapes`, or a BroadcastError that explains itself.
+    """The Plan that `rule` gives for `shapes`. A BroadcastError explains why there is none.
 
     Args:
         rule: the row of the table.
@@ -108,7 +109,7 @@ def apply(
         attributes: the attributes given (None counts as not given).
         engine: whose version of the rule this is, for messages.
         op: the op asked about, for messages.
-        facts: what is known of sizes that are no numbers.
+        facts: known conditions on open sizes.
     """
     options = {name: value for name, value in attributes.items() if value is not None}
     try:
@@ -118,7 +119,7 @@ def apply(
     except Misfit as misfit:
         problem = misfit
     if facts is None and problem.reason is Reason.BAD_EXTENT and any(map(is_open, shapes)):
-        # Found out this late, sizes that are no numbers cost nothing where all are.
+        # Open sizes are detected only after the failure, so plans of numbers pay nothing for them.
         try:
             return _build_open(rule, shapes, options, engine, op, facts)
         except Misfit as misfit:
@@ -138,7 +139,7 @@ def _build_open(
 
     try:
         return build_open(rule, shapes, options, engine, op, facts)
-    except ArithmeticError as fault:  # an expression beyond all bounds
+    except ArithmeticError as fault:  # an expression that is too large
         raise Misfit(Reason.UNKNOWN_SIZE, f"{fault}; give some sizes as numbers") from None
 
 
@@ -160,7 +161,7 @@ def _build(
         )
     result = resolve(asker, sizes, alignment, rule)
     last = len(sizes) - rule.to_target
-    # Attributes as they were understood: a caller's list may change later.
+    # `full` has the validated attributes; a caller's own list may change later.
     use = RuleUse(rule.name, {name: full[name] for name in options}, engine, op)
     plan = Plan(result, sizes[:last], alignment.mapping[:last], use)
     if rule.check is not None:
@@ -180,7 +181,9 @@ def check_count(rule: Rule, sizes: Sequence[Shape]) -> None:
 
 
 def complete(rule: Rule, options: Attributes) -> Attributes:
-    """The attributes with defaults filled in; extra, missing and malformed ones are a Misfit."""
+    """The attributes with defaults filled in. Raises Misfit for unknown, missing and malformed
+    ones.
+    """
     if not options and not rule.attributes:
         return options
     for name in options:
@@ -207,7 +210,7 @@ def _well_formed(name: str, value: Any) -> Any:
 def resolve(
     asker: Asker, shapes: Sequence[Shape], alignment: Alignment, rule: Rule
 ) -> tuple[Size, ...]:
-    """The result's sizes: along each axis equal sizes, or a 1 that may stretch to the other."""
+    """The result's sizes: along each axis the equal size, or the one to which every 1 stretches."""
     landing: list[list[tuple[int, Size]]] = [[] for _ in range(alignment.rank)]
     for k, (shape, mapping) in enumerate(zip(shapes, alignment.mapping, strict=True)):
         for size, axis in zip(shape, mapping, strict=True):
@@ -264,10 +267,10 @@ def laid_out(shapes: Sequence[Shape], alignment: Alignment) -> list[list[Any]]:
 
 
 def _enrich(misfit: Misfit, rule: Rule, shapes: Sequence[Any], use: RuleUse) -> BroadcastError:
-    """The small fact, with everything a reader needs around it."""
+    """The BroadcastError for a small fact, with rule, shapes and hint."""
     arrays_given(shapes, rule=use, names=("data", "target") if rule.to_target else ())
     written = tuple(map(_as_written, shapes))
-    reason = misfit.reason  # the hint is kept, and with the misfit it would keep all of its frames
+    reason = misfit.reason  # the hint keeps this alone: the misfit would keep all of its frames
     return BroadcastError(
         misfit.detail,
         reason=reason,
@@ -282,7 +285,7 @@ def _enrich(misfit: Misfit, rule: Rule, shapes: Sequence[Any], use: RuleUse) -> 
 
 
 def arrays_given(shapes: Sequence[Any], *, rule: str = "", names: Sequence[str] = ()) -> None:
-    """Refuses arrays that are given for their shapes, in the words of what is meant.
+    """Refuses arrays that are passed in the place of shapes.
 
     Raises:
         BroadcastError: with the arrays' shapes in the place of the arrays.
@@ -304,7 +307,7 @@ def arrays_given(shapes: Sequence[Any], *, rule: str = "", names: Sequence[str] 
 
 
 def _as_written(shape: Any) -> Any:
-    """Sizes as a tuple, as far as they are a shape; what is not is kept for the message."""
+    """A well-formed shape as a tuple; a malformed one as it is, for the message."""
     try:
         return as_shape(shape)
     except Misfit:
@@ -318,13 +321,13 @@ def _is_shape(shape: Any) -> bool:
         return False
 
 
-# What to propose.
+# Proposals.
 
 
 def suggest(rule: Rule, shapes: Sequence[Any], use: RuleUse, reason: Reason) -> str | None:
-    """A change after which the rule does accept the shapes; planned before it is proposed.
+    """A change after which the rule accepts the shapes; planned before it is proposed.
 
-    Where no change helps, another rule that accepts them as they are.
+    If no change helps, another rule that accepts the shapes as they are.
     """
     if rule.advise is not None and (advice := rule.advise(rule, shapes, use, reason)):
         return advice
@@ -363,7 +366,7 @@ def _proposals(
     if reason in (Reason.BAD_EXTENT, Reason.TOO_LARGE) or len(shapes) != 2:
         return
     if not all(map(_is_shape, shapes)):
-        return  # no shape to change
+        return  # not shapes, so there is nothing to change
     first, second = shapes
     rank = max(len(first), len(second))
     if reason in (Reason.ATTRIBUTE, Reason.AXIS_RANGE):
@@ -393,7 +396,7 @@ def _proposals(
 
 
 def placements(shape: Sequence[int], rank: int) -> Iterator[Shape]:
-    """`shape` with ones put in, the fewest first, without leading ones of no use."""
+    """`shape` with ones inserted, fewest first, without useless leading ones."""
     placed = set()
     places = itertools.combinations(range(rank), len(shape))
     for axes in itertools.islice(places, _MOST_PLACEMENTS):
@@ -407,18 +410,18 @@ def placements(shape: Sequence[int], rank: int) -> Iterator[Shape]:
 
 
 def _placement_order(placed: Shape) -> tuple[int, list[int]]:
-    # Sizes that are not known have no order; they go where numbers from 2 go.
+    # Open sizes have no order; they sort like numbers from 2.
     return len(placed), [size if type(size) is int else 2 for size in placed]
 
 
 def text(shape: Shape) -> str:
-    """A shape as Python prints one; sizes that are not known by their names."""
+    """A shape as Python prints one; open sizes by their names."""
     sizes = ", ".join(map(str, shape))
     return f"({sizes},)" if len(shape) == 1 else f"({sizes})"
 
 
 def plan_or_none(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> Plan | None:
-    """The plan if the rule accepts the shapes, whatever sizes that are not known are; else None."""
+    """The plan if the rule accepts the shapes for all values of open sizes; else None."""
     try:
         if any(map(is_open, shapes)):
             from .symbolic import build_open
@@ -430,21 +433,21 @@ def plan_or_none(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> P
         return None
 
 
-# At which sizes a rule would align otherwise.
+# Other alignments of the same sizes.
 
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One way the alignment may go: the answers it needs, and what it then is."""
+    """One alignment that a rule may choose, and the answers that lead to it."""
 
     answers: tuple[tuple[tuple[Size, Size], bool], ...]
     alignment: Alignment | None  # None: refused
 
 
 def branches(rule: Rule, shapes: Sequence[Any], attributes: Attributes) -> tuple[Branch, ...]:
-    """How the rule aligns these sizes, then how it would if one answer were another.
+    """The rule's alignment of these sizes, then the alignment after each answer is turned.
 
-    More than one only for rules whose alignment depends on sizes.
+    Rules whose alignment does not depend on sizes have one branch.
     """
     sizes = tuple(map(as_shape, shapes))
     options = {name: value for name, value in attributes.items() if value is not None}

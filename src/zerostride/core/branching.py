@@ -1,6 +1,6 @@
-"""Every way that a function may go which asks of sizes that are not known.
+"""Runs a function that asks about open sizes, once for each combination of possible answers.
 
-Such a function is run once for either answer of each question that may be answered both ways.
+Where a question has two possible answers, the function is run once for each.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ MAX_LEAVES = 512
 
 
 class Forks(Asker):
-    """Answers by what is known; where both answers are possible, by its script, then yes.
+    """Answers from known facts. Where both answers are possible, it takes the script's, then yes.
 
     Attributes:
-        given: what is known, as far as it is a conjunction.
+        start: the known facts, as far as they are a conjunction.
         script: the answers to the first questions, and whether each might have been the other.
         taken: the same of all questions so far, with what was asked.
         required: what must hold on this way beside the answers.
@@ -45,7 +45,7 @@ class Forks(Asker):
 
     @property
     def path(self) -> Condition:
-        """The answers that might have been others."""
+        """The answers that might have been different."""
         forks = ((question, yes) for question, yes, fork in self.taken if fork)
         return all_of(question if yes else negation(question) for question, yes in forks)
 
@@ -60,7 +60,7 @@ class Forks(Asker):
         return a == 1 if type(a) is int else self._answer(eq(a, 1))
 
     def forbid(self, a: Any, b: Any, misfit: Callable[[], Misfit]) -> None:
-        """Refuses the two being equal; where that is not known, requires that they are not."""
+        """Refuses the two being equal. Where that is not known, it requires that they differ."""
         equal = eq(a, b)
         if equal.always:
             raise misfit()
@@ -80,11 +80,11 @@ class Forks(Asker):
         return yes
 
     def _decided(self, question: Condition) -> tuple[bool, bool]:
-        """The answer, and whether the other one is possible too."""
+        """The answer, and whether the other answer is possible too."""
         atoms = {atom for monomial, _ in question.size.terms for atom in monomial}
         if self.touched.isdisjoint(atoms) and len(atoms) == 1:
-            return True, True  # nothing is known of this one
-        # A way that is taken although it contradicts what is known leads to a leaf of no values.
+            return True, True  # no fact constrains this atom
+        # A contradiction with known facts is allowed: it leads to a leaf without values.
         if self.system is None:
             self.system = self.start.copy()
             self._learn(self.taken)
@@ -106,12 +106,12 @@ class Forks(Asker):
                 self.system.assume(literal.kind, literal.size)
 
 
-#: Answers to questions in order, and whether each might have been the other.
+#: Answers to questions in order, each with whether the other answer was possible.
 Script: TypeAlias = tuple[tuple[bool, bool], ...]
 
 
 def conjunction(facts: Condition) -> System:
-    """What is known, as far as it is a conjunction."""
+    """The clauses of a condition that a System can hold."""
     system = System()
     for clause in facts.clauses:
         if clause.kind in ("==", "!=", ">="):
@@ -121,12 +121,12 @@ def conjunction(facts: Condition) -> System:
 
 @dataclass(frozen=True, slots=True)
 class Way(Generic[T]):
-    """One way that a function that asks may go.
+    """One way through a function that asks.
 
     Attributes:
         path: the answers it needs.
-        required: what it forbids, turned round.
-        outcome: what it answers, or the Misfit that it raises.
+        required: the negation of what it forbids.
+        outcome: its result, or the Misfit that it raises.
     """
 
     path: Condition
@@ -135,7 +135,7 @@ class Way(Generic[T]):
 
 
 def explore(run: Callable[[Asker], T], given: Condition) -> Iterator[Way[T]]:
-    """Every way that `run` may go.
+    """Every way through `run`.
 
     Raises:
         Misfit: there are more than MAX_LEAVES.

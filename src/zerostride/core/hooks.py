@@ -1,4 +1,4 @@
-"""Functions of higher rooms that a lower room calls; `zerostride.attachments` puts them here."""
+"""Functions of higher rooms that a lower room calls; `zerostride.attachments` attaches them."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ..system.hooks import Hook
 if TYPE_CHECKING:
     from .plan import Plan
 
-#: A report of a model in a form: "html", "markdown" or "text".
+#: Renders a model's report as "html", "markdown" or "text".
 render_report: Hook[[Any, str], str] = Hook()
-#: The plan of xarray's arrays, which are combined by the names of their dimensions.
+#: The plan of xarray's arrays, which are combined by dimension names.
 plan_of_labelled: Hook[[tuple[Any, ...]], Plan] = Hook()
-#: NumPy's name of a dtype; raises TypeError where NumPy has no such dtype.
+#: NumPy's name of a dtype; raises TypeError if NumPy has no such dtype.
 dtype_name: Hook[[Any], str] = Hook()
-#: The row of the array library that a type is of, or None: `zerostride.arrays.table.find_row`.
+#: The row of the array library that owns a type, or None: `zerostride.arrays.table.find_row`.
 find_library: Hook[[type], Any] = Hook()
-#: The module that hands operands to their library's adapter: `zerostride.arrays.dispatch`.
+#: The module that passes operands to their library's adapter: `zerostride.arrays.dispatch`.
 find_dispatch: Hook[[], Any] = Hook()

@@ -1,11 +1,11 @@
-"""The Plan, the one value that everything else is derived from. Start reading here.
+"""The Plan, from which everything else is derived. Start reading here.
 
-A rule does a single thing: it chooses, for each operand, which result axis each operand axis lands
-on. A :class:`Plan` is that choice, checked and canonical. Views, strides, drawings, rewrites and
-gradients are computed from the Plan and know nothing of rules.
+A rule chooses, for each operand, the result axis on which each operand axis lands. A :class:`Plan`
+is that choice, checked and canonical. Views, strides, drawings, rewrites and gradients are computed
+from the Plan alone, without the rule.
 
-Two plans are equal when they mean the same: same result shape, same aligned operand shapes. Which
-rule made them, and how the operands were written, is provenance and takes no part in equality.
+Two plans are equal when they mean the same: same result shape, same aligned operand shapes. The
+rule and the operands as written are provenance and take no part in equality.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from ..sizes import Shape, check_elements
 if TYPE_CHECKING:
     from ..attachments import PlanMethods
     from ..sizes.condition import Condition
-    from .symbolic import Open
+    from .leaves import Open
 else:
-    PlanMethods = object  # attached when all rooms are there
+    PlanMethods = object  # attached when all rooms are loaded
 
 
 class RuleUse(str):
@@ -71,12 +71,12 @@ class RuleUse(str):
         return f"{owner}rule {str(self)!r}{values}"
 
 
-#: Characters of an attribute that a label shows; a list of 64 axes still fits.
+#: Characters of an attribute that a label shows; a list of 64 axes fits.
 _LONGEST_VALUE = 260
 
 
 def _listed(value: Any) -> str:
-    """A value as it is written in a call, a tuple as a list; one line, cut off where long."""
+    """A value as a call writes it, a tuple as a list; cut to one line."""
     text = printable(list(value) if isinstance(value, tuple) else value)
     return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 3] + "..."
 
@@ -97,8 +97,8 @@ class Plan(PlanMethods):
         aligned: each operand's shape at the result's rank, 1 wherever nothing lands. Reshape an
             operand to it, then broadcast to `shape`.
         stretched: for each operand, the result axes where `aligned` is 1 and the result is not.
-            With sizes that are not known: where it is not certain that the two are the same.
-        open: what a plan carries whose sizes are not all known; None otherwise.
+            With open sizes: where the two are not certainly the same.
+        open: further facts of a plan with open sizes; None for a plan of numbers.
 
     >>> import zerostride as zs
     >>> p = zs.plan((2, 3, 4, 5), (3, 4), rule="pdpd", axis=1)
@@ -127,9 +127,11 @@ class Plan(PlanMethods):
         object.__setattr__(self, "stretched", tuple(map(self._stretches, aligned)))
 
     def _align(self, operand: Shape, mapping: Sequence[int | None]) -> Shape:
-        """The operand's sizes where its axes land; axes keep their order, drops have extent 1."""
+        """The operand's sizes at the result's rank; axes keep their order, dropped ones have extent
+        1.
+        """
         if operand == self.shape and mapping == (*range(len(operand)),):
-            return operand  # lies on the result as it is: the commonest case
+            return operand  # it lies on the result as it is: the most frequent case
         if len(operand) != len(mapping):
             raise AssertionError(f"{len(mapping)} places for the {len(operand)} axes of {operand}")
         sizes: list[Any] = [1] * len(self.shape)
@@ -182,14 +184,14 @@ class Plan(PlanMethods):
         """
         return sum(map(bool, self.stretched)) > 1 and self.shape not in self.aligned
 
-    # Sizes that are not known yet.
+    # Open sizes.
 
     @property
     def conditions(self) -> Condition:
-        """What must hold for the plan to exist: if and only if it does, there is one.
+        """The condition under which the plan exists.
 
-        A sequence of clauses, empty if there is a plan for all sizes; called with values it is true
-        or false, and `str` has it in words.
+        A sequence of clauses, empty if there is a plan for all sizes. Called with values it returns
+        true or false; `str` gives it in words.
 
         >>> import zerostride as zs
         >>> p = zs.plan(("N", 1, "H"), ("C", "H"))
@@ -204,7 +206,8 @@ class Plan(PlanMethods):
 
     @property
     def cases(self) -> tuple[Plan, ...]:
-        """A Plan for each way the axes may land, with its condition; none where there is one way.
+        """A Plan for each way the axes may land, with its condition; empty if there is one way
+        only.
 
         >>> import zerostride as zs
         >>> for case in zs.plan(("H", "W"), ("W",), rule="ncnn").cases:

@@ -1,11 +1,11 @@
 """Rows that other packages add to the tables, by entry points.
 
 A package names a row in its metadata, in the group of a table (`GROUPS`); the entry point has the
-row's name. Nothing is looked for until a name is not known or a table is listed, because reading
-the metadata of all that is installed takes milliseconds; only the row that is asked for is loaded.
+row's name. Entry points are read only when a name is unknown or a table is listed, because reading
+the metadata of all installed packages takes milliseconds. Only the requested row is loaded.
 
-What cannot be added is warned of, with the package and the entry point, and left out: a name that
-is taken, an entry point that does not load, an object that is no row. Nothing of it breaks a call.
+A row is left out, with a warning that names the package and the entry point, if its name is taken,
+if its entry point does not load, or if the object is not a row. A faulty package breaks no call.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 _T = TypeVar("_T")
-#: The tables that take rows, and what a row is.
+#: The tables that take rows of other packages, with the type of a row.
 GROUPS: Mapping[str, str] = {
     "zerostride.engines": "an Engine (zerostride.engines)",
     "zerostride.rules": "a Rule (zerostride.core.alignment)",
@@ -36,11 +36,11 @@ class Plugins:
     """The entry points of all groups, read once."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()  # a package may ask while it is being loaded
+        self._lock = threading.RLock()  # a package that is being loaded may use a table
         self._found: dict[str, dict[str, list[EntryPoint]]] | None = None
 
     def named(self, group: str) -> Mapping[str, list[EntryPoint]]:
-        """The entry points of a group by name; several where packages collide."""
+        """The entry points of a group by name; several if packages collide."""
         with self._lock:
             if self._found is None:
                 self._found = self._read()
@@ -56,12 +56,12 @@ class Plugins:
             for group, names in entries.items():
                 for point in every.select(group=group):
                     names.setdefault(point.name, []).append(point)
-        except Exception as error:  # noqa: BLE001 - somebody's broken metadata
+        except Exception as error:  # noqa: BLE001 - another package's metadata may be broken
             _warn(f"the entry points of installed packages cannot be read: {said(error)}")
         return entries
 
     def forget(self) -> None:
-        """What was read is read again when it is needed: packages were installed meanwhile."""
+        """Discards the entry points; they are read again, with packages installed since."""
         with self._lock:
             self._found = None
         for table in TABLES:
@@ -69,9 +69,9 @@ class Plugins:
 
 
 class Table(Mapping[str, _T], Generic[_T]):
-    """A table of named rows: its own, and after them those of other packages.
+    """A table of named rows: its own, followed by those of other packages.
 
-    Own rows are found without a look at anything else.
+    Looking up an own row does not read entry points.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class Table(Mapping[str, _T], Generic[_T]):
             group: of the entry points.
             kind: what a row is.
             own: the rows of this package.
-            accept: looks at another package's row (its second argument is the package, in words),
-                and gives the row to add; raises ValueError for one that cannot be.
+            accept: checks another package's row and returns the row to add. Its second argument is
+                the package, in words. Raises ValueError for a row that cannot be added.
             name_of: a row's name.
         """
         self.group = group
@@ -97,14 +97,14 @@ class Table(Mapping[str, _T], Generic[_T]):
         self._own = MappingProxyType({name_of(row): row for row in own})
         self._accept = accept
         self._name_of = name_of
-        self._added: dict[str, _T | None] = {}  # None: it was tried, and cannot be
+        self._added: dict[str, _T | None] = {}  # None: loading it has failed
         self._sources: dict[str, str] = {}
         self._lock = threading.RLock()
         TABLES.append(self)
 
     def __getitem__(self, name: str) -> _T:
         if not isinstance(name, str):
-            raise KeyError(name)  # a list has no hash
+            raise KeyError(name)  # a list, for example, has no hash
         row = self._own.get(name)
         if row is None:
             row = self._find(name)
@@ -138,7 +138,7 @@ class Table(Mapping[str, _T], Generic[_T]):
         return self._sources.get(name, "") if name not in self._own else ""
 
     def forget(self) -> None:
-        """The rows of other packages are looked for again when they are needed."""
+        """Discards the rows of other packages, so that they are looked up again."""
         with self._lock:
             self._added.clear()
             self._sources.clear()
@@ -153,7 +153,7 @@ class Table(Mapping[str, _T], Generic[_T]):
                     return None
                 with self._trying(name):
                     self._added[name] = self._load(name, points)
-            return self._added.get(name)  # it may have had the table forget
+            return self._added.get(name)  # loading it may have called `forget`
 
     def _load_all(self) -> None:
         for name, points in list(PLUGINS.named(self.group).items()):
@@ -167,8 +167,9 @@ class Table(Mapping[str, _T], Generic[_T]):
 
     @contextmanager
     def _trying(self, name: str) -> Iterator[None]:
-        """A row is none while it is loaded, to itself too; it is tried again where that was
-        interrupted, or a warning is an error."""
+        """Marks a row as absent while it is loaded, also for its own package. If loading is
+        interrupted, or a warning is an error, the row is tried again.
+        """
         self._added[name] = None
         try:
             yield
@@ -186,7 +187,7 @@ class Table(Mapping[str, _T], Generic[_T]):
             loaded: Any = point.load()
             if callable(loaded) and not isinstance(loaded, self._kind):
                 loaded = loaded()
-        except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever it does when imported
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - an import may raise anything
             self._refuse(points, f"it does not load: {said(error)}")
             return None
         try:
@@ -231,7 +232,7 @@ def _warn(words: str) -> None:
 
 
 _OURS = "zerostride"
-#: Every table, to be told to forget.
+#: Every table, so that `forget` reaches all of them.
 TABLES: list[Table[Any]] = []
 PLUGINS = Plugins()
 

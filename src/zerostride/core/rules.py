@@ -1,8 +1,8 @@
-"""The rules, one align function and one row each.
+"""The rules: one align function and one row each.
 
-A rule is what its document says. What an engine's release does is in `engines`. An align function
-chooses the result axis of each operand axis and who may stretch; it may ask of sizes only whether
-two are equal and whether one is 1. Sizes are outermost first everywhere; :func:`whdc` translates
+A rule follows its document; `engines` has the behaviour of releases. An align function chooses the
+result axis of each operand axis and the axes that may stretch. It may ask about sizes only whether
+two are equal and whether one is 1. Sizes are outermost first everywhere; :func:`whdc` converts
 ncnn's order.
 """
 
@@ -25,7 +25,7 @@ _BROADCAST_3 = "OpenVINO operation specification, 'Broadcast-3', "
 
 
 def right_aligned(shapes: Iterable[Shape]) -> tuple[int, tuple[tuple[int, ...], ...]]:
-    """Result rank and mapping when last axes stand under one another."""
+    """Result rank and mapping with the last axes aligned."""
     ranks = [len(shape) for shape in shapes]
     most = max(ranks)
     return most, tuple(tuple(range(most - rank, most)) for rank in ranks)
@@ -62,7 +62,9 @@ def align_pdpd(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) 
 
 
 def one_way_axis(a: Shape, b: Shape, axis: int) -> int:
-    """The axis of A where B starts: −1 is the difference of ranks; no other negative."""
+    """The axis of A where B starts: −1 means the difference of ranks; other negative ones are
+    refused.
+    """
     if len(b) > len(a):
         raise Misfit(
             Reason.RANK, f"the second operand has rank {len(b)}, more than the first's {len(a)}"
@@ -123,7 +125,8 @@ def check_axes(axes: tuple[int, ...], rank: int) -> None:
 
 
 def align_ncnn(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
-    """Left-aligned; a vector whose length is not the other's outermost extent: right-aligned.
+    """Left-aligned; a vector whose length differs from the other's outermost extent is
+    right-aligned.
 
     A scalar is a vector of length 1.
     """
@@ -155,7 +158,7 @@ def align_paddle(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes
 def _paddle_start(asker: Asker, x: Shape, y: Shape, axis: int) -> int:
     rank, difference = max(len(x), len(y)), abs(len(x) - len(y))
     if difference == 0:
-        # One axis is enough to differ: stop asking at the first.
+        # One differing axis is enough: stop asking at the first.
         if axis not in (-1, 0) and not all(map(asker.equal, x, y)):
             raise Misfit(Reason.AXIS_RANGE, f"axis {axis} with equal ranks; it must be -1 or 0")
         return 0
@@ -168,7 +171,9 @@ def _paddle_start(asker: Asker, x: Shape, y: Shape, axis: int) -> int:
 
 
 def align_onnx6(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """With broadcast=1, B is one element, or equals a run of A's axes at `axis` (else a suffix)."""
+    """With broadcast=1, B is one element, or equals a run of A's axes from `axis` (default: the
+    last axes).
+    """
     a, b = shapes
     identity = tuple(range(len(a)))
     if not attributes["broadcast"]:
@@ -185,7 +190,7 @@ def align_onnx6(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes)
         if axis < 0:
             raise Misfit(Reason.AXIS_RANGE, f"axis {axis} is negative")
     check_fits(axis, len(b), len(a))
-    # B's axes are an *equal* run: a 1 inside it does not stretch, only absent axes do.
+    # The run must be equal: a 1 in B does not stretch, only absent axes do.
     return Alignment(len(a), (identity, identity[axis : axis + len(b)]), ((), ()))
 
 
@@ -273,15 +278,16 @@ _OWN = (
 
 
 def _accept(rule: Rule, package: str) -> Rule:
-    """Another package's rule; it may not have a mode's name."""
+    """Checks another package's rule: it may not have a mode's name."""
     if rule.name in MODES:
         raise ValueError(f"{rule.name!r} is a mode of Broadcast ops")
     return guarded(rule, package)
 
 
 def guarded(rule: Rule, package: str) -> Rule:
-    """Another package's rule, whose faults are refusals: they name the package, and break nothing
-    that only lists all rules."""
+    """Another package's rule, with its exceptions turned into refusals that name the package. So a
+    faulty rule does not stop a listing of all rules.
+    """
     if rule.align.__module__.startswith("zerostride."):
         checked = rule.check
         if checked is None or getattr(checked, "__module__", "").startswith("zerostride."):
@@ -305,7 +311,7 @@ def _guard(function: Callable[..., Any], package: str, *args: Any) -> Any:
 #: Every rule by its name; entry points of the group `zerostride.rules` add to it.
 RULES: Table[Rule] = Table("zerostride.rules", Rule, _OWN, _accept, operator.attrgetter("name"))
 
-#: A Broadcast op's mode, and the rule it names.
+#: A Broadcast op's mode to the rule it uses.
 MODES: Mapping[str, str] = MappingProxyType(
     {"numpy": "unidirectional", "bidirectional": "bidirectional", "explicit": "explicit"}
 )

@@ -1,11 +1,10 @@
-"""Strict mode: broadcasts that are more often accidents than meant are refused.
+"""Strict mode refuses broadcasts that are more often accidents than meant.
 
-Three of them: two operands that stretch against each other ((N, 1) against (N,) makes (N, N)),
+There are three: two operands that stretch against each other ((N, 1) against (N,) makes (N, N)),
 operands of lower rank than the result, whose missing axes a rule has to guess, and results larger
-than a limit. :func:`strict` makes the limits: an option where a rule's name is taken, or a context.
-
-What they are checked by is in `strict_rule`. What is in force in a context is looked up where plans
-are made (`planning`), and is a part of what a plan is cached by.
+than a limit. :func:`strict` makes the limits; they are passed in the place of a rule's name, or
+used as a context. `strict_rule` checks them. `planning` looks up the limits in force, which are
+part of the key of a cached plan.
 """
 
 from __future__ import annotations
@@ -27,13 +26,14 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 class Strict(str):
-    """Limits, with the name of the rule that they hold of; made by :func:`zerostride.strict`.
+    """Limits, with the name of the rule that they apply to; made by :func:`zerostride.strict`.
 
-    A string, so that it stands wherever a rule's name does; a context manager, and a decorator of
-    functions. Immutable: one may be used any number of times, nested, and by many threads at once.
+    It is a string, so it can stand wherever a rule's name does. It is also a context manager and a
+    decorator of functions. It is immutable: it may be used repeatedly, nested, and by many threads
+    at once.
 
     Attributes:
-        rule: the rule's name; None is the default of whoever is asked.
+        rule: the rule's name; None is the default of the call or of its engine.
         max_growth: how many times the elements of its largest operand a result may have; None: any.
         two_sided: whether operands may stretch against each other.
         new_axes: whether operands may have fewer axes than the result.
@@ -56,7 +56,7 @@ class Strict(str):
         words = [] if rule is None else [repr(str(rule))]
         words += [] if max_growth is None else [f"max_growth={max_growth}"]
         words += ["two_sided=True"] * two_sided + ["new_axes=True"] * new_axes
-        # What it is as a string tells it from every other one: it is compared and hashed as such.
+        # The string value is unique for each set of limits: comparison and hashing use it.
         self = super().__new__(cls, f"zs.strict({', '.join(words)})")
         self.rule, self.max_growth = rule, max_growth
         self.two_sided, self.new_axes = two_sided, new_axes
@@ -69,7 +69,7 @@ class Strict(str):
         return str(self)
 
     def allowing(self, reason: Reason, growth: int) -> Strict:
-        """The same with one allowance more; `growth` is that of the plan at hand."""
+        """The same limits with one more allowance; `growth` is the growth of the present plan."""
         return Strict(
             self.rule,
             growth if reason is Reason.GROWTH else self.max_growth,
@@ -77,7 +77,7 @@ class Strict(str):
             self.new_axes or reason is Reason.NEW_AXES,
         )
 
-    # A context.
+    # Use as a context.
 
     def __enter__(self) -> Strict:
         if self.rule is not None:
@@ -137,15 +137,15 @@ def strict(
 ) -> Any:
     """Refuses broadcasts that are more often accidents than meant; each can be allowed.
 
-    As an option it takes the place of a rule's name, wherever one is taken. As a context manager,
-    or as a decorator, it holds for every plan and every computation of zerostride's that the
-    thread, or the asynchronous task, makes within: functions that are fused within it, calls whose
-    plans are cached, arrays of other libraries. The innermost context decides alone, and an option
-    of a call before all contexts: so one call is allowed what the rest is not.
+    As an option it takes the place of a rule's name. As a context manager or a decorator it applies
+    to every plan and computation of zerostride that the thread, or the asynchronous task, makes
+    inside: fused functions, calls with cached plans, arrays of other libraries. The innermost
+    context decides alone. An option of a call overrides all contexts, so a single call can be
+    allowed more than the rest.
 
-    A generator has no context of its own: what it opens around a `yield` holds in its caller, too,
-    until it goes on. Yield outside of the block, give the option to each call, or take the steps in
-    a copy: `contextvars.copy_context().run(next, generator)`.
+    A generator has no context of its own: a context that it opens around a `yield` also applies in
+    its caller until the generator continues. Yield outside of the block, pass the option to each
+    call, or run the steps in a copy: `contextvars.copy_context().run(next, generator)`.
 
     Args:
         rule: the rule's name, or None for the default of the call or of its engine; not in a
@@ -165,8 +165,8 @@ def strict(
             entered: it names a rule.
         ValueError: `max_growth` is less than 1.
 
-    What is refused is a BroadcastError of reason "two_sided", "new_axes" or "growth". What only
-    asks what engines or files mean (`audit`, `compare`, `supports`) is not affected by a context.
+    A refusal is a BroadcastError of reason "two_sided", "new_axes" or "growth". A context does not
+    affect functions that only ask what engines or files mean (`audit`, `compare`, `supports`).
 
     >>> import numpy as np, zerostride as zs
     >>> predicted, target = np.ones((3, 1)), np.ones(3)
@@ -200,19 +200,19 @@ times the largest operand's
     return limits(rule) if decorated else limits
 
 
-# What is in force.
+# Contexts in force.
 
-#: Who counts the contexts that anybody may be in: the native engine, whose calls go by Python then.
+#: Callbacks that count open contexts: the native engine then routes its calls through Python.
 HOLDERS: list[Callable[[int], object]] = []
-#: Why contexts would not hold, if they would not.
+#: The reason why contexts could not apply, if there is one.
 FAULTS: list[str] = []
 
 
 class _Frame:
-    """A context that was entered. It counts as long as anybody may be in it.
+    """An entered context. It counts as long as a thread or task may be in it.
 
-    A task that was started within keeps it, though the block that opened it be over: contexts are
-    copied. So it is counted from its beginning to its end, and not from enter to exit.
+    A task that was started inside keeps the context after the block has ended, because contexts are
+    copied. So the count covers the frame's lifetime, not the time from enter to exit.
     """
 
     __slots__ = ("holders", "limits", "outer")
@@ -225,7 +225,7 @@ class _Frame:
             hold(1)
 
     def __del__(self) -> None:
-        for hold in self.holders:  # its own: modules lose their names when Python ends
+        for hold in self.holders:  # its own reference: modules lose their names when Python ends
             hold(-1)
 
 
@@ -234,20 +234,20 @@ IN_FORCE: ContextVar[_Frame | None] = ContextVar("zerostride.strict", default=No
 
 
 def check_engine() -> None:
-    """Refuses contexts that would not hold.
+    """Refuses contexts that could not apply.
 
     Raises:
-        RuntimeError: the native engine was built before it could be told.
+        RuntimeError: the native engine was built without support for contexts.
     """
     if FAULTS:
         raise RuntimeError(f"zs.strict() as a context: {FAULTS[0]}")
 
 
 def _without(frame: _Frame | None, limits: Strict) -> _Frame | None:
-    """What is in force when a context ends: usually what was around it.
+    """The frames in force after a context ends: usually those around it.
 
-    Generators may end theirs out of turn. Then what was entered since stays; a context that was
-    left elsewhere is not here at all.
+    Generators may end their contexts out of order. The contexts that were entered later then stay.
+    A context of another thread or task is not among the frames.
     """
     inner: list[Strict] = []
     at = frame
@@ -270,7 +270,7 @@ def in_force() -> Strict | None:
 
 @contextmanager
 def unrestricted() -> Iterator[None]:
-    """A context for what the package makes itself, which nobody could write otherwise."""
+    """A context for the package's own computations, which users cannot change."""
     token = IN_FORCE.set(None)
     try:
         yield

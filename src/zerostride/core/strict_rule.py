@@ -1,7 +1,7 @@
-"""A rule's row with limits: what strict mode refuses, and what it proposes instead.
+"""A rule's row with limits: its refusals in strict mode, and its proposals.
 
-A strict rule is the rule's row with a further `check`, and hints of its own. So whatever takes
-rules takes it: sizes that are not known, engines, comparisons.
+A strict rule is the rule's row with a further `check` and its own hints. So it works wherever rules
+do: with open sizes, engines and comparisons.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def strict_row(row: Rule, limits: Strict, target: Any = None) -> Rule:
 
 
 def _check(row: Rule, limits: Strict, target: Any, plan: Plan, asker: Asker) -> None:
-    """Raises a Misfit for a plan beyond the limits; what the rule itself refuses comes first."""
+    """Raises a Misfit for a plan beyond the limits. The rule's own refusals come first."""
     if row.check is not None:
         row.check(plan, asker)
     rows = list(plan.aligned)
@@ -64,7 +64,7 @@ def _target_sizes(target: Any) -> Shape:
 
 
 def _check_sides(plan: Plan, asker: Asker, rows: Sequence[Shape], names: Sequence[str]) -> None:
-    """Refuses that each operand stretches along an axis that another one fills."""
+    """Refuses operands that each stretch along an axis that another one fills."""
     stretched = _stretched(asker, rows)
     if not all(stretched):
         return
@@ -77,7 +77,7 @@ def _check_sides(plan: Plan, asker: Asker, rows: Sequence[Shape], names: Sequenc
 
 
 def _stretched(asker: Asker, rows: Sequence[Shape]) -> list[list[int]]:
-    """For each operand the axes along which it has extent 1 and another one has not."""
+    """For each operand, the axes along which it has extent 1 and another operand has not."""
     is_one: dict[Any, bool] = {}
     for size in (size for row in rows for size in row):
         if size not in is_one:
@@ -87,16 +87,16 @@ def _stretched(asker: Asker, rows: Sequence[Shape]) -> list[list[int]]:
 
 
 def _two_sides(stretched: Sequence[Sequence[int]]) -> tuple[int, int]:
-    """Two operands of which each stretches where the other does not."""
+    """Two operands, each of which stretches along an axis where the other does not."""
     for first, axes in enumerate(stretched):
         for second, others in enumerate(stretched):
             if set(axes) - set(others) and set(others) - set(axes):
                 return first, second
-    return 0, len(stretched) - 1  # three or more, of which no two stretch against each other
+    return 0, len(stretched) - 1  # three or more, no two of which stretch against each other
 
 
 def _size_said(plan: Plan, rows: Sequence[Shape]) -> str:
-    """How large the result becomes, where that is known."""
+    """The size of the result as a phrase, if it is known."""
     if plan.open is not None:
         return ""
     size, largest = math.prod(plan.shape), max(map(math.prod, rows))
@@ -134,7 +134,7 @@ def _check_growth(plan: Plan, asker: Asker, rows: Sequence[Shape], most: float) 
 
 
 def _require_growth(plan: Plan, asker: Asker, rows: Sequence[Shape], most: float) -> None:
-    """Of sizes that are not known: as a condition of the plan."""
+    """Adds the limit on growth as a condition of a plan with open sizes."""
     from ..sizes.condition import any_of, ge
     from ..sizes.dim import dim
     from .branching import Forks
@@ -164,13 +164,15 @@ def _drawn(plan: Plan, rows: Sequence[Shape]) -> list[list[Any]]:
     return drawn + [list(row) for row in rows[len(drawn) :]]
 
 
-# What to propose.
+# Proposals.
 
 
 def _advise(
     row: Rule, limits: Strict, rule: Rule, shapes: Sequence[Any], use: RuleUse, reason: Reason
 ) -> str | None:
-    """The fixes of what the limits refuse, each planned before it is proposed; None of the rest."""
+    """Fixes for a refusal by the limits, each planned before it is proposed; None for other
+    refusals.
+    """
     if reason not in STRICT:
         return None
     allowed = _allowance(row, limits, shapes, use.attributes)
@@ -184,8 +186,9 @@ def _advise(
 def _reshapes(
     row: Rule, rule: Rule, shapes: Sequence[Any], attributes: Attributes
 ) -> Iterator[str]:
-    """Reshapes of operands after which the strict rule takes them: of all to the result's rank,
-    which keeps the meaning, or of one to another place."""
+    """Reshapes of operands that the strict rule accepts: all operands at the result's rank, which
+    keeps the meaning, or one operand elsewhere.
+    """
     if row.to_target:
         return
     names = default_names(len(shapes))
@@ -217,7 +220,7 @@ def _listed(names: Sequence[str], shapes: Sequence[Any], written: Sequence[Any])
 def _allowance(
     row: Rule, limits: Strict, shapes: Sequence[Any], attributes: Attributes
 ) -> str | None:
-    """The limits that take the shapes as they are, with as few allowances more as do."""
+    """The limits that accept the shapes as they are, with as few further allowances as possible."""
     target = shapes[1] if row.to_target else None
     plan = plan_or_none(row, shapes, attributes)
     if plan is None or plan.open is not None:

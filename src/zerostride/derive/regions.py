@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from ..core.branching import explore
+from ..core.leaves import Leaf, Open, align_operands, mismatch
 from ..core.plan import Plan, RuleUse
-from ..core.symbolic import Leaf, Open, align_operands, mismatch, open_leaves, ways_of
+from ..core.symbolic import open_leaves, ways_of
 from ..engines.model import Divergence
 from ..errors import Misfit, Reason
 from ..sizes import Answer, Shape

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ..core.alignment import resolve
+from ..core.leaves import Leaf
 from ..core.plan import Plan
-from ..core.symbolic import Leaf, assemble, replaced_shape, substituted, symbols
+from ..core.symbolic import assemble, replaced_shape, substituted, symbols
 from ..errors import BroadcastError, Misfit, Reason, operand_names
 from ..sizes import Asker, as_shape, brief
 from ..sizes.condition import Condition, all_of

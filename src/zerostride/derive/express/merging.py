@@ -73,7 +73,7 @@ def _merged(plan: Plan, groups: Sequence[tuple[int, ...]]) -> Plan:
     shape = fold(plan.shape)
     if plan.open is None:
         return Plan(shape, aligned, every, use)
-    from ...core.symbolic import Open
+    from ...core.leaves import Open
 
     leaf = replace(
         plan.open.accepted[0],

@@ -240,7 +240,8 @@ def _same_where(
     facts: Condition,
 ) -> Condition:
     """For which sizes `row` makes of these shapes what the plan means."""
-    from ...core.symbolic import align_operands, open_leaves, ways_of
+    from ...core.leaves import align_operands
+    from ...core.symbolic import open_leaves, ways_of
     from ...sizes.condition import NEVER, all_of, any_of, eq
 
     try:
@@ -309,7 +310,7 @@ def _placements(plan: Plan, k: int) -> tuple[Shape, ...]:
     """Operand `k` at the result's rank: in each case, where that depends on sizes."""
     if plan.open is None or len(plan.open.accepted) == 1:
         return (plan.aligned[k],)
-    from ...core.symbolic import align_operands
+    from ...core.leaves import align_operands
 
     ways = {leaf.mapping: None for leaf in plan.open.accepted}
     rows = [align_operands(plan.operands, mapping, plan.rank)[k] for mapping in ways]
