@@ -1,6 +1,6 @@
-"""What higher rooms add to lower ones: a Plan's methods, a Report's, and the hooks of `core`.
+"""Attaches higher rooms to lower ones: a Plan's methods, a Report's, and the hooks of `core`.
 
-Nothing is imported before it is called.
+The functions here import a room when they are called.
 """
 
 from __future__ import annotations
@@ -25,11 +25,8 @@ class PlanMethods:
     __slots__ = ()
 
     def bind(self: Any, /, *shapes: Any, **sizes: Any) -> Plan:
-        """The plan for sizes put in: by name, by the operands' real shapes, or as a mapping.
-
-        Arrays of any library stand for their shapes.
-
-        A size may be bound to a number, or to another size (then the plan stays symbolic).
+        """The plan for sizes that are put in: by name, by the operands' real shapes, or as a
+        mapping.
 
         Raises:
             BroadcastError: there is no plan for these sizes; a name or a shape does not fit.
@@ -44,7 +41,7 @@ class PlanMethods:
         return bind(self, shapes, sizes)
 
     def guard(self: Any) -> Guard:
-        """The conditions as a check on real shapes or arrays, which gives the plan for them.
+        """The conditions as a check of real shapes or arrays, which returns the plan for them.
 
         >>> import zerostride as zs
         >>> check = zs.plan(("N", 3), ("M", 3)).guard()
@@ -58,8 +55,8 @@ class PlanMethods:
     def views(self: Any, *arrays: Any) -> tuple[NDArray[Any], ...]:
         """Read-only views of the result's shape, stride 0 where an operand stretches; no copy.
 
-        Arrays of another library give that library's. Raises BroadcastError if an array's shape is
-        not the operand's.
+        Arrays of another library give views of that library. Raises BroadcastError if an array's
+        shape is not the operand's.
 
         >>> import numpy as np, zerostride as zs
         >>> _, b = zs.plan((2, 3), (3,)).views(np.zeros((2, 3)), np.arange(3))
@@ -112,7 +109,7 @@ class PlanMethods:
     def express(
         self: Any, rule: str, *, engine: str | None = None, op: str | None = None
     ) -> Expression:
-        """How to say this plan in another rule, or on an engine.
+        """How to express this plan under another rule, or on an engine.
 
         Args:
             rule: name of a rule, or of an engine (its rules are tried in order).
@@ -120,7 +117,7 @@ class PlanMethods:
             op: the op, where the engine's ops differ.
 
         Raises:
-            NotExpressible: if no reshape of the operands makes the rule mean this.
+            NotExpressible: no reshape of the operands gives the plan under the rule.
 
         >>> import zerostride as zs
         >>> zs.plan((5, 5), (5,)).express("ncnn").shapes
@@ -162,7 +159,7 @@ def _find_library(kind: type) -> Any:
     with first_call:
         from .arrays.table import find_row
 
-    hooks.find_library.attach(find_row)  # an import within a function costs a microsecond
+    hooks.find_library.attach(find_row)  # later calls skip this import, which costs a microsecond
     return find_row(kind)
 
 

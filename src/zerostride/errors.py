@@ -1,8 +1,8 @@
-"""What can go wrong, and the one place where it is put into words.
+"""Errors and their reasons, and the one place that puts them into words.
 
-An inner function raises a small :class:`Misfit` (what is wrong, on which axis). Whoever knows the
-rule and the shapes turns it into a :class:`BroadcastError` once; the error renders itself only when
-somebody looks at it, because most callers only ask whether a plan exists.
+An inner function raises a small :class:`Misfit`: the fault and its axis. The caller that knows the
+rule and the shapes turns it into a :class:`BroadcastError` once. The error is rendered only when it
+is printed, because most callers only ask whether a plan exists.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 class Reason(StrEnum):
-    """Why something is refused: a code that programs can compare, stable across releases."""
+    """Why shapes are refused: a code that programs can compare, stable across releases."""
 
     BAD_EXTENT = "bad_extent"  # not a whole number, or negative
     TOO_LARGE = "too_large"  # more than 2^63 - 1 elements
@@ -27,8 +27,8 @@ class Reason(StrEnum):
     RANK_LIMIT = "rank_limit"  # more axes than the rule or engine carries
     EXTENT_MISMATCH = "extent_mismatch"  # sizes differ and neither is 1
     ONE_WAY = "one_way"  # it would fit if the other operand might stretch
-    NOT_IDENTICAL = "not_identical"  # a rule that stretches nothing
-    UNKNOWN_SIZE = "unknown_size"  # a size would have to be a number, and is not known
+    NOT_IDENTICAL = "not_identical"  # the rule stretches nothing
+    UNKNOWN_SIZE = "unknown_size"  # a size must be a number and is open
     UNKNOWN_RULE = "unknown_rule"
     UNKNOWN_ENGINE = "unknown_engine"
     UNKNOWN_OP = "unknown_op"
@@ -47,8 +47,8 @@ class Reason(StrEnum):
 STRICT = frozenset({Reason.TWO_SIDED, Reason.NEW_AXES, Reason.GROWTH})
 
 
-class Misfit(Exception):  # noqa: N818 - a fact on its way, never seen by a user
-    """A small fact raised by an inner function, on its way to becoming a BroadcastError."""
+class Misfit(Exception):  # noqa: N818 - internal, never seen by a user
+    """A small fact raised by an inner function; `alignment.apply` makes a BroadcastError of it."""
 
     def __init__(
         self,
@@ -66,15 +66,15 @@ class Misfit(Exception):  # noqa: N818 - a fact on its way, never seen by a user
 
 
 class ZerostrideError(Exception):
-    """Base of errors about files and input: one clear line, never a traceback for a user."""
+    """Base of errors about files and input: one clear line, no traceback for users."""
 
 
 class ModelError(ZerostrideError, ValueError):
-    """A model file that cannot be read: says which file, what is wrong, and what to do."""
+    """A model file that cannot be read. It says which file, what is wrong, and what to do."""
 
 
 class TraceError(ZerostrideError, TypeError):
-    """A function that cannot be fused: says what, at which line, and what to write instead.
+    """A function that cannot be fused. It says what, at which line, and what to write instead.
 
     Attributes:
         detail: what cannot be done, in a phrase.
@@ -99,7 +99,7 @@ class TraceError(ZerostrideError, TypeError):
 
 
 class PluginWarning(UserWarning):
-    """What another package adds by an entry point is left out: says which, and why."""
+    """A row of another package is left out. It says which, and why."""
 
 
 class EngineVersionWarning(UserWarning):
@@ -116,7 +116,7 @@ class BroadcastError(ValueError):
         reason: a :class:`Reason`, which is also a plain string.
         detail: what is wrong, in a phrase.
         hint: what to do, or None. A shape that a hint proposes has itself been planned.
-        silent: True where the engine itself would not refuse, but compute nonsense or crash.
+        silent: True where the engine would not refuse, but compute nonsense or crash.
         place: in a function that is being fused, the user's line; "" elsewhere.
 
     >>> import zerostride as zs
@@ -161,7 +161,7 @@ class BroadcastError(ValueError):
 
     @property
     def hint(self) -> str | None:
-        """What to do about it; found (and planned) when first asked for."""
+        """What to do about it; computed (and planned) on first access."""
         if callable(self._hint):
             self._hint = self._hint()
         return self._hint
@@ -189,7 +189,7 @@ class BroadcastError(ValueError):
 
 
 class NotExpressible(BroadcastError):  # noqa: N818 - the contract's name
-    """A plan that another rule has no way to say, whatever the shapes are reshaped to."""
+    """Another rule cannot express the plan, however the operands are reshaped."""
 
 
 def _rebuild(kind: type[BroadcastError], detail: str, fields: dict[str, Any]) -> BroadcastError:
@@ -197,7 +197,7 @@ def _rebuild(kind: type[BroadcastError], detail: str, fields: dict[str, Any]) ->
 
 
 def default_names(count: int) -> tuple[str, ...]:
-    """Names for operands nobody has named: x, y, z, w, then x4, x5 ...
+    """Names for unnamed operands: x, y, z, w, then x4, x5 ...
 
     >>> default_names(2)
     ('x', 'y')
@@ -206,7 +206,7 @@ def default_names(count: int) -> tuple[str, ...]:
 
 
 def operand_names(names: Sequence[Any], count: int) -> tuple[str, ...]:
-    """The names given, as far as they go, made safe to print; defaults for the rest.
+    """The given names, made safe to print; defaults for the rest.
 
     >>> operand_names(["mask"], 2)
     ('mask', 'y')
@@ -215,7 +215,7 @@ def operand_names(names: Sequence[Any], count: int) -> tuple[str, ...]:
 
 
 def printable(name: Any) -> str:
-    """A name on one line: names come from model files, and may hold line ends or escape codes.
+    """A name on one line: names from model files may hold line ends or escape codes.
 
     >>> printable("a\\nb")
     'a\\\\nb'
@@ -228,13 +228,13 @@ def printable(name: Any) -> str:
     )
 
 
-#: Characters of a line that is drawn, explained or refused: 64 columns of a size each, of which
-#: no shape has more. Sizes and names come from files, which may have one of a million characters.
+#: Characters of a printed line: 64 columns, the largest rank, of one size each. Sizes and names
+#: come from files, and one may have a million characters.
 LONGEST_LINE = 64 * (60 + 1)
 
 
 def cut(text: str, most: int = LONGEST_LINE) -> str:
-    """A line without its middle where it is longer than `most`.
+    """A line with its middle cut out if it is longer than `most`.
 
     >>> cut("x" * 50, 9)
     'xxx...xxx'
@@ -252,7 +252,7 @@ Paint = Callable[[str, int, int], str]
 def columns(
     names: Sequence[str], rows: Sequence[Sequence[Any]], paint: Paint | None = None
 ) -> list[str]:
-    """Rows of sizes under one another, a dot where an operand has no axis.
+    """Rows of sizes in columns, with a dot where an operand has no axis.
 
     >>> columns(("x", "y"), ((2, 30), (None, 30)))
     ['x  2 30', 'y  . 30']
@@ -269,7 +269,7 @@ def columns(
 
 
 def column_end(names: Sequence[str], rows: Sequence[Sequence[Any]], axis: int) -> int:
-    """The character under which the last digit of `axis` stands in :func:`columns`' lines.
+    """The column of the last digit of `axis` in the lines of :func:`columns`.
 
     >>> column_end(("x", "y"), ((2, 30), (None, 30)), 1)
     6
@@ -282,7 +282,7 @@ def _widths(rows: Sequence[Sequence[Any]]) -> list[int]:
     return [max(len(_cell(row[k])) for row in rows if k < len(row)) for k in range(rank)]
 
 
-#: Characters of a size that are shown in a column: files name sizes as they like.
+#: Characters of a size that a column shows: files may give sizes long names.
 _LONGEST_CELL = 60
 
 
@@ -291,16 +291,16 @@ def _cell(size: Any) -> str:
 
 
 def render(error: BroadcastError, names: Sequence[str] = (), *, hint: bool = True) -> str:
-    """The one renderer: the rule, every shape in columns, the axis marked, and a checked fix.
+    """Renders an error: the rule, every shape in columns, the axis marked, and a checked fix.
 
     Args:
         error: what went wrong.
-        names: what to call the operands, where the reader knows them by other names.
-        hint: with the error's own hint, which makes the rule accept the shapes. Whoever knows what
-            was meant has a better one, and leaves it out.
+        names: names for the operands, if the reader knows them by other names.
+        hint: whether to add the error's own hint, which makes the rule accept the shapes. A caller
+            that knows the intent has a better one and leaves it out.
 
-    Shapes stand in columns only where the rule got as far as aligning them; before that, columns
-    would claim an alignment that does not exist, and the shapes are printed as they were written.
+    Shapes stand in columns only if the rule has aligned them. Otherwise they are printed as they
+    were written, because columns would suggest an alignment.
     """
     called = names or error.names
     names = operand_names(called, len(error.shapes))
@@ -324,14 +324,14 @@ def render(error: BroadcastError, names: Sequence[str] = (), *, hint: bool = Tru
     return "\n".join(map(cut, lines))
 
 
-#: Characters of a malformed shape that are shown; a rank-64 shape of small sizes still fits.
+#: Characters of a malformed shape that are shown; a rank-64 shape of small sizes fits.
 _LONGEST_SHAPE = 240
 
 
 def _as_written(shape: Any) -> str:
     text = printable(repr(shape))
     if isinstance(shape, tuple) and any(hasattr(size, "equal_to") for size in shape):
-        sizes = ", ".join(map(str, shape))  # not known yet: shown by their names
+        sizes = ", ".join(map(str, shape))  # open sizes are shown by their names
         text = f"({sizes},)" if len(shape) == 1 else f"({sizes})"
     return cut(text, _LONGEST_SHAPE)
 
