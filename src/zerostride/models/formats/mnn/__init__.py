@@ -1,7 +1,7 @@
 """MNN files (.mnn): read and judged; not written.
 
-`buffer` reads FlatBuffers and trusts nothing in them, `reader` makes a graph, `broadcasts` says
-what broadcasts, `lowering` says ops in ONNX's words.
+`buffer` reads untrusted FlatBuffers. `reader` builds a graph. `broadcasts` finds broadcasts.
+`lowering` translates ops to ONNX.
 In: a file. Out: Graph, Site.
 """
 
@@ -18,7 +18,7 @@ from .sizes import SIZES
 
 
 def edit(path: Path) -> Editor:
-    """Nothing: .mnn files are not written.
+    """Raises: .mnn files are not written.
 
     Raises:
         ModelError: always.

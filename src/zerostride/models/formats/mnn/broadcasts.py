@@ -1,8 +1,8 @@
-"""Which ops of an MNN file may broadcast, what is broadcast there, and by which rule.
+"""The ops of an MNN file that may broadcast, their operands and rules.
 
-The rules are those of the engine table's row for MNN, and of :mod:`...transport.compound_engines`
-where the op is a compound: what executing the file gives. `ROWS` has every op type that may
-broadcast; those that are not modelled are rows too, so that none is left out.
+The rules are those of MNN itself: the engine table's row for MNN, and
+:mod:`...transport.compound_engines` for compound ops. `ROWS` has every op type that may broadcast,
+including those that are not modelled.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ..onnx.sites import find_site as find_onnx_site
 from .schema import OPS
 
 _NAMES = frozenset(OPS.values())
-#: Of the op table's ops those that ONNX has under one name; the others go by the table's.
+#: Ops of the op table that share a name in ONNX; they keep the table's name.
 _AMBIGUOUS = frozenset({"remainder", "fmod", "bitwise_left_shift", "bitwise_right_shift"})
 
 
 def find_site(node: Node) -> Site | None:
-    """The site of a node, or None if it cannot broadcast; a node in ONNX's words is ONNX's."""
+    """The site of a node, or None if it cannot broadcast; an ONNX node has ONNX's site."""
     if node.domain == "":
         return find_onnx_site(node)
     if node.op not in _NAMES or node.op in ("Plugin", "Extra"):
@@ -37,7 +37,7 @@ def find_site(node: Node) -> Site | None:
 
 
 def word(operation: str) -> str:
-    """A BinaryOpOperation in ONNX's words, or the op table's; "" where neither has any.
+    """The name of a BinaryOpOperation in ONNX, or in the op table; "" if neither has one.
 
     >>> word("ADD"), word("SquaredDifference"), word("MUL_SILU")
     ('Add', 'squared_difference', '')
@@ -86,7 +86,7 @@ def _select(node: Node) -> Site:
 
 
 def _eltwise(node: Node) -> Site | None:
-    """MNN gives the result the first operand's shape, whatever the others are."""
+    """The result has the first operand's shape, whatever the others' shapes are."""
     operands = _operands(node)
     op = {"PROD": "Mul", "SUM": "Add", "MAXIMUM": "Max", "SUB": "Sub"}.get(
         str(node.attributes.get("type"))
@@ -97,10 +97,10 @@ def _eltwise(node: Node) -> Site | None:
 
 
 def _pack(node: Node) -> Site | None:
-    """Stacking does not broadcast: operands that are not alike are read as if they were.
+    """Stacking does not broadcast: operands of different shapes are read as if they were equal.
 
-    MNN's converter writes a Pack for an ONNX Max or Sum of three operands or more, and leaves it to
-    nobody to stretch them.
+    MNN's converter writes a Pack for an ONNX Max or Sum of three operands or more, without
+    stretching them.
     """
     operands = _operands(node)
     if len({part.shape for part in operands}) < 2:
@@ -109,7 +109,7 @@ def _pack(node: Node) -> Site | None:
 
 
 def _broadcast_to(node: Node) -> Site:
-    """Data and target; where the target's numbers are not known, the output's shape says it."""
+    """Data and target; the output's shape replaces an unknown target."""
     if len(node.inputs) != 2 or None in node.inputs:
         return _not_modelled(node)
     data, target = _operands(node)
@@ -129,7 +129,7 @@ def _prelu(node: Node) -> Site:
 
 
 def _channel(node: Node) -> Site | None:
-    """Vectors along axis 1, the channels; ONNX's op that lays vectors out like that."""
+    """Vectors along axis 1, the channels, as in ONNX's BatchNormalization."""
     if not all(part.constant for part in _operands(node)[1:]):
         return _not_modelled(node)
     if len(_operands(node)) < 2:
@@ -138,7 +138,7 @@ def _channel(node: Node) -> Site | None:
 
 
 def _layer_norm(node: Node) -> Site | None:
-    """Scale and bias have one number for each of what is normalised, a row of numbers."""
+    """Scale and bias have one number for each normalised element, as one vector."""
     operands = _operands(node)
     if len(operands) < 2:
         return None
@@ -174,7 +174,7 @@ _UNMODELLED = (
     "Int8ToFloat FloatToInt8 DynamicQuant Attention FmhaV2 Fmhca LinearAttention RoPE FusedLinear "
     "Broastcast Power Dequantize Raster MoE CosineSimilarity"
 )
-#: Op type to what it broadcasts.
+#: Op type to the function that builds its site.
 ROWS: Mapping[str, Callable[[Node], Site | None]] = MappingProxyType(
     {
         "BinaryOp": _binary,

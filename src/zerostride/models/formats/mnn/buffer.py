@@ -1,11 +1,11 @@
-"""Reads a FlatBuffers file, and trusts nothing in it.
+"""Reads an untrusted FlatBuffers file.
 
 The format (flatbuffers.dev, 'FlatBuffers internals'): a file is little-endian and begins with the
-offset of its root table. A table begins with the distance back to its vtable, which has the sizes
-of vtable and table and then, for each field in the schema's order, where the field is in the table,
-0 for one that is left out. Strings, vectors and tables are reached by an offset from where it
-stands. Every position is checked against the file's end before it is read, and what has been read
-is counted: tables may share their parts, so that a small file could otherwise hold endless lists.
+offset of its root table. A table begins with the distance back to its vtable. The vtable has the
+sizes of vtable and table, then the position of each field in the table, in the schema's order; 0
+for a field that is left out. Strings, vectors and tables are reached by an offset relative to its
+own position. Every position is checked against the file's end before it is read. Bytes that are
+read are counted: tables may share parts, so a small file could otherwise hold endless lists.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 
 from ...ir.graph import Array
 
-#: What may be read of a file, in bytes, is so many times its size, and some more for tiny files.
-#: Writers share vtables and now and then a string; a file in use is read about once.
+#: Most bytes read, as a multiple of the file's size (plus some for tiny files). Writers share
+#: vtables and some strings; a real file is read about once.
 MAX_READ = 8
 SPARE = 1 << 20
 
@@ -29,17 +29,17 @@ _SCALARS = {name: struct.Struct(words) for name, words in _FORMATS.items()}
 
 
 class Malformed(ValueError):  # noqa: N818 - what the file is
-    """The bytes are no FlatBuffers of the schema; says what is wrong and where."""
+    """The bytes are not FlatBuffers of the schema; the message says what is wrong and where."""
 
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """A list of numbers in the file that nobody has read yet.
+    """A list of numbers in the file, not read yet.
 
     Attributes:
         data: the file.
-        start: where the first number is.
-        count: how many there are; the file holds them all.
+        start: the position of the first number.
+        count: the number of elements; the file holds them all.
         dtype: NumPy's name of their type.
     """
 
@@ -55,14 +55,14 @@ class Vector:
 
 
 class File:
-    """The bytes of a file, with what may still be read of them."""
+    """The bytes of a file, and the number of bytes that may still be read."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
         self.left = MAX_READ * len(data) + SPARE
 
     def root(self) -> Table:
-        """The table that the file begins with."""
+        """The root table."""
         return Table(self, self._follow(0))
 
     def scalar(self, kind: str, position: int) -> Any:
@@ -72,7 +72,7 @@ class File:
         return form.unpack_from(self.data, position)[0]
 
     def check(self, position: int, size: int) -> None:
-        """Whether so many bytes are there, and may be read."""
+        """Checks that the bytes exist and may be read."""
         if position < 0 or position + size > len(self.data):
             raise Malformed(f"{size} bytes at {position} are beyond its end")
         self.left -= size
@@ -80,12 +80,12 @@ class File:
             raise Malformed("its tables share so many parts that it would unfold without end")
 
     def _follow(self, position: int) -> int:
-        """Where the offset at a position leads."""
+        """The target of the offset at a position."""
         offset: int = self.scalar("uint32", position)
         return position + offset
 
     def vector(self, position: int, size: int) -> tuple[int, int]:
-        """Start and length of the vector that a field at this position leads to."""
+        """Start and length of the vector of a field at a position."""
         at = self._follow(position)
         count: int = self.scalar("uint32", at)
         if at + 4 + count * size > len(self.data):
@@ -93,22 +93,22 @@ class File:
         return at + 4, count
 
     def text(self, position: int) -> str:
-        """The string that a field at this position leads to."""
+        """The string of a field at a position."""
         start, count = self.vector(position, 1)
         self.check(start, count)
         return self.data[start : start + count].decode("utf-8", "backslashreplace")
 
     def table(self, position: int) -> Table:
-        """The table that a field at this position leads to."""
+        """The table of a field at a position."""
         return Table(self, self._follow(position))
 
 
-#: The kinds of a field: a scalar's, or one of these.
+#: The type of a scalar field.
 Kind: TypeAlias = str
 
 
 class Table:
-    """A table of the file; its fields are asked by their number in the schema."""
+    """A table of the file; fields are read by their number in the schema."""
 
     __slots__ = ("_fields", "_file", "_position", "_size")
 
@@ -137,17 +137,17 @@ class Table:
         return default if place is None else self._file.scalar(kind, place)
 
     def text(self, field: int) -> str | None:
-        """A string, None where it is left out."""
+        """A string; None if it is left out."""
         place = self._place(field)
         return None if place is None else self._file.text(place)
 
     def table(self, field: int) -> Table | None:
-        """A table, None where it is left out."""
+        """A table; None if it is left out."""
         place = self._place(field)
         return None if place is None else self._file.table(place)
 
     def vector(self, field: int, kind: Kind) -> Vector | None:
-        """A list of scalars, unread; None where it is left out."""
+        """A list of scalars, unread; None if it is left out."""
         place = self._place(field)
         if place is None:
             return None
@@ -155,7 +155,7 @@ class Table:
         return Vector(self._file.data, start, count, kind)
 
     def numbers(self, field: int, kind: Kind) -> tuple[Any, ...]:
-        """A list of scalars, read; () where it is left out."""
+        """A list of scalars; () if it is left out."""
         vector = self.vector(field, kind)
         if vector is None:
             return ()

@@ -12,7 +12,7 @@ from .words import BOOL, INT32, Row, Said, Unsaid, Words, is_image, named
 
 
 def _relu(words: Words, value: Value, kind: int) -> Said:
-    """What follows an op inside of it: nothing, or no negative numbers."""
+    """The activation inside an op: none, or a ReLU."""
     return words.last("Relu" if kind else "Identity", value)
 
 
@@ -23,7 +23,7 @@ _LOGIC = frozenset({"Or", "Xor", "And"})
 
 
 def _binary(words: Words) -> Said:
-    """Comparisons give int32 here, and logic takes any number."""
+    """Comparisons give int32 in MNN, and logical ops take any number."""
     op = word(str(words.parameters.get("opType")))
     a, b = words.input(0), words.input(1)
     kind = words.parameters.get("activationType", 0)
@@ -48,7 +48,7 @@ def _binary(words: Words) -> Said:
 
 
 def _quotient(words: Words, op: str, a: Value, b: Value) -> Said:
-    """Of whole numbers, MNN's two remainders are each the other's; see the op table."""
+    """For whole numbers MNN's two remainders are swapped; see the op table."""
     if words.parameters.get("activationType", 0) or a.dtype not in ("int32", "float32"):
         raise Unsaid
     whole = a.dtype == "int32"
@@ -123,7 +123,7 @@ def _clipped(words: Words) -> Said:
 
 
 def _prelu(words: Words) -> Said:
-    """One slope, or one a channel."""
+    """One slope, or one per channel."""
     data, slope = words.input(0), words.input(1)
     if not slope.constant or slope.shape is None or len(slope.shape) != 1:
         raise Unsaid
@@ -133,17 +133,17 @@ def _prelu(words: Words) -> Said:
     if data.shape is not None:
         ones = [1] * (len(data.shape) - 2)
         return words.last("PRelu", data, words.op("Reshape", slope, words.ints(-1, *ones)))
-    # Without the rank there is no shape for the slopes, so what is below 0 is scaled by channels.
+    # The rank may be unknown, so the slopes have no shape: negative parts are scaled by channels.
     below = words.op("Relu", words.op("Neg", data))
     scaled = words.op("BatchNormalization", *_channels(words, below, slope, None), epsilon=0.0)
     return words.last("Sub", words.op("Relu", data), scaled)
 
 
 def _scale(words: Words) -> Said:
-    """Of every channel so much, and so much more.
+    """A scale and a shift of every channel.
 
-    Said as a normalisation by a mean of 0 and a variance of 1: unlike a product and a sum it does
-    not need the rank, which is not known here of every tensor.
+    Translated to a normalisation by a mean of 0 and a variance of 1. Unlike a product and a sum it
+    does not need the rank, which is unknown for some tensors.
     """
     is_image(words)
     operands = _channels(words, words.input(0), words.input(1), words.optional(2))
@@ -171,7 +171,7 @@ def _cast(words: Words) -> Said:
     return words.last("Cast", words.input(0), to=INT32 if kind == 9 else import_number[kind])
 
 
-#: Op type to what says it.
+#: Op type to row.
 ROWS: Mapping[str, Row] = MappingProxyType(
     {
         "AbsVal": named("Abs"),

@@ -1,4 +1,4 @@
-"""Rows of :mod:`.lowering`: ops that move, join and count, and compute nothing."""
+"""Rows of :mod:`.lowering` for ops that move, join and count elements."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from ...ir.graph import Value
 from .words import INT32, Row, Said, Unsaid, Words, axes_of, plain_order
 
-#: An end that is no end.
+#: The end of a slice that goes to the last index.
 _FAR = 2**31 - 1
 
 
@@ -26,13 +26,13 @@ def _reshape(words: Words) -> Said:
     elif words.parameters.get("parameter") != "Reshape":
         plain_order(words)
     if words.parameters.get("layout") == "NHWC" and 0 in (target.content or (0,)):
-        raise Unsaid  # a 0 is itself in models of TensorFlow, and keeps the size in others
+        raise Unsaid  # 0 means 0 in models of TensorFlow, and the data's size in others
     return words.last("Reshape", data, target)
 
 
 def _squeeze(words: Words) -> Said:
     axes = axes_of(words, "squeezeDims")
-    # None, or an empty list: every axis of 1.
+    # No list, or an empty one: every axis of extent 1.
     if axes is None or axes.content == ():
         return words.last("Squeeze", words.input(0))
     return words.last("Squeeze", words.input(0), axes)
@@ -68,7 +68,7 @@ def _transpose(words: Words) -> Said:
 
 
 def _convert(words: Words) -> Said:
-    """Another data format: the axes move only between NHWC and the others."""
+    """A change of data format: axes move only between NHWC and the other formats."""
     source, dest = words.parameters.get("layout"), words.parameters.get("dest")
     if source not in ("NCHW", "NC4HW4", "NHWC") or dest not in ("NCHW", "NC4HW4", "NHWC"):
         raise Unsaid
@@ -89,11 +89,11 @@ def _concat(words: Words) -> Said:
 
 
 def _pack(words: Words) -> Said:
-    """Stacking: a new axis each, joined along it."""
+    """Stacking: adds an axis to each operand and joins along it."""
     axis = words.parameters.get("axis", 0)
     shapes = {value.shape for value in words.node.inputs if value is not None}
     if len(shapes) != 1 and None not in shapes:
-        raise Unsaid  # what comes out means nothing
+        raise Unsaid  # the result is meaningless
     parts = [words.op("Unsqueeze", value, words.ints(axis)) for value in words.node.inputs]
     return words.last("Concat", *parts, axis=axis)
 
@@ -120,7 +120,7 @@ def _split(words: Words) -> Said:
 
 
 def _between(words: Words, axis: int, points: Sequence[int]) -> Value:
-    """The sizes of what lies between points of an axis, the last as much as is left."""
+    """The sizes of the parts between points of an axis; the last part is the rest."""
     if len(points) + 1 != len(words.node.outputs) or list(points) != sorted(points):
         raise Unsaid
     sizes = [b - a for a, b in itertools.pairwise((0, *points))]
@@ -131,10 +131,10 @@ def _between(words: Words, axis: int, points: Sequence[int]) -> Value:
 
 
 def _slice_size(words: Words) -> Said:
-    """From `begin` so many elements, −1 for all that are left.
+    """`size` elements from `begin`; −1 means all the rest.
 
-    MNN gives the result the size that is asked for, whatever there is to cut it from: the words say
-    so with a reshape, which does not work where ONNX's slice comes out shorter.
+    MNN gives the result the requested size even if the operand is shorter. A reshape to that size
+    follows the slice, and fails if ONNX's slice is shorter.
     Source: alibaba/MNN source/shape/ShapeSliceTf.cpp.
     """
     data, begin, size = words.input(0), words.input(1), words.input(2)
@@ -159,7 +159,7 @@ def _elements(words: Words) -> Said:
     if axis.content is None or len(axis.content) != 1:
         raise Unsaid
     if words.parameters.get("opType", "-1") != "-1":
-        raise Unsaid  # what is there already is added or multiplied
+        raise Unsaid  # updates are added or multiplied
     return words.last(words.node.op, *operands, axis=axis.content[0])
 
 
@@ -170,7 +170,7 @@ def _plus(start: Any, count: Any) -> int:
 
 
 def _strided_slice(words: Words) -> Said:
-    """Of ONNX's kind: begin, end, axes, steps as operands; TensorFlow's masks are not said."""
+    """ONNX's form: begin, end, axes, steps as operands; TensorFlow's masks are not translated."""
     masks = ("beginMask", "endMask", "ellipsisMask", "newAxisMask", "shrinkAxisMask")
     if any(words.parameters.get(mask) for mask in masks):
         raise Unsaid
@@ -215,7 +215,7 @@ def _zeros(words: Words) -> Said:
     return words.last("ConstantOfShape", words.op("Shape", words.input(0)), value=0.0)
 
 
-# What is known of tensors.
+# Shapes and constants.
 
 
 def _shape(words: Words) -> Said:
@@ -238,14 +238,14 @@ def _rank(words: Words) -> Said:
     return words.last("Cast", words.op("Squeeze", count, words.ints(0)), to=INT32)
 
 
-#: PadValueMode to ONNX's; MNN's SYMMETRIC repeats the border, which ONNX has no word for.
+#: PadValueMode to ONNX's mode; MNN's SYMMETRIC repeats the border, which ONNX lacks.
 _PAD_MODES: Mapping[int, str] = MappingProxyType({0: "constant", 1: "reflect", 3: "edge"})
 
 
 def _pad(words: Words) -> Said:
-    """MNN has begin and end of each axis in turn; ONNX all begins, then all ends.
+    """MNN lists begin and end per axis; ONNX all begins, then all ends.
 
-    What MNN 3.6 makes of one below 0, which crops in ONNX, is no crop: that has no words.
+    A number below 0 crops in ONNX, but not in MNN 3.6, so it is not translated.
     """
     mode = _PAD_MODES.get(words.parameters.get("mode", 0))
     if mode is None:
@@ -267,7 +267,7 @@ def _range(words: Words) -> Said:
     return words.last("Range", *(words.input(k) for k in range(3)))
 
 
-#: Op type to what says it.
+#: Op type to row.
 ROWS: Mapping[str, Row] = MappingProxyType(
     {
         "BroadcastTo": _broadcast_to,

@@ -1,4 +1,4 @@
-"""The parameter of an op: attributes, weights, and the data format of what it makes."""
+"""The parameter of an op: attributes, weights, and the data format of its results."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from . import weights
 from .buffer import Table, Vector
 from .schema import CONVOLUTION, DTYPES, FIELDS, NAMES, PARAMETERS, Field
 
-#: Parameters with lists of floats that are constant operands, one number a channel: the fields,
-#: and the field of their place in the file beside the model.
+#: Parameters with lists of floats that become constant operands, one number per channel: the
+#: fields, and the field of their position in the file beside the model.
 _VECTORS: Mapping[str, tuple[tuple[tuple[int, str], ...], int | None]] = {
     "Scale": (((1, "scale"), (2, "bias")), 3),
     "PRelu": (((1, "slope"),), None),
@@ -28,7 +28,7 @@ _FLOAT_BYTES = 4
 
 
 def read(name: str, table: Table | None) -> dict[str, Any]:
-    """The attributes of a parameter; the defaults of its fields where a file leaves it out."""
+    """The attributes of a parameter; defaults for fields that the file leaves out."""
     return _fields(name, FIELDS.get(name, ()), table)
 
 
@@ -38,7 +38,7 @@ def _fields(name: str, fields: Sequence[Field], table: Table | None) -> dict[str
         value: Any
         if field.kind == "ints":
             vector = None if table is None else table.vector(field.number, "int32")
-            # A list that is left out is not an empty one: all axes, say, against none.
+            # A list that is left out differs from an empty one: all axes or no axes, for example.
             value = () if table is None or vector is None else table.numbers(field.number, "int32")
             values[f"has_{field.name}"] = vector is not None
         elif field.kind == "bool":
@@ -59,7 +59,7 @@ def _fields(name: str, fields: Sequence[Field], table: Table | None) -> dict[str
 def of_op(
     file: Path, op: str, kind: str, table: Table, operands: Sequence[Value | None]
 ) -> tuple[dict[str, Any], tuple[Value, ...]]:
-    """An op's attributes and the weights inside of its parameter.
+    """An op's attributes and the weights inside its parameter.
 
     Args:
         file: the model file.
@@ -79,7 +79,7 @@ def of_op(
     attributes = read(name, parameter)
     attributes["parameter"] = name
     if name == "LayerNorm":
-        # ONNX's way to say it: from which axis on, counted from the last.
+        # As in ONNX: the first axis, counted from the last.
         attributes["axis"] = -len(attributes["axes"])
     if name not in _VECTORS or parameter is None:
         return attributes, ()
@@ -142,7 +142,7 @@ def _kernel(
 
 
 def _depth(kind: str, attributes: Mapping[str, Any], vector: Vector | None, area: int) -> int:
-    """How many channels of its input a filter of a group reads."""
+    """The number of input channels that a filter of a group reads."""
     if kind.endswith("Depthwise"):
         return 1
     if vector is not None and vector.count and vector.count % area == 0:
@@ -157,9 +157,9 @@ def layout_of(
     operands: Sequence[Value | None],
     layouts: Sequence[str],
 ) -> str:
-    """The data format of an op's results, as MNN's shape inference hands it on.
+    """The data format of an op's results, as in MNN's shape inference.
 
-    Mostly it is the first operand's; a BinaryOp takes that of the operand with more axes.
+    Most ops keep the first operand's. A BinaryOp takes that of the operand with more axes.
     """
     if kind == "ConvertTensor":
         return str(attributes.get("dest", "UNKNOWN"))
@@ -175,7 +175,7 @@ def layout_of(
     return layouts[0]
 
 
-#: Ops that count: their results are int32 whatever they are given.
+#: Ops that count: their results are always int32.
 _COUNTS = frozenset(
     {
         *("Shape", "Rank", "Size", "ArgMax", "ArgMin", "Where", "UnravelIndex"),
@@ -183,20 +183,20 @@ _COUNTS = frozenset(
     }
 )
 _COMPARISONS = frozenset({"GREATER", "GREATER_EQUAL", "LESS", "LESS_EQUAL", "EQUAL", "NOTEQUAL"})
-#: Ops whose operand at this place has the type of their result.
+#: Ops whose operand at this position has the type of their result.
 _TYPED_BY = {"Select": 1, "Fill": 1, "OneHot": 2}
 
 
 def dtype_of(
     kind: str, attributes: Mapping[str, Any], operands: Sequence[Value | None], position: int
 ) -> str | None:
-    """The type of a result, as MNN's shape inference hands it on; None where that is not known."""
+    """The type of a result, as in MNN's shape inference; None if it is unknown."""
     if kind in _COUNTS or (kind == "TopKV2" and position == 1):
         return "int32"
     if kind == "BinaryOp" and attributes.get("opType") in _COMPARISONS:
         return "int32"
     if kind == "Cast":
-        # MNN computes with int32 where a file says int64.
+        # MNN computes with int32 for an int64 of the file.
         dtype = DTYPES.get(attributes.get("dstT", 0))
         return "int32" if dtype == "int64" else dtype
     place = _TYPED_BY.get(kind, 0)
@@ -209,13 +209,13 @@ def dtype_of(
 def dtype_of_bodies(
     kind: str, operands: Sequence[Value | None], bodies: Sequence[Body], position: int
 ) -> str | None:
-    """The type of a result of an If or a While: the one that all values it may be have."""
+    """The type of a result of an If or a While, if all values that it may have share it."""
     if kind == "If":
         values = [_at(body.outputs, position) for body in bodies]
     elif len(bodies) > 1:
-        return None  # it has a graph for its condition, whose results are in another order
+        return None  # the graph of its condition has results in another order
     else:
-        # The first result of a Loop's body says whether it goes on.
+        # The first result of a Loop's body is the condition.
         values = [_at(bodies[-1].outputs, position + 1)]
         if position + 2 < len(operands):
             values.append(operands[position + 2])

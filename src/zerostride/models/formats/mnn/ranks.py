@@ -1,7 +1,7 @@
-"""What flows through an .mnn file: the words for an op depend on ranks, and attributes on numbers.
+"""Adds ranks and numbers to a graph: the translation of ops to ONNX depends on them.
 
-The file has neither. The converter says the axis of a Gather as ``(axis + rank) mod rank``, in
-three ops, and writes a convolution along one axis like one over a plane.
+The file has neither. The converter writes the axis of a Gather as ``(axis + rank) mod rank``, in
+three ops, and a convolution along one axis like one over a plane.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from .lowering import lower
 
 
 def ranked(graph: Graph) -> Graph:
-    """The graph whose values have the ranks, sizes and numbers that are always the same."""
+    """The graph with the ranks, sizes and numbers that do not depend on open sizes."""
     sized = all(value.shape is not None for node in graph.nodes for value in node.outputs)
     if sized and all(lower(node) is not None for node in graph.nodes):
         return graph

@@ -1,17 +1,16 @@
 """MNN files (.mnn) as neutral graphs.
 
-The file is read here, not by the MNN package: the package gives neither the parameters of ops nor
-the numbers of a constant without computing, and what is odd in a file ends its process. A bounded
-reader of the file format (:mod:`.buffer`) has both, and cannot be crashed. The package is asked in
-a process of its own for what only an engine can say: the shape of every tensor (:mod:`.shapes`).
-Where it is not installed, or gives up, or sizes are open, shapes are those that flow through the
-model.
+The MNN package does not read the file: it gives neither the parameters of ops nor the numbers of a
+constant without computing, and a malformed file ends its process. A bounded reader of the file
+format (:mod:`.buffer`) gives both safely. The package runs in a child process to infer the shape of
+every tensor (:mod:`.shapes`). If it is not installed, or fails, or sizes are open, shapes come from
+the flow through the model.
 
-What MNN's file has and ONNX's does not:
+Differences from ONNX's files:
 
-- a tensor has a data format. NC4HW4 is a way to lay out NCHW in memory, and means the same.
-- weights inside an op's parameter: here they are constant operands after the op's own.
-- Input and Const ops: here they are the graph's inputs and constants, not nodes.
+- A tensor has a data format. NC4HW4 is a memory layout of NCHW, and means the same.
+- Weights inside an op's parameter become constant operands after the op's own.
+- Input and Const ops become the graph's inputs and constants, not nodes.
 """
 
 from __future__ import annotations
@@ -32,9 +31,9 @@ from .buffer import File, Malformed, Table
 from .ranks import ranked
 from .schema import DTYPES, FORMATS, OPS
 
-#: Offsets in the file are of 32 bits with a sign.
+#: Offsets in the file are signed 32-bit numbers.
 MAX_FILE_BYTES = 2**31 - 1
-#: Bodies within bodies.
+#: Depth of nested bodies.
 MAX_DEPTH = 16
 #: Ops that are tensors, not nodes.
 _TENSORS = frozenset({"Input", "Const", "TrainableParam"})
@@ -46,7 +45,7 @@ def read(path: Path) -> Graph:
     """The graph of an .mnn file.
 
     Raises:
-        ModelError: the file cannot be read as an MNN model; says why.
+        ModelError: the file is not a valid MNN model; gives the reason.
     """
     file = Path(path)
     data = _bytes(file)
@@ -65,7 +64,7 @@ def _bytes(file: Path) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Op:
-    """An entry of a list of ops, parameters not yet read."""
+    """An op of the file, its parameter not read yet."""
 
     table: Table
     kind: str
@@ -122,13 +121,13 @@ class _Reader:
     # Shapes.
 
     def _engine(self, ops: Sequence[_Op], names: Sequence[str]) -> Mapping[str, FileShape]:
-        """What MNN says of the tensors' shapes, by name."""
+        """The tensors' shapes from MNN, by name."""
         for op in ops:
             if op.kind != "Input":
                 continue
             dims = op.table.table(2)
             if dims is None or any(size < 0 for size in dims.numbers(0, "int32")):
-                # MNN computes shapes with numbers only; with sizes left open it says nothing.
+                # MNN computes shapes only from numbers, not from open sizes.
                 return {}
         try:
             inferred = shapes.of_tensors(self.file)
@@ -149,7 +148,7 @@ class _Reader:
         path: tuple[str, ...],
         place: Place,
     ) -> Body:
-        """The ops as a graph; `outer` are values that its inputs stand for, by name."""
+        """The ops as a graph; `outer` maps input names to outer values."""
         inputs: list[Value] = []
         nodes: list[Node] = []
         for position, op in enumerate(ops):
@@ -167,14 +166,14 @@ class _Reader:
         inputs: list[Value],
         place: Place,
     ) -> None:
-        """An op that is a tensor: an input, or a constant."""
+        """Reads an op that is a tensor: an input, or a constant."""
         if len(op.outputs) != 1:
             raise Malformed(f"the {op.kind} {op.name!r} has {len(op.outputs)} tensors")
         name = scope.name(op.outputs[0])
         parameter = op.table.table(2)
         if op.kind == "Input":
             fields = parameters.read("Input", parameter)
-            # What a body is handed decides its sizes, not what its Input says of them.
+            # The passed value gives the sizes, not the body's Input.
             main = parameter is not None and not place
             shape = _input_shape(name, fields["dims"]) if main else None
             value = outer.get(name) or Value(
@@ -239,7 +238,7 @@ class _Reader:
         if len(path) > 2 * MAX_DEPTH:
             raise Malformed(f"graphs within graphs are deeper than {MAX_DEPTH}")
         bound: dict[str, Value] = {}
-        if op.kind == "If":  # what a While carries changes from pass to pass
+        if op.kind == "If":  # the values of a While change from pass to pass
             for value, table in zip(operands, parameter.tables(2), strict=False):
                 if value is not None:
                     bound.update(dict.fromkeys(table.texts(0), value))
@@ -247,7 +246,7 @@ class _Reader:
         for field, key in enumerate(keys):
             name = parameter.text(field)
             if name is None and key == "cond":
-                continue  # a While without a condition's graph is ONNX's Loop
+                continue  # a While without a condition graph is ONNX's Loop
             graph = self.bodies.get(name or "")
             if graph is None:
                 self.notes.append(f"{op.name}: the graph {name!r} is not in the file")
@@ -264,7 +263,7 @@ class _Reader:
         return tuple(bodies)
 
     def _outputs(self, nodes: Sequence[Node], names: Sequence[str]) -> tuple[Value, ...]:
-        """The graph's outputs: those that the file names, else what nobody reads."""
+        """The graph's outputs: those that the file names, else all unread values."""
         values = {value.name: value for node in nodes for value in node.outputs}
         named = tuple(values[name] for name in names if name in values)
         if named:
@@ -289,7 +288,7 @@ class _Scope:
         return (self.names[index] if index < len(self.names) else "") or f"tensor_{index}"
 
     def get(self, index: int) -> Value | None:
-        """A tensor that a node reads; None where an optional one is left out."""
+        """A tensor that a node reads; None for an optional one that is left out."""
         if index == -1:
             return None
         if index not in self.values:
@@ -301,12 +300,12 @@ class _Scope:
         return self.layouts.get(index, "UNKNOWN")
 
     def put(self, index: int, value: Value, layout: str) -> None:
-        """Notes a tensor."""
+        """Records a tensor."""
         self.values[index] = value
         self.layouts[index] = layout
 
     def put_result(self, index: int, value: Value, layout: str) -> Value:
-        """Notes a tensor that a node makes, with the shape that MNN gives it."""
+        """Records a node's result, with MNN's shape."""
         shape = self.shapes.get(value.name)
         if shape is not None:
             value = replace(value, shape=shape)
@@ -315,7 +314,7 @@ class _Scope:
 
 
 def _input_shape(name: str, sizes: tuple[int, ...]) -> FileShape:
-    """The shape of an input; the file has no names for sizes that it leaves open: they get some."""
+    """The shape of an input; its open sizes, which have no names in the file, get names."""
     if len(sizes) > weights.MAX_AXES:
         raise Malformed(f"the input {name!r} has {len(sizes)} axes")
     plain = re.fullmatch(r"[A-Za-z][A-Za-z0-9_]{0,60}", name) is not None
@@ -326,7 +325,7 @@ def _input_shape(name: str, sizes: tuple[int, ...]) -> FileShape:
 
 
 def _release(net: Table) -> int:
-    """The major number of the release of the converter, 0 where the file does not say."""
+    """The major release number of the converter; 0 if the file does not give it."""
     extra = net.table(2)
     match = re.match(r"\d{1,3}", (extra.text(2) if extra is not None else None) or "")
     return int(match[0]) if match else 0

@@ -1,8 +1,8 @@
-"""The numbers of MNN's schema that the reader needs: ops, their parameters, element types.
+"""Numbers of MNN's schema for the reader: ops, their parameters, element types.
 
 From MNN's public schema (schema/default/*.fbs of alibaba/MNN, release 3.6). In FlatBuffers the
-fields of a table are numbered as they are declared, and files of all releases agree since fields
-are only ever added at the end.
+fields of a table are numbered in the order of declaration. Files of all releases agree, since new
+fields are only added at the end.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 def _counted(*runs: tuple[int, str]) -> Mapping[int, str]:
-    """Names from a number on, run by run."""
+    """Numbers to names, from runs of consecutive numbers."""
     pairs = (pair for start, words in runs for pair in enumerate(words.split(), start))
     return MappingProxyType(dict(pairs))
 
@@ -94,7 +94,7 @@ SOURCES = _counted((0, "CAFFE TENSORFLOW TFLITE ONNX TORCH"))
 #: PadMode and PoolPadType.
 PADDINGS = _counted((0, "CAFFE VALID SAME"))
 
-#: DataType, by NumPy's name; a truth value is an int32 to MNN.
+#: DataType, by NumPy's name; a truth value is an int32 in MNN.
 DTYPES: Mapping[int, str] = MappingProxyType(
     {1: "float32", 2: "float64", 3: "int32", 4: "uint8", 5: "int16", 6: "int8", 9: "int64"}
     | {10: "int32", 17: "uint16", 19: "float16"}
@@ -105,10 +105,10 @@ class Field(NamedTuple):
     """A field of a table.
 
     Attributes:
-        name: how the schema calls it.
+        name: its name in the schema.
         number: its number in the table.
         kind: a scalar's kind, or "ints" for a list of int32.
-        default: what it is where a file leaves it out.
+        default: its value if a file leaves it out.
     """
 
     name: str
@@ -118,7 +118,7 @@ class Field(NamedTuple):
 
 
 def _fields(words: str) -> tuple[Field, ...]:
-    """Fields from "axis:0", "keepDims:3:bool", "ceilModel:10:bool:1"; int32 where no kind is."""
+    """Fields from "axis:0", "keepDims:3:bool", "ceilModel:10:bool:1"; int32 by default."""
     fields = []
     for word in words.split():
         name, number, *rest = word.split(":")

@@ -1,8 +1,8 @@
-"""The shapes of an .mnn file's tensors, as MNN itself infers them, asked in a child process.
+"""The shapes of an .mnn file's tensors, inferred by MNN in a child process.
 
-MNN reads past the end of what is odd, prints what it thinks of a file, and may not come back: it
-gets a process of its own, with a limit of time and of memory, and what it says is read as text of a
-bounded length. What it said before it died still holds, tensor by tensor.
+MNN may read past the end of a malformed file, print messages, or hang. It runs in a child process
+with limits of time and memory, and its answer is text of bounded length. Tensors that it answered
+before it ended are used.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from .weights import MAX_AXES
 
 #: Inference takes milliseconds for a network of thousands of ops; loading MNN a tenth of a second.
 SECONDS = 20.0
-#: What the child may use beyond what it starts with and four times the file.
+#: Memory of the child beyond its memory at the start and four times the file.
 MEMORY = 1 << 29
-#: A line a tensor; a model of 100,000 tensors says some 10 MiB.
+#: One line per tensor; a model of 100,000 tensors writes about 10 MiB.
 MAX_SAID = 1 << 26
-#: A larger size is none that MNN computes with.
+#: MNN does not compute with larger sizes.
 MAX_SIZE = 2**31 - 1
 
-#: What MNN prints goes nowhere: the answer has a file of its own.
+#: The answer has its own file, since MNN prints to the standard streams.
 _CHILD = """
 import os
 answer = os.fdopen(int(sys.argv[3]), "w")
@@ -51,20 +51,20 @@ os._exit(0)  # not through MNN's destructors
 
 
 class Unanswered(Exception):  # noqa: N818 - an answer
-    """MNN has not said what the shapes are; says why."""
+    """MNN gave no shapes; the message is the reason."""
 
 
 @functools.cache
 def installed() -> bool:
-    """Whether MNN's package can be asked here."""
+    """Whether the MNN package is installed."""
     return importlib.util.find_spec("MNN") is not None
 
 
 def of_tensors(file: Path) -> Mapping[str, FileShape]:
-    """The shapes of a file's tensors by name; no entry where MNN does not know.
+    """The shapes of a file's tensors by name; no entry for a shape that MNN does not know.
 
     Raises:
-        Unanswered: MNN is not installed, or says nothing at all of this file.
+        Unanswered: MNN is not installed, or gives no shape for this file.
     """
     if not installed():
         raise Unanswered("it is not installed (pip install 'zerostride[mnn]')")
@@ -97,7 +97,7 @@ def of_tensors(file: Path) -> Mapping[str, FileShape]:
 
 
 def _ending(status: int) -> str:
-    """How the child ended, "" where it ended well."""
+    """How the child failed; "" if it did not."""
     if not status:
         return ""
     if status < 0:
@@ -106,13 +106,13 @@ def _ending(status: int) -> str:
 
 
 def _parsed(lines: list[str]) -> Mapping[str, FileShape]:
-    """The answers, line by line; a line that is none is left out."""
+    """The shapes, line by line; invalid lines are skipped."""
     shapes: dict[str, FileShape] = {}
     for line in lines:
         try:
             name, shape = json.loads(line)
         except (ValueError, TypeError):
-            continue  # the count at the end, or a line that was cut
+            continue  # the final count, or a line that was cut off
         if isinstance(name, str) and _is_shape(shape):
             shapes[name] = tuple(shape)
     return shapes

@@ -1,6 +1,6 @@
-"""Sizes of what comes out of ops that ONNX has no words for.
+"""Result sizes of ops without an ONNX equivalent.
 
-From MNN's shape inference (source/shape), and running it.
+Sources: MNN's shape inference (source/shape), and runs of MNN.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from ...flow.facts import Fact, OpCall, Open, Results, Size, Unclear, refuse
 
 
 def _padded(call: OpCall) -> Results:
-    """Padding: begin and end of each axis in turn. Numbers below 0 take away from the size.
+    """Padding: begin and end per axis. Numbers below 0 reduce the size.
 
-    The numbers in it are others than ONNX's: MNN 3.6 copies the operand from its start.
+    The elements differ from ONNX's: MNN 3.6 copies the operand from its start.
     """
     shape, pads = call.shape(0), call.whole(1)
     if pads is None:
@@ -29,5 +29,5 @@ def _padded(call: OpCall) -> Results:
     return Fact(tuple(sizes))
 
 
-#: Op type to what says its results' sizes.
+#: Op type to the row of its results' sizes.
 SIZES: Mapping[str, Callable[[OpCall], Results]] = MappingProxyType({"Padding": _padded})

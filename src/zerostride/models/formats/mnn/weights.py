@@ -1,8 +1,8 @@
-"""The constants of an .mnn file: what they are at once, their numbers when somebody asks.
+"""The constants of an .mnn file. Their numbers are read on demand.
 
 A constant is a blob of the file, or a list inside an op's parameter (the weights of a convolution,
-the slopes of a PReLU). Large models keep both in a file beside it, `model.mnn.weight`, at offsets
-that the model has; that file alone is opened, whatever path a model names.
+the slopes of a PReLU). Large models keep both in a second file, `model.mnn.weight`, at offsets in
+the model. No other file is opened, whatever path a model names.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..onnx.tensors import MAX_CONTENT
 from .buffer import Malformed, Table, Vector
 from .schema import DTYPES
 
-#: Axes that a constant may have: MNN's own tensors end at 9.
+#: Most axes of a constant; MNN's own tensors have at most 9.
 MAX_AXES = 64
 #: A blob's lists of numbers: field, type.
 _LISTS = (
@@ -36,15 +36,15 @@ _EXTERNAL = 9
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the numbers of a constant are.
+    """The location of a constant's numbers.
 
     Attributes:
         file: the model file.
-        name: the constant.
-        shape, dtype: what it is.
+        name: the constant's name.
+        shape, dtype: the constant's shape and element type.
         numbers: the numbers inside the file, or None.
-        offset: where they are in the file beside it, or None.
-        why: why they cannot be had at all, or "".
+        offset: their offset in the weight file, or None.
+        why: why they are not available, or "".
     """
 
     file: Path
@@ -59,7 +59,7 @@ class Source:
         """The numbers.
 
         Raises:
-            ModelError: they are missing, or not as many as the shape says.
+            ModelError: they are missing, or their count does not match the shape.
         """
         if self.why:
             raise self._error(self.why)
@@ -92,15 +92,15 @@ class Source:
 
 
 def weights_beside(file: Path) -> Path:
-    """The file with the numbers of a large model."""
+    """The weight file of a large model."""
     return file.with_name(file.name + ".weight")
 
 
 def blob(file: Path, name: str, table: Table) -> Value:
-    """The constant that a blob is.
+    """The constant of a blob.
 
     Raises:
-        Malformed: it has no shape that a tensor can have, or numbers that are not there.
+        Malformed: it has an invalid shape, or its numbers are missing.
     """
     shape = sizes(table.numbers(0, "int32"), name)
     dtype = DTYPES.get(table.number(2, "int32", 1))
@@ -121,7 +121,7 @@ def constant(
     external: tuple[int, ...] = (),
     why: str = "",
 ) -> Value:
-    """A constant; small ones with their numbers."""
+    """A constant; a small one with its numbers."""
     offset = external[0] if external and numbers is None else None
     if offset is not None and offset < 0:
         raise Malformed(f"the numbers of {name!r} begin at {offset} of the file beside it")
@@ -138,7 +138,7 @@ def constant(
     try:
         flat = source().ravel().tolist()
     except ModelError:
-        return value  # said when somebody asks for them
+        return value  # the error is raised when the numbers are read
     if dtype.startswith(("int", "uint")):
         content = tuple(int(number) for number in flat)
         return Value(name, shape, True, content, dtype=dtype, source=source)

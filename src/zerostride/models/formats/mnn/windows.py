@@ -1,4 +1,4 @@
-"""Rows of :mod:`.lowering`: ops that compute over axes or windows of them."""
+"""Rows of :mod:`.lowering` for ops over axes or windows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from ...ir.graph import Value
 from .words import INT32, Row, Said, Unsaid, Words, axes_of, is_image, plain_order
 
-# Numbers over axes.
+# Reductions and products.
 
 _REDUCTIONS: Mapping[str, str] = MappingProxyType(
     {
@@ -20,7 +20,7 @@ _REDUCTIONS: Mapping[str, str] = MappingProxyType(
         "MAXIMUM": "ReduceMax",
         "MINIMUM": "ReduceMin",
         "PROD": "ReduceProd",
-        # Of truth values, which are 0 and 1.
+        # Of truth values, which are 0 and 1 in MNN.
         "ANY": "ReduceMax",
         "ALL": "ReduceMin",
     }
@@ -38,7 +38,7 @@ def _reduce(words: Words) -> Said:
 
 
 def _largest(words: Words) -> Said:
-    """ArgMax and ArgMin of an axis, which goes."""
+    """ArgMax and ArgMin; the axis is removed."""
     plain_order(words)
     if words.parameters.get("topK", 1) != 1 or words.parameters.get("outMaxVal"):
         raise Unsaid
@@ -80,13 +80,13 @@ def _layer_norm(words: Words) -> Said:
 
 
 def _product(words: Words) -> Said:
-    """A product, its operands transposed first where it says so."""
+    """A product, with operands transposed first if its flags are set."""
     flips = ("transposeA", "adjX"), ("transposeB", "adjY")
     parts = []
     for position, names in enumerate(flips):
         value = words.input(position)
         if any(words.parameters.get(name) for name in names):
-            # Whatever the rank is, which is not known here of every tensor.
+            # Works for every rank, which is unknown for some tensors.
             value = words.op("Einsum", value, equation="...ij->...ji")
         parts.append(value)
     bias = words.optional(2)
@@ -114,7 +114,7 @@ def _padding(words: Words, kind: str) -> dict[str, Any]:
 
 
 def _steps(words: Words) -> None:
-    """Unsaid where a window does not move, or is none."""
+    """Unsaid for strides or windows below 1."""
     names = ("kernelY", "kernelX", "strideY", "strideX")
     if any(words.parameters.get(name, 0) < 1 for name in names):
         raise Unsaid
@@ -146,7 +146,7 @@ def _convolution(words: Words) -> Said:
 
 
 def _rectified(words: Words, value: Value) -> Said:
-    """What a convolution computes, as its parameter cuts it."""
+    """The result of a convolution after the activation in its parameter."""
     if words.parameters.get("relu6"):
         return words.last("Clip", value, words.reals(0.0), words.reals(6.0))
     return words.last("Relu" if words.parameters.get("relu") else "Identity", value)
@@ -178,7 +178,7 @@ def _deconvolution(words: Words) -> Said:
 
 
 def _pool(words: Words) -> Said:
-    """Without padding at the end of what is left out: there the two count differently."""
+    """Pools without ceil padding at the end, where MNN and ONNX count differently."""
     is_image(words)
     parameters = words.parameters
     if len(words.node.outputs) != 1 or "kernelX" not in parameters:
@@ -200,7 +200,7 @@ def _pool(words: Words) -> Said:
     if largest:
         return words.last("MaxPool", words.input(0), **attributes)
     padded = any(attributes.get("pads", (1,)))
-    # What MNN does where a file leaves it open depends on the kernel that runs.
+    # If a file leaves it open, MNN's result depends on the kernel that runs.
     if attributes["ceil_mode"] or (padded and parameters.get("countType") not in (1, 2)):
         raise Unsaid
     counted = int(parameters.get("countType") == 1)
@@ -215,12 +215,12 @@ def _pool3d(words: Words) -> Said:
     return words.last("GlobalMaxPool" if largest else "GlobalAveragePool", words.input(0))
 
 
-#: CoordinateTransformationMode, those that both have.
+#: CoordinateTransformationMode: the values that ONNX also has.
 _COORDINATES = {1: "align_corners", 2: "half_pixel", 3: "pytorch_half_pixel", 4: "asymmetric"}
 
 
 def _resize(words: Words) -> Said:
-    """Of ONNX's kind: all sizes, or all scales, as an operand."""
+    """ONNX's form: all sizes, or all scales, as an operand."""
     is_image(words)
     kind, where = (
         words.parameters.get("resizeType"),
@@ -250,9 +250,9 @@ def _if(words: Words) -> Said:
 
 
 def _while(words: Words) -> Said:
-    """What the converter makes of ONNX's Loop and LSTM: a Loop, with all of its operands.
+    """A While that the converter wrote for ONNX's Loop or LSTM: a Loop with all operands.
 
-    A While with a graph for its condition, from TensorFlow, has no such words.
+    A While with a condition graph, from TensorFlow, is not translated.
     Source: alibaba/MNN express/module/WhileModule.cpp, `cond_graph() == nullptr`.
     """
     if len(words.node.bodies) != 1:
@@ -266,14 +266,14 @@ def _while(words: Words) -> Said:
 
 
 def _stft(words: Words) -> Said:
-    """Of ONNX's kind: step and window are operands; only other converters write them inside."""
+    """ONNX's form: step and window are operands; other converters write them as attributes."""
     if words.parameters.get("n_fft") or words.parameters.get("hop_length"):
         raise Unsaid
     operands = (words.input(k) for k in range(3))
     return words.last("STFT", *operands, onesided=int(words.parameters.get("abs", True)))
 
 
-#: Op type to what says it.
+#: Op type to row.
 ROWS: Mapping[str, Row] = MappingProxyType(
     {
         **dict.fromkeys(("Convolution", "ConvolutionDepthwise"), _convolution),
