@@ -1,7 +1,7 @@
 """A report as plain text, as a page for a browser, and as Markdown.
 
 `plain`, `page` and `comment` are the three forms; `words`, `groups`, `drawing` and `markup` are
-shared. The text is made of findings and plans alone. `Report.to_json` is for machines.
+shared. They use findings and plans only. `Report.to_json` is for machines.
 In: Report. Out: text, HTML, Markdown.
 """
 

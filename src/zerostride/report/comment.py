@@ -1,6 +1,6 @@
-"""A report as Markdown for a pull request: a headline, a table, and the rest folded.
+"""A report as Markdown for a pull request: a headline, a table, and folded details.
 
-Every text from a file stands in code, where Markdown, HTML, mentions and links mean nothing.
+Every text from a file is in code, where Markdown, HTML, mentions and links have no effect.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .words import (
     total_line,
 )
 
-#: Characters of a comment that code hosts take, counted as bytes to be sure.
+#: The most characters of a comment on code hosts; bytes are counted, to be safe.
 LIMIT = 65_536
-#: What is kept for closing tags and the sentence of what was left out.
+#: Bytes reserved for closing tags and the sentence about omissions.
 _RESERVE = 600
-#: Of the room, what tables may take before details get the rest.
+#: The share of the room for tables; details get the rest.
 _FOR_TABLES = 0.6
-#: Characters of a cell.
+#: The most characters of a cell.
 _CELL = 120
 
 
@@ -42,13 +42,13 @@ def markdown(reports: Reports, *, limit: int = LIMIT) -> str:
 
     Args:
         reports: a report of any command, or a list of reports and of models without one.
-        limit: bytes of the text. What finds no room is counted in a sentence at the end.
+        limit: the most bytes of the text. A sentence at the end counts omitted parts.
     """
     every = listed(reports)
     paper = _Paper(limit - _RESERVE)
     paper.put(_head(every))
     rows = list(_rows(every))
-    if len(every) == 1:  # it is in the headline
+    if len(every) == 1:  # the headline has it
         left = paper.rows(_HEADER[:1] + _HEADER[2:], [row[:1] + row[2:] for row in rows])
     else:
         left = paper.rows(_HEADER, rows)
@@ -61,7 +61,7 @@ _HEADER = ("", "model", "node", "op", "shapes", "why", "fix")
 
 
 class _Paper:
-    """Text that knows how much room is left."""
+    """Text of limited size."""
 
     def __init__(self, room: int) -> None:
         self.room = room
@@ -78,7 +78,7 @@ class _Paper:
         return True
 
     def rows(self, header: Sequence[str], rows: Sequence[Sequence[str]]) -> int:
-        """A table of the first rows that fit; how many did not."""
+        """Adds a table of the first rows that fit; returns the number of other rows."""
         if not rows:
             return 0
         kept = self.room - int(self.whole * _FOR_TABLES)
@@ -91,7 +91,7 @@ class _Paper:
         return 0
 
     def details(self, details: Sequence[tuple[str, str]]) -> int:
-        """Folded texts, those that fit; how many did not."""
+        """Adds the folded texts that fit; returns the number of others."""
         left = 0
         for title, body in details:
             fence = "`" * max(3, 1 + _longest_run(body))
@@ -130,7 +130,7 @@ _TITLES = {"audit": "Broadcast audit", "port": "Port", "verify": "Verification"}
 
 
 def _fine(report: Report) -> bool:
-    """Whether there is nothing new."""
+    """Whether no finding is new."""
     outcomes = {check.outcome for check in report.checks}
     if report.command == "verify":
         return outcomes <= {Outcome.AGREES, Outcome.NOT_RUN} and outcomes != {Outcome.NOT_RUN}
@@ -210,7 +210,7 @@ _PLAIN = re.compile(r"[^`|\\]+")
 
 
 def code(words: object) -> str:
-    r"""Text as code that fits a table: between backticks, or as entities where it has some.
+    r"""Text as code that fits a table: in backticks, or as entities if it contains backticks.
 
     >>> code("a*b@c <i>"), code("a|b`"), code("")
     ('`a*b@c <i>`', '<code>a&#124;b&#96;</code>', '')
@@ -224,7 +224,7 @@ def code(words: object) -> str:
 
 
 def entities(text: str) -> str:
-    """Text in which nothing is markup: all but letters, digits and blanks as numbers.
+    """Text without markup: all characters but letters, digits and blanks as entities.
 
     >>> entities("a_b c")
     'a&#95;b c'

@@ -1,7 +1,7 @@
 """A plan drawn as an HTML table: operands in columns over the result, stretched cells hatched.
 
-A table, not a picture: a screen reader reads it, a phone scrolls it, and ten thousand of them are a
-few megabytes. Closing tags that HTML lets one leave out are left out.
+A table suits screen readers and phones, and ten thousand of them take a few megabytes. Closing tags
+that HTML makes optional are omitted.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from ..models.findings import Finding
 from .markup import esc
 from .words import after_fix, names_for, refusal
 
-#: Facts that stand below a drawing; the table shows the others.
+#: The facts below a drawing; the table shows the others.
 _TOLD = frozenset(
     {"stretch", "identical", "dropped", "order", "two_sided", "may_stretch", "needs", "given"}
 )
-#: Axes of a table; a plan of more is written as text.
+#: The most axes of a table; a plan with more is written as text.
 _MOST_AXES = 32
 
 
-#: A plan, or the refusal, with what it is of and what its operands are called.
+#: A plan or a refusal, with its title and the names of its operands.
 _Side: TypeAlias = tuple[str, Plan | BroadcastError, Sequence[str]]
 
 
@@ -52,7 +52,7 @@ def drawings(finding: Finding, target: str) -> str:
     """The plans of a finding as tables side by side.
 
     Args:
-        finding: as it may be shown (`readable`).
+        finding: the finding, made printable by `readable`.
         target: the engine.
     """
     pictures = "".join(
@@ -66,7 +66,7 @@ def drawings(finding: Finding, target: str) -> str:
 
 
 def drawn_lines(finding: Finding, target: str) -> list[str]:
-    """The plans of a finding as lines of text: the columns alone."""
+    """The plans of a finding as lines of text: only the columns."""
     lines: list[str] = []
     for title, plan, names in _sides(finding, target):
         if isinstance(plan, BroadcastError):
@@ -102,7 +102,7 @@ def _fact(kind: str, words: str) -> str:
 
 
 def _rows(plan: Plan, names: Sequence[str]) -> Iterator[str]:
-    """The axis numbers, a row an operand, the result."""
+    """The rows: axis numbers, each operand, the result."""
     yield "<tr><td>" + "".join(f'<th scope="col">{axis}' for axis in range(plan.rank))
     *operands, result = names_of(plan, names)
     for k, name in enumerate(operands):
@@ -112,7 +112,7 @@ def _rows(plan: Plan, names: Sequence[str]) -> Iterator[str]:
         yield "" if row else "<td>()"
         for axis, cell in enumerate(row):
             kind = ' class="w"' if axis in wide else ' class="e"' if cell is None else ""
-            # An operand that lacks the axis is read again and again along it, as a 1 is.
+            # An operand without the axis is repeated along it, like a 1.
             yield f"<td{kind}>{'·' if cell is None else esc(cell)}"
     yield f'<tr class="r"><th scope="row">{esc(result)}'
     yield "".join(f"<td>{esc(cell)}" for cell in result_cells(plan, names)) or "<td>()"

@@ -1,4 +1,4 @@
-"""A report as a file's content: the end of the file's name chooses the form."""
+"""Reports as file contents; the end of the file's name chooses the form."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .words import Reports
 
 
 def document(reports: Reports) -> Any:
-    """What JSON holds: of one report an object, of a list a list, whatever its length."""
+    """The JSON data: an object for a single report, a list for a list of any length."""
     if isinstance(reports, Report):
         return plain(reports.as_dict())
     return [plain(report.as_dict()) for report in reports]
@@ -34,7 +34,7 @@ def _text(reports: Reports) -> str:
     return text(reports) + "\n"
 
 
-#: The forms by the ends of names.
+#: The forms, by the end of the file's name.
 FORMS: Mapping[str, Callable[[Reports], str]] = {
     ".html": html,
     ".json": json_text,
@@ -44,10 +44,10 @@ FORMS: Mapping[str, Callable[[Reports], str]] = {
 
 
 def form_of(path: str) -> Callable[[Reports], str]:
-    """How a file of this name is written.
+    """The form of a file of this name.
 
     Raises:
-        ZerostrideError: the name does not say; says which ends are known.
+        ZerostrideError: the end of the name is unknown; lists the known ends.
     """
     form = FORMS.get(PurePath(path).suffix.lower())
     if form is None:
@@ -56,5 +56,5 @@ def form_of(path: str) -> Callable[[Reports], str]:
 
 
 def rendered(path: str, reports: Reports) -> bytes:
-    """The content of a report's file; half characters of hostile names as escapes."""
+    """The content of a report's file; lone surrogates in hostile names become escapes."""
     return form_of(path)(reports).encode("utf-8", "backslashreplace")

@@ -1,4 +1,4 @@
-"""Findings that differ in names alone, shown once: models repeat their blocks."""
+"""Groups of findings that differ in names alone, since models repeat their blocks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _key(finding: Finding) -> Hashable:
         None if fix is None else (fix.describe(), str(fix.rule)),
         None if witness is None else str(witness),
         str(finding.when),
-        # Two plans say all that the message does, but for names.
+        # Two plans determine the message, except for names.
         None if planned else _unnamed(finding.message, finding.names),
     )
 

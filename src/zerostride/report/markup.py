@@ -1,4 +1,4 @@
-"""HTML from text that a stranger may have written, and the page around it."""
+"""HTML from untrusted text, and the page around it."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ def esc(words: object, *, lines: bool = False) -> str:
 
 @functools.cache
 def asset(name: str) -> str:
-    """A file that goes with the package: the page's style or its script."""
+    """A file of the package: the page's style or its script."""
     return resources.files(__package__).joinpath(name).read_text("utf-8").strip()
 
 
 def page(title: str, body: str) -> str:
-    """A whole document: its style, its script, and nothing from elsewhere.
+    """A whole document with its style and script, which loads nothing else.
 
-    The policy allows exactly this style and this script, by their hashes. So even markup that
-    slipped through could load and run nothing.
+    The policy allows exactly this style and this script, by their hashes. So injected markup could
+    load and run nothing.
     """
     style, script = asset("page.css"), asset("page.js")
     policy = (

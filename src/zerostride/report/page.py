@@ -1,6 +1,7 @@
-"""A report as one HTML page: summary, filters, every finding with its drawings, print and phone.
+"""A report as one HTML page: a summary, filters, and every finding with its drawings.
 
-Nothing is loaded from elsewhere. Without the script everything can be read; the script filters.
+The page loads nothing, and suits print and phones. The script only filters; without it the page
+shows everything.
 """
 
 from __future__ import annotations
@@ -33,18 +34,18 @@ from .words import (
     totals,
 )
 
-#: Groups that are open at first: more are a list to choose from.
+#: If there are more groups than this, they start closed.
 _OPEN = 20
-#: Findings from which on there is something to filter.
+#: The least number of findings for which there are filters.
 _FILTERED = 5
-#: Groups whose plans are drawn as tables; those after them are text in one element. A page of
-#: 10,000 different groups had 25 MB with 1,500 drawn and many elements for the rest; it has 14 now,
-#: and opens in 2 s (benchmarks/report_scale.py).
+#: The most groups whose plans are drawn as tables; later groups are text in one element. A page of
+#: 10,000 different groups had 25 MB with 1,500 drawn and many elements for the rest; it now has
+#: 14 MB and opens in 2 s (benchmarks/report_scale.py).
 _DRAWN = 500
 _TITLES = {"audit": "Broadcast audit", "port": "Port", "verify": "Verification"}
 
 
-#: How a drawing is read.
+#: The legend of a drawing.
 _LEGEND = (
     '<p class="legend">Drawings have a column for each axis of the result. '
     '<span class="p"><span class="w">1→5</span></span> stretches along the axis, '
@@ -67,7 +68,7 @@ def html(reports: Reports) -> str:
 
 
 class _Page:
-    """One page being written: what its findings share is counted over all of them."""
+    """The state of one page: numbers and counts that all its findings share."""
 
     def __init__(self, reports: Sequence[Report | Unread]) -> None:
         self.reports = reports
@@ -155,7 +156,7 @@ class _Page:
         )
 
     def _filters(self) -> str:
-        """Controls that do nothing without the script are hidden until it runs."""
+        """The filter controls, hidden until the script runs."""
         findings = [finding for report in self.read for finding in report.findings]
         if len(findings) < _FILTERED:
             return ""
@@ -261,7 +262,7 @@ class _Page:
         return f"<dl>{body}</dl>" if rows else ""
 
     def _plainly(self, finding: Finding, report: Report) -> str:
-        """The same as text, of which a browser takes ten thousand."""
+        """The same as text: a browser shows ten thousand of them."""
         lines = [finding.message, *drawn_lines(finding, report.target)]
         if finding.fix is not None:
             lines.append(f"Fix: {shown(finding.fix.describe(finding.names))}")
@@ -282,7 +283,7 @@ class _Page:
         return f'{esc(source.what)} ({how}) <a href="#s{number}">[{number}]</a>'
 
     def _sources(self) -> str:
-        """What the numbers of the sources stand for."""
+        """The list of numbered sources."""
         if not self.sources:
             return ""
         items = "".join(
@@ -293,7 +294,7 @@ class _Page:
         return f'<section class="sources"><h2>Sources</h2><ol>{items}</ol></section>'
 
     def _same(self, groups: Sequence[Group]) -> str:
-        """What means the same, as a list: nobody needs a drawing of it."""
+        """The findings that are the same, as a list without drawings."""
         count = sum(len(group.findings) for group in groups)
         if not count:
             return ""
@@ -314,7 +315,7 @@ class _Page:
 
 
 def _remarks(finding: Finding) -> str:
-    """What should be known of a broadcast that means the same: an older release, say."""
+    """The notes of a finding that is the same, for example on an older release."""
     return "".join(f'<p class="fact">{esc(shown(note))}' for note in finding.notes)
 
 
@@ -343,7 +344,7 @@ def _tiles(total: Mapping[str, int]) -> str:
 
 
 def _bar(total: Mapping[str, int]) -> str:
-    """The shares as a bar; the tiles above say the same in numbers."""
+    """The shares as a bar; the tiles above have the numbers."""
     whole = sum(total.values())
     if not whole:
         return ""
@@ -372,7 +373,7 @@ def _evidence(finding: Finding, target: str) -> list[Evidence]:
     """The sources behind a finding, without repetition."""
     sides = [getattr(side, "rule", None) for side in (finding.source, finding.target)]
     if isinstance(finding.source, Plan) and finding.source.rule.engine is None:
-        sides = [*sides[1:], sides[0]]  # the engine's row first: that is what is in doubt
+        sides = [*sides[1:], sides[0]]  # the engine's row first, since it is the one in doubt
     sources = [source for source in map(evidence, sides) if source is not None]
     return list(dict.fromkeys([*divergences(target, finding.message), *sources]))
 

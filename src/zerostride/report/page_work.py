@@ -21,7 +21,7 @@ _CLASSES = {
 
 
 def witness(example: Witness) -> str:
-    """A counter-example: the same numbers in, other numbers out."""
+    """A counter-example: the inputs, and the differing results."""
     where = f"result[{', '.join(map(str, example.index))}]" if example.index else "the result"
     shapes = " and ".join(map(shape_text, example.shapes))
     return (
@@ -33,7 +33,7 @@ def witness(example: Witness) -> str:
 
 
 def changes(report: Report) -> str:
-    """What a port rewrote: the lines before and after, and how many numbers were computed."""
+    """The changes of a port: lines before and after, and how many numbers were computed."""
     if report.command != "port":
         return ""
     if not report.changes:
@@ -86,7 +86,7 @@ def checks(report: Report) -> str:
 
 
 def needs(report: Report) -> str:
-    """What the model itself needs of sizes that are not known."""
+    """The model's own needs of open sizes."""
     if not report.needs:
         return ""
     items = "".join(
@@ -101,6 +101,6 @@ def needs(report: Report) -> str:
 
 
 def stale(report: Report) -> str:
-    """What a baseline has and the model has no more."""
+    """The entries of a baseline that the model no longer has."""
     items = "".join(f"<li>{esc(line)}" for line in stale_lines(report))
     return f'<ul class="stale">{items}</ul>' if items else ""

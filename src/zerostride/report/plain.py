@@ -32,11 +32,11 @@ from .words import (
 
 @allowance(WRITING_STEPS)
 def text(reports: Reports, *, full: bool = False) -> str:
-    """One report or many in full sentences: what is not the same, with drawing, numbers and fix.
+    """One report or many in full sentences: findings with drawing, numbers and fix.
 
     Args:
-        reports: what was found; of many models first each one, then a table of all.
-        full: findings that are the same too.
+        reports: the reports; several are followed by a table of all models.
+        full: include findings that are the same.
     """
     every = listed(reports)
     parts = [_one(report, full) for report in every]
@@ -53,20 +53,20 @@ def _one(report: Report | Unread, full: bool) -> str:
     if report.checks:
         parts += ["", *check_lines(report)]
     if report.command == "verify" and not full:
-        return "\n".join(parts)  # what the audit says of each stands beside the answer
+        return "\n".join(parts)  # the table of checks has the audit's verdicts
     findings = report.findings if full else told(report)
     parts += ["\n" + finding_text(finding) for finding in findings]
     return "\n".join(parts)
 
 
 def unread_text(report: Unread) -> str:
-    """Why there is no report of a model; most messages begin with its name already."""
+    """The reason why a model has no report; most messages already begin with its name."""
     detail = shown(report.detail)
     return detail if detail.startswith(shown(report.model)) else f"{shown(report.model)}: {detail}"
 
 
 def stale_lines(report: Report) -> list[str]:
-    """What a baseline has and the model has no more."""
+    """The entries of a baseline that the model no longer has."""
     stale = report.baseline.stale if report.baseline is not None else ()
     return [f"stale: can be removed from the baseline: {shown(line)}" for line in stale]
 
@@ -86,7 +86,7 @@ def finding_text(finding: Finding) -> str:
 
 
 def _drawings(finding: Finding) -> Sequence[str]:
-    """The model's plan and the target's, each drawn where there is one."""
+    """The drawings of the model's plan and the target's, as far as they exist."""
     drawings: list[str] = []
     for title, plan in (("in the model", finding.source), ("on the target", finding.target)):
         if isinstance(plan, Plan):
@@ -100,7 +100,7 @@ def _drawings(finding: Finding) -> Sequence[str]:
 
 
 def change_text(change: Change) -> str:
-    """One rewrite of a port: what was done, the lines before and after, and what was computed."""
+    """One rewrite of a port: its description, the lines before and after, and the proof."""
     lines = [f"{shown(change.op, LONGEST_NAME)} {shown(change.node, LONGEST_NAME)}  [{change.by}]"]
     lines.append(f"  {shown(change.words)}")
     lines += [f"  - {shown(line)}" for line in change.before]
@@ -109,7 +109,7 @@ def change_text(change: Change) -> str:
 
 
 def computed_words(change: Change) -> str:
-    """What a port computed to check a change."""
+    """The proof of a change: the numbers that a port computed."""
     if not change.elements:
         return "not computed: there are no numbers in its result"
     numbers = "number" if change.elements == 1 else "numbers"
@@ -123,7 +123,7 @@ _ORDER = (Outcome.DIFFERS, Outcome.CRASHED, Outcome.REFUSED, Outcome.NOT_RUN, Ou
 
 
 def check_lines(report: Report) -> list[str]:
-    """The table of agreement: what is wrong first, beside it what the audit says."""
+    """The table of agreement: failures first, each with the audit's verdict."""
     return _columns([CHECK_CELLS, *(check_row(*pair) for pair in checked(report))])
 
 

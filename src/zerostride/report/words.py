@@ -1,4 +1,4 @@
-"""What every form of a report says alike: headlines, notes, and names as they may be shown."""
+"""Text that all forms of a report share: headlines, notes, and printable names."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..derive.explain.facts import row_of
 from ..errors import BroadcastError, cut, printable, render
 from ..models.findings import Check, Finding, Outcome, Report, Unread, Verdict
 
-#: How a verdict is marked in text, and its colour for terminals that have some.
+#: The mark of a verdict in text, and its colour on terminals.
 MARKS = {
     Verdict.SAME: ("same", "green"),
     Verdict.SAME_HERE: ("SAME HERE", "yellow"),
@@ -21,7 +21,7 @@ MARKS = {
     Verdict.REFUSED: ("REFUSED", "magenta"),
     Verdict.UNKNOWN: ("unknown", "cyan"),
 }
-#: The same for what an engine answered.
+#: The same for the outcome of a check.
 OUTCOMES = {
     Outcome.AGREES: ("agrees", "green"),
     Outcome.DIFFERS: ("DIFFERS", "red"),
@@ -30,13 +30,13 @@ OUTCOMES = {
     Outcome.NOT_RUN: ("not run", "cyan"),
 }
 
-#: Characters of a name and of a sentence that are shown. Names come from files: exporters make some
-#: of 200 characters, and a hostile file one of a million.
+#: The most characters of a name and of a sentence. Names come from files: exporters make some of
+#: 200 characters, and a hostile file may have one of a million.
 LONGEST_NAME, LONGEST_LINE = 200, 2000
-#: Notes that are shown; a file without its weights has one for each of them.
+#: The most notes that are shown; a file without its weights has one note per weight.
 MOST_NOTES = 10
 
-#: What a renderer takes: a report, or those of many models, with the models that have none.
+#: The argument of a renderer: a report, or a list of reports and of models without one.
 Reports: TypeAlias = Report | Sequence[Report | Unread]
 
 
@@ -79,9 +79,9 @@ def headline(report: Report) -> str:
 
 
 def _broadcasts(findings: Sequence[Finding]) -> str:
-    totals = Counter(finding.verdict for finding in findings)
+    tally = Counter(finding.verdict for finding in findings)
     counts = ", ".join(
-        f"{totals[verdict]} {mark_of(verdict)}" for verdict in Verdict if totals[verdict]
+        f"{tally[verdict]} {mark_of(verdict)}" for verdict in Verdict if tally[verdict]
     )
     total = len(findings)
     return f"{total} broadcast{'' if total == 1 else 's'}" + (f": {counts}" if counts else "")
@@ -94,39 +94,37 @@ def _accepted(report: Report) -> str:
 
 
 def _computed(report: Report) -> str:
-    totals = Counter(check.outcome for check in report.checks)
+    tally = Counter(check.outcome for check in report.checks)
     counts = ", ".join(
-        f"{totals[outcome]} {OUTCOMES[outcome][0].lower()}"
-        for outcome in Outcome
-        if totals[outcome]
+        f"{tally[outcome]} {OUTCOMES[outcome][0].lower()}" for outcome in Outcome if tally[outcome]
     )
     return f"{len(report.checks)} computed" + (f": {counts}" if counts else "")
 
 
-#: What goes wrong silently is told first.
+#: The order of verdicts: silent errors first.
 WORST = (Verdict.DIFFERENT, Verdict.REFUSED, Verdict.SAME_HERE, Verdict.UNKNOWN, Verdict.SAME)
 
 
 def told(report: Report) -> list[Finding]:
-    """The findings that are not the same and not known, the worst first."""
+    """The findings that are neither the same nor accepted, the worst first."""
     return sorted(report.fresh, key=lambda finding: WORST.index(finding.verdict))
 
 
 def mark_of(verdict: Verdict) -> str:
-    """A verdict as prose has it."""
+    """A verdict's mark in a sentence."""
     return MARKS[verdict][0].lower()
 
 
 def counted(report: Report) -> Mapping[str, int]:
-    """How many of each verdict, or of each outcome of a verification, by their marks."""
+    """The number of each verdict, or of each outcome of a verification, by mark."""
     if report.command == "verify":
-        totals = Counter(check.outcome for check in report.checks)
-        return {OUTCOMES[outcome][0].lower(): totals[outcome] for outcome in Outcome}
+        tally = Counter(check.outcome for check in report.checks)
+        return {OUTCOMES[outcome][0].lower(): tally[outcome] for outcome in Outcome}
     return {mark_of(verdict): count for verdict, count in report.counts.items()}
 
 
 def readable(finding: Finding) -> Finding:
-    """The finding with every text that comes from the file as it may be shown."""
+    """The finding, with all text from the file made printable."""
     operands = tuple(
         (shown(name, LONGEST_NAME), shape and tuple(map(_size, shape)))
         for name, shape in finding.operands
@@ -146,17 +144,17 @@ def _size(size: Any) -> Any:
 
 
 def names_for(finding: Finding, plan: Plan) -> tuple[str, ...]:
-    """What the rows of a drawing are called; mode bidirectional may not give the target's sizes."""
+    """The names of a drawing's rows; a bidirectional target's sizes may not be the result's."""
     return finding.names[:1] if plan.rule == "bidirectional" else finding.names
 
 
 def refusal(error: BroadcastError, finding: Finding) -> list[str]:
-    """The refusal under the model's names; the finding's own fix keeps the model's meaning."""
+    """The refusal with the model's names, without a hint: the finding has its own fix."""
     return render(error, finding.names, hint=False).splitlines()
 
 
 def after_fix(finding: Finding) -> Plan | None:
-    """What the target makes of the fixed node; None where no table's rule can plan it."""
+    """The target's plan of the fixed node; None where no table's rule can plan it."""
     fix = finding.fix
     row = None if fix is None else row_of(fix.rule)
     if fix is None or row is None:
@@ -168,7 +166,7 @@ def after_fix(finding: Finding) -> Plan | None:
 
 
 def shape_text(shape: Sequence[Any] | None) -> str:
-    """A shape as tables have it.
+    """A shape, as in tables.
 
     >>> shape_text((5, "N", None)), shape_text(None)
     ('(5,N,?)', '(unknown)')
@@ -184,7 +182,7 @@ def shapes_text(judged: Finding | Check) -> str:
 
 
 def totals(reports: Sequence[Report | Unread]) -> dict[str, int]:
-    """What many models count, by marks, in the order of verdicts and outcomes."""
+    """The counts over many models, by mark, in the order of verdicts and outcomes."""
     total: dict[str, int] = {}
     for report in reports:
         if isinstance(report, Report):
