@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from ..models.audit.baseline import Baseline
     from ..models.findings import Finding
 
-#: More findings than this are shown as a table alone: some screens of drawings are read, hundreds
-#: are not. --details shows them all the same.
+#: More findings than this are shown as a table without drawings, since hundreds of drawings are
+#: too many to read. --details draws them anyway.
 MOST_DETAILS = 20
 
 
@@ -129,7 +129,7 @@ def audit(
 
 
 def _baselines(baseline: str | None, write: str | None) -> tuple[Baseline | None, Baseline | None]:
-    """What is known, and what is to be written over; both read before hours of work."""
+    """The baseline to compare with and the one to update; both are read before hours of work."""
     if baseline is None and write is None:
         return None, None
     from ..models.audit.baseline import Baseline, read_baseline
@@ -143,7 +143,7 @@ def _baselines(baseline: str | None, write: str | None) -> tuple[Baseline | None
 def _answers(
     words: Sequence[str], target: str, jobs: int | None, judging: dict[str, Any]
 ) -> tuple[bool, list[Report | Unread]]:
-    """Whether many models were meant, and the report of each."""
+    """Whether the words may name many models, and the report of each."""
     from ..models.formats.file_search import find_models, is_single
 
     if is_single(words):
@@ -159,7 +159,7 @@ def _answers(
 
 
 def _put(answers: Sequence[Report | Unread], *, full: bool, details: bool | None) -> None:
-    """Every model, and a table of them all where they are many."""
+    """Prints the report of every model, and a table of all models if there are several."""
     if details is None and len(answers) > 1:
         reports = [report for report in answers if isinstance(report, Report)]
         count = sum(len(report.findings if full else report.fresh) for report in reports)
@@ -172,7 +172,7 @@ def _put(answers: Sequence[Report | Unread], *, full: bool, details: bool | None
 
 
 def _show(answer: Report | Unread, *, full: bool, details: bool | None) -> None:
-    """The table of findings, then each in full, where they are few."""
+    """Prints the table of findings, then each finding in full if they are few."""
     if isinstance(answer, Unread):
         click.echo(f"zerostride: {unread_text(answer)}", err=True)
         return
@@ -191,7 +191,7 @@ def _show(answer: Report | Unread, *, full: bool, details: bool | None) -> None:
 
 
 def _table(findings: list[Finding]) -> None:
-    """A row a finding; shapes and fixes where there is room, since its drawing has them too."""
+    """Prints a row per finding; shapes and fixes only if there is room: drawings have them too."""
     from rich.table import Table
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""engines: what is known of each engine, and measuring an installed release again."""
+"""engines: the facts about each engine, and a new measurement of an installed release."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _details(engine: Engine) -> None:
 
 
 def _show_added() -> None:
-    """The rules and formats of other packages, which have no row above."""
+    """Prints the rules and formats of other packages, which have no row above."""
     for kind, table in (("rule", RULES), ("format", FORMATS)):
         for name in table:
             if table.source(name):
@@ -104,7 +104,7 @@ def _show_added() -> None:
 
 
 def _table(rows: list[Engine]) -> None:
-    """A row an engine; the modes of the Broadcast op where there is room."""
+    """Prints a row per engine; the modes of the Broadcast op if there is room."""
     from rich.table import Table
 
     console = tables.console()

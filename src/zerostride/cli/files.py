@@ -1,4 +1,4 @@
-"""Files as the command line reads and writes them: arrays mapped, results whole or not at all."""
+"""Files of the command line: arrays are mapped, results are written whole or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NPY, _ZIP = b"\x93NUMPY", b"PK"
 
 
 def open_array(path: str) -> np.ndarray[Any, Any]:
-    """A .npy file, mapped and not read; never unpickled.
+    """The array of a .npy file, memory-mapped; pickled data is refused.
 
     Raises:
         ZerostrideError: it cannot be opened, or holds no plain array.
@@ -34,7 +34,7 @@ def open_array(path: str) -> np.ndarray[Any, Any]:
         if start != _NPY:
             raise ZerostrideError(f"{path}: not a .npy file")
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # sizes that overflow are refused a line further on
+            warnings.simplefilter("ignore")  # overflowing sizes are refused below
             return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
     except OSError as error:
         raise ZerostrideError(f"{path}: {error.strerror or error}") from None
@@ -42,7 +42,7 @@ def open_array(path: str) -> np.ndarray[Any, Any]:
         raise ZerostrideError(f"{path}: not a plain .npy array ({error})") from None
 
 
-#: A header is a Python literal, and whatever reading one can raise, a bad file makes it raise.
+#: A header is a Python literal; a bad file can raise any exception of its parser.
 _HEADER_ERRORS = (
     EOFError,
     MemoryError,
@@ -66,11 +66,11 @@ def write_whole(path: str, data: bytes) -> None:
 
 
 def _write(path: str, write: Callable[[BinaryIO], object]) -> None:
-    # A link stays a link: what it points to is replaced.
+    # A link stays a link; its target is replaced.
     target = Path(os.path.realpath(path))
     try:
         if target.exists() and not target.is_file():
-            # Replacing /dev/null by a file would be a disaster, not an answer.
+            # A device such as /dev/null must not be replaced by a file.
             raise ZerostrideError(f"{path}: not a regular file")
         whole_files.write_whole((target, write))
     except OSError as error:
@@ -78,7 +78,7 @@ def _write(path: str, write: Callable[[BinaryIO], object]) -> None:
 
 
 def physical_memory() -> int | None:
-    """Bytes of memory this machine has, or None where the system does not say."""
+    """Bytes of this machine's memory, or None if the system does not report it."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, OSError, ValueError):

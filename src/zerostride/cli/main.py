@@ -1,4 +1,4 @@
-"""The command group and the one place where errors become lines and exit statuses."""
+"""The command group, and the conversion of errors to messages and exit statuses."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ from .port import port
 from .run import run
 from .verify import verify
 
-#: Set to anything, it shows where an internal error came from.
+#: If set, an internal error is shown with its traceback.
 DEBUG = "ZEROSTRIDE_DEBUG"
 _COMPLETE = "_ZEROSTRIDE_COMPLETE"
-#: As shells report a program that was interrupted, and one whose reader has gone.
+#: The statuses by which shells report an interrupt and a closed pipe.
 INTERRUPTED, NO_READER = 130, 141
-#: What click raises for a call without arguments; older releases print the help themselves.
+#: The exception of click for a call without arguments; older releases print the help themselves.
 _NO_ARGUMENTS: Any = getattr(click.exceptions, "NoArgsIsHelpError", ())
-#: Characters of a message: arguments and names from files may have millions.
+#: The most characters of a message: arguments and names from files may have millions.
 _LONGEST = 2000
 
 
@@ -64,7 +64,7 @@ def completion(shell: str) -> None:
         raise ZerostrideError(f"there is no completion for {shell}")
     try:
         source = maker(cli, {}, "zerostride", _COMPLETE).source()
-    except (OSError, RuntimeError) as error:  # it asks the shell itself for its version
+    except (OSError, RuntimeError) as error:  # click asks the shell for its version
         raise ZerostrideError(f"no completion for {shell}: {error}") from None
     click.echo(source)
 
@@ -74,7 +74,7 @@ for command in (explain, compare, compute, run, audit, port, shapes, engines, ve
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Runs the command line and exits; whatever goes wrong becomes one message and a status."""
+    """Runs the command line and exits; every error becomes one message and a status."""
     warnings.showwarning = _show_warning
     _prepare_outputs()
     status = _run(arguments)
@@ -83,11 +83,11 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _prepare_outputs() -> None:
-    """Outputs that are there, and that take every character."""
+    """Makes standard streams exist and accept every character."""
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by who called us: >&-
+        if getattr(sys, name) is None:  # closed by the caller: >&-
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
-        # An output that lacks a character (an arrow, in ASCII) shows its escape instead.
+        # An encoding without a character (an arrow, in ASCII) shows its escape.
         if hasattr(getattr(sys, name), "reconfigure"):
             getattr(sys, name).reconfigure(errors="backslashreplace")
 
@@ -97,13 +97,15 @@ def _run(arguments: Sequence[str] | None) -> int:
         status = cli.main(
             arguments, prog_name="zerostride", standalone_mode=False, complete_var=_COMPLETE
         )
-        sys.stdout.flush()  # a full disk or a reader that has gone shows here at the latest
+        sys.stdout.flush()  # raises at the latest here if the disk is full or the reader is gone
         return status if isinstance(status, int) else 0
     except (click.exceptions.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except SystemExit as stop:
         if isinstance(stop.__context__, OSError):
-            return NO_READER  # click has caught the broken pipe, and exits with 1: "found"
+            return (
+                NO_READER  # click catches a broken pipe and exits with 1, which here means "found"
+            )
         return stop.code if isinstance(stop.code, int) else options.BAD_INPUT
     except click.ClickException as error:
         return _say_usage(error, as_json=_wants_json(arguments))
@@ -132,12 +134,12 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _wants_json(arguments: Sequence[str] | None) -> bool:
-    """Whether --json was among the words, which a call that failed has not told anybody else."""
+    """Whether the arguments have --json; a failed call does not report it."""
     return "--json" in (sys.argv[1:] if arguments is None else arguments)
 
 
 def _say(message: str, *, as_json: bool = False) -> int:
-    """One line to the error output; under --json a document as well."""
+    """Prints one line to the error output; under --json also a document."""
     if as_json:
         _put_refusal("bad_input", message)
     _put_line(f"zerostride: {printable(_cut(message))}")
@@ -145,11 +147,11 @@ def _say(message: str, *, as_json: bool = False) -> int:
 
 
 def _say_usage(error: click.ClickException, *, as_json: bool) -> int:
-    """A wrong call: how to call, and what was wrong."""
+    """Prints the usage and the error of a wrong call."""
     if as_json:
         _put_refusal("usage", error.format_message())
     if isinstance(error, _NO_ARGUMENTS):
-        _put_line(error.format_message())  # no command at all: the help
+        _put_line(error.format_message())  # no command: the help
         return options.BAD_INPUT
     if isinstance(error, click.UsageError) and error.ctx is not None:
         path = error.ctx.command_path
@@ -163,13 +165,13 @@ def _say_usage(error: click.ClickException, *, as_json: bool) -> int:
 
 
 def _put_refusal(reason: str, detail: str) -> None:
-    """A refusal as JSON, unless the output itself is what takes nothing more."""
+    """Prints a refusal as JSON, unless the output itself fails."""
     with suppress(OSError):
         options.put_json({"ok": False, "reason": reason, "detail": detail})
 
 
 def _put_line(text: str) -> None:
-    """A line to the error output; where that is full as well, the status alone says it."""
+    """Prints a line to the error output; if that fails too, only the status remains."""
     with suppress(OSError):
         click.echo(text, err=True)
 
@@ -179,7 +181,7 @@ def _cut(text: str, most: int = _LONGEST) -> str:
 
 
 def _silence() -> None:
-    """Drops what could not be put out: Python flushes once more at its end, and would complain."""
+    """Discards unwritten output, because Python flushes again at exit and would report it."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -188,7 +190,7 @@ def _silence() -> None:
             try:
                 os.dup2(nowhere, stream.fileno())
             except (OSError, ValueError, AttributeError):
-                continue  # no file behind it: nothing that could complain
+                continue  # no file behind it, so no error at exit
 
 
 def _show_warning(
@@ -199,6 +201,6 @@ def _show_warning(
     file: object = None,
     line: str | None = None,
 ) -> None:
-    """Warnings of ours as a line; others stay out of a user's terminal."""
+    """Prints our warnings as a line; hides those of other packages."""
     if issubclass(category, EngineVersionWarning | PluginWarning):
         _put_line(f"warning: {message}")

@@ -1,4 +1,4 @@
-"""Options that several commands share, and how results are put out."""
+"""Options that several commands share, and the output of results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .shapes import parse_shape
 
 FOUND, BAD_INPUT = 1, 2
 
-#: Reasons that say the question was wrong, not that shapes do not combine.
+#: Reasons that mean a wrong question, not shapes that do not combine.
 MALFORMED = frozenset(
     {
         Reason.BAD_EXTENT,
@@ -43,7 +43,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class NameOf(click.ParamType):  # type: ignore[type-arg] # generic in click's newer releases
     """The name of a row of a table, as a `click.Choice` of them all.
 
-    What other packages add to the table is looked for when a name is not known, or all are shown.
+    Rows of other packages are loaded when a name is not known, or all names are shown.
     """
 
     name = "choice"
@@ -67,7 +67,7 @@ class NameOf(click.ParamType):  # type: ignore[type-arg] # generic in click's ne
         return str(value)
 
     def get_missing_message(self, param: Any, ctx: Any = None) -> str:
-        """What to say where none is given."""
+        """The message for a missing name."""
         return "Choose from:\n\t" + ",\n\t".join(self.choices)
 
     def get_metavar(self, param: Any, ctx: Any = None) -> str:
@@ -82,7 +82,7 @@ class NameOf(click.ParamType):  # type: ignore[type-arg] # generic in click's ne
 
 
 class WordOf(click.ParamType):  # type: ignore[type-arg,unused-ignore]
-    """A word that a command looks up by itself, and that a shell completes."""
+    """A word that the command looks up, and that a shell completes."""
 
     name = "text"
 
@@ -126,7 +126,7 @@ class ShapeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "shape"
 
     def shell_complete(self, ctx: Any, param: Any, incomplete: str) -> list[Any]:
-        """The shell's own files."""
+        """File names, completed by the shell itself."""
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(incomplete, type="file")]
@@ -141,7 +141,7 @@ class ShapeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
             self.fail(str(error), param, ctx)
 
 
-#: Digits of a number that are read; Python refuses to read thousands.
+#: The most digits of a number; Python refuses to read thousands.
 _LONGEST_NUMBER = 40
 
 
@@ -153,7 +153,7 @@ class SizeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str, int | str]:
-        """The name, whatever characters are in it, and a number or another size."""
+        """The name, with any characters, and a number or another size."""
         if not isinstance(value, str):
             return cast(tuple[str, int | str], value)
         name, equals, number = value.rpartition("=")
@@ -168,7 +168,7 @@ class SizeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 def numbers(sizes: Sequence[tuple[str, int | str]]) -> dict[str, int]:
-    """Values given with --set that can only be numbers."""
+    """The values of --set where only numbers are allowed."""
     values: dict[str, int] = {}
     for name, value in sizes:
         if not isinstance(value, int):
@@ -189,7 +189,7 @@ class InputShapeType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[str | None, tuple[int | str | None, ...]]:
-        """The input's name, None where it is meant by its position; and its sizes."""
+        """The input's name, or None for an input by position; and its sizes."""
         if not isinstance(value, str):
             return cast("tuple[str | None, tuple[int | str | None, ...]]", value)
         name, equals, text = value.rpartition("=")
@@ -221,7 +221,7 @@ def given_sizes(
     """The keyword arguments `sizes` and `input_shapes` of --set and --input-shape."""
     input_shapes: dict[int | str, tuple[int | str | None, ...]] = {}
     for name, shape in shapes:
-        # A shape without a name is that of the first input that has none of its position yet.
+        # A shape without a name belongs to the first input that has no shape by position yet.
         key = name if name is not None else sum(isinstance(key, int) for key in input_shapes)
         if key in input_shapes:
             raise ZerostrideError(f"--input-shape gives {key} two shapes")
@@ -303,7 +303,7 @@ def error_dict(error: BroadcastError | ZerostrideError) -> dict[str, Any]:
 
 
 def exit_status(error: BroadcastError | ZerostrideError) -> int:
-    """1 where shapes do not combine, 2 where the question itself was wrong."""
+    """The exit status: 1 if shapes do not combine, 2 if the question was wrong."""
     if isinstance(error, ZerostrideError) or error.reason in MALFORMED:
         return BAD_INPUT
     return FOUND
@@ -326,7 +326,7 @@ batch_axis = click.option(
     "--batch-axis",
     help="Batch axis of the model's inputs, for engines that drop it; 'none' if there is none.",
 )
-#: How the sizes of a model's inputs are given to every command; see `given_sizes`.
+#: The options for the sizes of a model's inputs; see `given_sizes`.
 sizes = combine(
     click.option(
         "--input-shape",

@@ -156,7 +156,7 @@ def _for_engine(
 
 
 def _targets() -> Iterable[str]:
-    from ..derive.code import TARGETS  # a shell asks, and `plan.code` itself: most calls do not
+    from ..derive.code import TARGETS  # only completion and `plan.code` need it
 
     return TARGETS
 
@@ -234,7 +234,7 @@ def compare(
         options.put_json(comparison.as_dict())
     else:
         click.echo(str(comparison))
-    # Refusing is not lying: only what computes something else is a finding.
+    # A refusal is no finding; a different result is.
     trapped = any(row.silent or row.verdict in _TRAPS for row in comparison.rows)
     return options.FOUND if trapped else 0
 
@@ -302,7 +302,7 @@ def compute(
     function = getattr(home, row.name)
     try:
         _check_fits(planned, _result_dtype(function, arrays, keywords))
-        with np.errstate(all="ignore"):  # NaN and infinity are answers
+        with np.errstate(all="ignore"):  # NaN and infinity are valid results
             result = np.asarray(function(*arrays, **keywords))
     except TypeError as error:
         raise ZerostrideError(str(error)) from None
@@ -322,7 +322,7 @@ def compute(
 
 
 def _check_one(row: Op, attributes: dict[str, Any]) -> None:
-    """Refuses what aligns operands where there is but one."""
+    """Refuses options that align operands if there is only one operand."""
     for name in ("rule", "axis", "broadcast"):
         if attributes[name] is not None:
             raise click.UsageError(f"{row.name} takes one array: --{name} has nothing to align")
@@ -352,23 +352,23 @@ def _dtype(name: str) -> np.dtype[Any]:
         raise click.UsageError(f"there is no dtype {name!r}") from None
 
 
-#: Numbers of a result that are put out as JSON; more belong in a file.
+#: The most numbers of a result that are printed as JSON; more belong in a file.
 MOST_JSON = 1_000_000
 
 
 def _result_dtype(
     function: Callable[..., Any], arrays: Sequence[np.ndarray[Any, Any]], keywords: dict[str, Any]
 ) -> np.dtype[Any] | None:
-    """What the op makes of these dtypes, found on one element of each; None where it refuses."""
+    """The op's result dtype, from one element of each operand; None if the op refuses."""
     try:
         ones = [np.ones((1,) * array.ndim, array.dtype) for array in arrays]
         return np.asarray(function(*ones, **keywords)).dtype
     except (BroadcastError, TypeError, ValueError):
-        return None  # the operands themselves will be refused, with their shapes in the message
+        return None  # the computation refuses the operands, with their shapes in the message
 
 
 def _check_fits(planned: Plan, dtype: np.dtype[Any] | None) -> None:
-    """Refuses a result larger than memory before any work: systems lend what they do not have."""
+    """Refuses a result larger than memory before any work: systems overcommit memory."""
     if dtype is None:
         return
     size, memory = elements(planned.shape) * dtype.itemsize, physical_memory()

@@ -14,7 +14,7 @@ from .progress import of_nodes
 if TYPE_CHECKING:
     from ..models.findings import Report
 
-#: Changes and findings that are shown without --full: some screens.
+#: The most changes and findings that are shown without --full: some screens.
 MOST_SHOWN = 40
 
 
@@ -89,7 +89,7 @@ def port(
 
 
 def _show(answer: Report, *, full: bool) -> None:
-    """What was changed, node by node, then what is left."""
+    """Prints the changes node by node, then the remaining findings."""
     click.echo(headline(answer))
     for note in notes(answer):
         click.echo(note)

@@ -1,4 +1,4 @@
-"""A progress bar on a terminal, once there is enough to wait for."""
+"""A progress bar on a terminal, for tasks that take long enough."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 
 from ..report import shown
 
-#: Fewer nodes than this are judged before a progress bar could be read.
+#: Fewer nodes than this are judged before a user could read a progress bar.
 MANY_NODES = 2000
 
 Progress = Callable[[int, int], None]
 
 
 def bar(title: str, least: int = 1, every: int = 1) -> AbstractContextManager[Progress | None]:
-    """A bar on the error output; nothing where that is no terminal.
+    """A bar on the error output; no bar if that is not a terminal.
 
     Args:
-        title: what is worked on.
-        least: fewer things than this have no bar.
-        every: it moves once for so many.
+        title: the things that are counted.
+        least: for fewer things there is no bar.
+        every: the bar moves once for so many things.
     """
     return _Bar(title, least, every) if sys.stderr.isatty() else nullcontext()
 
 
 def of_nodes(title: str) -> AbstractContextManager[Progress | None]:
-    """A bar for nodes that are judged, thousands in a second."""
+    """A bar for nodes, of which thousands are judged in a second."""
     return bar(title, MANY_NODES, 256)
 
 

@@ -1,4 +1,4 @@
-"""What commands that end in reports share: where reports go, what fails, what is known."""
+"""Shared by commands that end in reports: report files, verdicts that fail, exit status."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class VerdictsType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[CompletionItem]:
-        """The verdict that is being typed, after those that are there."""
+        """Completions of the last verdict in a list."""
         before, comma, word = incomplete.rpartition(",")
         chosen = before.split(",")
         return [
@@ -59,7 +59,7 @@ class ReportFileType(click.ParamType):  # type: ignore[type-arg,unused-ignore]
     name = "file"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The path, once it is known that it can be written: an audit may take minutes."""
+        """The path, if its form is known and it can be written: an audit may take minutes."""
         path = str(value)
         try:
             form_of(path)

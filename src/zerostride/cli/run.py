@@ -1,4 +1,4 @@
-"""run: what a model computes, by the rules that its file says."""
+"""run: computes a model by the rules of its file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from .files import open_array, write_array
 if TYPE_CHECKING:
     from ..models.ir.graph import Array, Graph
 
-#: Bytes of a .json file of numbers, and of an archive once it is unpacked.
+#: The most bytes of a .json file of numbers, and of an unpacked archive.
 MAX_JSON, MAX_UNPACKED = 2**28, 2**32
-#: Outputs of up to so many elements are printed in numbers, others as what they range over.
+#: Outputs of up to so many elements are printed in numbers, others as statistics.
 MOST_SHOWN = 20
-#: Elements that --print and --json put out at most.
+#: The most elements that --print and --json print.
 MOST_PRINTED = 100_000
 
 
@@ -178,7 +178,7 @@ def _numbers(text: str, where: str) -> Any:
 
 
 def _targets(words: Sequence[str]) -> dict[str | None, str]:
-    """Where outputs go: by name, and under None the folder for all."""
+    """The paths of outputs by name; under None the folder for all."""
     targets: dict[str | None, str] = {}
     for word in words:
         name, equals, path = word.partition("=")
@@ -192,7 +192,7 @@ def _targets(words: Sequence[str]) -> dict[str | None, str]:
 
 
 def _wanted(graph: Graph, targets: Mapping[str | None, str]) -> list[str]:
-    """The model's outputs, and other tensors that are to be written."""
+    """The model's outputs, and other tensors to write."""
     names = [value.name for value in graph.outputs]
     return list(dict.fromkeys([*names, *(name for name in targets if name is not None)]))
 
@@ -217,7 +217,7 @@ def _write(
 
 
 def _file_name(name: str, taken: set[str]) -> str:
-    """A name of the model as one of a file: no folders, nothing hidden, none twice."""
+    """A file name for a name of the model: without folders, not hidden, unique."""
     plain = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:100].lstrip(".")
     candidate, count = f"{plain or 'output'}.npy", 1
     while candidate in taken:
@@ -239,7 +239,7 @@ def _line(name: str, array: Array, *, whole: bool) -> str:
 
 
 def _statistics(array: Array) -> dict[str, float]:
-    """What an array ranges over; NaN and infinities are counted apart."""
+    """The statistics of an array; NaN and infinities are counted separately."""
     values = array.astype(np.float64) if array.dtype.kind != "c" else np.abs(array)
     finite = values[np.isfinite(values)]
     statistics = {}

@@ -16,12 +16,12 @@ from ..sizes import MAX_RANK, brief
 from ..sizes.parse import MAX_TEXT, read, symbol
 from .files import open_array
 
-#: Forty digits are twice what a size can have, and few enough to be a number at once.
+#: The most digits of a number: twice as many as a size can have, and fast to read.
 _SIZE = re.compile(r"-?[0-9]{1,40}")
 _CLOSING = {"[": "]", "(": ")"}
 
 
-#: Characters of a shape; the longest with a meaning has 64 sizes.
+#: The most characters of a shape; a valid one has at most 64 sizes.
 _LONGEST = 64 * (MAX_TEXT + 1)
 
 
@@ -67,7 +67,7 @@ def parse_shape(text: str) -> tuple[Any, ...]:
 
 
 def _names_a_file(text: str) -> bool:
-    """Whether it is a file that holds no shape; names of sizes may have a dot, too."""
+    """Whether the word is a file without a shape; names of sizes may also have a dot."""
     return text.endswith(".onnx") or ("." in text and os.path.isfile(text))
 
 
@@ -87,7 +87,7 @@ def _words(text: str) -> list[str] | None:
 
 
 def _closes(text: str) -> bool:
-    """Whether the first bracket is closed by the last character: not so in (N+1)*(M+1)."""
+    """Whether the last character closes the first bracket: false for (N+1)*(M+1)."""
     if text[-1] not in _CLOSING.values():
         return text[0] == "["
     depth = 0
@@ -99,7 +99,7 @@ def _closes(text: str) -> bool:
 
 
 def _parts(text: str) -> list[str]:
-    """A list cut at its commas, not at those in parentheses: bcast(N, M) is one size."""
+    """A list split at commas outside parentheses: bcast(N, M) is one size."""
     if not any(bracket in text for bracket in "()"):
         return text.split(",")
     parts, depth, start = [], 0, 0
@@ -120,11 +120,11 @@ def _numbers(text: str) -> tuple[int, ...] | None:
 
 
 def _symbols(text: str) -> tuple[Any, ...]:
-    """The sizes of a list that has names or expressions in it; a Misfit if it is none."""
+    """The sizes of a list with names or expressions; raises Misfit if it is none."""
     words = _words(text) if text else None
     if words is None:
         raise Misfit(Reason.BAD_EXTENT, "")
-    if "," not in text and len(words) > 1:  # an x is a letter here, not a sign between sizes
+    if "," not in text and len(words) > 1:  # an x is a letter here, not a separator
         words = [text]
         if _opens(text):
             words = [text[1:-1].strip()]
@@ -138,7 +138,7 @@ def _opens(text: str) -> bool:
 
 
 def _readable(word: str) -> str:
-    """The text of a size, which reads as one; it gets its name where its operand is known."""
+    """The text of a size, checked; it becomes a symbol once its operand is known."""
     if word.startswith("--"):
         raise Misfit(Reason.BAD_EXTENT, f"{brief(word)} looks like an option")
     read(word)
@@ -161,5 +161,5 @@ def _tensor_shape(model: str, tensor: str) -> tuple[Any, ...]:
         raise ZerostrideError(f"{model}: there is no tensor {_cut(tensor)!r}{meant}")
     if value.shape is None:
         raise ZerostrideError(f"{model}: the rank of tensor {_cut(tensor)!r} is not known")
-    # A name in a file is a name, whatever characters are in it; two operands may share it.
+    # A name in a file may have any characters; two operands may share it.
     return tuple(symbol(size) if isinstance(size, str) else size for size in value.shape)

@@ -1,4 +1,4 @@
-"""Tables for terminals of any width, and for files and pipes, which have none."""
+"""Tables for terminals of any width, and for files and pipes without a width."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-#: Columns where there is no terminal to ask; and how many a terminal has that is roomy.
+#: The columns of a file or pipe, and the least columns of a roomy terminal.
 UNBOUNDED, ROOMY = 140, 110
 
 
 def console() -> Console:
-    """The terminal, or what stands in for one."""
+    """The terminal, or a console of unbounded width for a file or pipe."""
     from rich.console import Console
 
     terminal = Console()

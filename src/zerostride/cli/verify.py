@@ -1,4 +1,4 @@
-"""verify: a model's broadcasts, or the whole model, on a real engine."""
+"""verify: runs a model's broadcasts, or the whole model, on a real engine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .progress import bar
 if TYPE_CHECKING:
     from ..models.findings import Report
 
-#: Outcome to how it is written.
+#: The words and style of each outcome.
 STYLES = {
     "agrees": "green",
     "differs": "bold red",
@@ -122,7 +122,7 @@ def _pythons(words: Sequence[str]) -> dict[str, str]:
 
 
 def _show(report: Report, *, whole: bool) -> None:
-    """The headline, notes, and a row a check with the audit's verdict beside it."""
+    """Prints the headline, notes, and a row per check with the audit's verdict."""
     counts: dict[str, int] = {}
     for check in report.checks:
         counts[str(check.outcome)] = counts.get(str(check.outcome), 0) + 1
