@@ -1,9 +1,9 @@
-"""The engine table: what each engine's release does, as data with a source.
+"""The engine table: the behaviour of each engine's release, as data with a source.
 
-A *rule* is what a document says; an *engine* is what a release does. `rows_*` hold the rows,
-`limits` and `aligns` the checks and alignments that they use, `history` older releases.
-`planning` has `zs.plan`: it finds the rule that an engine uses, and plans.
-In: an engine, an op, shapes. Out: the Plan that the release makes, or what it refuses.
+A *rule* follows a document; an *engine* row records a release. `rows_*` hold the rows, `limits` and
+`aligns` the checks and alignments that they use, `history` the older releases. `planning` has
+`zs.plan`: it finds the rule that an engine uses, and plans.
+In: an engine, an op, shapes. Out: the Plan of the release, or its refusal.
 """
 
 from .model import Divergence, Engine, Support

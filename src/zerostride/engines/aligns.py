@@ -1,4 +1,4 @@
-"""How engines align where that is not a rule of `rules`: what was measured, not what is written."""
+"""Alignments of engines that no rule in `rules` describes. They were measured, not read."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from ..core.rules import (
 from ..errors import Misfit, Reason
 from ..sizes import Asker, Shape, Size
 
-#: Axes of a Mat. More are refused before anything else is looked at.
+#: Axes of a Mat. More are refused first.
 NCNN_RANK = 4
 
-#: Axes of a target of expand: "Expected expand_shape.size() <= 8" in its inference of shapes.
+#: Axes of a target of expand: "Expected expand_shape.size() <= 8" in its shape inference.
 PADDLE_TARGET_RANK = 8
 
 
 def openvino_pdpd(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
     """PDPD as OpenVINO infers it: trailing ones of B count, and zeros are compared by size.
 
-    Along an axis B may not be larger than A, so 1 does not stretch to 0; but A's 1 becomes B's 0.
+    Along an axis B may not be larger than A, so B's 1 does not stretch to 0, but A's 1 becomes B's
+    0.
     """
     a, b = shapes
     axis = one_way_axis(a, b, attributes["axis"])
@@ -48,7 +49,7 @@ def openvino_bidirectional(
     """
     alignment = align_numpy(asker, shapes, attributes)
     data, target = shapes
-    first = len(data) - len(target)  # the data's axis above the target's axis 0
+    first = len(data) - len(target)  # the data's axis that lies on the target's axis 0
     lands: list[int | None] = list(alignment.mapping[1])
     for k, size in enumerate(target):
         if first + k < 0:
@@ -64,8 +65,8 @@ def openvino_bidirectional(
 def openvino_explicit(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
     """Explicit as OpenVINO runs it: rank-0 data may carry one axis where the target is 1.
 
-    Repeated axes pass; of those only the last may have an extent other than 1, or what comes out
-    is garbage. Sizes are checked before that.
+    Repeated axes are accepted. Of those only the last may have an extent other than 1; otherwise
+    the result is garbage. Sizes are checked first.
     """
     data, target = shapes
     axes = attributes["axes_mapping"]
@@ -99,7 +100,7 @@ def openvino_explicit(asker: Asker, shapes: tuple[Shape, ...], attributes: Attri
 
 
 def prelu_channel(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """PRelu: a vector that fits axis 1 goes there, even where the last axis has its length too."""
+    """PRelu: a vector that fits axis 1 goes there, even if the last axis has its length too."""
     data, slope = shapes
     rank = len(data)
     every = range(rank)
@@ -108,7 +109,7 @@ def prelu_channel(asker: Asker, shapes: tuple[Shape, ...], attributes: Attribute
     start = rank - len(slope)
     if len(slope) == 1 and rank > 1 and asker.equal(slope[0], data[1]):
         start = 1
-    if has_zero(asker, (*data, *slope)):  # then nothing runs, and nothing is checked
+    if has_zero(asker, (*data, *slope)):  # nothing runs, and nothing is checked
         for size, other in zip(data[start:], slope, strict=False):
             if not (asker.equal(size, other) or asker.is_one(other)):
                 raise Misfit(Reason.WRONG_RESULT, f"{other} against {size} is not checked")
@@ -127,9 +128,9 @@ def prelu_axis_1(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes
 
 
 def jax_dims(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """jax.lax.broadcast_in_dim: axes distinct, in range; unsorted ones would transpose.
+    """jax.lax.broadcast_in_dim: axes are distinct and in range; unsorted ones would transpose.
 
-    No dimensions at all and data of the target's rank: the data come back, whatever the target.
+    With no dimensions and data of the target's rank, it returns the data, whatever the target.
     """
     data, target = shapes
     axes = attributes["axes_mapping"]
@@ -160,7 +161,7 @@ def equal_ranks_or_scalar(
 
 
 def equal_ranks(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """Axis by axis: operands of one rank, scalars not excepted."""
+    """Axis by axis: operands have one rank, scalars included."""
     rank = max(map(len, shapes))
     if any(len(shape) != rank for shape in shapes):
         ranks = " and ".join(str(len(shape)) for shape in shapes)
@@ -169,7 +170,7 @@ def equal_ranks(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes)
 
 
 def identical(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """Nothing stretches; the ranks are looked at, and sizes that differ are another matter."""
+    """Nothing stretches, and the ranks must be equal; `resolve` refuses sizes that differ."""
     alignment = equal_ranks(asker, shapes, attributes)
     return Alignment(alignment.rank, alignment.mapping, ((),) * len(shapes))
 
@@ -177,7 +178,7 @@ def identical(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -
 def identical_or_scalar_condition(
     asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes
 ) -> Alignment:
-    """A selection whose condition is one truth value, or has the shape of the others."""
+    """A selection whose condition is one truth value, or has the shape of the other operands."""
     condition, *rest = shapes
     alignment = identical(asker, tuple(rest), attributes)
     if len(condition) not in (0, alignment.rank):
@@ -188,15 +189,15 @@ def identical_or_scalar_condition(
     return Alignment(alignment.rank, places, ((),) * len(shapes))
 
 
-#: Which of batch, height, width and channels a tensor's axes are, by its rank:
+#: The meaning of a tensor's axes (batch, height, width, channels) by its rank:
 #: tflite/delegates/gpu/common/model_builder_helper.cc, ExtractTensorShape.
 _BHWC = ((), (0,), (0, 3), (0, 2, 3), (0, 1, 2, 3))
 
 
 def bhwc(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """LiteRT's GPU delegate: each operand is laid out as batch, height, width, channels by itself.
+    """LiteRT's GPU delegate lays out each operand separately as batch, height, width, channels.
 
-    So operands of unequal ranks meet where nobody meant them to.
+    So operands of unequal ranks align in unexpected ways.
     """
     rank = max(map(len, shapes))
     if rank >= len(_BHWC):
@@ -210,7 +211,7 @@ def bhwc(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Ali
 def bhwc_select(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
     """SELECT_V2 of LiteRT's GPU delegate: values have the result's shape, or are one number.
 
-    Only the condition stretches, laid out as `bhwc` says.
+    Only the condition stretches, laid out as in `bhwc`.
     """
     rank = max(map(len, shapes))
     condition = bhwc(asker, (shapes[0], (1,) * rank), attributes)
@@ -234,7 +235,7 @@ def channel_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attribute
 
 
 def one_way_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """PRELU of LiteRT: the slope right-aligned to the data, which do not stretch."""
+    """PRELU of LiteRT: the slope is right-aligned to the data, which do not stretch."""
     rank, mapping = right_aligned(shapes)
     if rank > len(shapes[0]):
         raise Misfit(Reason.RANK, f"the slope has rank {rank}, more than the data's")
@@ -242,7 +243,7 @@ def one_way_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attribute
 
 
 def paddle_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """The same, and a slope without elements is refused."""
+    """The same; a slope without elements is refused."""
     if len(shapes[1]) == 1 and asker.equal(shapes[1][0], 0):
         raise Misfit(Reason.BAD_EXTENT, "a slope without elements")
     return _slope(asker, shapes, channel=1, vector_data=False)
@@ -251,7 +252,7 @@ def paddle_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes
 def mnn_slope(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
     """PReLU of MNN: one number, or a list along axis 1; along axis 0 of a vector.
 
-    From an empty list come results that cannot be read, unless they are empty too.
+    An empty list gives results that cannot be read, unless they are empty too.
     """
     data, slope = shapes
     if len(slope) == 1 and asker.equal(slope[0], 0) and not has_zero(asker, data):
@@ -299,10 +300,10 @@ def _slope(
 
 
 def ncnn(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """ncnn's BinaryOp: the documented alignment; there are no empty blobs.
+    """ncnn's BinaryOp: the documented alignment, without empty blobs.
 
-    Each result extent is the larger of the two, so 0 against n is n, and what is read there is not
-    the operand's. Only where both are 0 is there nothing to allocate, and it refuses.
+    Each result extent is the larger of the two, so 0 against n is n, and the kernel reads outside
+    of the operand. Only if both are 0 is nothing allocated, and ncnn refuses.
     """
     alignment = align_ncnn(asker, shapes, attributes)
     if alignment.rank <= NCNN_RANK:
@@ -312,7 +313,7 @@ def ncnn(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Ali
 
 
 def _empty_blob(asker: Asker, shapes: tuple[Shape, ...], alignment: Alignment) -> Misfit:
-    """What happens to an operand without elements."""
+    """The effect of an operand without elements."""
     landing: list[list[Any]] = [[] for _ in range(alignment.rank)]
     for shape, mapping in zip(shapes, alignment.mapping, strict=True):
         for size, axis in zip(shape, mapping, strict=True):
@@ -325,7 +326,7 @@ def _empty_blob(asker: Asker, shapes: tuple[Shape, ...], alignment: Alignment) -
 
 
 def paddle_target(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """Paddle's expand and broadcast_to: an empty target leaves the data as they are."""
+    """Paddle's expand and broadcast_to: an empty target leaves the data unchanged."""
     data, target = shapes
     if not target:
         every = tuple(range(len(data)))

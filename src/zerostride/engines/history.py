@@ -1,7 +1,7 @@
-"""What older releases of an engine computed wrongly and the measured one does not, as data.
+"""Wrong results of older releases that the measured release has fixed, as data.
 
-A model runs on the release that a product ships, often not the newest. A row here changes no
-verdict: it is a note beside it, with the release in which the matter was put right.
+A product often ships a release that is not the newest. A row here does not change a verdict: it
+adds a note that names the fixed release.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ..core.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """Something that a release put right.
+    """A fault that a release fixed.
 
     Attributes:
         until: the first release without it.
-        text: what releases before it do, as the end of a sentence.
-        references: public reports and the change that put it right.
-        strikes: whether it struck a plan.
-        source: how that is known.
+        text: the behaviour of the releases before it, as the end of a sentence.
+        references: public reports and the change that fixed it.
+        strikes: whether the fault affected a plan.
+        source: the source of the row.
         run: whether releases before and after were run (True) or the change only read.
     """
 
@@ -34,25 +34,25 @@ class History:
     run: bool = True
 
     def note(self, engine: str) -> str:
-        """The row in a sentence, with its reports."""
+        """The row as a sentence, with its reports."""
         return f"{engine} before {self.until} {self.text} ({', '.join(self.references)})"
 
 
 def _explicit(plan: Plan) -> bool:
-    """Operands of one rank, of which one stretches at least."""
+    """Operands of one rank, of which at least one stretches."""
     return len({len(shape) for shape in plan.operands}) == 1 and any(plan.stretched)
 
 
 def _runs(plan: Plan) -> list[tuple[bool, ...]]:
-    """For each operand that stretches, along which of the result's axes above 1."""
+    """For each operand that stretches, the result axes above 1 along which it does."""
     wide = [axis for axis, size in enumerate(plan.shape) if size != 1]
     return [tuple(axis in axes for axis in wide) for axes in plan.stretched if axes]
 
 
 def _both_or_between(plan: Plan) -> bool:
-    """Both stretch, or one does along axes that are neither the outer nor the inner ones.
+    """Both stretch, or one does along axes that are neither outer nor inner.
 
-    The middle axis of three had a kernel of its own.
+    The middle axis of three had its own kernel.
     """
     runs = _runs(plan)
     if not _explicit(plan) or len(runs) > 1:
@@ -62,7 +62,7 @@ def _both_or_between(plan: Plan) -> bool:
 
 
 def _no_kernel(plan: Plan) -> bool:
-    """What of one rank did not have a kernel before 2023: two and four axes had none."""
+    """Operands of one rank without a kernel before 2023; two and four axes had none at all."""
     if not _explicit(plan) or plan.rank not in (2, 3, 4):
         return False
     if plan.rank != 3 or _both_or_between(plan):
@@ -138,7 +138,7 @@ HISTORY: Mapping[str, tuple[History, ...]] = MappingProxyType(
 
 
 def past_notes(engine: str | None, plan: Plan) -> tuple[str, ...]:
-    """What older releases of an engine did to a plan, a sentence each.
+    """The faults of older releases of an engine on a plan, one sentence each.
 
     >>> import zerostride as zs
     >>> past_notes("ncnn", zs.plan((17, 1, 128), (1, 2, 128), engine="ncnn"))[0][:20]

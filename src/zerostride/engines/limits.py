@@ -1,7 +1,7 @@
-"""What engines refuse although the rule allows it: checks of finished plans.
+"""Plans that engines refuse although the rule allows them: checks of finished plans.
 
-Each raises a Misfit. They are the `check` of a rule's row in `table`. What they must know of sizes
-they ask, as align functions do, so that sizes that are not known will do.
+Each check raises a Misfit; a rule's row in `table` names it as its `check`. Checks ask about sizes
+as align functions do, so they also work with open sizes.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from ..sizes import Asker, Shape, Size
 TENSORFLOW_RUNS = 5
 #: The same for SelectV2, which does not merge.
 TENSORFLOW_WHERE_RANK = 8
-#: Paddle 3.3.1: expand, in which where stretches its operands (phi/infermeta/unary.cc).
+#: Paddle 3.3.1: the limit of expand, which stretches the operands of where
+#: (phi/infermeta/unary.cc).
 PADDLE_WHERE_RANK = 8
 #: OpenVINO 2026.4.1, explicit with gaps: 284 of 284 with 7 runs or more were wrong, 1,000 of 1,000
 #: with fewer were right.
 OPENVINO_RUNS = 6
 
-#: LiteRT 2.3.0: axes of the loops that stretch, NdArrayDesc<8> of tflite/kernels/internal/common.h;
-#: beyond, a check ends the process. The limits of 4 to 6 that documents name are old.
+#: LiteRT 2.3.0: axes of its stretching loops, NdArrayDesc<8> of tflite/kernels/internal/common.h;
+#: beyond them a check ends the process. The limits of 4 to 6 in documents are outdated.
 LITERT_RANK = 8
 
 
 def tensorflow_runs(plan: Plan, asker: Asker) -> None:
     """At most 5 runs of neighbouring axes that stretch alike; axes of extent 1 do not count.
 
-    Nothing is computed where the result is empty, and so nothing is refused.
+    An empty result needs no computation and is never refused.
     """
     if plan.rank <= TENSORFLOW_RUNS or is_empty(plan, asker):
         return
@@ -49,13 +50,13 @@ def is_empty(plan: Plan, asker: Asker) -> bool:
 
 
 def _runs(plan: Plan, asker: Asker) -> int:
-    """How many runs of neighbouring axes there are along which the same operands stretch."""
+    """The number of runs of neighbouring axes along which the same operands stretch."""
     runs = 0
     previous: tuple[bool, ...] | None = None
     for axis, size in enumerate(plan.shape):
         if asker.is_one(size):
             continue
-        # The result is not 1 here, so an operand stretches where it is.
+        # The result's extent is not 1 here, so an operand with extent 1 stretches.
         state = tuple(asker.is_one(aligned[axis]) for aligned in plan.aligned)
         if state != previous:
             runs, previous = runs + 1, state
@@ -79,10 +80,10 @@ def paddle_where(plan: Plan, asker: Asker) -> None:
 
 
 def openvino_gaps(plan: Plan, asker: Asker) -> None:
-    """Explicit with 7 runs of axes or more is right only where the data's axes are the last ones.
+    """Explicit with 7 runs of axes or more is right only if the data's axes are the last ones.
 
-    With a gap between them, or after them, the mapping is forgotten: the data are read as if their
-    axes were the last ones.
+    With a gap between or after them, the mapping is lost: the data are read as if their axes were
+    the last ones.
     """
     (mapping,) = plan.axes_mapping
     last = tuple(range(plan.rank - len(mapping), plan.rank))
@@ -98,9 +99,9 @@ def openvino_gaps(plan: Plan, asker: Asker) -> None:
 
 
 def openvino_rewritten(plan: Plan, asker: Asker) -> None:
-    """Under pdpd the CPU plugin rewrites the op into others that have the numpy rule again.
+    """Under pdpd the CPU plugin rewrites the op into others that use the numpy rule.
 
-    Only where both rules mean the same is the answer right. Where NumPy's refuses, compiling does.
+    The result is right only if both rules mean the same. Compiling refuses if NumPy's rule refuses.
     """
     shape, aligned = _as_numpy(plan, asker)
     if not _alike(shape, plan.shape, asker) or not _aligned_alike(aligned, plan, asker):
@@ -110,10 +111,10 @@ def openvino_rewritten(plan: Plan, asker: Asker) -> None:
 
 
 def openvino_compared(plan: Plan, asker: Asker) -> None:
-    """Under pdpd the CPU plugin compiles these with the numpy rule, and never with an axis above 0.
+    """Under pdpd the CPU plugin compiles these ops by the numpy rule, never with an axis above 0.
 
-    What comes out is NumPy's meaning, if that has the shape that pdpd infers; else it refuses.
-    Nothing is looked at where the result is empty.
+    The result has NumPy's meaning if its shape is the one that pdpd infers; otherwise the plugin
+    refuses. An empty result is not checked.
     """
     if not is_empty(plan, asker) and plan.rule.attributes.get("axis", 0) > 0:
         raise Misfit(Reason.NO_RULE, "the plugin compiles this op only for the axes 0 and -1")
@@ -121,7 +122,7 @@ def openvino_compared(plan: Plan, asker: Asker) -> None:
 
 
 def openvino_by_numpy(plan: Plan, asker: Asker) -> None:
-    """Under pdpd the CPU plugin computes these by the numpy rule, or refuses where that refuses."""
+    """Under pdpd the CPU plugin computes these ops by the numpy rule, and refuses with it."""
     if is_empty(plan, asker):
         return
     shape, aligned = _as_numpy(plan, asker)
@@ -132,7 +133,7 @@ def openvino_by_numpy(plan: Plan, asker: Asker) -> None:
 
 
 def openvino_shifted(plan: Plan, asker: Asker) -> None:
-    """Under pdpd the CPU plugin shifts by the numpy rule, and reads on where that refuses."""
+    """Under pdpd the CPU plugin shifts by the numpy rule; where that refuses, it reads on."""
     try:
         openvino_by_numpy(plan, asker)
     except Misfit as misfit:
@@ -145,7 +146,7 @@ def openvino_uncompiled(plan: Plan, asker: Asker) -> None:
 
 
 def _as_numpy(plan: Plan, asker: Asker) -> tuple[Shape, tuple[Shape, ...]]:
-    """The result and the aligned operands by NumPy's rule; asked, so that any sizes will do."""
+    """The result and the aligned operands by NumPy's rule; the Asker lets open sizes work."""
     rule = RULES["numpy"]
     alignment = rule.align(asker, plan.operands, {})
     try:
@@ -165,7 +166,7 @@ def _aligned_alike(aligned: tuple[Shape, ...], plan: Plan, asker: Asker) -> bool
 
 
 def paddle_axis(plan: Plan, asker: Asker) -> None:
-    """An axis below −1 passes the inference of shapes and fails at run, unless nothing runs."""
+    """An axis below −1 passes shape inference and fails at run, unless nothing runs."""
     ranks = {len(shape) for shape in plan.operands}
     axis = plan.rule.attributes.get("axis", -1)
     if axis < -1 and len(ranks) > 1 and not is_empty(plan, asker):
@@ -173,7 +174,7 @@ def paddle_axis(plan: Plan, asker: Asker) -> None:
 
 
 def litert_axes(plan: Plan, asker: Asker) -> None:
-    """More than 8 axes only where nothing stretches: the operands have one and the same shape."""
+    """More than 8 axes only if nothing stretches: the operands have one and the same shape."""
     if plan.rank <= LITERT_RANK:
         return
     first, *rest = plan.operands
@@ -185,16 +186,16 @@ def litert_axes(plan: Plan, asker: Asker) -> None:
 
 
 def litert_select(plan: Plan, asker: Asker) -> None:
-    """As `litert_axes`; of one element each, SELECT_V2 keeps the shape that the model declares."""
+    """As `litert_axes`; for operands of one element SELECT_V2 keeps the model's declared shape."""
     if not all(asker.is_one(size) for shape in plan.operands for size in shape):
         litert_axes(plan, asker)
 
 
 def litert_fivefold(plan: Plan, asker: Asker) -> None:
-    """As `litert_axes`, but where the axes merge into five loops there is no limit.
+    """As `litert_axes`, but without a limit if the axes merge into five loops.
 
-    From the last axis out: equal sizes, one operand's ones, equal sizes, the other's ones, equal
-    sizes (tflite/kernels/internal/reference/process_broadcast_shapes.h).
+    From the last axis outwards: equal sizes, ones of one operand, equal sizes, ones of the other,
+    equal sizes (tflite/kernels/internal/reference/process_broadcast_shapes.h).
     """
     if plan.rank <= LITERT_RANK or len(plan.aligned) != 2:
         return
@@ -210,7 +211,7 @@ def litert_fivefold(plan: Plan, asker: Asker) -> None:
 
 
 def _stretching_side(asker: Asker, a: Size, b: Size) -> int | None:
-    """Which of two sizes is the 1 that stretches; None where they are equal."""
+    """The index of the size that is the 1 that stretches; None if the sizes are equal."""
     if asker.equal(a, b):
         return None
     return 0 if asker.is_one(a) else 1
@@ -224,7 +225,7 @@ def _goes_with(asker: Asker, pair: tuple[Size, Size], state: int | None, side: i
 
 
 def first_is_whole(plan: Plan, asker: Asker) -> None:
-    """The first operand does not stretch, not even where it has no axis."""
+    """The first operand does not stretch, even if it lacks an axis."""
     for size, whole in zip(plan.aligned[0], plan.shape, strict=True):
         if not asker.equal(size, whole):
             raise Misfit(Reason.ONE_WAY, f"{size} of the first operand against {whole}")
@@ -242,7 +243,7 @@ def one_stretches(plan: Plan, asker: Asker) -> None:
 
 
 def condition_by_fours(plan: Plan, asker: Asker) -> None:
-    """Where the result has one slice of channels, four truth values are read, not one stretched."""
+    """For a result of one slice of channels, four truth values are read, not one stretched."""
     condition = plan.aligned[0]
     if not condition or all(map(asker.is_one, condition)) or not asker.is_one(condition[-1]):
         return
@@ -253,13 +254,13 @@ def condition_by_fours(plan: Plan, asker: Asker) -> None:
 
 
 def mnn_where(plan: Plan, asker: Asker) -> None:
-    """MNN stretches the third operand of a Select only if it stretches the second one, too.
+    """MNN stretches the third operand of a Select only if it also stretches the second one.
 
-    It asks the second one's size where it means the third's, and then reads past the end of it
-    (run: MNN 3.6.1, tests/conformance/test_mnn_format.py). One number alone is taken for all.
+    It tests the second one's size instead of the third's, and then reads past the end of the third
+    (run: MNN 3.6.1, tests/conformance/test_mnn_format.py). A single number is accepted for all.
     """
     if len(plan.aligned) != 3:
-        return  # a pair of them, whose sizes somebody looks at
+        return  # two operands: their sizes are tested
     _, second, third = plan.aligned
     if all(map(asker.is_one, third)):
         return

@@ -1,4 +1,4 @@
-"""What a row of the engine table is made of."""
+"""The types of the engine table's rows."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ Rules = Mapping[str, Rule]
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """Where a release departs from its document, or from a sane answer.
+    """A departure of a release from its document, or from a sane result.
 
     Attributes:
-        text: what it does, in a sentence.
+        text: the behaviour, in a sentence.
         effect: CRASH, WRONG_RESULT, or the reason for which it refuses.
-        source: where that is known from.
+        source: the source of the fact.
         run: whether it was run (True) or only read.
-        strikes: tells whether it strikes a given valid plan, asking of sizes what it must know;
-            None where no single plan is hit.
-        rank: the least rank of a result that it strikes.
-        rules: the rules by whose plans it strikes; empty: all.
+        strikes: tells whether it affects a given valid plan; it asks about sizes through the Asker.
+            None if it affects no single plan.
+        rank: the least rank of an affected result.
+        rules: the rules whose plans it affects; empty: all.
         ops: the ops that it concerns, by canonical name; empty: all.
         dtypes: the dtypes that it concerns; empty: all.
-        narrows: the dtype in which it computes those instead; right as long as every number fits.
+        narrows: the dtype in which it computes those instead; the result is right if every number
+            fits.
     """
 
     text: str
@@ -44,21 +45,22 @@ class Divergence:
     narrows: str | None = None
 
     def may_strike(self, rule: str, most: int | None) -> bool:
-        """Whether it may strike a plan of a rule, of a rank of at most so much (None: of any)."""
+        """Whether it may affect a plan of a rule, up to a rank (None: any rank)."""
         by_rule = not self.rules or rule in self.rules
         return self.strikes is not None and by_rule and (most is None or most >= self.rank)
 
     def concerns(self, op: str | None, dtype: str | None) -> bool:
-        """Whether it is about an op and a dtype; what is about dtypes is not about an unknown one.
+        """Whether it applies to an op and a dtype.
 
-        What is about some ops is about an op that is not named ("add" stands for it).
+        One that names dtypes does not apply to an unknown dtype. One that names ops applies to an
+        unnamed op if "add" is among them.
         """
         by_op = not self.ops or (op or "add") in self.ops
         return by_op and (not self.dtypes or dtype in self.dtypes)
 
 
 def always(plan: Plan, asker: Asker) -> bool:
-    """For a divergence that strikes every plan of its ops and dtypes."""
+    """The `strikes` of a divergence that affects every plan of its ops and dtypes."""
     return True
 
 
@@ -67,7 +69,7 @@ class Engine:
     """A row of the engine table.
 
     Attributes:
-        name: how the engine is called here.
+        name: the engine's name in this package.
         release: the release that was measured.
         distribution: the package whose installed version is compared with `release`.
         module: the module that is imported to run it.
@@ -76,17 +78,17 @@ class Engine:
             engine has no such op.
         ops: ops that differ from the rest, by canonical name or by the engine's own.
         typed: ops that differ on an element type, by canonical name and NumPy's name of the type.
-        dynamic: ops that differ where a model is compiled before its sizes are known.
-        constants: rules where an operand is a constant of the model; empty: the same.
-        tensor_rank: the most axes that any tensor has there; None where ops alone have limits.
+        dynamic: ops that differ if a model is compiled before its sizes are known.
+        constants: rules for an operand that is a constant of the model; empty: the same rules.
+        tensor_rank: the most axes of any tensor; None if only ops have limits.
         keeps: −1 in a target keeps the extent of the data's axis there.
-        divergences: see :class:`Divergence`; dtypes that are refused or go wrong among them.
+        divergences: see :class:`Divergence`; they include refused and wrong dtypes.
         run: whether its rows were run (True) or only read.
-        reads: the column of the op table whose names it takes, where that is not its own: "onnx".
+        reads: the column of the op table whose names it uses, if that is not its own: "onnx".
         has: the ops that it has, by canonical name; empty: all of its column.
-        also: older releases that were measured too, and do what `release` does.
-        samples: its ops see one sample at a time: converters take the batch axis out of every
-            tensor. Empty, or the source.
+        also: older releases that were measured and behave like `release`.
+        samples: the source of the fact that its ops see one sample at a time, so that converters
+            remove the batch axis from every tensor. Empty: they see the batch.
     """
 
     name: str
@@ -120,7 +122,7 @@ class Engine:
 
     @property
     def broadcasts(self) -> bool | None:
-        """Whether it has an op that broadcasts to a shape; None where nothing was read about it."""
+        """Whether it has an op that broadcasts to a shape; None if nothing was read about it."""
         if self.to_target:
             return True
         measured = self.run or any(row.effect is Reason.NO_OP for row in self.divergences)
@@ -128,7 +130,7 @@ class Engine:
 
     @property
     def dtypes(self) -> Mapping[str, str]:
-        """Dtypes that go wrong whatever the op, with what happens."""
+        """Dtypes that go wrong for every op, with the effect."""
         return {
             dtype: row.text
             for row in self.divergences
@@ -142,9 +144,9 @@ class Support:
     """Whether an engine carries an op.
 
     Attributes:
-        ok: True, or False where it refuses, crashes or answers wrongly.
+        ok: True; False if it refuses, crashes or returns wrong results.
         reason: why not, or what was checked.
-        source: where that is known from.
+        source: the source of the fact.
     """
 
     ok: bool

@@ -1,7 +1,7 @@
-"""`plan` and `plan_to`, where names become rows and rows become Plans.
+"""`plan` and `plan_to`: names become rows, and rows become Plans.
 
-The result is cached on the shapes and everything else that was asked, because the same few shapes
-are asked again and again.
+Results are cached by the shapes and all arguments, because callers ask about the same few shapes
+repeatedly.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .versions import warn_if_unmeasured
 if TYPE_CHECKING:
     from ..sizes.condition import Condition
 
-#: Plans kept. A plan is about 1 KiB; a large model has some thousand distinct pairs of shapes.
+#: Cached plans. A plan is about 1 KiB; a large model has some thousand distinct pairs of shapes.
 CACHE_SIZE = 8192
 
 
@@ -42,10 +42,10 @@ def plan(
     """How element-wise operands of these shapes are combined.
 
     Args:
-        shapes: the operands' shapes, outermost size first. A size is a number, or not known yet:
-            a name ("N"), "?", bounds ("1..8"), an expression ("2*N + 1"), or a :class:`Dim`.
-            An array of sizes is a shape, too; of any other array pass its `shape`. xarray's
-            DataArrays are planned by their dimensions' names.
+        shapes: the operands' shapes, outermost size first. A size is a number, or open: a name
+            ("N"), "?", bounds ("1..8"), an expression ("2*N + 1"), or a :class:`Dim`. An array of
+            sizes is a shape, too; of any other array pass its `shape`. xarray's DataArrays are
+            planned by their dimensions' names.
         rule: name of an element-wise rule; "numpy" if neither rule nor engine is given. Or limits
             with or without one: :func:`zerostride.strict`.
         axis: where the smaller operand starts, for the rules that have it (pdpd, paddle, onnx6).
@@ -53,7 +53,7 @@ def plan(
         broadcast: onnx6's attribute; 1 allows broadcasting.
         engine: ask what executing it on that engine's measured release gives.
         op: the op meant, where an engine's ops differ ("prelu").
-        facts: what is known of sizes that are no numbers: "N >= 1", or a list of such.
+        facts: known conditions on open sizes: "N >= 1", or a list of such.
 
     Raises:
         BroadcastError: if the shapes do not combine; `silent` if the engine would go wrong.
@@ -79,23 +79,23 @@ def plan(
             shapes = tuple(tuple(shape) if is_open(shape) else as_shape(shape) for shape in shapes)
         return _cached(shapes, rule, axis, broadcast, engine, op, limits)
     except (Misfit, TypeError):
-        # Malformed, or not hashable: the driver says what is wrong with it.
+        # The input is malformed or not hashable; the driver raises the error that says so.
         return _plan(shapes, rule, axis, broadcast, engine, op, limits)
 
 
 def engine_plan(*shapes: Shape, engine: str, op: str | None = None) -> Plan:
-    """What an engine makes of shapes, whatever strict mode is in force: it is asked, not used."""
+    """The Plan of an engine, without regard to strict mode: only a question, not a computation."""
     options = (None, None, None, engine, op, None)
     return _cached(shapes, *options) if all(map(is_plain, shapes)) else _plan(shapes, *options)
 
 
 def _apart(rule: Any) -> tuple[str | None, Strict | None]:
-    """The name of a rule, and the limits it comes with."""
+    """Splits limits from the name of their rule."""
     return (rule.rule, rule) if isinstance(rule, Strict) else (rule, None)
 
 
 def _of_names(arrays: tuple[Any, ...], rule: str | None) -> Plan:
-    """The plan of xarray's arrays, whose dimensions' names are the rule."""
+    """The plan of xarray's arrays, which are combined by dimension names."""
     if rule is not None:
         raise BroadcastError(
             f"the dimensions of DataArrays say where they land by their names; {rule!r} has "
@@ -123,7 +123,7 @@ def _plan(
     return apply(row, shapes, attributes, engine=engine, op=op, facts=facts)
 
 
-#: Typed, so that axis=True and axis=1.0 do not find the plan of axis=1; shapes are plain by then.
+#: Typed, so that axis=True and axis=1.0 do not match the plan of axis=1; shapes are plain here.
 _cached = functools.lru_cache(CACHE_SIZE, typed=True)(_plan)
 
 
@@ -146,16 +146,16 @@ def _elementwise_row(
 
 
 def _engine_row(engine: str | Engine) -> Engine:
-    """The row of an engine; of one that is named the installed release is looked at."""
+    """The row of an engine. For a name, the installed release is checked as well."""
     if isinstance(engine, Engine):
         return engine
-    row = find_engine(engine)  # refuses what is no name
+    row = find_engine(engine)  # refuses an unknown name
     warn_if_unmeasured(engine)
     return row
 
 
 def _refuse_function(rule: Any) -> None:
-    """Says what is missing where `zs.strict` itself stands for what it returns."""
+    """Explains the error if `zs.strict` itself is passed instead of its result."""
     if rule is strict:
         raise BroadcastError(
             "zs.strict is the function that makes limits; a rule is named by what it returns",
@@ -171,7 +171,7 @@ def _canonical(op: Any, engine: Engine | None) -> str | None:
 
 
 def _op_row(op: Any, engine: Engine | None) -> Op:
-    """The op by the engine's own name for it ("Mod" differs), or else by anybody's."""
+    """The op by the engine's own name for it ("Mod" differs), or else by any engine's."""
     name = op if type(op) in (str, int) else str(op)
     return _find_op(name, None if engine is None else engine.name)
 
@@ -187,7 +187,7 @@ def _find_op(name: str | int, engine: str | None) -> Op:
 
 
 def _pick(engine: Engine, rules: Rules, name: Any) -> Rule:
-    """The engine's version of a rule or mode; its first where none is named."""
+    """The engine's version of a rule or mode; its first if none is named."""
     if not rules:
         what = "op that broadcasts to a target shape"
         unread = engine.broadcasts is None
@@ -250,7 +250,7 @@ def plan_to(
         try:
             return _cached_to(data, target, mode, axes_mapping, engine, op, limits)
         except TypeError:
-            pass  # not hashable: what is wrong with it is said below
+            pass  # not hashable: the error is raised below
     return _plan_to(data, target, mode, axes_mapping, engine, op, limits, facts)
 
 
@@ -278,7 +278,7 @@ _cached_to = functools.lru_cache(CACHE_SIZE, typed=True)(_plan_to)
 
 
 def as_facts(facts: Any) -> Condition:
-    """What a caller knows as one condition; a BroadcastError says what cannot be read."""
+    """The caller's facts as one condition; raises a BroadcastError if they cannot be read."""
     from ..sizes.condition import Condition, all_of
 
     if isinstance(facts, str | Condition):
@@ -299,7 +299,7 @@ def as_facts(facts: Any) -> Condition:
 def _target_row(mode: Any, engine: str | Engine | None, op: Any) -> tuple[Rule, str | None]:
     _refuse_function(mode)
     if not isinstance(op, str | None):
-        find_op(str(op))  # says that there is none
+        find_op(str(op))  # raises the error for an unknown op
     if engine is None:
         return find_rule("numpy" if mode is None else mode, to_target=True), op
     row = _engine_row(engine)
@@ -310,7 +310,7 @@ def _target_row(mode: Any, engine: str | Engine | None, op: Any) -> tuple[Rule, 
 def _keep(row: Rule, data: Any, target: Any, engine: str) -> Any:
     """The target with −1 replaced by the extent of the data's axis there."""
     if not isinstance(target, tuple | list) or not isinstance(data, tuple | list):
-        return target  # the driver says what is wrong with it
+        return target  # malformed: the driver raises the error
     extents = list(target)
     for k, size in enumerate(extents):
         if whole_numbers((size,)) == (-1,):
@@ -335,7 +335,7 @@ def rule_row(
     op: str | None = None,
     to_target: bool = False,
 ) -> Rule:
-    """The row that `plan` (or `plan_to`) would use for these names; an engine's row may be given.
+    """The row that `plan` (or `plan_to`) would use for these names, or for an engine's row.
 
     Args:
         rule: the rule's name, or None for the default.
@@ -389,7 +389,7 @@ def supports(
 
 
 def dtype_limit(engine: Engine, op: str | None, dtype: str) -> Divergence | None:
-    """Why an engine does not carry an op on a dtype, whatever the shapes; None where it does.
+    """The reason why an engine does not carry an op on a dtype, for any shapes; None if it does.
 
     Args:
         engine: its row.
@@ -406,7 +406,7 @@ def dtype_limit(engine: Engine, op: str | None, dtype: str) -> Divergence | None
 
 
 def without_op(engine: Engine, op: str) -> str:
-    """That an engine lacks an op; of one that was read about alone, that nothing is known of it."""
+    """Error text: the engine lacks the op, or we have only read about the engine."""
     if engine.has or (engine.run and not (engine.name in FEW and OPS[op].tensors == 1)):
         return f"{engine.name} has no op for {op}"
     return f"nothing was read about {op} on {engine.name}"
@@ -414,7 +414,7 @@ def without_op(engine: Engine, op: str) -> str:
 
 #: Names of the Broadcast op in the engines.
 BROADCAST_OPS = frozenset({"expand", "broadcast", "broadcast_to", "broadcastto", "expand_v2"})
-#: Engines that no model file is written for: what they lack, the writer of the code composes.
+#: Engines without a model file format: the generated code composes ops that they lack.
 NAMELESS = frozenset({"numpy", "torch", "tensorflow", "jax"})
 
 
@@ -441,7 +441,7 @@ def has_op(engine: Engine, op: Any) -> bool:
     return column in row.names or column in row.reversed_names
 
 
-#: Names of dtypes that are known without NumPy.
+#: Dtype names that are recognised without NumPy.
 _DTYPES = {
     *("bool", "float16", "float32", "float64", "complex64", "complex128"),
     *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),

@@ -1,4 +1,4 @@
-"""What the modules of rows share: shorthands for rules, and the rules that rows start from."""
+"""Shorthands for rules, and common rules, which the modules of rows share."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .model import Rules
 
 NUMPY_RULE, NONE_RULE = RULES["numpy"], RULES["none"]
 ONE_WAY, BOTH_WAYS = RULES["unidirectional"], RULES["bidirectional"]
-#: Where nothing but the data's shape may result, a slope that would stretch the data is one way.
+#: The result must have the data's shape: a slope that would stretch the data is refused.
 ONE_SLOPE = replace(
     RULES["pdpd"],
     align=aligns.channel_slope,
@@ -25,7 +25,7 @@ ONE_SLOPE = replace(
 
 
 def measured(release: str) -> str:
-    """The source of a row: the full run of the conformance command, whose seed was 0."""
+    """The source of a row: the full run of the conformance command with seed 0."""
     return f"{release}, run: 20,000 generated cases by value, 0 disagreements"
 
 

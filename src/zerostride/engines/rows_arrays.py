@@ -20,7 +20,7 @@ from .rows import (
 
 _TORCH = measured("PyTorch 2.13.0")
 _NP = measured("NumPy 2.5.5")
-#: The full run was 0.10's; of 0.12 the probe's cases were run.
+#: The full run was of 0.10; on 0.12 the probe's cases were run.
 _JAX = "JAX 0.10.2, run: 20,000 generated cases by value; 0.12.0, run: 4,637; 0 disagreements"
 _TF = measured("TensorFlow 2.21.0")
 

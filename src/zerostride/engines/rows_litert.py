@@ -1,7 +1,8 @@
-"""The row of LiteRT's CPU runtime (TensorFlow Lite), as the package ai-edge-litert has it.
+"""The row of LiteRT's CPU runtime (TensorFlow Lite), from the package ai-edge-litert.
 
 Models of one op were written as flatbuffers and run by its Interpreter, with XNNPACK, which is its
-default, and without: both take the same shapes, and the same dtypes but for three ops of float16.
+default, and without. Both accept the same shapes and, except for three ops of float16, the same
+dtypes.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _QUANTISED = (
 )
 _BY_RANK = "LiteRT 2.3.0, run: every op on ranks 1 to 9, eight patterns of ones, values compared"
 
-#: A check in the kernel ends the process, with SIGABRT.
+#: A check in the kernel ends the process with SIGABRT.
 _DIES = frozenset({Reason.RANK_LIMIT})
 _RULE = replace(
     NUMPY_RULE,
@@ -56,7 +57,7 @@ _ANGLE = replace(
 _ALL = frozen("float16 float32 float64 int8 uint8 int16 uint16 int32 uint32 int64 uint64 bool")
 _COMPARED = "less less_equal greater greater_equal"
 _SMALL = "a tensor without quantisation"
-#: Ops, the dtypes on which they are right, those that end the process, those that go wrong.
+#: Ops, with the dtypes on which they are right, end the process, or go wrong.
 _DTYPES = (
     ("add", "float32 float16 int16 int32 int64", "int8 uint8", ""),
     ("subtract", "float32 float16 int32 int64", "int8 uint8 int16", ""),
@@ -78,7 +79,7 @@ _DTYPES = (
 
 
 def _by_dtype(ops: str, right: str, dies: str, wrong: str) -> list[Divergence]:
-    """What a row of the table says, as divergences."""
+    """A row of the table as divergences."""
     names = " and ".join(ops.split())
     refused = _ALL - frozen(f"{right} {dies} {wrong}")
     rows = [(refused, Reason.DTYPE, f"{names}: it has no kernel for {_listed(refused)}")]
@@ -99,7 +100,7 @@ def _listed(dtypes: frozenset[str]) -> str:
 
 
 def _beyond_eight(plan: Plan, asker: Asker) -> bool:
-    """Whether the five loops are needed, which there are for float32 alone."""
+    """Whether the five loops are needed; only float32 has them."""
     same = len({len(shape) for shape in plan.operands}) == 1 and not any(plan.stretched)
     return plan.rank > limits.LITERT_RANK and not same
 

@@ -40,7 +40,7 @@ _OPENVINO_PDPD = replace(
     summary="B is laid over A from `axis` on, trailing ones included; only B stretches.",
     attributes=MappingProxyType({"axis": Attribute(0)}),
 )
-#: Ops that the CPU plugin does not compile with pdpd where the numpy rule differs.
+#: Ops that the CPU plugin does not compile with pdpd if the numpy rule differs.
 _OPENVINO_COMPARED = (
     *("equal", "not_equal", "greater", "greater_equal", "less", "less_equal"),
     *("logical_and", "logical_or", "logical_xor"),
@@ -48,7 +48,7 @@ _OPENVINO_COMPARED = (
 
 
 def _openvino_rules(check: Callable[[Plan, Asker], None], *silent: Reason) -> Rules:
-    """OpenVINO's rules for ops whose pdpd is not what the node says."""
+    """OpenVINO's rules for ops that do not follow the node's pdpd."""
     return rows(
         replace(NUMPY_RULE, max_rank=_OPENVINO_RANK),
         replace(NONE_RULE, max_rank=_OPENVINO_RANK),
@@ -72,7 +72,7 @@ def _typed(rules: Rules, ops: str, dtypes: tuple[str, ...]) -> dict[tuple[str, s
     return {(op, dtype): rules for op in ops.split() for dtype in dtypes}
 
 
-#: What the CPU plugin makes of pdpd depends on the kernel, and that on the element type (run: every
+#: The CPU plugin's treatment of pdpd depends on the kernel, and so on the element type (run: every
 #: op and type on seven pairs of shapes, operands as inputs and as constants).
 _OPENVINO_TYPED = {
     **_typed(_EXACT, "subtract", ("uint8", "uint16", "uint32", "uint64")),

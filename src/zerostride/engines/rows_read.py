@@ -1,6 +1,6 @@
 """Rows of targets that were read about, not run: TensorRT, Core ML, LiteRT's GPU, TOSA, StableHLO.
 
-Each limit names the document, or the thread, that it is from. What was not read is not here.
+Each limit names its document or thread. Only limits that were read are listed.
 """
 
 from __future__ import annotations
@@ -199,7 +199,7 @@ LITERT_GPU = Engine(
 )
 
 _TOSA_ALL = frozen("int8 uint8 int16 uint16 int32 uint32 uint64 float16 float32 float64 bool")
-#: Ops and the dtypes of tosa.xml's typesupport. int64 is new in the draft of 1.1: left open.
+#: Ops and the dtypes of tosa.xml's typesupport. int64 is left out: it is new in the draft of 1.1.
 _TOSA_TYPES = (
     ("add subtract maximum minimum equal greater greater_equal", "int32 float16 float32"),
     ("multiply", "int8 int16 int32 float16 float32"),

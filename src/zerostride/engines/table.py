@@ -1,8 +1,8 @@
-"""The engine table: one row an engine, each fact with the release it was measured on.
+"""The engine table: one row per engine, each fact with the release it was measured on.
 
-`rules` has what documents say. Rows start from those rules and name only what differs; they are
-written in the modules `rows_*`. Here they are put in order: those that were run, then those that
-were read.
+`rules` follows documents. Rows start from those rules and name only the differences; the modules
+`rows_*` hold them. The table lists the engines that were run first, then those that were read
+about.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _READ = (TENSORRT, COREML, LITERT_GPU, TOSA, STABLEHLO)
 
 
 def _accept(engine: Engine, package: str) -> Engine:
-    """Another package's engine: its rules guarded, its ops by the names of the column it reads."""
+    """Another package's engine: its rules are guarded, and its ops get the names of its column."""
     if not engine.elementwise:
         raise ValueError(f"engine {engine.name!r} has no element-wise rule")
     column = engine.reads or engine.name
@@ -75,12 +75,12 @@ def _guarded(row: Divergence, package: str) -> Divergence:
 def _strikes(
     condition: Callable[[Plan, Asker], bool], package: str, plan: Plan, asker: Asker
 ) -> bool:
-    """Whether a divergence strikes; if it cannot say, it may."""
+    """Whether a divergence applies; if its function fails, it may apply."""
     try:
         return condition(plan, asker)
     except Undecided:
         raise
-    except Exception as error:  # noqa: BLE001 - whatever another package's function does
+    except Exception as error:  # noqa: BLE001 - another package's function may raise anything
         name = getattr(condition, "__name__", "a divergence")
         words = f"{name} of {package} failed: {said(error)}"
         warnings.warn(words, PluginWarning, stacklevel=2)

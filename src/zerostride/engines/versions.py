@@ -1,4 +1,4 @@
-"""The installed release of an engine against the measured one. Nothing here imports an engine."""
+"""Compares the installed release of an engine with the measured one, without importing it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def installed(distribution: str) -> str | None:
 
 
 def was_measured(engine: Engine) -> bool | None:
-    """Whether the installed release is the measured one; None where there is nothing to compare.
+    """Whether the installed release is the measured one; None if there is nothing to compare.
 
-    That is: none is installed, or the engine was read about and never run.
-    A release may leave out trailing parts: 2.13 covers 2.13.0 and 2.13.1+cpu.
+    There is nothing to compare if none is installed, or if the engine was only read about. A
+    release may leave out trailing parts: 2.13 covers 2.13.0 and 2.13.1+cpu.
     """
     version = installed(engine.distribution) if engine.run else None
     if version is None:
@@ -36,7 +36,7 @@ def was_measured(engine: Engine) -> bool | None:
 
 @functools.cache
 def warn_if_unmeasured(name: str) -> None:
-    """Warns, once an engine, when the installed release is not the measured one."""
+    """Warns, once per engine, if the installed release is not the measured one."""
     engine = find_engine(name)
     if was_measured(engine) is False:
         warnings.warn(

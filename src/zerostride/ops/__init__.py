@@ -1,9 +1,9 @@
-"""The op table: one row an op, with its name on every engine.
+"""The op table: one row per op, with its name on every engine.
 
-Names are the Python array API's. A row says which NumPy function has the op's values, how every
-engine writes it, and (`variants`) where an engine's values differ. Each variant was measured.
-`arithmetic`, `logic`, `unary` and `activations` hold the rows; `model` says what a row is.
-In: a name, of any engine. Out: its row.
+Names are the Python array API's. A row gives the NumPy function that defines the op's values, its
+name on each engine, and the engines whose values differ (`variants`). Each variant was measured.
+`arithmetic`, `logic`, `unary` and `activations` hold the rows; `model` defines a row.
+In: a name of any engine. Out: its row.
 """
 
 from .model import Names, Op

@@ -1,6 +1,6 @@
-"""Activations: ops of one tensor whose further operands are numbers, attributes in models; PReLU.
+"""Activations: PReLU, and ops of one tensor whose parameters are attributes in models.
 
-Parameters have the names and the defaults of ONNX's operators.
+Parameters have the names and defaults of ONNX's operators.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _row = functools.partial(row, tensors=1, numpy="")
 SELU_ALPHA, SELU_GAMMA = 1.67326319217681884765625, 1.05070102214813232421875
 
 _FLOATS_ALONE = "onnxruntime:biu onnxruntime:float64 torch:biu tensorflow:biu paddle:biu"
-#: Where the limit of x times 0 is at infinity, engines compute the product: NaN.
+#: At infinity engines compute x times 0, which is NaN, instead of the limit.
 _ALL_FLOATS = "onnxruntime:f openvino:f torch:f jax:f tensorflow:f paddle:f"
 
 ROWS = (

@@ -1,18 +1,18 @@
-"""Arithmetic of two operands: sums, products, quotients and what they leave, powers, the larger.
+"""Arithmetic of two operands: sums, products, quotients, remainders, powers, maximum, minimum.
 
-Measured, and in no row of `variants`. ncnn: what NaN gives in maximum and minimum depends on where
-the element stands in its vector, division is by an approximate reciprocal (so x / 0 is NaN), and
-pow of a negative base is a number that means nothing.
+Measured, but in no row of `variants`, are three facts of ncnn: the result of NaN in maximum and
+minimum depends on the element's place in its vector, division uses an approximate reciprocal (so
+x / 0 is NaN), and pow of a negative base returns a meaningless number.
 """
 
 from __future__ import annotations
 
 from .model import NO_BOOL, row
 
-#: Quotients and powers of truth values are refused.
+#: Engines that refuse quotients and powers of truth values.
 _NO_QUOTIENT_OF_BOOL = "torch:b " + NO_BOOL
 
-#: Paddle has kernels for the integers of shapes alone.
+#: Paddle has kernels only for the integer types of shapes.
 _PADDLE_SMALL = "paddle:bu paddle:int8 paddle:int16"
 
 ROWS = (
@@ -106,7 +106,7 @@ ROWS = (
             "checked_remainder": "mnn:i",
             "fmod_of_quotient": "openvino:f ncnn:f",
             "fmod_by_float32": "openvino:iu",
-            # TruncateMod has kernels for the longer integers alone.
+            # TruncateMod has kernels only for the longer integers.
             "refused": "tensorflow:u tensorflow:int8 tensorflow:int16 " + _NO_QUOTIENT_OF_BOOL,
         },
     ),

@@ -1,19 +1,19 @@
-"""Comparisons, logic and bits; and the choice by a condition.
+"""Comparisons, logic and bits, and selection by a condition.
 
-MNN's comparisons return int32, which is in no row of `variants`.
+MNN's comparisons return int32; no row of `variants` says so.
 """
 
 from __future__ import annotations
 
 from .model import NO_BOOL, row
 
-#: Logic on anything else is refused.
+#: Engines that refuse logic on any other type.
 _BOOL_ALONE = "onnxruntime:iuf openvino:iuf tensorflow:iuf"
-#: The order of truth values is refused.
+#: Engines that refuse to order truth values.
 _NO_ORDER_OF_BOOL = "onnxruntime:b tensorflow:b"
-#: Bits of truth values are refused.
+#: Engines that refuse bit operations on truth values.
 _NO_BITS_OF_BOOL = "onnxruntime:b tensorflow:b"
-#: OpenVINO's vector kernels compare floats alone; without AVX-512 they compare NaN as IEEE says.
+#: OpenVINO's vector kernels compare only floats; without AVX-512 they compare NaN by IEEE 754.
 _BY_FLOAT = "openvino:iu"
 _AS_IEEE = "openvino/avx2:f"
 

@@ -1,4 +1,4 @@
-"""What a row of the op table says, and how one is written."""
+"""The type of a row of the op table, and the notation in which rows are written."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Names = Mapping[str, tuple[Name, ...]]
 #: Kinds of dtype (`numpy.dtype.kind`) by NumPy's name without its width.
 _KINDS = MappingProxyType({"bool": "b", "int": "i", "uint": "u", "float": "f", "complex": "c"})
 
-#: Engines whose op is called as the array API calls it unless a row says otherwise.
+#: Engines that use the array API's names unless a row says otherwise.
 API_NAMED = ("torch", "tensorflow", "jax")
 
 
@@ -23,25 +23,25 @@ class Op:
     """A row of the op table.
 
     Attributes:
-        name: the array API's name, or the best known one where that has none.
+        name: the array API's name; if it has none, the best known name.
         summary: what it computes, in a line.
         operands: how many operands it takes, parameters included.
         parameters: its last operands that are attributes in models: their names (ONNX's) and the
             values they have where they are not given.
-        numpy: the NumPy function that defines its values; "" where NumPy has none.
+        numpy: the NumPy function that defines its values; "" if NumPy has none.
         names: column (`COLUMNS`) to that engine's names or numbers for the op. An engine without
             the op is absent. ncnn's numbers are BinaryOp's; UnaryOp's are written "UnaryOp.7", and
             other words are layers. MNN's are values of BinaryOpOperation and UnaryOpOperation, and
             types of Op.
-        reversed_names: the same, for ops that take the operands the other way round.
+        reversed_names: the same, for ops that take the operands in reverse order.
         swap: the op that gives the same with operands exchanged, or None.
-        variants: engine to dtype, or kind of dtype (`numpy.dtype.kind`), to the name of the
-            function of `compute.kernels` that computes what the engine computes, where that is not
-            what `numpy` computes; "refused" where the engine does not take the dtype, "unknown"
-            where it gives something else that was not found out; "numpy" where it does compute
-            what `numpy` does. "openvino/avx2" is what differs on x86 processors whose best set of
-            instructions is AVX2, from what OpenVINO computes on those with AVX-512.
-        fixed: engines whose op has its parameters' usual values alone.
+        variants: engine to dtype, or kind of dtype (`numpy.dtype.kind`), to the name of a function
+            of `compute.kernels` with the engine's values, where they differ from those of `numpy`.
+            "refused": the engine does not take the dtype. "unknown": its values differ in an
+            unidentified way. "numpy": its values are those of `numpy`. "openvino/avx2" holds the
+            differences of x86 processors whose best instruction set is AVX2 from those with
+            AVX-512.
+        fixed: engines whose op supports only the default values of its parameters.
         first_decides: engines that take operands of different dtypes and return the first one's.
         aliases: further names that the op goes by.
         example: arguments, and the result as a list; shown and run in the docstring.
@@ -62,7 +62,7 @@ class Op:
     example: tuple[str, str]
 
     def variants_on(self, engine: str, processor: str = "") -> Mapping[str, str]:
-        """The engine's row of `variants`, as it holds on a processor: "avx2", or any other."""
+        """The engine's row of `variants` on a processor: "avx2", or any other."""
         row, there = self.variants.get(engine, {}), self.variants.get(f"{engine}/{processor}", {})
         return {**row, **there}
 
@@ -74,16 +74,16 @@ class Op:
 
     @property
     def commutes(self) -> bool:
-        """Whether exchanging the operands changes nothing."""
+        """Whether the result does not depend on the order of the operands."""
         return self.swap == self.name
 
     @property
     def tensors(self) -> int:
-        """How many operands it takes that are no parameters."""
+        """The number of operands that are not parameters."""
         return self.operands - len(self.parameters)
 
 
-#: Columns that an engine of another name reads.
+#: Engines that read the column of another engine.
 _COLUMNS = MappingProxyType({"onnx": "onnxruntime"})
 #: The operands of most examples.
 PAIR = "[[6, 5], [2, 3]], [1, 2]"
@@ -106,7 +106,7 @@ def row(
     fixed: str = "",
     first_decides: str = "",
 ) -> Op:
-    """A row from words: "onnx:Mul mnn:MUL torch:mul,multiply"; "jax:-" where jax lacks the op."""
+    """A row from words: "onnx:Mul mnn:MUL torch:mul,multiply"; "jax:-" if JAX lacks the op."""
     columns = {**dict.fromkeys(API_NAMED, (name,)), **_names(names)}
     columns = {key: words for key, words in columns.items() if words != ("-",)}
     columns |= {key: words[name] for key, words in _few().items() if name in words}
@@ -130,7 +130,7 @@ def row(
 
 @functools.cache
 def _few() -> Mapping[str, Names]:
-    """The columns of few ops, read once."""
+    """The columns of engines with few ops, parsed once."""
     return {column: _names(words) for column, words in FEW.items()}
 
 
@@ -146,7 +146,7 @@ def _names(words: str) -> dict[str, tuple[Name, ...]]:
 def _variants(rows: Mapping[str, str], engines: set[str]) -> Mapping[str, Mapping[str, str]]:
     """{"larger": "mnn:if jax:int8"} as {"mnn": {"i": "larger", "f": ...}, "jax": {"int8": ...}}.
 
-    Rows that share their words name engines that one of them lacks; those are left out.
+    Several rows may share the words; engines that a row lacks are left out.
     """
     table: dict[str, dict[str, str]] = {}
     for function, places in rows.items():
@@ -159,5 +159,5 @@ def _variants(rows: Mapping[str, str], engines: set[str]) -> Mapping[str, Mappin
     return MappingProxyType({key: MappingProxyType(value) for key, value in table.items()})
 
 
-#: Arithmetic on truth values is refused.
+#: Engines that refuse arithmetic on truth values.
 NO_BOOL = "onnxruntime:b openvino:b tensorflow:b"

@@ -1,4 +1,4 @@
-"""The table, and how a row is found in it."""
+"""The op table, and look-up in it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OPS: Mapping[str, Op] = MappingProxyType({op.name: op for op in ROWS})
 
 
 def _index(column: str | None, *, reverse: bool = False) -> dict[Name, Op]:
-    """Lower-case name or number to row; of two rows with one name the first has it."""
+    """Lower-case name or number to row; the first of two rows with one name wins."""
     index: dict[Name, Op] = {}
     for op in ROWS:
         names = op.reversed_names if reverse else op.names
@@ -64,7 +64,7 @@ def find_op(name: Name, engine: str | None = None) -> Op:
         raise BroadcastError(
             f"there is no op {name!r}" + (f" in {engine}" if engine else ""),
             reason=Reason.UNKNOWN_OP,
-            # Searched for when somebody reads it: most that ask go on to ask of another engine.
+            # Computed only when read: most callers go on to ask about another engine.
             hint=lambda: _near(name, index),
         )
     return op
@@ -72,13 +72,13 @@ def find_op(name: Name, engine: str | None = None) -> Op:
 
 def _near(name: Name, index: Mapping[Name, Op]) -> str:
     words = [word for word in index if isinstance(word, str)]
-    # At difflib's own 0.6 "zork" is near to "or".
+    # At difflib's default of 0.6, "zork" would match "or".
     close = difflib.get_close_matches(str(name).lower(), words, 3, cutoff=0.7)
     return f"did you mean {' or '.join(close)}?" if close else f"one of {', '.join(OPS)}"
 
 
 def find_reversed(name: Name, engine: str) -> Op | None:
-    """The row whose operands the engine's op `name` takes the other way round, or None.
+    """The row whose operands the engine's op `name` takes in reverse order, or None.
 
     >>> find_reversed(7, "ncnn").name
     'subtract'
@@ -93,7 +93,7 @@ _READS = {"onnxruntime": "onnx", "litert-gpu": "litert"}
 
 
 def take_names(engine: str, column: str) -> None:
-    """From now on an engine of another package has the names of a column."""
+    """Lets an engine of another package use the names of a column."""
     _READS[engine] = column
 
 

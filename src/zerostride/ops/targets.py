@@ -1,10 +1,10 @@
-"""The columns of targets that have few ops, or were read about alone."""
+"""The columns of targets that have few ops, or that we have only read about."""
 
 from __future__ import annotations
 
 from types import MappingProxyType
 
-#: Columns of targets whose ops of two operands alone were read about: the op, and its name there.
+#: Columns of targets for which only the ops of two operands were read: the op, and its name there.
 FEW = MappingProxyType(
     {
         "litert": "add:ADD subtract:SUB multiply:MUL divide:DIV floor_divide:FLOOR_DIV "
@@ -28,7 +28,7 @@ FEW = MappingProxyType(
         "logical_or:LOGICAL_OR logical_xor:LOGICAL_XOR bitwise_and:BITWISE_AND "
         "bitwise_or:BITWISE_OR bitwise_xor:BITWISE_XOR bitwise_left_shift:LOGICAL_LEFT_SHIFT "
         "bitwise_right_shift:ARITHMETIC_RIGHT_SHIFT where:SELECT",
-        # Comparisons are one op there, with a direction.
+        # All comparisons are one op there, with a direction attribute.
         "stablehlo": "add:add subtract:subtract multiply:multiply divide:divide fmod:remainder "
         "pow:power maximum:maximum minimum:minimum atan2:atan2 equal:compare not_equal:compare "
         "less:compare less_equal:compare greater:compare greater_equal:compare logical_and:and "

@@ -1,4 +1,4 @@
-"""Ops of one operand that have no parameters."""
+"""Ops of one operand without parameters."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from .model import NO_BOOL, row
 
 _row = functools.partial(row, tensors=1)
 
-#: Integers of more than 24 bits, which OpenVINO rounds in float32 in ways that were not found out.
+#: OpenVINO rounds integers of more than 24 bits in float32; how is unknown.
 _OPENVINO_LARGE = "openvino:uint32 openvino:int64 openvino:uint64"
-#: Paddle has kernels for the integers of shapes alone.
+#: Paddle has kernels only for the integer types of shapes.
 _PADDLE_SMALL = "paddle:bu paddle:int8 paddle:int16"
 _NO_BOOL_OF_ANY = NO_BOOL + " torch:b"
 _FLOATS_ALONE = "onnxruntime:biu openvino:biu tensorflow:biu"
@@ -26,10 +26,10 @@ def _floats(
     unknown: str = "",
     **more: str,
 ) -> dict[str, str]:
-    """Variants of a function of floats: what an engine makes of integers, and `more`.
+    """Variants of a function of floats: each engine's result for integers, and `more`.
 
-    PyTorch, JAX, MNN and (for some) Paddle compute them in float32, OpenVINO in some way that was
-    not found out; the others refuse them.
+    PyTorch, JAX, MNN and (for some) Paddle compute integers in float32. OpenVINO's way is unknown.
+    The others refuse integers.
     """
     dtypes = "torch:biu" + " jax:biu" * jax + " mnn:i" * mnn + " paddle:int32 paddle:int64" * paddle
     refusing = f"onnxruntime:biu openvino:b tensorflow:biu {refused}" + " jax:biu" * (not jax)
