@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from _pytest.outcomes import Failed
 
-# Every run of pytest where zerostride is installed imports this module: what only a run that is
-# watched needs is imported when one begins.
+# Every run of pytest with zerostride installed imports this module. Modules that only a watched run
+# needs are imported when one begins.
 if TYPE_CHECKING:
     from .lint.checks import Accident, Watch, allowed
     from .lint.loading import Finder
@@ -32,13 +32,15 @@ _KEY = pytest.StashKey["_Session"]()
 
 
 class AccidentalBroadcast(Failed):
-    """What fails a test. No handler of exceptions in the code under test catches it by chance."""
+    """Fails a test. It is no Exception, so handlers in the code under test do not catch it by
+    chance.
+    """
 
-    __module__ = "builtins"  # as pytest's own: reports show the name alone
+    __module__ = "builtins"  # like pytest's own: reports show the bare name
 
 
 class AccidentalBroadcastError(ValueError):
-    """An accident while modules are imported, before there is a test that could fail."""
+    """An accident during an import, when there is no test that could fail."""
 
 
 def __getattr__(name: str) -> Any:
@@ -78,8 +80,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def _mode(config: pytest.Config) -> str:
-    """on, marked, off, or "" where nobody said anything."""
-    # Where a conftest names this plugin, the first look at the options was before it came.
+    """on, marked, off, or "" if no setting says."""
+    # A conftest may name this plugin; then the first look at the options came before it.
     for options in (config.known_args_namespace, config.option):
         if getattr(options, _NAME, False):
             return "on"
@@ -93,12 +95,12 @@ def _mode(config: pytest.Config) -> str:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
-    """Begins before the first conftest is imported, which may import the code under test."""
+    """Begins before the first conftest is imported, because that may import the code under test."""
     _begin(early_config)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """The marker; and the beginning, where a conftest names this plugin."""
+    """Adds the marker; begins here if a conftest names this plugin."""
     config.addinivalue_line(
         "markers",
         f"{_NAME}(enabled=True): fail on accidental broadcasts in NumPy code under test "
@@ -115,13 +117,13 @@ def _begin(config: pytest.Config) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """What was begun is ended: pytest may run again in this process."""
+    """Ends the watch: pytest may run again in this process."""
     if _KEY in config.stash:
         config.stash[_KEY].end()
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """What is watched, and what cannot be."""
+    """Reports the watched folders, and modules that cannot be watched."""
     session = config.stash[_KEY]
     if session.finder is None:
         return []
@@ -133,7 +135,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
 
 
 def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
-    """What was under test and could not be watched."""
+    """Reports the modules under test that could not be watched."""
     finder = config.stash[_KEY].finder
     if finder is not None and finder.unchecked:
         names = ", ".join(sorted(set(finder.unchecked)))
@@ -148,9 +150,9 @@ class _Session:
 
     Attributes:
         mode: on, marked, off, or "".
-        finder: the import hook; None where nothing is watched.
+        finder: the import hook; None if nothing is watched.
         before: modules under test that were imported too early.
-        found: the accidents of the test that runs, those that nobody let through among them.
+        found: the accidents of the running test, including those that did not stop it.
     """
 
     def __init__(self, config: pytest.Config, mode: str) -> None:
@@ -166,7 +168,7 @@ class _Session:
         self._lock = threading.Lock()
 
     def begin(self) -> None:
-        """Watches from now on, if anything is to be watched."""
+        """Begins to watch, if anything is to be watched."""
         if self.mode not in ("on", "marked"):
             return
         for root in self.roots:
@@ -184,7 +186,7 @@ class _Session:
         watch.enabled, watch.report = self.mode == "on", self.report
 
     def end(self) -> None:
-        """Watches no longer."""
+        """Stops watching."""
         if self.finder is not None:
             self.finder.remove()
             watch = _watch()
@@ -192,7 +194,7 @@ class _Session:
             self.finder = None
 
     def report(self, accident: Accident) -> None:
-        """Keeps an accident and fails the test, or the import, that is under way."""
+        """Stores an accident and fails the running test or import."""
         __tracebackhide__ = True
         accident = self._near(accident)
         if self.item is None:
@@ -218,7 +220,7 @@ class _Session:
 
 
 def _assertions(config: pytest.Config) -> tuple[Any, Any]:
-    """pytest's own import hook, and what it does to a tree; None where it rewrites nothing."""
+    """pytest's own import hook, and its step on a tree; None if it rewrites nothing."""
     from _pytest.assertion import rewrite
 
     state = config.stash.get(rewrite.assertstate_key, None)
@@ -228,7 +230,7 @@ def _assertions(config: pytest.Config) -> tuple[Any, Any]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
-    """A test, its fixtures included, is watched or not."""
+    """Sets for each test, its fixtures included, whether it is watched."""
     session = item.config.stash[_KEY]
     if session.finder is None:
         return (yield)
@@ -242,7 +244,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """A marker that nothing comes of is no silence."""
+    """Refuses a marker that could have no effect."""
     session = item.config.stash[_KEY]
     if session.mode == "" and session.wants(item):
         _not_begun()

@@ -1,8 +1,8 @@
-"""What rewritten code calls: looks at the operands, and hands them on.
+"""The functions that rewritten code calls: they check operands and return them.
 
-`a - b` became `a - against(a, b)`, or `operator.sub(*pair(f(a), b))` where the left operand is more
-than a name: the operation itself is made in the user's own frame, as it was, so warnings and
-tracebacks name the user's line, and results are the same.
+`a - b` becomes `a - against(a, b)`, or `operator.sub(*pair(f(a), b))` if the left operand is more
+than a name. The operation itself still runs in the user's own frame, so results are the same, and
+warnings and tracebacks name the user's line.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from ..core.plan import Plan
 from ..core.rules import RULES
 from ..errors import columns
 
-#: Types that hold no axes; most operands of most programs.
+#: Types without axes; most operands of most programs.
 _PLAIN = frozenset({int, float, bool, complex, str, bytes, type(None), dict, set, frozenset})
-#: Libraries whose arrays broadcast as NumPy's do.
+#: Libraries whose arrays broadcast like NumPy's.
 _LIBRARIES = frozenset({"numpy", "torch", "jax", "jaxlib", "cupy"})
-#: Functions of NumPy that broadcast and are no ufuncs, with the number of operands that do.
+#: Functions of NumPy that broadcast and are not ufuncs, with the number of operands that do.
 _FUNCTIONS: dict[Any, int] = {np.where: 3, np.isclose: 2, np.allclose: 2}
 #: Functions of PyTorch, by name.
 _OF_TORCH = {
@@ -70,13 +70,13 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Accident:
-    """A broadcast that nobody wrote.
+    """A broadcast that nobody intended.
 
     Attributes:
         path: the user's file.
         line: the line where the expression begins.
         source: the expression.
-        names: its operands, as they are written.
+        names: its operands, as written.
         shapes: their shapes.
     """
 
@@ -94,7 +94,7 @@ class Accident:
         drawn = columns((*self.names, "result"), [*rows, plan.shape])
         return "\n".join(
             [
-                # The place first: pytest's summary shows how a message begins.
+                # The place comes first: pytest's summary shows the beginning of a message.
                 f"{self.path}:{self.line}: accidental broadcast of {shapes} to {plan.shape}",
                 f"  {self.source}",
                 *("    " + line for line in drawn),
@@ -117,7 +117,7 @@ def _plan(shapes: Sequence[Shape]) -> Plan | None:
 
 
 def _fixes(names: Sequence[str], shapes: Sequence[Shape]) -> Iterator[tuple[str, Shape]]:
-    """Reshapes of one operand after which it is no accident, planned; the lowest rank first."""
+    """Reshapes of one operand that remove the accident, planned; the lowest rank first."""
     rank = max(map(len, shapes))
     for k in sorted(range(len(shapes)), key=lambda k: (len(shapes[k]), -k)):
         extents = tuple(size for size in shapes[k] if size != 1)
@@ -129,7 +129,7 @@ def _fixes(names: Sequence[str], shapes: Sequence[Shape]) -> Iterator[tuple[str,
 
 def is_accident(shapes: Sequence[Shape]) -> bool:
     """Whether operands of unequal rank stretch against each other, so that none has the result's
-    shape. Equal ranks are deliberate: somebody has put in the axes.
+    shape. Equal ranks are deliberate: the author has inserted the axes.
 
     >>> is_accident([(3, 1), (3,)]), is_accident([(3, 1), (1, 3)]), is_accident([(3, 4), (4,)])
     (True, False, False)
@@ -144,16 +144,16 @@ def is_accident(shapes: Sequence[Shape]) -> bool:
         for axis, size in enumerate(row):
             if size != 1:
                 if result[axis] not in (1, size):
-                    return False  # it is refused anyway
+                    return False  # the operation itself refuses it
                 result[axis] = size
     return tuple(result) not in aligned
 
 
-# What rewritten code calls.
+# Called by rewritten code.
 
 
 def against(left: Any, right: Any) -> Any:
-    """Looks at two operands, and hands the right one on."""
+    """Checks two operands and returns the right one."""
     __tracebackhide__ = True
     if type(left) is np.ndarray and type(right) is np.ndarray:
         if left.ndim != right.ndim and not _lies_on(left.shape, right.shape):
@@ -161,7 +161,7 @@ def against(left: Any, right: Any) -> Any:
         return right
     try:
         plain = type(left) in _PLAIN or type(right) in _PLAIN
-    except Exception:  # noqa: BLE001 - the hash of a metaclass is anybody's code
+    except Exception:  # noqa: BLE001 - a metaclass may define its own hash
         return right
     if not plain:
         _look((left, right))
@@ -169,21 +169,21 @@ def against(left: Any, right: Any) -> Any:
 
 
 def pair(left: Any, right: Any) -> tuple[Any, Any]:
-    """Looks at two operands, and hands both on."""
+    """Checks two operands and returns both."""
     __tracebackhide__ = True
     against(left, right)
     return left, right
 
 
 def _lies_on(left: Shape, right: Shape) -> bool:
-    """Whether one shape is the end of the other: the commonest case, told at once."""
+    """Whether one shape is the end of the other: the fast path for the most frequent case."""
     if len(left) > len(right):
         return left[len(left) - len(right) :] == right
     return right[len(right) - len(left) :] == left
 
 
 def args(function: Any, /, *arguments: Any) -> tuple[Any, ...]:
-    """The operands of a function's call, looked at if it is one that broadcasts."""
+    """The operands of a function's call; checked if the function broadcasts."""
     __tracebackhide__ = True
     if not _are_one(arguments):
         count = _broadcasting(function)
@@ -193,8 +193,9 @@ def args(function: Any, /, *arguments: Any) -> tuple[Any, ...]:
 
 
 def args_of(root: Any, path: str, /, *arguments: Any) -> tuple[Any, ...]:
-    """The operands of a call of `root.path`, looked at if that is a module's function which
-    broadcasts: anything else's attributes may compute, and are not asked for."""
+    """The operands of a call of `root.path`; checked if that is a module's function that
+    broadcasts. Attributes of other objects are not read, because they may compute.
+    """
     __tracebackhide__ = True
     if not _are_one(arguments):
         for name in path.split("."):
@@ -208,7 +209,7 @@ def args_of(root: Any, path: str, /, *arguments: Any) -> tuple[Any, ...]:
 
 
 def _are_one(arguments: Sequence[Any]) -> bool:
-    """Whether they are two arrays, one of which lies on the other, or both have one rank."""
+    """Whether there are two arrays, and one lies on the other or both have one rank."""
     if len(arguments) != 2 or not type(arguments[0]) is type(arguments[1]) is np.ndarray:
         return False
     left, right = arguments
@@ -216,7 +217,7 @@ def _are_one(arguments: Sequence[Any]) -> bool:
 
 
 def _broadcasting(function: Any) -> int:
-    """How many of a function's operands broadcast against each other."""
+    """The number of a function's operands that broadcast against each other."""
     if type(function) is np.ufunc:
         return int(function.nin) if function.signature is None else 0
     try:
@@ -225,7 +226,7 @@ def _broadcasting(function: Any) -> int:
         torch = sys.modules.get("torch")
         if not count and torch is not None and type(name) is str and name in _OF_TORCH:
             count = _OF_TORCH[name] if function is getattr(torch, name, None) else 0
-    except Exception:  # noqa: BLE001 - it has no hash, or a name that raises: none that we know
+    except Exception:  # noqa: BLE001 - it has no hash, or its name raises: not a known function
         return 0
     return count
 
@@ -242,11 +243,11 @@ def _look(operands: Sequence[Any]) -> None:
 
 
 def _shape(operand: Any) -> Shape | None:
-    """An array's shape; None of what is none, or does not broadcast as NumPy's arrays do."""
+    """An array's shape; None if it is no array, or does not broadcast as NumPy's arrays do."""
     kind: Any = type(operand)
     try:
-        # Asked for what it is, an operand may raise: a metaclass has no hash, a nested tensor no
-        # shape. The user's operation is to be made all the same.
+        # Reading the type or shape of an operand may raise: a metaclass may have no hash, a nested
+        # tensor no shape. The user's operation must run nevertheless.
         shape = operand.shape if _is_array(kind) else None
         return tuple(shape) if isinstance(shape, tuple) else None
     except Exception:  # noqa: BLE001 - see above
@@ -255,7 +256,7 @@ def _shape(operand: Any) -> Shape | None:
 
 @functools.lru_cache(1024)
 def _is_array(kind: Any) -> bool:
-    """Whether it is a type of arrays; dtypes and structures of shapes have a shape, too."""
+    """Whether a type is an array type; dtypes and structures of shapes have a shape too."""
     bases = kind.__mro__[:-1]
     roots = {str(base.__module__).partition(".")[0] for base in bases}
     if roots.isdisjoint(_LIBRARIES) or issubclass(kind, np.matrix):
@@ -275,18 +276,18 @@ def _listed(operand: Any) -> Shape | None:
         return None
     try:
         return tuple(np.shape(operand))
-    except Exception:  # noqa: BLE001 - ragged, or what it holds refuses: the operation says so
+    except Exception:  # noqa: BLE001 - ragged, or an item refuses: the operation raises
         return None
 
 
-# What is done about one.
+# Reporting.
 
 _ALLOWED: ContextVar[bool] = ContextVar("zerostride.lint.allowed", default=False)
 
 
 @contextmanager
 def allowed() -> Iterator[None]:
-    """Within it, nothing is an accident: `with zerostride.pytest_plugin.allowed(): ...`."""
+    """No broadcast inside it is an accident: `with zerostride.pytest_plugin.allowed(): ...`."""
     token = _ALLOWED.set(True)
     try:
         yield
@@ -296,11 +297,11 @@ def allowed() -> Iterator[None]:
 
 @dataclass(slots=True)
 class Watch:
-    """What is done about accidents; the plugin's.
+    """How accidents are reported; the plugin sets it.
 
     Attributes:
-        enabled: whether anything is.
-        report: is told of each one; it raises.
+        enabled: whether accidents are reported.
+        report: called with each accident; it raises.
     """
 
     enabled: bool = False
@@ -335,7 +336,7 @@ def _accident(frame: FrameType, shapes: tuple[Shape, ...]) -> Accident:
 def _segment(
     path: str, line: int | None, end: int | None, column: int | None, last: int | None
 ) -> str:
-    """The text of an expression, its lines joined; "" where that is not known."""
+    """The text of an expression, its lines joined; "" if it is not known."""
     if line is None or end is None or column is None or last is None:
         return ""
     lines = [linecache.getline(path, k).encode() for k in range(line, end + 1)]
@@ -347,7 +348,7 @@ def _segment(
 
 
 def _names(source: str, shapes: Sequence[Shape]) -> tuple[str, ...]:
-    """The operands as they are written; x, y, z where that cannot be told."""
+    """The operands as written; x, y, z if the source does not tell."""
     try:
         node: Any = ast.parse(f"({source})", mode="eval").body
     except SyntaxError:

@@ -1,4 +1,4 @@
-"""The import hook: modules of the project under test are rewritten when they are imported."""
+"""The import hook: it rewrites modules of the project under test when they are imported."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from typing import Any
 from . import checks
 from .rewrite import MODULE, rewritten
 
-#: Folders of what is installed, not under test.
+#: Folders of installed packages, which are not under test.
 _INSTALLED = frozenset({"site-packages", "dist-packages", "node_modules", ".tox", ".nox"})
 _OURS = str(Path(__file__).resolve().parent.parent) + os.sep
-#: What another rewriter (pytest's, of assertions) does to a tree first: (tree, source, path).
+#: Another rewriter's step that runs first, such as pytest's of assertions: (tree, source, path).
 Before = Callable[[ast.Module, bytes, str], None]
 
 
 class Scope:
-    """Which files are under test: those below some folders that are not installed.
+    """The files under test: those below some folders that are not installed.
 
     >>> scope = Scope([Path("/project")])
     >>> scope.has("/project/src/a.py"), scope.has("/project/.venv/lib/site-packages/a.py")
@@ -34,7 +34,7 @@ class Scope:
     def __init__(self, roots: Sequence[Path]) -> None:
         self.roots = tuple(sorted({f"{path}{os.sep}" for root in roots for path in _both(root)}))
         prefixes = {Path(p).resolve() for p in (sys.prefix, sys.base_prefix)}
-        # An environment inside of the project; the project itself may lie in an environment.
+        # An environment inside of the project; the project itself may be inside an environment.
         self._environments = tuple(
             f"{prefix}{os.sep}"
             for prefix in prefixes
@@ -50,7 +50,7 @@ class Scope:
             real.startswith(self.roots) or path.startswith(self.roots)
         ):
             return False
-        # The root may itself lie in such a folder.
+        # The root itself may be inside such a folder.
         root = next(r for r in self.roots if real.startswith(r) or path.startswith(r))
         below = real.removeprefix(root) if real.startswith(root) else path.removeprefix(root)
         return _INSTALLED.isdisjoint(Path(below).parts)
@@ -61,12 +61,12 @@ def _both(root: Path) -> tuple[Path, Path]:
 
 
 class Finder(MetaPathFinder):
-    """Stands before all others, and changes how they load what is under test.
+    """Stands before all other finders, and changes how they load modules under test.
 
     Attributes:
         scope: what is under test.
-        unchecked: modules under test that somebody else's loader loads, or whose expressions nest
-            too deeply to be rewritten.
+        unchecked: modules under test that another loader loads, or whose expressions nest too
+            deeply to be rewritten.
     """
 
     def __init__(self, scope: Scope, hook: Any = None, before: Before | None = None) -> None:
@@ -79,8 +79,8 @@ class Finder(MetaPathFinder):
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """What the others find, to be rewritten if it is under test."""
-        # Another finder may ask all others as this one does: it is not answered while it is asked.
+        """The other finders' spec, with a loader that rewrites if the module is under test."""
+        # Guards against re-entrant finders: another finder may ask all others as this one does.
         question = (threading.get_ident(), name)
         if question in self._asked:
             return None
@@ -93,7 +93,7 @@ class Finder(MetaPathFinder):
     def _find(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None
     ) -> ModuleSpec | None:
-        # pytest may run within pytest: two of us would ask each other without end.
+        # pytest may run within pytest: two of these finders would ask each other without end.
         ours = [self, *(finder for finder in sys.meta_path if isinstance(finder, Finder))]
         for finder in sys.meta_path:
             if isinstance(finder, Finder) or not hasattr(finder, "find_spec"):
@@ -117,8 +117,9 @@ class Finder(MetaPathFinder):
         return spec
 
     def install(self) -> tuple[str, ...]:
-        """Stands before all others from now on; the modules under test that were imported before
-        are returned: they are not checked."""
+        """Inserts the finder before all others. Returns the modules under test that were imported
+        earlier: they are not checked.
+        """
         sys.meta_path.insert(0, self)
         return tuple(
             name
@@ -127,13 +128,13 @@ class Finder(MetaPathFinder):
         )
 
     def remove(self) -> None:
-        """Stands there no longer; what was rewritten stays so."""
+        """Removes the finder; rewritten modules stay rewritten."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
 
 def compiled(source: bytes, path: str, before: Before | None = None) -> CodeType | None:
-    """A module's code, rewritten; None where its expressions nest too deeply for that."""
+    """A module's rewritten code; None if its expressions nest too deeply."""
     tree = _parsed(source, path, before)
     try:
         return _code(rewritten(tree, source), path)
@@ -154,8 +155,7 @@ def _code(tree: ast.Module | bytes, path: str) -> CodeType:
 
 
 class _Loader(SourceFileLoader):
-    """Loads a module rewritten, from its source: what is cached for others is neither read nor
-    written."""
+    """Loads a rewritten module from its source: the cached bytecode is neither read nor written."""
 
     def __init__(self, name: str, path: str, unchecked: list[str]) -> None:
         super().__init__(name, path)
@@ -176,7 +176,9 @@ class _Loader(SourceFileLoader):
 
 
 class _Around(Loader):
-    """Loads a module that pytest rewrites, too: its assertions first, so that they read as ever."""
+    """Also rewrites a module that pytest rewrites: pytest's assertions first, so that their text is
+    unchanged.
+    """
 
     def __init__(self, loader: Any, before: Before, unchecked: list[str]) -> None:
         self._loader = loader
@@ -187,7 +189,7 @@ class _Around(Loader):
         return getattr(self._loader, name)
 
     def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        """As ever."""
+        """Unchanged."""
         return None
 
     def exec_module(self, module: ModuleType) -> None:

@@ -1,4 +1,4 @@
-"""Puts looks at the operands into a module's syntax tree; see `checks`."""
+"""Inserts checks of the operands into a module's syntax tree; see `checks`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import numpy as np
 from .checks import _FUNCTIONS, _OF_TORCH
 
 _N = TypeVar("_N", bound=ast.AST)
-#: The name by which rewritten code finds `checks`; no name that anybody can write.
+#: The name by which rewritten code refers to `checks`; it cannot occur in source.
 MODULE = "@zerostride"
-#: The comment that allows what its line does; on the line of a `def` or a `class`, all of it.
+#: The comment that allows its line; on the line of a `def` or a `class`, the whole body.
 COMMENT = "broadcast: ok"
 _OPERATORS: Mapping[type[ast.AST], str] = {
     ast.Add: "add",
@@ -37,7 +37,7 @@ _OPERATORS: Mapping[type[ast.AST], str] = {
     ast.Gt: "gt",
     ast.GtE: "ge",
 }
-#: Last names of functions that may broadcast; what is called by one is looked at in each call.
+#: Last names of functions that may broadcast; each call by one of these names is checked.
 _CALLS = frozenset(
     {
         *(k for k, f in vars(np).items() if isinstance(f, np.ufunc) and f.nin > 1),
@@ -45,7 +45,8 @@ _CALLS = frozenset(
         *_OF_TORCH,
     }
 )
-#: What compiles a function's own code, in which no call of ours can be: last names, and modules.
+#: Names and modules of compilers. They compile a function's own code, which cannot contain calls of
+#: `checks`.
 _COMPILERS = frozenset(
     {
         *("jit", "njit", "vectorize", "guvectorize", "stencil", "cfunc", "kernel", "jitclass"),
@@ -53,13 +54,13 @@ _COMPILERS = frozenset(
     }
 )
 _COMPILER_ROOTS = frozenset({"numba", "nb", "cuda", "triton", "taichi", "ti"})
-#: Modules that have functions of those names, and call the code that they are given.
+#: Modules that have functions of those names, but call the code that they are given.
 _CALLING_ROOTS = frozenset({"jax", "jnp", "numpy", "np"})
 _PLAIN = (ast.Constant, ast.JoinedStr, ast.Dict, ast.Set, ast.Lambda)
 
 
 def rewritten(tree: ast.Module, source: bytes) -> ast.Module:
-    """The tree of a module, changed in place: its broadcasts look at their operands.
+    """The tree of a module, changed in place: its broadcasts check their operands.
 
     >>> for source in ("d = pred - target", "d = f(x) - target"):
     ...     tree = rewritten(ast.parse(source), source.encode())
@@ -68,8 +69,8 @@ def rewritten(tree: ast.Module, source: bytes) -> ast.Module:
     d = zs.sub(*zs.pair(f(x), target))
     """
     _Rewriter(_allowed_lines(source), _Compiled(tree)).visit(tree)
-    # Each new node has its place already. pytest's have a first line and no last one, which must
-    # not become the module's: Python refuses a node that ends before it begins.
+    # Missing locations are not filled in. New nodes already have their place. pytest's nodes have a
+    # first line and no last one; the module's last line could come before it, which Python refuses.
     return tree
 
 
@@ -85,11 +86,11 @@ def _allowed_lines(source: bytes) -> frozenset[int]:
 
 
 class _Compiled:
-    """What a module has Numba and the like compile: decorated, or handed over by its name.
+    """The functions of a module that Numba and the like compile: decorated, or passed by name.
 
     Attributes:
-        names: of functions and classes that are handed to a compiler: `njit(f)`.
-        lambdas: those that are, by identity.
+        names: names of functions and classes that are passed to a compiler: `njit(f)`.
+        lambdas: lambdas that are passed to a compiler, by identity.
     """
 
     def __init__(self, tree: ast.Module) -> None:
@@ -124,13 +125,14 @@ class _Compiled:
                 self._compilers.add(bound)
 
     def is_compiler(self, node: ast.expr) -> bool:
-        """Whether it compiles what it is called with: `njit`, `njit(cache=True)`,
-        `partial(njit, cache=True)`."""
+        """Whether a call of it compiles its argument: `njit`, `njit(cache=True)`, `partial(njit,
+        cache=True)`.
+        """
         if isinstance(node, ast.Call):
             first = node.args[0] if node.args else None
             if _last_name(node.func) == "partial":
                 return first is not None and self.is_compiler(first)
-            # A name that is given may be a signature; a lambda is what is compiled.
+            # A name as an argument may be a signature; a lambda is the function to compile.
             return not isinstance(first, ast.Lambda) and self.is_compiler(node.func)
         root = node
         while isinstance(root, ast.Attribute):
@@ -145,7 +147,7 @@ class _Compiled:
 
 
 class _Rewriter(ast.NodeTransformer):
-    """Changes the expressions that may broadcast arrays; what cannot, or is allowed, stays."""
+    """Changes the expressions that may broadcast arrays; allowed ones and all others stay."""
 
     def __init__(self, allowed: frozenset[int], compiled: _Compiled) -> None:
         self.allowed = allowed
@@ -153,14 +155,14 @@ class _Rewriter(ast.NodeTransformer):
 
     def visit(self, node: ast.AST) -> Any:
         if isinstance(node, ast.pattern | ast.alias) or type(node).__name__ == "TypeAlias":
-            return node  # not evaluated as expressions are
+            return node  # patterns, imports and type aliases are not evaluated like expressions
         return super().visit(node)
 
     def _ok(self, node: ast.expr | ast.stmt) -> bool:
         last = node.end_lineno or node.lineno
         return any(line in self.allowed for line in range(node.lineno, last + 1))
 
-    # Expressions
+    # Expressions.
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.expr:
         name = _OPERATORS.get(type(node.op))
@@ -200,7 +202,7 @@ class _Rewriter(ast.NodeTransformer):
             node.args = [_at(node, ast.Starred(looked, ast.Load()))]
         return node
 
-    # Statements
+    # Statements.
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.stmt:
         target = node.target
@@ -251,8 +253,9 @@ class _Rewriter(ast.NodeTransformer):
 
 
 def _may_broadcast(*operands: ast.expr) -> bool:
-    """Whether arrays may meet by accident: no literal is among them, no axis put in before our
-    eyes."""
+    """Whether arrays may broadcast by accident: no operand is a literal, and none visibly inserts
+    an axis.
+    """
     return not any(isinstance(operand, _PLAIN) or _puts_axis(operand) for operand in operands)
 
 
@@ -276,8 +279,9 @@ def _last_name(node: ast.AST) -> str:
 
 
 def _dotted(node: ast.expr) -> tuple[str, str] | None:
-    """The name where a chain of attributes begins, and the rest: ("np", "add"); None of anything
-    else. The name alone is evaluated twice: attributes may be properties."""
+    """The name at the start of a chain of attributes, and the rest: ("np", "add"); None for other
+    expressions. Only the name is evaluated twice: attributes may be properties.
+    """
     path: list[str] = []
     while isinstance(node, ast.Attribute):
         path.append(node.attr)
@@ -286,29 +290,31 @@ def _dotted(node: ast.expr) -> tuple[str, str] | None:
 
 
 def _looked(node: ast.expr, name: str, left: ast.expr, right: ast.expr) -> ast.expr:
-    """`name(*pair(left, right))`, where the expression was."""
+    """`name(*pair(left, right))` in the place of the expression."""
     both = _at(node, ast.Call(_ours("pair", node), [left, right], []))
     starred = _at(node, ast.Starred(both, ast.Load()))
     return _at(node, ast.Call(_ours(name, node), [starred], []))
 
 
 def _against(node: ast.expr | ast.stmt, left: ast.Name, right: ast.expr) -> ast.expr:
-    """`against(left, right)`, in the place of the right operand: a name may be read twice. Both
-    times before the right side is evaluated, which may give it another value: `(x := ...)`."""
+    """`against(left, right)` in the place of the right operand: a name may be read twice. Both
+    reads come before the right side is evaluated, which may assign to the name: `(x := ...)`.
+    """
     again = ast.Name(left.id, ast.Load())
     return _at(node, ast.Call(_ours("against", node), [again, right], []))
 
 
 def _ours(name: str, place: ast.expr | ast.stmt) -> ast.expr:
-    """A function of `checks`, which has no room in the source: where a method's name ends, Python
-    takes its call to begin."""
+    """A function of `checks`. Its position has no width in the source: Python puts the beginning of
+    a call at the end of a method's name.
+    """
     line, column = place.lineno, place.col_offset
     at = {"lineno": line, "col_offset": column, "end_lineno": line, "end_col_offset": column}
     return ast.Attribute(ast.Name(MODULE, ast.Load(), **at), name, ast.Load(), **at)
 
 
 def _at(place: ast.AST, node: _N) -> _N:
-    """A node, and what was made for it, at the place of another one."""
+    """A node and its new children at the position of another node."""
     for child in ast.walk(node):
         if "lineno" in child._attributes and not hasattr(child, "lineno"):
             ast.copy_location(child, place)
