@@ -1,7 +1,7 @@
-"""What is computed from plans: explanations, comparisons, other rules, source code.
+"""Results computed from plans: explanations, comparisons, other rules, source code.
 
 `explain` draws a plan, `express` finds the change after which another rule means the same, `code`
 writes source, `compare` asks all rules and engines, `size_traps` finds sizes at which two rules
-part, `regions` says for which sizes two plans agree, `shape_guard` checks real shapes.
+differ, `regions` finds the sizes for which two plans agree, `shape_guard` checks real shapes.
 In: Plans. Out: text, pictures, reshapes, source.
 """

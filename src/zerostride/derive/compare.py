@@ -1,7 +1,7 @@
 """The same shapes under every rule and on every engine, against one reference.
 
-The answer to "what would this mean elsewhere?" in one table: a row that means something else while
-nothing complains is marked, and so is one that agrees only at the sizes given.
+One table marks the rows that silently mean something else, and the rows that agree only at these
+sizes.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 class Part(NamedTuple):
-    """Sizes at which a row does not mean what the reference means; of sizes that are not known.
+    """Open sizes at which a row does not mean the same as the reference.
 
     Attributes:
-        kind: "different", "silent" (it goes wrong and does not say so) or "refused".
-        when: for which sizes.
+        kind: "different", "silent" (it goes wrong without an error) or "refused".
+        when: the sizes, in words.
         values: an example.
-        detail: what is wrong, in a phrase; empty where the alignment is.
+        detail: the fault, in a phrase; empty if the alignment is at fault.
     """
 
     kind: str
@@ -59,7 +59,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """What one rule, or one engine's version of a rule, makes of the shapes.
+    """The result of one rule, or of one engine's version of a rule, for the shapes.
 
     Attributes:
         kind: "rule" (what a document says) or "engine" (what a release does).
@@ -69,12 +69,11 @@ class Compared:
         attributes: what the rule was used with.
         answer: the plan, or the error that refuses the shapes.
         verdict: against the reference: "same", "same_here" (only at these sizes: see `size_traps`),
-            "different", "refused", or "only_here" (the reference refuses, this does not). Of sizes
-            that are not known: "same" for all of them, "same_here" for some (see `parts`), or
-            "unknown".
+            "different", "refused", or "only_here" (the reference refuses, this does not). With open
+            sizes: "same" for all of them, "same_here" for some (see `parts`), or "unknown".
         traps: the sizes at which it would mean something else.
-        notes: what older releases of the engine did with these shapes, where that was otherwise.
-        parts: of sizes that are not known: for which of them it is not the same.
+        notes: different behaviour of older releases of the engine on these shapes.
+        parts: with open sizes: the sizes for which it is not the same.
     """
 
     kind: str
@@ -90,7 +89,7 @@ class Compared:
 
     @property
     def run(self) -> bool:
-        """Whether it was run, not only read about: False for rules too."""
+        """Whether it was run, not only read about; False for rules."""
         return self.kind == "engine" and ENGINES[self.name].run
 
     @property
@@ -104,7 +103,7 @@ class Compared:
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""
-        from .explain import as_dict  # drawings are loaded by those who ask for them
+        from .explain import as_dict  # loaded late: drawings are rarely needed
 
         fields: dict[str, Any] = {
             "kind": self.kind,
@@ -131,8 +130,8 @@ class Comparison:
 
     Attributes:
         shapes: the operands' shapes.
-        reference: the row that the others are held against.
-        rows: one a rule, then one for each rule of each engine.
+        reference: the row that the others are compared with.
+        rows: one for each rule, then one for each rule of each engine.
     """
 
     shapes: tuple[Shape, ...]
@@ -161,7 +160,7 @@ class Comparison:
         lines += _table([heads, *map(_cells, self.rows)])
         legend = _OPEN_LEGEND if which else _LEGEND
         notes = [f"  {mark} {text}" for mark, text in legend.items() if self._has(mark)]
-        # A rule and the engine that has it part at the same sizes: once is enough.
+        # A rule and the engine that uses it differ at the same sizes: each trap is printed once.
         traps = {trap.shapes: trap for row in reversed(self.rows) for trap in row.traps}
         notes += [f"  {trap}" for trap in traps.values()]
         notes += [f"  {note}" for row in self.rows for note in row.notes]
@@ -169,11 +168,11 @@ class Comparison:
         return "\n".join([*lines, "", *notes] if notes else lines)
 
     def _parts(self) -> dict[str, list[str]]:
-        """What is said of sizes that part rules, with the rows of which it is said."""
+        """The sizes that separate rules, each with the names of its rows."""
         rows: dict[str, list[str]] = {}
         for row in self.rows:
             if isinstance(row.answer, BroadcastError):
-                continue  # the table has it
+                continue  # the table shows refusals
             for part in row.parts:
                 names = rows.setdefault(str(part), [])
                 if _label(row) not in names:
@@ -198,18 +197,18 @@ def compare(
     facts: Any = None,
     batch_axis: int | None = None,
 ) -> Comparison:
-    """What every rule and every engine makes of element-wise operands of these shapes.
+    """The result of every rule and engine for element-wise operands of these shapes.
 
     Args:
         shapes: the operands' shapes.
-        reference: the rule, or else the engine (with its default rule), that says what is meant; or
-            :func:`zerostride.strict` of a rule, which refuses more.
-        axis: for the rules that have it; the others are asked without.
-        facts: what is known of sizes that are no numbers; see :func:`zerostride.plan`. Such sizes
-            are taken to be 1 at least.
+        reference: the rule, or else the engine (with its default rule), that defines the meaning;
+            or :func:`zerostride.strict` of a rule, which refuses more.
+        axis: for the rules that have it; the others are used without.
+        facts: known conditions on open sizes; see :func:`zerostride.plan`. Open sizes are assumed
+            to be at least 1.
         batch_axis: the axis of the result that counts samples. Engines whose ops see one sample
-            (ncnn) are asked without it, as a converter hands operands to them. None: shapes are
-            taken as every engine holds them.
+            (ncnn) are asked without it, because converters remove it. None: every engine is asked
+            about the shapes as they are.
 
     Raises:
         BroadcastError: malformed shapes, an unknown reference, or an axis that is not a number.
@@ -245,7 +244,7 @@ def compare(
 
 
 def one_sample(shapes: Sequence[Shape], batch_axis: int) -> tuple[Shape, ...]:
-    """Right-aligned operands without an axis of their result: the one that counts samples.
+    """Right-aligned operands without one axis of their result, the one that counts samples.
 
     Raises:
         BroadcastError: no operand has that axis.
@@ -282,7 +281,7 @@ def _compared(sizes: tuple[Shape, ...], judge: Side, axis: int | None, facts: An
 
 
 def _checked(shapes: Sequence[Any], axis: Any) -> tuple[Shape, ...]:
-    """The shapes, well-formed; what is wrong with all rows alike is an error of its own."""
+    """The shapes, checked. A fault that affects all rows alike is raised here."""
     try:
         if any(map(is_open, shapes)):
             from ..core.symbolic import open_shape
@@ -312,7 +311,7 @@ def _sides(axis: int | None) -> Iterator[Side]:
 
 def _with_axis(side: Side, axis: int | None) -> Side:
     attributes: dict[str, Any] = {}
-    # onnx6 broadcasts only where it is told to; asked about a broadcast, it is.
+    # onnx6 broadcasts only with broadcast=1, so it is asked with it.
     if "broadcast" in side.rule.attributes:
         attributes["broadcast"] = 1
     if axis is not None and "axis" in side.rule.attributes:
@@ -338,7 +337,7 @@ def _reference(name: Any, axis: int | None) -> Side:
 def _compare_open(
     shapes: tuple[Shape, ...], judge: Side, axis: int | None, facts: Condition
 ) -> Comparison:
-    """The comparison of sizes that are not known."""
+    """The comparison for open sizes."""
     from .regions import not_empty
 
     context = facts & not_empty(shapes)
@@ -398,7 +397,7 @@ def _open_row(
 def _meanings(
     intended: Plan, side: Side, shapes: tuple[Shape, ...], context: Condition
 ) -> Meanings | None:
-    """The regions of a comparison; None where the sizes are beyond what is worked with."""
+    """The regions of a comparison; None if the sizes are too complex."""
     from .regions import meanings
 
     try:
@@ -409,11 +408,11 @@ def _meanings(
         return None
 
 
-#: Regions up to which their conditions are put together in few words; that takes seconds for more.
+#: Regions up to which their conditions are simplified; more of them take seconds.
 _MOST_REGIONS = 12
-#: Characters of a condition that is said; a longer one is for programs.
+#: Characters of a condition that text shows; longer ones are only in the data.
 _LONGEST = 200
-#: What a rule may do that is not the same, worst first.
+#: The kinds of a row that is not the same, worst first.
 _BAD: tuple[Kind, ...] = ("different", "silent", "refused")
 
 

@@ -1,8 +1,8 @@
-"""Where two rules mean the same, for sizes that are not known: regions, not one answer.
+"""The open sizes for which two rules mean the same: regions instead of one answer.
 
-For numbers, two plans are equal or they are not. For symbols the question is *where*: for which
-values the target means what the source means, for which it means something else, refuses, or goes
-wrong without refusing. Each region is a condition, with values that lie in it.
+For numbers, two plans are equal or not. For symbols the question is *where*: for which values the
+target means what the source means, means something else, refuses, or goes wrong without an error.
+Each region is a condition, with values that lie in it.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ Kind: TypeAlias = Literal["same", "different", "silent", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """Values for which the target does one thing.
+    """Values for which the target does one and the same.
 
     Attributes:
-        kind: it means the same, something else, goes wrong without refusing, or refuses.
+        kind: the target means the same, means something else, goes wrong without an error, or
+            refuses.
         condition: where.
-        reason: the code of what is wrong; None where nothing is.
-        detail: what is wrong, in a phrase; empty where nothing is, or the alignment is.
-        aligned: the operands as the target aligns them; () where it does not.
+        reason: the code of the fault, or None.
+        detail: the fault, in a phrase; empty if there is no fault, or if the alignment is at fault.
+        aligned: the operands as the target aligns them; () if it refuses.
     """
 
     kind: Kind
@@ -51,9 +52,10 @@ class Meanings:
     """The regions of one comparison.
 
     Attributes:
-        known: what holds everywhere: the caller's facts, and that the source has a plan.
-        regions: what the target does, region by region; they exclude one another.
-        symbols: the symbols that have a say.
+        known: the condition that holds everywhere: the caller's facts, and that the source has a
+            plan.
+        regions: the regions; they exclude one another.
+        symbols: the symbols of all sizes.
     """
 
     known: Condition
@@ -61,11 +63,11 @@ class Meanings:
     symbols: tuple[Symbol, ...] = field(default=())
 
     def where(self, *kinds: Kind) -> Condition:
-        """Where the target does one of these, not simplified."""
+        """The condition for one of these kinds, not simplified."""
         return any_of(region.condition for region in self.regions if region.kind in kinds)
 
     def possible(self, *kinds: Kind) -> Answer:
-        """Whether there are values for which the target does one of these."""
+        """Whether there are values with one of these kinds."""
         answers = {self.reached(region) for region in self.regions if region.kind in kinds}
         if Answer.YES in answers:
             return Answer.YES
@@ -76,13 +78,13 @@ class Meanings:
         return compatible(self.known, region.condition)
 
     def words(self, *kinds: Kind) -> Condition:
-        """Where the target does one of these, simplified by what is known."""
+        """The condition for one of these kinds, simplified by the known facts."""
         others = negation(any_of(r.condition for r in self.regions if r.kind not in kinds))
         ways = (simplified(way, self.known) for way in (self.where(*kinds), others))
         return min(ways, key=lambda way: len(str(way)))
 
     def example(self, *kinds: Kind) -> tuple[Region, dict[Symbol, int]] | None:
-        """A region of one of these kinds with values in it; None where none were found."""
+        """A region of one of these kinds with values in it; None if none were found."""
         for region in self.regions:
             if region.kind in kinds:
                 values = values_for(all_of([self.known, region.condition]), self.symbols)
@@ -99,17 +101,17 @@ def meanings(
     known: Condition = ALWAYS,
     divergences: Iterable[Divergence] = (),
 ) -> Meanings:
-    """What `target` makes of the shapes, against the plan that says what is meant.
+    """The regions of `target` for the shapes, against the plan that defines the meaning.
 
     Args:
-        source: what is meant, of sizes that are numbers or not.
+        source: the plan that defines the meaning; its sizes may be open.
         target: the rule judged.
-        shapes: what the target is asked: for a Broadcast op the data's shape and the target's.
-        known: what is known of the symbols, beside what the source was given.
-        divergences: the engine's, which may strike plans of the target.
+        shapes: the target's input: for a Broadcast op the data's shape and the target's.
+        known: facts about the symbols, in addition to those of the source.
+        divergences: those of the engine, which may affect plans of the target.
 
     Raises:
-        Misfit: the sizes are beyond what is worked with (`Reason.UNKNOWN_SIZE`).
+        Misfit: the sizes are too complex (`Reason.UNKNOWN_SIZE`).
     """
     facts = all_of([known, source.open.given if source.open is not None else ALWAYS])
     exists = source.open.exists if source.open is not None else ALWAYS
@@ -119,7 +121,7 @@ def meanings(
     regions: list[Region] = []
     try:
         leaves = open_leaves(target.rule, shapes, target.attributes, where)
-    except Misfit as misfit:  # asked what it cannot be, whatever the sizes are
+    except Misfit as misfit:  # the target accepts no such operands, for any sizes
         if misfit.reason is Reason.UNKNOWN_SIZE:
             raise
         return Meanings(where, (Region("refused", ALWAYS, misfit.reason, misfit.detail),), symbols)
@@ -175,7 +177,7 @@ def _refused(leaf: Leaf, misfit: Misfit, here: Condition) -> Region:
 
 
 def _differs(a: Sequence[Shape], b: Sequence[Shape]) -> Condition:
-    """That a result or an aligned operand is another one."""
+    """The condition that the result or an aligned operand differs."""
     if len(a) != len(b) or any(len(x) != len(y) for x, y in zip(a, b, strict=True)):
         return ALWAYS
     return any_of(
@@ -194,7 +196,7 @@ def _struck(
     facts: Condition,
     divergence: Divergence,
 ) -> Condition:
-    """Where a divergence strikes the plan of a leaf."""
+    """The condition that a divergence affects the plan of a leaf."""
     strikes = divergence.strikes
     if strikes is None:
         return NEVER
@@ -208,12 +210,12 @@ def _struck(
 
 
 def not_empty(shapes: Iterable[Shape]) -> Condition:
-    """That no tensor of these shapes is without elements."""
+    """The condition that no tensor of these shapes is empty."""
     return all_of(ge(size, 1) for shape in shapes for size in shape if isinstance(size, Dim))
 
 
 def real_shapes(shapes: Iterable[Shape], values: Mapping[Symbol, int]) -> tuple[Shape, ...]:
-    """Shapes of numbers, for values of the symbols."""
+    """Shapes of numbers, for given values of the symbols."""
 
     def number(size: Number) -> int:
         return size if isinstance(size, int) else size.evaluate(values)

@@ -1,4 +1,4 @@
-"""From sizes that are not known to real ones: binding a plan, and checking real shapes."""
+"""From open sizes to real ones: binds a plan, and checks real shapes."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from ..sizes.system import System
 
 
 def bind(plan: Plan, shapes: Sequence[Any], sizes: Mapping[str, Any]) -> Plan:
-    """The plan with sizes put in; see :meth:`zerostride.Plan.bind`."""
+    """The plan with open sizes replaced; see :meth:`zerostride.Plan.bind`."""
     named: dict[Any, Any] = dict(sizes)
     if shapes and isinstance(shapes[0], Mapping):
         named = {**shapes[0], **named}
         shapes = shapes[1:]
-    shapes = [getattr(shape, "shape", shape) for shape in shapes]  # an array stands for its own
+    shapes = [getattr(shape, "shape", shape) for shape in shapes]  # an array stands for its shape
     if plan.open is None:
         _only_numbers(plan, shapes, named)
         return plan
@@ -50,12 +50,12 @@ def bind(plan: Plan, shapes: Sequence[Any], sizes: Mapping[str, Any]) -> Plan:
         return assemble(plan.rule, operands, possible, facts)
     except Misfit as misfit:
         raise _refused(plan, misfit.detail, misfit.reason, misfit.axis) from None
-    except ArithmeticError as fault:  # a size that does not exist for these values
+    except ArithmeticError as fault:  # a size does not exist for these values
         raise _refused(plan, str(fault), Reason.BAD_EXTENT) from None
 
 
 def _only_numbers(plan: Plan, shapes: Sequence[Any], named: Mapping[Any, Any]) -> None:
-    """Binding a plan that has no unknown sizes changes nothing; what does not fit is refused."""
+    """A plan of numbers is bound to the same shapes only; anything else is refused."""
     if named:
         detail = f"there is no size {brief(next(iter(named)))} to bind: all sizes are numbers"
         raise _refused(plan, detail, Reason.ATTRIBUTE)
@@ -97,7 +97,7 @@ def _values(plan: Plan, named: Mapping[Any, Any]) -> dict[Symbol, Number]:
 def _matched(
     plan: Plan, shapes: Sequence[Any], values: Mapping[Symbol, Number]
 ) -> dict[Symbol, Number]:
-    """The values that make the operands' sizes those of real shapes."""
+    """The values for which the operands' sizes equal those of real shapes."""
     if not shapes:
         return {}
     if len(shapes) != len(plan.operands):
@@ -127,7 +127,7 @@ def _matched(
 
 
 def _concrete(plan: Plan, values: Mapping[Symbol, int]) -> Plan:
-    """The plan of numbers: of the one leaf whose path holds."""
+    """The plan of numbers: that of the one leaf whose path holds."""
     assert plan.open is not None
     where = listing(values)
     if not plan.open.given.evaluate(values):
@@ -159,17 +159,17 @@ def _concrete(plan: Plan, values: Mapping[Symbol, int]) -> Plan:
         return Plan(_numbers(leaf.shape, values), operands, leaf.mapping, plan.rule)
     except Misfit as misfit:
         raise _refused(plan, misfit.detail, misfit.reason) from None
-    except ArithmeticError as fault:  # of a target's size
+    except ArithmeticError as fault:  # the target's size does not exist
         raise _refused(plan, f"for {where} {fault}", Reason.BAD_EXTENT) from None
 
 
 def _fault(leaf: Leaf, values: Mapping[Symbol, int]) -> Misfit | None:
-    """Why there is no plan on this leaf for these values, or None."""
+    """The reason why this leaf has no plan for these values, or None."""
     if leaf.misfit is None and leaf.fits.evaluate(values):
         return None
     sizes = tuple(_numbers(shape, values) for shape in leaf.sizes)
     asker = Asker()
-    try:  # of numbers the rule itself says what is wrong first
+    try:  # for numbers, the rule's own error comes first
         resolve(asker, sizes, leaf.rule.align(asker, sizes, leaf.attributes), leaf.rule)
     except Misfit as misfit:
         return misfit
@@ -184,8 +184,8 @@ class Guard:
     """A check of real shapes against a plan's conditions.
 
     Called with arrays or shapes, one for each operand (for a Broadcast op the data; the target's
-    sizes are given by name), it returns the plan for them, or raises a BroadcastError that says
-    which condition does not hold. `str` is the condition.
+    sizes are given by name), it returns the plan for them. A BroadcastError names a condition that
+    does not hold. `str` is the condition.
     """
 
     __slots__ = ("plan",)
@@ -199,7 +199,7 @@ class Guard:
 
     @property
     def condition(self) -> Condition:
-        """What is checked: what the caller was given to know, and what the plan needs."""
+        """The checked condition: the caller's facts, and the plan's needs."""
         if self.plan.open is None:
             return self.plan.conditions
         return all_of([self.plan.open.given, self.plan.conditions])

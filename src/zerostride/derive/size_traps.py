@@ -1,13 +1,13 @@
-"""At which sizes a rule that agrees with another one here would mean something else.
+"""The sizes at which a rule that agrees with another one here would mean something else.
 
-Some rules look at sizes to decide where axes land. Two rules may then agree on the shapes at hand
-and differ at others: on ncnn (3, 5) + (5,) is what NumPy means, and (5, 5) + (5,) is not. A
+Some rules use sizes to decide where axes land. Two rules may then agree on the given shapes and
+differ on others: on ncnn (3, 5) + (5,) means the same as in NumPy, and (5, 5) + (5,) does not. A
 :class:`Trap` names the condition and carries shapes that fulfil it, planned under both rules.
 
-How it is found: the rules are asked to align the operands once more, with sizes that know whose
-axis they are. Each question the rule then asks ("is axis 0 of x equal to axis 0 of y?") is a place
-where it may turn. For each, result axes are given other extents until the answer turns, the
-broadcast being the same otherwise: what stretched still stretches, what was equal still is.
+The search runs the align functions again with sizes that record their axis. Each question that a
+rule then asks ("is axis 0 of x equal to axis 0 of y?") is a place where it may turn. For each
+question, result axes get other extents until the answer turns. The broadcast otherwise stays the
+same: stretched axes still stretch, and equal ones stay equal.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..sizes import Asker, Shape, as_shape
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A rule with everything else that `apply` needs: one of the two that are compared."""
+    """A rule with the other arguments of `apply`: one side of a comparison."""
 
     rule: Rule
     attributes: Attributes = field(default_factory=dict)
@@ -37,20 +37,20 @@ class Side:
         try:
             return apply(self.rule, shapes, self.attributes, engine=self.engine, op=self.op)
         except BroadcastError as error:
-            # An answer to keep, and no fault: without the frames that it went through.
+            # The error is kept as an answer, so its traceback is removed with all frames.
             return error.with_traceback(None)
 
 
 @dataclass(frozen=True, slots=True)
 class Trap:
-    """Sizes at which two rules part that agree on the shapes at hand.
+    """Sizes at which two rules differ that agree on the given shapes.
 
     Attributes:
-        condition: the sizes at which they part, in words.
+        condition: the sizes at which they differ, in words.
         shapes: the witness: the same operands (and target) at such sizes.
         reference: the reference's plan for the witness.
-        target: the other rule's plan for it, or its error (then `silent`: the engine itself would
-            go on and be wrong).
+        target: the other rule's plan for it, or its error. The error is then `silent`: the engine
+            would continue with a wrong result.
         words: one sentence.
     """
 
@@ -81,18 +81,18 @@ def size_traps(
     reference: Side | Rule = RULES["numpy"],
     names: Sequence[Any] = (),
 ) -> tuple[Trap, ...]:
-    """The sizes at which `target` would no longer mean what `reference` means.
+    """The sizes at which `target` would no longer mean the same as `reference`.
 
     Args:
-        target: the rule judged; a :class:`Side` where it has attributes or belongs to an engine.
-        shapes: the shapes at hand; for Broadcast rules the data's and the target shape.
-        reference: the rule that says what is meant.
+        target: the rule judged; a :class:`Side` if it has attributes or belongs to an engine.
+        shapes: the given shapes; for Broadcast rules the data's and the target shape.
+        reference: the rule that defines the meaning.
         names: what to call the operands.
 
     Returns:
-        One trap a condition. None where the two do not agree on `shapes` in the first place, where
-        one refuses them, and where no other sizes part them. A witness that the target refuses
-        counts only if the engine would not refuse it (`error.silent`).
+        One trap per condition. Empty if the two rules do not agree on `shapes`, if one refuses
+        them, or if they differ at no other sizes. A witness that the target refuses counts only if
+        the engine would not refuse it (`error.silent`).
 
     >>> import zerostride as zs
     >>> from zerostride.core.rules import RULES
@@ -124,11 +124,11 @@ def _side(rule: Side | Rule) -> Side:
     return rule if isinstance(rule, Side) else Side(rule)
 
 
-# Which axes a rule asks about.
+# The axes that a rule asks about.
 
 
 class _Located(int):
-    """A size that knows whose it is."""
+    """A size that records its operand and axis."""
 
     place: tuple[int, int]
 
@@ -145,7 +145,7 @@ class _Question:
     Attributes:
         place: operand and axis.
         other: operand and axis, or a number.
-        answer: yes or no, at the shapes at hand.
+        answer: yes or no, for the given shapes.
     """
 
     place: tuple[int, int]
@@ -158,7 +158,7 @@ class _Question:
         return bool(shapes[operand][axis] == _value(self.other, shapes))
 
     def condition(self, names: Sequence[str]) -> str:
-        """When the answer is the other one, in words."""
+        """The condition for the other answer, in words."""
         who, axis = names[self.place[0]], self.place[1]
         if isinstance(self.other, int):
             return f"where axis {axis} of {who} is {'not ' if self.answer else ''}{self.other}"
@@ -172,7 +172,7 @@ def _value(other: tuple[int, int] | int, shapes: Sequence[Shape]) -> Any:
 
 
 def _questions(side: Side, shapes: Sequence[Shape]) -> Iterator[_Question]:
-    """What the rule's align function asks of these shapes."""
+    """The questions of the rule's align function for these shapes."""
     located = tuple(
         tuple(_Located(size, operand, axis) for axis, size in enumerate(shape))
         for operand, shape in enumerate(shapes)
@@ -183,13 +183,13 @@ def _questions(side: Side, shapes: Sequence[Shape]) -> Iterator[_Question]:
     except Misfit:
         return
     for pair, answer in asker.asked:
-        # A pair in the order of the operands reads better, whichever the rule looked at first.
+        # Operands in order read better, whichever the rule compared first.
         places = sorted(size.place for size in pair if isinstance(size, _Located))
         if not places or len(set(places)) == 1 < len(places):
             continue
         plain = next((size for size in pair if type(size) is int), None)
         if plain == 0:
-            continue  # a model whose sizes are known to hold numbers does not come to hold none
+            continue  # known sizes that are not 0 will not become 0
         yield _Question(places[0], places[1] if plain is None else plain, answer)
 
 
@@ -199,8 +199,8 @@ def _questions(side: Side, shapes: Sequence[Shape]) -> Iterator[_Question]:
 def _holders(plan: Plan, shapes: Sequence[Shape]) -> Mapping[int, list[tuple[int, int]]]:
     """For each result axis that may change: the operand axes that have its extent.
 
-    Where two operands both have extent 1, one of them may be there to stretch; such an axis is
-    left alone, because another extent would be another broadcast.
+    If two operands both have extent 1, one of them may be there to stretch. Such an axis is
+    skipped, because another extent would be another broadcast.
     """
     mapping: list[Sequence[int | None]] = list(plan.axes_mapping)
     if len(shapes) > len(mapping):  # the target of a Broadcast op is right-aligned
@@ -224,7 +224,7 @@ def _first_trap(
     reference: Side,
     names: Sequence[str],
 ) -> Trap | None:
-    """The witness nearest to the shapes at hand that turns the question and parts the rules."""
+    """The witness nearest to the given shapes that turns the question and separates the rules."""
     for witness in _witnesses(question, holders, shapes):
         intended = reference.plan(witness)
         if isinstance(intended, BroadcastError):
@@ -242,7 +242,7 @@ def _first_trap(
 def _witnesses(
     question: _Question, holders: Mapping[int, list[tuple[int, int]]], shapes: tuple[Shape, ...]
 ) -> Iterator[tuple[Shape, ...]]:
-    """Shapes that turn the question, one result axis having another extent; least change first."""
+    """Shapes that turn the question, with another extent of one result axis; least change first."""
     places = [question.place] + ([] if isinstance(question.other, int) else [question.other])
     groups = [axes for axes in holders.values() if any(place in axes for place in places)]
     extents = {size for shape in shapes for size in shape}

@@ -1,8 +1,8 @@
 """A plan as source code for another framework.
 
-`targets` has one row a framework: a sequence of parts, each a text that is written once or an
-:class:`Each` that is written for every operand. Reshapes appear only where the framework's own
-alignment would not put the operand in the same place. Open sizes are read from the operands.
+`targets` has one row per framework: a sequence of parts, each a text that is written once or an
+:class:`Each` that is written for every operand. A reshape is written only if the framework's own
+alignment would put the operand elsewhere. Open sizes are read from the operands.
 In: a Plan, a target. Out: source to paste.
 """
 
@@ -19,8 +19,7 @@ def guard_code(plan: Plan, names: Sequence[str] = ()) -> str:
     """A plan's conditions as assertions over real shapes; `Guard.code` calls it.
 
     Raises:
-        BroadcastError: a condition speaks of a size that the shapes do not tell, or a name cannot
-            be used.
+        BroadcastError: the shapes do not determine a size in a condition, or a name cannot be used.
     """
     from .symbols import guard_source
 

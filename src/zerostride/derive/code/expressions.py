@@ -1,4 +1,4 @@
-"""Sizes and conditions as expressions of Python, in the words that a source has for them."""
+"""Sizes and conditions as Python expressions, in the variables of a source."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ...sizes.condition import Condition, eq, ge, ne
 from ...sizes.dim import Applied, Atom, Dim, Number, Symbol, calls, dim, of_atom
 from ...sizes.solve import exists
 
-#: What is called how: symbols, functions of sizes, and whole expressions that stand on an axis.
+#: The variable of each symbol, function of sizes, and whole expression on an axis.
 Words: TypeAlias = dict[Symbol | Applied | Dim, str]
 
 
@@ -37,12 +37,12 @@ def size_code(size: Number, words: Words) -> str:
     return "".join(parts)
 
 
-#: Sizes that are being told: telling one by means of itself would not end.
+#: Sizes being rewritten: rewriting one in terms of itself would not end.
 Busy: TypeAlias = frozenset[Dim]
 
 
 def _in_variables(size: Dim, words: Words, busy: Busy = frozenset()) -> Dim:
-    """The size in terms of variables, as far as these tell it: functions and expressions, too."""
+    """The size in terms of variables, also of functions and expressions, as far as possible."""
     if size not in busy and any(symbol not in words for symbol in size.symbols):
         busy = busy | {size}
         for whole, word in words.items():
@@ -58,14 +58,16 @@ def _in_variables(size: Dim, words: Words, busy: Busy = frozenset()) -> Dim:
     for monomial, factor in size.terms:
         product = dim(factor)
         for atom in monomial:
-            known_ = isinstance(atom, Applied) and atom in words
-            product = product * of_atom(_variable(words[atom]) if known_ else atom)
+            is_read = isinstance(atom, Applied) and atom in words
+            product = product * of_atom(_variable(words[atom]) if is_read else atom)
         total = total + product
     return total
 
 
 def _variable(word: str) -> Symbol:
-    """A symbol for a variable of the source; a size's own symbol is never without a name so."""
+    """A symbol for a variable of the source: unnamed, with an identifier as name, unlike those of
+    sizes.
+    """
     return Symbol(word, named=False)
 
 
@@ -80,7 +82,7 @@ def _is_told(atom: Atom, words: Words, busy: Busy = frozenset()) -> bool:
 
 
 def tells(words: Words, size: Number, busy: Busy = frozenset()) -> bool:
-    """Whether a size can be computed from what was read."""
+    """Whether the variables that were read determine a size."""
     atoms = _atoms(_in_variables(dim(size), words, busy))
     return all(_is_told(atom, words, busy) or _is_variable(atom) for atom in atoms)
 
@@ -90,7 +92,7 @@ def _atoms(size: Dim) -> Iterator[Atom]:
 
 
 def decides(words: Words, condition: Condition, busy: Busy = frozenset()) -> bool:
-    """Whether a condition can be checked by what was read."""
+    """Whether the variables that were read decide a condition."""
     return all(tells(words, size, busy) for size in condition.sizes())
 
 
@@ -133,7 +135,7 @@ _COMPARED: dict[str, Callable[[Number, Number], Condition]] = {"==": eq, "!=": n
 
 
 def condition_code(condition: Condition, words: Words) -> str:
-    """A condition as an expression of Python, false where one of its sizes does not exist."""
+    """A condition as a Python expression, false if one of its sizes does not exist."""
     if condition.kind in ("true", "false"):
         return "True" if condition.kind == "true" else "False"
     if condition.kind in ("and", "or"):

@@ -1,8 +1,8 @@
-"""Source of ONNX and OpenVINO models for sizes that are not known: they are left to the runtime.
+"""Source of ONNX and OpenVINO models with open sizes, which the runtime determines.
 
-An operand gets its axes by Squeeze and Unsqueeze, which need no sizes. Expand broadcasts both ways,
-as Broadcast does in its mode "bidirectional", so expanding by the shape of every other operand
-gives the result's, whatever the sizes are.
+Squeeze and Unsqueeze give an operand the result's axes without knowing sizes. Expand broadcasts
+both ways, as Broadcast does in its mode "bidirectional". So expanding by the shape of every other
+operand gives the result's shape for all sizes.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def onnx_code(plan: Plan, names: Sequence[str]) -> str:
 
 
 def check_one_way(plan: Plan, target: str) -> None:
-    """Refuses a plan whose axes land by their sizes."""
+    """Refuses a plan whose axes land in different places for different sizes."""
     if len(set(_mappings(plan))) > 1:
         raise BroadcastError(
             "where axes land depends on sizes, and a graph has one way only",
@@ -57,7 +57,7 @@ def check_one_way(plan: Plan, target: str) -> None:
 
 
 def comments(plan: Plan, names: Sequence[str]) -> list[str]:
-    """What the shapes are, and what has to hold of them."""
+    """The shapes, and the conditions on them."""
     text = namer(plan)
     shapes = ", ".join(
         f"{name}: {shape_text(shape, text)}"
@@ -70,7 +70,7 @@ def comments(plan: Plan, names: Sequence[str]) -> list[str]:
 
 
 def openvino_code(plan: Plan, names: Sequence[str]) -> str:
-    """Source that makes a model of dynamic inputs; see :func:`.source.code`."""
+    """Source that makes a model with dynamic inputs; see :func:`.source.code`."""
     check_one_way(plan, "openvino")
     lines = [
         "import numpy as np",
@@ -102,7 +102,7 @@ def openvino_code(plan: Plan, names: Sequence[str]) -> str:
 
 
 def dynamic(shape: Shape) -> list[int]:
-    """A shape with -1 for what is not known."""
+    """A shape with -1 for open sizes."""
     return [size if isinstance(size, int) else -1 for size in shape]
 
 
@@ -112,7 +112,7 @@ def _mappings(plan: Plan) -> Iterator[tuple[tuple[int | None, ...], ...]]:
 
 
 def placing(plan: Plan, k: int) -> tuple[list[int], list[int]]:
-    """The operand's axes to squeeze, and then the result's axes to put in."""
+    """The operand's axes to squeeze, then the result's axes to insert."""
     mapping = next(_mappings(plan))[k]
     dropped = [axis for axis, place in enumerate(mapping) if place is None]
     return dropped, [axis for axis in range(plan.rank) if axis not in mapping]
@@ -161,6 +161,6 @@ def _constants(plan: Plan, names: Sequence[str]) -> Iterator[str]:
 def _value(name: str, shape: Shape, plan: Plan) -> str:
     text = namer(plan)
     sizes = [shown(size, text) if isinstance(size, Dim) else size for size in shape]
-    # What has no name of its own has none in the model either.
+    # A size without a name of its own has none in the model either.
     named = [None if isinstance(size, str) and size[0] in "?0123456789" else size for size in sizes]
     return f'helper.make_tensor_value_info("{name}", TensorProto.FLOAT, {named})'

@@ -1,8 +1,7 @@
 """A plan as the .xml file of an OpenVINO model: its layers, and the numbers of its .bin file.
 
-Sizes that are not known are left to the runtime, as in :mod:`.graph`.
-
-Source: OpenVINO, 'Intermediate Representation and operation sets'; Reshape-1, Broadcast-3.
+Open sizes are left to the runtime, as in :mod:`.graph`. Source: OpenVINO, 'Intermediate
+Representation and operation sets'; Reshape-1, Broadcast-3.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from .graph import check_one_way, comments, dynamic, placing
 
 @dataclass(slots=True)
 class _Net:
-    """A model that grows: layers, edges, and the bytes of the shapes in it."""
+    """A model under construction: layers, edges, and the bytes of its constant shapes."""
 
     layers: list[str] = field(default_factory=list)
     edges: list[str] = field(default_factory=list)
@@ -35,14 +34,14 @@ class _Net:
         inputs: Sequence[tuple[int, Shape, str]] = (),
         output: tuple[Shape, str] | None = None,
     ) -> int:
-        """Adds a layer that reads others, by their numbers; gives its own."""
+        """Adds a layer that reads others by their numbers; returns its number."""
         number = len(self.layers)
         text = [f'    <layer id="{number}" name="{name}" type="{kind}" version="{opset}">']
         text += [f"      <data {attributes}/>"] * bool(attributes)
         ports = [_port(k, shape, dtype) for k, (_, shape, dtype) in enumerate(inputs)]
         text += ["      <input>", *ports, "      </input>"] if ports else []
         if output is not None:
-            # Tensors have names of their own, by which a request finds inputs.
+            # Tensors have separate names, by which a request finds inputs.
             attribute = f' names="{name}"'
             text += ["      <output>", _port(len(inputs), *output, attribute), "      </output>"]
         self.layers.append("\n".join([*text, "    </layer>"]))
@@ -69,8 +68,8 @@ class _Net:
 def ir_source(plan: Plan, names: Sequence[str]) -> str:
     """The text of the .xml file of a model with one output an operand, `name.broadcast`.
 
-    Target shapes are constants, whose bytes are in the .bin file: a comment in the text has them in
-    hexadecimal.
+    Target shapes are constants, whose bytes are in the .bin file. A comment in the text gives them
+    in hexadecimal.
     """
     if plan.open is not None:
         return _open_source(plan, names)
@@ -88,17 +87,17 @@ def ir_source(plan: Plan, names: Sequence[str]) -> str:
             value = _reshaped(net, name, value, aligned)
         if value[1] != plan.shape:
             target = net.numbers(f"{name}.shape", plan.shape)
-            port = net.layer(
+            layer = net.layer(
                 f"{name}.whole", "Broadcast", "opset3", 'mode="numpy"', (value, target), result
             )
-            value = (port, *result)
+            value = (layer, *result)
         net.layer(f"{name}.broadcast", "Result", "opset1", "", (value,))
     shapes = ", ".join(f"{n}: {shape}" for n, shape in zip(names, plan.operands, strict=True))
     return _text(net, [f"{shapes} to {plan.shape}"])
 
 
 def _text(net: _Net, comments: Sequence[str]) -> str:
-    """The file; comments hold no double hyphen, nor end with one."""
+    """The text of the file; comments must not contain a double hyphen or end with a hyphen."""
     lines = ['<?xml version="1.0"?>']
     for line in comments:
         comment = "".join(c if c.isprintable() else "?" for c in line.replace("->", "to"))
@@ -110,7 +109,7 @@ def _text(net: _Net, comments: Sequence[str]) -> str:
 
 
 def _open_source(plan: Plan, names: Sequence[str]) -> str:
-    """For sizes that are not known, as :func:`.graph.openvino_code`."""
+    """The same for open sizes; see :func:`.graph.openvino_code`."""
     check_one_way(plan, "openvino-ir")
     net = _Net()
     shapes: list[Shape] = [tuple(dynamic(shape)) for shape in plan.operands]
@@ -123,8 +122,8 @@ def _open_source(plan: Plan, names: Sequence[str]) -> str:
         sizes = ",".join("?" if size == -1 else str(size) for size in shape)
         attributes = f'shape="{sizes}" element_type="{kind}"'
         precision = "FP32" if kind == "f32" else "I64"
-        port = net.layer(name, "Parameter", "opset1", attributes, (), (shape, precision))
-        inputs.append((port, shape, precision))
+        layer = net.layer(name, "Parameter", "opset1", attributes, (), (shape, precision))
+        inputs.append((layer, shape, precision))
     placed = [_placed(net, plan, k, name, inputs[k]) for k, name in enumerate(names)]
     for k, name in enumerate(names):
         value = placed[k]
@@ -135,10 +134,10 @@ def _open_source(plan: Plan, names: Sequence[str]) -> str:
         for n, shape_of in enumerate(targets):
             whole: tuple[Shape, str] = ((-1,) * plan.rank, "FP32")
             attributes = 'mode="bidirectional"'
-            port = net.layer(
+            layer = net.layer(
                 f"{name}.whole{n}", "Broadcast", "opset3", attributes, (value, shape_of), whole
             )
-            value = (port, *whole)
+            value = (layer, *whole)
         net.layer(f"{name}.broadcast", "Result", "opset1", "", (value,))
     return _text(net, comments(plan, names))
 
@@ -151,18 +150,18 @@ def _placed(
     if dropped:
         axes = net.numbers(f"{name}.dropped", tuple(dropped))
         shape = tuple(size for axis, size in enumerate(value[1]) if axis not in dropped)
-        port = net.layer(
+        layer = net.layer(
             f"{name}.squeezed", "Squeeze", "opset1", "", (value, axes), (shape, "FP32")
         )
-        value = (port, shape, "FP32")
+        value = (layer, shape, "FP32")
     if added:
         axes = net.numbers(f"{name}.added", tuple(added))
         rest = iter(value[1])
         shape = tuple(1 if axis in added else next(rest) for axis in range(plan.rank))
-        port = net.layer(
+        layer = net.layer(
             f"{name}.unsqueezed", "Unsqueeze", "opset1", "", (value, axes), (shape, "FP32")
         )
-        value = (port, shape, "FP32")
+        value = (layer, shape, "FP32")
     return value
 
 
@@ -170,14 +169,14 @@ def _shape_of(
     net: _Net, name: str, position: int, value: tuple[int, Shape, str]
 ) -> tuple[int, Shape, str]:
     output: tuple[Shape, str] = ((len(value[1]),), "I64")
-    layer, attributes = f"{name}.by{position}", 'output_type="i64"'
-    return net.layer(layer, "ShapeOf", "opset3", attributes, (value,), output), *output
+    title, attributes = f"{name}.by{position}", 'output_type="i64"'
+    return net.layer(title, "ShapeOf", "opset3", attributes, (value,), output), *output
 
 
 def _reshaped(
     net: _Net, name: str, value: tuple[int, Shape, str], aligned: Shape
 ) -> tuple[int, Shape, str]:
-    """The operand at the result's rank; at rank 0 by Squeeze, as no constant has no bytes."""
+    """The operand at the result's rank; at rank 0 by Squeeze: a constant must have bytes."""
     if aligned:
         words = net.numbers(f"{name}.aligned", aligned)
         kind, attributes = "Reshape", 'special_zero="false"'

@@ -1,4 +1,4 @@
-"""A plan as source: the table's templates filled in."""
+"""A plan as source: fills in the templates of the table."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ from .targets import TARGETS, Each, Target
 
 
 def code(plan: Plan, target: str, names: Sequence[str] = ()) -> str:
-    """Source that does a plan's broadcast in another framework.
+    """Source that computes a plan's broadcast in another framework.
 
-    Sizes that are not known are read from the operands' shapes, and the conditions of the plan are
-    asserted.
+    It reads open sizes from the operands' shapes and asserts the plan's conditions.
 
     Args:
         plan: any plan.
@@ -37,9 +36,9 @@ def code(plan: Plan, target: str, names: Sequence[str] = ()) -> str:
 
     Raises:
         BroadcastError: an unknown target, a name that cannot be used, or a plan that the target's
-            measured release does not carry; sizes that are not known, where the target needs them
+            measured release does not carry; open sizes, if the target needs numbers
             (``unknown_size``).
-        NotExpressible: ncnn has no way to say the plan.
+        NotExpressible: ncnn cannot express the plan.
 
     >>> import zerostride as zs
     >>> print(code(zs.plan((5, 5), (5,)), "ncnn"))
@@ -99,7 +98,7 @@ def checked_names(plan: Plan, row: Target, target: str, names: Sequence[str]) ->
 
 
 def check_limits(plan: Plan, row: Target, target: str) -> None:
-    """Refuses what the target's measured release is known not to carry."""
+    """Refuses plans that the target's measured release does not carry."""
     engine = ENGINES.get(row.engine or "")
     limits = [row.max_rank]
     if engine is not None:
@@ -110,7 +109,7 @@ def check_limits(plan: Plan, row: Target, target: str) -> None:
         detail = row.empty
     elif most is not None and plan.rank > most:
         reason, detail = Reason.RANK_LIMIT, f"{plan.rank} axes; {target} broadcasts at most {most}"
-    elif engine is not None and plan.open is None:  # else `symbols` asks at which sizes
+    elif engine is not None and plan.open is None:  # otherwise `symbols` finds the sizes
         for divergence in engine.divergences_of(plan.rule.op):
             if divergence.strikes is not None and divergence.strikes(plan, Asker()):
                 reason, detail = divergence.effect, divergence.text
@@ -125,13 +124,13 @@ def check_limits(plan: Plan, row: Target, target: str) -> None:
         )
 
 
-#: What einops calls the axes of an operand, and those of the result: "1", or a letter.
+#: An einops name of an axis: "1", or a letter.
 Pattern: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What a template says of an operand."""
+    """The fields of an operand that templates use."""
 
     name: str
     shape: Shape
@@ -141,12 +140,12 @@ class Operand:
     pattern: Pattern | None = None
 
     def worded(self, shape: Shape, aligned: Shape) -> Operand:
-        """The same with sizes as the source writes them."""
+        """The same, with sizes in the words of the source."""
         return replace(self, shape=shape, aligned=aligned)
 
 
 def operands_of(plan: Plan, names: Sequence[str]) -> list[Operand]:
-    """The operands as templates take them."""
+    """The operands in the form that templates use."""
     patterns = pattern_of(plan)
     rows = zip(names, plan.operands, plan.aligned, plan.stretched, patterns, strict=True)
     return [
@@ -173,7 +172,7 @@ def letter(axis: int) -> str:
 
 
 def pattern_of(plan: Plan) -> list[Pattern | None]:
-    """The operands' patterns; None where sizes decide what stretches, or where axes land."""
+    """The operands' patterns; None if stretching or placement depends on open sizes."""
     mappings = {plan.axes_mapping}
     if plan.open is not None:
         mappings = {leaf.mapping for leaf in plan.open.accepted}
@@ -193,12 +192,12 @@ def pattern_of(plan: Plan) -> list[Pattern | None]:
 
 
 def _same(plan: Plan, size: Number, full: Number) -> bool:
-    """Whether what is known of a plan's sizes makes two of them one."""
+    """Whether two sizes of a plan are equal by its known facts."""
     return plan.open is not None and excludes(plan_facts(plan), ne(size, full))
 
 
 def _ncnn_operands(plan: Plan, names: Sequence[str]) -> list[Operand]:
-    """The operands in the order, and with the shapes, in which BinaryOp means the plan."""
+    """The operands in the order and with the shapes in which BinaryOp computes the plan."""
     expression = express(plan, None, engine="ncnn")
     pairs = list(zip(names, plan.operands, strict=True))[:: -1 if expression.swapped else 1]
     if expression.merged_axes and plan.rank:
@@ -237,7 +236,7 @@ def common_fields(plan: Plan, operands: Sequence[Operand]) -> dict[str, Any]:
 def written(
     parts: Sequence[str | Each], operands: Sequence[Operand], common: Mapping[str, Any]
 ) -> str:
-    """The templates filled in."""
+    """Fills in the templates."""
     lines = []
     for part in parts:
         if isinstance(part, str):
@@ -253,7 +252,7 @@ def written(
 
 def _fields(operand: Operand, k: int, result: Sequence[Any]) -> dict[str, Any]:
     left, right = operand.pattern or ((), ())
-    # A word that stands for the whole shape is indexed by the source.
+    # A variable for the whole shape; the source indexes it.
     sizes = (f"{result}[{k}]" if isinstance(result, str) else result[k] for k in range(len(right)))
     return {
         "k": k,

@@ -1,7 +1,7 @@
-"""A plan as a StableHLO module: the mapping of axes is what `broadcast_in_dim` takes.
+"""A plan as a StableHLO module: `broadcast_in_dim` takes the mapping of axes.
 
-Source: StableHLO specification, `broadcast_in_dim`: an operand's axis goes to the result's axis
-that `broadcast_dimensions` names, and stretches where its size is 1.
+Source: StableHLO specification, `broadcast_in_dim`: `broadcast_dimensions` names the result axis of
+each operand axis, and an operand axis of size 1 stretches.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def stablehlo_source(plan: Plan, names: Sequence[str]) -> str:
         extents = tuple(size for size, axis in zip(shape, mapping, strict=True) if axis is not None)
         places = [axis for axis in mapping if axis is not None]
         value = f"%{name}"
-        if extents != shape:  # an axis of size 1 lands nowhere
+        if extents != shape:  # an axis of size 1 is dropped
             types = f"({_type(shape)}) -> {_type(extents)}"
             lines.append(f"  %{name}.reshaped = stablehlo.reshape {value} : {types}")
             value = f"%{name}.reshaped"

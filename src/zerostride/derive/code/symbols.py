@@ -1,4 +1,4 @@
-"""Source for sizes that are not known: read from the operands' shapes, checked, then used."""
+"""Source for open sizes: it reads them from the operands' shapes, checks them, and uses them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _USED = frozenset({"_", "len", "max", "min", "list", "shape", "AssertionError"})
 
 
 class Word(str):
-    """A piece of source that stands for itself in the text of a tuple or a list."""
+    """A piece of source whose `repr` is itself, for the text of a tuple or a list."""
 
     __slots__ = ()
 
@@ -39,7 +39,7 @@ class Word(str):
 
 
 def quoted(text: str) -> str:
-    """A message as a string of the source."""
+    """A message as a string literal of the source."""
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -47,7 +47,7 @@ def quoted(text: str) -> str:
 
 
 class _Source(NamedTuple):
-    """Where sizes are read: the name in messages, the expression, and the sizes there."""
+    """A shape that is read: its name in messages, its expression, and its sizes."""
 
     name: str
     shape: str
@@ -56,7 +56,7 @@ class _Source(NamedTuple):
 
 @dataclass(slots=True)
 class Reading:
-    """The lines that read sizes, and the words for what is known then.
+    """The lines that read sizes, and the variables they define.
 
     Attributes:
         lines: the source so far.
@@ -74,7 +74,7 @@ class Reading:
 def read_sizes(
     plan: Plan, names: Sequence[str], reserved: Iterable[str], *, whole: bool
 ) -> Reading:
-    """The source that reads a plan's symbols from shapes, and checks the sizes that are not free.
+    """The source that reads a plan's symbols from shapes, and checks the remaining sizes.
 
     Args:
         plan: the plan.
@@ -135,13 +135,13 @@ def _sources(plan: Plan, names: Sequence[str]) -> Iterator[_Source]:
 
 
 class _Words:
-    """Names for variables: near to what the sizes are called, each given once."""
+    """Unique names for variables, close to the names of the sizes."""
 
     def __init__(self, used: Iterable[str]) -> None:
         self.used = set(used)
 
     def take(self, name: str) -> str:
-        """An identifier that nothing else has."""
+        """An unused identifier."""
         word = re.sub(r"\W+", "_", unicodedata.normalize("NFKC", name)).strip("_")
         if not word.isidentifier():
             word = f"n_{word}" if f"n_{word}".isidentifier() else "n"
@@ -162,7 +162,7 @@ def _rank_check(source: _Source, text: str) -> str:
 
 
 def _linear(size: Dim, solved: set[Symbol]) -> tuple[Symbol, int, Dim] | None:
-    """(symbol, factor, rest) where a size is factor*symbol + rest and only the symbol is sought."""
+    """(symbol, factor, rest) if a size is factor*symbol + rest and only the symbol is unknown."""
     missing = [symbol for symbol in size.symbols if symbol not in solved]
     if len(missing) != 1:
         return None
@@ -174,7 +174,9 @@ def _linear(size: Dim, solved: set[Symbol]) -> tuple[Symbol, int, Dim] | None:
 
 
 def _solvable(sources: Sequence[_Source], solved: set[Symbol]) -> set[Symbol]:
-    """The symbols that can be found: those that stand alone, and what follows from them."""
+    """The symbols that the shapes determine: those that stand alone, and those that follow from
+    them.
+    """
     solved = set(solved)
     sizes = [size for source in sources for size in source.sizes if isinstance(size, Dim)]
     while True:
@@ -190,7 +192,7 @@ def _solve(
     solvable: set[Symbol],
     fresh: _Words,
 ) -> None:
-    """Adds what is read from expressions: solved where one symbol is missing, else compared."""
+    """Adds the symbols in expressions: solved if one symbol is unknown, else compared."""
     waiting = [
         (source, axis, size)
         for source in sources
@@ -258,7 +260,7 @@ def _check(
     *,
     message: str = "",
 ) -> Iterator[str]:
-    """An assertion for each clause; refused where a clause speaks of what was not read."""
+    """An assertion for each clause; refused if a clause has sizes that were not read."""
     for clause in condition:
         if not decides(reading.words, clause):
             _refuse(plan, reading, clause.symbols, what)
@@ -267,7 +269,7 @@ def _check(
 
 
 def _fact_checks(plan: Plan, reading: Reading, names: Sequence[str]) -> Iterator[str]:
-    """What the caller gave: asserted where the shapes tell it."""
+    """Asserts the caller's facts as far as the shapes determine them."""
     assert plan.open is not None
     text = namer(plan, names)
     for clause in plan.open.given:
@@ -279,7 +281,7 @@ def _fact_checks(plan: Plan, reading: Reading, names: Sequence[str]) -> Iterator
 
 
 def _message(plan: Plan, clause: Condition, names: Sequence[str]) -> str:
-    """Which operands do not fit, and on which axis, where one axis is at fault."""
+    """Which operands do not fit, and the axis, if one axis is at fault."""
     axis = _axis_of(plan, clause)
     if broadcasts_to(plan):
         where = "" if axis is None else f" on axis {axis}"
@@ -337,7 +339,7 @@ def guard_source(plan: Plan, names: Sequence[str] = (), *, whole: bool = False) 
 
 
 def open_code(plan: Plan, row: Target, target: str, names: Sequence[str]) -> str:
-    """Source for a plan of sizes that are not known; see :func:`.source.code`."""
+    """Source for a plan with open sizes; see :func:`.source.code`."""
     what = f"{target} source"
     if target in ("onnx", "openvino", "openvino-ir"):
         from . import graph, ir
@@ -373,7 +375,7 @@ def open_code(plan: Plan, row: Target, target: str, names: Sequence[str]) -> str
 
 
 def _body(plan: Plan, row: Target, reading: Reading, names: Sequence[str], what: str) -> list[str]:
-    """The assignments of one way that axes land."""
+    """The assignments for one way that axes land."""
     for size in (*plan.shape, *(size for shape in plan.aligned for size in shape)):
         if not tells(reading.words, size):
             _refuse(plan, reading, dim(size).symbols, what)
@@ -398,7 +400,7 @@ def _body(plan: Plan, row: Target, reading: Reading, names: Sequence[str], what:
 
 
 def _carried(plan: Plan, row: Target) -> Iterator[tuple[Condition, str]]:
-    """When the target carries the plan, and why it does not elsewhere."""
+    """The conditions for the target to carry the plan, each with the reason of a refusal."""
     if row.empty:
         sizes = dict.fromkeys(size for shape in (*plan.operands, plan.shape) for size in shape)
         yield all_of(ge(size, 1) for size in sizes if isinstance(size, Dim)), row.empty

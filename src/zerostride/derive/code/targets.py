@@ -1,4 +1,4 @@
-"""The table of frameworks that source is written for."""
+"""The table of frameworks that source can be written for."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .stablehlo import stablehlo_source
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """What is written for every operand.
+    """A part that is written for every operand.
 
     Attributes:
-        plain: where the target puts the operand in place by itself.
-        reshaped: where it must be reshaped first.
-        unchanged: where it has the result's shape already; None: as `plain`.
+        plain: if the target places the operand by itself.
+        reshaped: if it must be reshaped first.
+        unchanged: if it already has the result's shape; None: as `plain`.
     """
 
     plain: str
@@ -31,16 +31,16 @@ class Target:
     """A row of the table.
 
     Attributes:
-        parts: texts with fields in braces; lines that turn out empty are left out.
-        engine: the engine whose limits hold.
+        parts: texts with fields in braces; empty lines are left out.
+        engine: the engine whose limits apply.
         reserved: names that the source itself uses.
-        max_rank: most axes that its broadcast takes, where the engine's row does not say.
-        empty: why it cannot take tensors without elements, or nothing.
-        right_aligns: it puts ones in front by itself.
-        reads: the source can read sizes that are not known from the operands' shapes.
-        certain: it has to be known which axes stretch.
-        ascii: names are ASCII there.
-        write: writes the source for sizes that are known, where parts do not.
+        max_rank: most axes that its broadcast takes, if the engine's row has no limit.
+        empty: why it cannot take tensors without elements; empty if it can.
+        right_aligns: it adds leading ones by itself.
+        reads: the source can read open sizes from the operands' shapes.
+        certain: it must be certain which axes stretch.
+        ascii: names must be ASCII.
+        write: writes the source for sizes that are numbers, instead of parts.
     """
 
     parts: tuple[str | Each, ...]
@@ -135,8 +135,8 @@ _NCNN = (
     "BinaryOp broadcast.add 2 1 {bottoms} broadcast.sum 0=0",
 )
 
-#: What :func:`code` can write. Limits come from the engines' rows; what those do not say (the
-#: functions used here, not the engine's ops) was run on the same releases.
+#: The targets of :func:`code`. Limits come from the engines' rows. Limits that are not there (of
+#: the functions used here, not of the engine's ops) were measured on the same releases.
 TARGETS: Mapping[str, Target] = MappingProxyType(
     {
         "numpy": _library(

@@ -1,8 +1,8 @@
 """A plan as text, as a picture and as data.
 
 Operands stand in columns over the result: a dot where nothing lands, `1→5` where an extent of 1
-stretches to 5. `facts` collects what there is to say, `open` does so for open sizes, `text` and
-`picture` draw it. Nothing here raises for a valid plan.
+stretches to 5. `facts` collects the sentences about a plan, `open` those about open sizes, and
+`text` and `picture` draw them. Nothing here raises for a valid plan.
 In: a Plan. Out: text, SVG, HTML, data.
 """
 

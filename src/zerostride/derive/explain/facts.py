@@ -1,4 +1,4 @@
-"""What there is to say of a plan, as data: the drawings and reports put it on paper."""
+"""The sentences about a plan, as data for drawings and reports."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Fact(NamedTuple):
     """One sentence about a plan, and its kind.
 
     Kinds: ``stretch``, ``identical`` (nothing stretches), ``dropped``, ``growth``, ``order`` (the
-    shapes in the engine's own order), ``two_sided`` (a warning). Where sizes are not known also
+    shapes in the engine's own order), ``two_sided`` (a warning). With open sizes also
     ``may_stretch``, ``needs`` (the conditions), ``interval`` (bounds of a result's size),
     ``given``, ``legend``, and ``case``, after which the facts of one case follow.
     """
@@ -30,13 +30,13 @@ class Fact(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How large the result is against its largest input.
+    """The size of the result against its largest operand.
 
     Attributes:
         elements: number of elements of the result.
         largest: number of elements of the largest operand.
-        operand: which operand that is; the first of equals.
-        factor: elements / largest, a whole number; None where the largest operand is empty.
+        operand: the index of that operand; the first of equals.
+        factor: elements / largest, a whole number; None if the largest operand is empty.
     """
 
     elements: int
@@ -46,7 +46,7 @@ class Growth:
 
 
 def growth(plan: Plan) -> Growth:
-    """The result's size against the largest operand's, of a plan of numbers.
+    """The result's size against the largest operand's, for a plan of numbers.
 
     >>> import zerostride as zs
     >>> growth(zs.plan((5, 1), (5,)))
@@ -70,7 +70,7 @@ def names_of(plan: Plan, names: Sequence[Any] = ()) -> tuple[str, ...]:
         operands: tuple[str, ...] = operand_names(names or ("data",), count)
     else:
         operands = operand_names(names, count)
-    # Only mode bidirectional makes a result that is not the target.
+    # Only mode bidirectional makes a result that differs from the target.
     last = "target" if broadcasts_to(plan) and plan.rule != "bidirectional" else "result"
     return (*operands, printable(names[count]) if len(names) > count else last)
 
@@ -117,7 +117,7 @@ def listing(words: Sequence[str]) -> str:
 def cells(plan: Plan, k: int, names: Sequence[Any] = ()) -> tuple[str | None, ...]:
     """Operand k's row of a drawing: a size, `1→5` where it stretches, None where nothing lands.
 
-    A size that is not known and may stretch is marked: `N⇢`.
+    An open size that may stretch is marked: `N⇢`.
 
     >>> import zerostride as zs
     >>> cells(zs.plan((2, 3, 5), (3, 1)), 1), cells(zs.plan(("N",), ("M",)), 0)
@@ -135,7 +135,7 @@ def cells(plan: Plan, k: int, names: Sequence[Any] = ()) -> tuple[str | None, ..
 
 
 def axis_names(plan: Plan) -> tuple[str, ...]:
-    """What the result's axes are called: their names where they have any, else their places.
+    """The names of the result's axes: their own names if they have any, else their positions.
 
     >>> import zerostride as zs
     >>> axis_names(zs.plan((2, 3), (3,)))
@@ -155,7 +155,7 @@ def result_cells(plan: Plan, names: Sequence[Any] = ()) -> tuple[str, ...]:
 
 
 def stretching(plan: Plan, k: int) -> Collection[int]:
-    """The result axes along which operand k stretches, or may."""
+    """The result axes along which operand k stretches, or may stretch."""
     if plan.open is None:
         return plan.stretched[k]
     from .open import Fate, fate
@@ -172,7 +172,7 @@ class Block(NamedTuple):
 
 
 def blocks(plan: Plan, names: Sequence[Any] = ()) -> tuple[list[Block], list[Fact]]:
-    """What is drawn one below the other, and the facts that hold of all: one block, or the cases.
+    """The drawings, one below the other, and the facts that apply to all of them.
 
     >>> import zerostride as zs
     >>> [block.title for block in blocks(zs.plan(("H", "W"), ("W",), rule="ncnn"))[0]]
@@ -186,7 +186,7 @@ def blocks(plan: Plan, names: Sequence[Any] = ()) -> tuple[list[Block], list[Fac
 
 
 def facts(plan: Plan, names: Sequence[Any] = ()) -> list[Fact]:
-    """Everything worth saying about a plan, in the order it is read; warnings last.
+    """All facts about a plan, in reading order; warnings last.
 
     Args:
         plan: any plan.
@@ -229,8 +229,10 @@ def _stretch_facts(plan: Plan, names: Sequence[str]) -> Iterator[Fact]:
 def runs(
     axes: Sequence[int], mapping: Collection[int | None]
 ) -> Iterator[tuple[bool, tuple[int, ...]]]:
-    """Neighbouring axes that stretch alike, three or more together; each with: absent or a 1."""
-    # Axes that follow one another have one difference to their position.
+    """Runs of neighbouring axes that stretch alike, three or more together; each with: absent or a
+    1.
+    """
+    # Consecutive axes have the same difference to their position.
     alike = itertools.groupby(
         enumerate(axes), key=lambda pair: (pair[1] - pair[0], pair[1] not in mapping)
     )
@@ -242,7 +244,7 @@ def runs(
 def run_text(
     plan: Plan, absent: bool, run: tuple[int, ...], written: Callable[[Any], str] = str
 ) -> str:
-    """Axes that stretch alike, and to what."""
+    """Axes that stretch alike, with the target extents."""
     names = axis_names(plan)
     axes = names[run[0]] if len(run) == 1 else f"{names[run[0]]}-{names[run[-1]]}"
     sizes = "×".join(written(plan.shape[axis]) for axis in run)
@@ -261,7 +263,7 @@ def _dropped_facts(plan: Plan, names: Sequence[str]) -> Iterator[Fact]:
 
 
 def plural(singular: str, plural_form: str, items: Sequence[Any]) -> str:
-    """The form of a word that goes with so many items."""
+    """Singular or plural of a word for that many items."""
     return singular if len(items) == 1 else plural_form
 
 
@@ -284,7 +286,7 @@ def whdc_text(plan: Plan, names: Sequence[str], result: str) -> str:
     return "in ncnn's order: " + ", ".join(f"{name} {_whdc(shape)}" for name, shape in shapes)
 
 
-#: ncnn's axes by rank, innermost first (ncnn's Mat: a third axis is c; d is there from rank 4 on).
+#: ncnn's axes by rank, innermost first (ncnn's Mat: the third axis is c; d exists from rank 4).
 _NCNN_AXES = ("w", "w", "wh", "whc", "whdc")
 
 
@@ -310,9 +312,10 @@ def _two_sided_text(plan: Plan, names: Sequence[str]) -> str:
 
 
 def element_by_element(plan: Plan) -> tuple[int, Shape] | None:
-    """For a two-sided plan: an operand, and a shape for it with which one operand no longer grows.
+    """For a two-sided plan: an operand, and a shape for it after which one operand does not
+    stretch.
 
-    Planned under the same rule before it is proposed; None where there is no such shape.
+    Planned under the same rule before it is proposed; None if there is no such shape.
 
     >>> import zerostride as zs
     >>> element_by_element(zs.plan((5, 1), (5,)))
@@ -346,7 +349,7 @@ def _may_be_two_sided(plan: Plan) -> bool:
 
 
 def _placed(shape: Shape, other: Shape) -> Shape | None:
-    """`shape`'s sizes that are not 1, each under an equal size of `other`; ones elsewhere."""
+    """`shape`'s sizes other than 1, each under an equal size of `other`; ones elsewhere."""
     extents = [size for size in shape if size != 1]
     row = []
     for size in reversed(other):
@@ -371,8 +374,8 @@ def row_of(use: RuleUse) -> Rule | None:
 def as_dict(plan: Plan) -> dict[str, Any]:
     """A plan as plain data, ready for JSON.
 
-    A size that is not known is text; ``growth`` is None then. In ``axes_mapping`` "depends" stands
-    for an axis that lands elsewhere in another one of the ``cases``.
+    An open size is text, and ``growth`` is then None. In ``axes_mapping`` "depends" marks an axis
+    that lands differently in different ``cases``.
 
     >>> import zerostride as zs
     >>> as_dict(zs.plan((2, 3), (3,)))["stretched"]
@@ -425,8 +428,8 @@ def _rule_dict(use: RuleUse) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON would give it back: lists, not tuples; whole numbers, not NumPy's."""
-    if hasattr(value, "tolist"):  # an attribute may have been given as a NumPy array or scalar
+    """The value that JSON would give back: lists for tuples, whole numbers for NumPy's."""
+    if hasattr(value, "tolist"):  # an attribute may be a NumPy array or scalar
         return _plain(value.tolist())
     if value is None or isinstance(value, (bool, int, str)):
         return value

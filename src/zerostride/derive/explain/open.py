@@ -1,4 +1,4 @@
-"""What there is to say of a plan whose sizes are not all known: what may happen, and where."""
+"""The sentences about a plan with open sizes: possible results, and their conditions."""
 
 from __future__ import annotations
 
@@ -16,26 +16,26 @@ from ...sizes.dim import Dim, Number, Symbol, calls, dim, lone_symbol, name_of
 from ...sizes.solve import bounds_under, excludes, implies, simplified
 from .facts import Block, Fact, broadcasts_to, listing, names_of, plural, run_text, runs, whdc_text
 
-#: What stands after a size that may stretch.
+#: Marks a size that may stretch.
 MAY = "⇢"
 _LEGEND = f"{MAY} marks a size that may stretch: it does where it is 1 and the result is not"
-#: Characters of a product or condition that is said; longer ones say nothing to a reader.
+#: Characters of a product or condition in text; a longer one is left out.
 _LONGEST = 300
 _LONGEST_PRODUCT = 60
 
-#: Comparisons in a condition up to which it is simplified, and up to which it is asked whether it
-#: can hold at all: a warning is not worth seconds.
+#: Comparisons in a condition up to which it is simplified, and up to which its possibility is
+#: checked: a warning must not take seconds.
 _MOST_COMPARISONS, _MOST_ASKED = 16, 24
 #: Characters of a condition in a warning.
 _LONGEST_WARNING = 120
-#: What stands in a mapping where an axis lands elsewhere in another case.
+#: Marks an axis, in a mapping, that lands elsewhere in another case.
 _DEPENDS: Any = ...
 
 Namer = Callable[[Symbol], str]
 
 
 class Fate(Enum):
-    """What becomes of a size on its way to the result."""
+    """The way of a size to the result."""
 
     STAYS = "stays"
     STRETCHES = "stretches"
@@ -46,7 +46,7 @@ class Fate(Enum):
 
 
 def namer(plan: Plan, names: Sequence[Any] = ()) -> Namer:
-    """How to write symbols: a size without a name is called by its operand, ``x[0]``."""
+    """A function that writes symbols: it calls a size without a name by its operand, ``x[0]``."""
     defaults = ("data", "target") if broadcasts_to(plan) else default_names(len(plan.operands))
     called = dict(zip(defaults, names_of(plan, names), strict=False))
 
@@ -60,7 +60,9 @@ def namer(plan: Plan, names: Sequence[Any] = ()) -> Namer:
 
 
 def shown(size: Number, name: Namer) -> str:
-    """A size in a drawing: ``?`` and bounds as written, in an expression what they are called."""
+    """A size in a drawing: ``?`` and bounds as written, expressions with the names of their
+    symbols.
+    """
     if not isinstance(size, Dim) or lone_symbol(size) is not None:
         return str(size)
     return size.write(name)
@@ -76,11 +78,11 @@ def shape_text(shape: Shape, name: Namer = name_of) -> str:
     return f"({sizes},)" if len(shape) == 1 else f"({sizes})"
 
 
-# What becomes of sizes.
+# The fate of sizes.
 
 
 def plan_facts(plan: Plan) -> Condition:
-    """What holds wherever there is a plan: what was given, and what it needs."""
+    """The condition that holds wherever the plan exists: the caller's facts and its needs."""
     if plan.open is None:
         return ALWAYS
     return all_of([plan.open.given, plan.conditions])
@@ -92,7 +94,7 @@ def fate(plan: Plan, k: int, axis: int) -> Fate:
 
 
 def _fates(plan: Plan) -> tuple[tuple[Fate, ...], ...]:
-    """What becomes of every size of every operand."""
+    """The fate of every size of every operand."""
     return _all_fates(Same(plan))
 
 
@@ -134,13 +136,13 @@ def open_cells(plan: Plan, k: int, name: Namer = name_of) -> tuple[str | None, .
 
 
 def _lands(plan: Plan, k: int) -> set[int | None]:
-    """The result axes on which an axis of operand k lands, in one case at least."""
+    """The result axes on which an axis of operand k lands in at least one case."""
     assert plan.open is not None
     return {axis for leaf in plan.open.accepted for axis in leaf.mapping[k]}
 
 
 def ways(plan: Plan) -> tuple[Plan, ...]:
-    """The cases that have to be drawn one by one; the plan alone where one drawing has it all.
+    """The cases that need a drawing each; the plan alone if one drawing covers all.
 
     >>> import zerostride as zs
     >>> len(ways(zs.plan(("H", "W"), ("W",), rule="ncnn")))
@@ -156,7 +158,7 @@ def _chosen(size: Number) -> bool:
 
 
 def two_sided_where(plan: Plan) -> Condition:
-    """Where every operand stretches, each along an axis that another one fills.
+    """The condition that every operand stretches, each along an axis that another one fills.
 
     >>> import zerostride as zs
     >>> print(two_sided_where(zs.plan(("N", 1), ("M",))))
@@ -173,7 +175,7 @@ def two_sided_where(plan: Plan) -> Condition:
 
 
 def _stretch_where(plan: Plan, aligned: Shape, axis: int) -> Condition:
-    """Where a size is 1 and the result is not; said of operands, not of what comes of them."""
+    """The condition that a size is 1 and the result's is not, in terms of operands."""
     size, full = aligned[axis], plan.shape[axis]
     if size == full:
         return NEVER
@@ -201,7 +203,7 @@ def _in_words(condition: Condition, facts: Condition, written: str) -> Condition
 
 
 def open_blocks(plan: Plan, names: Sequence[Any] = ()) -> tuple[list[Block], list[Fact]]:
-    """One drawing, or one for each case; then what is said once for all of them."""
+    """One drawing, or one for each case; then the facts common to all."""
     name = namer(plan, names)
     cases = ways(plan)
     if len(cases) < 2:
@@ -214,7 +216,7 @@ def open_blocks(plan: Plan, names: Sequence[Any] = ()) -> tuple[list[Block], lis
 
 
 def _once(plan: Plan, cases: Sequence[Plan], name: Namer) -> list[Fact]:
-    """What is said once: the conditions, where they are not those of cases; what was given."""
+    """The common facts: the conditions, unless the cases show them, and the caller's facts."""
     assert plan.open is not None
     rows = []
     if len(cases) < 2 and len(plan.conditions):
@@ -227,7 +229,7 @@ def _once(plan: Plan, cases: Sequence[Plan], name: Namer) -> list[Fact]:
 
 
 def _facts(plan: Plan, names: Sequence[Any], once: Sequence[Fact]) -> list[Fact]:
-    """The facts of one drawing, those that are said `once` where they belong."""
+    """The facts of one drawing, with the common facts `once` in their place."""
     name = namer(plan, names)
     *operands, result = names_of(plan, names)
     rows = [*_stretch_facts(plan, operands, name), *once]
@@ -244,7 +246,7 @@ def _facts(plan: Plan, names: Sequence[Any], once: Sequence[Fact]) -> list[Fact]
 
 
 def condition_text(condition: Condition, name: Namer = name_of) -> str:
-    """A condition in words, cut off where it is long."""
+    """A condition in words, cut off if it is long."""
     text = condition.write(name)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
@@ -279,14 +281,14 @@ def _stretch_facts(plan: Plan, names: Sequence[str], name: Namer) -> Iterator[Fa
 
 
 def _interval_facts(plan: Plan, result: str, name: Namer) -> Iterator[Fact]:
-    """Bounds of result sizes that neither the drawing shows nor what was given says."""
+    """Bounds of result sizes that neither the drawing nor the caller's facts show."""
     assert plan.open is not None
     where, facts = plan_facts(plan), plan.open.given
     for axis, size in enumerate(plan.shape):
         if not isinstance(size, Dim):
             continue
         low, high = bounds_under(size, where)
-        # Of a symbol a lower end is said by the needs.
+        # The needs already state the lower bound of a symbol.
         if lone_symbol(size) is not None and (high is None or high == bounds_under(size, facts)[1]):
             continue
         if high is None and not low:
@@ -296,7 +298,7 @@ def _interval_facts(plan: Plan, result: str, name: Namer) -> Iterator[Fact]:
 
 
 def _growth_text(plan: Plan, names: Sequence[str], result: str, name: Namer) -> str:
-    """The number of elements, where it can be said."""
+    """The number of elements, if it can be expressed."""
     for called, row in zip(names, _fates(plan), strict=True):
         if all(each is Fate.STAYS for each in row):
             return f"the {result} has as many elements as {called}"
@@ -308,7 +310,7 @@ def _growth_text(plan: Plan, names: Sequence[str], result: str, name: Namer) -> 
 
 
 def _product(shape: Shape, name: Namer) -> str:
-    """The number of elements as it is written, outermost size first."""
+    """The number of elements as a product, outermost size first."""
     if 0 in shape:
         return "0"
     sizes = [shown(size, name) for size in shape if size != 1]
@@ -346,7 +348,7 @@ def _two_sided_text(plan: Plan, names: Sequence[str], name: Namer) -> str:
 
 
 def open_dict(plan: Plan) -> dict[str, Any]:
-    """What a plan of sizes that are not known has beside the others, ready for JSON."""
+    """The further fields of a plan with open sizes, ready for JSON."""
     name = namer(plan)
 
     def sizes(shape: Shape) -> list[int | str]:

@@ -1,7 +1,7 @@
 """The drawing as SVG, and as HTML for notebooks.
 
-Self-contained: no scripts, no fonts or pictures from elsewhere, no ids (several drawings share a
-page). It draws on a card of its own, because a page's theme cannot be seen from inside a picture.
+It is self-contained: no scripts, no external fonts or pictures, no ids (several drawings share a
+page). It has its own background card, because a picture cannot detect the page's theme.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from .facts import (
     stretching,
 )
 
-#: Width of a character of 14 px monospace; fonts differ, so it is taken rather wide.
+#: Width of a character of 14 px monospace; fonts differ, so this is a wide estimate.
 _CHAR = 8.6
 _ROW, _BOX_HEIGHT, _GAP, _PAD = 38, 28, 8, 16
 _HEAD, _NOTE = 30, 22
 _LEAST_BOX = 40
-#: Characters of a name or headline that are drawn; the whole stands in the element's title.
+#: Characters of a name or headline that are drawn; the element's title has the full text.
 _LONGEST_NAME, _LONGEST_LINE = 28, 110
 _HATCH = 7
 
@@ -125,7 +125,7 @@ def _table(
     labels: Sequence[str],
     named: Sequence[str],
 ) -> Iterator[str]:
-    """The boxes of one plan, the numbers or the names of the axes above them."""
+    """The boxes of one plan, with the numbers or names of the axes above them."""
     called = axis_names(plan)
     for axis, (x, w) in enumerate(zip(lefts, widths, strict=True)):
         yield _text(x + w / 2, top - 8, called[axis], "zs-dim zs-small zs-mid")
@@ -141,7 +141,7 @@ def _table(
             yield from _box(lefts[axis], y, widths[axis], cell, kind)
 
 
-#: Facts that stand below the boxes, which do not show them.
+#: Facts below the boxes, which the boxes do not show.
 _NOTED = frozenset({"dropped", "may_stretch", "needs", "given", "legend"})
 
 
@@ -154,7 +154,7 @@ def _notes(block: Block) -> Iterator[tuple[str, str]]:
 
 
 def html(plan: Plan) -> str:
-    """What a notebook shows: the picture, then the facts as a list.
+    """The HTML for a notebook: the picture, then the facts as a list.
 
     >>> import zerostride as zs
     >>> html(zs.plan((2, 3), (3,))).count("<li>")
@@ -174,7 +174,7 @@ def _warning(plan: Plan) -> str:
 
 
 def _shortened(text: str, most: int) -> str:
-    """The beginning and the end: tensor names differ at the end as often as at the beginning."""
+    """The beginning and the end: tensor names often differ at the end."""
     if len(text) <= most:
         return text
     half = (most - 1) // 2

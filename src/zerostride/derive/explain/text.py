@@ -1,4 +1,4 @@
-"""The drawing as plain text, with terminal colours if asked for."""
+"""The drawing as plain text, optionally with terminal colours."""
 
 from __future__ import annotations
 
@@ -13,13 +13,12 @@ _STRETCHED, _WARNING, _RESULT, _END = "\x1b[36m", "\x1b[1;33m", "\x1b[1m", "\x1b
 
 
 def explain(plan: Plan, names: Sequence[Any] = (), *, color: bool = False) -> str:
-    """The aligned drawing of a plan, then in words what stretches, and warnings.
+    """The aligned drawing of a plan, then its stretches and warnings in words.
 
     Args:
         plan: any plan.
         names: what to call the operands and, after them, the result; x, y, z ... otherwise.
-        color: mark what stretches with ANSI colours. Whether the terminal wants them (and
-            NO_COLOR) is the caller's to know.
+        color: mark stretched sizes with ANSI colours. The caller checks the terminal and NO_COLOR.
 
     >>> import zerostride as zs
     >>> print(explain(zs.plan((2, 3, 4, 5), (3, 1), rule="paddle", axis=1)))

@@ -1,8 +1,8 @@
 """A plan under another rule: the least change of its operands.
 
-`search` tries few shapes, least change first, and plans each: a returned expression is checked,
-not derived. `merging` merges neighbouring axes where a rank limit stands in the way, `explicit`
-inserts Broadcast ops where nothing else helps.
+`search` tries a few shapes, least change first, and plans each, so a returned expression is
+checked. `merging` merges neighbouring axes if a rank limit is exceeded. `explicit` inserts
+Broadcast ops if nothing else works.
 In: a Plan and a rule. Out: Expression, or NotExpressible.
 """
 

@@ -1,4 +1,4 @@
-"""The last resort of an expression: a Broadcast op before each operand that would stretch."""
+"""The last resort for an expression: a Broadcast op before each operand that would stretch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ...errors import BroadcastError
 from ...sizes import Shape
 from .expression import Expression
 
-#: The mode in which a Broadcast op is told where every axis goes.
+#: The mode in which a Broadcast op gets the target axis of every data axis.
 _MODE = "explicit"
 
 
@@ -19,14 +19,14 @@ def laid_out(
     """Every operand broadcast to the result's shape first, for an engine that stretches nothing.
 
     Args:
-        plan: what is meant.
+        plan: the plan to express.
         row: the engine's element-wise rule.
-        engine: it must have a Broadcast op with the mode explicit.
-        operands: as they are written.
+        engine: the engine; it must have a Broadcast op with the mode explicit.
+        operands: the operands' shapes as written.
 
     Returns:
-        None where the engine has no such op or stretches by itself, or where the sizes do not tell
-        what is needed.
+        None if the engine has no such op or stretches by itself, or if open sizes leave the need
+        uncertain.
     """
     broadcast = engine.to_target.get(_MODE)
     if broadcast is None or any(rule.name != "none" for rule in engine.elementwise.values()):
@@ -53,7 +53,7 @@ def laid_out(
 
 
 def _lands(plan: Plan, k: int, broadcast: Rule, axes: tuple[int, ...]) -> bool:
-    """Whether the Broadcast op, told these axes, lays operand `k` as the plan does."""
+    """Whether the Broadcast op with these axes lays operand `k` as the plan does."""
     facts = plan.open.given if plan.open is not None else None
     try:
         shapes = (plan.operands[k], plan.shape)

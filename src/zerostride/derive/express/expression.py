@@ -1,4 +1,4 @@
-"""An expression: what to change so that a rule means what a plan says."""
+"""An expression: the change after which a rule means what a plan means."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """A plan in another rule's words.
+    """A plan in terms of another rule.
 
     Attributes:
-        shapes: what to reshape the operands to, in the order in which the rule takes them; for a
-            Broadcast op the data's shape and the target shape.
+        shapes: the shapes to reshape the operands to, in the order in which the rule takes them;
+            for a Broadcast op the data's shape and the target shape.
         attributes: the rule's attributes (axis, broadcast, axes_mapping).
-        swapped: the rule takes the operands the other way round.
+        swapped: the rule takes the operands in reverse order.
         merged_axes: for each axis of `result_shape` the result axes of the plan merged into it;
-            empty where nothing is merged.
-        result_shape: what the rule then gives; reshape it to the plan's shape if axes are merged.
+            empty if nothing is merged.
+        result_shape: the rule's result; reshape it to the plan's shape if axes are merged.
         rule: the rule that was asked for, and the engine.
         changed: which operands are reshaped; for a Broadcast op of a model also whether the target
             shape is another one.
-        only_if: for which sizes that are not known it means the same; None: for all.
-        explicit: where an engine stretches nothing by itself: for each operand, in order, the
-            result axes on which a Broadcast op before it lays the axes of its shape; None: none is
+        only_if: the open sizes for which it means the same; None: all.
+        explicit: for an engine that stretches nothing by itself: for each operand, in order, the
+            result axes on which a Broadcast op before it lays the axes of its shape; None: no op is
             needed. `shapes` has the shapes after it. Empty: no Broadcast op is involved.
     """
 
@@ -47,7 +47,7 @@ class Expression:
     explicit: tuple[tuple[int, ...] | None, ...] = ()
 
     def describe(self, names: Sequence[Any] = ()) -> str:
-        """The change in a line, operands by these names; x, y, z ... otherwise.
+        """The change on one line, with these names for the operands; x, y, z ... otherwise.
 
         >>> import zerostride as zs
         >>> zs.plan((5, 5), (5,)).express("ncnn").describe()
@@ -97,12 +97,12 @@ class Expression:
 
 
 def _plain(shape: Shape) -> Shape:
-    """Sizes as JSON has them: what is not known as text."""
+    """Sizes in JSON: open sizes as text."""
     return tuple(size if isinstance(size, int) else str(size) for size in shape)
 
 
 def text(shape: Shape) -> str:
-    """A shape as Python prints one; sizes that are not known by their names."""
+    """A shape as Python prints one; open sizes by their names."""
     if all(isinstance(size, int) for size in shape):
         return str(shape)
     from ..explain.open import shape_text

@@ -1,4 +1,4 @@
-"""Merging neighbouring axes, where a rank limit alone stands in the way of a plan."""
+"""Merges neighbouring axes if only a rank limit prevents a plan."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class _Merged(RuleUse):
 
 
 def merges(plan: Plan, rows: Sequence[Rule]) -> Iterator[Plan]:
-    """The plan itself; then, if the rank is over the limit, the plan with fewer axes."""
+    """The plan itself; then, if its rank exceeds the limit, plans with fewer axes."""
     yield plan
     if not plan.rank:
         yield _merged(plan, [()])  # for engines whose smallest tensor has one axis
@@ -28,7 +28,7 @@ def merges(plan: Plan, rows: Sequence[Rule]) -> Iterator[Plan]:
 
 
 def fewer_axes(plan: Plan) -> Iterator[Plan]:
-    """The plan with neighbouring axes merged, one more each time, while some can be."""
+    """The plan with neighbouring axes merged, one more each time, as long as possible."""
     groups: list[tuple[int, ...]] = [(axis,) for axis in range(plan.rank)]
     while True:
         pair = next(
@@ -42,7 +42,7 @@ def fewer_axes(plan: Plan) -> Iterator[Plan]:
 
 
 def groups_of(plan: Plan) -> tuple[tuple[int, ...], ...]:
-    """The axes merged into each axis of a plan; empty where none are."""
+    """The axes merged into each axis of a plan; empty if none are."""
     return getattr(plan.rule, "groups", ())
 
 
@@ -53,12 +53,12 @@ def _merge_order(plan: Plan, groups: Sequence[tuple[int, ...]]) -> list[int]:
 
 
 def _mergeable(plan: Plan, axes: Sequence[int]) -> bool:
-    """Whether every operand fills all of these axes, or none; axes of extent 1 go with any."""
+    """Whether every operand fills all of these axes, or none; axes of extent 1 fit either."""
     wide = [axis for axis in axes if plan.shape[axis] != 1]
     if plan.open is not None and any(
         aligned[axis] not in (1, plan.shape[axis]) for aligned in plan.aligned for axis in wide
     ):
-        return False  # it may stretch along one of them and fill another
+        return False  # an operand may stretch along one of them and fill another
     return all(len({axis in stretched for axis in wide}) <= 1 for stretched in plan.stretched)
 
 
@@ -87,7 +87,7 @@ def _merged(plan: Plan, groups: Sequence[tuple[int, ...]]) -> Plan:
 
 
 def over_limit(plan: Plan, rows: Sequence[Rule]) -> bool:
-    """Whether a rank limit is what every row says of the plan."""
+    """Whether every row refuses the plan for its rank."""
     return all(_refusal(plan, row) == Reason.RANK_LIMIT for row in rows)
 
 

@@ -1,4 +1,4 @@
-"""Finding the least change of the operands after which a rule means what a plan says."""
+"""Finds the least change of the operands after which a rule means what a plan means."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ def express(
     """How to say `plan` under a rule or on an engine; see :meth:`zerostride.Plan.express`.
 
     Args:
-        plan: what is to be said.
+        plan: the plan to express.
         rule: a rule's name, a Broadcast mode, or an engine's name; None with an engine tries all
             its rules.
-        engine: whose version of the rule is meant.
+        engine: the engine whose version of the rule is used.
         op: the op, where the engine's ops differ.
 
     Raises:
-        NotExpressible: no reshape of the operands makes the rule mean this.
+        NotExpressible: no reshape of the operands gives the plan under the rule.
 
     >>> import zerostride as zs
     >>> plan = zs.plan(("H", "W"), ("W",))
@@ -47,21 +47,22 @@ def express(
     """
     if isinstance(rule, str) and engine is None and _names_engine(rule, plan):
         rule, engine = None, rule
-    # Equal plans are written differently, so provenance is part of the key.
+    # Equal plans may be written differently, so provenance is part of the key.
     where = None if plan.open is None else (plan.open.given, plan.open.exists)
     key = (plan, plan.operands, _is_target(plan), rule, engine, op, where)
     try:
         expression = _cached(*key)
     except TypeError:
-        expression = _express(*key)  # not hashable: the tables say what is wrong with it
-    # The attributes are the caller's to change; what is cached is not.
+        expression = _express(*key)  # not hashable: the tables raise the error
+    # A copy: the caller may change the attributes, but not the cached ones.
     return replace(expression, attributes=dict(expression.attributes))
 
 
 def _names_engine(rule: str, plan: Plan) -> bool:
-    """Whether a name that may be a rule's and an engine's is the engine's.
+    """Whether a name that is both a rule's and an engine's means the engine.
 
-    "mnn" and "paddle" are both; their rules are element-wise, their engines have Broadcast ops too.
+    "mnn" and "paddle" are both; their rules are element-wise, and their engines also have Broadcast
+    ops.
     """
     if rule not in RULES.own and rule in ENGINES.own:
         return True
@@ -105,7 +106,7 @@ def _express(
 
 
 def _orders(engine: str | None, op: str | None) -> tuple[bool, ...]:
-    """As written, then swapped, unless the op is known to have no counterpart on the engine."""
+    """As written, then swapped, unless the engine has no swapped form of the op."""
     row = OPS.get(op or "")
     if row is None or engine is None or row.commutes:
         return (False, True)
@@ -120,13 +121,13 @@ _cached = kept(_express)
 
 
 def _is_target(plan: Plan) -> bool:
-    """Whether the plan is that of a Broadcast op, whose one operand has the target beside it."""
+    """Whether a Broadcast op made the plan: its one operand comes with a target."""
     return plan.rule in RULES and RULES[plan.rule].to_target
 
 
 def _rows(rule: str | None, engine: str | None, op: str | None, to_target: bool) -> Iterable[Rule]:
     if engine is None:
-        # Said of a Broadcast op, "numpy" is the mode of that name.
+        # For a Broadcast op, "numpy" is the mode of that name.
         named = rule if isinstance(rule, str) else ""
         listed = RULES.get(named)
         if listed is None and named and named not in MODES:
@@ -138,7 +139,7 @@ def _rows(rule: str | None, engine: str | None, op: str | None, to_target: bool)
     row = find_engine(engine)
     by_op = row.ops.get(op, row.elementwise) if isinstance(op, str) else row.elementwise
     rules = row.to_target if to_target else by_op
-    # Asking for the default first also reports what the engine lacks.
+    # The default is looked up first, because that reports an op that the engine lacks.
     return (rule_row(None, engine=engine, op=op, to_target=to_target), *list(rules.values())[1:])
 
 
@@ -176,7 +177,7 @@ def _search(
     return None
 
 
-#: Candidates that mean the same for some sizes only, of which the one for most sizes is kept.
+#: Candidates that mean the same only for some sizes; the one for most sizes is returned.
 _MOST_CONDITIONAL = 48
 
 
@@ -188,7 +189,7 @@ def _search_open(
     where: tuple[Condition, Condition],
     orders: tuple[bool, ...],
 ) -> Expression | None:
-    """The least change that means the same for all sizes; else for as many as can be; or None."""
+    """The least change that means the same for all sizes, else for most sizes; or None."""
     from ...sizes.condition import all_of
     from ...sizes.solve import excludes, implies, simplified
 
@@ -222,7 +223,7 @@ def _search_open(
 
 
 def _weaker(condition: Condition, other: Condition, facts: Condition) -> bool:
-    """Whether a condition holds wherever the other one does, and elsewhere too."""
+    """Whether a condition holds wherever the other one does, and also elsewhere."""
     from ...sizes.condition import all_of
     from ...sizes.solve import implies
 
@@ -239,7 +240,7 @@ def _same_where(
     swapped: bool,
     facts: Condition,
 ) -> Condition:
-    """For which sizes `row` makes of these shapes what the plan means."""
+    """The sizes for which `row` gives these shapes the plan's meaning."""
     from ...core.leaves import align_operands
     from ...core.symbolic import open_leaves, ways_of
     from ...sizes.condition import NEVER, all_of, any_of, eq
@@ -297,7 +298,7 @@ def _combinations(plan: Plan) -> Iterator[tuple[Shape, ...]]:
 
 
 def _forms(plan: Plan, k: int) -> list[Shape]:
-    """Shapes that operand `k` may be given: as written, aligned, and without outer ones."""
+    """Candidate shapes of operand `k`: as written, aligned, and without outer ones."""
     forms = [plan.operands[k]]
     for aligned in _placements(plan, k):
         filled = [axis for axis, size in enumerate(aligned) if size != 1] or [plan.rank]
@@ -307,7 +308,7 @@ def _forms(plan: Plan, k: int) -> list[Shape]:
 
 
 def _placements(plan: Plan, k: int) -> tuple[Shape, ...]:
-    """Operand `k` at the result's rank: in each case, where that depends on sizes."""
+    """Operand `k` at the result's rank; one shape per case if that depends on sizes."""
     if plan.open is None or len(plan.open.accepted) == 1:
         return (plan.aligned[k],)
     from ...core.leaves import align_operands
@@ -318,16 +319,16 @@ def _placements(plan: Plan, k: int) -> tuple[Shape, ...]:
 
 
 def _cost(plan: Plan, shapes: Sequence[Shape]) -> tuple[int, int, int]:
-    """Fewest operands reshaped, then the smaller ones, then as few axes as can be."""
+    """The sort key: fewest reshaped operands, then smaller operands, then fewest axes."""
     changed = [new for new, old in zip(shapes, plan.operands, strict=True) if new != old]
-    if plan.open is not None:  # smaller is then what has fewer axes that may be long
+    if plan.open is not None:  # smaller then means fewer axes that may be long
         wide = sum(size != 1 for shape in changed for size in shape)
         return len(changed), wide, sum(map(len, changed))
     return len(changed), sum(map(elements, changed)), sum(map(len, changed))
 
 
 def _attributes(row: Rule, plan: Plan, last: Shape) -> Iterator[dict[str, Any]]:
-    """The rule's attributes to try, none first."""
+    """Attributes of the rule to try; no attributes first."""
     if "axes_mapping" in row.attributes:
         if last == plan.operands[0] and all(isinstance(a, int) for a in plan.axes_mapping[0]):
             yield {"axes_mapping": plan.axes_mapping[0]}
