@@ -1,7 +1,7 @@
 """ONNX's backend interface over zerostride's own execution of models.
 
-The functions of this module are those of `onnx.backend.base.Backend`, so that it can be handed to
-whatever takes a backend (onnx's own test suite does). Needs the onnx package.
+The functions of this module are those of `onnx.backend.base.Backend`, so it can be passed to
+anything that takes a backend, such as onnx's own test suite. Needs the onnx package.
 
 >>> import numpy as np
 >>> from onnx import TensorProto, helper
@@ -40,19 +40,19 @@ except ImportError:
         "the backend needs the onnx package: pip install 'zerostride[onnx]'"
     ) from None
 
-#: What stands for the file of a model that is in memory.
+#: The file name of a model in memory, for messages.
 NAME = "(model)"
 
-#: A model: as the onnx package has it, its bytes, or the path of its file.
+#: A model: an onnx ModelProto, its bytes, or the path of its file.
 Model: TypeAlias = "onnx.ModelProto | bytes | str | os.PathLike[str]"
 
 
 class BackendRep(onnx.backend.base.BackendRep):
-    """A model that is ready to be run, any number of times.
+    """A prepared model, which can run any number of times.
 
     Attributes:
-        inputs: names of what :meth:`run` takes, in order.
-        outputs: names of what it gives, in order.
+        inputs: names of the inputs of :meth:`run`, in order.
+        outputs: names of its results, in order.
     """
 
     def __init__(self, graph: Graph, program: Execution) -> None:
@@ -62,15 +62,16 @@ class BackendRep(onnx.backend.base.BackendRep):
         self.outputs = tuple(value.name for value in graph.outputs)
 
     def run(self, inputs: Any, **kwargs: Any) -> tuple[Array, ...]:
-        """What the model computes.
+        """Runs the model and returns its outputs.
 
         Args:
             inputs: an array for each input that has no initialiser, in the model's order; or a
                 mapping from names; or one array alone.
-            kwargs: none is known.
+            kwargs: none are accepted.
 
         Raises:
-            ModelError: a node cannot be computed on these operands; names it and says why.
+            ModelError: a node cannot be computed on these operands. It names the node and the
+                reason.
             ZerostrideError: an input is missing, unknown, or of another shape or element type than
                 the model says.
         """
@@ -91,10 +92,10 @@ class BackendRep(onnx.backend.base.BackendRep):
 
 
 class Backend(onnx.backend.base.Backend):
-    """zerostride as a backend of ONNX models: any graph whose ops it executes, on the CPU.
+    """zerostride as a backend of ONNX models: it runs any graph whose ops it executes, on the CPU.
 
-    Ops that zerostride does not execute itself are written out as ONNX's documents say, where these
-    do. What is left is refused by :meth:`prepare`, by name.
+    An op that zerostride does not execute itself is expanded into the function that ONNX's
+    documents give for it. :meth:`prepare` refuses the remaining ones by name.
 
     Source: ONNX, ImplementingAnOnnxBackend.md, and `onnx.backend.base`.
     """
@@ -106,17 +107,16 @@ class Backend(onnx.backend.base.Backend):
 
     @classmethod
     def prepare(cls, model: Model, device: str = "CPU", **kwargs: Any) -> BackendRep:
-        """A model made ready to be run.
+        """Prepares a model to run.
 
         Args:
-            model: a ModelProto, its bytes, or a path. Data in other files are read where the path
-                is given.
+            model: a ModelProto, its bytes, or a path. External data are read if the path is given.
             device: "CPU".
-            kwargs: none is known.
+            kwargs: none are accepted.
 
         Raises:
-            ModelError: it cannot be read, or has nodes or inputs that are not executed; all of them
-                are named.
+            ModelError: it cannot be read, or has nodes or inputs that are not executed; it names
+                all of them.
             ZerostrideError: another device, or an option.
 
         >>> from zerostride import backend
@@ -135,7 +135,7 @@ class Backend(onnx.backend.base.Backend):
     def run_model(
         cls, model: Model, inputs: Any, device: str = "CPU", **kwargs: Any
     ) -> tuple[Array, ...]:
-        """What a model computes: :meth:`prepare`, and then :meth:`BackendRep.run`."""
+        """Runs a model: :meth:`prepare`, then :meth:`BackendRep.run`."""
         return cls.prepare(model, device, **kwargs).run(inputs)
 
     @classmethod
@@ -147,13 +147,13 @@ class Backend(onnx.backend.base.Backend):
         outputs_info: Sequence[tuple[Any, tuple[int, ...]]] | None = None,
         **kwargs: Any,
     ) -> tuple[Array, ...]:
-        """What one node computes.
+        """Runs one node.
 
         Args:
-            node: its outputs are what is given back.
+            node: the node; its outputs are returned.
             inputs: an array for each of its inputs that is not left out; or a mapping.
             device: "CPU".
-            outputs_info: element types and shapes of the outputs, where they are known; not needed.
+            outputs_info: element types and shapes of the outputs, if known; not needed.
             kwargs: `opset_version`, of the node's op set; the newest one without it.
 
         Raises:
@@ -168,7 +168,7 @@ class Backend(onnx.backend.base.Backend):
 
     @classmethod
     def supports_device(cls, device: str) -> bool:
-        """True for the CPU alone.
+        """True only for the CPU.
 
         >>> from zerostride import backend
         >>> backend.supports_device("CPU"), backend.supports_device("CUDA:1")
@@ -179,9 +179,9 @@ class Backend(onnx.backend.base.Backend):
 
 
 def refusals(model: Model) -> tuple[str, ...]:
-    """Why a model is not executed: a sentence a reason, by name; none where it is.
+    """The reasons why a model is not executed, one sentence each; empty if it is.
 
-    What depends on the numbers of the operands alone is told when the model runs.
+    Faults that depend on the operands' values appear only when the model runs.
 
     >>> from onnx import TensorProto, helper
     >>> from zerostride import backend
@@ -208,7 +208,7 @@ def _check_device(device: str) -> None:
 
 
 def _read(model: Model) -> tuple[Graph, tuple[str, ...]]:
-    """The graph, ops written out where that lets them be executed; and what is refused of it."""
+    """The graph, with ops expanded where that makes them executable, and the refusals."""
     proto, name = _message(model)
     reasons = tuple(_no_tensors(proto))
     written: set[tuple[str, str]] = set()
@@ -253,7 +253,7 @@ def _message(model: Model) -> tuple[onnx.ModelProto, str]:
 
 
 def _no_tensors(model: onnx.ModelProto) -> list[str]:
-    """Inputs and outputs that are no tensors of numbers."""
+    """Inputs and outputs that are not tensors of numbers."""
     reasons = []
     for what, entries in (("input", model.graph.input), ("output", model.graph.output)):
         for entry in entries:
@@ -268,7 +268,7 @@ def _no_tensors(model: onnx.ModelProto) -> list[str]:
     return reasons
 
 
-#: Nodes of a sentence; the rest is counted.
+#: Nodes that a sentence names; the rest is counted.
 _MOST_NAMED = 5
 
 
@@ -292,7 +292,7 @@ def _named(node: onnx.NodeProto, inputs: Any) -> dict[str, Array]:
 
 
 def _model_of(node: onnx.NodeProto, arrays: Mapping[str, Array], version: Any) -> onnx.ModelProto:
-    """A model of one node; its outputs have the types that inference finds."""
+    """A model of one node; its outputs have the types that inference gives."""
     from onnx import TensorProto, helper
 
     inputs = []
@@ -323,7 +323,7 @@ supports_device = Backend.supports_device
 
 
 class _Module(ModuleType):
-    """This module can be called, as `zerostride.backend()` says what computes."""
+    """The module can be called: `zerostride.backend()` says which engine computes."""
 
     def __call__(self) -> str:
         return _computing()
