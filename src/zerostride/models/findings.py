@@ -58,10 +58,10 @@ class Witness:
 
     Attributes:
         shapes: operand shapes, as small as they can be with the same meaning.
-        op: what was computed ("add" where the node's own op is not computed here).
+        op: the computed op ("add" where the node's own op is not computed here).
         index: where in the result the two differ; () if their shapes do.
         source: the number there in the model's meaning, or its result's shape.
-        target: the number there on the target, its result's shape, or what it does instead.
+        target: the number there on the target, its result's shape, or its failure.
     """
 
     shapes: tuple[tuple[int, ...], ...]
@@ -86,19 +86,19 @@ class Finding:
     Attributes:
         node: the node's path.
         op: its op type in the model.
-        operands: names and shapes of what is broadcast.
+        operands: names and shapes of the operands.
         source: its Plan in the model, a BroadcastError if the model itself is wrong there, None if
             shapes are not known.
         target: its Plan on the target, or the BroadcastError that the target's rule gives.
         verdict: see :class:`Verdict`.
         reason: a code, of :class:`Cause` or :class:`~zerostride.errors.Reason`.
         message: the finding in a sentence.
-        fix: how the source's plan is said on the target, where it can be.
+        fix: the change after which the target has the source's plan, if there is one.
         witness: a counter-example, computed.
         notes: what else a reader should know, such as what older releases did.
-        when: with sizes that are not known: for which of them the target does not mean the same;
-            None where that is no question of sizes.
-        values: such sizes, by name.
+        when: with open sizes: the condition under which the target does not mean the same; None
+            where sizes do not decide it.
+        values: example sizes for which it holds, by name.
     """
 
     node: str
@@ -193,10 +193,10 @@ class Change:
     """One node that a port rewrote.
 
     Attributes:
-        node, op: which one it was.
+        node, op: the node.
         by: the name of the pass.
-        words: what was done, in a sentence.
-        before, after: how the file says it, line by line, before and after.
+        words: the change, in a sentence.
+        before, after: the node in the file, line by line, before and after.
         elements: how many numbers were computed before and after and found equal.
     """
 
@@ -218,7 +218,7 @@ class Outcome(StrEnum):
 
     AGREES = "agrees"
     DIFFERS = "differs"
-    REFUSED = "refused"  # the engine said no
+    REFUSED = "refused"  # the engine refused
     CRASHED = "crashed"  # its process ended, or did not answer in time
     NOT_RUN = "not_run"  # the engine was not asked; the detail says why
 
@@ -228,10 +228,10 @@ class Check:
     """One broadcast, or one output of a model, computed on a real engine.
 
     Attributes:
-        node, op: what was computed; "" and the model's output for a whole model.
-        operands: names and shapes of what it was given.
+        node, op: the computed node; "" and the model's output for a whole model.
+        operands: names and shapes of its operands.
         outcome: see :class:`Outcome`.
-        detail: what differs, or what the engine said, in a sentence.
+        detail: the difference, or the engine's message, in a sentence.
         elements: how many numbers were compared.
         error: the largest difference, relative to the larger of 1 and the expected number.
         release: the engine's release that answered.
@@ -298,17 +298,17 @@ class Report:
     Attributes:
         model: the file.
         target: the engine that was asked.
-        via: the converter whose work is judged, or None.
+        via: the converter whose output is judged, or None.
         release: the release of the engine that was measured.
         findings: one for each node that may broadcast, in the model's order.
-        notes: what a reader should know beside them.
-        needs: with sizes that are not known: what the model itself needs of them, node by node.
+        notes: notes on the whole model.
+        needs: with open sizes: the model's own needs, node by node.
         command: "audit", "port" or "verify".
         before: of a port, the findings of the model as it was; `findings` are those of the result.
-        changes: of a port, what was rewritten.
+        changes: of a port, the rewrites.
         output: of a port, the file that was written, or None.
-        checks: of a verification, what the engine answered.
-        baseline: what a baseline says of the findings, where one was given.
+        checks: of a verification, the engine's results.
+        baseline: the comparison with a baseline, where one was given.
     """
 
     model: str

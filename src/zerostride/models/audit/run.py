@@ -166,8 +166,8 @@ def reported(
     if not engine.run:
         note = f"{engine.name} {engine.release} was read about, not run: {engine.source}"
         notes = (*notes, note)
-    told = tuple(with_advice(graph, findings))
-    return Report(graph.path, engine.name, via, engine.release, told, notes, needs)
+    advised = tuple(with_advice(graph, findings))
+    return Report(graph.path, engine.name, via, engine.release, advised, notes, needs)
 
 
 def prepared(
@@ -220,7 +220,7 @@ class Judge:
             dtype for row in engine.divergences if row.narrows for dtype in row.dtypes
         )
         self._bare = False
-        self._found: MutableMapping[Hashable, Finding] = {}
+        self._findings: MutableMapping[Hashable, Finding] = {}
         self._patterns: MutableMapping[Hashable, tuple[Finding, tuple[int, ...]]] = {}
         self._aside: tuple[dict[Hashable, Finding], dict[Hashable, Any]] = ({}, {})
 
@@ -231,9 +231,9 @@ class Judge:
             return self._fresh(site)
         rest = self.key(site, sized=False)
         key = (rest, _sizes(site))
-        finding = self._found.get(key)
+        finding = self._findings.get(key)
         if finding is None:
-            finding = self._found[key] = self._alike(site, rest)
+            finding = self._findings[key] = self._alike(site, rest)
         return _renamed(finding, site)
 
     def _alike(self, site: Site, rest: Hashable) -> Finding:
@@ -259,7 +259,7 @@ class Judge:
         judge.batch = BatchAxes(self.batch)
         judge._bare = True
         findings, patterns = self._aside
-        judge._found = ChainMap(findings, self._found)
+        judge._findings = ChainMap(findings, self._findings)
         judge._patterns = ChainMap(patterns, self._patterns)
         return judge
 

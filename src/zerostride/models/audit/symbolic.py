@@ -103,9 +103,9 @@ def _compared(case: JudgedSite, premises: Condition) -> Finding:
     else:
         verdict = Verdict.SAME_HERE
         reason = str(region.reason) if bad == ["refused"] else Cause.SIZE_TRAP
-    told = {worst: examples[worst]} if certain else examples
+    shown = {worst: examples[worst]} if certain else examples
     message = "; ".join(
-        _words(case, outcomes, kind, *example, certain=certain) for kind, example in told.items()
+        _words(case, outcomes, kind, *example, certain=certain) for kind, example in shown.items()
     )
     return case.finding(
         _target(case),
@@ -171,13 +171,13 @@ def carried_as_is(
         and rule.to_target == meant.to_target
         and rule.check in (None, meant.check)
         and rule.operands[0] <= len(site.operands) <= rule.operands[1]
-        and _asked(rule, target.attributes) == _asked(meant, site.attributes)
+        and _read_attributes(rule, target.attributes) == _read_attributes(meant, site.attributes)
         and (shapes is None or shapes == tuple(sizes_of(part) for part in site.operands))
         and not any(row.may_strike(rule.name, ranks) for row in divergences)
     )
 
 
-def _asked(rule: Rule, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
+def _read_attributes(rule: Rule, attributes: Mapping[str, Any]) -> Mapping[str, Any]:
     """The attributes that the rule reads, defaults filled in."""
     values = {k: v for k, v in attributes.items() if v is not None and k in rule.attributes}
     return complete(rule, values)
@@ -271,8 +271,8 @@ def _fix(case: JudgedSite, premises: Condition) -> Expression | None:
     """Reshapes after which the target means the same: for all sizes, or under `only_if`."""
     limited: Expression | None = None
     for shapes in _forms(case):
-        asked = (*shapes, *case.shapes[len(shapes) :])
-        outcomes = _meanings(case, asked, premises)
+        changed = (*shapes, *case.shapes[len(shapes) :])
+        outcomes = _meanings(case, changed, premises)
         if outcomes.possible("same") is not Answer.YES:
             continue
         bad = outcomes.possible(*_BAD)

@@ -1,9 +1,9 @@
-"""Where the axes of an operand are after reshapes and broadcasts: proofs without numbers.
+"""The places of an operand's axes after reshapes and broadcasts: proofs without numbers.
 
-An operand's *row* in a tensor has a size for each of the tensor's axes: the operand's own where it
-lies there, 1 where it does not. A broadcast moves rows by its plan's mapping; a reshape regroups
-them, where each group of axes is filled by the operand as a whole or not at all. Two programs that
-give every operand the same row in the same shape lay their operands out alike.
+An operand's *row* in a tensor has a size for each of the tensor's axes: the operand's own size
+where it has the axis, otherwise 1. A broadcast moves rows by its plan's mapping. A reshape regroups
+them; the operand must fill each group of axes as a whole or not at all. Two programs that give
+every operand the same row in the same shape align their operands in the same way.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from ...sizes import Shape, elements
 from ...sizes.dim import exact_quotient, plain
 
-#: Axes of the old shape and of the new one that hold the same elements.
+#: Axes of the old shape, and axes of the new shape with the same elements.
 Segment = tuple[tuple[int, ...], tuple[int, ...]]
 
 
@@ -47,7 +47,7 @@ def segments(old: Shape, new: Shape) -> tuple[Segment, ...] | None:
 
 
 def _run(shape: Shape, axes: Sequence[int], product: Any) -> int:
-    """How many of the axes multiply to a size; 0 where none do."""
+    """The number of leading axes whose product is a size; 0 if there is no such number."""
     for count in range(1, len(axes) + 1):
         if elements([shape[axis] for axis in axes[:count]]) == product:
             return count
@@ -55,7 +55,7 @@ def _run(shape: Shape, axes: Sequence[int], product: Any) -> int:
 
 
 def regrouped(row: Shape, old: Shape, new: Shape) -> Shape | None:
-    """A row after a reshape; None where a group is filled in part, or the groups are not found.
+    """A row after a reshape; None where it fills a group in part, or `segments` finds no groups.
 
     >>> regrouped((1, 1, 4), (2, 3, 4), (6, 4)), regrouped((1, 3, 4), (2, 3, 4), (6, 4))
     ((1, 4), None)
@@ -84,7 +84,7 @@ def landed(row: Shape, mapping: Sequence[int | None], rank: int) -> Shape:
 
 
 def filled_in(old: Shape, asked: Sequence[int]) -> Shape | None:
-    """The shape that a reshape makes, its −1 found out; None where it does not divide."""
+    """The shape after a reshape, with its −1 computed; None where it does not divide."""
     if -1 not in asked:
         return tuple(asked) if elements(old) == elements(asked) else None
     rest = elements([size for size in asked if size != -1])
@@ -95,7 +95,7 @@ def filled_in(old: Shape, asked: Sequence[int]) -> Shape | None:
 
 
 def inserted(old: Shape, new: Shape) -> Iterator[tuple[int, ...]]:
-    """The axes of `new` that are new, where it is `old` with ones put in; at most two ways.
+    """The inserted axes, if `new` is `old` with axes of 1 inserted; at most two ways.
 
     Old axes are matched from the right, as NumPy does, and then from the left.
 

@@ -1,8 +1,8 @@
-"""A rewrite computed: the node's op on random numbers, as it was and through the steps.
+"""The proof of a rewrite by values: the node and the steps, computed on random numbers.
 
-The two must agree bit for bit. Where the node's tensors are large, or their sizes not known, sizes
-are put in that keep what equals what; an op without a kernel is computed as an addition, since what
-is to be shown is where numbers land.
+The results must agree bit for bit. Where tensors are large or sizes open, other sizes with the same
+equalities replace them. An op without a kernel is computed as an addition, since the proof is about
+the places of numbers.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ from .program import Done, RewriteProgram, Setting, Unwitnessed, Wrong, op_of
 
 #: Results of more elements are computed at smaller sizes.
 MOST_ELEMENTS = 1 << 14
-#: Floats that are easily lost: signs of zero, and what is no number.
+#: Floats that rewrites easily change: signed zeros and NaN.
 _SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0)
-#: One in so many floats is one of those.
+#: One in so many random floats is one of those.
 _RARE = 7
 
 
 def random_array(seed: int, shape: tuple[int, ...], dtype: str | None) -> Array:
-    """Random numbers of a dtype, not to be written to; float32 where NumPy has not the dtype."""
+    """Random numbers of a dtype, read-only; float32 where NumPy lacks the dtype."""
     few = elements(shape) <= MOST_ELEMENTS
     return (_kept if few else _random)(seed, shape, dtype)
 
 
 def _computed_in(dtype: str | None) -> np.dtype[Any]:
-    """NumPy's dtype of that name; float32 where NumPy has none, as of bfloat16."""
+    """NumPy's dtype of that name; float32 where NumPy lacks it, as for bfloat16."""
     try:
         kind = np.dtype(dtype or "float32")
     except TypeError:
@@ -65,14 +65,14 @@ def _random(seed: int, shape: tuple[int, ...], dtype: str | None) -> Array:
     return np.where(rare, rng.choice(_SPECIAL, shape).astype(kind), data)
 
 
-#: Models repeat their blocks, and the same numbers do for all of them.
+#: Models repeat their blocks, so the same random numbers are reused.
 _kept = functools.lru_cache(256)(_random)
 
 
 def identical(a: Array, b: Array) -> bool:
-    """Whether two arrays are the same bits, but for which NaN a NaN is.
+    """Whether two arrays have the same bits, where all NaNs are equal.
 
-    Of two NaNs an addition keeps the one or the other, by the loop that NumPy takes.
+    Which of two NaNs an addition keeps depends on NumPy's loop.
 
     >>> identical(np.array([0.0]), np.array([-0.0]))
     False
@@ -87,7 +87,7 @@ def identical(a: Array, b: Array) -> bool:
 
 
 def operate(site: Site, plan: Plan, arrays: Sequence[Array]) -> Array:
-    """What a site computes, laid out by its plan; a sum of the operands where nothing is known."""
+    """The result of a site by its plan; the sum of the operands for an op without a kernel."""
     views = plan.views(*arrays)
     if site.kind is Kind.EXPAND:
         return views[0]
@@ -105,16 +105,16 @@ def operate(site: Site, plan: Plan, arrays: Sequence[Array]) -> Array:
                 if count == 2:
                     return np.asarray(functools.reduce(function, views))
             except (TypeError, BroadcastError):
-                pass  # not for these dtypes: shown by adding
+                pass  # not defined for these dtypes; add instead
         return np.asarray(functools.reduce(np.add, [np.asarray(v, np.float64) for v in views]))
 
 
 def compute(program: RewriteProgram, setting: Setting) -> int:
-    """Computes the node as it was and through the steps; the number of elements found equal.
+    """Computes the node and its steps; returns the number of equal elements.
 
     Raises:
         Unwitnessed: no sizes were found to compute it with.
-        Wrong: the two differ.
+        Wrong: the results differ.
     """
     subject = program.subject
     sizes = sizes_for(program, setting, small=True)

@@ -53,14 +53,14 @@ _OPEN = frozenset({Verdict.SAME_HERE, Verdict.UNKNOWN})
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class NewPlace:
     """A node of the old model in the new one: the node with its results, and new ones before it."""
 
     node: Node
     added: tuple[Node, ...]
 
 
-def matched(old: Graph, new: Graph) -> list[Found]:
+def matched(old: Graph, new: Graph) -> list[NewPlace]:
     """For each node of the old graph, its place in the new one.
 
     Raises:
@@ -73,7 +73,7 @@ def matched(old: Graph, new: Graph) -> list[Found]:
         added: list[Node] = []
         for candidate in rest:
             if [value.name for value in candidate.outputs] == names:
-                places.append(Found(candidate, tuple(added)))
+                places.append(NewPlace(candidate, tuple(added)))
                 break
             added.append(candidate)
         else:
@@ -83,7 +83,7 @@ def matched(old: Graph, new: Graph) -> list[Found]:
 
 def check_findings(
     old: Graph,
-    places: Sequence[Found],
+    places: Sequence[NewPlace],
     before: Mapping[int, Finding],
     after: Mapping[int, Finding],
     touched: Collection[int],
@@ -118,14 +118,14 @@ def check_findings(
         raise Worse({} if fault else worse, first)
 
 
-def makers_of(places: Iterable[Found]) -> Mapping[int, Node]:
+def makers_of(places: Iterable[NewPlace]) -> Mapping[int, Node]:
     """The nodes that make the new model's additional tensors, by identity of the tensor."""
     return {id(value): node for place in places for node in place.added for value in node.outputs}
 
 
 def recompute(
     subject: Subject,
-    place: Found,
+    place: NewPlace,
     makers: Mapping[int, Node],
     module: FormatModule,
     size: Callable[[Any], int],
@@ -339,7 +339,7 @@ _MOVES: Mapping[str, Callable[[_Replay, Node], Array]] = {
 }
 
 
-def lines_of(place: Found, makers: Mapping[int, Node]) -> Iterator[str]:
+def lines_of(place: NewPlace, makers: Mapping[int, Node]) -> Iterator[str]:
     """The new nodes that lead to a node, and the node, a line each."""
     chosen: dict[int, Node] = {}
     waiting = [place.node]
@@ -355,13 +355,13 @@ def lines_of(place: Found, makers: Mapping[int, Node]) -> Iterator[str]:
 
 def line_of(node: Node) -> str:
     """A node in a line: its results, its op, its operands with their sizes."""
-    operands = ", ".join("-" if value is None else _said(value) for value in node.inputs)
+    operands = ", ".join("-" if value is None else _tensor_text(value) for value in node.inputs)
     attributes = "".join(f", {key}={value}" for key, value in sorted(node.attributes.items()))
-    results = ", ".join(map(_said, node.outputs))
+    results = ", ".join(map(_tensor_text, node.outputs))
     return f"{results} = {node.op}({operands}{attributes})"
 
 
-def _said(value: Value) -> str:
+def _tensor_text(value: Value) -> str:
     if value.content is not None and len(value.content) <= 8 and value.constant:
         return f"[{', '.join(map(str, value.content))}]"
     sizes = (
@@ -371,7 +371,7 @@ def _said(value: Value) -> str:
 
 
 __all__ = [
-    "Found",
+    "NewPlace",
     "Worse",
     "check_findings",
     "line_of",

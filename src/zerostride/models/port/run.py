@@ -25,7 +25,7 @@ from .audited import Audited, Question, audited
 from .numbers import sizes_for
 from .program import Setting
 from .replay import (
-    Found,
+    NewPlace,
     Worse,
     check_findings,
     line_of,
@@ -89,15 +89,15 @@ def port(
     by = None if way is None else way.name
     question = Question(engine, by, batch_axis, premises, sizes, input_shapes)
     with allowance():
-        told = _Phases(progress, 2 if goal is None else 3)
-        old = audited(question.read(path), question, told.phase(0))
+        phases = _Phases(progress, 2 if goal is None else 3)
+        old = audited(question.read(path), question, phases.phase(0))
         banned: dict[Hashable, str] = {}
         for turn in range(ROUNDS):
-            editor, done = rewritten(path, old, told.phase(1), banned)
+            editor, done = rewritten(path, old, phases.phase(1), banned)
             if goal is None:
                 return _dry(old, question, done)
             try:
-                report = _written(path, goal, editor, old, question, done, told.phase(2))
+                report = _written(path, goal, editor, old, question, done, phases.phase(2))
                 return replace(report, output=str(output))  # the path as the caller wrote it
             except Worse as worse:
                 bad = [
@@ -260,7 +260,9 @@ def _checked(
     return tuple(changes), findings
 
 
-def _recomputed(ported: Ported, place: Found, makers: Mapping[int, Node], setting: Setting) -> int:
+def _recomputed(
+    ported: Ported, place: NewPlace, makers: Mapping[int, Node], setting: Setting
+) -> int:
     assert ported.program is not None
     size = sizes_for(ported.program, setting)
     return recompute(ported.program.subject, place, makers, setting.module, size)
