@@ -138,7 +138,7 @@ def _fine(report: Report) -> bool:
 
 
 def _rows(reports: Sequence[Report | Unread]) -> Iterator[tuple[str, ...]]:
-    """What went wrong, what is not the same and not known, and what was changed."""
+    """The rows of the table: unread models, failed checks, new findings, changes."""
     for report in reports:
         if isinstance(report, Unread):
             yield ("not read", code(report.model), "", "", "", code(unread_text(report)), "")
@@ -154,7 +154,7 @@ def _rows(reports: Sequence[Report | Unread]) -> Iterator[tuple[str, ...]]:
 
 
 def _findings(report: Report) -> list[Finding]:
-    """What of the findings is news: a verification is about answers, not about verdicts."""
+    """The new findings; none for a verification, which is about answers."""
     return [] if report.command == "verify" else told(report)
 
 

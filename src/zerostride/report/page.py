@@ -226,7 +226,7 @@ class _Page:
         if self.drawn <= _DRAWN:
             body = (
                 f"<p>{esc(finding.message)}</p>{drawings(finding, report.target)}"
-                f"{self._told(finding, report)}"
+                f"{self._details(finding, report)}"
             )
         else:
             body = f"<pre>{esc(self._plainly(finding, report), lines=True)}</pre>"
@@ -240,7 +240,7 @@ class _Page:
             f"{body}{_nodes(group)}</details>"
         )
 
-    def _told(self, finding: Finding, report: Report) -> str:
+    def _details(self, finding: Finding, report: Report) -> str:
         """Counter-example, fix, conditions, sources, notes."""
         rows: list[tuple[str, str]] = []
         if finding.fix is not None:
