@@ -74,7 +74,7 @@ def _shape(sizes: Iterable[Any]) -> Shape:
 
 
 class Answer(StrEnum):
-    """What an engine did with a case."""
+    """The outcome of a case on an engine."""
 
     RESULT = "result"
     REFUSED = "refused"  # it refused, in any way of the engine

@@ -17,7 +17,7 @@ MAX_MESSAGE = 2**32 - 1
 #: The limit for loading an engine: a multiple of that of an answer, and a least number of seconds.
 #: TensorFlow takes up to 30 where all cores are busy.
 LOADING_TIMES, LEAST_LOADING = 6, 60.0
-#: What installs an engine, where that is not an extra of its own name.
+#: What pip installs for an engine, where it is not the extra of the engine's name.
 _EXTRAS = {"numpy": "zerostride"}
 
 

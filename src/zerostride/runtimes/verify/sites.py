@@ -274,7 +274,7 @@ def _standing(engine: Engine, name: str) -> str:
     """
     holds = _HOLDS.get(engine.name)
     if holds is None:
-        return _made(name)
+        return _numpy_type(name)
     if name not in holds:
         raise Skip(f"{engine.name} holds no tensors of {name}")
     return holds[name]
@@ -291,7 +291,7 @@ def _layer(site: Site) -> Plain:
         shapes.append(tuple(int(str(size)) for size in value.shape or ()))
         condition = site.kind is Kind.WHERE and k == 0
         usual = "bool" if condition else next(iter(known_dtypes), _usual(_canonical(site)))
-        dtypes.append(_made(value.dtype or str(usual)))
+        dtypes.append(_numpy_type(value.dtype or str(usual)))
     both = tuple(shapes)
     return Plain(site, task, both, both, tuple(dtypes), layer=graph)
 
@@ -301,7 +301,7 @@ def _usual(op: str) -> str:
     return "bool" if op in _LOGICAL else "int32" if op.startswith("bitwise") else "float32"
 
 
-def _made(dtype: str) -> str:
+def _numpy_type(dtype: str) -> str:
     """The element type, if NumPy has it."""
     if np.dtype(dtype).isbuiltin != 1:
         raise Skip(f"no operands of {dtype} are made here")
