@@ -1,7 +1,8 @@
-"""ONNX files: reader, what broadcasts, editor.
+"""ONNX files: reader, sites, editor.
 
-`reader` makes a graph, with `tensors`, `functions` and `isolated_inference`; `onnx_validation`
-keeps hostile files from the onnx package. `sites` says which nodes broadcast, and by which rule,
-`quantised_sites` does so for quantised ops. `editor` changes a file, with `messages` and `scope`.
+`reader` builds a graph, with `tensors`, `functions` and `isolated_inference`. `onnx_validation`
+protects the onnx package from hostile files. `sites` finds the nodes that broadcast and their
+rules, `quantised_sites` those of quantised ops. `editor` changes a file, with `messages` and
+`scope`.
 In: a file. Out: Graph, Site, a changed file.
 """

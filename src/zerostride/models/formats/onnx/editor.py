@@ -1,9 +1,8 @@
-"""ONNX files, open for changes: rewrites said in ONNX's words, of the op set that the file uses.
+"""ONNX files, open for changes: rewrites become nodes of the op set that the file uses.
 
-What no rewrite touches stays as the file has it: messages are changed where they stand, never made
-anew. A reshape of a constant changes the constant's own sizes where all of its readers want that,
-else a second constant of the same data stands beside it; data in external files are not touched
-either way, since a reshape moves no number.
+Messages are changed in place, so untouched parts stay as they are. A reshape of a constant changes
+the constant's own sizes if all its readers use the new shape; otherwise it adds a second constant
+of the same data. Data in external files do not change, since a reshape moves no number.
 """
 
 from __future__ import annotations
@@ -38,33 +37,33 @@ from .scope import Scope, spliced
 if TYPE_CHECKING:
     import onnx
 
-#: Ops whose results are what a name of the op table means with an attribute that is not said.
+#: Ops of the op table that are an ONNX op with an attribute; steps do not give attributes.
 _NEEDS_ATTRIBUTE = frozenset({"fmod", "remainder", "bitwise_left_shift", "bitwise_right_shift"})
-#: The first op set in which these take their numbers as an input.
+#: The first op sets in which axes, and a Reshape's shape, are an input.
 _AXES_INPUT, _RESHAPE_INPUT = 13, 5
-#: The first with Expand, and with a Reshape that makes sizes of 0.
+#: The first op sets with Expand, and with a Reshape to sizes of 0.
 _EXPAND, _ALLOW_ZERO = 8, 14
-#: The first with a Tile that takes how often for each axis, which does what Expand will.
+#: The first op set with a Tile that takes repeats per axis, which can replace Expand.
 _TILE = 6
 #: From this IR version on an initializer need not be a graph input too.
 _FREE_INITIALIZERS = 4
-#: A constant in another shape: the graph that has it, its name, the shape.
+#: A constant in another shape: its graph, its name, the shape.
 _Reshaped = tuple[int, str, tuple[int, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """A rewrite with where it is, and the shapes in which operands that are constants are read."""
+    """A rewrite with its location, and the shapes in which constant operands are read."""
 
     rewrite: Rewrite
     scope: Scope
     position: int
     shapes: Mapping[int, tuple[int, ...]]
-    #: For steps that expand, where the op set has no Expand: how often along each axis, if known.
+    #: For steps that expand in an op set without Expand: repeats per axis, if known.
     repeats: Mapping[int, tuple[int, ...] | None]
 
     def order(self) -> tuple[str, ...]:
-        """Places sorted so that in one graph the first node comes first."""
+        """A sort key: nodes of one graph in their order."""
         return (*map(str, self.scope.place), f"{self.position:012d}")
 
 
@@ -72,7 +71,7 @@ class OnnxEditor:
     """An ONNX file, open for changes; see :class:`~.rewrite.Editor`."""
 
     def __init__(self, path: Path) -> None:
-        """Reads the file as `read_onnx` does, functions written out where they can be.
+        """Reads the file like `read_onnx`, with functions inlined where possible.
 
         Raises:
             ModelError: it cannot be read.
@@ -107,7 +106,7 @@ class OnnxEditor:
                     yield from self._walk(body, scope, (*place, position, f"{key}_{k}"))
 
     def _count(self, scope: Scope) -> None:
-        """Counts who reads what, outputs of graphs among the readers."""
+        """Counts the readers of tensors, including outputs of graphs."""
         read = [text(name) for node in scope.graph.node for name in node.input if name]
         for name in (*read, *(text(entry.name) for entry in scope.graph.output)):
             owner = scope.owner(name)
@@ -117,7 +116,7 @@ class OnnxEditor:
     # The rewrites.
 
     def refuses(self, rewrite: Rewrite) -> str | None:
-        """Why a rewrite cannot be said in this file's op set, or None."""
+        """Why this file's op set cannot express a rewrite, or None."""
         return self._refused(self._task(rewrite))
 
     def _refused(self, task: _Task) -> str | None:
@@ -156,7 +155,7 @@ class OnnxEditor:
         return None
 
     def apply(self, rewrites: Sequence[Rewrite]) -> None:
-        """Says the rewrites in ONNX; see :meth:`~.rewrite.Editor.apply`."""
+        """Translates the rewrites to ONNX nodes; see :meth:`~.rewrite.Editor.apply`."""
         tasks = sorted(map(self._task, rewrites), key=_Task.order)
         self._touched = self._touched or bool(tasks)
         constants = self._constants(tasks)
@@ -181,7 +180,7 @@ class OnnxEditor:
     def _repeats(
         self, rewrite: Rewrite, scope: Scope, node: onnx.NodeProto
     ) -> dict[int, tuple[int, ...] | None]:
-        """For each step that expands how often along each axis, None where sizes are not known."""
+        """The repeats per axis of each step that expands; None for unknown sizes."""
         shapes: list[tuple[int, ...] | None] = []
         repeats: dict[int, tuple[int, ...] | None] = {}
         for k, step in enumerate(rewrite.steps):
@@ -202,7 +201,7 @@ class OnnxEditor:
         return repeats
 
     def _declared(self, scope: Scope, name: str) -> tuple[int, ...] | None:
-        """The sizes of a tensor, where the file says them in numbers."""
+        """The sizes of a tensor that the file gives in numbers."""
         entry = self._entry(scope, name)
         if entry is None or not entry.type.tensor_type.HasField("shape"):
             return None
@@ -218,9 +217,9 @@ class OnnxEditor:
     # Constants.
 
     def _constants(self, tasks: Sequence[_Task]) -> Mapping[_Reshaped, str]:
-        """Constants of other shapes, made: by owner, name and shape the new name.
+        """Makes constants of other shapes; maps owner, name and shape to the new name.
 
-        One that all its readers want in the same shape changes where it is.
+        A constant that all its readers use in the same new shape changes in place.
         """
         wanted: dict[tuple[int, str], Counter[tuple[int, ...]]] = {}
         owners: dict[int, Scope] = {}
@@ -245,7 +244,7 @@ class OnnxEditor:
         return names
 
     def _sizes(self, scope: Scope, node: onnx.NodeProto, position: int) -> tuple[int, ...] | None:
-        """The sizes of an operand that is a constant of the file that may change, or None."""
+        """The sizes of an operand that is a changeable constant of the file, or None."""
         name = text(node.input[position]) if position < len(node.input) else ""
         owner = scope.owner(name) if name else None
         if owner is None:
@@ -269,7 +268,7 @@ class OnnxEditor:
                 set_shape(entry, shape)
 
     def _copy(self, owner: Scope, name: str, shape: tuple[int, ...]) -> str:
-        """The same constant in another shape, beside it."""
+        """Adds a copy of a constant in another shape."""
         import onnx.helper
 
         fresh = self._fresh(f"{name}_{'x'.join(map(str, shape)) or 'scalar'}")
@@ -299,7 +298,7 @@ class OnnxEditor:
     # Nodes.
 
     def _say(self, task: _Task, constants: Mapping[_Reshaped, str]) -> None:
-        """The steps as nodes before the node, which becomes the last of them."""
+        """Writes the steps as nodes before the node, which becomes the last step."""
         import onnx
 
         rewrite, scope, position = task.rewrite, task.scope, task.position
@@ -345,7 +344,7 @@ class OnnxEditor:
         new: list[onnx.NodeProto],
         original: onnx.NodeProto,
     ) -> str:
-        """A step as a new node, unless the graph has the same one already."""
+        """Adds a step as a new node, unless the graph has the same node already."""
         moves = step.op in ("reshape", "expand", "unsqueeze", "squeeze", "tile")
         key = (step.op, operands[0] if moves else "", tuple(step.shape or step.axes))
         if moves and key in scope.moved:
@@ -405,7 +404,7 @@ class OnnxEditor:
 
         key = tuple(numbers)
         while not self._free and scope.outer is not None:
-            scope = scope.outer  # a body of such a file has no inputs that could name it
+            scope = scope.outer  # a body of such a file has no inputs for the initializer
         if key not in scope.lists:
             name = self._fresh("_".join(["ints", *map(str, key)]).replace("-", "m"))
             tensor = onnx.helper.make_tensor(name, onnx.TensorProto.INT64, [len(key)], key)
@@ -416,11 +415,11 @@ class OnnxEditor:
 
     @property
     def _free(self) -> bool:
-        """Whether an initializer may stand alone."""
+        """Whether an initializer need not be an input."""
         return bool(self.model.ir_version >= _FREE_INITIALIZERS)
 
     def _list_input(self, scope: Scope, tensor: onnx.TensorProto) -> None:
-        """Names a new initializer among the inputs, where files of its version do."""
+        """Lists a new initializer among the inputs, if the file's version requires it."""
         import onnx.helper
 
         if not self._free:
@@ -429,7 +428,7 @@ class OnnxEditor:
             )
 
     def _describe(self, scope: Scope, name: str, result: str, step: RewriteStep) -> None:
-        """Says the new tensor's type where the file says the old one's."""
+        """Declares the new tensor's type if the file declares the old one's."""
         entry = self._entry(scope, name)
         if entry is None or not entry.type.tensor_type.HasField("shape"):
             return
@@ -462,7 +461,7 @@ class OnnxEditor:
         return entry if entry is not None and entry.type.HasField("tensor_type") else None
 
     def _fresh(self, stem: str) -> str:
-        """A name that the file does not have."""
+        """A name that is new to the file."""
         name, count = stem, 1
         while not name or name in self._names:
             count += 1
@@ -471,13 +470,12 @@ class OnnxEditor:
         return name
 
     def save(self, path: Path) -> tuple[Path, ...]:
-        """Writes the model, and beside it the external files that it names, where they are not.
+        """Writes the model, and copies the external files that are missing beside it.
 
-        No rewrite changes those, so they are copied as they are.
+        Rewrites do not change external files.
 
         Raises:
-            ModelError: a file cannot be written, or an external file would take the place of
-                another one.
+            ModelError: a file cannot be written, or an external file would replace another one.
         """
         return save(self.model, path, self.path, touched=self._touched)
 

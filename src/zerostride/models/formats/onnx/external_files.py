@@ -1,4 +1,4 @@
-"""An ONNX model written to a file, with the external files that it names beside it."""
+"""Writes an ONNX model with its external files."""
 
 from __future__ import annotations
 
@@ -17,27 +17,26 @@ from .tensors import location_of
 if TYPE_CHECKING:
     import onnx
 
-#: Bytes that a protocol buffer ends at.
+#: Most bytes of a protocol buffer.
 _MOST_BYTES = 2**31 - 1
 
 
 def save(
     model: onnx.ModelProto, path: Path, source: Path, *, touched: bool = True
 ) -> tuple[Path, ...]:
-    """Writes a model, and copies the external files that it names, where they are not there.
+    """Writes a model, and copies the external files that are missing at the target.
 
     Args:
-        model: what is written.
-        path: where it goes.
-        source: the file that it was read from, whose folder has the external files.
-        touched: whether it is not the same as that file any more, whose bytes are copied otherwise.
+        model: the model.
+        path: the file to write.
+        source: the file that it was read from; its folder has the external files.
+        touched: whether the model has changed; otherwise the bytes of `source` are copied.
 
     Returns:
-        The files that were made, `path` first.
+        The written files, `path` first.
 
     Raises:
-        ModelError: a file cannot be written, or an external file would take the place of another
-            one.
+        ModelError: a file cannot be written, or an external file would replace another one.
     """
     written = [path]
     try:
@@ -66,12 +65,12 @@ def _bytes(model: onnx.ModelProto, path: Path) -> bytes:
 
 
 def _external(model: onnx.ModelProto, old: Path, new: Path) -> Iterator[tuple[Path, Path]]:
-    """The external files that a folder lacks, and where they go."""
+    """The external files that a folder lacks, each with its target."""
     locations = (location_of(tensor)[1] for tensor in tensors_of(model) if tensor.external_data)
     for relative in sorted({Path(location) for location in locations if location is not None}):
         file, goal = old / relative, new / relative
         if not os.path.isfile(file) or not file.resolve().is_relative_to(old.resolve()):
-            continue  # the reader says that it is missing
+            continue  # the reader reports missing files
         if not goal.exists():
             yield file, goal
         elif not goal.is_file() or not (

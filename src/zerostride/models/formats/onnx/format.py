@@ -12,15 +12,15 @@ from .sites import find_site
 
 
 def lower(node: Node) -> tuple[Node, ...]:
-    """The node: its words are ONNX's."""
+    """The node itself: it is an ONNX node."""
     return (node,)
 
 
 def explicit(node: Node) -> Mapping[str, Any] | None:
-    """The attributes that change for a node to take identical shapes alone; None from opset 7 on.
+    """The attribute changes after which a node takes only identical shapes; None from opset 7 on.
 
-    Before that `broadcast` and `axis` say how the second operand is laid over the first, and
-    nothing else says NumPy's rule.
+    Before opset 7 `broadcast` and `axis` align the second operand with the first, and no attribute
+    selects NumPy's rule.
     """
     if node.domain or node.version >= 7 or not node.attributes.get("broadcast"):
         return None

@@ -1,6 +1,6 @@
-"""Ops that ONNX's documents write out in other ops: their nodes become calls of such functions.
+"""Ops that ONNX's documents define by other ops: their nodes become calls of such functions.
 
-They are inlined and bounded as a model's own functions are.
+The calls are inlined and bounded like those of a model's own functions.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 #: The domain of the functions that are added here.
 DOMAIN = "zerostride.document"
-#: How often what was written out is looked at again: bodies may have ops that are written out, too.
+#: Rounds of writing out: bodies may contain ops that are written out too.
 MOST_ROUNDS = 4
 
 
 def has_function(op: str, domain: str, version: int) -> bool:
-    """Whether the document of an op writes it out in other ops.
+    """Whether the document of an op defines it by other ops.
 
     >>> has_function("SoftmaxCrossEntropyLoss", "", 13), has_function("Resize", "", 13)
     (True, False)
@@ -35,17 +35,17 @@ def write_out(
     ops: Collection[tuple[str, str]],
     versions: Mapping[str, int],
 ) -> int:
-    """Makes nodes of the main graph calls of functions that hold what their documents say.
+    """Replaces nodes of the main graph by calls of functions with their documents' bodies.
 
     Args:
-        model: is changed: its nodes, and its functions.
-        inferred: the same with the types of its tensors.
-        ops: domains and op types that are written out.
+        model: the model; its nodes and functions are changed.
+        inferred: the same model with the types of its tensors.
+        ops: domains and op types to write out.
         versions: the op sets' versions by domain.
 
     Returns:
-        How many nodes were: one whose document's body depends on types that are not known, or that
-        contradicts its document, is left.
+        The number of replaced nodes. A node stays if its document's body depends on unknown types,
+        or if the node contradicts its document.
     """
     import onnx
 
@@ -61,7 +61,7 @@ def write_out(
             continue
         function = onnx.FunctionProto.FromString(body)
         function.name, function.domain = f"{node.op_type}_{position}", DOMAIN
-        # The document's body holds for all op sets up to the next that it has a body for.
+        # A document's body is valid for all op sets up to the next one with a body.
         for entry in function.opset_import:
             entry.version = versions.get(entry.domain, entry.version)
         domains = {entry.domain for entry in model.opset_import}
@@ -85,7 +85,7 @@ def _schema(op: str, domain: str, version: int) -> Any:
 
 
 def _strange(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
-    """Whether the node has numbers that no exporter writes; a default of its document is none."""
+    """Whether the node has numbers that no exporter writes; defaults do not count."""
     schema = _schema(node.op_type, node.domain, versions.get(node.domain, versions.get("", 1)))
     return any(
         strange_attribute(attribute)
@@ -112,7 +112,7 @@ def _types(graph: onnx.GraphProto) -> Iterator[tuple[str, onnx.TypeProto]]:
 def _function(
     node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto], versions: Mapping[str, int]
 ) -> bytes | None:
-    """The body that a node's document has for it, as bytes of a function."""
+    """The body in a node's document, as bytes of a function."""
     import onnx
 
     version = versions.get(node.domain, versions.get("", 1))
@@ -137,14 +137,14 @@ def _function(
                     [entry.SerializeToString() for entry in input_types],
                 )
         except (RuntimeError, ValueError, TypeError):
-            continue  # it has none for these types or attributes
+            continue  # no body for these types or attributes
         if function:
             return bytes(function)
     return None
 
 
 def _set_defaults(node: onnx.NodeProto, versions: Mapping[str, int]) -> None:
-    """Says what the document says of attributes that a node leaves out: functions refer to them."""
+    """Adds the documented defaults of missing attributes, which functions refer to."""
     schema = _schema(node.op_type, node.domain, versions.get(node.domain, versions.get("", 1)))
     present = {attribute.name for attribute in node.attribute}
     node.attribute.extend(

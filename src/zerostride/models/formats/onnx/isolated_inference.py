@@ -1,8 +1,8 @@
-"""Shape inference in a child process, for files that hold what no exporter writes.
+"""Shape inference in a child process, for files with numbers that no exporter writes.
 
-The onnx package's inference has ended the process, and has asked for all memory there is, on
-operator attributes and sizes that no model in use has (a negative `batch_dims`, a Range to 2^40).
-Such a file is still read and audited: its inference runs apart, under limits, and may fail there.
+The onnx package's inference has ended the process, and has allocated all memory, on attributes and
+sizes that real models do not have (a negative `batch_dims`, a Range to 2^40). Such a file is still
+read and audited: its inference runs in a child process under limits, and may fail there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 #: Inference takes milliseconds for a network of thousands of nodes.
 SECONDS = 8.0
-#: What the child may use beyond what it starts with and four times the model.
+#: Memory of the child beyond its memory at the start and four times the model.
 MEMORY = 1 << 29
 
 _CHILD = """
@@ -34,10 +34,10 @@ except Exception as error:
 
 
 def infer_apart(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model with the shapes that inference finds, found in a process of its own.
+    """The model with inferred shapes, from a child process.
 
     Raises:
-        RuntimeError: inference failed, took too long, or ended its process; says which.
+        RuntimeError: inference failed, took too long, or ended its process.
     """
     import onnx
 

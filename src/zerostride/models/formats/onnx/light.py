@@ -1,8 +1,7 @@
-"""An ONNX model without its weights: what shape inference and the inliner are given.
+"""An ONNX model without its weights, for shape inference and the inliner.
 
-Both of the package's C++ parts take a model as bytes and give one back as bytes: with its weights
-in it a model would be in memory five times. They look at short tensors alone, which may be shapes,
-axes or repeats.
+Both are C++ parts of the package that take and return a model as bytes. With weights the model
+would be in memory five times. They read only short tensors: shapes, axes or repeats.
 """
 
 from __future__ import annotations
@@ -15,19 +14,19 @@ if TYPE_CHECKING:
 
 #: Tensors with more bytes than this are weights: scales of a Resize have 4 for each axis.
 MAX_BYTES = 1 << 10
-#: The same for whole numbers, of which inference follows vectors: 8 for each of 4096 axes.
+#: The same for whole numbers, whose vectors inference follows: 8 for each of 4096 axes.
 MAX_WHOLE_BYTES = 1 << 15
 
 
 def light(model: onnx.ModelProto, *, whole: bool = True) -> onnx.ModelProto:
-    """A copy of the model in which weights have a type and a shape, and no numbers.
+    """A copy of the model in which weights have a type and a shape but no numbers.
 
-    What is left of them says that their data are elsewhere, as it does for external files.
+    The weights are marked as external data.
 
     Args:
-        model: is left as it is.
-        whole: also the tensors in nodes, and no functions. Otherwise only the main graph's
-            initialisers lose their numbers.
+        model: the model; it does not change.
+        whole: also tensors in nodes lose their numbers, and functions are left out. Otherwise only
+            the main graph's initialisers lose their numbers.
     """
     import onnx
 
@@ -56,7 +55,7 @@ def _copy_graph(graph: onnx.GraphProto, copy: onnx.GraphProto, whole: bool) -> N
 
 
 def _copy_node(node: onnx.NodeProto, copy: onnx.NodeProto) -> None:
-    # Names that are not UTF-8 are bytes, and cannot be set.
+    # Names that are not UTF-8 are bytes, which protobuf does not accept.
     if not node.attribute or node.ByteSize() <= MAX_BYTES or not _is_text(node.output):
         copy.CopyFrom(node)
         return

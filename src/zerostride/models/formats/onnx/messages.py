@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
 
 def inlined(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model whose nodes are where the reader sees them: functions written out, if they can."""
+    """The model with the reader's places of nodes: functions inlined where possible."""
     if model.functions and refuse_functions(model) is None:
         import onnx.inliner
 
         try:
             return onnx.inliner.inline_local_functions(model)
         except package_errors():
-            pass  # the reader leaves the calls, too
+            pass  # the reader keeps the calls, too
     return model
 
 
 def value_of(node: onnx.NodeProto) -> onnx.TensorProto | None:
-    """The tensor of a Constant node, or None where it is no plain one."""
+    """The tensor of a Constant node; None for other forms of constants."""
     if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
         return None
     tensor: onnx.TensorProto | None
@@ -34,7 +34,7 @@ def value_of(node: onnx.NodeProto) -> onnx.TensorProto | None:
 
 
 def listed(node: onnx.NodeProto) -> onnx.TensorProto | None:
-    """The numbers that a Constant node has in an attribute of another kind, as a tensor."""
+    """The numbers of a Constant node in another attribute, as a tensor."""
     import onnx
     import onnx.helper
 
@@ -52,7 +52,7 @@ def listed(node: onnx.NodeProto) -> onnx.TensorProto | None:
 
 
 def written(node: onnx.NodeProto) -> onnx.TensorProto:
-    """The tensor of a Constant node to be changed; numbers of another attribute become one."""
+    """The tensor of a Constant node for changes; numbers of another attribute become one."""
     import onnx
 
     tensor: onnx.TensorProto | None
@@ -79,7 +79,7 @@ def number_tensor(attributes: Mapping[str, Any]) -> onnx.TensorProto:
 
 
 def trimmed(operands: Sequence[str]) -> list[str]:
-    """Without the inputs that are left out at the end."""
+    """The operands without empty ones at the end."""
     kept = list(operands)
     while kept and not kept[-1]:
         kept.pop()
@@ -87,7 +87,7 @@ def trimmed(operands: Sequence[str]) -> list[str]:
 
 
 def change_attributes(node: onnx.NodeProto, attributes: Mapping[str, Any]) -> None:
-    """Attributes set anew, those of None taken away; the others stay as they are."""
+    """Sets attributes, and removes those of None; others stay as they are."""
     import onnx.helper
 
     kept = [entry for entry in node.attribute if entry.name not in attributes]
@@ -101,21 +101,21 @@ def change_attributes(node: onnx.NodeProto, attributes: Mapping[str, Any]) -> No
 
 
 def become(node: onnx.NodeProto, words: onnx.NodeProto) -> None:
-    """The node as it is to be, under its own name; fields that do not change are left alone."""
+    """Gives a node another node's fields, but not its name; equal fields are not touched."""
     name = node.name
     node.CopyFrom(words)
     node.name = name
 
 
 def size_of(dim: onnx.TensorShapeProto.Dimension) -> int | str | None:
-    """A size as the file has it: a number, a name, or nothing."""
+    """A size of the file: a number, a name, or None."""
     if dim.HasField("dim_value"):
         return dim.dim_value
     return text(dim.dim_param) or None
 
 
 def set_shape(entry: onnx.ValueInfoProto, shape: Sequence[int | str | None]) -> None:
-    """Says other sizes of a tensor."""
+    """Sets the declared sizes of a tensor."""
     sizes = entry.type.tensor_type.shape
     del sizes.dim[:]
     sizes.SetInParent()
@@ -128,7 +128,7 @@ def set_shape(entry: onnx.ValueInfoProto, shape: Sequence[int | str | None]) -> 
 
 
 def tensors_of(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Every tensor that may have its data in another file, those of the model's functions too."""
+    """Every tensor that may have external data, including those of the model's functions."""
     bodies: list[Any] = [model.graph, *model.functions]
     for body in bodies:
         for part in graphs_of(body):

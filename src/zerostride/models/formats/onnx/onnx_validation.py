@@ -1,9 +1,9 @@
-"""What must hold of a file before the onnx package's C++ may work on it.
+"""Checks of a file before the onnx package's C++ works on it.
 
-Shape inference and the inliner trust a model more than a file deserves: a node with too few inputs
-has ended the process with a segmentation fault (tests/fuzz/fuzz_onnx.py finds such files), a
-function that calls itself has overflowed the stack, one that doubles itself thirty times fills any
-memory. What is checked here is cheap, and holds of every model that a checker would pass.
+Shape inference and the inliner do not validate models. A node with too few inputs has ended the
+process with a segmentation fault (tests/fuzz/fuzz_onnx.py finds such files), a function that calls
+itself has overflowed the stack, one that doubles itself thirty times fills any memory. The checks
+are cheap, and every model that a checker passes satisfies them.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import onnx
 
-#: Nodes that the calls of functions may become; the largest models in use have some 100,000.
+#: Most nodes after inlining; the largest models in use have about 100,000.
 MAX_INLINED = 1_000_000
-#: The domain of a node that inference shall not look at. No operator lives there.
+#: The domain of nodes that inference must skip. It has no operators.
 QUARANTINE = "zerostride.quarantine"
-#: Where ops take a tensor with one number for each axis of a result. Inference makes a result of as
-#: many axes as that tensor declares numbers, if it takes all memory.
+#: Positions of operands with one number for each axis of a result. Inference makes a result of as
+#: many axes as that tensor declares numbers, even if that takes all memory.
 _ONE_NUMBER_AN_AXIS: Mapping[str, tuple[int, ...]] = {
     "AffineGrid": (1,),
     "ConstantOfShape": (0,),
@@ -35,15 +35,15 @@ _ONE_NUMBER_AN_AXIS: Mapping[str, tuple[int, ...]] = {
     "Unsqueeze": (1,),
     "Upsample": (1,),
 }
-#: Einsum's equation: letters, at most one ellipsis a term. Inference has not come back from others.
+#: Einsum's equation: letters, at most one ellipsis per term. Inference has hung on others.
 _TERM = rb"[A-Za-z]*(?:\.\.\.)?[A-Za-z]*"
 _EQUATION = re.compile(rb"%b(?:,%b)*(?:->%b)?" % (_TERM, _TERM, _TERM))
-#: More axes than any framework has, and few enough to be inferred at once.
+#: More axes than any framework supports, and few enough for fast inference.
 MAX_AXES = 4096
 
 
 def text(field: Any) -> str:
-    """A text field of a file: protobuf gives bytes where they are not UTF-8."""
+    """A text field of a file; protobuf gives bytes if they are not UTF-8."""
     return field.decode("utf-8", "backslashreplace") if isinstance(field, bytes) else str(field)
 
 
@@ -70,7 +70,7 @@ def nodes_of(nodes: Sequence[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 
 
 def refuse_functions(model: onnx.ModelProto) -> str | None:
-    """Why a model's functions cannot be written out in place of their calls, or None."""
+    """Why a model's functions cannot be inlined, or None."""
     bodies: dict[tuple[str, str], onnx.FunctionProto] = {}
     for function in model.functions:
         key = (function.domain, function.name)
@@ -91,9 +91,9 @@ def _measure(
     bodies: Mapping[tuple[str, str], onnx.FunctionProto],
     sizes: dict[tuple[str, str], int],
 ) -> str | None:
-    """Finds the number of nodes that a call becomes; says so where it has no end.
+    """Counts the nodes that a call becomes; returns the reason if it never ends.
 
-    Goes down with a stack of its own: a chain of calls may be longer than Python's.
+    Uses its own stack: a chain of calls may be longer than Python's recursion limit.
     """
     calls: dict[tuple[str, str], list[tuple[str, str]]] = {}
     stack = [start]
@@ -109,7 +109,7 @@ def _measure(
                 return f"the function {key[1]!r} calls itself, directly or through others"
             stack += open_calls
         else:
-            # The order of the stack may name a call twice; by now all that it needs are measured.
+            # The stack may name a call twice; all functions that it needs are measured by now.
             sizes[key] = sum(sizes.get(call, 1) for call in calls[key])
             stack.pop()
     return None
@@ -119,10 +119,10 @@ def _measure(
 def quarantined(
     model: onnx.ModelProto, versions: Mapping[str, int], notes: list[str]
 ) -> Iterator[Mapping[int, str]]:
-    """The model with every malformed node out of inference's sight, as long as the context lasts.
+    """Hides every malformed node of the model from inference within the context.
 
     Args:
-        model: changed, and changed back.
+        model: changed, and restored at the end.
         versions: the op sets' versions by domain.
         notes: receives a sentence for each such node.
 
@@ -138,7 +138,7 @@ def quarantined(
             hidden[position] = (node, node.domain)
             node.domain = QUARANTINE
     if hidden:
-        # Inference passes over operators that it does not know, in domains that the model imports.
+        # Inference skips unknown operators of domains that the model imports.
         model.opset_import.add(domain=QUARANTINE, version=1)
     try:
         yield {position: domain for position, (_, domain) in hidden.items()}
@@ -150,7 +150,7 @@ def quarantined(
 
 
 def restore(graph: onnx.GraphProto, domains: Mapping[int, str]) -> None:
-    """Gives the quarantined nodes of an inferred copy their domains back."""
+    """Restores the domains of quarantined nodes in an inferred copy."""
     if domains:
         for position, node in enumerate(nodes_of(graph.node)):
             if position in domains:
@@ -158,7 +158,7 @@ def restore(graph: onnx.GraphProto, domains: Mapping[int, str]) -> None:
 
 
 def _long_vectors(graph: onnx.GraphProto) -> Mapping[str, int]:
-    """Vectors that could not be shapes, with their declared lengths."""
+    """Vectors too long to be shapes, with their declared lengths."""
     ranks = {}
     for part in graphs_of(graph):
         for entry in (*part.input, *part.value_info, *part.output):
@@ -192,14 +192,14 @@ def _schema(op: str, domain: str, version: int) -> Any:
 def _attribute_types(
     op: str, domain: str, version: int
 ) -> tuple[Mapping[str, int], frozenset[str]]:
-    """The type of each attribute in its document, and which of them must be there."""
+    """The documented type of each attribute, and the required attributes."""
     rows = _schema(op, domain, version).attributes
     required = frozenset(name for name, row in rows.items() if row.required)
     return {name: int(row.type.value) for name, row in rows.items()}, required
 
 
 def malformed(node: onnx.NodeProto, versions: Mapping[str, int]) -> str | None:
-    """What of a node contradicts its operator's document, or None."""
+    """How a node contradicts its operator's document, or None."""
     domain = "" if node.domain == "ai.onnx" else node.domain
     key = (node.op_type, domain, versions.get(node.domain, versions.get(domain, 1)))
     # Protobuf gives bytes for text that is not UTF-8; no operator has such a name.
@@ -228,9 +228,9 @@ def malformed(node: onnx.NodeProto, versions: Mapping[str, int]) -> str | None:
 
 
 def strange(model: onnx.ModelProto) -> bool:
-    """Whether a model holds numbers that no exporter writes, and inference may not survive.
+    """Whether a model has numbers that no exporter writes and that may crash inference.
 
-    It may be wrong about a model without harm: that one's inference runs in a process of its own.
+    A false positive is harmless: inference then runs in a child process.
     """
     ranges = False
     for node in nodes_of(model.graph.node):
@@ -241,16 +241,16 @@ def strange(model: onnx.ModelProto) -> bool:
     return _strange_sizes(model.graph, LONG if ranges else HUGE) or (ranges and _long_range(model))
 
 
-#: Above this a size is no size; and a vector or Range, whose numbers inference lists, is long.
+#: Sizes above HUGE are invalid; vectors and Ranges above LONG are too long to list their numbers.
 HUGE, LONG = 1 << 40, 1 << 20
-#: Integer attributes that may be negative, by a part of their name; others have no reason to be.
+#: Integer attributes that may be negative, by a part of their name.
 _SIGNED = re.compile(rb"ax[ei]s|pads|starts|ends|shape|ignore_index|seed|value|perm|keepdims|dtype")
-#: Integer attributes that divide, or that count something.
+#: Integer attributes that are divisors or counts.
 _POSITIVE = re.compile(rb"strides|dilations|kernel_shape|blocksize|group|num_|_size|block")
 
 
 def strange_attribute(attribute: onnx.AttributeProto) -> bool:
-    """Whether an attribute holds a number that no exporter writes."""
+    """Whether an attribute has a number that no exporter writes."""
     if attribute.type not in (_INT, _INTS) and not (attribute.ints or attribute.i):
         return False
     values = attribute.ints or ((attribute.i,) if attribute.i else ())
@@ -268,15 +268,15 @@ _INT, _INTS = 2, 7
 
 @lru_cache(4096)
 def _sort_of(name: str) -> tuple[bool, bool]:
-    """Whether an integer attribute of that name may be negative; whether it is to be above 0."""
+    """Whether an integer attribute of that name may be negative, and whether it must be above 0."""
     spelled = name.encode("utf-8", "replace")
     return bool(_SIGNED.search(spelled)), bool(_POSITIVE.search(spelled))
 
 
 def _strange_sizes(graph: onnx.GraphProto, most: int) -> bool:
-    """Whether a size is above `most`, or a vector so long that its numbers are not to be listed.
+    """Whether a size is above `most`, or a vector too long to list its numbers.
 
-    Inference follows the numbers in vectors, because they may be shapes: one by one.
+    Inference follows the numbers in vectors one by one, because they may be shapes.
     """
     return any(
         max(shape) > most or (len(shape) == 1 and shape[0] > LONG) for shape in _shapes_of(graph)
@@ -284,7 +284,7 @@ def _strange_sizes(graph: onnx.GraphProto, most: int) -> bool:
 
 
 def _shapes_of(graph: onnx.GraphProto) -> Iterator[Sequence[int]]:
-    """The shapes that a file declares, as far as they have an axis."""
+    """The declared shapes of a file that have an axis."""
     for part in graphs_of(graph):
         for entries in (part.input, part.value_info, part.output):
             for entry in entries:
@@ -300,7 +300,7 @@ def _shapes_of(graph: onnx.GraphProto) -> Iterator[Sequence[int]]:
 
 
 def _long_range(model: onnx.ModelProto) -> bool:
-    """Whether a Range could count very far, by a constant of the model."""
+    """Whether a constant of the model may make a Range very long."""
     import onnx.numpy_helper
 
     for part in graphs_of(model.graph):
@@ -313,7 +313,7 @@ def _long_range(model: onnx.ModelProto) -> bool:
                 values = onnx.numpy_helper.to_array(tensor).astype(float)
             except (ValueError, TypeError, KeyError):
                 return True
-            # Ends of slices are INT64_MAX; as such they are everywhere, and no Range's.
+            # INT64_MAX is a common end of slices, and no limit of a Range.
             if any(LONG < abs(value) < 2.0**63 for value in values.flat):
                 return True
     return False

@@ -1,7 +1,7 @@
-"""What quantised and fused ops broadcast: scales, zero points, biases.
+"""The sites of quantised and fused ops: scales, zero points, biases.
 
-The ops of ai.onnx and of com.microsoft whose operands come with scales and zero points. One number
-fits anything; a vector goes along one axis of the tensor that it belongs to.
+These are ops of ai.onnx and com.microsoft with scales and zero points of their operands. A single
+number broadcasts to any shape; a vector goes along one axis of the tensor that it belongs to.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _align_numbers_or_vectors(
 
 
 def _align_gates(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
-    """One number a direction, or one a direction and gate: weights are (D, inputs, gates)."""
+    """One number per direction, or per direction and gate: weights are (D, inputs, gates)."""
     if len(shapes[0]) != 3:
         raise Misfit(Reason.RANK, f"weights of rank {len(shapes[0])}; they have 3 axes")
     places: list[tuple[int | None, ...]] = [(0, 1, 2)]
@@ -80,12 +80,12 @@ GATES = replace(
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Where an op has a tensor, and what belongs to it.
+    """The positions of a tensor and of its parameters.
 
     Attributes:
         data: the tensor's position.
         belong: positions of its scale, zero point, bias.
-        axis: the axis along which vectors go, counted from the end where it is below 0.
+        axis: the axis of vectors, counted from the end if it is below 0.
     """
 
     data: int
@@ -103,7 +103,7 @@ def _operands(node: Node, positions: tuple[int, ...]) -> list[Operand]:
 
 
 def _belonging(node: Node, *parts: Parts) -> Site | None:
-    """The site of scales and zero points, of the one tensor that has vectors if there is one."""
+    """The site of scales and zero points; of the one tensor with vectors, if any has."""
     every = [part for group in parts for part in _operands(node, group.belong)]
     if not every:
         return None
@@ -123,9 +123,9 @@ def _belonging(node: Node, *parts: Parts) -> Site | None:
 
 
 def _product(*parts: Parts) -> Callable[[Node], Site | None]:
-    """A row for products: the batch axes where both factors have some, else what belongs to them.
+    """A row for products: the batch axes if both factors have some, else scales and zero points.
 
-    Vectors beside two batches are not modelled.
+    Vectors with two batches are not modelled.
     """
 
     def build(node: Node) -> Site | None:
@@ -144,7 +144,7 @@ def _product(*parts: Parts) -> Callable[[Node], Site | None]:
 
 
 def _convolution(*parts: Parts) -> Callable[[Node], Site | None]:
-    """A row for convolutions: what belongs to data and weights."""
+    """A row for convolutions: scales and zero points of data and weights."""
     return lambda node: _belonging(node, *parts)
 
 
@@ -169,13 +169,13 @@ def _bias(node: Node) -> Site | None:
 
 
 def _trailing(node: Node) -> Site | None:
-    """The others one way to the first."""
+    """The other operands broadcast one way to the first."""
     operands = given(node)
     return Site(node, Kind.TRAILING, operands, ONE_WAY, {}) if len(operands) > 1 else None
 
 
 def _fused_product(node: Node) -> Site | None:
-    """FusedMatMul: the batch axes, unless it transposes them."""
+    """FusedMatMul: the batch axes, if it does not transpose them."""
     if node.attributes.get("transBatchA") or node.attributes.get("transBatchB"):
         return unjudged(node, Kind.NOT_MODELLED)
     batch = batches(given(node)[:2])

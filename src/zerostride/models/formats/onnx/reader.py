@@ -1,8 +1,8 @@
 """ONNX files as neutral graphs. The onnx package reads, inlines functions and infers shapes.
 
-A file is hostile input: it is bounded in size, external data is looked for but never opened, what
-the package's C++ cannot be trusted with is kept from it (see :mod:`.onnx_validation`), and
-whatever it raises becomes one line that names the file, or a note.
+A file is hostile input. Its size is bounded. External data is looked for but not opened. Nodes that
+may crash the package's C++ are hidden from it (see :mod:`.onnx_validation`). Each exception becomes
+one line that names the file, or a note.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from .tensors import Tensors, dtype_name
 if TYPE_CHECKING:
     import onnx
 
-#: Protocol buffers end at 2 GiB; weights beyond that live in external files.
+#: Protocol buffers end at 2 GiB; larger weights are in external files.
 MAX_FILE_BYTES = 2**31 - 1
-#: Versions of op sets are 32-bit numbers to the package.
+#: Versions of op sets are 32-bit numbers in the package.
 MAX_VERSION = 2**31 - 1
 #: Ops whose result is not constant though they have no input that changes.
 _NONDETERMINISTIC = frozenset(
@@ -43,26 +43,26 @@ def read_onnx(path: str | Path) -> Graph:
     """The graph of an .onnx file, shapes inferred by the onnx package.
 
     Raises:
-        ModelError: if the file cannot be read as an ONNX model; says why.
+        ModelError: the file is not a valid ONNX model; gives the reason.
     """
     file = Path(path)
     try:
         return _read(file)
     except UnicodeDecodeError as error:
-        # Old exporters wrote what protobuf's text fields do not hold; only reading them tells.
+        # Old exporters wrote invalid text fields, which fail only when they are read.
         raise ModelError(f"{file}: a name in it is not UTF-8 ({_line(error)})") from None
 
 
 def read_message(
     model: onnx.ModelProto, name: str, written_out: Collection[tuple[str, str]] = ()
 ) -> Graph:
-    """The graph of a model that is in memory; see :func:`read_onnx`.
+    """The graph of a model in memory; see :func:`read_onnx`.
 
     Args:
-        model: is left as it is. Data in other files are looked for beside `name`.
-        name: stands for the file in messages.
-        written_out: domains and op types of which nodes are replaced by what ONNX's documents say
-            that they mean in other ops, where they do.
+        model: the model; it does not change. External data is looked for beside `name`.
+        name: the file's name in messages.
+        written_out: domains and op types whose nodes are replaced by the definitions in ONNX's
+            documents, if these define them by other ops.
     """
     copied = type(model)()
     copied.CopyFrom(model)
@@ -86,7 +86,7 @@ def _graph(
         plain, versions = _inline(plain, notes), _versions(file, plain, [])
     inferred = infer(plain, versions, notes)
     reader = _Reader(file, versions, notes)
-    # Inlining was given no weights; it makes no initialisers and takes none away.
+    # Inlining ran without weights; it adds and removes no initialisers.
     main = reader.read("", inferred.graph, plain.graph, {}, (), tensors=model.graph.initializer)
     version = versions.get("", versions.get("ai.onnx", 1))
     unique_notes = tuple(dict.fromkeys(notes))
@@ -105,7 +105,7 @@ def _graph(
 
 
 def _forget_long_shapes(model: onnx.ModelProto, notes: list[str]) -> None:
-    """Takes the shapes of more than MAX_RANK axes out of a model, before they are read."""
+    """Removes shapes of more than MAX_RANK axes from a model before they are read."""
     ranks: dict[str, int] = {}
     for graph in graphs_of(model.graph):
         for entries in (graph.input, graph.value_info, graph.output):
@@ -118,7 +118,7 @@ def _forget_long_shapes(model: onnx.ModelProto, notes: list[str]) -> None:
 
 
 def flattened(nodes: Sequence[Node]) -> Iterator[Node]:
-    """Nodes in order, those of a body after the node that has it."""
+    """Nodes in order; a body's nodes follow the node that has the body."""
     for node in nodes:
         yield node
         for body in node.bodies:
@@ -126,7 +126,7 @@ def flattened(nodes: Sequence[Node]) -> Iterator[Node]:
 
 
 def parse(file: Path) -> onnx.ModelProto:
-    """The file as the package has it; ModelError where it is none."""
+    """The file as the package's message; ModelError if it is not one."""
     try:
         import onnx
         from google.protobuf.message import DecodeError
@@ -185,7 +185,7 @@ def _inline(model: onnx.ModelProto, notes: list[str]) -> onnx.ModelProto:
 
 
 def infer(model: onnx.ModelProto, versions: Mapping[str, int], notes: list[str]) -> onnx.ModelProto:
-    """The model with the shapes that inference finds, and without weights."""
+    """The model with inferred shapes and without weights."""
     import onnx.shape_inference
 
     model = light(model)
@@ -203,9 +203,9 @@ def infer(model: onnx.ModelProto, versions: Mapping[str, int], notes: list[str])
 
 
 def package_errors() -> tuple[type[Exception], ...]:
-    """What the onnx package raises for models that it cannot work on.
+    """The exceptions of the onnx package for models that it cannot process.
 
-    Its C++ exceptions arrive as Python's by their kind, so the list is long.
+    Its C++ exceptions become Python's by their type, so the list is long.
     """
     import onnx.checker
     import onnx.shape_inference
@@ -224,12 +224,12 @@ def package_errors() -> tuple[type[Exception], ...]:
     )
 
 
-#: What a graph says of its tensors by name: shapes, shapes before inference, element types.
+#: Declarations of a graph by tensor name: shapes, shapes before inference, element types.
 _Said = tuple[Mapping[str, FileShape], Mapping[str, FileShape], Mapping[str, str | None]]
 
 
 class _Reader:
-    """Walks a graph and its bodies, names in scope mapped to values."""
+    """Walks a graph and its bodies, and maps names in scope to values."""
 
     def __init__(self, file: Path, versions: Mapping[str, int], notes: list[str]) -> None:
         self.file = file
@@ -247,11 +247,11 @@ class _Reader:
         place: Place = (),
         tensors: Sequence[onnx.TensorProto] | None = None,
     ) -> Body:
-        """The graph as a body called `key`; `file_graph` is the same before inference.
+        """The graph as a body named `key`; `file_graph` is the graph before inference.
 
-        `tensors` are its initialisers, where those of `file_graph` have no numbers.
+        `tensors` are its initialisers if those of `file_graph` have no numbers.
         """
-        # A body sees the names around it; copying them would cost (bodies x names).
+        # A body sees outer names; copying them would take (bodies x names) steps.
         names: MutableMapping[str, Value] = ChainMap({}, outer) if outer else {}
         declared, _ = _declared(file_graph)
         shapes, types = _declared(graph)
@@ -336,7 +336,7 @@ class _Reader:
         return Value(name, shape, constant, declared=declared, dtype=types.get(name))
 
     def _infer_body(self, body: onnx.GraphProto, names: Mapping[str, Value]) -> onnx.GraphProto:
-        """The body with shapes inferred; onnx's inference leaves bodies without any."""
+        """The body with inferred shapes, which onnx's inference of the model leaves out."""
         import onnx.helper
         import onnx.shape_inference
 
@@ -355,7 +355,7 @@ class _Reader:
                     )
                 )
             elif value is not None:
-                # The element type does not matter to shapes, but must be one that is there.
+                # The element type does not affect shapes, but it must be a valid one.
                 sizes = None
                 if value.shape is not None:
                     sizes = [None if isinstance(size, Dim) else size for size in value.shape]
@@ -373,7 +373,7 @@ class _Reader:
 
 
 def _is_text(name: object) -> bool:
-    """Whether a name can be set: one that is not UTF-8 is bytes."""
+    """Whether a name is text; a name that is not UTF-8 is bytes."""
     return isinstance(name, str)
 
 
@@ -400,7 +400,7 @@ def _operand(name: str, names: Mapping[str, Value]) -> Value | None:
 def _declared(
     graph: onnx.GraphProto,
 ) -> tuple[Mapping[str, FileShape], Mapping[str, str | None]]:
-    """Shapes and element types by name, as a graph says them."""
+    """Declared shapes and element types by name."""
     shapes: dict[str, FileShape] = {}
     types: dict[str, str | None] = {}
     for entries in (graph.input, graph.value_info, graph.output):
@@ -421,7 +421,7 @@ def _shape(entry: onnx.ValueInfoProto) -> FileShape:
 
 def _size(dim: onnx.TensorShapeProto.Dimension) -> FileSize:
     if dim.HasField("dim_value"):
-        # Exporters write a dynamic size as -1 now and then.
+        # Some exporters write a dynamic size as -1.
         return dim.dim_value if dim.dim_value >= 0 else None
     return text(dim.dim_param) or None
 
@@ -429,7 +429,7 @@ def _size(dim: onnx.TensorShapeProto.Dimension) -> FileSize:
 def _attributes(
     node: onnx.NodeProto,
 ) -> tuple[dict[str, Any], list[tuple[str, onnx.GraphProto]]]:
-    """Plain attributes as Python values, and the bodies with their names."""
+    """Attributes as Python values, and the bodies with their names."""
     import onnx
 
     plain: dict[str, Any] = {}
@@ -457,7 +457,7 @@ def _attributes(
 
 
 def _fill(name: str, tensor: onnx.TensorProto) -> dict[str, int | float]:
-    """The one number of a ConstantOfShape, where it is one."""
+    """The value of a ConstantOfShape, if it is one number."""
     import onnx
 
     if math.prod(tensor.dims) == 1 and tensor.data_location != onnx.TensorProto.EXTERNAL:
@@ -465,11 +465,11 @@ def _fill(name: str, tensor: onnx.TensorProto) -> dict[str, int | float]:
             (number,) = onnx.numpy_helper.to_array(tensor).flat
             return {name: float(number) if tensor.data_type in (1, 11) else int(number)}
         except (ValueError, TypeError, KeyError, OverflowError):
-            pass  # malformed, or no number: the shape does not need it
+            pass  # malformed, or not a number: the shape does not need it
     return {}
 
 
 def _line(error: BaseException) -> str:
-    """The first line of what another package says, cut to a readable length."""
+    """The first line of another package's message, cut to a readable length."""
     text = next(iter(str(error).strip().splitlines()), type(error).__name__)
     return text if len(text) <= 160 else text[:157] + "..."

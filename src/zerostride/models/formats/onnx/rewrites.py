@@ -1,4 +1,4 @@
-"""What a rewrite does to operands that are constants: their shapes, told without the file."""
+"""The shapes of constant operands in a rewrite, without the file."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ...ir.rewrite import Input, Rewrite, RewriteStep
 def last_shapes(
     rewrite: Rewrite, sizes: Callable[[int], tuple[int, ...] | None]
 ) -> dict[int, tuple[int, ...]]:
-    """Operands that are constants and are read reshaped alone: the shape in which they are used.
+    """The shape in which each constant operand is used, if it is only read reshaped.
 
-    Chains of moves are followed; an operand that is also read as it was, or in two shapes, or
-    expanded, is left out.
+    Chains of moves are followed. An operand that is also read in its own shape, or in two shapes,
+    or expanded, is left out.
     """
     shapes: dict[int, tuple[int, tuple[int, ...]]] = {}  # step to operand and its shape there
     used: dict[int, set[tuple[int, ...] | None]] = {}
@@ -44,7 +44,7 @@ def last_shapes(
 
 
 def moved(step: RewriteStep, shape: tuple[int, ...]) -> tuple[int, ...] | None:
-    """The shape after a reshape, a squeeze or an unsqueeze; None where it does not fit."""
+    """The shape after a reshape, a squeeze or an unsqueeze; None if the step does not fit."""
     if step.op == "unsqueeze":
         rest = iter(shape)
         rank = len(shape) + len(step.axes)
@@ -61,7 +61,7 @@ def moved(step: RewriteStep, shape: tuple[int, ...]) -> tuple[int, ...] | None:
 
 
 def times(old: tuple[int, ...] | None, new: Sequence[int]) -> tuple[int, ...] | None:
-    """How often a tensor is repeated along each axis to become larger; None where it cannot."""
+    """The repeats per axis that expand a tensor; None if it cannot be expanded."""
     if old is None or len(old) != len(new):
         return None
     if any(a != b and a != 1 for a, b in zip(old, new, strict=True)):
@@ -70,7 +70,7 @@ def times(old: tuple[int, ...] | None, new: Sequence[int]) -> tuple[int, ...] | 
 
 
 def constant_steps(rewrite: Rewrite, shapes: Mapping[int, tuple[int, ...]]) -> dict[int, int]:
-    """The steps that a constant of another shape stands for: step to operand."""
+    """The steps that a constant of another shape replaces: step to operand."""
     counts: dict[int, int] = {}
     for k, step in enumerate(rewrite.steps):
         if step.op not in ("reshape", "squeeze", "unsqueeze"):

@@ -1,4 +1,4 @@
-"""A graph of an ONNX file with the names in it, inside the graph around it."""
+"""A graph of an ONNX file with its names, inside its outer graph."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Scope:
-    """A graph of the file with what is defined in it, inside the one around it."""
+    """A graph of the file with its definitions, inside its outer graph."""
 
     graph: onnx.GraphProto
     outer: Scope | None
@@ -23,15 +23,15 @@ class Scope:
     initializers: dict[str, onnx.TensorProto] = field(default_factory=dict)
     makers: dict[str, int] = field(default_factory=dict)
     inputs: set[str] = field(default_factory=set)
-    #: How often a tensor of this graph is read, here and in bodies; as an output of a graph, too.
+    #: Number of reads of each tensor of this graph: here, in bodies, and as an output.
     reads: Counter[str] = field(default_factory=Counter)
-    #: New nodes by the position that they go before; −1: at the front.
+    #: New nodes by the position before which they go; −1: at the front.
     before: dict[int, list[onnx.NodeProto]] = field(default_factory=dict)
-    #: New nodes by the position that they go behind.
+    #: New nodes by the position behind which they go.
     behind: dict[int, list[onnx.NodeProto]] = field(default_factory=dict)
-    #: Results of moves that were added here: op, operand, numbers to the new tensor's name.
+    #: Added moves: op, operand and numbers to the new tensor's name.
     moved: dict[tuple[str, str, tuple[int, ...]], str] = field(default_factory=dict)
-    #: Lists of numbers that were added as constants.
+    #: Added constants: numbers to name.
     lists: dict[tuple[int, ...], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -41,11 +41,11 @@ class Scope:
             self.makers.update((text(name), position) for name in node.output if name)
 
     def defines(self, name: str) -> bool:
-        """Whether a name is this graph's own."""
+        """Whether this graph defines a name."""
         return name in self.initializers or name in self.makers or name in self.inputs
 
     def owner(self, name: str) -> Scope | None:
-        """The graph, from this one outwards, whose name it is."""
+        """The graph that defines a name, from this one outwards."""
         scope: Scope | None = self
         while scope is not None and not scope.defines(name):
             scope = scope.outer
@@ -53,7 +53,7 @@ class Scope:
 
 
 def spliced(scope: Scope) -> None:
-    """Puts the new nodes where they go."""
+    """Inserts the new nodes at their positions."""
     if not any((*scope.before.values(), *scope.behind.values())):
         return
     nodes = list(scope.graph.node)

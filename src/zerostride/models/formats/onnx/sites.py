@@ -1,8 +1,8 @@
-"""Which nodes of an ONNX model may broadcast, what is broadcast there, and by which rule.
+"""The nodes of an ONNX model that may broadcast, their operands and rules.
 
-One site a node: an element-wise op with all its operands, a Gemm with its C, a normalisation with
-its scale and bias. `ROWS` has every op type of the ai.onnx domain that may broadcast in any version
-of its document; those that cannot be judged yet are rows too, so that none is left out.
+Each node has one site: an element-wise op with all its operands, a Gemm with its C, a normalisation
+with its scale and bias. `ROWS` has every op type of the ai.onnx domain that may broadcast in any
+version of its document, including those that cannot be judged yet.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Kind(StrEnum):
-    """What sort of broadcast a site is: engines are asked by kind."""
+    """The kind of a site; engines treat each kind differently."""
 
     ELEMENTWISE = "elementwise"
     WHERE = "where"
@@ -44,7 +44,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What a site broadcasts: a tensor of the model, or a part of one (the batch axes)."""
+    """An operand of a site: a tensor of the model, or a part of one (the batch axes)."""
 
     name: str
     shape: FileShape
@@ -58,14 +58,13 @@ class Site:
     """One broadcast of the model.
 
     Attributes:
-        node: where it is.
-        kind: how engines are asked about it.
-        operands: what is broadcast; for EXPAND the data and a target whose sizes are its shape.
+        node: the node.
+        kind: the kind of broadcast.
+        operands: the broadcast operands; for EXPAND the data and a target whose shape is its sizes.
         rule: the source's rule.
         attributes: the rule's attributes.
-        op: the op in ONNX's words, or by its name in the op table where ONNX has none; the node's
-            own where it is empty.
-        whole: the op on the operands is all that the node computes; a sum with weights is not.
+        op: the op's name in ONNX, or in the op table if ONNX lacks it; empty for the node's own.
+        whole: the op on the operands is the node's whole computation; not so in a weighted sum.
     """
 
     node: Node
@@ -78,11 +77,11 @@ class Site:
 
     @property
     def stands_for(self) -> str:
-        """The op by which engines are asked."""
+        """The op that engines are compared by."""
         return self.op or self.node.op
 
     def plan(self, shapes: tuple[Shape, ...], facts: Condition | None = None) -> Plan:
-        """The source's plan for operands of these shapes, where `facts` hold of their symbols."""
+        """The source's plan for these shapes, if `facts` hold for their symbols."""
         return apply(self.rule, shapes, self.attributes, facts=facts)
 
 
@@ -91,13 +90,13 @@ Builder = Callable[[Node], "Site | None"]
 
 def find_site(node: Node) -> Site | None:
     """The site of a node, or None if it cannot broadcast."""
-    from .quantised_sites import CONTRIB  # its rows are made of what is here
+    from .quantised_sites import CONTRIB  # which imports this module
     from .quantised_sites import ROWS as QUANTISED
 
     if node.domain == "com.microsoft" and node.op in CONTRIB:
         return CONTRIB[node.op](node)
     if node.domain == "ai.onnx.ml":
-        return None  # trees, encoders, scalers: numbers in attributes, and one tensor of data
+        return None  # trees, encoders, scalers: attributes and one tensor
     if node.domain != "":
         return unjudged(node, Kind.CUSTOM)
     builder = ROWS.get(node.op) or QUANTISED.get(node.op)
@@ -108,7 +107,7 @@ def find_site(node: Node) -> Site | None:
 
 
 def _align_one_way(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) -> Alignment:
-    """The others right-aligned to the first, which does not stretch."""
+    """Aligns the others right with the first, which does not stretch."""
     rank, mapping = right_aligned(shapes)
     if rank > len(shapes[0]):
         raise Misfit(Reason.RANK, f"an operand has rank {rank}, the first only {len(shapes[0])}")
@@ -120,7 +119,7 @@ def _align_at_axis(asker: Asker, shapes: tuple[Shape, ...], attributes: Attribut
 
 
 def vectors_along(shapes: tuple[Shape, ...], axis: int) -> Alignment:
-    """Vectors along one axis of the first; nothing stretches but where no axis lands."""
+    """Aligns vectors with one axis of the first; they repeat only along its other axes."""
     rank = len(shapes[0])
     if not 0 <= axis < rank:
         raise Misfit(Reason.AXIS_RANGE, f"axis {axis} of data of rank {rank}")
@@ -142,7 +141,7 @@ def _align_one_number(asker: Asker, shapes: tuple[Shape, ...], _: Attributes) ->
 
 
 BOTH_WAYS, _LEGACY, _IDENTICAL = RULES["numpy"], RULES["onnx6"], RULES["none"]
-#: Named apart from the rules of `rules`: these take operands where those take a target shape.
+#: Not the rules of `rules` of similar names: those take a target shape, these take operands.
 ONE_WAY = replace(
     RULES["unidirectional"],
     name="one_way",
@@ -178,12 +177,12 @@ def operand_of(value: Value) -> Operand:
 
 
 def given(node: Node) -> tuple[Operand, ...]:
-    """The operands of a node that are not left out."""
+    """The operands of a node that are present."""
     return tuple(operand_of(value) for value in node.inputs if value is not None)
 
 
 def input_at(node: Node, position: int) -> Value | None:
-    """A node's input, or None where it is left out."""
+    """A node's input; None if it is left out."""
     return node.inputs[position] if position < len(node.inputs) else None
 
 
@@ -198,7 +197,7 @@ def _binary(node: Node) -> Site:
         return Site(node, Kind.ELEMENTWISE, given(node), BOTH_WAYS, {})
     attributes = {key: node.attributes.get(key) for key in ("broadcast", "axis")}
     if not attributes["broadcast"]:
-        attributes["axis"] = None  # exporters write the axis even where it means nothing
+        attributes["axis"] = None  # exporters write the axis even if it has no effect
     return Site(node, Kind.ELEMENTWISE, given(node), _LEGACY, attributes)
 
 
@@ -214,7 +213,7 @@ def _where(node: Node) -> Site:
 
 
 def _expand(node: Node) -> Site:
-    """Data and target; where the target's numbers are not known, the output's shape says it."""
+    """Data and target; the output's shape replaces an unknown target."""
     data, target = input_at(node, 0), input_at(node, 1)
     content = target.content if target is not None else None
     shape: FileShape = content
@@ -229,12 +228,12 @@ def _expand(node: Node) -> Site:
     return Site(node, Kind.EXPAND, operands, RULES["bidirectional"], {})
 
 
-#: A PRelu without a slope is no PRelu.
+#: PRelu requires a slope.
 _SLOPE = replace(ONE_WAY, operands=(2, 2))
 
 
 def _prelu(node: Node) -> Site:
-    """The slope goes one way to the data; before opset 7 it was one number or one a channel."""
+    """The slope broadcasts one way to the data; before opset 7: one number, or one per channel."""
     operands = given(node)
     if node.version >= 7 or len(operands) != 2 or operands[1].shape in ((1,), ()):
         return Site(node, Kind.PRELU, operands, _SLOPE, {})
@@ -247,7 +246,7 @@ def _clip(node: Node) -> Site | None:
 
 
 def gemm(node: Node) -> Site | None:
-    """C goes to the product's shape (M, N)."""
+    """C broadcasts to the product's shape (M, N)."""
     a, b, c = (input_at(node, position) for position in range(3))
     if c is None:
         return None
@@ -267,7 +266,7 @@ def gemm(node: Node) -> Site | None:
 
 
 def batches(operands: Sequence[Operand]) -> tuple[Operand, ...] | None:
-    """The axes before the last two of factors; None where no factor has such axes."""
+    """The axes before the last two of factors; None if no factor has such axes."""
     if all(part.shape is not None and len(part.shape) <= 2 for part in operands):
         return None
     return tuple(
@@ -281,7 +280,7 @@ def batches(operands: Sequence[Operand]) -> tuple[Operand, ...] | None:
 
 
 def _matmul(node: Node) -> Site | None:
-    """The axes before the last two, as numpy.matmul; none where both ranks are 2 or less."""
+    """The axes before the last two, as in numpy.matmul; None if both ranks are 2 or less."""
     operands = given(node)[:2]
     batch = batches(operands)
     if batch is None:
@@ -292,18 +291,18 @@ def _matmul(node: Node) -> Site | None:
 def _channel(node: Node) -> Site:
     """Vectors along axis 1, the channels."""
     if node.op == "GroupNormalization" and node.version < 21:
-        # Scale and bias have one number a group there, which no plan of axes says.
+        # Scale and bias have one number per group, which no plan of axes expresses.
         return unjudged(node, Kind.NOT_MODELLED)
     return Site(node, Kind.CHANNEL, given(node), AT_AXIS, {"axis": 1})
 
 
 def _trailing(node: Node) -> Site:
-    """Scale and bias go one way to the data."""
+    """Scale and bias broadcast one way to the data."""
     return Site(node, Kind.TRAILING, given(node), ONE_WAY, {})
 
 
 def _per_axis(node: Node) -> Site:
-    """One scale, or one for each index of `axis`; blocks are not a broadcast of axes."""
+    """One scale, or one per index of `axis`; blocks are not a broadcast of axes."""
     operands = given(node)
     scale = operands[1].shape if len(operands) > 1 else None
     data = operands[0].shape if operands else None
@@ -318,7 +317,7 @@ def _per_axis(node: Node) -> Site:
 
 
 def _if_present(*positions: int) -> Builder:
-    """A row for ops that broadcast only if one of these inputs is there."""
+    """A row for ops that broadcast only if one of these inputs is present."""
 
     def build(node: Node) -> Site | None:
         if any(input_at(node, position) is not None for position in positions):
@@ -329,7 +328,7 @@ def _if_present(*positions: int) -> Builder:
 
 
 def _einsum(node: Node) -> Site | None:
-    """The document broadcasts ellipses alone; NumPy and ONNX Runtime also stretch a letter's 1."""
+    """The document broadcasts only ellipses; NumPy and ONNX Runtime also stretch a letter's 1."""
     equation = str(node.attributes.get("equation", "")).replace(" ", "")
     operands = given(node)
     if len(operands) > 1 and ("..." in equation or _stretched_letters(equation, operands)):

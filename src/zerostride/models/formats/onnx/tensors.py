@@ -1,7 +1,7 @@
-"""The constants of an ONNX file as values: what they are at once, their numbers on demand.
+"""The constants of an ONNX file as values. Their numbers are read on demand.
 
-External data are looked for when the file is read, and opened when somebody asks for the numbers:
-never outside the model's folder, and no more bytes than the tensor's shape has.
+External data is looked for when the file is read, and opened when the numbers are needed: never
+outside the model's folder, and no more bytes than the tensor's shape has.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 #: Integer constants up to this many elements are kept: shapes, axes, repeats.
 MAX_CONTENT = 64
-#: Others up to this many, where they may be one number an axis (the scales of a Resize); the gains
-#: and weights of a network are not worth comparing.
+#: Float constants up to this many elements are kept: they may be one number per axis (the scales of
+#: a Resize). Larger ones are weights.
 MAX_REALS = 16
 
 
 @cache
 def dtype_name(kind: int) -> str | None:
-    """NumPy's name for one of ONNX's element types; None for no tensor of numbers.
+    """NumPy's name of one of ONNX's element types; None for types without numbers.
 
     >>> dtype_name(1), dtype_name(7), dtype_name(8)
     ('float32', 'int64', None)
@@ -77,7 +77,7 @@ class Tensors:
         return value
 
     def of_node(self, name: str, node: onnx.NodeProto) -> Value | None:
-        """The result of a Constant node, called `name`."""
+        """The result of a Constant node, named `name`."""
         for attribute in node.attribute:
             key = attribute.name
             if key == "value":
@@ -98,14 +98,14 @@ class Tensors:
         return None
 
     def _missing(self, name: str, tensor: onnx.TensorProto) -> str | None:
-        """The external file's name if it is not where it should be, or leaves the folder."""
+        """The external file's name if the file is missing or outside the folder."""
         location, relative = location_of(tensor)
         if relative is None:
             self.notes.append(
                 f"the constant {name!r} points outside the model's folder: {location!r}"
             )
             return location or "(no name)"
-        # os.path: a name that no file system takes is one that is missing.
+        # os.path: a name that is invalid on the file system counts as missing.
         if not os.path.isfile(self.file.parent / relative):
             self.notes.append(f"the data of {name!r} is missing: {location!r}")
             return location
@@ -123,7 +123,7 @@ def _entries(tensor: onnx.TensorProto) -> dict[str, str]:
 
 
 def location_of(tensor: onnx.TensorProto) -> tuple[str, PurePosixPath | None]:
-    """Where the data are: as the file says it, and as a path; None if that leaves the folder."""
+    """The location of the data: the file's text, and a path; None if it leaves the folder."""
     location = _entries(tensor).get("location", "")
     relative = PurePosixPath(location)
     if not location or relative.is_absolute() or ".." in relative.parts:
@@ -135,8 +135,8 @@ def load(tensor: onnx.TensorProto, file: Path) -> Array:
     """The numbers of a tensor of a file, external ones read.
 
     Raises:
-        ModelError: they are missing, lie outside the model's folder, or are not as many as its
-            shape says.
+        ModelError: they are missing, outside the model's folder, or their count does not match
+            the shape.
     """
     import onnx
 

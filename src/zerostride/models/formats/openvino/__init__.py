@@ -1,8 +1,8 @@
 """OpenVINO's IR (.xml, with or without .bin), versions 10 and 11.
 
-:mod:`.markup` reads the XML, :mod:`.reader` makes a graph of it, :mod:`.sites` says what broadcasts
-and by which rule, :mod:`.lower` says layers in ONNX's words, :mod:`.editor` changes a file.
-:mod:`.fragments` is about single layers as documents show them.
+:mod:`.markup` reads the XML. :mod:`.reader` builds a graph. :mod:`.sites` finds broadcasts and
+their rules. :mod:`.lower` translates layers to ONNX. :mod:`.editor` changes a file. :mod:`.fragments`
+reads single layers as in documents.
 In: a file. Out: Graph, Site, a changed file.
 """
 
@@ -17,7 +17,7 @@ from .sites import AXIS, find_site
 
 
 def explicit(node: Node) -> Mapping[str, Any] | None:
-    """The attributes that change for a layer with pdpd to follow NumPy's rule; None for others."""
+    """The attribute changes after which a layer with pdpd follows NumPy's rule; None for others."""
     if node.attributes.get("auto_broadcast") != "pdpd":
         return None
     return {"auto_broadcast": "numpy", AXIS: None}

@@ -1,4 +1,4 @@
-"""A rewrite as layers and edges of one net: the main one, or a body."""
+"""Translates a rewrite to layers and edges of one net: the main one, or a body."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: An output port: of a layer as the file has it (by position), or of one by its id.
 Old = tuple[int, int]
-#: The operation set in which an op that a step may name first appears, where it is not the first.
+#: The operation set that introduces an op of a step, if it is not the first.
 _OPSETS = {"Bitwise": "opset13", "BitwiseLeftShift": "opset15", "BitwiseRightShift": "opset15"}
 _TRUTHS = ("equal", "not_equal", "greater", "greater_equal", "less", "less_equal")
 #: A step that moves or repeats elements: type, operation set, attributes.
@@ -38,20 +38,20 @@ _MOVEMENTS: Mapping[str, tuple[str, str, Mapping[str, Any]]] = {
     "unsqueeze": ("Unsqueeze", "opset1", {}),
     "squeeze": ("Squeeze", "opset1", {}),
 }
-#: Kinds whose plan's shape is the result's.
+#: Kinds whose plan has the result's shape.
 _WHOLE = (Kind.ELEMENTWISE, Kind.WHERE, Kind.PRELU, Kind.EXPAND)
 
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """What a step reads or makes.
+    """An operand or result of a step.
 
     Attributes:
-        shape: its sizes, None for each that is not known.
+        shape: its sizes; None for an unknown size.
         precision: its element type as ports write it.
-        old: the output port of the file that it is, or
-        new: id and port of the layer that makes it.
-        chain: positions of the constant that it is, the Const last, Converts before it.
+        old: its output port in the file, or
+        new: id and port of the new layer that makes it.
+        chain: for a constant, the positions of its layers: Converts, then the Const.
     """
 
     shape: Sizes
@@ -84,7 +84,7 @@ class Scope:
     # One rewrite.
 
     def rewrite(self, node: Node, rewrite: Rewrite) -> None:
-        """Says one rewrite; the texts wait until the file is written."""
+        """Translates one rewrite; `edits` gives the texts."""
         assert node.place is not None
         position = int(node.place[-1])
         layer = self.net.layers[position]
@@ -140,7 +140,7 @@ class Scope:
         return Tensor(known_sizes(value.shape), precision, old=source, chain=chain)
 
     def _chain(self, source: Old) -> tuple[int, ...]:
-        """The layers of a constant, where nothing lies between but Converts that it alone feeds."""
+        """The layers of a constant, if only Converts that it alone feeds lie between."""
         positions: list[int] = []
         position, out = source
         while canonical(self.net.layers[position].type) == "Convert":
@@ -163,7 +163,7 @@ class Scope:
         names: str | None,
         uses: Counter[Ref],
     ) -> tuple[Tensor, str]:
-        """A step that is not the layer itself: its result, and the text of its layers."""
+        """The result of a step other than the layer itself, and the text of its layers."""
         if step.op == "number":
             return self._number(layer, step, name, names)
         if step.op in ("reshape", "unsqueeze", "squeeze", "expand"):
@@ -233,7 +233,7 @@ class Scope:
     def _number(
         self, layer: Layer, step: RewriteStep, name: str, names: str | None
     ) -> tuple[Tensor, str]:
-        """A Const of no axes."""
+        """A scalar Const."""
         dtype, value = step.attributes["dtype"], step.attributes["value"]
         encoded = one_number(dtype, value)
         if encoded is None:
@@ -258,7 +258,7 @@ class Scope:
         name: str,
         names: str | None,
     ) -> tuple[Tensor, str]:
-        """A new layer, its edges noted."""
+        """Adds a layer and its edges."""
         number = self._id()
         inputs = [(operand.precision, operand.shape) for operand in operands]
         text = splice.layer(
@@ -268,7 +268,7 @@ class Scope:
         return Tensor(shape, precision, new=(number, len(operands))), text
 
     def _constant(self, operand: Tensor, shape: Sizes) -> tuple[Tensor, str] | None:
-        """A constant in another shape: itself if nobody else reads it, else a new one."""
+        """A constant in another shape: itself if it has no other readers, else a new one."""
         *converts, position = operand.chain
         readers = self.readers[position, 0]
         free = readers == 1 and position not in self.reshaped
@@ -293,7 +293,7 @@ class Scope:
         return self.copies[position, shape], ""
 
     def _redimension(self, position: int, shape: Sizes) -> None:
-        """A constant's own layer, or a Convert of one, in another shape."""
+        """Gives a constant's own layer, or a Convert of it, another shape."""
         layer = self.net.layers[position]
         if position in self.reshaped:  # a second step of one rewrite
             spans = {element.start for element in splice.elements(self.data, layer.start)}
@@ -309,7 +309,7 @@ class Scope:
                 self._resize(element, shape)
 
     def _resize(self, element: splice.Element, shape: Sizes, names: bool = True) -> None:
-        """A port in another shape; its attributes as they were, its names left out if asked for."""
+        """Gives a port another shape; keeps its attributes, and its names if `names` is set."""
         tag = self.data[element.start : element.open_stop]
         if not names:
             tag = splice.with_attributes(tag, {"names": None})
@@ -330,7 +330,7 @@ class Scope:
         changes: dict[str, str | None],
         nameless: bool,
     ) -> Tensor:
-        """The layer with other operands and attributes; its result before what comes after it."""
+        """The layer itself with other operands and attributes."""
         layer = self.net.layers[position]
         if len(operands) != len(layer.inputs):
             self._refuse(layer, f"it has {len(layer.inputs)} operands, not {len(operands)}")
@@ -373,7 +373,7 @@ class Scope:
         self.texts.append((at, at, b"\n" + blanks + b"\t" + tag))
 
     def _result(self, node: Node, layer: Layer, step: RewriteStep, operands: list[Tensor]) -> Sizes:
-        """The shape that the layer makes of its new operands."""
+        """The layer's result shape for its new operands."""
         changed = {k: v for k, v in step.attributes.items() if v is not None}
         kept = {k: v for k, v in node.attributes.items() if k not in step.attributes}
         values = tuple(
@@ -407,10 +407,10 @@ class Scope:
             text = "\n" + "".join(after).rstrip()
             self.texts.append((stop, stop, text.encode()))
 
-    # All of them.
+    # All rewrites.
 
     def edits(self) -> Iterator[tuple[int, int, bytes]]:
-        """Bytes to replace: from, to, by what."""
+        """The replacements: start, stop, new bytes."""
         yield from self.texts
         if not (self.sources or self.moved or self.added or self.gone):
             return
@@ -437,7 +437,7 @@ class Scope:
             yield last.stop, last.stop, text.encode()
 
     def _end(self, tensor: Tensor) -> tuple[int, int]:
-        """Layer and port by which an edge names a tensor, whatever took its place."""
+        """The layer and port of a tensor for an edge, after replacements."""
         if tensor.old is not None:
             if tensor.old in self.moved:
                 return self._end(self.moved[tensor.old])

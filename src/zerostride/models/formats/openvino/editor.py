@@ -1,7 +1,7 @@
-"""Changes of an IR: bytes replaced where they stand, layers and edges added, the rest as it was.
+"""Changes of an IR: bytes replaced in place, layers and edges added; the rest does not change.
 
-New constants (shapes and axes) are appended to the .bin, whose old bytes stay its beginning. A
-constant in another shape is the same bytes under another shape.
+New constants (shapes and axes) are appended to the .bin after its old bytes. A constant in another
+shape uses the same bytes.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from .compile import Scope
 from .markup import Net, refuse
 from .reader import contents, parsed, read, weights_of
 
-#: New constants begin at multiples of this; kernels read whole numbers there.
+#: Alignment of new constants, for kernels that read whole numbers.
 ALIGNMENT = 64
 _ENCODING = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<\?xml[^>]*?encoding\s*=\s*[\"']([^\"']*)[\"']")
 
@@ -33,7 +33,7 @@ def edit(path: Path) -> Editor:
     """An IR, open for changes.
 
     Raises:
-        ModelError: it cannot be read, is a fragment of a document, or is not in UTF-8.
+        ModelError: the file cannot be read, is a fragment of a document, or is not UTF-8.
     """
     return Editor(Path(path))
 
@@ -54,7 +54,7 @@ class Editor:
             self.data.decode("utf-8")
         except UnicodeDecodeError:
             refuse(file, "it is not in UTF-8; save it so to change it")
-        # Sizes that flow through the model: a port without any may be a scalar's.
+        # With sizes from the flow: a port without sizes may be a scalar's.
         graph, _, _ = resolved(read(file))
         self.nodes = {node.place: node for node in graph.nodes}
         self.names = {node.name for node in graph.nodes}
@@ -68,12 +68,12 @@ class Editor:
         self.broken = False
 
     def apply(self, rewrites: Sequence[Rewrite]) -> None:
-        """Says rewrites in the file's words.
+        """Translates rewrites to layers.
 
         Raises:
-            ModelError: one of them cannot be said; names the layer and says why.
+            ModelError: a rewrite has no equivalent; names the layer and the reason.
         """
-        self.broken = True  # until all of them are said
+        self.broken = True  # until all rewrites are translated
         for rewrite in rewrites:
             node = self.nodes.get(rewrite.place)
             if node is None:
@@ -82,10 +82,10 @@ class Editor:
         self.broken = False
 
     def save(self, path: Path) -> tuple[Path, ...]:
-        """Writes the .xml, and the .bin where there is one.
+        """Writes the .xml, and the .bin if the model has one.
 
         Raises:
-            ModelError: a rewrite could not be said, or a file cannot be written.
+            ModelError: a rewrite failed before, or a file cannot be written.
         """
         path = Path(path)
         if self.broken:
@@ -109,11 +109,11 @@ class Editor:
         return tuple(written)
 
     def constant(self, numbers: Sequence[int]) -> tuple[int, int]:
-        """Offset and size of whole numbers in the .bin, appended where they are not there yet."""
+        """Offset and size of whole numbers in the .bin; new ones are appended."""
         return self.stored(np.array(numbers, "<i8").tobytes())
 
     def stored(self, data: bytes) -> tuple[int, int]:
-        """Offset and size of the bytes of a constant, appended where they are not there yet."""
+        """Offset and size of a constant's bytes in the .bin; new ones are appended."""
         if self.wanting:
             message = f"its weights {self.weights.name} are missing, and a constant must be added"
             refuse(self.file, message)
@@ -156,7 +156,7 @@ class Editor:
 
 
 def _has_constants(net: Net) -> bool:
-    """Whether a layer of a net or of its bodies has numbers in the .bin."""
+    """Whether a net or one of its bodies has constants in the .bin."""
     return any(
         "offset" in layer.data or any(map(_has_constants, layer.bodies.values()))
         for layer in net.layers
@@ -168,7 +168,7 @@ def _same(a: Path, b: Path) -> bool:
 
 
 def _write(path: Path, data: bytes, before: Path | None = None) -> None:
-    """Writes a file whole or not at all: the bytes of one that is there, then the data."""
+    """Writes a file whole or not at all: the bytes of `before`, then the data."""
 
     def write(file: BinaryIO) -> None:
         if before is not None:

@@ -1,4 +1,4 @@
-"""Layers as documents show them: no net around them, and ``...`` where attributes are left out.
+"""Layers as in documents: without a net, and with ``...`` for attributes that are left out.
 
     <layer ... type="Broadcast" ...>
         <data mode="explicit"/>
@@ -9,13 +9,12 @@
         </input>
         ...
 
-Such a file is read as it stands. ``...`` inside a tag stands for attributes that are left out, and
-is taken for blanks. Ports are operands in the order in which they stand, whatever their ids are;
-each is an input of the graph. A comment in a port that lists as many whole numbers as the port has
-elements says what the tensor holds, as the documents mean it: the port is a constant then. (In a
-whole file comments say nothing: there the numbers are in the .bin.) A target of a Broadcast about
-which no comment speaks is as its output's sizes say. A layer without a version is of the newest
-operation set; a Broadcast, PRelu or Select, of which there were others, means the newest one.
+``...`` inside a tag is read as blanks. Ports are operands in their order, whatever their ids are;
+each is an input of the graph. If a comment in a port lists as many whole numbers as the port has
+elements, the port is a constant of these numbers, as the documents mean it. (In a whole file
+comments have no meaning: there the numbers are in the .bin.) A Broadcast's target without a comment
+has the output's sizes. A layer without a version is of the newest operation set, also a Broadcast,
+PRelu or Select, which have older versions.
 """
 
 from __future__ import annotations
@@ -24,13 +23,13 @@ import re
 
 from .markup import Port
 
-#: A tag with its quoted attributes, which may hold dots and mean them.
+#: A tag with its quoted attributes, in which dots are literal.
 _TAG = re.compile(rb"<[^<>\"']*(?:(?:\"[^\"]*\"|'[^']*')[^<>\"']*)*>")
 _TOKENS = re.compile(rb"\"[^\"]*\"|'[^']*'|\.\.\.|\xe2\x80\xa6")
 _LAYER = re.compile(rb"<layer[\s>/]")
 _MARK = b"\xef\xbb\xbf"
 _NUMBERS = re.compile(r"\[\s*((?:[+-]?\d{1,19}\s*(?:,\s*|(?=\])))*)\]", re.ASCII)
-#: Numbers that a comment may list; shapes and axes have a few.
+#: Most numbers in a comment; shapes and axes have a few.
 MAX_LISTED = 64
 
 
@@ -44,7 +43,7 @@ def is_fragment(data: bytes) -> bool:
 
 
 def _first(data: bytes) -> int:
-    """Where the first element begins, after a declaration and comments."""
+    """The start of the first element, after a declaration and comments."""
     at = len(_MARK) if data.startswith(_MARK) else 0
     while True:
         while at < len(data) and data[at : at + 1].isspace():
@@ -79,7 +78,7 @@ def whole(data: bytes) -> bytes:
             pieces.append(data[start:stop])
         else:
             tag = _TAG.match(data, start)
-            if tag is None:  # no XML; what reads it says why
+            if tag is None:  # not XML; the parser reports it
                 at = start
                 break
             stop = tag.end()
@@ -93,7 +92,7 @@ def _without_dots(token: re.Match[bytes]) -> bytes:
 
 
 def listed(port: Port, count: int | None) -> tuple[int, ...] | None:
-    """The numbers that a comment in a port says it holds, if they are as many as its elements."""
+    """The numbers in a port's comment, if they are as many as its elements."""
     for comment in port.comments:
         match = _NUMBERS.search(comment)
         if match is None:

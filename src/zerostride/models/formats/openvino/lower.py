@@ -1,7 +1,7 @@
-"""Layers in ONNX's words, where those mean exactly the same: a row an op.
+"""Translates layers to ONNX nodes of exactly the same meaning: one row per op.
 
-What has no words, or has them only for sizes that are not known, stays a layer: its sizes are then
-what its site's rule gives, or what the file declares.
+A layer without an equivalent, or with one only for known sizes, stays a layer. Its sizes then come
+from its site's rule or from the file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Row = Callable[[Words], tuple[Node, ...]]
 
 
 def lower(node: Node) -> tuple[Node, ...] | None:
-    """A layer as nodes of ONNX, or None where there are no such words."""
+    """A layer as ONNX nodes, or None without an equivalent."""
     if node.domain == "":
         return (node,)
     if node.domain != "openvino" or not 1 <= node.version <= NEWEST:
@@ -40,10 +40,10 @@ def lower(node: Node) -> tuple[Node, ...] | None:
 
 
 def _combine(words: Words) -> tuple[Node, ...]:
-    """Element-wise ops: as they stand by NumPy's rule, else with operands laid out by the plan.
+    """Element-wise ops: unchanged for NumPy's rule, else with operands reshaped by the plan.
 
-    A Divide of whole numbers is ONNX's, which rounds to zero: so does OpenVINO's CPU plugin,
-    whatever `m_pythondiv` says (run: tests/conformance/test_ir_words.py). The document rounds down.
+    A Divide of whole numbers becomes ONNX's Div, which rounds to zero. OpenVINO's CPU plugin does
+    so for any `m_pythondiv` (run: tests/conformance/test_ir_words.py). The document rounds down.
     """
     node = words.node
     site = find_site(node)
@@ -63,7 +63,7 @@ def _combine(words: Words) -> tuple[Node, ...]:
     if words.op in ("Mod", "FloorMod"):
         whole = words.dtype.startswith(("int", "uint"))
         if words.op == "FloorMod" and not whole:
-            raise NoWords  # ONNX's Mod of reals is C's fmod
+            raise NoWords  # ONNX's Mod of floats is C's fmod
         return words.last("Mod", *operands, fmod=int(words.op == "Mod"))
     if words.op in ("BitwiseLeftShift", "BitwiseRightShift"):
         if not words.dtype.startswith("uint"):
@@ -74,7 +74,7 @@ def _combine(words: Words) -> tuple[Node, ...]:
 
 
 def _broadcast(words: Words) -> tuple[Node, ...]:
-    """Both ways it is Expand; else where sizes are known, its data laid out by the plan."""
+    """Expand if bidirectional; else, for known sizes, with data reshaped by the plan."""
     node = words.node
     data, target = words.input(0), words.input(1)
     if node.version >= 3 and len(node.inputs) == 2 and words.text("mode") == "bidirectional":
@@ -84,7 +84,7 @@ def _broadcast(words: Words) -> tuple[Node, ...]:
 
 
 def _product(words: Words) -> tuple[Node, ...]:
-    """MatMul; a transposed operand is transposed before."""
+    """MatMul, after a Transpose of transposed operands."""
     operands = []
     for position, name in enumerate(("transpose_a", "transpose_b")):
         value = words.input(position)
@@ -123,7 +123,7 @@ def _attention(words: Words) -> tuple[Node, ...]:
 
 
 def _lstm(words: Words) -> tuple[Node, ...]:
-    """LSTMSequence: samples come first, gates in the order f, i, c, o, and one row of biases."""
+    """LSTMSequence: batch first, gates in the order f, i, c, o, and one row of biases."""
     node, direction = words.node, words.text("direction")
     usual = words.text("activations", "sigmoid, tanh, tanh").replace(" ", "")
     if usual != "sigmoid,tanh,tanh" or words.real("clip", 0.0) or len(node.outputs) != 3:
@@ -185,7 +185,7 @@ def _h_sigmoid(words: Words) -> tuple[Node, ...]:
 
 
 def _hard_sigmoid(words: Words) -> tuple[Node, ...]:
-    """Written out, since its slope and offset are operands."""
+    """By simple ops, since slope and offset are operands."""
     data = words.input(0)
     sloped = words.make("Mul", data, words.input(1), shape=data.shape)
     moved = words.make("Add", sloped, words.input(2), shape=data.shape)
@@ -231,7 +231,7 @@ def _cum_sum(words: Words) -> tuple[Node, ...]:
 
 
 def _mvn(words: Words) -> tuple[Node, ...]:
-    """MVN-6: less the mean, divided by the deviation with eps inside or outside its root."""
+    """MVN-6: minus the mean, divided by the deviation, with eps inside or outside the root."""
     if words.node.version < 6:
         raise NoWords
     data, axes = words.input(0), words.ints(words.numbers(1))
@@ -250,7 +250,7 @@ def _mvn(words: Words) -> tuple[Node, ...]:
 
 
 def _normalize(words: Words) -> tuple[Node, ...]:
-    """NormalizeL2: divided by the root of the sum of squares, with eps added or as the least."""
+    """NormalizeL2: divided by the root of the sum of squares, with eps added or as minimum."""
     data, axes = words.input(0), words.ints(words.numbers(1))
     if not axes.content:
         raise NoWords
@@ -268,7 +268,7 @@ _BRANCHES = (("then_body", "then_branch"), ("else_body", "else_branch"))
 
 
 def _if(words: Words) -> tuple[Node, ...]:
-    """If: what its bodies are handed becomes the first thing that they read."""
+    """If: the operands passed to its bodies become Identity nodes at their beginning."""
     node = words.node
     bodies = {body.name: body for body in node.bodies}
     branches = []

@@ -1,4 +1,4 @@
-"""Rows of :mod:`.lower` for layers that lay tensors out anew, gather, reduce or make numbers."""
+"""Rows of :mod:`.lower` for layers that rearrange, gather, reduce or make tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .words import NoWords, Words
 
 Row = Callable[[Words], tuple[Node, ...]]
 
-#: An end beyond every size: a slice goes to the last index.
+#: An end beyond every size, for a slice to the last index.
 _FAR = 2**31 - 1
 #: ONNX, TensorProto.DataType.
 _NUMBERS = MappingProxyType(
@@ -67,7 +67,7 @@ def _reshape(words: Words) -> tuple[Node, ...]:
 
 
 def _axes(words: Words, position: int) -> Value:
-    """Axes as ONNX takes them, a vector; as they are where they are one but not known."""
+    """Axes as a vector, as in ONNX; unknown axes stay if they are a vector."""
     axes = words.input(position)
     if axes.content is not None:
         return words.ints(words.numbers(position))
@@ -78,7 +78,7 @@ def _axes(words: Words, position: int) -> Value:
 
 def _squeeze(words: Words) -> tuple[Node, ...]:
     axes = words.optional(1)
-    if axes is None or axes.shape == (0,):  # no axes are all that have one element
+    if axes is None or axes.shape == (0,):  # no axes means all axes of extent 1
         return words.last("Squeeze", words.input(0))
     if words.flag("allow_axis_skip"):
         raise NoWords
@@ -139,9 +139,9 @@ def _mask(words: Words, name: str, count: int) -> tuple[int, ...]:
 
 
 def _strided_slice(words: Words) -> tuple[Node, ...]:
-    """Slices along the first axes; a mask of 1 leaves a bound out, adds an axis or takes one away.
+    """Slices along the first axes; a mask of 1 ignores a bound, adds an axis or removes one.
 
-    An axis that is added has an entry in the bounds, but is none of the data's.
+    An added axis has an entry in the bounds but no axis of the data.
     """
     begin, end = words.input(1), words.input(2)
     if not begin.shape or len(begin.shape) != 1 or not isinstance(begin.shape[0], int):
@@ -157,7 +157,7 @@ def _strided_slice(words: Words) -> tuple[Node, ...]:
     entries = [k for k in range(count) if not new[k]]
     axes = range(len(entries))
     if any(new) or any(gone):
-        # What is taken away must be one index, which is seen in numbers alone.
+        # A removed axis must have one index, which only known bounds show.
         starts, ends = list(words.numbers(1)), list(words.numbers(2))
         if len(starts) != count or len(ends) != count:
             raise NoWords
@@ -173,7 +173,7 @@ def _strided_slice(words: Words) -> tuple[Node, ...]:
     bounds = []
     for value, mask, side in zip((begin, end), free, (0, 1), strict=True):
         open_ = [mask[k] for k in entries]
-        # Backwards a slice begins at the last index, and ends before the first.
+        # A reversed slice begins at the last index and ends before the first.
         ends_ = {(0, True): 0, (0, False): _FAR, (1, True): _FAR, (1, False): -_FAR}
         far = [ends_[side, step > 0] for step in steps]
         bounds.append(_left_open(words, value, open_, far))
@@ -194,7 +194,7 @@ def _strided_slice(words: Words) -> tuple[Node, ...]:
 
 
 def _with_ones(shape: FileShape, axes: list[int]) -> FileShape:
-    """A shape with ones at these axes of the result."""
+    """A shape with extents of 1 inserted at these axes of the result."""
     if shape is None:
         return None
     sizes = list(shape)
@@ -204,7 +204,7 @@ def _with_ones(shape: FileShape, axes: list[int]) -> FileShape:
 
 
 def _left_open(words: Words, value: Value, mask: list[int], far: list[int]) -> Value:
-    """Bounds with those left out that the mask says."""
+    """The bounds, with `far` in place of masked ones."""
     if not any(mask):
         return value
     if value.shape != (len(mask),):
@@ -263,7 +263,7 @@ def _reduce(words: Words) -> tuple[Node, ...]:
     keep: dict[str, Any] = {"keepdims": int(words.flag("keep_dims")), "noop_with_empty_axes": 1}
     if not words.op.startswith("ReduceLogical"):
         return words.last(words.op, words.input(0), axes, **keep)
-    # And is the least of truths, or the greatest.
+    # And is the minimum of truth values, Or the maximum.
     numbers = words.make(
         "Cast", words.input(0), dtype="int32", shape=words.input(0).shape, to=_NUMBERS["int32"]
     )

@@ -37,7 +37,7 @@ def _window(words: Words, dilated: bool = True) -> dict[str, Any]:
 
 
 def _grouped(words: Words) -> tuple[Value, int]:
-    """The weights with groups and their first axis as one, and how many groups there are."""
+    """The weights with the axis of groups merged into the next, and the number of groups."""
     weights = words.input(1)
     shape = weights.shape
     if shape is None or len(shape) < 3:
@@ -57,7 +57,7 @@ def _convolution(words: Words) -> tuple[Node, ...]:
 
 def _transposed(words: Words) -> tuple[Node, ...]:
     if words.optional(2) is not None:
-        raise NoWords  # the sizes of the result as an operand
+        raise NoWords  # the result's sizes are an operand
     weights, group = words.input(1), 1
     if words.op.startswith("Group"):
         weights, group = _grouped(words)
@@ -71,7 +71,7 @@ def _transposed(words: Words) -> tuple[Node, ...]:
 
 
 def _starts_inside(words: Words, attributes: Mapping[str, Any]) -> bool:
-    """Whether the last window begins in the data even if rounded up: no padding, no gaps."""
+    """Whether the last window begins in the data even in ceil mode: no padding, no gaps."""
     pairs = zip(attributes["strides"], attributes["kernel_shape"], strict=False)
     inside = all(stride <= width for stride, width in pairs) and not any(
         attributes.get("pads", (1,))
@@ -84,7 +84,7 @@ def _pool(words: Words) -> tuple[Node, ...]:
     attributes = _window(words, dilated=words.op == "MaxPool")
     attributes["kernel_shape"] = words.list("kernel")
     if rounding not in ("floor", "ceil_torch") and not _starts_inside(words, attributes):
-        raise NoWords  # a window that starts in the padding counts in OpenVINO's ceil
+        raise NoWords  # in ceil mode OpenVINO counts a window that starts in the padding
     attributes["ceil_mode"] = int(rounding != "floor")
     if words.op == "AvgPool":
         attributes["count_include_pad"] = int(not words.flag("exclude-pad"))
@@ -110,7 +110,7 @@ _MODES = MappingProxyType({"nearest": "nearest", "linear_onnx": "linear", "cubic
 
 
 def _interpolate(words: Words) -> tuple[Node, ...]:
-    """Interpolate-4 and -11 without padding, by the modes that ONNX has."""
+    """Interpolate-4 and -11 without padding, for ONNX's modes."""
     version = words.node.version
     mode = _MODES.get(words.text("mode"))
     plain = words.flag("antialias") or any(words.list("pads_begin") + words.list("pads_end"))

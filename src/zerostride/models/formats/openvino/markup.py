@@ -1,7 +1,7 @@
-"""The XML of an IR as records: layers, ports and edges, each with its place in the file's bytes.
+"""The XML of an IR as records: layers, ports and edges, each with its position in the file.
 
-The XML is read once, without document types and entities. Offsets are what an edit needs: it
-replaces bytes and leaves the others as they are. Nothing here knows what an op means.
+The XML is read once, without document types and entities. An edit needs the byte offsets: it
+replaces bytes and keeps the others. This module does not interpret ops.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from typing import Any, NoReturn
 
 from ....errors import ModelError, printable
 
-#: Weights live in the .bin; 100,000 layers take about 100 MB of text.
+#: Weights are in the .bin; 100,000 layers take about 100 MB of text.
 MAX_FILE_BYTES = 1 << 29
 #: A body is three elements deeper than the layer that runs it; models nest two or three.
 MAX_DEPTH = 100
-#: Ids, offsets and sizes are 64-bit numbers to OpenVINO.
+#: Ids, offsets and sizes are 64-bit numbers in OpenVINO.
 _INTEGER = re.compile(r"\s*[+-]?\d{1,20}\s*", re.ASCII)
-#: Names are shown in messages; what is longer than this is cut there.
+#: Most characters of a name in a message.
 _SHOWN = 120
 
 
@@ -30,11 +30,11 @@ class Port:
     """An input or output of a layer.
 
     Attributes:
-        id: by which edges name it.
+        id: its id in edges.
         precision: its element type as the file writes it ("FP32"), or "".
         dims: its sizes as text, outermost first; none for a scalar *and* for an unknown rank.
         names: the tensor's names.
-        comments: what comments in it say.
+        comments: the comments in it.
     """
 
     id: int
@@ -46,7 +46,7 @@ class Port:
 
 @dataclass(slots=True)
 class Edge:
-    """From an output port to an input port; where it stands in the file."""
+    """An edge from an output port to an input port, with its position in the file."""
 
     from_layer: int
     from_port: int
@@ -71,7 +71,7 @@ class Layer:
     Attributes:
         id, name, type, version: its attributes.
         data: the attributes of its data element.
-        inputs, outputs: its ports in the file's order, which is the order of operands.
+        inputs, outputs: its ports in the file's order, the order of operands.
         bodies: the nets that it runs, by the element's name.
         maps: port maps and back edges, by the element's name.
         start, stop: its first byte, and the first after it.
@@ -91,7 +91,7 @@ class Layer:
 
     @property
     def shown(self) -> str:
-        """How messages call it."""
+        """Its name in messages."""
         name = self.name if len(self.name) <= _SHOWN else f"{self.name[:_SHOWN]}..."
         return f"layer {self.id} {printable(name)!r} ({printable(self.type[:_SHOWN])})"
 
@@ -103,7 +103,7 @@ class Net:
     Attributes:
         version: the IR's version; 0 for a body.
         layers, edges: in the file's order.
-        layers_stop, edges_stop: where the element that holds them ends; None where there is none.
+        layers_stop, edges_stop: the end of the element that holds them; None without one.
     """
 
     name: str
@@ -115,12 +115,12 @@ class Net:
 
 
 def refuse(file: Path, words: str) -> NoReturn:
-    """Says what is wrong with a file."""
+    """Raises a ModelError about a file."""
     raise ModelError(f"{file}: {words}") from None
 
 
 def integer(file: Path, text: str | None, what: str | Callable[[], str]) -> int:
-    """A number of the file; `what` is what a message calls it, made when there is one."""
+    """A number of the file; `what` is its name in a message, or makes that name."""
     if text is not None and len(text) < 19 and text.isascii() and text.isdigit():
         return int(text)
     if not isinstance(what, str):
@@ -137,7 +137,7 @@ def integer(file: Path, text: str | None, what: str | Callable[[], str]) -> int:
 
 
 def parse(file: Path, data: bytes, fragment: bool = False) -> Net:
-    """The net that a file's bytes hold.
+    """The net in a file's bytes.
 
     Args:
         file: for messages.
@@ -145,7 +145,7 @@ def parse(file: Path, data: bytes, fragment: bool = False) -> Net:
         fragment: layers alone, without ids of their own and with ports numbered anyhow.
 
     Raises:
-        ModelError: it is no XML, has a document type, or is no IR; says what is wrong and where.
+        ModelError: it is not XML, has a document type, or is not an IR; says what and where.
     """
     try:
         from defusedxml.common import DefusedXmlException
@@ -180,7 +180,7 @@ def parse(file: Path, data: bytes, fragment: bool = False) -> Net:
     return builder.net
 
 
-#: The element that may hold layers of a body, and its port map.
+#: The elements that hold layers of a body, and their port maps.
 BODIES: Mapping[str, str] = {
     "body": "port_map",
     "then_body": "then_port_map",
@@ -190,7 +190,7 @@ _MAPS = frozenset((*BODIES.values(), "back_edges"))
 
 
 class _Builder:
-    """Handles what the parser finds; one open element of interest a stack entry."""
+    """Handles the parser's events; the stack has an entry per relevant open element."""
 
     def __init__(self, file: Path, fragment: bool, parser: Any) -> None:
         self.file = file
@@ -213,10 +213,10 @@ class _Builder:
 
     @property
     def offset(self) -> int:
-        """The byte at which the parser is."""
+        """The parser's position in bytes."""
         return int(self.parser._parser.CurrentByteIndex)
 
-    # What SAX calls.
+    # SAX's interface.
 
     def setDocumentLocator(self, locator: Any) -> None:  # noqa: N802 - SAX's name
         pass
@@ -234,7 +234,7 @@ class _Builder:
         pass
 
     def skippedEntity(self, name: str) -> None:  # noqa: N802 - SAX's name
-        """An entity that nobody defined."""
+        """An undefined entity."""
         refuse(self.file, f"the entity {printable(name[:_SHOWN])!r} is not defined")
 
     def startDTD(self, *_: Any) -> None:  # noqa: N802 - SAX's name
@@ -250,14 +250,14 @@ class _Builder:
         pass
 
     def comment(self, text: str) -> None:
-        """A comment; those in a port belong to it."""
+        """A comment; a port keeps its comments."""
         for kind, holder in reversed(self.stack):
             if kind == "port":
                 holder.comments.append(text)
                 return
 
     def characters(self, text: str) -> None:
-        """Text; only that of a size matters."""
+        """Text; only a size's text is used."""
         if self.text is not None:
             self.text.append(text)
 
@@ -281,7 +281,7 @@ class _Builder:
             self.stack.append(opened)
 
     def endElement(self, tag: str) -> None:  # noqa: N802 - SAX's name
-        """An element ends; the parser stands at its end tag, or at its start if it has none."""
+        """An element ends; the parser is at its end tag, or at its start if it has none."""
         self.depth -= 1
         if self.skipped:
             self.skipped -= 1
@@ -297,7 +297,7 @@ class _Builder:
         elif kind == "edges":
             holder.edges_stop = self.offset
 
-    # What an element means where it stands.
+    # Elements by their parent.
 
     def _root(self, tag: str, attributes: Any) -> None:
         if self.fragment and tag == "layers":

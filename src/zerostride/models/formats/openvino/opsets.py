@@ -34,15 +34,15 @@ SquaredDifference Squeeze StridedSlice StringTensorPack StringTensorUnpack Subtr
 TensorIterator Tile TopK Transpose Unique Unsqueeze VariadicSplit Xor
 """
 OPS = frozenset(_NAMES.split())
-#: Types are compared without regard to case by OpenVINO's reader, and some are written otherwise.
+#: OpenVINO's reader ignores the case of types; some types have another spelling.
 _CANONICAL = {name.lower(): name for name in OPS} | {"const": "Constant"}
 
-#: Ops whose result is not constant though they have no input that changes.
+#: Ops whose result changes although their inputs do not.
 NONDETERMINISTIC = frozenset({"RandomUniform", "Multinomial", "ReadValue", "Assign"})
 
 
 def canonical(kind: str) -> str:
-    """The op's name in its document, or the type as it is where no operation set has it.
+    """The op's name in its document; a type of no operation set stays as it is.
 
     >>> canonical("ReLU"), canonical("SoftMax"), canonical("Const"), canonical("MyOp")
     ('Relu', 'Softmax', 'Constant', 'MyOp')

@@ -1,10 +1,10 @@
 """IR files of versions 10 and 11 as neutral graphs.
 
-Parameters are the graph's inputs, constants are values, Results its outputs; every other layer is a
-node, its place the layer's position in the file. OpenVINO does not believe the sizes at a file's
-ports, it infers them; here they are what the file declares, and the flow of sizes checks them. A
-port without sizes is a scalar or has no known rank, which the file does not tell apart: its rank is
-unknown until the flow finds it.
+Parameters are the graph's inputs, constants are values, Results its outputs. Every other layer is a
+node, with the layer's position in the file as place. OpenVINO ignores the sizes at a file's ports
+and infers them. Here they are the declared sizes, which the flow of sizes checks. A port without
+sizes is a scalar or of unknown rank, which the file does not distinguish: its rank is unknown until
+the flow finds it.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from .markup import BODIES, MAX_FILE_BYTES, Edge, Entry, Layer, Net, Port, integ
 from .opsets import NEWEST, NONDETERMINISTIC, canonical
 from .tensors import Weights, element_type
 
-#: Versions of IR whose layers mean what operation sets say.
+#: Versions of IR whose layers are defined by operation sets.
 VERSIONS = (10, 11)
 _OPSET = re.compile(r"opset(\d{1,4})", re.ASCII)
 _INT = re.compile(r"[+-]?\d{1,19}", re.ASCII)
 _FLOAT = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,4})?|[+-]?(?:inf|nan)", re.ASCII)
-#: An attribute is a list of numbers up to this length; longer text is kept as it is.
+#: Longest text that is read as a list of numbers; longer text stays text.
 _LONGEST = 100_000
 
 
@@ -42,7 +42,7 @@ def read(path: Path) -> Graph:
     """The graph of an .xml file, with the .bin beside it if there is one.
 
     Raises:
-        ModelError: it cannot be read as an IR; names the file and the layer, and says why.
+        ModelError: it is not a valid IR; names the file, the layer and the reason.
     """
     file = Path(path)
     net, fragment = parsed(file, contents(file))
@@ -58,7 +58,7 @@ def read(path: Path) -> Graph:
 
 
 def weights_of(file: Path) -> Path:
-    """Where the numbers of a file's constants are."""
+    """The .bin of a file."""
     return file.with_suffix(".bin")
 
 
@@ -66,13 +66,13 @@ def contents(file: Path) -> bytes:
     """The bytes of an .xml file.
 
     Raises:
-        ModelError: there is no such file, or it is too large, empty, or no file of bytes.
+        ModelError: the file does not exist, is too large, empty, or not a regular file.
     """
     return content(file, ".xml", MAX_FILE_BYTES, "the text of an IR has no weights in it")
 
 
 def parsed(file: Path, data: bytes) -> tuple[Net, bool]:
-    """The net of a file's bytes, and whether they are layers without a net."""
+    """The net in a file's bytes, and whether they are layers without a net."""
     if is_fragment(data):
         net = parse(file, whole(data), fragment=True)
         if not net.layers:
@@ -86,7 +86,7 @@ def parsed(file: Path, data: bytes) -> tuple[Net, bool]:
 
 
 def ordered(file: Path, net: Net, feeds: Sequence[Sequence[tuple[int, int]]]) -> list[int]:
-    """Positions of layers, each after those that feed it; the file's order where that is free."""
+    """Positions of layers, each after those that feed it; otherwise in the file's order."""
     order: list[int] = []
     state = bytearray(len(net.layers))  # 1: being visited, 2: placed
     for root in range(len(net.layers)):
@@ -113,7 +113,7 @@ def connected(file: Path, net: Net) -> list[list[tuple[int, int]]]:
     """For each layer, for each input port: the position of the layer that feeds it, and its port.
 
     Raises:
-        ModelError: ids are there twice, an edge leads nowhere, an input has no edge or two.
+        ModelError: an id occurs twice, an edge has no target, an input has no edge or two.
     """
     layers: dict[int, int] = {}
     for position, layer in enumerate(net.layers):
@@ -163,7 +163,7 @@ def _end(
 
 
 class _Reader:
-    """Makes values and nodes of the records of one file."""
+    """Builds values and nodes from the records of one file."""
 
     def __init__(self, file: Path, weights: Weights, fragment: bool) -> None:
         self.file = file
@@ -173,7 +173,7 @@ class _Reader:
         self.sizes: Counter[str] = Counter()
 
     def body(self, key: str, net: Net, place: Place, scope: tuple[str, ...]) -> Body:
-        """A net, or a body that is called `key`."""
+        """Reads a net, or a body named `key`."""
         feeds = self._fed_by_none(net) if self.fragment else connected(self.file, net)
         values: dict[tuple[int, int], Value] = {}
         inputs: dict[int, Value] = {}
@@ -210,7 +210,7 @@ class _Reader:
     def _fed(
         self, net: Net, values: Mapping[tuple[int, int], Value], end: tuple[int, int]
     ) -> Value:
-        """The tensor at an output port; of some layers there is one, whatever ports they have."""
+        """The tensor at an output port; some layers have one tensor for all their ports."""
         value = values.get(end)
         if value is None:
             layer = net.layers[end[0]]
@@ -273,10 +273,10 @@ class _Reader:
         return Value(name, shape, constant, declared=shape, dtype=dtype)
 
     def _mapped(self, layer: Layer, key: str, net: Net, inner: Body) -> tuple[Body, dict[str, Any]]:
-        """The body with what its node gets from it in order, and which operand feeds which input.
+        """The body with its outputs in the node's order, and the attributes of the mapping.
 
-        The attributes `<body>_inputs` (positions of operands, −1 for none) and `<body>_outputs`
-        (positions of the body's outputs, by the node's outputs; −1 for none) say it.
+        `<body>_inputs` has the positions of operands by the body's inputs, `<body>_outputs` the
+        positions of the body's outputs by the node's outputs; −1 means none.
         """
         positions = {port.id: k for k, port in enumerate(layer.inputs)}
         handed = {port.id: k for k, port in enumerate(layer.outputs)}
@@ -329,7 +329,7 @@ class _Reader:
         return Value(layer.name, shape, declared=shape, dtype=dtype)
 
     def _counts(self, layer: Layer) -> tuple[int, ...]:
-        """The shape of a Const layer, which has numbers alone."""
+        """The shape of a Const layer, which has only numbers."""
         text = layer.data.get("shape")
         if text is None:
             text = ",".join(layer.outputs[0].dims) if layer.outputs else ""
@@ -339,7 +339,7 @@ class _Reader:
         return shape
 
     def _port_shape(self, layer: Layer, port: Port) -> FileShape:
-        """A port's sizes; bounds are not written at ports, −1 is all that an open size is."""
+        """A port's sizes; an open size is −1, since ports have no bounds."""
         sizes = []
         for text in port.dims:
             size = self._size(layer, None, text)
@@ -347,7 +347,7 @@ class _Reader:
         return tuple(sizes)
 
     def _size(self, layer: Layer, axis: int | None, text: str) -> FileSize:
-        """A size: a number; None for a plain unknown; one with bounds is a symbol of its own."""
+        """A size: a number, None if unknown, or a new symbol for a size with bounds."""
         if text.isascii() and text.isdigit() and len(text) < 20:
             size = int(text)
             if size <= MAX_ELEMENTS:
@@ -399,7 +399,7 @@ class _Reader:
         return tuple(values)
 
     def _target(self, layer: Layer, count: int | None) -> tuple[int, ...] | None:
-        """A Broadcast's target as its output says it."""
+        """A Broadcast's target, from its output's sizes."""
         sizes = self._port_shape(layer, layer.outputs[0]) if layer.outputs else None
         numbers = tuple(size for size in sizes or () if isinstance(size, int))
         return numbers if sizes is not None and len(numbers) == len(sizes) == count else None

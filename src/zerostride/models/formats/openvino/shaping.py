@@ -1,4 +1,4 @@
-"""Shapes as the ports of an IR write them, and what steps make of them."""
+"""Shapes in the form of an IR's ports, and their changes by steps."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _count = itertools.count()
 
 
 def laid_out(step: RewriteStep, shape: Sizes) -> Sizes:
-    """The shape that a reshape, expand, unsqueeze or squeeze makes of one.
+    """The shape after a reshape, expand, unsqueeze or squeeze.
 
     Raises:
-        ValueError: the step does not fit the shape; says why.
+        ValueError: the step does not fit the shape; gives the reason.
     """
     if step.op in ("reshape", "expand"):
         wanted: list[int | None] = [None if n == -1 else n for n in step.shape or ()]
@@ -41,23 +41,23 @@ def laid_out(step: RewriteStep, shape: Sizes) -> Sizes:
 
 
 def _elements(shape: tuple[int | None, ...]) -> int | None:
-    """How many elements a shape has, None where that is not known."""
+    """The number of elements; None if it is unknown."""
     sizes = [size for size in shape if size is not None]
     return math.prod(sizes) if len(sizes) == len(shape) else None
 
 
 def known_sizes(shape: FileShape) -> Sizes:
-    """Sizes as ports write them: numbers, or nothing."""
+    """Sizes in the form of ports: numbers or None."""
     if shape is None:
         return None
     return tuple(size if isinstance(size, int) else None for size in shape)
 
 
 def symbols(shape: Sizes) -> Any:
-    """A shape that rules can be asked of, a symbol for each size that is not known."""
+    """A shape for rules, with a symbol for each unknown size."""
     if shape is None:
         return None
-    # Two sizes that are not known are not the same one.
+    # Unknown sizes are distinct.
     return tuple(unnamed(0, None, f"?{next(_count)}") if n is None else n for n in shape)
 
 

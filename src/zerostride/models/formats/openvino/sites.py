@@ -1,11 +1,10 @@
-"""Which layers of an IR broadcast, and by which rule.
+"""The layers of an IR that broadcast, and their rules.
 
-A rule is the one by which OpenVINO infers and computes a layer of that kind: where an IR means
-something only through the engine, the engine's version of the rule is what it means. Where the
-engine then goes wrong by itself (its CPU plugin rewrites a pdpd Subtract) the model still means
-what its attributes say.
+A layer's rule is the one by which OpenVINO infers and computes such layers, since the engine
+defines the meaning of an IR. A bug of the engine does not change the meaning: its CPU plugin
+rewrites a pdpd Subtract, but the attributes still define the model.
 
-The axis of pdpd is the attribute ``auto_broadcast.auto_broadcast_axis``, 0 where it is left out;
+The axis of pdpd is the attribute ``auto_broadcast.auto_broadcast_axis``, 0 if it is left out;
 ``axis`` alone is ignored (run: OpenVINO 2026.4.1, IR 10 and 11, tests/conformance/test_ir.py).
 """
 
@@ -29,9 +28,9 @@ from .opsets import NEWEST, OPS, canonical
 
 Builder = Callable[[Node, str], "Site | None"]
 
-#: Where an IR has the axis of pdpd.
+#: The attribute for the axis of pdpd.
 AXIS = "auto_broadcast.auto_broadcast_axis"
-#: An op set of ONNX whose documents the rules that are ONNX's are taken from.
+#: The op set of ONNX for layers with ONNX's rule.
 ONNX_VERSION = 21
 
 
@@ -47,7 +46,7 @@ def find_site(node: Node) -> Site | None:
 
 
 def _align_select(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """Select with pdpd: condition and else each laid over then, as B over A."""
+    """Select with pdpd: condition and else are each aligned with then, as B with A."""
     condition, then, other = shapes
     first = openvino_pdpd(asker, (then, condition), attributes)
     last = openvino_pdpd(asker, (then, other), attributes)
@@ -57,7 +56,7 @@ def _align_select(asker: Asker, shapes: tuple[Shape, ...], attributes: Attribute
 
 
 def _align_normal(asker: Asker, shapes: tuple[Shape, ...], attributes: Attributes) -> Alignment:
-    """Vectors along axis 1 of the first; nothing stretches."""
+    """Aligns vectors with axis 1 of the first; nothing stretches."""
     rank = len(shapes[0])
     if rank < 2:
         raise Misfit(Reason.RANK, f"data of rank {rank} have no axis of channels")
@@ -73,9 +72,9 @@ _NUMPY, _NONE, _PDPD = (_ENGINE.elementwise[name] for name in ("numpy", "none", 
 _PRELU = next(iter(_ENGINE.ops["prelu"].values()))
 _SELECT = replace(_PDPD, align=_align_select, operands=(3, 3))
 _TO_TARGET = _ENGINE.to_target["numpy"]
-#: Both ways as the document says: the engine leaves 1 as it is against a target of 0, silently.
+#: The document's rule: against a target of 0 the engine silently keeps an extent of 1.
 _BOTH_WAYS = RULES["bidirectional"]
-#: As the engine infers it, a scalar with one axis among them, without what its kernels get wrong.
+#: The engine's inference, also of a scalar with one axis, without the bugs of its kernels.
 _EXPLICIT = replace(RULES["explicit"], align=openvino_explicit)
 _CHANNEL = replace(
     RULES["pdpd"],
@@ -87,7 +86,7 @@ _CHANNEL = replace(
     source="OpenVINO operation documents: vectors along the channels",
 )
 
-#: The attribute `auto_broadcast`; OpenVINO reads it without regard to case.
+#: Values of the attribute `auto_broadcast`, whose case OpenVINO ignores.
 MODES: Mapping[str, Rule] = MappingProxyType(
     {"numpy": _NUMPY, "none": _NONE, "explicit": _NONE, "pdpd": _PDPD}
 )
@@ -111,12 +110,12 @@ def mode_of(node: Node, name: str = "auto_broadcast", default: str = "numpy") ->
 
 
 def axis_of(node: Node) -> int | None:
-    """The axis of pdpd where OpenVINO reads it; None where it is no number."""
+    """The axis of pdpd as OpenVINO reads it; None if it is not a number."""
     axis = node.attributes.get(AXIS, 0)
     return axis if type(axis) is int else None
 
 
-#: Op to ONNX's name, or the op table's where ONNX has no such op.
+#: Op to ONNX's name, or to the op table's if ONNX lacks the op.
 NAMES: Mapping[str, str] = MappingProxyType(
     {
         "Subtract": "Sub",
@@ -178,9 +177,9 @@ def _quantize(node: Node, op: str) -> Site:
 
 
 def _attention(node: Node, op: str) -> Site | None:
-    """Query, key, value and mask are laid over the scores, one number a query and key.
+    """Query, key, value and mask broadcast to the scores, one number per query and key.
 
-    No site where nothing can stretch: the same axes before the last two, and one number as mask.
+    No site if nothing can stretch: equal axes before the last two, and a mask of one number.
     """
     values = node.inputs[:3]
     if len(values) < 3 or None in values or len(node.inputs) > 5:
@@ -197,7 +196,7 @@ def _attention(node: Node, op: str) -> Site | None:
 
 
 def _scored(value: Value, position: int) -> Operand:
-    """The axes of the scores that a query (0) has, a key (1) or a value (2)."""
+    """The axes of the scores in a query (0), a key (1) or a value (2)."""
     shape: FileShape = value.shape
     if shape is not None and len(shape) > 1:
         shape = (*shape[:-2], *((shape[-2], 1), (1, shape[-2]), (1, 1))[position])
@@ -205,7 +204,7 @@ def _scored(value: Value, position: int) -> Operand:
 
 
 def _prelu(node: Node, op: str) -> Site:
-    """A vector slope that fits axis 1 goes there, as the engine does it."""
+    """A vector slope that fits axis 1 aligns with it, as in the engine."""
     if len(node.inputs) != 2:
         return _unjudged(node, Kind.NOT_MODELLED)
     return Site(node, Kind.PRELU, _operands(node), _PRELU, {}, op)
@@ -214,8 +213,8 @@ def _prelu(node: Node, op: str) -> Site:
 def _broadcast(node: Node, op: str) -> Site:
     """Data and target: Broadcast-1 for opset1 and opset2, Broadcast-3 after them.
 
-    Broadcast-1 is explicit where it has an axes_mapping and its mode is not numpy (the mode that
-    it has where the file says none is explicit); without an axes_mapping it is numpy.
+    Broadcast-1 is explicit if it has an axes_mapping and its mode is not numpy (the default mode
+    is explicit); without an axes_mapping it is numpy.
     """
     count = len(node.inputs)
     mode = mode_of(node, "mode", "explicit" if node.version < 3 and count == 3 else "numpy")
@@ -249,7 +248,7 @@ _TARGETS: Mapping[str, Rule] = MappingProxyType(
 
 
 def _with_target(node: Node) -> tuple[Operand, ...]:
-    """Data and target; where the target's numbers are not known, the output's shape says it."""
+    """Data and target; the output's shape replaces an unknown target."""
     data, target = node.inputs[0], node.inputs[1]
     content = target.content if target is not None else None
     shape: FileShape = content
@@ -263,7 +262,7 @@ def _with_target(node: Node) -> tuple[Operand, ...]:
 
 
 def _as_onnx(name: str, *order: int) -> Builder:
-    """A row for ops that broadcast as ONNX's op of that name, operands in this order."""
+    """A row for ops that broadcast like ONNX's op of that name, with operands in this order."""
 
     def build(node: Node, op: str) -> Site | None:
         inputs = tuple(node.inputs[k] for k in order if k < len(node.inputs)) or node.inputs

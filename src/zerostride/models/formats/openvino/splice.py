@@ -1,4 +1,4 @@
-"""The bytes of an IR as an edit sees them: elements found again in them, and text for new ones."""
+"""Elements in the bytes of an IR for an edit, and the text of new elements."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
-#: Comments and the like, which hold no elements; then tags, whose attributes may hold a ">".
+#: Comments and similar, which contain no elements; then tags, whose attributes may contain ">".
 _TAG = re.compile(
     rb"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<(?:[^<>\"']|\"[^\"]*\"|'[^']*')*>", re.DOTALL
 )
@@ -26,7 +26,7 @@ class Element:
         tag: its name.
         start, stop: its first byte, and the first after it.
         open_stop: the first byte after its start tag.
-        depth: 0 for the element that was looked at, 1 for those in it, and so on.
+        depth: 0 for the outer element, 1 for its children, and so on.
     """
 
     tag: str
@@ -37,7 +37,7 @@ class Element:
 
 
 def elements(data: bytes, start: int) -> list[Element]:
-    """The element that begins at `start` and all in it, in the order in which they begin."""
+    """The element that begins at `start` and all elements in it, in order."""
     nested: list[Element | None] = []
     opened: list[tuple[int, str, int, int]] = []
     for match in _TAG.finditer(data, start):
@@ -61,14 +61,14 @@ def elements(data: bytes, start: int) -> list[Element]:
 
 
 def margin(data: bytes, start: int) -> str:
-    """The blanks between the line's begin and an element, where there is nothing else."""
+    """The blanks before an element on its line; "" if the line has other text before it."""
     line = data.rfind(b"\n", 0, start) + 1
     blanks = data[line:start]
     return blanks.decode() if not blanks.strip() else ""
 
 
 def with_attributes(tag: bytes, changes: Mapping[str, str | None]) -> bytes:
-    """A start tag with attributes changed, left out (None) or added at its end.
+    """A start tag with attributes changed, removed (None) or added at its end.
 
     >>> with_attributes(b'<data a="1" b="2" />', {"a": "5", "b": None, "c": "x"})
     b'<data a="5" c="x" />'
@@ -97,7 +97,7 @@ def _pair(name: str, value: str) -> bytes:
 
 
 def attribute_of(tag: bytes, name: str) -> str | None:
-    """An attribute's text as the file writes it, its entities too."""
+    """An attribute's text in the file, with its entities."""
     for match in _ATTRIBUTE.finditer(tag):
         if match[1].decode("utf-8") == name:
             return match[2][1:-1].decode("utf-8")
@@ -105,7 +105,7 @@ def attribute_of(tag: bytes, name: str) -> str | None:
 
 
 def written(value: Any) -> str:
-    """A Python value as an attribute has it.
+    """A Python value as the text of an attribute.
 
     >>> written(True), written((1, 2)), written("numpy")
     ('true', '1, 2', 'numpy')
@@ -151,7 +151,7 @@ def layer(
     blanks: str,
     names: str | None = None,
 ) -> str:
-    """The text of a layer of one output, whose port's number comes after those of the inputs."""
+    """The text of a layer of one output, whose port number follows those of the inputs."""
     lines = [f'{blanks}<layer id="{number}" name={quoteattr(name)} type="{kind}" ']
     lines[0] += f'version="{version}">\n'
     if attributes:

@@ -1,7 +1,7 @@
 """Element types of an IR, and the constants in its .bin.
 
-A constant says where its bytes are. That is checked against the .bin when the file is read; the
-bytes themselves are read when somebody asks, but for the few numbers of shapes, axes and scales.
+A constant gives the position of its bytes, which is checked against the .bin when the file is read.
+Small constants (shapes, axes, scales) are read at once, others on demand.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ MAX_CONTENT = 64
 
 @dataclass(frozen=True, slots=True)
 class ElementType:
-    """A row: the name of NumPy's dtype (or of ml_dtypes', or None), and bits an element."""
+    """A row: the name of NumPy's or ml_dtypes' dtype, or None, and bits per element."""
 
     dtype: str | None
     bits: int
@@ -42,7 +42,7 @@ class ElementType:
 _WIDTHS = (8, 16, 32, 64)
 _WHOLE = {f"{kind}{bits}" for kind in ("int", "uint") for bits in _WIDTHS}
 _PLAIN = frozenset({"bool", "float16", "float32", "float64", *_WHOLE})
-#: OpenVINO, element_type.cpp: names of element types; what NumPy and ml_dtypes lack has no dtype.
+#: OpenVINO, element_type.cpp: names of element types; types without a dtype have None.
 TYPES: Mapping[str, ElementType] = MappingProxyType(
     {
         "boolean": ElementType("bool", 8),
@@ -68,7 +68,7 @@ TYPES: Mapping[str, ElementType] = MappingProxyType(
         "undefined": ElementType(None, 0),
     }
 )
-#: Ports write the types of old: FP32, I64, BOOL.
+#: Ports use older names of types: FP32, I64, BOOL.
 _PORT_NAMES = MappingProxyType(
     {
         "BOOL": "boolean",
@@ -82,7 +82,7 @@ _PORT_NAMES = MappingProxyType(
 
 
 def element_type(text: str) -> ElementType | None:
-    """An element type by the name that a layer or a port gives it.
+    """An element type by its name in a layer or a port.
 
     >>> element_type("FP32").dtype, element_type("i64").dtype, element_type("u4").plain
     ('float32', 'int64', False)
@@ -100,11 +100,10 @@ def port_name(kind: str) -> str:
 
 
 def one_number(dtype: str, value: float) -> tuple[str, bytes] | None:
-    """The element type of that dtype as layers name it, and the bytes of one number of it.
+    """The element type of a dtype as layers name it, and the bytes of one number.
 
     Returns:
-        None where NumPy does not have the type, whose numbers are not read then either, or where
-        the type does not have the number.
+        None if NumPy lacks the type, or the type cannot represent the number.
 
     >>> one_number("float16", 1.5), one_number("uint8", -1.0), one_number("bfloat16", 0.0)
     (('f16', b'\\x00>'), None, None)
@@ -122,8 +121,8 @@ class Weights:
     """The .bin of an IR, open while the file is read. Use as a context manager.
 
     Attributes:
-        path: where it is, or would be.
-        size: its bytes; None where there is none.
+        path: its path, whether it exists or not.
+        size: its bytes; None without a file.
     """
 
     def __init__(self, file: Path, path: Path) -> None:
@@ -199,7 +198,7 @@ def load(path: Path, offset: int, shape: tuple[int, ...], dtype: str, where: str
     """The numbers of a constant.
 
     Raises:
-        ModelError: the .bin is gone, or shorter than when the file was read.
+        ModelError: the .bin was removed or truncated after the file was read.
     """
     needed = math.prod(shape) * np.dtype(dtype).itemsize
     try:
@@ -214,7 +213,7 @@ def load(path: Path, offset: int, shape: tuple[int, ...], dtype: str, where: str
 
 
 def _numbers(data: bytes, dtype: str) -> Array:
-    if dtype == "bool":  # any byte but 0 is true, and NumPy would keep the byte
+    if dtype == "bool":  # any byte except 0 is true; NumPy would keep the byte
         truths: Array = np.frombuffer(data, np.uint8) != 0
         return truths
     return np.frombuffer(data, dtype)

@@ -1,4 +1,4 @@
-"""A layer said in ONNX's words: what the rows of :mod:`.lower` make their nodes with."""
+"""Builds ONNX nodes for a layer; used by the rows of :mod:`.lower`."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from ..onnx.sites import Kind
 from .opsets import canonical
 from .sites import find_site
 
-#: The op set whose words are used: axes are operands in it, and GroupNormalization is by channel.
+#: The op set of the nodes: axes are operands in it, and GroupNormalization is by channel.
 VERSION = 21
 
 
 class NoWords(Exception):  # noqa: N818 - an answer, not a fault
-    """ONNX has no words that mean the same."""
+    """ONNX has no exact equivalent."""
 
 
 class Words:
-    """One layer, and the nodes made for it so far."""
+    """One layer, and its nodes so far."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self.op = canonical(node.op)
         self.nodes: list[Node] = []
 
-    # What the layer has.
+    # The layer.
 
     def input(self, position: int) -> Value:
-        """An operand that must be there."""
+        """A required operand."""
         value = self.optional(position)
         if value is None:
             raise NoWords
         return value
 
     def optional(self, position: int) -> Value | None:
-        """An operand, or None where it is left out."""
+        """An operand; None if it is left out."""
         inputs = self.node.inputs
         return inputs[position] if position < len(inputs) else None
 
@@ -57,11 +57,11 @@ class Words:
         return len(shape)
 
     def text(self, name: str, default: str = "") -> str:
-        """An attribute that is a word, in small letters."""
+        """An attribute that is a word, in lower case."""
         return str(self.node.attributes.get(name, default)).lower()
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """An attribute that is a truth."""
+        """An attribute that is a truth value."""
         return bool(self.node.attributes.get(name, default))
 
     def integer(self, name: str, default: int | None = None) -> int:
@@ -91,14 +91,14 @@ class Words:
 
     @property
     def dtype(self) -> str:
-        """The element type of the first operand; NoWords where it is not known."""
+        """The element type of the first operand; NoWords if it is unknown."""
         dtype = self.input(0).dtype
         if dtype is None:
             raise NoWords
         return dtype
 
     def plan(self) -> Plan:
-        """What the layer's broadcast gives, where all sizes are numbers."""
+        """The plan of the layer's broadcast; NoWords unless all sizes are numbers."""
         site = find_site(self.node)
         if site is None or site.kind in (Kind.NOT_MODELLED, Kind.CUSTOM):
             raise NoWords
@@ -112,7 +112,7 @@ class Words:
         except BroadcastError:
             raise NoWords from None
 
-    # What is made.
+    # New nodes.
 
     def ints(self, numbers: Sequence[int], scalar: bool = False) -> Value:
         """A constant of whole numbers: a vector, or one number."""
@@ -135,7 +135,7 @@ class Words:
         shape: FileShape = None,
         **more: Any,
     ) -> Value:
-        """A node between; its result, of which the type is the first operand's if none is given."""
+        """Adds a node; returns its result, by default of the first operand's type."""
         first_dtype = next((value.dtype for value in inputs if value is not None), None)
         constant = all(value is None or value.constant for value in inputs)
         name = f"{self.node.name}~{len(self.nodes)}"
@@ -146,7 +146,7 @@ class Words:
     def several(
         self, op: str, *inputs: Value | None, count: int = 3, **more: Any
     ) -> tuple[Value, ...]:
-        """A node of several results between, all of the first operand's type."""
+        """Adds a node of several results, all of the first operand's type."""
         first_dtype = next((value.dtype for value in inputs if value is not None), None)
         name = f"{self.node.name}~{len(self.nodes)}"
         results = tuple(Value(f"{name}.{k}", None, False, dtype=first_dtype) for k in range(count))
@@ -154,12 +154,12 @@ class Words:
         return results
 
     def hand_out(self, position: int, op: str, *inputs: Value, **more: Any) -> tuple[Node, ...]:
-        """The node that hands out one of the layer's own results; all that was made."""
+        """Adds the node that makes one of the layer's own results; returns all nodes."""
         self._node(op, inputs, (self.node.outputs[position],), more)
         return tuple(self.nodes)
 
     def last(self, op: str, *inputs: Value | None, **more: Any) -> tuple[Node, ...]:
-        """The node that hands out the layer's own results; all that was made."""
+        """Adds the node that makes the layer's own results; returns all nodes."""
         self._node(op, inputs, self.node.outputs, more)
         return tuple(self.nodes)
 
@@ -177,7 +177,7 @@ class Words:
         )
 
     def reshaped(self, value: Value, shape: Sequence[int]) -> Value:
-        """A value in a shape, itself where it has it."""
+        """A value in a shape; itself if it already has the shape."""
         if value.shape == tuple(shape):
             return value
         return self.make("Reshape", value, self.ints(shape), shape=tuple(shape), allowzero=1)

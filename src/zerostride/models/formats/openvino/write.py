@@ -1,4 +1,4 @@
-"""IR files from nothing: nets of a few layers, as the engine is asked about them."""
+"""Writes IR files of a few layers, to test the engine with them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _KINDS = {row.dtype: name for name, row in TYPES.items() if row.dtype is not Non
 
 @dataclass(frozen=True, slots=True)
 class Port:
-    """An output: its layer and number, and what the file says of it."""
+    """An output: its layer and number, precision and shape."""
 
     layer: int
     number: int
@@ -28,7 +28,7 @@ class Port:
 
 
 class Writer:
-    """A net as it grows, each layer after those that feed it.
+    """Builds a net, each layer after those that feed it.
 
     >>> net = Writer()
     >>> x = net.parameter("x", (2, 3), "float32")
