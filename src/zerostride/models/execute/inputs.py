@@ -34,32 +34,32 @@ def near(name: str, names: Collection[str]) -> str:
 
 
 def check_inputs(
-    graph: Graph, needed: Sequence[Value], given: Mapping[str, Any]
+    graph: Graph, needed: Sequence[Value], arrays: Mapping[str, Any]
 ) -> dict[str, Array]:
     """The inputs as arrays of the model's element types.
 
     Args:
         graph: the model.
         needed: the required inputs.
-        given: arrays, lists or numbers by name.
+        arrays: arrays, lists or numbers by name.
 
     Raises:
         ZerostrideError: one is missing, unknown, or does not have the shape or element type that
             the file says; sizes that the file calls by one name differ.
     """
     declared = {value.name: value for value in graph.inputs}
-    for name in given:
+    for name in arrays:
         if name not in declared:
             raise ZerostrideError(
                 f"{graph.path}: it has no input {name!r}{near(name, declared)} "
                 f"(inputs: {described(graph.inputs)})"
             )
-    missing = [value for value in needed if value.name not in given]
+    missing = [value for value in needed if value.name not in arrays]
     if missing:
         raise ZerostrideError(f"{graph.path}: not given: {described(missing)}")
     bound: dict[str, tuple[int, str]] = {}
     return {
-        name: _checked(graph, declared[name], array, bound) for name, array in given.items()
+        name: _checked(graph, declared[name], array, bound) for name, array in arrays.items()
     }  # fmt: skip
 
 

@@ -43,14 +43,14 @@ class Inferred:
 def infer(
     layers: Sequence[Layer],
     answers: Mapping[str, Sizes] | None = None,
-    given: Mapping[str, Sizes] | None = None,
+    inputs: Mapping[str, Sizes] | None = None,
 ) -> Inferred:
     """The shapes of blobs.
 
     Args:
         layers: the layers in order.
         answers: shapes of blobs that the engine gave.
-        given: shapes of input blobs that a caller gave.
+        inputs: shapes of input blobs that a caller gave.
 
     Raises:
         ModelError: a parameter has the wrong type; names line and layer, not the file.
@@ -59,7 +59,7 @@ def infer(
     ranks = _ranks(layers)
     for layer in layers:
         hints = _hints(layer, inferred.notes)
-        own = [(given or {}).get(name) for name in layer.tops if layer.type == "Input"]
+        own = [(inputs or {}).get(name) for name in layer.tops if layer.type == "Input"]
         shapes = own if any(own) else _results(layer, inferred, ranks)
         for k, name in enumerate(layer.tops):
             shape = shapes[k] if k < len(shapes) else None

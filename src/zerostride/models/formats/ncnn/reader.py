@@ -50,7 +50,7 @@ def read_ncnn(path: str | Path, inputs: Mapping[str, Sizes | None] | None = None
         raise ModelError(f"{file}: a binary file without names; name the .param text beside it")
     parsed = read_text(file)
     try:
-        inferred = infer(parsed.layers, given=_input_sizes(parsed, inputs or {}))
+        inferred = infer(parsed.layers, inputs=_input_sizes(parsed, inputs or {}))
         weights = locate(parsed.layers, bin_path(file), lambda kind: kind in LAYERS)
         inferred = _completed(parsed, inferred, _input_sizes(parsed, inputs or {}))
         return _Builder(parsed, inferred, weights).graph()

@@ -317,13 +317,13 @@ def bin_path(param: Path) -> Path:
     return param.with_name(stem + ".bin")
 
 
-def locate(layers: Sequence[Layer], path: Path, known: Callable[[str], bool]) -> Weights:
+def locate(layers: Sequence[Layer], path: Path, is_ncnn: Callable[[str], bool]) -> Weights:
     """Locates the weights of the layers in a .bin.
 
     Args:
         layers: the layers of the .param.
         path: the .bin; it need not exist.
-        known: whether ncnn has a layer type.
+        is_ncnn: whether ncnn has a layer type.
 
     Raises:
         ModelError: a layer's parameter has the wrong type.
@@ -333,7 +333,7 @@ def locate(layers: Sequence[Layer], path: Path, known: Callable[[str], bool]) ->
         return Weights(path, (None,) * len(layers), path.name, 0, None)
     try:
         with path.open("rb") as file:
-            walk = _walked(layers, file, size, known)
+            walk = _walked(layers, file, size, is_ncnn)
     except OSError as error:
         walk = _Walk([], 0, f"{path.name}: {error.strerror or error}")
     stored = (*walk.stored, *(None,) * (len(layers) - len(walk.stored)))
@@ -357,12 +357,12 @@ class _Walk:
 
 
 def _walked(
-    layers: Sequence[Layer], file: BinaryIO, size: int, known: Callable[[str], bool]
+    layers: Sequence[Layer], file: BinaryIO, size: int, is_ncnn: Callable[[str], bool]
 ) -> _Walk:
     """The weights of all layers, or of those before a layer of unknown length."""
 
     def opaque(layer: Layer) -> bool:
-        return not known(layer.type) and not FUNCTIONS.fullmatch(layer.type)
+        return not is_ncnn(layer.type) and not FUNCTIONS.fullmatch(layer.type)
 
     here = next((k for k, layer in enumerate(layers) if opaque(layer)), len(layers))
     before = _forward(layers[:here], file, 0, size)

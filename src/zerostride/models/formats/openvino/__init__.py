@@ -1,8 +1,8 @@
 """OpenVINO's IR (.xml, with or without .bin), versions 10 and 11.
 
 :mod:`.markup` reads the XML. :mod:`.reader` builds a graph. :mod:`.sites` finds broadcasts and
-their rules. :mod:`.lower` translates layers to ONNX. :mod:`.editor` changes a file. :mod:`.fragments`
-reads single layers as in documents.
+their rules. :mod:`.lower` translates layers to ONNX. :mod:`.editor` changes a file.
+:mod:`.fragments` reads single layers as in documents.
 In: a file. Out: Graph, Site, a changed file.
 """
 
