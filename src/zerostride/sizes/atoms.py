@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Symbol(NamedTuple):
-    """A whole number that is not known yet.
+    """A whole number that is not known: an atom of open sizes.
 
     Attributes:
-        name: what it is called in words and in ``bind``.
+        name: its name in words and in ``bind``.
         low: its least value.
         high: its greatest value, or None.
         named: the file or the caller gave the name; otherwise shapes show its bounds instead.
@@ -141,7 +141,7 @@ class Function(NamedTuple):
         bounds: its interval.
         substitute: the function of changed arguments.
         sizes: the sizes in its arguments.
-        order: what an argument is sorted by.
+        order: the sort key of an argument.
     """
 
     text: Callable[[tuple[Any, ...], Callable[[Symbol], str]], str]

@@ -122,7 +122,7 @@ def values_for(condition: Condition, symbols: Iterable[Symbol] = ()) -> dict[Sym
     """Checked values for which a condition holds; None if none were found.
 
     Args:
-        condition: what must hold.
+        condition: the condition to satisfy.
         symbols: symbols that need a value too.
     """
     if overdrawn():
@@ -150,7 +150,7 @@ def _find(
     Parts that share no symbols are solved separately: one part without solutions decides for all.
 
     Args:
-        condition: what must hold.
+        condition: the condition to satisfy.
         budget: how much work it may be.
         quick: any values will do; simple ones are not searched for.
     """
@@ -286,9 +286,9 @@ def compatible(facts: Condition, condition: Condition) -> Answer:
     return satisfiable(all_of([facts, condition]))
 
 
-def decide(condition: Condition, given: Condition | None = None) -> Decision:
-    """Whether it holds for all values that `given` allows, for none, or for some; and why."""
-    facts = ALWAYS if given is None else given
+def decide(condition: Condition, facts: Condition | None = None) -> Decision:
+    """Whether it holds for all values that `facts` allow, for none, or for some; and why."""
+    facts = ALWAYS if facts is None else facts
     holds, fails = all_of([facts, condition]), all_of([facts, complement(condition)])
     can_hold, can_fail = satisfiable(holds), satisfiable(fails)
     where = "" if facts.always else f" where {facts}"
@@ -349,7 +349,7 @@ def _bounds_under(size: Dim, facts: Condition, limit: int = MAX_STEPS) -> tuple[
 
 
 def _ends(size: Dim, facts: Condition, budget: Budget) -> Interval | None:
-    """Least and greatest value over the solutions; None where there are none."""
+    """Least and greatest value over the solutions; None if there are no solutions."""
     everywhere = bounds(size)
     low: int | None = None
     high: int | None = None
