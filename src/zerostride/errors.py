@@ -43,7 +43,7 @@ class Reason(StrEnum):
     PLUGIN = "plugin"  # another package's rule failed
 
 
-#: What :func:`zerostride.strict` refuses though the rule combines it.
+#: Reasons for which :func:`zerostride.strict` refuses shapes that the rule combines.
 STRICT = frozenset({Reason.TWO_SIDED, Reason.NEW_AXES, Reason.GROWTH})
 
 

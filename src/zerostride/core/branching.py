@@ -28,8 +28,8 @@ class Forks(Asker):
     Attributes:
         start: the known facts, as far as they are a conjunction.
         script: the answers to the first questions, and whether each might have been the other.
-        taken: the same of all questions so far, with what was asked.
-        required: what must hold on this way beside the answers.
+        taken: the questions so far with their answers, and whether each might have been the other.
+        required: further conditions of this way, beside the answers.
     """
 
     __slots__ = ("required", "script", "start", "system", "taken", "touched")
@@ -134,16 +134,16 @@ class Way(Generic[T]):
     outcome: T | Misfit
 
 
-def explore(run: Callable[[Asker], T], given: Condition) -> Iterator[Way[T]]:
+def explore(run: Callable[[Asker], T], facts: Condition) -> Iterator[Way[T]]:
     """Every way through `run`.
 
     Raises:
         Misfit: there are more than MAX_LEAVES.
     """
     waiting: list[Script] = [()]
-    system = conjunction(given)
+    system = conjunction(facts)
     touched = frozenset(
-        atom for size in given.sizes() for monomial, _ in size.terms for atom in monomial
+        atom for size in facts.sizes() for monomial, _ in size.terms for atom in monomial
     )
     for _ in range(MAX_LEAVES):
         if not waiting:

@@ -86,7 +86,7 @@ class Table(Mapping[str, _T], Generic[_T]):
 
         Args:
             group: of the entry points.
-            kind: what a row is.
+            kind: the type of a row.
             own: the rows of this package.
             accept: checks another package's row and returns the row to add. Its second argument is
                 the package, in words. Raises ValueError for a row that cannot be added.

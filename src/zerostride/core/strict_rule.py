@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 
 
 def strict_row(row: Rule, limits: Strict, target: Any = None) -> Rule:
-    """A rule's row that refuses what the limits do not allow.
+    """A rule's row with refusals beyond the limits.
 
     Args:
         row: the rule.
-        limits: what is allowed.
+        limits: the limits.
         target: of a Broadcast op, the target's shape.
     """
     return replace(

@@ -33,7 +33,7 @@ def build_open(
     op: str | None,
     facts: Condition | None,
 ) -> Plan:
-    """The Plan that `rule` gives where some sizes are open; raises a Misfit where there is none."""
+    """The Plan that `rule` gives where some sizes are open; raises a Misfit if there is none."""
     names = ("data", "target") if rule.to_target else default_names(len(shapes))
     sizes = tuple(map(open_shape, shapes, names))
     check_count(rule, sizes)
