@@ -66,7 +66,7 @@ class Compared:
         name: the rule's or the engine's name.
         rule: the rule's name.
         release: the engine's measured release, or the one that was read about; empty for a rule.
-        attributes: what the rule was used with.
+        attributes: the attributes of the use of the rule.
         answer: the plan, or the error that refuses the shapes.
         verdict: against the reference: "same", "same_here" (only at these sizes: see `size_traps`),
             "different", "refused", or "only_here" (the reference refuses, this does not). With open

@@ -145,7 +145,7 @@ class Support:
 
     Attributes:
         ok: True; False if it refuses, crashes or returns wrong results.
-        reason: why not, or what was checked.
+        reason: the reason of a refusal, or the check that passed.
         source: the source of the fact.
     """
 

@@ -231,7 +231,7 @@ def plan_to(
         axes_mapping: for mode "explicit", the target axis of each data axis, rising.
         engine: ask what that engine's measured release does.
         op: the op meant, where the engine has several.
-        facts: what is known of sizes that are no numbers; see :func:`plan`.
+        facts: known conditions on open sizes; see :func:`plan`.
 
     Returns:
         A Plan with one operand, the data.

@@ -336,7 +336,7 @@ def _accident(frame: FrameType, shapes: tuple[Shape, ...]) -> Accident:
 def _segment(
     path: str, line: int | None, end: int | None, column: int | None, last: int | None
 ) -> str:
-    """The text of an expression, its lines joined; "" if it is not known."""
+    """The text of an expression, its lines joined; "" if unknown."""
     if line is None or end is None or column is None or last is None:
         return ""
     lines = [linecache.getline(path, k).encode() for k in range(line, end + 1)]

@@ -64,7 +64,7 @@ class Finder(MetaPathFinder):
     """Stands before all other finders, and changes how they load modules under test.
 
     Attributes:
-        scope: what is under test.
+        scope: the files under test.
         unchecked: modules under test that another loader loads, or whose expressions nest too
             deeply to be rewritten.
     """

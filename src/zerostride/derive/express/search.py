@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def express(
     plan: Plan, rule: str | None, *, engine: str | None = None, op: str | None = None
 ) -> Expression:
-    """How to say `plan` under a rule or on an engine; see :meth:`zerostride.Plan.express`.
+    """How to express `plan` under a rule or on an engine; see :meth:`zerostride.Plan.express`.
 
     Args:
         plan: the plan to express.
