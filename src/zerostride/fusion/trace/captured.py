@@ -1,9 +1,9 @@
-"""Arrays that a traced function takes from elsewhere: which it may take, and what they hold now.
+"""Arrays that a traced function takes from an enclosing scope, and their present contents.
 
-Taken is plain data: what lies in this processor's memory, and is not to be differentiated, traced
-by another library, lazy or named. It is read in each call from the object itself, so that a tensor
-whose memory was exchanged, or a list that was written to, is seen as it is then. Everything else
-belongs among the operands, where its library is known, and is refused at the user's line.
+Plain data may be captured: arrays in this processor's memory that are not differentiated, traced by
+another library, lazy or named. Each call reads the object itself, so it sees a tensor whose memory
+was exchanged, or a list that was written to. Other arrays have to be operands, where their library
+computes them; they are refused at the user's line.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from .source import called, current_place
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Captured:
-    """An array from elsewhere.
+    """An array from an enclosing scope.
 
     Attributes:
-        given: what the function met: an array, or what NumPy makes one of.
-        name: what the function calls it; "" where that is not known.
-        place: the line that met it first.
+        given: the object: an array, or an object that NumPy converts to one.
+        name: its name in the function, or "".
+        place: the first line that used it.
     """
 
     given: Any
@@ -46,15 +46,15 @@ class Captured:
 
     @property
     def is_steady(self) -> bool:
-        """Whether it is an array of NumPy's, which the engine can read in each call."""
+        """Whether it is a NumPy array, which the engine can read in each call."""
         return type(self.given) is np.ndarray
 
     def read(self) -> Any:
-        """What it holds now: an array; a Python number where the library has it as one.
+        """Its present contents: an array; a Python number if its library treats it as one.
 
         Raises:
-            TraceError: it is no plain data, or not any more.
-            BroadcastError: a list that is no array.
+            TraceError: it is not plain data, or no longer.
+            BroadcastError: a list that is not an array.
         """
         if type(self.given) is np.ndarray:
             return self.given
@@ -74,7 +74,7 @@ class Captured:
             ) from None
 
     def settled(self) -> Captured:
-        """The same, as an array of NumPy's where nobody is left who could change what it holds."""
+        """This, as a NumPy array if nothing else can change its contents any more."""
         if self.is_steady or not _is_settled(self):
             return self
         return Captured(self.read(), self.name, self.place)
@@ -87,19 +87,19 @@ class Captured:
 
 
 def capture(value: Any) -> Captured:
-    """What the line that is being executed takes from elsewhere."""
+    """Captures an object that the current line takes from an enclosing scope."""
     check_elementwise(value)
     return Captured(value, called(value), str(current_place()))
 
 
 def arrays_of(captured: Sequence[Captured]) -> tuple[Any, ...]:
-    """What captured arrays hold now."""
+    """The present contents of captured arrays."""
     return tuple([array.read() for array in captured])
 
 
 def _is_settled(captured: Captured) -> bool:
-    """Whether what it holds cannot change: numbers, and of such tuples and lists that the function
-    made itself."""
+    """Whether its contents cannot change: numbers, and tuples and lists of numbers that the
+    function created itself."""
     kind = type(captured.given)
     if kind is tuple or (kind is list and _references(captured) <= _UNSHARED):
         return all(map(_is_number, captured.given))
@@ -114,15 +114,15 @@ def _references(captured: Captured) -> int:
     return sys.getrefcount(captured.given)
 
 
-#: As many as there are to an object that nothing else refers to.
+#: The reference count of an object that nothing else refers to.
 _UNSHARED = _references(Captured([0], "", ""))
 
 
 def _data_of(value: Any) -> Any:
-    """NumPy's array of the memory that an object has.
+    """NumPy's array of an object's memory.
 
     Raises:
-        NotPlain: it is no plain data.
+        NotPlain: it is not plain data.
         ValueError: a list whose rows differ in length.
     """
     if isinstance(value, np.ma.MaskedArray):
@@ -148,7 +148,7 @@ def _part(value: Any) -> Any:
 
 
 def _without_copy(value: Any) -> NDArray[Any]:
-    """The array of an object that says it is like one, if that is there without being made."""
+    """The array of an object with `__array__`, if it needs no copy."""
     try:
         return np.asarray(value.__array__(copy=False))
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""NumPy's functions on values that are made of others: filled arrays, norms, nearness, NaNs."""
+"""NumPy's functions on values that are composed of others: filled arrays, norms, isclose, NaNs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUTSIDE = "call it outside of the fused function, on its operands or its results
 
 
 def value_of(argument: Any) -> Value:
-    """A value among the arguments of a function of NumPy, where it has to be one."""
+    """An argument that has to be a value."""
     if not isinstance(argument, Value):
         refuse("a value is an argument that decides a shape or a place", OUTSIDE)
     return argument
@@ -43,7 +43,7 @@ def broadcast_to(array: Any, shape: Any, subok: bool = False) -> Value:
 
 
 def result_type(*args: Any) -> np.dtype[Any]:
-    """As numpy.result_type, of values, too."""
+    """As numpy.result_type, also for values."""
     plain = [
         (arg.scalar_type(1) if arg.weak else arg.dtype) if isinstance(arg, Value) else arg
         for arg in args
@@ -93,7 +93,7 @@ def _constant_like(number: int) -> Callable[..., Value]:
     return constant_like
 
 
-#: Norms of vectors, by their order: of the absolute values and the axes, whether these stay.
+#: Norms of vectors by their order: functions of the absolute values, the axes and keepdims.
 _NORMS: Mapping[Any, Callable[[Value, Any, bool], Any]] = {
     None: lambda x, axis, keep: np.sqrt((x * x).sum(axis, keepdims=keep)),
     2: lambda x, axis, keep: np.sqrt((x * x).sum(axis, keepdims=keep)),
@@ -170,7 +170,7 @@ def _ptp(a: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> A
 
 
 def _without_nan(a: Any, by: float) -> tuple[Value, Value | None]:
-    """A value with a number in place of NaNs, and where these were; None where there are none."""
+    """A value with a number in place of NaNs, and their mask; None for dtypes without NaN."""
     value = value_of(a)
     if not is_float(value.dtype):
         return value, None
@@ -250,7 +250,7 @@ def _polyval(p: Any, x: Any) -> Any:
     value = value_of(x)
     result: Any = _filled(value, 0, None, None)
     numbers = np.asarray(p)
-    for k, number in enumerate(numbers):  # of an array a view, which is read in each call
+    for k, number in enumerate(numbers):  # a captured array is indexed, so that each call reads it
         result = result * value + (numbers[k, ...] if numbers is p else number)
     return result
 
@@ -262,7 +262,7 @@ def _sinc(x: Any) -> Value:
     return ratio
 
 
-#: What is made of other functions, by NumPy's own.
+#: The composed functions, by NumPy's functions.
 COMPOSED: Mapping[Callable[..., Any], Callable[..., Any]] = {
     np.broadcast_to: broadcast_to,
     np.zeros_like: _constant_like(0),

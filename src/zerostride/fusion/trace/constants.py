@@ -1,4 +1,4 @@
-"""What is looked at where a Python number meets an array: whether its dtype holds the number."""
+"""Checks of Python numbers that meet arrays: whether the array's dtype holds the number."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from ...ops import Op
 from .graph import Constant
 from .value import Value
 
-#: Whether `numpy.where` converts a Python integer that the dtype it meets cannot hold, as it does
-#: an array: where(c, uint8, 300) is 44. From 2.5 on it raises OverflowError (run: 2.1.3, 2.5.5).
+#: Whether `numpy.where` wraps a Python integer that the other operand's dtype cannot hold, as it
+#: does an array: where(c, uint8, 300) is 44. From 2.5 on it raises OverflowError (run: 2.1.3,
+#: 2.5.5).
 WHERE_WRAPS = tuple(map(int, np.__version__.split(".")[:2])) < (2, 5)
 MOST_INT64, MOST_UINT64 = 2**63 - 1, 2**64 - 1
-#: Comparisons of Python numbers; one with a number that no operand reaches is such a one.
+#: Comparisons as Python computes them. They decide a comparison with a number out of range.
 COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "equal": operator.eq,
     "not_equal": operator.ne,
@@ -28,13 +29,13 @@ COMPARISONS: Mapping[str, Callable[[Any, Any], bool]] = {
 
 
 def number_of(value: Value) -> Any:
-    """The Python number that a value is known to be, or None."""
+    """The Python number of a constant value, or None."""
     node = value.tracer.nodes[value.node]
     return node.value if isinstance(node, Constant) and node.weak else None
 
 
 def is_pythons(value: Value) -> bool:
-    """Whether it is a Python number, or one of Python's truth values, known or not."""
+    """Whether a value is a Python number or truth value, constant or not."""
     return value.weak or type(number_of(value)) is bool
 
 
@@ -49,13 +50,13 @@ def fits(number: int, dtype: np.dtype[Any]) -> bool:
 
 
 def is_huge(value: Value) -> bool:
-    """Whether it is a Python integer that no dtype of integers holds; as a float it is a number."""
+    """Whether a value is a Python integer that no integer dtype holds; a float may hold it."""
     number = number_of(value)
     return type(number) is int and not ~MOST_INT64 <= number <= MOST_UINT64
 
 
 def beyond(name: str, values: Sequence[Value], dtypes: tuple[str, ...]) -> bool | None:
-    """The answer to a comparison with a Python integer that no operand reaches, or None.
+    """The result of a comparison with a Python integer that no operand reaches, or None.
 
     Raises:
         OverflowError: such an integer in any other op.
@@ -65,7 +66,7 @@ def beyond(name: str, values: Sequence[Value], dtypes: tuple[str, ...]) -> bool 
         if type(number) is not int or target.kind not in "iuf":
             continue
         if target.kind == "f":
-            float(number)  # an OverflowError of Python's
+            float(number)  # raises Python's OverflowError
             continue
         if fits(number, target):
             continue
@@ -78,7 +79,7 @@ def beyond(name: str, values: Sequence[Value], dtypes: tuple[str, ...]) -> bool 
 
 
 def check_power(op: Op, values: Sequence[Value], dtypes: tuple[str, ...]) -> None:
-    """Refuses a power of integers that is known to be negative, as NumPy does."""
+    """Refuses a constant negative power of integers, as NumPy does."""
     if op.name != "pow" or np.dtype(dtypes[-1]).kind not in "iu":
         return
     node = values[1].tracer.nodes[values[1].node]

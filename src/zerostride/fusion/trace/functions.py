@@ -54,7 +54,7 @@ _FOLDS: Mapping[np.ufunc, str] = {
 def call_ufunc(
     tracer: Tracer, ufunc: np.ufunc, method: str, inputs: Sequence[Any], options: Mapping[str, Any]
 ) -> Any:
-    """A ufunc that the op table has, or that is made of such; or its `reduce`."""
+    """A ufunc of the op table, or one composed of such ufuncs; or its `reduce`."""
     name = f"numpy.{ufunc.__name__}"
     if method == "reduce" and ufunc in _FOLDS:
         return _folded(ufunc, *inputs, **options)
@@ -88,12 +88,12 @@ def _folded(ufunc: np.ufunc, value: Any, axis: Any = 0, dtype: Any = None, **opt
 
 
 def _as_of(ufunc: np.ufunc, value: Value) -> Value:
-    """The value in the dtype that the ufunc computes it in."""
+    """The value in the dtype in which the ufunc computes it."""
     return value.tracer.cast(value, ufunc.resolve_dtypes((value.dtype, None))[0])
 
 
 def _scaled(ufunc: np.ufunc, times: float, over: float) -> Callable[[Value], Value]:
-    # Up to float32 NumPy scales in that, by the quotient of the rounded numbers.
+    # Up to float32 NumPy scales in float32, by the quotient of the rounded numbers.
     single = float(np.float32(times) / np.float32(over))
 
     def scaled(x: Value) -> Value:
@@ -117,7 +117,7 @@ def _reciprocal(x: Value) -> Value:
     return x.tracer.apply("divide", (1, x))
 
 
-#: Ufuncs that are made of ops, with the values that they have.
+#: Ufuncs that are composed of ops, with NumPy's values.
 _MADE: Mapping[np.ufunc, Callable[..., Any]] = {
     np.rint: lambda x: x.tracer.apply("round", (_as_of(np.rint, x),)),
     np.exp2: lambda x: x.tracer.apply("pow", (2, _as_of(np.exp2, x))),
@@ -136,7 +136,7 @@ _MADE: Mapping[np.ufunc, Callable[..., Any]] = {
 # NumPy's functions
 
 
-#: What functions that cannot be fused are in ops that can.
+#: For functions that cannot be fused, equivalents that can.
 _INSTEAD = {
     "array_equal": "write zs.all(x == y)",
     "copyto": "write zs.where(condition, new, old), and return the result",
@@ -153,7 +153,7 @@ _INSTEAD = {
 
 
 def call_function(function: Callable[..., Any], args: Any, options: Any) -> Any:
-    """A function of NumPy on a value, where it can be fused."""
+    """A function of NumPy on a value, if it can be fused."""
     replacement = _FUNCTIONS.get(function)
     if replacement is None:
         module, name = getattr(function, "__module__", "numpy"), getattr(function, "__name__", "?")

@@ -1,8 +1,8 @@
 """A traced function as data: nodes with shapes and dtypes, each after those that it reads.
 
-A graph is made for one signature (the operands' shapes and dtypes), so every node knows its shape
-and the dtype that its values have for NumPy. Rules are gone by then: what a rule chose is in
-`Apply.axes`. Nothing here knows strides, blocks or the engine.
+A graph is built for one signature (the operands' shapes and dtypes), so every node has its shape
+and its NumPy dtype. Rules have been applied: `Apply.axes` holds the result. A graph has no strides
+and no blocks, and does not depend on the engine.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ Number = bool | int | float
 class Input:
     """An operand of the call, or an array that the function captured (those come last).
 
-    A Python number given as an operand has the shape () and is `weak`: its value is read in each
-    call, and its dtype is what NumPy makes of it among the others ("int64" or "float64" here).
+    A Python number as an operand has the shape () and is `weak`: its value is read in each call,
+    and its dtype depends on the operands that it meets ("int64" or "float64" here).
     """
 
     index: int
@@ -32,7 +32,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number that stands in the function. `weak` (a Python number) promotes as in NumPy."""
+    """A number in the function's code. `weak` (a Python number) promotes as in NumPy."""
 
     value: Number
     dtype: str
@@ -48,9 +48,9 @@ class Apply:
         op: its name in the op table; "cast" converts.
         args: the nodes it reads.
         axes: for each argument, where its axes land on the result's.
-        compute: the dtypes that the arguments are converted to before the op, and last the one that
-            it computes (`compute.native.resolve`). 16-bit floats are computed in float32 and
-            rounded where they leave the program or are cast, not in between.
+        compute: the dtypes to which the arguments are converted before the op, and last that of its
+            result (`compute.native.resolve`). 16-bit floats are computed in float32 and rounded
+            where they leave the program or are cast, not in between.
         shape: of the result.
         dtype: of the result.
     """
@@ -71,9 +71,9 @@ class Reduce:
         op: "sum", "prod", "min", "max", "any", "all", "argmin" or "argmax"; all others (mean,
             variance, logsumexp …) are expressions of these.
         arg: the node it reads.
-        over: the argument's axes that are reduced, rising; none: the values stay what they are.
-        keepdims: whether these stay as axes of extent 1.
-        compute: the dtype that the argument's values have before the reduction.
+        over: the argument's axes that are reduced, rising; without any the values are unchanged.
+        keepdims: whether these are kept as axes of extent 1.
+        compute: the dtype of the argument's values before the reduction.
         shape: of the result.
         dtype: of the result (sums of small integers widen, as NumPy's).
     """
@@ -108,8 +108,8 @@ Node = Input | Constant | Apply | Reduce | View
 class Graph:
     """What a function computes for one signature.
 
-    Equal nodes are one node, what no output needs is gone, and what numbers alone decide is a
-    Constant.
+    Equal nodes occur once, nodes that no output needs are removed, and expressions of numbers alone
+    are Constants.
 
     Attributes:
         nodes: each reads earlier ones only. The inputs that are read need not come first.
@@ -140,8 +140,8 @@ def results_of(graph: Graph, value_of: Callable[[Node, Sequence[Any]], Any]) -> 
 
     Args:
         graph: what to compute.
-        value_of: of a node, and of the values so far by their nodes' numbers: None for those that
-            nobody reads again, which are let go.
+        value_of: computes a node from the values so far, by their nodes' numbers. Values that no
+            later node reads are replaced by None and freed.
 
     >>> x = Input(0, (2,), "float32")
     >>> graph = Graph((x, View(0, (0, None), (2, 1), "float32")), (1, 0), 1)

@@ -1,9 +1,9 @@
-"""Python's integers among a call's operands: what has to hold for 64 bits to be what Python does.
+"""Python's integers among a call's operands: when int64 gives Python's results.
 
-Python computes with integers exactly, and the result meets an array as one number. A program does
-so in int64. For most numbers that is the same; for the others (a sum beyond 64 bits, a division by
-0, a power that is a fraction, a number that the array's dtype does not hold) the operands become
-constants of the trace, where Python itself computes (`PYTHON`), or refuses.
+Python computes integers exactly, and the result meets an array as one number. A program uses int64.
+For most numbers the results are equal. For others (a sum beyond 64 bits, a division by 0, a power
+that is a fraction, a number that the array's dtype does not hold) the operands become constants of
+the trace, where Python itself computes (`PYTHON`), or refuses.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 from .constants import COMPARISONS
 from .graph import Apply, Constant, Graph, Input
 
-#: What Python's operators do, by the op that they write down.
+#: Python's operators by the op that they record.
 PYTHON: Mapping[str, Callable[..., Any]] = {
     "add": operator.add,
     "subtract": operator.sub,
@@ -38,19 +38,19 @@ PYTHON: Mapping[str, Callable[..., Any]] = {
     "bitwise_right_shift": operator.rshift,
     **COMPARISONS,
 }
-#: Integers that float64 holds, all of them.
+#: The largest integer up to which float64 holds all integers.
 _EXACT = 2**53
 
 
 @dataclass(frozen=True, slots=True)
 class Integers:
-    """What has to hold of the Python integers of a call.
+    """The conditions on the Python integers of a call.
 
     Attributes:
-        places: for a node that is one, which operand.
+        places: for a node that is such an operand, its place.
         constants: for a node that is a number of the function, that number.
-        steps: (node, op, arguments), each of nodes that are here: what is made of these alone.
-        limits: (node, least, greatest) where one meets integers of fewer bits.
+        steps: (node, op, arguments) of nodes computed from nodes of this object alone.
+        limits: (node, least, greatest) where a node meets integers of fewer bits.
     """
 
     places: Mapping[int, int]
@@ -63,11 +63,11 @@ class Integers:
 
     @property
     def may_fit(self) -> bool:
-        """Whether there are operands for which 64 bits are enough."""
+        """Whether 64 bits are enough for some operands."""
         return all(map(_fits, self.constants.values()))
 
     def beyond(self, values: Sequence[Any]) -> tuple[int, ...]:
-        """The operands for whose values 64 bits are not what Python does, rising.
+        """The operands for whose values int64 differs from Python, rising.
 
         >>> k = Input(0, (), "int64", weak=True)
         >>> square = Apply("multiply", (0, 0), ((), ()), ("int64",) * 3, (), "int64")
@@ -88,7 +88,7 @@ class Integers:
         return tuple(sorted(self._sources(wrong))) if wrong else ()
 
     def _sources(self, nodes: Sequence[int]) -> set[int]:
-        """The operands that nodes are made of."""
+        """The operands that nodes depend on."""
         of = {node: args for node, _, args in self.steps}
         operands: set[int] = set()
         ahead = list(nodes)
@@ -101,7 +101,7 @@ class Integers:
 
 
 def _value(op: str, args: Sequence[Any]) -> Any:
-    """What Python makes of integers, or None where 64 bits have something else."""
+    """Python's result for integers, or None where int64 differs."""
     if not all(map(_fits, args)):
         return None
     try:
@@ -114,16 +114,16 @@ def _value(op: str, args: Sequence[Any]) -> Any:
 
 
 def _fits(number: Any) -> bool:
-    """Whether it is an integer of 64 bits."""
+    """Whether a number is an integer of 64 bits."""
     return type(number) is int and -(2**63) <= number < 2**63
 
 
 def integers_of(graph: Graph, weak: frozenset[int]) -> Integers:
-    """What a graph asks of Python integers.
+    """The conditions of a graph on Python integers.
 
     Args:
-        graph: what is computed.
-        weak: its nodes that are made of Python numbers alone, by Python's operators.
+        graph: the graph.
+        weak: its nodes that Python's operators compute from Python numbers alone.
     """
     places: dict[int, int] = {}
     constants: dict[int, int] = {}
@@ -160,7 +160,7 @@ def integers_of(graph: Graph, weak: frozenset[int]) -> Integers:
 
 
 def _limit(dtype: str) -> tuple[int, int] | None:
-    """The range of a dtype of integers that does not hold all of int64."""
+    """The range of an integer dtype that does not hold all of int64."""
     if np.dtype(dtype).kind not in "iu" or dtype == "int64":
         return None
     info = np.iinfo(dtype)

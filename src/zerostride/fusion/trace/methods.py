@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _OUTSIDE = "do that outside of the fused function, on its operands or its results"
 _INSTEAD = "leave it out"
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
-#: What to write for an option that reductions have outside.
+#: What to write in place of options that reductions lack in a fused function.
 _WITHOUT = {
     "where": "choose before: zs.sum(zs.where(condition, x, 0), axis)",
     "initial": "combine it with the result: zs.sum(x, axis) + initial",
@@ -31,7 +31,7 @@ _WITHOUT = {
 
 
 class Methods:
-    """What a value does as an array does it; the attributes are the value's."""
+    """The methods that a value shares with arrays."""
 
     __slots__ = ()
     if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Methods:
 
     @property
     def T(self) -> Value:  # noqa: N802 - an array's name for it
-        """The axes the other way round."""
+        """The axes in reverse order."""
         return self.transpose()
 
     @property
@@ -78,7 +78,7 @@ class Methods:
         return self.swapaxes(-1, -2)
 
     def transpose(self, *axes: Any) -> Value:
-        """The axes in another order; without an argument the other way round."""
+        """The axes in another order; without an argument reversed."""
         order = axes[0] if len(axes) == 1 and not hasattr(axes[0], "__index__") else axes
         return self._viewed(ordered(self.ndim, order or None))
 
@@ -90,7 +90,7 @@ class Methods:
         return self._viewed(tuple(order))
 
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> Value:
-        """Another shape that has axes of extent 1 more or fewer."""
+        """Another shape that differs by axes of extent 1."""
         sizes = shape[0] if len(shape) == 1 and not hasattr(shape[0], "__index__") else shape
         return self._viewed(reshaped(self.shape, sizes))
 
@@ -99,7 +99,7 @@ class Methods:
         return self._viewed(squeezed(self.shape, axis))
 
     def ravel(self, order: str = "C") -> Value:
-        """One axis, which is fine where one has more than one element."""
+        """The elements along one axis; allowed if at most one axis has several."""
         return self.reshape(-1)
 
     flatten = ravel
@@ -108,21 +108,21 @@ class Methods:
 
     @property
     def real(self) -> Value:
-        """The real part, which of real numbers is all."""
+        """The real part: the value itself."""
         if self.dtype.kind == "c":
             refuse("the real part of complex numbers cannot be fused", _OUTSIDE)
         return self.again(view=True)
 
     @property
     def imag(self) -> Value:
-        """The imaginary part, which of real numbers is 0."""
+        """The imaginary part, 0 for real numbers."""
         if self.dtype.kind == "c":
             refuse("the imaginary part of complex numbers cannot be fused", _OUTSIDE)
         zero = self.tracer.cast(self.tracer.lift(0), self.dtype)
         return self.tracer.laid(zero, self.shape, ())
 
     def conj(self) -> Value:
-        """The complex conjugate, which of real numbers is the number."""
+        """The complex conjugate: the value itself for real numbers."""
         if self.dtype.kind == "c":
             refuse("numpy.conjugate of complex numbers cannot be fused", _OUTSIDE)
         return self.again()
@@ -155,14 +155,14 @@ class Methods:
         return self.tracer.apply("square", (self,))
 
     def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Value:
-        """Within limits, of which one or both may be None."""
+        """The values within limits, of which one or both may be None."""
         from ...compute.unary import clip
 
         result: Value = clip(self, min, max, out=out)
         return result
 
     def round(self, decimals: int = 0, out: Any = None) -> Value:
-        """The nearest whole number; a half goes to the even one."""
+        """The nearest whole number, ties to even."""
         no_out(out)
         places = operator.index(decimals)
         if self.dtype.kind in "iu":
@@ -268,7 +268,7 @@ class Methods:
     def reduced(
         self, name: str, out: Any, more: Mapping[str, Any] = _NOTHING, **options: Any
     ) -> Value:
-        """A reduction of `reducing.TRACED`; `more` is what it was given that there is none with."""
+        """A reduction of `reducing.TRACED`; `more` holds options that it lacks."""
         from .reducing import COUNTED, TRACED
 
         no_out(out)

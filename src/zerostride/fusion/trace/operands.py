@@ -1,4 +1,4 @@
-"""What tracing has to know of the operands of a call, and which there are none of."""
+"""Descriptions of a call's operands for tracing, and checks of their dtypes."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy as np
 from ...compute import reference
 from ...compute.semantics import WEAK
 
-#: What a Python number is until it meets an array.
+#: The dtype of a Python number that meets no array.
 ALONE = {bool: "bool", int: "int64", float: "float64", complex: "complex128"}
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """What tracing has to know of an operand of the call.
+    """The description of an operand for tracing.
 
     Attributes:
         shape: its shape.
-        dtype: its dtype's name; of a Python number that of NumPy's for it alone.
-        weak: whether it is a Python number whose dtype is that of what it meets.
+        dtype: its dtype's name; of a Python number NumPy's dtype for it alone.
+        weak: whether it is a Python number, which takes the other operands' dtype.
         value: of a Python number that is a constant of this trace; None otherwise.
     """
 
@@ -32,7 +32,7 @@ class Operand:
 
 
 def operand_of(value: Any, k: int = 0) -> Operand:
-    """What tracing has to know of an array, a list, or a number.
+    """Describes an array, a list, or a number.
 
     >>> operand_of(np.zeros((2, 3), "float32")), operand_of(1.5)
     (Operand(shape=(2, 3), dtype='float32', weak=False, value=None), \
@@ -45,7 +45,7 @@ Operand(shape=(), dtype='float64', weak=True, value=None))
 
 
 def is_numeric(dtype: np.dtype[Any]) -> bool:
-    """Whether a dtype is one of numbers, those that packages add and Python's objects among them.
+    """Whether a dtype is one of numbers; packages' dtypes and Python objects are included.
 
     >>> is_numeric(np.dtype("float16")), is_numeric(np.dtype("U3"))
     (True, False)
@@ -55,7 +55,7 @@ def is_numeric(dtype: np.dtype[Any]) -> bool:
 
 
 def check_elementwise(array: Any) -> None:
-    """Refuses arrays whose operators are not those of elements.
+    """Refuses arrays whose operators are not element-wise.
 
     Raises:
         TypeError: a `numpy.matrix`.

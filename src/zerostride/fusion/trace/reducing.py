@@ -1,4 +1,4 @@
-"""Reductions over axes of values that are traced: single nodes, and those made of others."""
+"""Reductions over axes of traced values: single nodes, and compositions of them."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from .graph import Constant
 from .value import Value
 from .views import some_axes
 
-#: Sums of truth values and integers, by kind.
+#: The dtypes of sums of truth values and integers, by kind.
 _SUMS = {"b": np.dtype(np.int64), "i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
-#: Means and exponentials of these are float64's.
+#: Kinds whose means and exponentials are float64.
 _WHOLE = frozenset("biu")
 
-# Of values
+# Reductions of values
 
 
 def _inner(dtype: np.dtype[Any]) -> str:
-    """What sums of a dtype are taken in."""
+    """The dtype in which sums of a dtype are computed."""
     return working(dtype.name)
 
 
 def _total(name: str, x: Value, axis: Any, keepdims: bool, dtype: Any) -> Value:
     result = np.dtype(dtype) if dtype is not None else _SUMS.get(x.dtype.kind, x.dtype)
     over = some_axes(axis, x.ndim)
-    if not over:  # the values themselves; a cast would round those of 16 bits
+    if not over:  # the values themselves; a cast would round 16-bit floats
         return x.again() if x.dtype == result else x.tracer.cast(x, result)
     return x.tracer.reduce(name, x, over, keepdims, _inner(result), result.name)
 
@@ -43,7 +43,7 @@ def _prod(x: Value, axis: Any = None, keepdims: bool = False, dtype: Any = None)
 
 
 def _chosen(name: str) -> Callable[..., Value]:
-    """Least and greatest, and where they are: there is none of no elements."""
+    """Minima and maxima, and their positions; refused for no elements."""
 
     def reduced(x: Value, axis: Any = None, keepdims: bool = False) -> Value:
         over = some_axes(axis, x.ndim)
@@ -74,7 +74,7 @@ def _truth(name: str) -> Callable[..., Value]:
 
 
 def _real_dtype(x: Value, dtype: Any, what: str) -> np.dtype[Any]:
-    """The dtype of a mean: the operand's own, float64 for integers, or what is asked for."""
+    """The dtype of a mean: the operand's own, float64 for integers, or the requested one."""
     result = np.dtype(dtype) if dtype is not None else x.dtype
     if result.kind not in _WHOLE:
         return result
@@ -85,7 +85,7 @@ def _real_dtype(x: Value, dtype: Any, what: str) -> np.dtype[Any]:
 
 def _mean(x: Value, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Value:
     result = _real_dtype(x, dtype, "a mean")
-    if dtype is not None or x.dtype.kind in _WHOLE:  # as of a variance, which has the same sum
+    if dtype is not None or x.dtype.kind in _WHOLE:  # as for a variance, which has the same sum
         x = x.tracer.cast(x, result)
     return _averaged(x, some_axes(axis, x.ndim), keepdims, result)
 
@@ -139,7 +139,7 @@ def _logsumexp(x: Value, axis: Any = None, keepdims: bool = False, dtype: Any = 
     if not math.prod(x.shape[k] for k in over):
         return apply("log", (_sum(apply("exp", (x,)), axis, keepdims),))
     greatest = _MAX(x, axis, True)
-    # An infinity minus itself is NaN; nothing is taken out then, and exp has the answer.
+    # An infinity minus itself is NaN. So nothing is subtracted then; exp gives the result.
     taken = apply("where", (apply("isfinite", (greatest,)), greatest, 0))
     total = _sum(apply("exp", (x - taken,)), axis, keepdims)
     if not keepdims:
@@ -149,10 +149,10 @@ def _logsumexp(x: Value, axis: Any = None, keepdims: bool = False, dtype: Any = 
 
 _MAX = _chosen("max")
 
-#: Reductions to which truth values are numbers.
+#: Reductions that count truth values as numbers.
 COUNTED = frozenset({"sum", "prod", "mean", "var", "std", "sum_of_squares", "logsumexp"})
 
-#: Of a value: its axes, keepdims, and further keywords.
+#: Functions of a value, its axes, keepdims, and further keywords.
 TRACED: Mapping[str, Callable[..., Value]] = {
     "sum": _sum,
     "prod": _prod,

@@ -1,4 +1,4 @@
-"""Where in a user's function something was written, and refusals that show it."""
+"""Places in a user's source, and refusals that show them."""
 
 from __future__ import annotations
 
@@ -18,20 +18,21 @@ import numpy as np
 from ... import errors
 from ...errors import BroadcastError, TraceError
 
-#: Folders whose frames are not the user's.
+#: Folders of code that is not the user's.
 _OURS = tuple(
     os.path.dirname(os.path.abspath(path)) + os.sep for path in (errors.__file__, np.__file__)
 )
 
-#: Libraries whose frames are not the user's either.
+#: Libraries whose code is not the user's either.
 _LIBRARIES = ("torch", "jax", "dask", "xarray", "pandas", "cupy", "array_api_strict", "scipy")
-#: Errors whose message is what they were made of.
+#: Errors whose message is their only argument.
 _PLAIN = (TypeError, ValueError, IndexError, AttributeError, OverflowError, ZeroDivisionError)
-#: What the user's own `raise` is.
+#: The opcodes of the user's own `raise`.
 _RAISES = frozenset({dis.opmap["RAISE_VARARGS"], dis.opmap["RERAISE"]})
-#: Where modules of PyTorch keep what they are given as attributes.
+#: Where PyTorch's modules keep parameters, buffers and submodules.
 _OF_MODULES = ("_parameters", "_buffers", "_modules")
-#: How far an object is looked for: `model.layer.weight`; and among how many parts of a container.
+#: The depth to which an object is searched for (`model.layer.weight`), and the most parts of a
+#: container that are searched.
 _DEEPEST, _MOST = 3, 100
 #: Characters of a line that are shown.
 _LONGEST = 160
@@ -45,7 +46,7 @@ class Place:
         filename: the file.
         line: its number in the file, from 1.
         function: the function it stands in.
-        text: the line itself; "" where the source is not to be had.
+        text: the line itself; "" where the source is not available.
     """
 
     filename: str
@@ -78,7 +79,7 @@ def _current_frame() -> FrameType:
 
 
 def called(target: Any) -> str:
-    """What the function whose line is being executed calls an object: a name, or what is in one.
+    """The name of an object in the function that is being executed, or a path to it from a name.
 
     >>> weights = {"bias": [1.0]}
     >>> called(weights), called(weights["bias"]), called([1.0])
@@ -102,7 +103,7 @@ def called(target: Any) -> str:
 
 
 def is_in_place() -> bool:
-    """Whether the line that is being executed is at an operator in place, as `y += x`."""
+    """Whether the line that is being executed is at an in-place operator, such as `y += x`."""
     frame = _current_frame()
     here = (
         instruction
@@ -116,7 +117,7 @@ def is_in_place() -> bool:
 
 
 def _parts(value: Any, names: Sequence[str]) -> Iterator[tuple[str, Any]]:
-    """What an object holds, and how that is written; attributes are those of `names`."""
+    """An object's parts and how they are written; its attributes are those in `names`."""
     if type(value) is dict:
         yield from ((f"[{key!r}]", item) for key, item in islice(value.items(), _MOST))
     elif type(value) in (list, tuple):
@@ -134,11 +135,11 @@ def _place(frame: FrameType, line: int) -> Place:
 
 
 def tell_place(error: Exception, function: Any) -> None:
-    """Adds the user's line to what an error says, unless the user raised it.
+    """Adds the user's line to an error's message, unless the user raised it.
 
     Args:
-        error: one that is being handled; its traceback begins with a frame of zerostride's.
-        function: what is traced; where it begins is told of errors of what it returned.
+        error: the error being handled; its traceback begins with a frame of zerostride.
+        function: the traced function; errors of its results show the line where it begins.
     """
     last = _last_of_the_user(error.__traceback__)
     if last is None:
@@ -168,7 +169,7 @@ def _last_of_the_user(traceback: TracebackType | None) -> TracebackType | None:
 
 
 def place_of(function: Any) -> str:
-    """Where a function begins, as a place is shown; "" where that is not known, or is here."""
+    """The line where a function begins, as a place is shown; "" if unknown or zerostride's own."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     if code is None or _is_ours(code.co_filename):
         return ""

@@ -1,4 +1,4 @@
-"""How a function packs its results: one, or a tuple, a list or a dict of them."""
+"""How a function packs its results: a single one, or a tuple, a list or a dict of them."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Structure:
     """A result, or a container of them.
 
     Attributes:
-        kind: None for one result; otherwise the container's type: tuple or a named one, list, dict.
+        kind: None for one result; otherwise the container's type: tuple, named tuple, list or dict.
         keys: of a dict.
-        parts: what the container holds.
+        parts: the structures of the container's items.
     """
 
     kind: type[Any] | None = None
@@ -31,12 +31,12 @@ class Structure:
 
     @property
     def count(self) -> int:
-        """How many results there are in all."""
+        """The number of results."""
         return 1 if self.kind is None else sum(part.count for part in self.parts)
 
     @property
     def is_plain_tuple(self) -> bool:
-        """Whether it is a tuple of results, and neither a named one nor one of containers."""
+        """Whether it is an unnamed tuple of results, without containers in it."""
         return self.kind is tuple and all(part.kind is None for part in self.parts)
 
     def pack(self, results: Sequence[Any]) -> Any:
@@ -57,7 +57,7 @@ class Structure:
         return make(parts)
 
     def unpack(self, packed: Any, what: str) -> list[Any]:
-        """The parts of something that is packed the same way, None for what is not there.
+        """The leaves of an object that is packed in the same way, None for missing ones.
 
         Raises:
             TypeError: it is packed in another way.
@@ -79,7 +79,7 @@ class Structure:
         ]
 
     def named_outs(self) -> list[str]:
-        """How a caller writes the parts of an `out` that is packed the same way.
+        """How a caller writes the parts of an `out` that is packed in the same way.
 
         >>> Structure(dict, ("a",), (Structure(list, (), (Structure(), Structure())),)).named_outs()
         ["out['a'][0]", "out['a'][1]"]
@@ -112,10 +112,10 @@ class Structure:
 def structure_of(
     returned: Any, lift: Callable[[Any], _T], place: str = ""
 ) -> tuple[Structure, list[_T]]:
-    """How results are packed, and each of them by `lift`; `place` is where the function stands.
+    """The structure of results, and each result through `lift`; `place` is the function's place.
 
     Raises:
-        TraceError: the function returns what is no array.
+        TraceError: the function returns an object that is not an array.
     """
     leaves: list[_T] = []
 

@@ -34,7 +34,7 @@ from .source import current_place
 from .value import Value, name_of
 
 _OF_TRUTHS = frozenset({"logical_and", "logical_or", "logical_xor", "logical_not"})
-#: Ops that have truth values, or numbers, and give what they were given.
+#: Ops that take truth values or numbers, and keep which they are.
 _OF_BOTH = frozenset(
     {
         *("where", "cast", "positive", "maximum", "minimum", "fmax", "fmin", "clip", "equal"),
@@ -51,14 +51,14 @@ def _promoted(name: str, kinds: tuple[str, ...], dtype: str | None) -> tuple[str
 
 
 class Tracer:
-    """Writes down nodes, equal ones once, and holds the arrays that were captured."""
+    """Records nodes, equal ones once, and holds the captured arrays."""
 
     def __init__(
         self, operands: Sequence[Operand], dtype: Any = None, *, own: bool = False
     ) -> None:
-        #: What numbers that come in are converted to, or None.
+        #: The dtype to which incoming numbers are converted, or None.
         self.dtype = None if dtype is None else np.dtype(dtype)
-        #: Whether Python floats take the dtype of any floats, as a library's own do (`own_kinds`).
+        #: Whether Python floats take the dtype of any floats, as in some libraries (`own_kinds`).
         self.own = own
         self.nodes: list[Node] = []
         self.closed = False
@@ -66,7 +66,7 @@ class Tracer:
         self._captured: list[Captured] = []
         self._places: dict[int, int] = {}  # in `_captured`, which keeps the objects alive
         self._numbers: dict[Any, int] = {}
-        self._weak: set[int] = set()  # what Python's operators make of Python's numbers
+        self._weak: set[int] = set()  # results of Python's operators on Python's numbers
 
     # Values
 
@@ -81,7 +81,7 @@ class Tracer:
         return value
 
     def entering(self, value: Value) -> Value:
-        """What comes in, in the dtype that is computed in; truth values stay what they are."""
+        """An incoming value in the requested dtype; truth values are not converted."""
         if self.dtype is None or value.weak or value.dtype == np.bool_:
             return value
         if not keeps_kind(value.dtype, self.dtype):
@@ -89,13 +89,13 @@ class Tracer:
         return self.cast(value, self.dtype)
 
     def counted(self, value: Value) -> Value:
-        """Truth values as numbers of the dtype that is computed in, if one was asked for."""
+        """Truth values as numbers of the requested dtype, if there is one."""
         if self.dtype is None or value.dtype != np.bool_:
             return value
         return self.cast(value, self.dtype)
 
     def lift(self, value: Any) -> Value:
-        """The value of what a traced function meets: a value, a number, or an array."""
+        """The value of an object in a traced function: a value, a number, or an array."""
         if isinstance(value, Value):
             self._check_own(value)
             return value
@@ -107,7 +107,7 @@ class Tracer:
         return self.entering(self._capture(value))
 
     def result(self, returned: Any) -> Value:
-        """The value of what a traced function returns."""
+        """The value of an object that a traced function returns."""
         value = self.lift(returned)
         number = number_of(value)
         if type(number) is int and not fits(number, value.dtype):
@@ -118,11 +118,11 @@ class Tracer:
         return self.add(Constant(number, dtype, weak), weak=weak and type(number) is not bool)
 
     def _capture(self, source: Any) -> Value:
-        """An array from elsewhere, by identity: its values are read in each call."""
+        """Captures an array, by identity: its values are read in each call."""
         weak = type(source) is complex
         captured = capture(source)
         array = captured.read()
-        if type(array) in WEAK and not weak:  # a library's number that takes others' dtypes
+        if type(array) in WEAK and not weak:  # a library's weak number
             return self.lift(array)
         if not is_numeric(array.dtype):
             raise TypeError(f"an operand is of {array.dtype}, not of numbers")
@@ -143,7 +143,7 @@ class Tracer:
             )
 
     def check_open(self) -> None:
-        """Refuses values of a call that has been traced."""
+        """Refuses values of a trace that has ended."""
         if self.closed:
             raise TraceError(
                 "the call that this value belongs to is over",
@@ -152,10 +152,10 @@ class Tracer:
             )
 
     def add(self, node: Node, *, weak: bool = False, view: bool = False) -> Value:
-        """The value of a node, whose arguments are nodes of this tracer; equal ones are one.
+        """The value of a node whose arguments are nodes of this tracer; equal nodes are shared.
 
         Args:
-            node: what to write down.
+            node: the node to record.
             weak: whether it is a Python number.
             view: whether the array would be a view, which is not written to.
         """
@@ -163,7 +163,7 @@ class Tracer:
 
     def _number(self, node: Node) -> int:
         self.check_open()
-        # 0.0 and -0.0 are equal, and not one constant; True, 1 and 1.0 differ by their dtypes.
+        # 0.0 and -0.0 are equal but different constants; True, 1 and 1.0 differ by their dtypes.
         key = (node, repr(node.value)) if isinstance(node, Constant) else node
         number = self._numbers.setdefault(key, len(self.nodes))
         if number == len(self.nodes):
@@ -190,8 +190,8 @@ class Tracer:
             args: its operands.
             rule: as for zerostride's functions, with `axis` and `broadcast`.
             dtype: what to compute in, as for NumPy's ufuncs; for "cast" what to convert to.
-            weak: whether it is one of Python's operators, which make Python numbers of Python
-                numbers; NumPy's functions do not.
+            weak: whether it is one of Python's operators, whose results for Python numbers are
+                Python numbers; those of NumPy's functions are not.
         """
         op = OPS[name]
         values = [self.lift(arg) for arg in args]
@@ -228,11 +228,11 @@ class Tracer:
         return self.add(self._apply(name, values, op_plan.axes_mapping, dtypes, op_plan.shape))
 
     def _of_pythons(self, name: str, values: Sequence[Value]) -> Value:
-        """What one of Python's operators makes of Python's numbers: a number, as far as known."""
+        """The result of one of Python's operators on Python's numbers; constant if these are."""
         numbers = [number_of(value) for value in values]
         if None not in numbers:
             return self.lift(PYTHON[name](*numbers))
-        # A truth value is an integer there.
+        # Python's operators treat truth values as integers.
         values = [
             value if number is None else self.lift(+number)
             for value, number in zip(values, numbers, strict=True)
@@ -259,7 +259,7 @@ class Tracer:
     def _typed(
         self, op: Op, values: list[Value], dtype: str | None
     ) -> tuple[list[Value], tuple[str, ...]]:
-        """The dtypes that an op computes in, and its operands, cast where NumPy casts first."""
+        """The operands, cast where NumPy casts first, and the dtypes in which the op computes."""
         kinds = tuple(value.kind for value in values)
         try:
             met = own_kinds(op.name, kinds) if self.own else kinds
@@ -282,7 +282,7 @@ class Tracer:
         return values, resolved
 
     def _wrapped(self, value: Value, dtype: str) -> Value:
-        """A Python integer beyond a dtype as `numpy.where` before 2.5 takes it: as an array's."""
+        """A Python integer beyond a dtype, wrapped around as by `numpy.where` before 2.5."""
         number, target = number_of(value), np.dtype(dtype)
         if type(number) is not int or target.kind not in "iu" or fits(number, target):
             return value
@@ -295,7 +295,7 @@ class Tracer:
         return self.cast(value, np.dtype(dtype))
 
     def _folded(self, op: Op, values: Sequence[Value], dtypes: tuple[str, ...]) -> Any:
-        """The result where all operands are numbers, or None."""
+        """The result if all operands are constants, else None."""
         nodes = [self.nodes[value.node] for value in values]
         numbers = [node for node in nodes if isinstance(node, Constant)]
         if len(numbers) < len(nodes) or np.dtype(dtypes[-1]).kind not in "biuf":
@@ -308,7 +308,7 @@ class Tracer:
     def _decided(
         self, values: Sequence[Value], axes: tuple[Axes, ...], shape: tuple[int, ...], truth: bool
     ) -> Value:
-        """A comparison whose answer is the same for every number: an integer is equal to itself."""
+        """A comparison with the same result for every number, written as x == x or x != x."""
         k = 0 if isinstance(self.nodes[values[1].node], Constant) else 1
         name = "equal" if truth else "not_equal"
         dtypes = (values[k].dtype.name,) * 2 + ("bool",)
@@ -330,7 +330,7 @@ class Tracer:
         return self.add(self._apply("cast", [value], axes, dtypes, value.shape))
 
     def laid(self, value: Value, shape: tuple[int, ...], axes: Axes) -> Value:
-        """A value stretched to a larger shape; `axes` says where its axes land."""
+        """A value broadcast to a larger shape; `axes` gives the places of its axes."""
         if shape == value.shape:
             return value.again(view=True)
         # "cast" to its own dtype would round 16-bit floats.
@@ -339,9 +339,10 @@ class Tracer:
         return self.add(node, view=True)
 
     def divided(self, value: Value, count: float, dtype: np.dtype[Any]) -> Value:
-        """A sum by a count, in the sum's own dtype, as a value of `dtype`.
+        """A sum divided by a count, in the sum's own dtype, as a value of `dtype`.
 
-        For 16-bit floats that is one step without rounding, and with a count that they do not hold.
+        For 16-bit floats this is one step, without rounding in between, and the count may be beyond
+        their range.
         """
         over = self.lift(count)
         axes = (tuple(range(len(value.shape))), ())
@@ -358,8 +359,8 @@ class Tracer:
         compute: str,
         dtype: str,
     ) -> Value:
-        """A reduction over axes that are in range and rise; the same with and without its axes is
-        folded once."""
+        """A reduction over axes that are in range and rise. The reductions with and without
+        `keepdims` share one fold."""
         long = tuple(1 if k in over else size for k, size in enumerate(value.shape))
         kept = tuple(k for k in range(value.ndim) if k not in over)
         short = tuple(value.shape[k] for k in kept)
@@ -375,12 +376,12 @@ class Tracer:
     def view(self, value: Value, axes: Axes) -> Value:
         """A value with its axes in another order, and axes of extent 1 more or fewer."""
         source, node = value.node, self.nodes[value.node]
-        if isinstance(node, View):  # of what that one views
+        if isinstance(node, View):  # view its argument instead
             axes = tuple(None if axis is None else node.axes[axis] for axis in axes)
             source = node.arg
         inner = self.nodes[source]
         shape = tuple(1 if axis is None else inner.shape[axis] for axis in axes)
-        # An axis of extent 1 is as good as a new one: so equal views are equal nodes.
+        # Axes of extent 1 are written as new ones, so that equal views are equal nodes.
         axes = tuple(None if size == 1 else axis for axis, size in zip(axes, shape, strict=True))
         if shape == inner.shape and _rises(axes):
             return Value(self, source, shape, value.dtype, value.weak, True)
@@ -389,8 +390,8 @@ class Tracer:
     # The graph
 
     def finish(self, outputs: Sequence[int]) -> tuple[Graph, tuple[Captured, ...], frozenset[int]]:
-        """The graph of what the outputs need, the captured arrays, and the nodes that are made of
-        Python's numbers by Python's operators."""
+        """The graph of the nodes that outputs need, the captured arrays, and the nodes that
+        Python's operators compute from Python's numbers."""
         needed: set[int] = set()
         ahead = list(outputs)
         while ahead:
@@ -411,7 +412,7 @@ class Tracer:
 
 
 def _number(node: Constant, dtype: str) -> Any:
-    """A constant as an op takes it that computes in a dtype; weak where NumPy knows what to do."""
+    """A constant for an op that computes in a dtype; weak where NumPy can convert it."""
     if node.weak and not is_added_float(np.dtype(dtype)):
         return node.value
     return np.dtype(dtype if node.weak else node.dtype).type(node.value)

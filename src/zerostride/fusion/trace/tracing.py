@@ -1,9 +1,8 @@
-"""A Python function of arrays to a graph: it is called once with values that know shape and dtype.
+"""Traces a Python function of arrays to a graph, by one call with values of shape and dtype.
 
-Whatever the function does to a :class:`~.value.Value` is planned, typed and written down by the
-:class:`~.tracer.Tracer`; what it does to anything else (shapes, Python numbers, control flow on
-them) has happened when it returns. Arrays that it takes from elsewhere become operands after those
-of the call.
+The :class:`~.tracer.Tracer` plans, types and records every op on a :class:`~.value.Value`. Python
+runs the rest of the function (shapes, Python numbers, control flow on them) during the call. Arrays
+of an enclosing scope become operands after those of the call.
 """
 
 from __future__ import annotations
@@ -23,13 +22,13 @@ from .tracer import Tracer
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What came of tracing: also (graph, structure, captured) when taken apart.
+    """The result of tracing. It unpacks to (graph, structure, captured).
 
     Attributes:
-        graph: what is computed. Its last inputs are the captured arrays.
+        graph: the graph. Its last inputs are the captured arrays.
         structure: how the results are packed.
-        sources: the arrays that the function took from elsewhere, in the order of the inputs.
-        integers: what has to hold of Python integers among the operands.
+        sources: the captured arrays, in the order of the inputs.
+        integers: the conditions on Python integers among the operands.
     """
 
     graph: Graph
@@ -39,7 +38,7 @@ class Trace:
 
     @property
     def captured(self) -> tuple[Any, ...]:
-        """What these arrays hold now."""
+        """The present contents of the captured arrays."""
         return arrays_of(self.sources)
 
     def __iter__(self) -> Any:
@@ -55,13 +54,13 @@ def trace(
     *,
     own: bool = False,
 ) -> Trace:
-    """Calls a function with values of the operands' shapes and dtypes, and gives its graph.
+    """Calls a function with values of the operands' shapes and dtypes, and returns its graph.
 
     Args:
         function: takes as many arguments as there are operands, and `static` by name.
         operands: arrays, lists or numbers; or :class:`Operand` for each.
-        static: further arguments by name, which stay what they are.
-        dtype: what numbers that are no truth values are converted to where they come in.
+        static: further arguments by name, passed unchanged.
+        dtype: the dtype to which incoming numbers, except truth values, are converted.
         named: the names of the last operands, where these are passed by name.
         own: whether Python floats take the dtype of any floats (`compute.semantics.own_kinds`).
 

@@ -1,4 +1,4 @@
-"""What stands for an array while a function is traced: it knows shape and dtype, and no numbers."""
+"""The stand-in for an array while a function is traced: it has shape and dtype, but no numbers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TYPES: dict[str, type[complex]] = {"int": int, "float": float, "complex": compl
 
 @functools.lru_cache(64)
 def name_of(dtype: np.dtype[Any]) -> str:
-    """A dtype's name, which NumPy takes microseconds to put together.
+    """A dtype's name, cached because NumPy takes microseconds to build it.
 
     >>> name_of(np.dtype("f4"))
     'float32'
@@ -36,8 +36,8 @@ def name_of(dtype: np.dtype[Any]) -> str:
 def _binary(name: str, reflected: str) -> Callable[[Value, Any], Any]:
     def method(self: Value, other: Any) -> Any:
         if not _meets(other):
-            # An array of another library's may know what to do. Python's own classes do not, though
-            # some have comparisons of their own (from 3.12 on None, too).
+            # Another library's array may handle the operator. Python's own classes do not, though
+            # some define comparisons (from 3.12 on None too).
             other_method = getattr(type(other), reflected, None)
             from_library = type(other).__module__ != "builtins"
             if from_library and other_method is not getattr(object, reflected, None):
@@ -79,7 +79,7 @@ def _in_place(name: str) -> Callable[[Value, Any], Value]:
 
 
 def _operators(name: str, op: str) -> tuple[Callable[[Value, Any], Any], ...]:
-    """Those of two operands: value on the left, on the right, and in place."""
+    """The operators of two operands: value on the left, on the right, and in place."""
     return _binary(op, f"__r{name}__"), _reflected(op, f"__i{name}__"), _in_place(op)
 
 
@@ -101,9 +101,9 @@ _NUMBERS = bool | int | float | complex
 
 
 def _meets(other: Any) -> bool:
-    """Whether Python's operators combine a value with it; others may know what to do themselves.
+    """Whether Python's operators combine a value with an object; others may handle it themselves.
 
-    An array of whatever library is taken from outside, or refused there by its name.
+    An array of any library is captured, or refused there by its name.
     """
     if isinstance(other, Value | np.ndarray | np.generic | list | tuple | _NUMBERS):
         return True
@@ -111,7 +111,7 @@ def _meets(other: Any) -> bool:
 
 
 def _plain(other: Any) -> Any:
-    """A number of a class of its own (of an enumeration, say) as Python's."""
+    """A number of a subclass (of an enumeration, for example) as a plain Python number."""
     if isinstance(other, np.generic):
         return other
     if isinstance(other, int):
@@ -123,7 +123,7 @@ def _plain(other: Any) -> Any:
 
 def _equality(name: str) -> Callable[..., Any]:
     def method(self: Value, other: Any) -> Any:
-        if not _meets(other):  # Python would go by identity
+        if not _meets(other):  # Python would compare identities
             _refuse_other(other)
         return self.tracer.apply(name, (self, _plain(other)), weak=True)
 
@@ -145,15 +145,15 @@ class Value(Methods):
     Shape, dtype, rank, size and length are those of the array; its elements are not known.
 
     Attributes:
-        tracer: who writes the graph.
+        tracer: records the graph.
         node: its number there.
-        weak: whether it is a Python number, whose dtype is that of what it meets.
+        weak: whether it is a Python number, which takes the other operands' dtype.
         is_view: whether the array would be an operand, or a view of another.
-        shared: whether there is a view of it.
+        shared: whether it has a view.
     """
 
     __slots__ = ("_dtype", "_shape", "is_view", "node", "shared", "tracer", "weak")
-    #: pandas' objects leave their operators to what has a higher one than they have.
+    #: pandas' objects defer operators to objects with a higher priority.
     __pandas_priority__ = 1 << 20
     __hash__ = None  # type: ignore[assignment]  # as an array's
 
@@ -209,7 +209,7 @@ class Value(Methods):
 
     @property
     def scalar_type(self) -> type[complex]:
-        """The type of Python number that it is."""
+        """The type of the Python number."""
         return _TYPES[self.kind]
 
     @property
@@ -268,7 +268,7 @@ class Value(Methods):
         """x ** power: by products for whole numbers up to 4, by a root for 1/2, as NumPy's."""
         apply, kind = self.tracer.apply, self.dtype.kind
         whole = kind in "iu"
-        # Other packages' floats and Python's may meet in a wider dtype: what NumPy makes of them.
+        # Other packages' floats and Python's may promote to a wider dtype, as in NumPy.
         meets = type(power) is float and kind not in "fc"
         if type(power) not in (int, float) or self.weak or meets:
             return apply("pow", (self, power), weak=True)
@@ -300,8 +300,8 @@ class Value(Methods):
     __rmatmul__ = __imatmul__ = __matmul__
 
     def changed(self, name: str, other: Any) -> Value:
-        """An operator in place. What is an operand of the call, or a view, is not written to."""
-        if self.weak or not self.shape:  # numbers are not changed: the name gets another one
+        """An in-place operator. Operands of the call and views are not written to."""
+        if self.weak or not self.shape:  # numbers are immutable: the name is bound to a new one
             return self.tracer.apply(name, (self, other), weak=True)
         if self.is_view:
             refuse(
@@ -329,7 +329,7 @@ class Value(Methods):
         self.node = result.node
         return self
 
-    # What has no answer without numbers
+    # Operations that need the numbers, which are refused
 
     __bool__ = _refused("a value has no truth value", _BRANCH)
     __float__ = _refused("float() of a value", _NUMBER)
@@ -377,7 +377,7 @@ class Value(Methods):
     def __torch_function__(
         cls, function: Callable[..., Any], types: Any, args: Any = (), options: Any = None
     ) -> NoReturn:
-        # Of an operator's PyTorch makes a NotImplemented, and the value's own is asked.
+        # For an operator PyTorch returns NotImplemented then, and Python tries the value's own.
         from .functions import refuse_torch
 
         refuse_torch(function)

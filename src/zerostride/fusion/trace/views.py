@@ -1,4 +1,4 @@
-"""Which axes a view of a value has: indices, transposition, and shapes that differ by ones."""
+"""The axes of a view of a value: indices, transposition, and shapes that differ by ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def some_axes(axis: Any, rank: int) -> tuple[int, ...]:
 
 
 def indexed(shape: tuple[int, ...], key: Any) -> Axes:
-    """The axes of value[key]: new ones, whole ones, and none for 0 where there is one element."""
+    """The axes of value[key]: new ones and whole ones; an index drops an axis of one element."""
     keys = list(key) if isinstance(key, tuple) else [key]
     for index in keys:
         if hasattr(type(index), "__zerostride_trace__") or not (
@@ -84,7 +84,7 @@ def _is_simple(index: Any) -> bool:
 
 
 def _keeps(index: Any, size: int) -> bool:
-    """Whether the axis stays; an index takes it away, which is fine where it has extent 1."""
+    """Whether an axis is kept; an index drops it, which is allowed where it has extent 1."""
     if isinstance(index, slice):
         if len(range(*index.indices(size))) != size or (size > 1 and index.step not in (None, 1)):
             refuse(f"a slice of {size} elements that leaves some out cannot be fused", _WHERE)
@@ -97,7 +97,7 @@ def _keeps(index: Any, size: int) -> bool:
 
 
 def ordered(rank: int, order: Any) -> Axes:
-    """The axes of a transposed value; all the other way round for None."""
+    """The axes of a transposed value; reversed for None."""
     if order is None:
         return tuple(reversed(range(rank)))
     places = tuple(one_axis(axis, rank) for axis in order)
@@ -134,7 +134,7 @@ def _missing(shape: Sequence[int], wanted: Sequence[int]) -> int:
 
 
 def squeezed(shape: tuple[int, ...], axis: Any) -> Axes:
-    """The axes that stay where those of extent 1 go: all, or those named."""
+    """The axes left after removing those of extent 1: all of them, or those named."""
     if axis is None:
         return tuple(k for k, size in enumerate(shape) if size != 1)
     gone = some_axes(axis, len(shape))
